@@ -1,0 +1,496 @@
+"""Number formats: one record each, and everything else derived from it.
+
+A *code* is the unsigned integer that a register holds for one element. A `FloatFormat` or an `IntegerFormat` says what
+a code means, which code a value gets, and which NumPy or ml_dtypes type holds such elements in a matrix.
+
+Sources: PTX ISA 9.1, section 5.2.3 "Alternate Floating-Point Data Formats" and 9.7.14 (field widths, special values);
+IEEE 754-2019 (binary16, 32, 64); OCP 8-bit Floating Point Specification 1.0 and OCP Microscaling Formats 1.0 (biases,
+largest values); the `cvt` page of PTX for what overflow does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from .errors import OperandError
+
+__all__ = ["FORMATS", "FloatFormat", "Format", "IntegerFormat", "Number", "quantize"]
+
+Array = npt.NDArray[Any]
+Float64 = npt.NDArray[np.float64]
+Rounding = Literal["rn", "rz", "rm", "rp"]
+
+
+@dataclass(frozen=True)
+class Number:
+    """One decoded code: `(-1)**sign * significand * 2**exponent`, or a special value.
+
+    Attributes
+    ----------
+    kind : {"finite", "infinity", "nan"}
+    sign : int
+        0 or 1.
+    significand : int
+        Not normalised: a subnormal keeps the format's least exponent and has no hidden bit.
+    exponent : int
+        Weight of the significand's last bit.
+    """
+
+    kind: Literal["finite", "infinity", "nan"]
+    sign: int = 0
+    significand: int = 0
+    exponent: int = 0
+
+
+def _code_dtype(bits: int) -> np.dtype[Any]:
+    """Return the narrowest unsigned dtype that holds `bits` bits."""
+    return np.dtype(f"uint{next(w for w in (8, 16, 32, 64) if bits <= w)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FloatFormat:
+    """A floating-point format.
+
+    Attributes
+    ----------
+    name : str
+        PTX's name of the type.
+    exponent_bits, fraction_bits, bias : int
+        Widths of the fields and the exponent's bias.
+    signed : bool
+        Whether the top bit is a sign.
+    subnormals : bool
+        Whether exponent field 0 means a significand below 1 (and so whether there is a zero).
+    nan : {"ieee", "ones", "none"}
+        Which codes are NaN: exponent all ones with a fraction other than 0; all ones only; none.
+        Only "ieee" formats have infinities.
+    overflow : {"infinity", "saturate"}
+        What PTX `cvt` makes of a value that is too large. Unless its rounding is to nearest, "infinity" formats
+        keep their largest finite value.
+    dtype_name : str
+        The NumPy or ml_dtypes type of matrices of this format.
+    padding : int
+        Low bits of the code that carry nothing (tf32 has 13).
+    source : str
+    """
+
+    name: str
+    exponent_bits: int
+    fraction_bits: int
+    bias: int
+    signed: bool = True
+    subnormals: bool = True
+    nan: Literal["ieee", "ones", "none"]
+    overflow: Literal["infinity", "saturate"]
+    dtype_name: str
+    padding: int = 0
+    source: str
+
+    @property
+    def bits(self) -> int:
+        """Width of a code."""
+        return self.signed + self.exponent_bits + self.fraction_bits + self.padding
+
+    @property
+    def mask(self) -> int:
+        """All the bits of a code."""
+        return (1 << self.bits) - 1
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy or ml_dtypes type of a matrix of this format."""
+        return _dtype(self.dtype_name)
+
+    @property
+    def code_dtype(self) -> np.dtype[Any]:
+        """Unsigned type of raw codes."""
+        return _code_dtype(self.bits)
+
+    @property
+    def emin(self) -> int:
+        """Exponent of the least normal number, and of every subnormal."""
+        return 1 - self.bias if self.subnormals else -self.bias
+
+    @property
+    def emax(self) -> int:
+        """Exponent of the largest finite number."""
+        return self.largest.significand.bit_length() - 1 + self.largest.exponent
+
+    @property
+    def largest(self) -> Number:
+        """The largest finite number."""
+        return self.unpack(self.max_code)
+
+    @property
+    def max_code(self) -> int:
+        """Code of the largest finite number."""
+        magnitudes = 1 << (self.exponent_bits + self.fraction_bits)
+        top = {"ieee": magnitudes - (1 << self.fraction_bits), "ones": magnitudes - 1, "none": magnitudes}[self.nan]
+        return (top - 1) << self.padding
+
+    @property
+    def has_infinity(self) -> bool:
+        """Whether the format has infinities."""
+        return self.nan == "ieee"
+
+    @property
+    def inf_code(self) -> int | None:
+        """Code of +infinity, if there is one."""
+        return self.max_code + (1 << self.padding) if self.has_infinity else None
+
+    @property
+    def nan_code(self) -> int | None:
+        """The canonical NaN that GPU arithmetic writes: all ones but the sign; None where the format has no NaN.
+
+        Source: NVIDIA's f32 0x7FFFFFFF and f16 0x7FFF, measured on an H200; PTX `cvt` for the 8-bit formats.
+        """
+        return None if self.nan == "none" else (1 << (self.bits - self.signed)) - 1
+
+    @property
+    def sign_bit(self) -> int:
+        """The sign's bit in a code; 0 for an unsigned format."""
+        return 1 << (self.bits - 1) if self.signed else 0
+
+    def unpack(self, code: int) -> Number:
+        """Decode one code, on Python integers.
+
+        Examples
+        --------
+        >>> FORMATS["f16"].unpack(0xC000)
+        Number(kind='finite', sign=1, significand=1024, exponent=-9)
+        """
+        if not 0 <= code <= self.mask:
+            raise OperandError(f"{self.name}: code {code:#x} does not fit {self.bits} bits")
+        sign = int(bool(code & self.sign_bit))
+        magnitude = (code & ~self.sign_bit) >> self.padding
+        field, fraction = magnitude >> self.fraction_bits, magnitude & ((1 << self.fraction_bits) - 1)
+        ones = (1 << self.exponent_bits) - 1
+        if self.nan == "ieee" and field == ones:
+            return Number("nan" if fraction else "infinity", sign)
+        if self.nan == "ones" and magnitude == (ones << self.fraction_bits) + (1 << self.fraction_bits) - 1:
+            return Number("nan", sign)
+        hidden = field > 0 or not self.subnormals
+        exponent = (field if hidden else 1) - self.bias
+        return Number("finite", sign, fraction + (hidden << self.fraction_bits), exponent - self.fraction_bits)
+
+    def decode(self, codes: npt.ArrayLike) -> Float64:
+        """Values of codes, exactly, as float64.
+
+        Parameters
+        ----------
+        codes : array_like of unsigned int
+            Any shape. For f64 the bits are reinterpreted, payloads of NaN included.
+
+        Returns
+        -------
+        ndarray of float64
+            float64 holds every value of every format exactly: at most 53 significand bits, and exponents from
+            -149 (f32's least) to 127 but for f64 itself.
+
+        Examples
+        --------
+        >>> FORMATS["e4m3"].decode([0x38, 0x7E, 0x01, 0xFF])
+        array([1.000000e+00, 4.480000e+02, 1.953125e-03,          nan])
+        """
+        codes = np.asarray(codes, self.code_dtype)
+        if self.name == "f64":
+            return codes.view(np.float64)
+        if self.bits <= 16:
+            return self._table[codes]
+        return (codes & np.uint32(self.mask - (1 << self.padding) + 1)).view(np.float32).astype(np.float64)
+
+    @cached_property
+    def _table(self) -> Float64:
+        """Value of every code of a format of at most 16 bits."""
+        codes = np.arange(1 << self.bits, dtype=np.int64)
+        magnitude = codes & ~self.sign_bit
+        field, fraction = magnitude >> self.fraction_bits, magnitude & ((1 << self.fraction_bits) - 1)
+        hidden = (field > 0) | (not self.subnormals)
+        exponent = np.where(hidden, field, 1) - self.bias - self.fraction_bits
+        values = np.ldexp((fraction + (hidden << self.fraction_bits)).astype(np.float64), exponent)
+        if self.inf_code is not None:
+            values[magnitude == self.inf_code] = np.inf
+            values[magnitude > self.inf_code] = np.nan
+        elif self.nan_code is not None:
+            values[magnitude == self.nan_code] = np.nan
+        table = np.where(codes & self.sign_bit, -values, values)
+        table.flags.writeable = False
+        return table
+
+    def encode(
+        self, values: npt.ArrayLike, rounding: Rounding = "rn", *, overflow: Literal["infinity", "saturate"] | None = None
+    ) -> Array:
+        """Codes of values, rounded once.
+
+        Parameters
+        ----------
+        values : array_like of float
+            Taken as float64; float32 and narrower values are exact there. Not for f64 itself.
+        rounding : {"rn", "rz", "rm", "rp"}
+            To nearest even, toward zero, down, up.
+        overflow : {"infinity", "saturate"}, optional
+            Instead of what PTX `cvt` does for this format. "saturate" gives the largest finite value of that sign;
+            "infinity" gives infinity where the rounding leads away from zero, and the largest value elsewhere.
+
+        Returns
+        -------
+        ndarray of unsigned int
+            NaN becomes the canonical NaN, and the largest finite value where the format has no NaN (PTX `cvt`).
+            Negative values of an unsigned format become its least value.
+
+        Examples
+        --------
+        >>> [hex(c) for c in FORMATS["f16"].encode([1.0, 65519.0, 65520.0, float("nan")])]
+        ['0x3c00', '0x7bff', '0x7c00', '0x7fff']
+        """
+        values = np.asarray(values, np.float64)
+        if self.name == "f64":
+            return values.view(np.uint64)
+        policy = overflow or self.overflow
+        if policy == "infinity" and not self.has_infinity:
+            raise OperandError(f"{self.name} has no infinity; overflow can only be 'saturate'")
+        negative = np.signbit(values)
+        magnitude = quantize(np.abs(values), self.fraction_bits, self.emin, _on_magnitude(rounding, negative))
+        if not self.subnormals:  # exponent field 0 is a normal number, which stands in for everything below it
+            magnitude = np.maximum(magnitude - (1 << self.fraction_bits), 0)
+        top = self.max_code >> self.padding
+        beyond = top
+        if policy == "infinity":
+            away = {"rn": True, "rz": False, "rm": negative, "rp": ~negative}[rounding]
+            beyond = np.where(np.isinf(values) | away, top + 1, top)
+        magnitude = np.where(magnitude > top, beyond, magnitude)
+        if not self.signed:
+            magnitude = np.where(negative, 0, magnitude)
+        codes = (magnitude << self.padding) + np.where(negative, self.sign_bit, 0)
+        canonical = self.max_code if self.nan_code is None else self.nan_code
+        return np.where(np.isnan(values), canonical, codes).astype(self.code_dtype)
+
+    def codes(self, array: npt.ArrayLike) -> Array:
+        """Raw codes of an array of this format's dtype, or of raw codes themselves; see `_codes`."""
+        return _codes(self, array)
+
+    def array(self, codes: Array) -> Array:
+        """View codes as an array of this format's dtype, bit for bit."""
+        return codes.astype(self.code_dtype, copy=False).view(self.dtype)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntegerFormat:
+    """An integer format; two's complement where signed.
+
+    Attributes
+    ----------
+    name : str
+        PTX's name of the type.
+    bits : int
+        Width of a code.
+    signed : bool
+    dtype_name : str
+        The NumPy or ml_dtypes type of matrices of this format.
+    source : str
+    """
+
+    name: str
+    bits: int
+    signed: bool
+    dtype_name: str
+    source: str
+
+    @property
+    def mask(self) -> int:
+        """All the bits of a code."""
+        return (1 << self.bits) - 1
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy or ml_dtypes type of a matrix of this format."""
+        return _dtype(self.dtype_name)
+
+    @property
+    def code_dtype(self) -> np.dtype[Any]:
+        """Unsigned type of raw codes."""
+        return _code_dtype(self.bits)
+
+    @property
+    def least(self) -> int:
+        """The least value."""
+        return -(1 << (self.bits - 1)) if self.signed else 0
+
+    @property
+    def greatest(self) -> int:
+        """The greatest value."""
+        return self.least + self.mask
+
+    def unpack(self, code: int) -> int:
+        """Decode one code, on Python integers.
+
+        Examples
+        --------
+        >>> FORMATS["s4"].unpack(0xF)
+        -1
+        """
+        if not 0 <= code <= self.mask:
+            raise OperandError(f"{self.name}: code {code:#x} does not fit {self.bits} bits")
+        return code - (1 << self.bits) if self.signed and code >> (self.bits - 1) else code
+
+    def decode(self, codes: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Values of codes, as int64."""
+        wide = np.asarray(codes, self.code_dtype).astype(np.int64)
+        # Sign extension: flipping the sign bit and taking its weight off again.
+        return (wide ^ -self.least) + self.least if self.signed else wide
+
+    def encode(self, values: npt.ArrayLike, rounding: Rounding = "rn") -> Array:
+        """Codes of values, rounded to integers and clamped to the range as PTX `cvt` does; NaN becomes 0.
+
+        Parameters
+        ----------
+        values : array_like of int or float
+        rounding : {"rn", "rz", "rm", "rp"}
+        """
+        values = np.asarray(values)
+        if values.dtype.kind not in "iub":
+            rounded = {"rn": np.rint, "rz": np.trunc, "rm": np.floor, "rp": np.ceil}[rounding](values)
+            values = np.nan_to_num(np.clip(rounded, self.least, self.greatest), nan=0.0).astype(np.int64)
+        return (np.clip(values, self.least, self.greatest).astype(np.int64) & self.mask).astype(self.code_dtype)
+
+    def codes(self, array: npt.ArrayLike) -> Array:
+        """Raw codes of an array of this format's dtype, or of raw codes themselves; see `_codes`."""
+        return _codes(self, array)
+
+    def array(self, codes: Array) -> Array:
+        """Array of this format's dtype that holds these codes."""
+        if self.bits < 8:  # ml_dtypes keeps a 4-bit integer sign-extended in its byte, so a view will not do
+            return self.decode(codes).astype(np.int8 if self.signed else np.uint8).astype(self.dtype)
+        return codes.astype(self.code_dtype, copy=False).view(self.dtype)
+
+
+Format = FloatFormat | IntegerFormat
+
+
+def _dtype(name: str) -> np.dtype[Any]:
+    return np.dtype(getattr(ml_dtypes, name, None) or name)
+
+
+def _codes(fmt: Format, array: npt.ArrayLike) -> Array:
+    """Raw codes of an array.
+
+    Accepted: the format's own dtype; its unsigned code dtype (checked to fit the width); for integer formats any
+    integer dtype whose values fit; for b1 also bool. Everything else is an `OperandError`: a conversion that can lose
+    bits is the caller's to ask for, with `encode`.
+    """
+    array = np.asarray(array)
+    if array.dtype == object:
+        raise OperandError(f"{fmt.name}: object arrays hold no bits; give {fmt.dtype} or {fmt.code_dtype} codes")
+    if array.dtype == fmt.dtype and array.dtype.kind not in "iub":
+        if isinstance(fmt, FloatFormat):
+            codes = np.ascontiguousarray(array).view(_code_dtype(8 * array.dtype.itemsize)).reshape(array.shape)
+            return codes & fmt.code_dtype.type(fmt.mask) if fmt.bits % 8 else codes
+        return (array.astype(np.int8).view(np.uint8) & fmt.mask).astype(fmt.code_dtype)  # 4-bit ml_dtypes
+    if array.dtype == fmt.code_dtype and (fmt.bits == 8 * array.dtype.itemsize or array.dtype != fmt.dtype):
+        return _checked(fmt, array, 0, fmt.mask).astype(fmt.code_dtype, copy=False)
+    if isinstance(fmt, IntegerFormat) and array.dtype.kind in "iub":
+        low, high = (0, fmt.mask) if array.dtype.kind == "u" and fmt.bits < 8 else (fmt.least, fmt.greatest)
+        wide = _checked(fmt, array, low, high)
+        return (wide.astype(np.int64) & fmt.mask).astype(fmt.code_dtype)
+    raise OperandError(
+        f"{fmt.name}: got dtype {array.dtype}; expected {fmt.dtype}, or raw codes as {fmt.code_dtype}"
+        + (f" (to round values, use warpmma.FORMATS[{fmt.name!r}].encode)" if array.dtype.kind == "f" else "")
+    )
+
+
+def _checked(fmt: Format, array: Array, low: int, high: int) -> Array:
+    """Return `array` if all of it lies in [low, high]; name the first that does not."""
+    if not array.size or (int(array.min()) >= low and int(array.max()) <= high):
+        return array
+    bad = (array.astype(object) < low) | (array.astype(object) > high)
+    place = tuple(int(i) for i in np.argwhere(bad)[0])
+    raise OperandError(f"{fmt.name}: {int(array[place])} at {list(place)} does not fit; expected {low} to {high}")
+
+
+def _on_magnitude(rounding: Rounding, negative: Array) -> Literal["rn", "rz"] | Array:
+    """Rounding of a magnitude: "rn", "rz", or a mask of where it goes up."""
+    if rounding == "rn" or rounding == "rz":
+        return rounding
+    return negative if rounding == "rm" else ~negative
+
+
+def quantize(magnitude: Float64, fraction_bits: int, emin: int, rounding: Literal["rn", "rz"] | Array) -> Array:
+    """Round non-negative float64 values to a floating-point grid, as an integer code without sign.
+
+    The code is that of a format with `fraction_bits`, least exponent `emin` and no greatest exponent: exponent field
+    above, fraction below, ascending with the value. The caller compares it with its own largest code.
+
+    Parameters
+    ----------
+    magnitude : ndarray of float64
+        Non-negative; NaN and infinity are given a code above every finite one.
+    fraction_bits, emin : int
+        At most 51 bits.
+    rounding : {"rn", "rz"} or ndarray of bool
+        To nearest even, toward zero, or away from zero where the mask is set and toward zero elsewhere.
+
+    Returns
+    -------
+    ndarray of int64
+
+    Notes
+    -----
+    Exact: scaling by a power of two moves the value to [2**fraction_bits, 2**(fraction_bits + 1)) or below, where
+    float64 has bits to spare, and neither overflows nor loses bits; `rint` and `trunc` act on that integer grid.
+    No float32 or float16 arithmetic is involved, so a flush-to-zero mode of the machine cannot reach the result.
+    """
+    exponent = np.maximum((magnitude.view(np.int64) >> 52) - 1023, emin)
+    exponent = np.minimum(exponent, 1023)  # NaN and infinity
+    scale = ((fraction_bits - exponent + 1023) << 52).view(np.float64)
+    scaled = np.nan_to_num(magnitude * scale, nan=2.0**52, posinf=2.0**52)
+    if isinstance(rounding, str):
+        integer = np.rint(scaled) if rounding == "rn" else np.trunc(scaled)
+    else:
+        integer = np.where(rounding, np.ceil(scaled), np.trunc(scaled))
+    return ((exponent - emin) << fraction_bits) + integer.astype(np.int64)
+
+
+_IEEE = "IEEE 754-2019"
+_PTX = "PTX ISA 9.1, 5.2.3"
+_OCP8 = "OCP 8-bit Floating Point Specification 1.0; " + _PTX
+_MX = "OCP Microscaling Formats 1.0; " + _PTX
+_INTEGER = "PTX ISA 9.1, 5.2.1 and 9.7.14"
+
+
+def _float(name: str, bits: tuple[int, int], bias: int, nan: Any, overflow: Any, dtype: str, source: str, **more: Any) -> FloatFormat:
+    return FloatFormat(
+        name=name, exponent_bits=bits[0], fraction_bits=bits[1], bias=bias, nan=nan, overflow=overflow,
+        dtype_name=dtype, source=source, **more,
+    )  # fmt: skip
+
+
+FORMATS: dict[str, Format] = {
+    f.name: f
+    for f in (
+        _float("f64", (11, 52), 1023, "ieee", "infinity", "float64", _IEEE),
+        _float("f32", (8, 23), 127, "ieee", "infinity", "float32", _IEEE),
+        _float("tf32", (8, 10), 127, "ieee", "infinity", "float32", _PTX, padding=13),
+        _float("f16", (5, 10), 15, "ieee", "infinity", "float16", _IEEE),
+        _float("bf16", (8, 7), 127, "ieee", "infinity", "bfloat16", _PTX),
+        _float("e5m2", (5, 2), 15, "ieee", "saturate", "float8_e5m2", _OCP8),
+        _float("e4m3", (4, 3), 7, "ones", "saturate", "float8_e4m3fn", _OCP8),
+        _float("e3m2", (3, 2), 3, "none", "saturate", "float6_e3m2fn", _MX),
+        _float("e2m3", (2, 3), 1, "none", "saturate", "float6_e2m3fn", _MX),
+        _float("e2m1", (2, 1), 1, "none", "saturate", "float4_e2m1fn", _MX),
+        _float("ue8m0", (8, 0), 127, "ones", "saturate", "float8_e8m0fnu", _MX, signed=False, subnormals=False),
+        _float("ue4m3", (4, 3), 7, "ones", "saturate", "uint8", _PTX, signed=False),
+        IntegerFormat(name="s32", bits=32, signed=True, dtype_name="int32", source=_INTEGER),
+        IntegerFormat(name="s8", bits=8, signed=True, dtype_name="int8", source=_INTEGER),
+        IntegerFormat(name="u8", bits=8, signed=False, dtype_name="uint8", source=_INTEGER),
+        IntegerFormat(name="s4", bits=4, signed=True, dtype_name="int4", source=_INTEGER),
+        IntegerFormat(name="u4", bits=4, signed=False, dtype_name="uint4", source=_INTEGER),
+        IntegerFormat(name="b1", bits=1, signed=False, dtype_name="uint8", source=_INTEGER),
+    )
+}
+"""Every format of a matrix operand or a scale, by its PTX name."""

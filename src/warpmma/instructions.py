@@ -1,0 +1,574 @@
+"""The instruction table: every `mma` mnemonic that ptxas takes, as a few dozen family rows.
+
+`parse` reads a mnemonic with its qualifiers in any order, as ptxas does; `str` prints it in the order of PTX's grammar,
+with what was spelled out (a default `.scale_vec`, `.rn`) spelled out again. `instructions` lists what a target has.
+
+Sources: PTX ISA 9.1, 9.7.14.5.14 and 9.7.14.6.3; the sets of legal mnemonics were asked of ptxas 12.9 to 13.5.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, lru_cache
+from itertools import product
+from typing import Literal
+
+from .errors import MnemonicError, OperandError, TargetError
+from .formats import FORMATS, Format
+from .layouts import Layout, Operand, accumulator, multiplicand, quad_pair
+from .registers import Packing
+
+__all__ = ["FAMILIES", "TARGETS", "Family", "Instruction", "check_target", "instructions", "parse"]
+
+TARGETS = (
+    "sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_87", "sm_88", "sm_89", "sm_90", "sm_90a",
+    "sm_100", "sm_100f", "sm_100a", "sm_103", "sm_103f", "sm_103a", "sm_110", "sm_110f", "sm_110a",
+    "sm_120", "sm_120f", "sm_120a", "sm_121", "sm_121f", "sm_121a",
+)  # fmt: skip
+"""Every target that has an `mma`, oldest first; "f" marks family-specific and "a" architecture-specific features."""
+
+Version = tuple[int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Instruction:
+    """One `mma` instruction: the parts of its mnemonic, and what follows from them.
+
+    Attributes
+    ----------
+    sparsity : {None, "sp", "sp::ordered_metadata"}
+    m, n, k : int
+        Shape; of a sparse instruction k is logical, twice what A stores.
+    a_layout, b_layout : {"row", "col"}
+    kind, scale_vec, stype : str, optional
+        As spelled; `scale_vec` may be left out where it has a default. `block_scale` follows from `stype`.
+    satfinite : bool
+    d_type, a_type, b_type, c_type : str
+    rounding : {None, "rn", "rz", "rm", "rp"}
+        As spelled; of f64 only.
+    bit_op : {None, "xor", "and"}
+        Of b1 only; printed with `.popc`.
+
+    Examples
+    --------
+    >>> i = parse("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32")
+    >>> i.a_type, i.k, i.layout("A").registers
+    ('bf16', 16, 4)
+    >>> i.targets[0], i.ptx
+    ('sm_80', (7, 0))
+    """
+
+    sparsity: str | None = None
+    m: int
+    n: int
+    k: int
+    a_layout: str = "row"
+    b_layout: str = "col"
+    kind: str | None = None
+    scale_vec: str | None = None
+    satfinite: bool = False
+    d_type: str
+    a_type: str
+    b_type: str
+    c_type: str
+    stype: str | None = None
+    rounding: str | None = None
+    bit_op: str | None = None
+
+    def __str__(self) -> str:
+        parts = [
+            "mma", self.sparsity, "sync.aligned", self.shape, self.a_layout, self.b_layout,
+            self.kind and f"kind::{self.kind}", "block_scale" if self.block_scale else None,
+            self.scale_vec and f"scale_vec::{self.scale_vec}", "satfinite" if self.satfinite else None,
+            self.d_type, self.a_type, self.b_type, self.c_type, self.stype, self.rounding,
+            self.bit_op and f"{self.bit_op}.popc",
+        ]  # fmt: skip
+        return ".".join(part for part in parts if part)
+
+    @property
+    def shape(self) -> str:
+        """Shape as PTX spells it."""
+        return f"m{self.m}n{self.n}k{self.k}"
+
+    @property
+    def sparse(self) -> bool:
+        """Whether A is sparse."""
+        return self.sparsity is not None
+
+    @property
+    def block_scale(self) -> bool:
+        """Whether A and B carry scales."""
+        return self.stype is not None
+
+    @property
+    def scales_per_row(self) -> int:
+        """Scales in a row of A or a column of B: PTX's 1X, 2X or 4X; 0 without block scaling."""
+        if not self.block_scale:
+            return 0
+        return int((self.scale_vec or _DEFAULT_SCALE_VEC[self.kind or ""])[0])
+
+    @property
+    def canonical(self) -> Instruction:
+        """The same instruction with defaults left out: spellings of one operation compare equal here."""
+        default = _DEFAULT_SCALE_VEC.get(self.kind or "")
+        return replace(
+            self,
+            scale_vec=None if self.scale_vec == default else self.scale_vec,
+            rounding=None if self.rounding == "rn" else self.rounding,
+        )
+
+    @cached_property
+    def family(self) -> Family:
+        """The table's row that this instruction comes from.
+
+        Raises
+        ------
+        MnemonicError
+            When no row yields it.
+        """
+        row = _table().get(self)
+        if row is None:
+            raise MnemonicError(_explain(self))
+        return row
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Targets that have the instruction, oldest first."""
+        return _since(self.family.since)
+
+    @property
+    def ptx(self) -> Version:
+        """First PTX version that has the instruction."""
+        return self.family.ptx
+
+    @property
+    def documented(self) -> bool:
+        """Whether PTX's grammar has this spelling; ptxas takes a few more."""
+        return self.family.documented
+
+    def type(self, operand: Operand) -> str:
+        """PTX type of an operand: "A", "B", "C" or "D"."""
+        types = {"A": self.a_type, "B": self.b_type, "C": self.c_type, "D": self.d_type}
+        if operand not in types:
+            raise OperandError(f"no operand {operand!r}; expected 'A', 'B', 'C' or 'D'")
+        return types[operand]
+
+    def format(self, operand: Operand) -> Format:
+        """Number format of an operand."""
+        return FORMATS[self.type(operand)]
+
+    def packing(self, operand: Operand) -> Packing:
+        """How an operand's elements share registers."""
+        fmt = self.format(operand)
+        if operand in "AB" and self.kind in _CONTAINER_KINDS:
+            return Packing(slot=8, bits=fmt.bits, shift=_CONTAINER_SHIFT.get(fmt.name, 0))
+        return Packing(slot=fmt.bits, bits=fmt.bits)
+
+    def layout(self, operand: Operand) -> Layout:
+        """Fragment layout of an operand; of a sparse A, that of its stored elements."""
+        packing = self.packing(operand)
+        if self.shape == "m8n8k4" and self.a_type == "f16":
+            return quad_pair(operand, self.a_layout if operand == "A" else self.b_layout, packing)  # type: ignore[arg-type]
+        if operand in "CD":
+            return accumulator(self.m, packing)
+        k = self.k // 2 if self.sparse and operand == "A" else self.k
+        return multiplicand(operand, self.m if operand == "A" else self.n, k, packing)
+
+
+_DEFAULT_SCALE_VEC = {"mxf8f6f4": "1X", "mxf4": "2X"}
+_CONTAINER_KINDS = ("f8f6f4", "mxf8f6f4")  # every element in a byte of its own
+_CONTAINER_SHIFT = {"e2m1": 2}
+
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """A row of the table: all its combinations are instructions, on the same targets and from the same PTX version.
+
+    Attributes
+    ----------
+    shapes : str
+        PTX shapes, separated by blanks.
+    accumulators, multiplicands : tuple of (str, str)
+        Types of (D, C) and of (A, B).
+    layouts : tuple of (str, str)
+        Of A and B.
+    sparsity, kind : str, optional
+    scales : tuple of (scale_vec or None, stype or None)
+    satfinite, roundings, bit_ops : tuple
+        Choices of each qualifier; None where it is left out.
+    since : str
+        First target. Of a target without suffix every later one follows; of an "f" one the later ones with "f" or "a";
+        of an "a" one the later ones with "a".
+    ptx : (int, int)
+        First PTX version.
+    documented : bool
+        Whether PTX's grammar has these spellings.
+    """
+
+    shapes: str
+    accumulators: Pairs
+    multiplicands: Pairs
+    layouts: Pairs = (("row", "col"),)
+    sparsity: str | None = None
+    kind: str | None = None
+    scales: tuple[tuple[str | None, str | None], ...] = ((None, None),)
+    satfinite: tuple[bool, ...] = (False,)
+    roundings: tuple[str | None, ...] = (None,)
+    bit_ops: tuple[str | None, ...] = (None,)
+    since: str
+    ptx: Version
+    documented: bool = True
+
+    def instructions(self) -> tuple[Instruction, ...]:
+        """Every combination, as instructions."""
+        return tuple(
+            Instruction(
+                sparsity=self.sparsity, m=m, n=n, k=k, a_layout=al, b_layout=bl, kind=self.kind, scale_vec=vec,
+                satfinite=sat, d_type=d, a_type=a, b_type=b, c_type=c, stype=stype, rounding=rounding, bit_op=bit_op,
+            )  # fmt: skip
+            for (m, n, k), (al, bl), (vec, stype), sat, (d, c), (a, b), rounding, bit_op in product(
+                map(_mnk, self.shapes.split()), self.layouts, self.scales, self.satfinite, self.accumulators,
+                self.multiplicands, self.roundings, self.bit_ops,
+            )  # fmt: skip
+        )
+
+
+def _mnk(shape: str) -> tuple[int, int, int]:
+    m, n, k = re.findall(r"\d+", shape)
+    return int(m), int(n), int(k)
+
+
+_F, _S, _I, _D = ("f16", "f16"), ("f32", "f32"), ("s32", "s32"), ("f64", "f64")
+_FP8: Pairs = tuple(product(("e4m3", "e5m2"), repeat=2))
+_F8F6F4: Pairs = tuple(product(("e4m3", "e5m2", "e3m2", "e2m3", "e2m1"), repeat=2))
+_NARROW: Pairs = tuple(pair for pair in _F8F6F4 if pair not in _FP8)
+_INT8: Pairs = tuple(product(("s8", "u8"), repeat=2))
+_INT4: Pairs = tuple(product(("s4", "u4"), repeat=2))
+_EITHER = (False, True)
+_ROUNDINGS = (None, "rn", "rz", "rm", "rp")
+_FP4: Pairs = (("e2m1", "e2m1"),)
+_ORDERED = "sp::ordered_metadata"
+
+
+def _same(*types: str) -> Pairs:
+    return tuple((t, t) for t in types)
+
+
+def _dense() -> tuple[Family, ...]:
+    return (
+        Family(
+            shapes="m8n8k4", layouts=tuple(product(("row", "col"), repeat=2)), multiplicands=_same("f16"),
+            accumulators=(_F, ("f32", "f16"), _S), since="sm_70", ptx=(6, 4),
+        ),
+        Family(shapes="m16n8k8", accumulators=(_F, _S), multiplicands=_same("f16"), since="sm_75", ptx=(6, 5)),
+        Family(shapes="m16n8k16", accumulators=(_F, _S), multiplicands=_same("f16"), since="sm_80", ptx=(7, 0)),
+        Family(shapes="m16n8k8 m16n8k16", accumulators=(_S,), multiplicands=_same("bf16"), since="sm_80", ptx=(7, 0)),
+        Family(shapes="m16n8k4 m16n8k8", accumulators=(_S,), multiplicands=_same("tf32"), since="sm_80", ptx=(7, 0)),
+        Family(
+            shapes="m8n8k4", accumulators=(_D,), multiplicands=_same("f64"), roundings=_ROUNDINGS,
+            since="sm_80", ptx=(7, 0),
+        ),
+        Family(
+            shapes="m16n8k4 m16n8k8 m16n8k16", accumulators=(_D,), multiplicands=_same("f64"), roundings=_ROUNDINGS,
+            since="sm_90", ptx=(7, 8),
+        ),
+        Family(shapes="m16n8k32", accumulators=(_S,), multiplicands=_FP8, since="sm_89", ptx=(8, 4)),
+        Family(shapes="m16n8k32", accumulators=(_F,), multiplicands=_FP8, since="sm_89", ptx=(8, 7)),
+        Family(shapes="m16n8k16", accumulators=(_F, _S), multiplicands=_FP8, since="sm_89", ptx=(8, 7)),
+        Family(
+            shapes="m16n8k16", accumulators=(_F, _S), multiplicands=_FP8, kind="f8f6f4", since="sm_100f", ptx=(8, 7),
+            documented=False,
+        ),
+        Family(shapes="m16n8k32", accumulators=(_S,), multiplicands=_FP8, kind="f8f6f4", since="sm_100f", ptx=(8, 6)),
+        Family(shapes="m16n8k32", accumulators=(_F,), multiplicands=_FP8, kind="f8f6f4", since="sm_100f", ptx=(8, 7)),
+        Family(
+            shapes="m16n8k32", accumulators=(_F, _S), multiplicands=_NARROW, kind="f8f6f4", since="sm_120f", ptx=(8, 7),
+        ),
+        Family(
+            shapes="m16n8k32", accumulators=(_S,), multiplicands=_F8F6F4, kind="mxf8f6f4",
+            scales=((None, "ue8m0"), ("1X", "ue8m0")), since="sm_120f", ptx=(8, 7),
+        ),
+        Family(
+            shapes="m16n8k64", accumulators=(_S,), multiplicands=_FP4, kind="mxf4",
+            scales=((None, "ue8m0"), ("2X", "ue8m0")), since="sm_120f", ptx=(8, 7),
+        ),
+        Family(
+            shapes="m16n8k64", accumulators=(_S,), multiplicands=_FP4, kind="mxf4nvf4",
+            scales=(("2X", "ue8m0"), ("4X", "ue4m3")), since="sm_120f", ptx=(8, 7),
+        ),
+        Family(
+            shapes="m16n8k64", accumulators=(_S,), multiplicands=_FP4, kind="mxf4nvf4",
+            scales=(("4X", "ue8m0"),), since="sm_120f", ptx=(9, 1),
+        ),
+        Family(
+            shapes="m8n8k16", accumulators=(_I,), multiplicands=_INT8, satfinite=_EITHER, since="sm_75", ptx=(6, 5),
+        ),
+        Family(
+            shapes="m16n8k16 m16n8k32", accumulators=(_I,), multiplicands=_INT8, satfinite=_EITHER,
+            since="sm_80", ptx=(7, 0),
+        ),
+        Family(
+            shapes="m8n8k32", accumulators=(_I,), multiplicands=_INT4, satfinite=_EITHER, since="sm_75", ptx=(6, 5),
+        ),
+        Family(
+            shapes="m16n8k32 m16n8k64", accumulators=(_I,), multiplicands=_INT4, satfinite=_EITHER,
+            since="sm_80", ptx=(7, 0),
+        ),
+        Family(
+            shapes="m8n8k128", accumulators=(_I,), multiplicands=_same("b1"), bit_ops=("xor",),
+            since="sm_75", ptx=(7, 0),
+        ),
+        Family(
+            shapes="m16n8k128 m16n8k256", accumulators=(_I,), multiplicands=_same("b1"), bit_ops=("xor",),
+            since="sm_80", ptx=(7, 0),
+        ),
+        Family(
+            shapes="m8n8k128 m16n8k128 m16n8k256", accumulators=(_I,), multiplicands=_same("b1"), bit_ops=("and",),
+            since="sm_80", ptx=(7, 1),
+        ),
+    )  # fmt: skip
+
+
+def _sparse() -> tuple[Family, ...]:
+    both = (("sp", (7, 1)), (_ORDERED, (8, 5)))
+    common = tuple(
+        Family(
+            sparsity=sparsity, shapes=shapes, accumulators=accumulators, multiplicands=pairs, satfinite=satfinite,
+            since="sm_80", ptx=ptx,
+        )
+        for sparsity, ptx in both
+        for shapes, accumulators, pairs, satfinite in (
+            ("m16n8k16 m16n8k32", (_F, _S), _same("f16"), (False,)),
+            ("m16n8k16 m16n8k32", (_S,), _same("bf16"), (False,)),
+            ("m16n8k8 m16n8k16", (_S,), _same("tf32"), (False,)),
+            ("m16n8k32 m16n8k64", (_I,), _INT8, _EITHER),
+            ("m16n8k64 m16n8k128", (_I,), _INT4, _EITHER),
+        )
+    )  # fmt: skip
+
+    def ordered(
+        shapes: str, pairs: Pairs, since: str, ptx: Version = (8, 7), *, accumulators: Pairs = (_S,),
+        kind: str | None = None, scales: tuple[tuple[str | None, str | None], ...] = ((None, None),),
+        documented: bool = True,
+    ) -> Family:  # fmt: skip
+        return Family(
+            sparsity=_ORDERED, shapes=shapes, accumulators=accumulators, multiplicands=pairs, kind=kind,
+            scales=scales, since=since, ptx=ptx, documented=documented,
+        )  # fmt: skip
+
+    return (
+        *common,
+        Family(
+            sparsity="sp", shapes="m16n8k64", accumulators=(_S,), multiplicands=_FP8, since="sm_89", ptx=(8, 4),
+        ),
+        ordered("m16n8k64", _FP8, "sm_89", (8, 5)),
+        ordered("m16n8k64", _FP8, "sm_120f", accumulators=(_F,), documented=False),
+        ordered("m16n8k64", _FP8, "sm_100f", (8, 6), kind="f8f6f4"),
+        ordered("m16n8k64", _FP8, "sm_120f", accumulators=(_F,), kind="f8f6f4"),
+        ordered("m16n8k64", _NARROW, "sm_120f", accumulators=(_F, _S), kind="f8f6f4"),
+        ordered("m16n8k64", _F8F6F4, "sm_120f", kind="mxf8f6f4", scales=((None, "ue8m0"), ("1X", "ue8m0"))),
+        ordered("m16n8k128", _FP4, "sm_120a", kind="mxf4", scales=((None, "ue8m0"), ("2X", "ue8m0"))),
+        ordered("m16n8k128", _FP4, "sm_120a", kind="mxf4nvf4", scales=(("2X", "ue8m0"), ("4X", "ue4m3"))),
+        ordered("m16n8k128", _FP4, "sm_120a", (9, 1), kind="mxf4nvf4", scales=(("4X", "ue8m0"),)),
+    )  # fmt: skip
+
+
+FAMILIES: tuple[Family, ...] = _dense() + _sparse()
+"""The whole table."""
+
+
+@lru_cache(maxsize=None)
+def _table() -> dict[Instruction, Family]:
+    return {instruction: family for family in FAMILIES for instruction in family.instructions()}
+
+
+def _number(target: str) -> int:
+    return int(target.removeprefix("sm_").rstrip("af"))
+
+
+@lru_cache(maxsize=None)
+def _since(first: str) -> tuple[str, ...]:
+    suffixes = {"f": ("f", "a"), "a": ("a",)}.get(first[-1], ("", "f", "a"))
+    return tuple(
+        t for t in TARGETS if _number(t) >= _number(first) and (t[-1] if t[-1] in "fa" else "") in suffixes
+    )  # fmt: skip
+
+
+def instructions(target: str | None = None) -> tuple[Instruction, ...]:
+    """List the instructions of a target, or all of them.
+
+    Parameters
+    ----------
+    target : str, optional
+        Such as "sm_90a".
+
+    Returns
+    -------
+    tuple of Instruction
+        In the order of the table. Spellings that differ in a default only are listed each.
+
+    Raises
+    ------
+    TargetError
+        For an unknown target.
+
+    Examples
+    --------
+    >>> len(instructions()), len(instructions("sm_70")), len(instructions("sm_90a"))
+    (420, 12, 198)
+    """
+    if target is None:
+        return tuple(_table())
+    _known(target)
+    return tuple(i for i, family in _table().items() if target in _since(family.since))
+
+
+def check_target(instruction: Instruction, target: str) -> None:
+    """Raise `TargetError` unless the target exists and has the instruction."""
+    _known(target)
+    if target not in instruction.targets:
+        raise TargetError(f"{instruction} is not legal on {target}; legal on {', '.join(instruction.targets)}")
+
+
+def _known(target: str) -> None:
+    if target not in TARGETS:
+        close = difflib.get_close_matches(str(target), TARGETS, 1, 0.0)[0]
+        raise TargetError(f"unknown target {target!r}; did you mean {close!r}? Known are {', '.join(TARGETS)}")
+
+
+# Parsing: the vocabulary, and which part of an instruction each word speaks of.
+
+_TYPES = tuple(sorted({t for f in FAMILIES for pair in (*f.accumulators, *f.multiplicands) for t in pair}))
+_WORDS: dict[str, str] = {
+    **{t: "type" for t in _TYPES},
+    **{f.sparsity: "sparsity" for f in FAMILIES if f.sparsity},
+    **{s: "shape" for f in FAMILIES for s in f.shapes.split()},
+    **{f"kind::{f.kind}": "kind" for f in FAMILIES if f.kind},
+    **{f"scale_vec::{vec}": "scale_vec" for f in FAMILIES for vec, _ in f.scales if vec},
+    **{stype: "stype" for f in FAMILIES for _, stype in f.scales if stype},
+    **{r: "rounding" for r in _ROUNDINGS if r},
+    **{"row": "layout", "col": "layout", "xor": "bit_op", "and": "bit_op", "popc": "popc"},
+    **{"sync": "sync", "aligned": "aligned", "block_scale": "block_scale", "satfinite": "satfinite"},
+}
+_HOW_MANY = {"sync": (1,), "aligned": (1,), "shape": (1,), "layout": (2,), "type": (4,)}
+_NEEDS = {
+    "sync": ".sync", "aligned": ".aligned", "shape": "one shape, such as .m16n8k16",
+    "layout": "the layouts of A and B, as .row.col", "type": "the types of D, A, B and C, as .f32.f16.f16.f32",
+}  # fmt: skip
+Part = Literal["sparsity", "shape", "layout", "kind", "scale_vec", "satfinite", "type", "stype", "rounding", "bit_op"]
+
+
+@lru_cache(maxsize=4096)
+def parse(mnemonic: str | Instruction) -> Instruction:
+    """Read a mnemonic.
+
+    Parameters
+    ----------
+    mnemonic : str or Instruction
+        Qualifiers in any order, but that D, A, B and C name their types in this order and A its layout before B.
+
+    Returns
+    -------
+    Instruction
+
+    Raises
+    ------
+    MnemonicError
+        Says which part is unknown, missing or does not go with the rest, and names the nearest legal mnemonic.
+
+    Examples
+    --------
+    >>> str(parse("mma.sync.aligned.kind::f8f6f4.m16n8k32.row.col.f32.e4m3.e2m1.f32"))
+    'mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e4m3.e2m1.f32'
+    >>> parse("mma.sync.aligned.m16n8k61.row.col.f32.f16.f16.f32")
+    Traceback (most recent call last):
+        ...
+    warpmma.errors.MnemonicError: mma.sync.aligned.m16n8k61.row.col.f32.f16.f16.f32: unknown qualifier '.m16n8k61', did you mean '.m16n8k64'. Nearest legal: mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
+    """
+    if isinstance(mnemonic, Instruction):
+        return mnemonic if mnemonic.family else mnemonic
+    if not isinstance(mnemonic, str):
+        raise MnemonicError(f"a mnemonic is a string, such as 'mma.sync...'; got {type(mnemonic).__name__}")
+    head, *words = mnemonic.strip().rstrip(";").split(".")
+    if head != "mma":
+        raise MnemonicError(f"{mnemonic}: starts with {head!r}; expected 'mma'{_nearest_hint(mnemonic)}")
+    for word in words:
+        if word not in _WORDS:
+            raise MnemonicError(
+                f"{mnemonic}: unknown qualifier '.{word}', did you mean '.{_closest(word)}'{_nearest_hint(mnemonic)}"
+            )
+    found: dict[str, list[str]] = {}
+    for word in words:
+        found.setdefault(_WORDS[word], []).append(word)
+    for part, allowed in {**dict.fromkeys(found, (0, 1)), **_HOW_MANY}.items():
+        count = len(found.get(part, ()))
+        if count not in allowed:
+            what = f"needs {_NEEDS[part]}" if part in _NEEDS else f"takes one {part} at the most"
+            got = ", ".join("." + w for w in found.get(part, ())) or "none"
+            raise MnemonicError(f"{mnemonic}: {what}; got {got}{_nearest_hint(mnemonic)}")
+    if ("bit_op" in found) != ("popc" in found):
+        raise MnemonicError(f"{mnemonic}: .popc goes with .xor or .and{_nearest_hint(mnemonic)}")
+    if ("block_scale" in found) != ("stype" in found):
+        raise MnemonicError(f"{mnemonic}: .block_scale goes with .ue8m0 or .ue4m3{_nearest_hint(mnemonic)}")
+
+    def one(part: str) -> str | None:
+        return found[part][0].rpartition("::")[2] if part in found else None
+
+    m, n, k = _mnk(found["shape"][0])
+    d_type, a_type, b_type, c_type = found["type"]
+    instruction = Instruction(
+        sparsity=found["sparsity"][0] if "sparsity" in found else None, m=m, n=n, k=k,
+        a_layout=found["layout"][0], b_layout=found["layout"][1], kind=one("kind"), scale_vec=one("scale_vec"),
+        satfinite="satfinite" in found, d_type=d_type, a_type=a_type, b_type=b_type, c_type=c_type,
+        stype=one("stype"), rounding=one("rounding"), bit_op=one("bit_op"),
+    )  # fmt: skip
+    return instruction if instruction.family else instruction
+
+
+def _nearest_hint(mnemonic: str) -> str:
+    """Name the legal mnemonic whose words are nearest to those of an unreadable one."""
+    words = Counter(_closest(word) if i else word for i, word in enumerate(mnemonic.split(".")))
+
+    def distance(instruction: Instruction) -> tuple[int, float]:
+        legal = Counter(str(instruction).split("."))
+        different = (words - legal).total() + (legal - words).total()
+        return different, -difflib.SequenceMatcher(None, mnemonic, str(instruction)).ratio()
+
+    shortest = sorted(_table(), key=lambda i: distance(i)[0])[:24]  # the exact distance of these only: it is slow
+    return f". Nearest legal: {min(shortest, key=distance)}"
+
+
+def _closest(word: str) -> str:
+    """Return the word of the vocabulary that is most like this one."""
+    return word if word in _WORDS else difflib.get_close_matches(word, _WORDS, 1, 0.0)[0]
+
+
+def _explain(instruction: Instruction) -> str:
+    """Say why a readable mnemonic is no instruction: which parts differ from the nearest legal one."""
+    if instruction.shape == "m8n8k4" and instruction.a_type == instruction.b_type == "bf16":
+        return (
+            f"{instruction} is refused: ptxas assembles the bf16 forms of m8n8k4 to no instruction at all and leaves D "
+            "as it was, so they compute nothing. Nearest legal: "
+            "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32"
+        )
+
+    def differing(legal: Instruction) -> list[str]:
+        return [f.name for f in fields(Instruction) if getattr(legal, f.name) != getattr(instruction, f.name)]
+
+    # The types of A and B are what a user cares for most, then the shape.
+    weights = {"a_type": 4, "b_type": 4, "sparsity": 3, "m": 2, "n": 2, "d_type": 2, "kind": 2}
+    nearest = min(
+        _table(),
+        key=lambda legal: (sum(weights.get(part, 1) for part in differing(legal)), abs(legal.k - instruction.k)),
+    )
+    parts = ", ".join(
+        f"{part} is {getattr(instruction, part)!r} where {getattr(nearest, part)!r} is legal"
+        for part in differing(nearest)
+    )
+    return f"{instruction} is no instruction: {parts}. Nearest legal: {nearest}"

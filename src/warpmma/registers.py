@@ -1,0 +1,239 @@
+"""Registers: 32 lanes of `.b32` and `.b64`, elements packed into them, and a file of named ones.
+
+A warp's registers are arrays `[..., register, lane]` of uint32, or of uint64 where elements are 64 bits wide. Element 0
+of a register always sits in its low bits (PTX ISA 9.1, 9.7.14.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import RegisterError
+
+__all__ = ["LANES", "Packing", "RegisterFile"]
+
+LANES = 32
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Packing:
+    """How elements share a register.
+
+    Attributes
+    ----------
+    slot : int
+        Bits that one element occupies, padding included: 1, 4, 8, 16, 32 or 64.
+    bits : int
+        Bits of the element's code, at most `slot`.
+    shift : int
+        Where in its slot the code begins. An e2m1 of the `f8f6f4` kinds sits in bits 5:2 of its byte, an e3m2 or e2m3
+        in bits 5:0 (PTX ISA 9.1, 9.7.14.5.10).
+
+    Examples
+    --------
+    >>> e2m1 = Packing(slot=8, bits=4, shift=2)
+    >>> [hex(w) for w in e2m1.pack(np.array([[1, 2, 3, 15]]))]
+    ['0x3c0c0804']
+    >>> e2m1.unpack(np.array([0x3C0C0804], np.uint32))
+    array([[ 1,  2,  3, 15]], dtype=uint32)
+    """
+
+    slot: int
+    bits: int
+    shift: int = 0
+
+    def __post_init__(self) -> None:
+        if self.slot not in (1, 4, 8, 16, 32, 64) or not 0 < self.bits + self.shift <= self.slot:
+            raise RegisterError(f"{self} is no packing: bits and shift must fit a slot of 1, 4, 8, 16, 32 or 64 bits")
+
+    @property
+    def width(self) -> int:
+        """Width of the register: 64 for 64-bit elements, else 32."""
+        return max(32, self.slot)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Unsigned type of the register."""
+        return np.dtype(f"uint{self.width}")
+
+    @property
+    def per_register(self) -> int:
+        """Elements in one register."""
+        return self.width // self.slot
+
+    @property
+    def mask(self) -> int:
+        """The code's bits, at its low end."""
+        return (1 << self.bits) - 1
+
+    @property
+    def shifts(self) -> Array:
+        """Bit at which each element of a register begins, ascending."""
+        return np.arange(self.per_register, dtype=self.dtype) * self.dtype.type(self.slot) + self.dtype.type(self.shift)
+
+    def pack(self, codes: npt.ArrayLike) -> Array:
+        """Pack `[..., per_register]` codes into `[...]` registers; padding is 0. Codes must fit `bits`."""
+        return np.bitwise_or.reduce(np.asarray(codes).astype(self.dtype) << self.shifts, axis=-1)
+
+    def unpack(self, registers: npt.ArrayLike) -> Array:
+        """Unpack `[...]` registers into `[..., per_register]` codes, of the register's dtype; padding is ignored."""
+        registers = np.asarray(registers, self.dtype)
+        return (registers[..., None] >> self.shifts) & self.dtype.type(self.mask)
+
+
+Width = Literal[32, 64]
+_CLASSES: dict[int, str] = {32: ".b32", 64: ".b64"}
+
+
+class RegisterFile:
+    """Named registers of a batch of warps, which know which of their lanes were ever written.
+
+    Parameters
+    ----------
+    warps : tuple of int, optional
+        Shape of the batch of warps; every register is an array `[*warps, 32]`. One warp by default.
+
+    Notes
+    -----
+    A lane that was never written has no value: to read it is a `RegisterError`, as it would be a bug in the kernel.
+
+    Examples
+    --------
+    >>> registers = RegisterFile()
+    >>> registers.declare(32, "%r0", "%r1")
+    >>> registers.write("%r0", np.arange(32))
+    >>> int(registers.read("%r0")[5])
+    5
+    >>> registers.read("%r1")
+    Traceback (most recent call last):
+        ...
+    warpmma.errors.RegisterError: %r1 is read before it is written: lanes 0-31
+    """
+
+    def __init__(self, warps: tuple[int, ...] = ()) -> None:
+        self.warps = tuple(warps)
+        self._values: dict[str, Array] = {}
+        self._written: dict[str, npt.NDArray[np.bool_]] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{_CLASSES[self.width(name)]} {name}" for name in self)
+        return f"RegisterFile(warps={self.warps}: {shown or 'empty'})"
+
+    def declare(self, width: Width, *names: str) -> None:
+        """Add unwritten registers of 32 or 64 bits.
+
+        Raises
+        ------
+        RegisterError
+            Another width, or a name that is taken.
+        """
+        if width not in _CLASSES:
+            raise RegisterError(f"a register has 32 or 64 bits, not {width}")
+        for name in names:
+            if name in self._values:
+                raise RegisterError(f"{name} is already declared, as {_CLASSES[self.width(name)]}")
+            self._values[name] = np.zeros((*self.warps, LANES), f"uint{width}")
+            self._written[name] = np.zeros((*self.warps, LANES), bool)
+
+    def width(self, name: str) -> int:
+        """Width of a register in bits."""
+        return 8 * self._register(name).dtype.itemsize
+
+    def written(self, name: str) -> npt.NDArray[np.bool_]:
+        """Which lanes were ever written, `[*warps, 32]`."""
+        self._register(name)
+        return self._written[name].copy()
+
+    def write(self, name: str, values: npt.ArrayLike, *, where: npt.ArrayLike = True) -> None:
+        """Write a register in every lane, or in those that a mask selects.
+
+        Parameters
+        ----------
+        name : str
+        values : array_like of int
+            Broadcasts to `[*warps, 32]`; unsigned values that fit the register's width.
+        where : array_like of bool
+            Broadcasts to `[*warps, 32]`; the other lanes keep their value.
+
+        Raises
+        ------
+        RegisterError
+            Unknown name, a shape that does not broadcast, or values that do not fit.
+        """
+        register = self._register(name)
+        values = np.asarray(values)
+        if values.dtype.kind not in "iu":
+            raise RegisterError(f"{name} holds bits: got dtype {values.dtype}; expected {register.dtype}")
+        if values.size and (int(values.min()) < 0 or int(values.max()) > np.iinfo(register.dtype).max):
+            raise RegisterError(f"{name} is {_CLASSES[self.width(name)]}: a value of {values.dtype} does not fit it")
+        try:
+            values = np.broadcast_to(values, register.shape)
+            mask = np.broadcast_to(np.asarray(where, bool), register.shape)
+        except ValueError:
+            raise RegisterError(
+                f"{name}: values {values.shape} and mask {np.shape(where)} must broadcast to {register.shape}"
+            ) from None
+        np.copyto(register, values, where=mask, casting="unsafe")
+        self._written[name] |= mask
+
+    def read(self, name: str, *, where: npt.ArrayLike = True) -> Array:
+        """Value of a register, `[*warps, 32]`; a copy.
+
+        Parameters
+        ----------
+        name : str
+        where : array_like of bool
+            The lanes that are needed; only these must have been written. Others read as whatever they hold.
+
+        Raises
+        ------
+        RegisterError
+            Unknown name, or a needed lane that was never written (named by warp and lane).
+        """
+        register = self._register(name)
+        missing = np.asarray(where, bool) & ~self._written[name]
+        if missing.any():
+            warp = tuple(int(x) for x in np.argwhere(missing)[0][:-1])
+            lanes = _ranges(np.flatnonzero(missing[warp]))
+            at = f" of warp {warp[0] if len(warp) == 1 else warp}" if warp else ""
+            raise RegisterError(f"{name} is read before it is written: lanes {lanes}{at}")
+        return register.copy()
+
+    def write_fragment(self, names: Sequence[str], fragment: npt.ArrayLike) -> None:
+        """Write `[..., register, lane]`, a fragment, to as many named registers."""
+        fragment = np.asarray(fragment)
+        if fragment.ndim < 2 or fragment.shape[-2:] != (len(names), LANES):
+            raise RegisterError(f"got a fragment {fragment.shape}; expected [..., {len(names)}, {LANES}] for {list(names)}")
+        for index, name in enumerate(names):
+            self.write(name, fragment[..., index, :])
+
+    def read_fragment(self, names: Sequence[str]) -> Array:
+        """Read named registers of one width as a fragment `[*warps, register, lane]`."""
+        widths = {name: self.width(name) for name in names}
+        if len(set(widths.values())) != 1:
+            raise RegisterError(f"a fragment is one or more registers of one width; got {widths}")
+        return np.stack([self.read(name) for name in names], axis=-2)
+
+    def _register(self, name: str) -> Array:
+        if name not in self._values:
+            raise RegisterError(f"no register {name!r}; declared are {', '.join(self) or 'none'}")
+        return self._values[name]
+
+
+def _ranges(lanes: Array) -> str:
+    """Lane numbers as "0-3, 7"."""
+    runs = np.split(lanes, np.flatnonzero(np.diff(lanes) > 1) + 1)
+    return ", ".join(f"{r[0]}" if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in runs)
