@@ -1,0 +1,44 @@
+"""Bit-exact simulation of NVIDIA's warp-level matrix instructions.
+
+`load` fills registers from matrices, `execute` computes what an `mma` instruction computes from them on a target, `store`
+collects the result, and `mma` does all three. `evidence` says how a result is known.
+"""
+
+from .errors import (
+    ArchiveError,
+    MnemonicError,
+    OperandError,
+    RegisterError,
+    TargetError,
+    UnsupportedError,
+    WarpmmaError,
+)
+from .execution import evidence, execute, load, mma, store
+from .formats import FORMATS
+from .instructions import TARGETS, Instruction, instructions, parse
+from .registers import RegisterFile
+from .targets import Evidence
+
+__all__ = [
+    "FORMATS",
+    "TARGETS",
+    "ArchiveError",
+    "Evidence",
+    "Instruction",
+    "MnemonicError",
+    "OperandError",
+    "RegisterError",
+    "RegisterFile",
+    "TargetError",
+    "UnsupportedError",
+    "WarpmmaError",
+    "evidence",
+    "execute",
+    "instructions",
+    "load",
+    "mma",
+    "parse",
+    "store",
+]
+
+__version__ = "0.1.0"

@@ -203,7 +203,15 @@ class FloatFormat:
             return codes.view(np.float64)
         if self.bits <= 16:
             return self._table[codes]
-        return (codes & np.uint32(self.mask - (1 << self.padding) + 1)).view(np.float32).astype(np.float64)
+        # f32 and tf32 have float64's fields but narrower, so their bits move up and the bias changes. Integers do it, for
+        # a conversion by the machine would read subnormals as zero where some library has switched that on.
+        bits = codes.astype(np.int64)
+        magnitude = (bits & (self.sign_bit - 1)) >> self.padding << (52 - self.fraction_bits)
+        values = (magnitude + ((1023 - self.bias) << 52)).view(np.float64)
+        values = np.where(magnitude >> 52, values, magnitude * 2.0 ** (self.emin - 52))
+        if (special := magnitude >> 52 == (1 << self.exponent_bits) - 1).any():
+            values[special] = np.where(magnitude[special] & ((1 << 52) - 1), np.nan, np.inf)
+        return np.where(bits & self.sign_bit, -values, values)
 
     @cached_property
     def _table(self) -> Float64:

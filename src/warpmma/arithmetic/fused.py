@@ -1,0 +1,135 @@
+"""The fused dot-add over arrays: rules 1 to 11 of `reference`, in float64.
+
+Why float64 is exact here. Every operand value is a float64. A product has at most 24 significant bits and lies in
+2^±300, and scaling it by a power of two keeps it there and exact: float64 has 53 bits and reaches from 2^-1022 to 2^1023.
+The scaled addend is below 2^(F + 2) in magnitude, since a nominal exponent is at most one below that of the value;
+`trunc` cuts it at the binary point, which is rule 5. At most 33 such integers, with F at most 35, stay below
+2^43 < 2^53, so their sum is exact in any order, and NumPy's pairwise addition cannot be seen. Infinities and NaN
+follow rule 8 because IEEE addition and multiplication do.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ..formats import FORMATS, Float64, FloatFormat, quantize
+from .units import FusedDotAdd, Recipe, steps
+
+__all__ = ["fused_dot_add", "ieee_add"]
+
+Array = npt.NDArray[Any]
+
+# A zero has no say in the largest exponent: this is below every floor, as a summand and doubled.
+_NO_EXPONENT = -8192
+
+
+def fused_dot_add(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
+    """Compute D for arrays of dot products.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        With a `FusedDotAdd`.
+    a, b : ndarray of unsigned int
+        Codes, `[k, ...]`; what follows k broadcasts with each other and with `c`.
+    c : ndarray of unsigned int
+        Codes.
+
+    Returns
+    -------
+    ndarray of unsigned int
+        Codes of D.
+    """
+    unit = cast(FusedDotAdd, recipe.unit)
+    d = _float(recipe.d)
+    a_values, a_exponents = _operand(recipe.a, recipe.convert or recipe.a, a)
+    b_values, b_exponents = _operand(recipe.b, recipe.convert or recipe.b, b)
+    c_values = _float(recipe.c).decode(c)
+    after = recipe.accumulate == "after"
+    accumulator, least = (np.zeros(()), d.emin) if after else (c_values, _float(recipe.c).emin)
+    codes: Array = np.zeros((), d.code_dtype)
+    for number, step in enumerate(steps(recipe.order, unit.products, len(a))):
+        if number:
+            accumulator, least = d.decode(codes), d.emin
+        part = _slice(step)
+        codes = _step(
+            unit, d, a_values[part], a_exponents[part], b_values[part], b_exponents[part], accumulator, least
+        )
+    return ieee_add(d, c_values, d.decode(codes)) if after else codes
+
+
+def ieee_add(fmt: FloatFormat, x: Float64, y: Float64) -> Array:
+    """Add values of a format and return the code of the sum, to nearest even.
+
+    Exact for f16, whose sums have at most 42 bits. For f32 the sum is rounded to 53 bits and then to 24, which is the same as
+    once: 53 >= 2 * 24 + 2 (Figueroa, "When is double rounding innocuous?", 1995), and a subnormal sum is exact.
+    """
+    return fmt.encode(x + y, "rn", overflow="infinity")
+
+
+def _float(name: str) -> FloatFormat:
+    return cast(FloatFormat, FORMATS[name])
+
+
+def _slice(step: Any) -> Any:
+    """Return a run of indices as a slice, which copies nothing."""
+    run = range(step[0], step[-1] + 1)
+    return slice(run.start, run.stop) if list(step) == list(run) else list(step)
+
+
+def _operand(name: str, converted: str, codes: Array) -> tuple[Float64, Array]:
+    """Values and nominal exponents of codes, the latter those of the format that they are converted to."""
+    fmt = _float(name)
+    if fmt.bits > 16:
+        values = fmt.decode(codes)
+        return values, nominal_exponents(values, fmt.emin)
+    return fmt.decode(codes), _exponent_table(name, converted)[codes]
+
+
+@lru_cache(maxsize=None)
+def _exponent_table(name: str, converted: str) -> npt.NDArray[np.int16]:
+    """Nominal exponent of every code of a format of at most 16 bits."""
+    codes = np.arange(1 << _float(name).bits)
+    return nominal_exponents(_float(name).decode(codes), _float(converted).emin)
+
+
+def nominal_exponents(values: Float64, emin: int) -> npt.NDArray[np.int16]:
+    """Exponents of values, at least `emin`; of zero, one that never is the largest; of infinity and NaN, any."""
+    bits = values.view(np.int64)
+    # Any exponent will do for infinities and NaN; 128 keeps the scale that follows from it finite.
+    exponents = np.clip((bits >> 52 & 0x7FF) - 1023, emin, 128).astype(np.int16)
+    return np.where(bits << 1 == 0, np.int16(_NO_EXPONENT), exponents)
+
+
+def _step(
+    unit: FusedDotAdd, d: FloatFormat, a: Float64, a_exponents: Array, b: Float64, b_exponents: Array,
+    accumulator: Float64, least: int,
+) -> Array:  # fmt: skip
+    """One step: rules 2 to 9."""
+    largest = (a_exponents + b_exponents).max(axis=0)
+    largest = np.maximum(np.maximum(largest, nominal_exponents(accumulator, least)), unit.floor).astype(np.int64)
+    scale = _power(unit.fraction_bits - largest)
+    addends = a * b
+    addends *= scale
+    np.trunc(addends, out=addends)
+    total = addends.sum(axis=0)
+    total += np.trunc(accumulator * scale)
+    total *= _power(largest - unit.fraction_bits)
+    return _result(unit, d, total)
+
+
+def _result(unit: FusedDotAdd, d: FloatFormat, total: Float64) -> Array:
+    """Rules 7 to 9."""
+    infinity, nan = cast(int, d.inf_code), cast(int, d.nan_code)
+    codes = quantize(np.abs(total), unit.result_bits, d.emin, unit.rounding) << (d.fraction_bits - unit.result_bits)
+    codes = np.minimum(codes, infinity) + ((total < 0) & (codes != 0)) * d.sign_bit
+    return np.where(np.isnan(total), nan, codes).astype(d.code_dtype)
+
+
+def _power(exponent: npt.NDArray[np.int64]) -> Float64:
+    """2 to an exponent between -1022 and 1023."""
+    return ((exponent + 1023) << 52).view(np.float64)

@@ -1,0 +1,252 @@
+"""The reference: one dot product at a time, on Python integers.
+
+Specification
+-------------
+Numbers. An operand's code is `(-1)^s * significand * 2^exponent` (see `formats.Number`); its *nominal exponent* is the
+weight of the place before the binary point, `exponent + fraction_bits` of its format. Subnormals are not normalised.
+
+Fused dot-add (F, L, Z):
+
+1. The k products are cut into steps (`units.steps`). A step's accumulator is C in the first step and the rounded result of
+   the step before in the others.
+2. A product is exact and is not normalised: its significand is the product of the significands, its nominal exponent
+   the sum of the nominal exponents.
+3. The accumulator is one more addend, with its own format's nominal exponent.
+4. The alignment exponent E is the largest nominal exponent of the addends that are not zero, and at least Z.
+5. Every addend's magnitude is truncated toward zero to a multiple of 2^(E - F).
+6. The addends are added exactly.
+7. The sum is rounded once, to `result_bits` fraction bits and D's exponent range, subnormals included: toward zero, or
+   to nearest even. A magnitude beyond the largest exponent becomes infinity, in both roundings.
+8. If an addend is NaN, or infinity times zero, or two addends are infinities of opposite signs, the result is the
+   canonical NaN. Otherwise, if an addend is infinite, the result is that infinity.
+9. A result that is zero is +0.
+
+Recipes around it:
+
+10. `convert`: A and B are first converted to another format that holds their values; the nominal exponents are then that
+    format's.
+11. `accumulate = "after"`: the first step's accumulator is +0, and the last result is added to C by IEEE addition in
+    D's format, to nearest even; a NaN is the canonical one.
+
+IEEE arithmetic:
+
+12. An operation is computed exactly and rounded once to the format and mode; subnormals are kept; a sum that is exactly
+    zero is +0, or -0 in mode rm, unless both addends are zeros of one sign, which it then keeps.
+13. Chain in f64 from C: r = C, then r = fma(a, b, r), k ascending. A NaN among the operands is passed on with bit 51 set, sign
+    and payload kept; B's before r's before A's. A NaN that the operation makes is 0xFFF8000000000000.
+14. Chains in f32 from +0 or from the first product: each in f32; r = C in f32, then r = r + chain, and at the end r is
+    converted to D. A NaN is the canonical one. Products of f16 numbers are exact in f32.
+
+Integers:
+
+15. Sum: exact, plus C; then wrapped to 32 bits, or clamped once.
+16. Popcount: ones of A xor B, or of A and B, plus C, wrapped to 32 bits.
+
+Sources: rules 1 to 9 are those that Xie et al. (arXiv 2511.10909, "T-FDPA") and Khattak and Mikaitis (arXiv 2512.07004)
+agree on, measured on an H200; 10, 11 and 14 are the code that ptxas emits, measured on an H200; 13, 15 and 16
+PTX ISA 9.1, 9.7.14.5.14, NaN and clamping measured on an H200.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from ..formats import FORMATS, FloatFormat, IntegerFormat, Number, Rounding
+from .units import FmaChain, FusedDotAdd, IntegerSum, Popcount, Recipe, steps
+
+__all__ = ["dot"]
+
+Terms = Sequence[tuple[Number, int]]  # an addend and its nominal exponent
+
+
+def dot(recipe: Recipe, a: Sequence[int], b: Sequence[int], c: int) -> int:
+    """Compute one element of D.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    a, b : sequence of int
+        Codes of a row of A and a column of B, k of each.
+    c : int
+        Code of the element of C.
+
+    Returns
+    -------
+    int
+        Code of the element of D.
+
+    Examples
+    --------
+    >>> unit = FusedDotAdd(fraction_bits=25, products=16, floor=-133, result_bits=23, rounding="rz")
+    >>> hex(dot(Recipe(d="f32", a="f16", b="f16", c="f32", unit=unit), [0x3C00, 0x4000], [0x3C00, 0x3C00], 0))
+    '0x40400000'
+    """
+    unit = recipe.unit
+    match unit:
+        case FusedDotAdd():
+            return _fused(recipe, unit, a, b, c)
+        case FmaChain(seed="accumulator"):
+            return _f64_chain(unit, a, b, c)
+        case FmaChain():
+            return _f32_chains(recipe, unit, a, b, c)
+        case IntegerSum() | Popcount():
+            return _integer(recipe, unit, a, b, c)
+
+
+# Exact numbers: a `Number` with as many significand bits as it takes.
+
+
+def _multiply(x: Number, y: Number) -> Number:
+    sign = x.sign ^ y.sign
+    if "nan" in (x.kind, y.kind):
+        return Number("nan")
+    if "infinity" in (x.kind, y.kind):
+        zero = any(n.kind == "finite" and not n.significand for n in (x, y))
+        return Number("nan") if zero else Number("infinity", sign)
+    return Number("finite", sign, x.significand * y.significand, x.exponent + y.exponent)
+
+
+def _add(x: Number, y: Number, rounding: Rounding = "rn") -> Number:
+    """Exact sum; rule 12 for its sign when it is zero."""
+    if "nan" in (x.kind, y.kind) or (x.kind == y.kind == "infinity" and x.sign != y.sign):
+        return Number("nan")
+    if "infinity" in (x.kind, y.kind):
+        return x if x.kind == "infinity" else y
+    exponent = min(x.exponent, y.exponent)
+    total = sum((-1) ** n.sign * n.significand << (n.exponent - exponent) for n in (x, y))
+    if total:
+        return Number("finite", int(total < 0), abs(total), exponent)
+    both = x.significand == y.significand == 0 and x.sign == y.sign
+    return Number("finite", x.sign if both else int(rounding == "rm"), 0, exponent)
+
+
+def _round(
+    x: Number, fmt: FloatFormat, rounding: Rounding, *, bits: int | None = None, to_infinity: bool = False
+) -> int:
+    """Round to a code of `fmt`, keeping `bits` of its fraction bits; beyond the range as IEEE has it, or to infinity."""
+    bits = fmt.fraction_bits if bits is None else bits
+    sign = x.sign * fmt.sign_bit
+    if x.kind == "nan":
+        return cast(int, fmt.nan_code)
+    infinity = cast(int, fmt.inf_code)
+    if x.kind == "infinity":
+        return sign | infinity
+    if not x.significand:
+        return sign
+    # The grid near x: multiples of 2^unit.
+    unit = max(x.exponent + x.significand.bit_length() - 1, fmt.emin) - bits
+    drop = unit - x.exponent
+    kept, rest = (x.significand << -drop, 0) if drop <= 0 else divmod(x.significand, 1 << drop)
+    half = 1 << (drop - 1) if drop > 0 else 1
+    away = {
+        "rn": rest > half or (rest == half and kept % 2 == 1),
+        "rz": False,
+        "rm": x.sign == 1 and rest > 0,
+        "rp": x.sign == 0 and rest > 0,
+    }[rounding]
+    kept += away
+    # Exponent and fraction fields ascend as one integer, so a carry out of the fraction needs no care.
+    magnitude = ((unit + bits - fmt.emin) << bits) + kept
+    magnitude <<= fmt.fraction_bits - bits
+    if magnitude >= infinity:
+        outward = to_infinity or rounding == "rn" or rounding == ("rm" if x.sign else "rp")
+        magnitude = infinity if outward else fmt.max_code
+    return sign | magnitude
+
+
+def _float(name: str) -> FloatFormat:
+    return cast(FloatFormat, FORMATS[name])
+
+
+# Rules 1 to 11
+
+
+def _fused(recipe: Recipe, unit: FusedDotAdd, a: Sequence[int], b: Sequence[int], c: int) -> int:
+    after = recipe.accumulate == "after"
+    d_format = _float(recipe.d)
+    formats = [_float(recipe.convert or name) for name in (recipe.a, recipe.b)]
+    rows = [
+        [fmt.unpack(_round(_float(name).unpack(x), fmt, "rn")) if recipe.convert else fmt.unpack(x) for x in codes]
+        for name, fmt, codes in zip((recipe.a, recipe.b), formats, (a, b), strict=True)
+    ]
+    bits = sum(fmt.fraction_bits for fmt in formats)
+    accumulator_format = d_format if after else _float(recipe.c)
+    accumulator = 0 if after else c
+    for step in steps(recipe.order, unit.products, len(a)):
+        products = [_multiply(rows[0][i], rows[1][i]) for i in step]
+        terms = [(p, p.exponent + bits) for p in products]
+        start = accumulator_format.unpack(accumulator)
+        terms.append((start, start.exponent + accumulator_format.fraction_bits))
+        accumulator = _fused_step(unit, terms, d_format)
+        accumulator_format = d_format
+    if not after:
+        return accumulator
+    return _round(_add(_float(recipe.c).unpack(c), d_format.unpack(accumulator)), d_format, "rn")
+
+
+def _fused_step(unit: FusedDotAdd, terms: Terms, d: FloatFormat) -> int:
+    infinities = {term.sign for term, _ in terms if term.kind == "infinity"}
+    if any(term.kind == "nan" for term, _ in terms) or len(infinities) == 2:
+        return cast(int, d.nan_code)
+    if infinities:
+        return _round(Number("infinity", infinities.pop()), d, "rn")
+    largest = max([unit.floor, *(nominal for term, nominal in terms if term.significand)])
+    quantum = largest - unit.fraction_bits
+    total = 0
+    for term, _ in terms:
+        shift = term.exponent - quantum
+        magnitude = term.significand << shift if shift >= 0 else term.significand >> -shift
+        total += -magnitude if term.sign else magnitude
+    exact = Number("finite", int(total < 0), abs(total), quantum)
+    code = _round(exact, d, unit.rounding, bits=unit.result_bits, to_infinity=True)
+    return code if code != d.sign_bit else 0
+
+
+# Rules 12 to 14
+
+
+def _f64_chain(unit: FmaChain, a: Sequence[int], b: Sequence[int], c: int) -> int:
+    fmt = _float(unit.format)
+    quiet = 1 << (fmt.fraction_bits - 1)
+    result = c
+    for x, y in zip(a, b, strict=True):
+        operands = [fmt.unpack(code) for code in (x, y, result)]
+        nans = [code for code, number in ((y, operands[1]), (result, operands[2]), (x, operands[0])) if number.kind == "nan"]
+        if nans:
+            result = nans[0] | quiet
+            continue
+        exact = _add(_multiply(operands[0], operands[1]), operands[2], unit.rounding)
+        made = fmt.sign_bit | cast(int, fmt.inf_code) | quiet
+        result = made if exact.kind == "nan" else _round(exact, fmt, unit.rounding)
+    return result
+
+
+def _f32_chains(recipe: Recipe, unit: FmaChain, a: Sequence[int], b: Sequence[int], c: int) -> int:
+    fmt = _float(unit.format)
+    products = [_multiply(_float(recipe.a).unpack(x), _float(recipe.b).unpack(y)) for x, y in zip(a, b, strict=True)]
+    total = _float(recipe.c).unpack(c)
+    for step in steps("ascending", unit.length or len(a), len(a)):
+        chain = Number("finite")
+        for position, i in enumerate(step):
+            first = position == 0 and unit.seed == "product"
+            exact = products[i] if first else _add(products[i], chain, unit.rounding)
+            chain = fmt.unpack(_round(exact, fmt, unit.rounding))
+        total = fmt.unpack(_round(_add(total, chain, unit.rounding), fmt, unit.rounding))
+    return _round(total, _float(recipe.d), "rn")
+
+
+# Rules 15 and 16
+
+
+def _integer(recipe: Recipe, unit: IntegerSum | Popcount, a: Sequence[int], b: Sequence[int], c: int) -> int:
+    d = cast(IntegerFormat, FORMATS[recipe.d])
+    total = cast(int, FORMATS[recipe.c].unpack(c))
+    for x, y in zip(a, b, strict=True):
+        if isinstance(unit, Popcount):
+            total += x ^ y if unit.operation == "xor" else x & y
+        else:
+            total += cast(int, FORMATS[recipe.a].unpack(x)) * cast(int, FORMATS[recipe.b].unpack(y))
+    if isinstance(unit, IntegerSum) and unit.saturate:
+        total = min(max(total, d.least), d.greatest)
+    return total & d.mask
