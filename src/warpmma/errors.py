@@ -2,9 +2,11 @@
 
 __all__ = [
     "ArchiveError",
+    "MetadataError",
     "MnemonicError",
     "OperandError",
     "RegisterError",
+    "ScaleError",
     "TargetError",
     "UnsupportedError",
     "WarpmmaError",
@@ -29,6 +31,14 @@ class OperandError(WarpmmaError):
 
 class RegisterError(WarpmmaError):
     """A register that does not exist, has another width, or was never written."""
+
+
+class MetadataError(WarpmmaError):
+    """A sparse matrix that breaks its pattern, or metadata or a selector that PTX leaves undefined."""
+
+
+class ScaleError(WarpmmaError):
+    """Block scales, or their byte-id or thread-id, that an instruction does not take."""
 
 
 class ArchiveError(WarpmmaError):

@@ -29,8 +29,8 @@ __all__ = ["evidence", "execute", "load", "mma", "store"]
 Array = npt.NDArray[Any]
 Engine = Literal["auto", "numpy", "native"]
 
-# Products in flight in one chunk; as float64 they take 1 MiB, which second-level caches hold.
-_CHUNK = 1 << 17
+# Elements of D in one chunk: enough to hide the cost of a NumPy call, few enough to stay in cache.
+_CHUNK = 1 << 15
 
 
 def load(instruction: str | Instruction, operand: Operand, matrix: npt.ArrayLike) -> Array:
@@ -170,7 +170,7 @@ def execute(
         codes = compute(recipe, *(plan.gather[name](read[name](chunk)) for name in "ABC"))
         flat_out[chunk] = plan.scatter(codes)
 
-    _for_each(run, _chunks(len(flat_out), plan.products), threads)
+    _for_each(run, _chunks(len(flat_out), layout.flat.size), threads)
     return out
 
 
@@ -260,7 +260,6 @@ class _Plan:
             "B": _gather(shapes["B"], lambda x: np.moveaxis(x, -2, 0)[..., None, :]),
             "C": _gather(shapes["C"], lambda x: x),
         }
-        self.products = shapes["D"].flat.size * shapes["A"].shape[-1]
         self._d = shapes["D"]
 
     @staticmethod
@@ -272,9 +271,9 @@ class _Plan:
         """Pack codes of D into registers `[warp, register, lane]`."""
         packing = self._d.packing
         flat = codes.reshape(-1, codes.shape[-1]).astype(packing.dtype, copy=False)
-        registers = flat[self._d.flat[..., 0]] << packing.shifts[0]
+        registers = flat.take(self._d.flat[..., 0], axis=0)  # position 0 begins at bit 0
         for position in range(1, packing.per_register):
-            registers |= flat[self._d.flat[..., position]] << packing.shifts[position]
+            registers |= flat.take(self._d.flat[..., position], axis=0) << packing.shifts[position]
         return np.moveaxis(registers, -1, 0)
 
 
@@ -287,7 +286,7 @@ def _gather(layout: Layout, arrange: Callable[[Array], Array]) -> Callable[[Arra
     mask = packing.dtype.type(packing.mask)
 
     def gather(registers: Array) -> Array:
-        words = np.ascontiguousarray(registers.reshape(len(registers), -1).T)[word]
+        words = np.ascontiguousarray(registers.reshape(len(registers), -1).T).take(word, axis=0)
         return words if whole else (words >> shift) & mask
 
     return gather
@@ -330,8 +329,8 @@ def _reader(operand: Array, batch: tuple[int, ...]) -> Callable[[slice], Array]:
     return read
 
 
-def _chunks(warps: int, products: int) -> Iterator[slice]:
-    size = max(1, _CHUNK // products)
+def _chunks(warps: int, outputs: int) -> Iterator[slice]:
+    size = max(1, _CHUNK // outputs)
     return (slice(start, min(start + size, warps)) for start in range(0, warps, size))
 
 

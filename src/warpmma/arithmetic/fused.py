@@ -26,6 +26,9 @@ Array = npt.NDArray[Any]
 # A zero has no say in the largest exponent: this is below every floor, as a summand and doubled.
 _NO_EXPONENT = -8192
 
+# Addends in flight: as float64 they take 1 MiB, which second-level caches hold.
+_RUN = 1 << 17
+
 
 def fused_dot_add(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
     """Compute D for arrays of dot products.
@@ -87,7 +90,7 @@ def _operand(name: str, converted: str, codes: Array) -> tuple[Float64, Array]:
     if fmt.bits > 16:
         values = fmt.decode(codes)
         return values, nominal_exponents(values, fmt.emin)
-    return fmt.decode(codes), _exponent_table(name, converted)[codes]
+    return fmt.decode(codes), _exponent_table(name, converted).take(codes.astype(np.intp))
 
 
 @lru_cache(maxsize=None)
@@ -110,14 +113,20 @@ def _step(
     accumulator: Float64, least: int,
 ) -> Array:  # fmt: skip
     """One step: rules 2 to 9."""
-    largest = (a_exponents + b_exponents).max(axis=0)
-    largest = np.maximum(np.maximum(largest, nominal_exponents(accumulator, least)), unit.floor).astype(np.int64)
+    # Runs of k that fit in cache, however many outputs there are; both passes are free to cut k anywhere.
+    outputs = max(1, np.broadcast(a[0], b[0]).size)
+    size = max(1, _RUN // outputs)
+    runs = [slice(i, i + size) for i in range(0, len(a), size)]
+    largest = np.maximum(nominal_exponents(accumulator, least), unit.floor)
+    for run in runs:
+        largest = np.maximum(largest, (a_exponents[run] + b_exponents[run]).max(axis=0))
+    largest = largest.astype(np.int64)
     scale = _power(unit.fraction_bits - largest)
-    addends = a * b
-    addends *= scale
-    np.trunc(addends, out=addends)
-    total = addends.sum(axis=0)
-    total += np.trunc(accumulator * scale)
+    total = np.trunc(accumulator * scale)
+    for run in runs:
+        addends = a[run] * b[run]
+        addends *= scale
+        total += np.trunc(addends, out=addends).sum(axis=0)
     total *= _power(largest - unit.fraction_bits)
     return _result(unit, d, total)
 
