@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-from .arithmetic.units import FmaChain, FusedDotAdd, IntegerSum, Popcount, Recipe, Unit
+from .arithmetic.units import FloatChains, FmaChain, FusedDotAdd, IntegerSum, Popcount, Recipe, Unit
 from .errors import UnsupportedError
 from .formats import FORMATS
 from .instructions import Instruction, check_target
@@ -114,11 +114,11 @@ PATHS: tuple[Path, ...] = (
     Path(group="quad pair", generations=("Volta", "Turing"), machine="HMMA.884", arithmetic=_VOLTA),
     Path(
         group="quad pair f32", generations=_SINCE_AMPERE, machine="software: FFMA and FADD",
-        arithmetic=FmaChain(format="f32", length=4, seed="zero"),
+        arithmetic=FloatChains(length=4, seed="zero"),
     ),
     Path(
         group="quad pair f16", generations=_SINCE_AMPERE, machine="software: FMUL, FFMA, FADD and F2F",
-        arithmetic=FmaChain(format="f32", length=2, seed="product"),
+        arithmetic=FloatChains(length=2, seed="product"),
     ),
     Path(group="half", generations=("Turing", "Ampere", "Ada"), machine="HMMA", arithmetic=_AMPERE),
     Path(group="half", generations=_HOPPER_ON, machine="HMMA", arithmetic=_HOPPER),
@@ -130,10 +130,7 @@ PATHS: tuple[Path, ...] = (
     ),
     Path(group="fp8", generations=("RTX Blackwell",), machine="QMMA", arithmetic=_HOPPER),
     Path(group="f8f6f4", generations=("RTX Blackwell",), machine="QMMA", arithmetic=_HOPPER),
-    Path(
-        group="f64", generations=_SINCE_AMPERE, machine="DMMA",
-        arithmetic=FmaChain(format="f64", length=0, seed="accumulator"),
-    ),
+    Path(group="f64", generations=_SINCE_AMPERE, machine="DMMA", arithmetic=FmaChain()),
     Path(group="int8", generations=_ALL, machine="IMMA", arithmetic=IntegerSum(saturate=False)),
     Path(
         group="int4", generations=("Turing", "Ampere", "Ada"), machine="IMMA on 4-bit elements",

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from .chain import f32_chains, f64_chain
 from .fused import fused_dot_add
 from .integer import integer_sum, popcount
-from .units import FmaChain, FusedDotAdd, IntegerSum, Popcount, Recipe
+from .units import FloatChains, FmaChain, FusedDotAdd, IntegerSum, Popcount, Recipe
 
 __all__ = ["compute"]
 
@@ -38,9 +38,9 @@ def compute(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
         match recipe.unit:
             case FusedDotAdd():
                 return fused_dot_add(recipe, a, b, c)
-            case FmaChain(seed="accumulator"):
-                return f64_chain(recipe, a, b, c)
             case FmaChain():
+                return f64_chain(recipe, a, b, c)
+            case FloatChains():
                 return f32_chains(recipe, a, b, c)
             case IntegerSum():
                 return integer_sum(recipe, a, b, c)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..formats import FORMATS, Float64, FloatFormat
 from .fused import ieee_add
-from .units import FmaChain, Recipe, steps
+from .units import FloatChains, FmaChain, Recipe, steps
 
 __all__ = ["f32_chains", "f64_chain", "fma64"]
 
@@ -34,7 +34,7 @@ def f32_chains(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
     A product of two f16 numbers has 22 bits and an exponent within f32's range, so it is exact in f32, and an fma of it is one
     f32 addition.
     """
-    unit = cast(FmaChain, recipe.unit)
+    unit = cast(FloatChains, recipe.unit)
     fmt, d = cast(FloatFormat, FORMATS["f32"]), cast(FloatFormat, FORMATS[recipe.d])
     products = FORMATS[recipe.a].decode(a) * FORMATS[recipe.b].decode(b)
     total = cast(Float64, FORMATS[recipe.c].decode(c))

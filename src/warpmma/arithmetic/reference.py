@@ -34,8 +34,8 @@ IEEE arithmetic:
     zero is +0, or -0 in mode rm, unless both addends are zeros of one sign, which it then keeps.
 13. Chain in f64 from C: r = C, then r = fma(a, b, r), k ascending. A NaN among the operands is passed on with bit 51 set, sign
     and payload kept; B's before r's before A's. A NaN that the operation makes is 0xFFF8000000000000.
-14. Chains in f32 from +0 or from the first product: each in f32; r = C in f32, then r = r + chain, and at the end r is
-    converted to D. A NaN is the canonical one. Products of f16 numbers are exact in f32.
+14. Chains in f32 from +0 or from the first product: each step in f32, to nearest even; r = C in f32, then r = r + chain,
+    and at the end r is converted to D. A NaN is the canonical one. Products of f16 numbers are exact in f32.
 
 Integers:
 
@@ -53,7 +53,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from ..formats import FORMATS, FloatFormat, IntegerFormat, Number, Rounding
-from .units import FmaChain, FusedDotAdd, IntegerSum, Popcount, Recipe, steps
+from .units import FloatChains, FmaChain, FusedDotAdd, IntegerSum, Popcount, Recipe, steps
 
 __all__ = ["dot"]
 
@@ -86,9 +86,9 @@ def dot(recipe: Recipe, a: Sequence[int], b: Sequence[int], c: int) -> int:
     match unit:
         case FusedDotAdd():
             return _fused(recipe, unit, a, b, c)
-        case FmaChain(seed="accumulator"):
-            return _f64_chain(unit, a, b, c)
         case FmaChain():
+            return _f64_chain(unit, a, b, c)
+        case FloatChains():
             return _f32_chains(recipe, unit, a, b, c)
         case IntegerSum() | Popcount():
             return _integer(recipe, unit, a, b, c)
@@ -207,7 +207,7 @@ def _fused_step(unit: FusedDotAdd, terms: Terms, d: FloatFormat) -> int:
 
 
 def _f64_chain(unit: FmaChain, a: Sequence[int], b: Sequence[int], c: int) -> int:
-    fmt = _float(unit.format)
+    fmt = _float("f64")
     quiet = 1 << (fmt.fraction_bits - 1)
     result = c
     for x, y in zip(a, b, strict=True):
@@ -222,17 +222,17 @@ def _f64_chain(unit: FmaChain, a: Sequence[int], b: Sequence[int], c: int) -> in
     return result
 
 
-def _f32_chains(recipe: Recipe, unit: FmaChain, a: Sequence[int], b: Sequence[int], c: int) -> int:
-    fmt = _float(unit.format)
+def _f32_chains(recipe: Recipe, unit: FloatChains, a: Sequence[int], b: Sequence[int], c: int) -> int:
+    fmt = _float("f32")
     products = [_multiply(_float(recipe.a).unpack(x), _float(recipe.b).unpack(y)) for x, y in zip(a, b, strict=True)]
     total = _float(recipe.c).unpack(c)
-    for step in steps("ascending", unit.length or len(a), len(a)):
+    for step in steps("ascending", unit.length, len(a)):
         chain = Number("finite")
         for position, i in enumerate(step):
             first = position == 0 and unit.seed == "product"
-            exact = products[i] if first else _add(products[i], chain, unit.rounding)
-            chain = fmt.unpack(_round(exact, fmt, unit.rounding))
-        total = fmt.unpack(_round(_add(total, chain, unit.rounding), fmt, unit.rounding))
+            exact = products[i] if first else _add(products[i], chain)
+            chain = fmt.unpack(_round(exact, fmt, "rn"))
+        total = fmt.unpack(_round(_add(total, chain), fmt, "rn"))
     return _round(total, _float(recipe.d), "rn")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["FmaChain", "FusedDotAdd", "IntegerSum", "Popcount", "Recipe", "Unit", "steps"]
+__all__ = ["FloatChains", "FmaChain", "FusedDotAdd", "IntegerSum", "Popcount", "Recipe", "Unit", "steps"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,24 +40,30 @@ class FusedDotAdd:
 
 @dataclass(frozen=True, kw_only=True)
 class FmaChain:
-    """IEEE fused multiply-adds, k ascending.
+    """IEEE fused multiply-adds in f64, k ascending, beginning with C.
 
     Attributes
     ----------
-    format : {"f64", "f32"}
-        Format of every intermediate result.
-    length : int
-        Products in one chain; 0 for all of them.
-    seed : {"accumulator", "zero", "product"}
-        What a chain begins with: C; +0; or its first product, rounded. Chains that do not begin with C are added to it
-        one after the other, in `format`, and the sum is rounded to D's format at the end.
     rounding : {"rn", "rz", "rm", "rp"}
     """
 
-    format: Literal["f64", "f32"]
-    length: int
-    seed: Literal["accumulator", "zero", "product"]
     rounding: Literal["rn", "rz", "rm", "rp"] = "rn"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FloatChains:
+    """Chains of IEEE fused multiply-adds in f32, k ascending, whose results are added to C one after the other.
+
+    Attributes
+    ----------
+    length : int
+        Products in one chain.
+    seed : {"zero", "product"}
+        What a chain begins with: +0, or its first product.
+    """
+
+    length: int
+    seed: Literal["zero", "product"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +91,7 @@ class Popcount:
     operation: Literal["xor", "and"]
 
 
-Unit = FusedDotAdd | FmaChain | IntegerSum | Popcount
+Unit = FusedDotAdd | FmaChain | FloatChains | IntegerSum | Popcount
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +102,7 @@ class Recipe:
     ----------
     d, a, b, c : str
         Formats of the operands.
-    unit : FusedDotAdd, FmaChain, IntegerSum or Popcount
+    unit : Unit
     convert : str, optional
         Format that the elements of A and B are converted to first, exactly.
     order : {"ascending", "halves"}

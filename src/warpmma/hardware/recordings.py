@@ -1,0 +1,208 @@
+"""Recorded registers: archives of what a GPU was given and what it returned, and their replay.
+
+An archive is a NumPy `.npz` without pickled objects. Its keys are `MNEMONIC|field`:
+
+* `a`, `b`, `c`: operand registers, `[warp, register, lane]`, uint32 (uint64 for f64);
+* `d`: registers that the hardware returned. Of a sparse instruction instead `e`, metadata `[warp, lane]`, and `d0`, `d1`,
+  ...: one result for each selector;
+
+and, without a mnemonic, `target` (such as "sm_90a") and `device` (GPU, driver, toolkit), both text and optional.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ArchiveError, WarpmmaError
+from ..execution import evidence, execute
+from ..instructions import Instruction, check_target, parse
+from ..layouts import Layout
+from ..registers import LANES
+from ..targets import Evidence
+
+__all__ = ["Recording", "Replay", "open_recording", "shipped"]
+
+Array = npt.NDArray[Any]
+
+_TEXT = ("target", "device")
+_DEFAULT_TARGET = "sm_90"
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The outcome for one instruction.
+
+    Attributes
+    ----------
+    instruction : Instruction
+    outputs : int
+        Elements of D compared; each result counts, one for each selector where there are several.
+    differences : int
+        How many of them differ.
+    first : str
+        Where the first difference is, with both values; empty where there is none.
+    evidence : Evidence
+    """
+
+    instruction: Instruction
+    outputs: int
+    differences: int
+    first: str
+    evidence: Evidence
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A checked archive.
+
+    Attributes
+    ----------
+    name : str
+        The file.
+    target : str
+        What it was recorded on, "sm_90" if it does not say.
+    device : str
+        GPU, driver and toolkit, if it says.
+    fields : dict
+        Arrays by instruction and field.
+    """
+
+    name: str
+    target: str
+    device: str
+    fields: dict[Instruction, dict[str, Array]]
+
+    def replay(self, target: str | None = None) -> Iterator[Replay]:
+        """Execute what was recorded, instruction by instruction, and compare.
+
+        Parameters
+        ----------
+        target : str, optional
+            Instead of the one it was recorded on.
+
+        Yields
+        ------
+        Replay
+
+        Raises
+        ------
+        TargetError
+            Unknown target, or an instruction that it does not have; raised before anything is executed.
+        """
+        target = target or self.target
+        for instruction in self.fields:
+            check_target(instruction, target)
+        return (self._one(instruction, target) for instruction in self.fields)
+
+    def _one(self, instruction: Instruction, target: str) -> Replay:
+        fields = self.fields[instruction]
+        packing = instruction.packing("D")
+        outputs = differences = 0
+        first = ""
+        for name in (key for key in fields if key[0] == "d"):
+            got = execute(instruction, *(fields[x] for x in "abc"), target=target)
+            unequal = packing.unpack(got) != packing.unpack(fields[name])
+            outputs += unequal.size
+            differences += int(unequal.sum())
+            if unequal.any() and not first:
+                warp, register, lane = (int(x) for x in np.argwhere(unequal)[0][:3])
+                computed, recorded = int(got[warp, register, lane]), int(fields[name][warp, register, lane])
+                first = f"warp {warp} register {register} lane {lane}: {computed:#x}, recorded {recorded:#x}"
+        return Replay(instruction, outputs, differences, first, evidence(instruction, target=target))
+
+
+def shipped() -> Recording:
+    """Open the recording that is part of the package: registers of an H200.
+
+    Returns
+    -------
+    Recording
+
+    Examples
+    --------
+    >>> recording = shipped()
+    >>> recording.target, recording.device
+    ('sm_90a', 'NVIDIA H200, driver 580.159, CUDA 13.0')
+    """
+    source = files(__package__).joinpath("vectors", "h200_sm90a.npz")
+    with source.open("rb") as file:
+        return _read(file, source.name)
+
+
+def open_recording(path: str | Path) -> Recording:
+    """Open an archive of recorded registers and check all of it.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    Recording
+
+    Raises
+    ------
+    ArchiveError
+        A file that cannot be read, is no archive, holds pickled objects, or misses keys; arrays of a wrong shape or dtype.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            return _read(file, str(path))
+    except OSError as error:
+        raise ArchiveError(f"{path}: {error.strerror or error}") from None
+
+
+def _read(file: IO[bytes], name: str) -> Recording:
+    try:
+        archive = np.load(file, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise ArchiveError(f"{name}: a single array; expected an .npz archive with keys MNEMONIC|a, |b, |c, |d")
+        arrays = {key: archive[key] for key in archive.files}
+    except ArchiveError:
+        raise
+    except (ValueError, EOFError, zipfile.BadZipFile, OSError, KeyError, NotImplementedError) as error:
+        raise ArchiveError(f"{name}: no readable .npz archive of plain arrays: {error}") from None
+    text = {key: str(arrays.pop(key)) for key in _TEXT if key in arrays}
+    fields: dict[Instruction, dict[str, Array]] = {}
+    for key, array in arrays.items():
+        mnemonic, bar, field = key.rpartition("|")
+        if not bar:
+            raise ArchiveError(f"{name}: key {key!r}; expected MNEMONIC|field, or one of {', '.join(_TEXT)}")
+        try:
+            instruction = parse(mnemonic)
+        except WarpmmaError as error:
+            raise ArchiveError(f"{name}: {error}") from None
+        fields.setdefault(instruction, {})[field] = array
+    if not fields:
+        raise ArchiveError(f"{name}: the archive is empty; expected keys MNEMONIC|a, |b, |c, |d")
+    for instruction, named in fields.items():
+        _check(name, instruction, named)
+    return Recording(name, text.get("target", _DEFAULT_TARGET), text.get("device", ""), fields)
+
+
+def _check(name: str, instruction: Instruction, fields: dict[str, Array]) -> None:
+    results = ["d"]
+    expected: dict[str, Layout] = {x: instruction.layout(x.upper()) for x in "abc"}  # type: ignore[arg-type]
+    expected |= {x: instruction.layout("D") for x in results}
+    missing = [x for x in expected if x not in fields]
+    unknown = [x for x in fields if x not in expected]
+    if missing or unknown:
+        found = f"keys {', '.join('|' + x for x in unknown)} that it does not take" if unknown else ""
+        lack = f"no {', '.join('|' + x for x in missing)}" if missing else ""
+        raise ArchiveError(f"{name}: {instruction} has {' and '.join(x for x in (lack, found) if x)}")
+    warps = len(fields["a"]) if fields["a"].ndim else 0
+    for x, layout in expected.items():
+        array, shape, dtype = fields[x], (warps, layout.registers, LANES), layout.packing.dtype
+        if array.shape != shape or array.dtype != dtype:
+            raise ArchiveError(
+                f"{name}: {instruction}|{x} is {array.dtype} {array.shape}; expected {dtype} {shape}"
+                + (" (the number of warps is that of |a)" if array.shape[1:] == shape[1:] else "")
+            )

@@ -1,0 +1,87 @@
+"""What the tests of arithmetic run over: every recipe once, with an instruction and a target that have it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpmma.arithmetic.reference import dot
+from warpmma.arithmetic.units import FloatChains, FmaChain, FusedDotAdd, IntegerSum, Popcount, Recipe, steps
+from warpmma.instructions import Instruction, instructions
+from warpmma.targets import recipe
+
+
+@dataclass(frozen=True)
+class Case:
+    """A recipe over k products, and the oldest target and first instruction that have it."""
+
+    recipe: Recipe
+    k: int
+    instruction: Instruction
+    target: str
+
+    def __str__(self) -> str:
+        return f"{self.target} {str(self.instruction).removeprefix('mma.sync.aligned.')}"
+
+
+@lru_cache(maxsize=None)
+def cases() -> tuple[Case, ...]:
+    found: dict[tuple[Recipe, int], Case] = {}
+    for instruction in instructions():
+        if instruction.sparse or instruction.block_scale:
+            continue
+        for target in instruction.targets:
+            key = (recipe(instruction, target), instruction.k)
+            found.setdefault(key, Case(*key, instruction, target))
+    return tuple(found.values())
+
+
+def reference(
+    recipe: Recipe, a: npt.NDArray[Any], b: npt.NDArray[Any], c: npt.NDArray[Any]
+) -> npt.NDArray[Any]:
+    """The reference over `[k, rows]` codes."""
+    rows = [dot(recipe, a[:, j].tolist(), b[:, j].tolist(), int(c[j])) for j in range(len(c))]
+    return np.array(rows, np.uint64)
+
+
+def mutations(case: Case) -> Iterator[tuple[str, Recipe]]:
+    """Every recipe that differs by one step in one parameter, and in effect."""
+    unit, base = case.recipe.unit, case.recipe
+
+    def changed(**change: Any) -> Recipe:
+        return replace(base, unit=replace(unit, **change))
+
+    match unit:
+        case FusedDotAdd():
+            for step in (-1, 1):
+                yield f"F {step:+d}", changed(fraction_bits=unit.fraction_bits + step)
+                yield f"Z {step:+d}", changed(floor=unit.floor + step)
+                if unit.result_bits + step <= (23 if base.d == "f32" else 10):
+                    yield f"result bits {step:+d}", changed(result_bits=unit.result_bits + step)
+            yield "rounding", changed(rounding="rn" if unit.rounding == "rz" else "rz")
+            now = steps(base.order, unit.products, case.k)
+            longest = max(len(step) for step in now)
+            for products in (longest // 2, longest * 2):
+                if steps(base.order, products, case.k) != now:
+                    yield f"L {products}", changed(products=products)
+            if base.order == "halves":
+                yield "order", replace(base, order="ascending", unit=replace(unit, products=case.k // 2))
+                yield "convert", replace(base, convert=None)
+            else:
+                yield "order", replace(base, order="halves")
+            yield "C", replace(base, accumulate="within" if base.accumulate == "after" else "after")
+        case FmaChain():
+            for rounding in {"rn", "rz", "rm", "rp"} - {unit.rounding}:
+                yield f"rounding {rounding}", changed(rounding=rounding)
+        case FloatChains():
+            yield "seed", changed(seed="product" if unit.seed == "zero" else "zero")
+            yield "length", changed(length=2 if unit.length == 4 else 4)
+        case IntegerSum():
+            yield "saturate", changed(saturate=not unit.saturate)
+        case Popcount():
+            yield "operation", changed(operation="and" if unit.operation == "xor" else "xor")

@@ -1,0 +1,250 @@
+"""Operands that aim at the places where arithmetic can go wrong; used by several tests and by the benchmarks.
+
+Every generator returns codes: a and b as `[k, rows]`, c as `[rows]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpmma.arithmetic.units import FusedDotAdd, Recipe
+from warpmma.formats import FORMATS, FloatFormat, Format
+
+Array = npt.NDArray[Any]
+Rng = np.random.Generator
+Operands = tuple[Array, Array, Array]
+
+
+def operands(recipe: Recipe, k: int, rows: int, style: str, rng: Rng) -> Operands:
+    """Codes in one style."""
+    return STYLES[style](recipe, k, rows, rng)
+
+
+def styles(recipe: Recipe) -> list[str]:
+    """Return the styles that make sense for a recipe's formats."""
+    if isinstance(FORMATS[recipe.a], FloatFormat):
+        return list(_FLOAT_STYLES)
+    return list(_INTEGER_STYLES)
+
+
+def random_codes(fmt: Format, shape: tuple[int, ...], rng: Rng) -> Array:
+    return rng.integers(0, fmt.mask, shape, dtype=np.uint64, endpoint=True).astype(fmt.code_dtype)
+
+
+def with_exponents(fmt: FloatFormat, exponents: Array, rng: Rng, *, powers: bool = False) -> Array:
+    """Codes of random sign and fraction (or of powers of two) with these exponents, kept within the format."""
+    lowest, highest = fmt.emin - fmt.fraction_bits, fmt.emax
+    exponents = np.clip(exponents, lowest, highest)
+    fraction = (
+        np.zeros(exponents.shape) if powers else rng.integers(0, 1 << fmt.fraction_bits, exponents.shape)
+    )
+    significand = 1 + fraction / (1 << fmt.fraction_bits)
+    if fmt.name == "f64":  # subnormals need their bits put together, for their values are not exact products
+        values = np.ldexp(significand, exponents)
+        return (values * rng.choice([-1.0, 1.0], exponents.shape)).view(np.uint64)
+    sign = rng.choice([-1.0, 1.0], exponents.shape)
+    return fmt.encode(sign * np.ldexp(significand, exponents), "rz", overflow="saturate")
+
+
+def _formats(recipe: Recipe) -> tuple[FloatFormat, FloatFormat, FloatFormat, FloatFormat]:
+    formats = [FORMATS[name] for name in (recipe.a, recipe.b, recipe.c, recipe.d)]
+    assert all(isinstance(f, FloatFormat) for f in formats)
+    return tuple(formats)  # type: ignore[return-value]
+
+
+def _spread(low: int, high: int) -> Callable[[Recipe, int, int, Rng], Operands]:
+    def generate(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
+        a, b, c, _ = _formats(recipe)
+        x, y = rng.integers(low, high, (2, k, rows), endpoint=True)
+        z = rng.integers(2 * low, 2 * high + 3, rows)
+        return with_exponents(a, x, rng), with_exponents(b, y, rng), with_exponents(c, z, rng)
+
+    return generate
+
+
+def _split(total: Array, a: FloatFormat, b: FloatFormat, rng: Rng) -> tuple[Array, Array]:
+    """Exponents of two factors with this sum, as far as their formats reach."""
+    low = np.maximum(a.emin - a.fraction_bits, total - b.emax)
+    high = np.maximum(np.minimum(a.emax, total - (b.emin - b.fraction_bits)), low)
+    x = rng.integers(low, high, endpoint=True)
+    return x, total - x
+
+
+def _depth(recipe: Recipe) -> int:
+    return recipe.unit.fraction_bits if isinstance(recipe.unit, FusedDotAdd) else 24
+
+
+def _products(
+    recipe: Recipe, exponents: Array, c: Array, rng: Rng, *, density: float = 0.6, powers: bool = True
+) -> Operands:
+    """Products with these exponents, some of them left out."""
+    a_format, b_format, _, _ = _formats(recipe)
+    x, y = _split(exponents, a_format, b_format, rng)
+    a, b = with_exponents(a_format, x, rng, powers=powers), with_exponents(b_format, y, rng, powers=powers)
+    return np.where(rng.random(a.shape) < density, a, 0).astype(a.dtype), b, c
+
+
+def _ties(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
+    """C of any size, and powers of two about F below it: lost, kept, or half a unit of the result."""
+    _, _, c_format, d_format = _formats(recipe)
+    top = rng.integers(-6, 7, rows)
+    c = with_exponents(c_format, top, rng)
+    below = rng.choice([_depth(recipe), d_format.fraction_bits, 13], (k, rows)) + rng.integers(
+        -3, 4, (k, rows)
+    )
+    return _products(recipe, top - below, c, rng)
+
+
+def _boundary(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
+    """One large product somewhere, small ones elsewhere, C small or zero: where steps begin and end."""
+    _, _, c_format, d_format = _formats(recipe)
+    top = rng.integers(-3, 8, rows)
+    depth = rng.choice([_depth(recipe), d_format.fraction_bits, 13], rows)
+    exponents = top - depth + rng.integers(-2, 3, (k, rows))
+    exponents[rng.integers(0, k, rows), np.arange(rows)] = top
+    c = with_exponents(c_format, top - rng.integers(0, 30, rows), rng)
+    return _products(
+        recipe, exponents, np.where(rng.random(rows) < 0.5, c, 0).astype(c.dtype), rng, density=0.8
+    )
+
+
+def _tiny(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
+    """One product about the least number of the accumulator, others about the quantum that the floor Z imposes."""
+    _, _, c_format, d_format = _formats(recipe)
+    least = d_format.emin - d_format.fraction_bits
+    quantum = recipe.unit.floor - recipe.unit.fraction_bits if isinstance(recipe.unit, FusedDotAdd) else least
+    exponents = np.where(rng.random((k, rows)) < 0.5, quantum, least) + rng.integers(-3, 4, (k, rows))
+    exponents[rng.integers(0, k, rows), np.arange(rows)] = least - rng.integers(0, 2, rows)
+    c = with_exponents(c_format, least + rng.integers(0, 6, rows), rng, powers=True)
+    return _products(
+        recipe, exponents, np.where(rng.random(rows) < 0.3, c, 0).astype(c.dtype), rng, density=0.4
+    )
+
+
+def _sticky(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
+    """A sum half way between two results, and products at the last place that alignment keeps, or just beyond."""
+    _, _, c_format, d_format = _formats(recipe)
+    top = rng.integers(-8, 12, rows)
+    exponents = top - _depth(recipe) + rng.integers(-2, 2, (k, rows))
+    places = rng.permuted(np.tile(np.arange(k)[:, None], rows), axis=0)[:2]
+    exponents[places[0], np.arange(rows)] = top
+    exponents[places[1], np.arange(rows)] = top - d_format.fraction_bits - 1
+    a, b, c = _products(recipe, exponents, np.zeros(rows, c_format.code_dtype), rng, density=0.25)
+    full, both, _ = _products(recipe, exponents, c, rng, density=1.0)
+    for place in places:
+        a[place, np.arange(rows)], b[place, np.arange(rows)] = (
+            full[place, np.arange(rows)],
+            both[place, np.arange(rows)],
+        )
+    return a, b, c
+
+
+def _full(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
+    """Large products of one sign, as many as there are, and a C that matters only where the sum is a tie."""
+    a_format, b_format, c_format, _ = _formats(recipe)
+    a = with_exponents(a_format, a_format.emax - rng.integers(0, 2, (k, rows)), rng) & ~np.uint64(
+        a_format.sign_bit
+    )
+    b = with_exponents(b_format, b_format.emax - rng.integers(0, 2, (k, rows)), rng) & ~np.uint64(
+        b_format.sign_bit
+    )
+    top = a_format.emax + b_format.emax
+    c = with_exponents(c_format, top - _depth(recipe) + rng.integers(-2, 2, rows), rng, powers=True)
+    return a.astype(a_format.code_dtype), b.astype(b_format.code_dtype), c
+
+
+def _cancel(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
+    """The second half takes the first half away again, but for a little."""
+    a_format, b_format, c_format, _ = _formats(recipe)
+    a = with_exponents(a_format, rng.integers(-4, 5, (k, rows)), rng)
+    b = with_exponents(b_format, rng.integers(-4, 5, (k, rows)), rng)
+    half = k // 2
+    order = rng.permutation(k)
+    a[order[half : 2 * half]] = a[order[:half]] ^ a.dtype.type(a_format.sign_bit)
+    b[order[half : 2 * half]] = b[order[:half]] ^ (rng.random((half, rows)) < 0.2).astype(b.dtype)
+    return a, b, with_exponents(c_format, rng.integers(-30, 2, rows), rng)
+
+
+def _huge(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
+    """Sums near the largest number of the accumulator."""
+    _, _, c_format, d_format = _formats(recipe)
+    top = min(d_format.emax, c_format.emax)
+    c = with_exponents(c_format, np.full(rows, top), rng)
+    c = np.where(
+        rng.random(rows) < 0.5, c & c.dtype.type(c_format.sign_bit) | c.dtype.type(c_format.max_code), c
+    )
+    exponents = top - rng.integers(0, 30, (k, rows)) + rng.integers(0, 3, rows)
+    return _products(recipe, exponents, c.astype(c_format.code_dtype), rng, powers=bool(rng.integers(2)))
+
+
+def _special(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
+    """Zeros, ones, subnormals, largest, infinities and NaN of both signs."""
+
+    def choose(fmt: FloatFormat, shape: tuple[int, ...]) -> Array:
+        one = int(fmt.encode(1.0)) if fmt.name != "f64" else int(np.float64(1).view(np.uint64))
+        least = 1 << fmt.padding
+        common = [0, fmt.sign_bit, one, one | fmt.sign_bit]
+        rare = [least, least | fmt.sign_bit, fmt.max_code, fmt.max_code | fmt.sign_bit]
+        if fmt.inf_code is not None:
+            rare += [fmt.inf_code, fmt.inf_code | fmt.sign_bit, fmt.inf_code + least]
+        if fmt.nan_code is not None:
+            rare += [fmt.nan_code, fmt.nan_code | fmt.sign_bit]
+        codes = np.array(common * 12 + rare, fmt.code_dtype)
+        return rng.choice(codes, shape)
+
+    a, b, c, _ = _formats(recipe)
+    return choose(a, (k, rows)), choose(b, (k, rows)), choose(c, (rows,))
+
+
+def _zeros(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
+    """Almost nothing but zeros of both signs."""
+    a_format, b_format, c_format, _ = _formats(recipe)
+
+    def sparse(fmt: FloatFormat, shape: tuple[int, ...]) -> Array:
+        zero = rng.choice(np.array([0, fmt.sign_bit], fmt.code_dtype), shape)
+        return np.where(rng.random(shape) < 0.9, zero, random_codes(fmt, shape, rng)).astype(fmt.code_dtype)
+
+    return sparse(a_format, (k, rows)), sparse(b_format, (k, rows)), sparse(c_format, (rows,))
+
+
+def _bits(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
+    """Uniformly random bits, padding included."""
+    a, b, c = (FORMATS[name] for name in (recipe.a, recipe.b, recipe.c))
+    return random_codes(a, (k, rows), rng), random_codes(b, (k, rows), rng), random_codes(c, (rows,), rng)
+
+
+def _extreme(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
+    """Least and greatest integers, and C at the limits of s32."""
+
+    def ends(name: str) -> Array:
+        fmt = FORMATS[name]
+        sign = 1 << (fmt.bits - 1)
+        return rng.choice(np.array([0, 1, sign, sign - 1, fmt.mask], fmt.code_dtype), (k, rows))
+
+    limits = np.where(rng.random(rows) < 0.5, 1 << 31, (1 << 31) - 1)
+    reach = k << max(0, FORMATS[recipe.a].bits + FORMATS[recipe.b].bits - 3)
+    c = (limits + rng.integers(-reach, reach, rows)) & 0xFFFFFFFF
+    return ends(recipe.a), ends(recipe.b), c.astype(np.uint32)
+
+
+_FLOAT_STYLES: dict[str, Callable[[Recipe, int, int, Rng], Operands]] = {
+    "near": _spread(-2, 2),
+    "middle": _spread(-9, 9),
+    "wide": _spread(-160, 160),
+    "ties": _ties,
+    "boundary": _boundary,
+    "tiny": _tiny,
+    "sticky": _sticky,
+    "full": _full,
+    "cancel": _cancel,
+    "huge": _huge,
+    "special": _special,
+    "zeros": _zeros,
+    "bits": _bits,
+}
+_INTEGER_STYLES = {"bits": _bits, "extreme": _extreme}
+STYLES = {**_FLOAT_STYLES, **_INTEGER_STYLES}
