@@ -11,17 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from warpmma.arithmetic.reference import dot
-from warpmma.arithmetic.units import FloatChains, FmaChain, FusedDotAdd, IntegerSum, Popcount, Recipe, steps
+from warpmma.arithmetic.units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, steps
 from warpmma.instructions import Instruction, instructions
 from warpmma.targets import recipe
 
 
 @dataclass(frozen=True)
 class Case:
-    """A recipe over k products, and the oldest target and first instruction that have it."""
+    """A recipe over k products with so many blocks, and the first instruction and oldest target that have it."""
 
     recipe: Recipe
     k: int
+    blocks: int
     instruction: Instruction
     target: str
 
@@ -31,12 +32,11 @@ class Case:
 
 @lru_cache(maxsize=None)
 def cases() -> tuple[Case, ...]:
-    found: dict[tuple[Recipe, int], Case] = {}
+    found: dict[tuple[Recipe, int, int], Case] = {}
     for instruction in instructions():
-        if instruction.sparse or instruction.block_scale:
-            continue
+        stored = instruction.k // 2 if instruction.sparse else instruction.k
         for target in instruction.targets:
-            key = (recipe(instruction, target), instruction.k)
+            key = (recipe(instruction, target), stored, instruction.scales_per_row)
             found.setdefault(key, Case(*key, instruction, target))
     return tuple(found.values())
 
@@ -75,6 +75,15 @@ def mutations(case: Case) -> Iterator[tuple[str, Recipe]]:
             else:
                 yield "order", replace(base, order="halves")
             yield "C", replace(base, accumulate="within" if base.accumulate == "after" else "after")
+        case GroupedDotAdd():
+            for step in (-1, 1):
+                yield f"F {step:+d}", changed(fraction_bits=unit.fraction_bits + step)
+                yield f"Z {step:+d}", changed(floor=unit.floor + step)
+            yield "result bits", changed(result_bits=22)
+            yield "rounding", changed(rounding="rn")
+            for group in (8, 32):
+                if group * case.blocks <= case.k:
+                    yield f"group {group}", changed(group=group)
         case FmaChain():
             for rounding in {"rn", "rz", "rm", "rp"} - {unit.rounding}:
                 yield f"rounding {rounding}", changed(rounding=rounding)

@@ -1,6 +1,6 @@
 """Operands that aim at the places where arithmetic can go wrong; used by several tests and by the benchmarks.
 
-Every generator returns codes: a and b as `[k, rows]`, c as `[rows]`.
+Every generator returns codes: a and b as `[k, rows]`, c as `[rows]`; block scales are `[blocks, rows]`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,29 @@ Rng = np.random.Generator
 Operands = tuple[Array, Array, Array]
 
 
-def operands(recipe: Recipe, k: int, rows: int, style: str, rng: Rng) -> Operands:
-    """Codes in one style."""
-    return STYLES[style](recipe, k, rows, rng)
+def operands(recipe: Recipe, k: int, rows: int, style: str, rng: Rng, blocks: int = 0) -> dict[str, Array]:
+    """Codes in one style, as keyword arguments of `compute`."""
+    a, b, c = STYLES[style](recipe, k, rows, rng)
+    named = {"a": a, "b": b, "c": c}
+    if recipe.scale:
+        fmt = FORMATS[recipe.scale]
+        assert isinstance(fmt, FloatFormat)
+        for name in ("scale_a", "scale_b"):
+            named[name] = _scales(fmt, (blocks, rows), style, rng)
+    return named
+
+
+def _scales(fmt: FloatFormat, shape: tuple[int, ...], style: str, rng: Rng) -> Array:
+    """Scales about 1; in the styles of extremes, anything, NaN and zero among them."""
+    about_one = fmt.encode(np.ldexp(1 + rng.integers(0, 8, shape) / 8, rng.integers(-3, 4, shape)))
+    if style in ("special", "bits", "zeros"):
+        return np.where(rng.random(shape) < 0.5, about_one, random_codes(fmt, shape, rng)).astype(fmt.code_dtype)
+    if style in ("wide", "tiny", "huge"):
+        reach = {"wide": 60, "tiny": -70, "huge": 60}[style]
+        middle = reach // 2 if style != "wide" else 0
+        spread = np.ldexp(1.0, rng.integers(middle - abs(reach), middle + abs(reach), shape))
+        return fmt.encode(np.where(rng.random(shape) < 0.5, about_one, spread) * (1 if rng.integers(2) else spread))
+    return about_one
 
 
 def styles(recipe: Recipe) -> list[str]:

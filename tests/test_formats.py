@@ -301,6 +301,12 @@ def test_nan_is_canonical_or_the_largest_value(name: str, rounding: Rounding) ->
     assert fmt.encode([math.nan, -math.nan], rounding).tolist() == [code, code]
 
 
+@pytest.mark.parametrize("name", [n for n in FORMATS if n != "f64"])
+def test_a_signalling_nan_is_encoded_as_any_other(name: str) -> None:
+    signalling = np.array([0x7FF0_0000_0000_0001, 0xFFF0_0000_0000_0001], np.uint64).view(np.float64)
+    assert FORMATS[name].encode(signalling).tolist() == FORMATS[name].encode([math.nan, math.nan]).tolist()
+
+
 def test_ue8m0_has_no_zero_and_f64_keeps_its_bits() -> None:
     assert not (FLOATS["ue8m0"].decode(codes_of("ue8m0")) == 0).any()
     codes = codes_of("f64")

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from warpmma.errors import MnemonicError, OperandError, TargetError
 from warpmma.instructions import TARGETS, Instruction, Version, check_target, instructions, parse
 from warpmma.layouts import Operand
+from warpmma.registers import Packing
 
 CATALOGUE: dict[str, dict[str, Any]] = {
     row["mnemonic"]: row
@@ -173,6 +174,31 @@ def test_scales_per_row(mnemonic: str, scales: int) -> None:
     """PTX ISA 9.1, 9.7.14.3: scale_vec::NX are N scales to a row of A."""
     instruction = parse(mnemonic)
     assert (instruction.scales_per_row, instruction.block_scale) == (scales, scales > 0)
+
+
+@pytest.mark.parametrize(
+    ("mnemonic", "operand", "slot", "bits", "shift"),
+    [
+        (F8F6F4 + ".f32.e2m1.e3m2.f32", "A", 8, 4, 2),  # bits 5:2 of a byte
+        (F8F6F4 + ".f32.e2m1.e3m2.f32", "B", 8, 6, 0),  # bits 5:0
+        (F8F6F4 + ".f16.e2m3.e2m1.f16", "B", 8, 4, 2),
+        (F8F6F4 + ".f16.e2m3.e2m1.f16", "D", 16, 16, 0),
+        (F8F6F4.replace("f8", "mxf8") + ".block_scale.f32.e2m1.e2m3.f32.ue8m0", "A", 8, 4, 2),
+        (MXF4 + ".block_scale.f32.e2m1.e2m1.f32.ue8m0", "A", 4, 4, 0),  # packed: no padding
+        (F16, "A", 16, 16, 0),
+        (F16, "D", 32, 32, 0),
+        (F64, "B", 64, 64, 0),
+        (B1 + ".xor.popc", "A", 1, 1, 0),
+        ("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", "A", 32, 32, 0),
+        ("mma.sync.aligned.m16n8k32.row.col.s32.s4.u4.s32", "B", 4, 4, 0),
+        ("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32", "B", 8, 8, 0),
+    ],
+)
+def test_elements_sit_in_their_containers(
+    mnemonic: str, operand: Operand, slot: int, bits: int, shift: int
+) -> None:
+    """PTX ISA 9.1, 9.7.14.5.10 and .11."""
+    assert parse(mnemonic).packing(operand) == Packing(slot=slot, bits=bits, shift=shift)
 
 
 # Errors.

@@ -62,7 +62,8 @@ def spelled(instruction: Instruction) -> str:
 
 def _covered(case: Case) -> bool:
     known = isa.mma_shape_and_type.get(ARCHITECTURES.get(case.target, ""), ())
-    return spelled(case.instruction) in known and case.instruction.rounding in (None, "rn")
+    plain = not case.instruction.sparse and case.instruction.rounding in (None, "rn")
+    return plain and spelled(case.instruction) in known
 
 
 @pytest.mark.parametrize("case", [c for c in cases() if _covered(c)], ids=str)
@@ -72,16 +73,54 @@ def test_dense(case: Case) -> None:
     recipe = case.recipe
     shifts = [case.instruction.packing(x).shift for x in ("A", "B")]
     for style in styles(recipe):
-        a, b, c = operands(recipe, case.k, 400, style, rng)
-        ours = compute(recipe, a, b, c)
-        theirs = codes(
-            model.dpa(tensor(recipe.a, a.T, shifts[0]), tensor(recipe.b, b.T, shifts[1]), tensor(recipe.c, c))
-        )
+        given = operands(recipe, case.k, 400, style, rng)
+        ours = compute(recipe, **given)
+        a, b = (tensor(getattr(recipe, x), given[x].T, shift) for x, shift in zip("ab", shifts, strict=True))
+        theirs = codes(model.dpa(a, b, tensor(recipe.c, given["c"])))
         if recipe.d == "f64":  # mmasim does not model which NaN comes out
             nan = FORMATS["f64"].decode(theirs) != FORMATS["f64"].decode(theirs)
             assert np.array_equal(FORMATS["f64"].decode(ours) != FORMATS["f64"].decode(ours), nan), style
             ours, theirs = ours[~nan], theirs[~nan]
         assert np.array_equal(ours, theirs), style
+
+
+def _scaled(case: Case) -> str:
+    i = case.instruction
+    block = case.k // max(1, case.blocks)
+    return f"{i.shape}.kind::{i.kind}.block{block}.f32.{i.a_type}.{i.b_type}.f32.{i.stype}"
+
+
+_SCALED = [c for c in cases() if c.recipe.scale and not c.instruction.sparse]
+
+
+@pytest.mark.parametrize("case", _SCALED, ids=str)
+def test_block_scaled(case: Case) -> None:
+    model = nv_ptx.MMABlockScale("RTX Blackwell", _scaled(case))
+    rng = np.random.default_rng(8)
+    recipe = case.recipe
+    packed = case.instruction.kind != "mxf8f6f4"
+    for style in styles(recipe):
+        given = operands(recipe, case.k, 400, style, rng, case.blocks)
+        ours = compute(recipe, **given)
+        elements = [given[x].T for x in "ab"]
+        if packed:  # two to a byte; mmasim takes the high half first
+            a, b = (torch.from_numpy(np.ascontiguousarray(x[:, 0::2] << 4 | x[:, 1::2])) for x in elements)
+        else:
+            shifts = [case.instruction.packing(x).shift for x in ("A", "B")]
+            a, b = (
+                tensor(getattr(recipe, x), codes, shift)
+                for x, codes, shift in zip("ab", elements, shifts, strict=True)
+            )
+        assert recipe.scale
+        alpha, beta = (tensor(recipe.scale, given[x].T) for x in ("scale_a", "scale_b"))
+        theirs = codes(model.dpa(a, b, tensor(recipe.c, given["c"]), alpha, beta))
+        assert np.array_equal(ours, theirs), style
+
+
+def test_covers_every_block_scaled_kind() -> None:
+    """One of each recipe: mxf4 and mxf4nvf4 with blocks of 32 are the same."""
+    theirs = set(isa.mma_block_scale_shape_and_type["RTX Blackwell"])
+    assert theirs - {_scaled(c) for c in _SCALED} == {"m16n8k64.kind::mxf4nvf4.block32.f32.e2m1.e2m1.f32.ue8m0"}
 
 
 def test_covers_every_architecture() -> None:

@@ -258,8 +258,8 @@ def test_unknown_registers_are_named_with_those_that_exist(registers: RegisterFi
         ("%r0", -1, "%r0 is .b32: a value of int64 does not fit it"),
         ("%r0", np.full(LANES, 2**32), "%r0 is .b32: a value of int64 does not fit it"),
         ("%rd0", np.full(LANES, -1, np.int32), "%rd0 is .b64: a value of int32 does not fit it"),
-        ("%r0", np.zeros(31, int), "%r0: values (31,) and mask () must broadcast to (2, 3, 32)"),
-        ("%r0", np.zeros((2, 2, 1), int), "%r0: values (2, 2, 1) and mask () must broadcast to (2, 3, 32)"),
+        ("%r0", np.zeros(31, int), "%r0: values (31,) must broadcast to (2, 3, 32)"),
+        ("%r0", np.zeros((2, 2, 1), int), "%r0: values (2, 2, 1) must broadcast to (2, 3, 32)"),
     ],
 )  # fmt: skip
 def test_values_that_do_not_fit_are_refused(

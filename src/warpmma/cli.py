@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _verify(options: argparse.Namespace) -> int:
     recording = open_recording(options.file) if options.file else shipped()
     target = options.target or recording.target
-    replays = _progress(recording.replay(target), len(recording.fields))
+    replays = _progress(recording.replay(target), len(recording.legal(target)))
     rows: list[Replay] = []
     stopped = False
     try:
@@ -76,6 +76,7 @@ def _as_json(recording: Recording, target: str, rows: list[Replay]) -> str:
         "file": recording.name,
         "device": recording.device,
         "target": target,
+        "skipped": [str(i) for i in recording.fields if target not in i.targets],
         "instructions": len(rows),
         "outputs": sum(row.outputs for row in rows),
         "differences": sum(row.differences for row in rows),
@@ -103,6 +104,9 @@ def _as_table(recording: Recording, target: str, rows: list[Replay]) -> str:
     device = f" of {recording.device}" if recording.device else ""
     lines.append("")
     lines.append(f"{recording.name}{device}, executed as {target}:")
+    skipped = len(recording.fields) - len(recording.legal(target))
+    if skipped:
+        lines.append(f"{skipped} recorded instructions are not on {target} and were skipped")
     lines.append(f"{len(rows)} instructions, {outputs:,} outputs compared, {differences:,} differences")
     return "\n".join(lines)
 

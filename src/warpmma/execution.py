@@ -255,10 +255,11 @@ class _Plan:
         shapes = {name: instruction.layout(name) for name in ("A", "B", "C", "D")}
         if words:  # single bits are combined a register at a time
             shapes |= {name: shapes[name].words() for name in ("A", "B")}
+        dtype = {name: instruction.format(name).code_dtype for name in ("A", "B", "C")}
         self.gather = {
-            "A": _gather(shapes["A"], lambda x: np.moveaxis(x, -1, 0)[..., None]),
-            "B": _gather(shapes["B"], lambda x: np.moveaxis(x, -2, 0)[..., None, :]),
-            "C": _gather(shapes["C"], lambda x: x),
+            "A": _gather(shapes["A"], dtype["A"], lambda x: np.moveaxis(x, -1, 0)[..., None]),
+            "B": _gather(shapes["B"], dtype["B"], lambda x: np.moveaxis(x, -2, 0)[..., None, :]),
+            "C": _gather(shapes["C"], dtype["C"], lambda x: x),
         }
         self._d = shapes["D"]
 
@@ -277,7 +278,7 @@ class _Plan:
         return np.moveaxis(registers, -1, 0)
 
 
-def _gather(layout: Layout, arrange: Callable[[Array], Array]) -> Callable[[Array], Array]:
+def _gather(layout: Layout, dtype: np.dtype[Any], arrange: Callable[[Array], Array]) -> Callable[[Array], Array]:
     """Return a function from registers `[warp, register, lane]` to codes, arranged, with the warps last."""
     packing = layout.packing
     word, position = (arrange(x) for x in layout.slots)
@@ -287,7 +288,7 @@ def _gather(layout: Layout, arrange: Callable[[Array], Array]) -> Callable[[Arra
 
     def gather(registers: Array) -> Array:
         words = np.ascontiguousarray(registers.reshape(len(registers), -1).T).take(word, axis=0)
-        return words if whole else (words >> shift) & mask
+        return words if whole else ((words >> shift) & mask).astype(dtype)
 
     return gather
 

@@ -198,13 +198,14 @@ class FloatFormat:
         >>> FORMATS["e4m3"].decode([0x38, 0x7E, 0x01, 0xFF])
         array([1.000000e+00, 4.480000e+02, 1.953125e-03,          nan])
         """
-        codes = np.asarray(codes, self.code_dtype)
+        codes = _as_codes(self, codes)
         if self.name == "f64":
             return codes.view(np.float64)
         if self.bits <= 16:
             return self._table.take(codes.astype(np.intp))  # NumPy gathers by its own index type three times as fast
         codes = codes & self.code_dtype.type(self.mask - (1 << self.padding) + 1)
-        values = codes.view(np.float32).astype(np.float64)
+        with np.errstate(invalid="ignore"):  # a signalling NaN
+            values = codes.view(np.float32).astype(np.float64)
         # A machine that some library has told to read subnormals as zero would do so here; integers do not.
         magnitude = codes & self.code_dtype.type(self.sign_bit - 1)
         tiny = magnitude < 1 << (self.fraction_bits + self.padding)
@@ -260,6 +261,7 @@ class FloatFormat:
         if self.name == "f64":
             return values.view(np.uint64)
         policy = overflow or self.overflow
+        _known_rounding(rounding)
         if policy == "infinity" and not self.has_infinity:
             raise OperandError(f"{self.name} has no infinity; overflow can only be 'saturate'")
         negative = np.signbit(values)
@@ -348,7 +350,7 @@ class IntegerFormat:
 
     def decode(self, codes: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Values of codes, as int64."""
-        wide = np.asarray(codes, self.code_dtype).astype(np.int64)
+        wide = _as_codes(self, codes).astype(np.int64)
         # Sign extension: flipping the sign bit and taking its weight off again.
         return (wide ^ -self.least) + self.least if self.signed else wide
 
@@ -361,8 +363,12 @@ class IntegerFormat:
         rounding : {"rn", "rz", "rm", "rp"}
         """
         values = np.asarray(values)
+        _known_rounding(rounding)
+        if values.dtype == object:
+            raise OperandError(f"{self.name}: object arrays hold no numbers; give an integer or a float dtype")
         if values.dtype.kind not in "iub":
-            rounded = {"rn": np.rint, "rz": np.trunc, "rm": np.floor, "rp": np.ceil}[rounding](values)
+            with np.errstate(invalid="ignore"):  # a signalling NaN
+                rounded = {"rn": np.rint, "rz": np.trunc, "rm": np.floor, "rp": np.ceil}[rounding](values)
             values = np.nan_to_num(np.clip(rounded, self.least, self.greatest), nan=0.0).astype(np.int64)
         return (np.clip(values, self.least, self.greatest).astype(np.int64) & self.mask).astype(self.code_dtype)
 
@@ -399,7 +405,7 @@ def _codes(fmt: Format, array: npt.ArrayLike) -> Array:
             codes = np.ascontiguousarray(array).view(_code_dtype(8 * array.dtype.itemsize)).reshape(array.shape)
             return codes & fmt.code_dtype.type(fmt.mask) if fmt.bits % 8 else codes
         return (array.astype(np.int8).view(np.uint8) & fmt.mask).astype(fmt.code_dtype)  # 4-bit ml_dtypes
-    if array.dtype == fmt.code_dtype and (fmt.bits == 8 * array.dtype.itemsize or array.dtype != fmt.dtype):
+    if array.dtype == fmt.code_dtype:
         return _checked(fmt, array, 0, fmt.mask).astype(fmt.code_dtype, copy=False)
     if isinstance(fmt, IntegerFormat) and array.dtype.kind in "iub":
         low, high = (0, fmt.mask) if array.dtype.kind == "u" and fmt.bits < 8 else (fmt.least, fmt.greatest)
@@ -409,6 +415,21 @@ def _codes(fmt: Format, array: npt.ArrayLike) -> Array:
         f"{fmt.name}: got dtype {array.dtype}; expected {fmt.dtype}, or raw codes as {fmt.code_dtype}"
         + (f" (to round values, use warpmma.FORMATS[{fmt.name!r}].encode)" if array.dtype.kind == "f" else "")
     )
+
+
+def _as_codes(fmt: Format, codes: npt.ArrayLike) -> Array:
+    """Check codes that are to be decoded: any integers within the format's width."""
+    array = np.asarray(codes)
+    if array.dtype == fmt.code_dtype and fmt.bits == 8 * array.dtype.itemsize:
+        return array
+    if array.dtype.kind not in "iu":
+        raise OperandError(f"{fmt.name}: codes are unsigned integers such as {fmt.code_dtype}; got dtype {array.dtype}")
+    return _checked(fmt, array, 0, fmt.mask).astype(fmt.code_dtype)
+
+
+def _known_rounding(rounding: str) -> None:
+    if rounding not in ("rn", "rz", "rm", "rp"):
+        raise OperandError(f"unknown rounding {rounding!r}; expected 'rn', 'rz', 'rm' or 'rp'")
 
 
 def _checked(fmt: Format, array: Array, low: int, high: int) -> Array:
@@ -455,7 +476,8 @@ def quantize(magnitude: Float64, fraction_bits: int, emin: int, rounding: Litera
     exponent = np.maximum((magnitude.view(np.int64) >> 52) - 1023, emin)
     exponent = np.minimum(exponent, 1023)  # NaN and infinity
     scale = ((fraction_bits - exponent + 1023) << 52).view(np.float64)
-    scaled = np.fmin(magnitude * scale, 2.0**52)  # of NaN, and of infinity, the bound
+    with np.errstate(invalid="ignore"):  # a signalling NaN, and infinity where the scale is 0
+        scaled = np.fmin(magnitude * scale, 2.0**52)  # of NaN, and of infinity, the bound
     if isinstance(rounding, str):
         integer = np.rint(scaled) if rounding == "rn" else np.trunc(scaled)
     else:

@@ -21,7 +21,7 @@ from .formats import FORMATS, Format
 from .layouts import Layout, Operand, accumulator, multiplicand, quad_pair
 from .registers import Packing
 
-__all__ = ["FAMILIES", "TARGETS", "Family", "Instruction", "check_target", "instructions", "parse"]
+__all__ = ["FAMILIES", "TARGETS", "Family", "Instruction", "check_known", "check_target", "instructions", "parse"]
 
 TARGETS = (
     "sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_87", "sm_88", "sm_89", "sm_90", "sm_90a",
@@ -425,18 +425,19 @@ def instructions(target: str | None = None) -> tuple[Instruction, ...]:
     """
     if target is None:
         return tuple(_table())
-    _known(target)
+    check_known(target)
     return tuple(i for i, family in _table().items() if target in _since(family.since))
 
 
 def check_target(instruction: Instruction, target: str) -> None:
     """Raise `TargetError` unless the target exists and has the instruction."""
-    _known(target)
+    check_known(target)
     if target not in instruction.targets:
         raise TargetError(f"{instruction} is not legal on {target}; legal on {', '.join(instruction.targets)}")
 
 
-def _known(target: str) -> None:
+def check_known(target: str) -> None:
+    """Raise `TargetError` unless the target exists."""
     if target not in TARGETS:
         close = difflib.get_close_matches(str(target), TARGETS, 1, 0.0)[0]
         raise TargetError(f"unknown target {target!r}; did you mean {close!r}? Known are {', '.join(TARGETS)}")
@@ -464,7 +465,6 @@ _NEEDS = {
 Part = Literal["sparsity", "shape", "layout", "kind", "scale_vec", "satfinite", "type", "stype", "rounding", "bit_op"]
 
 
-@lru_cache(maxsize=4096)
 def parse(mnemonic: str | Instruction) -> Instruction:
     """Read a mnemonic.
 
@@ -495,6 +495,11 @@ def parse(mnemonic: str | Instruction) -> Instruction:
         return mnemonic if mnemonic.family else mnemonic
     if not isinstance(mnemonic, str):
         raise MnemonicError(f"a mnemonic is a string, such as 'mma.sync...'; got {type(mnemonic).__name__}")
+    return _parse(mnemonic)
+
+
+@lru_cache(maxsize=4096)
+def _parse(mnemonic: str) -> Instruction:
     head, *words = mnemonic.strip().rstrip(";").split(".")
     if head != "mma":
         raise MnemonicError(f"{mnemonic}: starts with {head!r}; expected 'mma'{_nearest_hint(mnemonic)}")

@@ -141,7 +141,10 @@ class Layout:
             return tuple(n if n[0] == "l" else f"e{int(n[1:]) - len(inside)}" for n in kept)
 
         width = self.packing.width
-        return Layout(row=rest(self.row), column=rest(self.column), packing=Packing(slot=width, bits=width))
+        return Layout(
+            row=rest(self.row), column=rest(self.column), matrix=rest(self.matrix),
+            packing=Packing(slot=width, bits=width),
+        )  # fmt: skip
 
     def formulas(self) -> dict[str, str]:
         """Closed formulas in PTX's words, in both directions, as expressions that Python and C read alike.

@@ -50,7 +50,9 @@ class Packing:
     shift: int = 0
 
     def __post_init__(self) -> None:
-        if self.slot not in (1, 4, 8, 16, 32, 64) or not 0 < self.bits + self.shift <= self.slot:
+        if self.slot not in (1, 4, 8, 16, 32, 64) or not (
+            0 < self.bits and 0 <= self.shift and self.bits + self.shift <= self.slot
+        ):
             raise RegisterError(f"{self} is no packing: bits and shift must fit a slot of 1, 4, 8, 16, 32 or 64 bits")
 
     @property
@@ -179,13 +181,8 @@ class RegisterFile:
             raise RegisterError(f"{name} holds bits: got dtype {values.dtype}; expected {register.dtype}")
         if values.size and (int(values.min()) < 0 or int(values.max()) > np.iinfo(register.dtype).max):
             raise RegisterError(f"{name} is {_CLASSES[self.width(name)]}: a value of {values.dtype} does not fit it")
-        try:
-            values = np.broadcast_to(values, register.shape)
-            mask = np.broadcast_to(np.asarray(where, bool), register.shape)
-        except ValueError:
-            raise RegisterError(
-                f"{name}: values {values.shape} and mask {np.shape(where)} must broadcast to {register.shape}"
-            ) from None
+        values = _broadcast(name, "values", values, register.shape)
+        mask = _broadcast(name, "a mask", np.asarray(where, bool), register.shape)
         np.copyto(register, values, where=mask, casting="unsafe")
         self._written[name] |= mask
 
@@ -204,7 +201,7 @@ class RegisterFile:
             Unknown name, or a needed lane that was never written (named by warp and lane).
         """
         register = self._register(name)
-        missing = np.asarray(where, bool) & ~self._written[name]
+        missing = _broadcast(name, "a mask", np.asarray(where, bool), register.shape) & ~self._written[name]
         if missing.any():
             warp = tuple(int(x) for x in np.argwhere(missing)[0][:-1])
             lanes = _ranges(np.flatnonzero(missing[warp]))
@@ -217,6 +214,8 @@ class RegisterFile:
         fragment = np.asarray(fragment)
         if fragment.ndim < 2 or fragment.shape[-2:] != (len(names), LANES):
             raise RegisterError(f"got a fragment {fragment.shape}; expected [..., {len(names)}, {LANES}] for {list(names)}")
+        for name in names:  # all of them before any is written
+            self._register(name)
         for index, name in enumerate(names):
             self.write(name, fragment[..., index, :])
 
@@ -231,6 +230,13 @@ class RegisterFile:
         if name not in self._values:
             raise RegisterError(f"no register {name!r}; declared are {', '.join(self) or 'none'}")
         return self._values[name]
+
+
+def _broadcast(name: str, what: str, array: Array, shape: tuple[int, ...]) -> Array:
+    try:
+        return np.broadcast_to(array, shape)
+    except ValueError:
+        raise RegisterError(f"{name}: {what} {array.shape} must broadcast to {shape}") from None
 
 
 def _ranges(lanes: Array) -> str:

@@ -14,12 +14,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-from .arithmetic.units import FloatChains, FmaChain, FusedDotAdd, IntegerSum, Popcount, Recipe, Unit
-from .errors import UnsupportedError
+from .arithmetic.units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, Unit
 from .formats import FORMATS
 from .instructions import Instruction, check_target
 
-__all__ = ["EVIDENCE", "GENERATIONS", "PATHS", "Evidence", "Path", "evidence", "group", "recipe"]
+__all__ = ["EVIDENCE", "GENERATIONS", "PATHS", "REVERSED_UNSORTED", "Evidence", "Path", "evidence", "group", "recipe", "reversed_unknown"]
 
 
 def _family(*numbers: int) -> tuple[str, ...]:
@@ -77,6 +76,8 @@ _VOLTA = Core(operand_bytes=8, fraction_bits=23, floor={"f32": -131, "f16": -19}
 _AMPERE = Core(operand_bytes=16, fraction_bits=24, floor={"f32": -132, "f16": -20})
 _ADA_FP8 = Core(operand_bytes=16, fraction_bits=13, floor={"f32": -132, "f16": -20}, f32_bits=13)
 _HOPPER = Core(operand_bytes=32, fraction_bits=25, floor={"f32": -133, "f16": -21})
+# numerics.md 1.3
+_FP4 = GroupedDotAdd(group=16, fraction_bits=35, floor=-139, result_bits=23, rounding="rz")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +90,7 @@ class Path:
         See `group`.
     generations : tuple of str
     machine : str
-        What ptxas emits, in the words of its machine code.
+        What ptxas emits, in the words of its machine code; `{sp}` stands for what a sparse instruction adds.
     arithmetic : Core or Unit
         A core yields a fused dot-add for the types at hand. Of the other units, rounding, saturation and bit operation are the
         instruction's own.
@@ -120,24 +121,27 @@ PATHS: tuple[Path, ...] = (
         group="quad pair f16", generations=_SINCE_AMPERE, machine="software: FMUL, FFMA, FADD and F2F",
         arithmetic=FloatChains(length=2, seed="product"),
     ),
-    Path(group="half", generations=("Turing", "Ampere", "Ada"), machine="HMMA", arithmetic=_AMPERE),
-    Path(group="half", generations=_HOPPER_ON, machine="HMMA", arithmetic=_HOPPER),
-    Path(group="fp8", generations=("Ada",), machine="QMMA", arithmetic=_ADA_FP8),
+    Path(group="half", generations=("Turing", "Ampere", "Ada"), machine="HMMA{sp}", arithmetic=_AMPERE),
+    Path(group="half", generations=_HOPPER_ON, machine="HMMA{sp}", arithmetic=_HOPPER),
+    Path(group="fp8", generations=("Ada",), machine="QMMA{sp}", arithmetic=_ADA_FP8),
     Path(
         group="fp8", generations=("Hopper", "Blackwell"), arithmetic=_HOPPER,
-        machine="software: conversion to f16, two HMMA, and an addition of C",
+        machine="software: conversion to f16, two HMMA{sp}, and an addition of C",
         convert="f16", order="halves", accumulate="after",
     ),
-    Path(group="fp8", generations=("RTX Blackwell",), machine="QMMA", arithmetic=_HOPPER),
-    Path(group="f8f6f4", generations=("RTX Blackwell",), machine="QMMA", arithmetic=_HOPPER),
+    Path(group="fp8", generations=("RTX Blackwell",), machine="QMMA{sp}", arithmetic=_HOPPER),
+    Path(group="f8f6f4", generations=("RTX Blackwell",), machine="QMMA{sp}", arithmetic=_HOPPER),
+    Path(group="mxf8f6f4", generations=("RTX Blackwell",), machine="QMMA.SF{sp}", arithmetic=_HOPPER),
+    Path(group="mxf4", generations=("RTX Blackwell",), machine="OMMA.SF{sp}", arithmetic=_FP4),
+    Path(group="mxf4nvf4", generations=("RTX Blackwell",), machine="OMMA.SF{sp}", arithmetic=_FP4),
     Path(group="f64", generations=_SINCE_AMPERE, machine="DMMA", arithmetic=FmaChain()),
-    Path(group="int8", generations=_ALL, machine="IMMA", arithmetic=IntegerSum(saturate=False)),
+    Path(group="int8", generations=_ALL, machine="IMMA{sp}", arithmetic=IntegerSum(saturate=False)),
     Path(
-        group="int4", generations=("Turing", "Ampere", "Ada"), machine="IMMA on 4-bit elements",
+        group="int4", generations=("Turing", "Ampere", "Ada"), machine="IMMA{sp} on 4-bit elements",
         arithmetic=IntegerSum(saturate=False),
     ),
     Path(
-        group="int4", generations=_HOPPER_ON, machine="software: two IMMA on 8-bit elements, and an addition of C",
+        group="int4", generations=_HOPPER_ON, machine="software: two IMMA{sp} on 8-bit elements, and an addition of C",
         arithmetic=IntegerSum(saturate=False),
     ),
     Path(group="b1", generations=("Turing", "Ampere", "Ada"), machine="BMMA", arithmetic=Popcount(operation="and")),
@@ -165,6 +169,8 @@ def group(instruction: Instruction) -> str:
     types = {instruction.a_type, instruction.b_type}
     if instruction.shape == "m8n8k4" and types == {"f16"}:
         return "quad pair"
+    if instruction.block_scale:
+        return str(instruction.kind)
     return next(name for name, members in _GROUPS.items() if types <= members)
 
 
@@ -182,8 +188,6 @@ _GROUPS = {
 @lru_cache(maxsize=None)
 def _path(instruction: Instruction, target: str) -> Path:
     check_target(instruction, target)
-    if instruction.sparse or instruction.block_scale:
-        raise UnsupportedError(f"{instruction}: sparse and block-scaled instructions are not executed yet")
     names = (group(instruction), f"{group(instruction)} {instruction.d_type}")
     return next(p for p in PATHS if p.group in names and _GENERATION[target] in p.generations)
 
@@ -205,8 +209,6 @@ def recipe(instruction: Instruction, target: str) -> Recipe:
     ------
     TargetError
         Unknown target, or one that lacks the instruction.
-    UnsupportedError
-        Sparse or block-scaled.
 
     Examples
     --------
@@ -229,7 +231,7 @@ def recipe(instruction: Instruction, target: str) -> Recipe:
         unit = replace(unit, operation=instruction.bit_op)  # type: ignore[arg-type]
     return Recipe(
         d=instruction.d_type, a=instruction.a_type, b=instruction.b_type, c=instruction.c_type, unit=unit,
-        convert=path.convert, order=path.order, accumulate=path.accumulate,
+        convert=path.convert, order=path.order, accumulate=path.accumulate, scale=instruction.stype,
     )  # fmt: skip
 
 
@@ -325,7 +327,31 @@ def _like(group: str, targets: tuple[str, ...], other: str) -> EvidenceRow:
     return _row(group, targets, _derived(_PTXAS, f"that its matrix unit computes as {other}'s does"))
 
 
+def _sparse_rows() -> tuple[EvidenceRow, ...]:
+    """Nobody published a sparse instruction's arithmetic; on an H200 it was measured."""
+    every = tuple(GENERATIONS[g] for g in _SINCE_AMPERE)
+    stored = "that the unit takes stored products in stored order, and as many in a step as of dense ones, as on an H200"
+    counts = {"half": "229,376", "fp8": "229,376", "int8": "65,536", "int4": "65,536"}
+    measured = [_row(name, _SM90, _measured(count), sparse=(True,)) for name, count in counts.items()]
+    elsewhere = [
+        _row("fp8", _SM100 + _SM103 + _SM110, _derived(f"{_PTXAS}: the code of sm_90", stored), sparse=(True,)),
+        *(
+            _row(name, sum(every, ()), _derived(f"{_PTXAS}, and the dense instruction", stored), sparse=(True,))
+            for name in ("half", "fp8", "f8f6f4", "mxf8f6f4")
+        ),
+        *(
+            _row(
+                name, _SM120 + _SM121,
+                _derived(f"{_PTXAS}, and the dense instruction", "groups of 16 stored products"), sparse=(True,),
+            )
+            for name in ("mxf4", "mxf4nvf4")
+        ),
+    ]  # fmt: skip
+    return (*measured, *elsewhere)
+
+
 EVIDENCE: tuple[EvidenceRow, ...] = (
+    *_sparse_rows(),
     # f16 m8n8k4
     _row(
         "quad pair", ("sm_70",),
@@ -373,6 +399,15 @@ EVIDENCE: tuple[EvidenceRow, ...] = (
     # e3m2, e2m3, e2m1 among them
     _row("f8f6f4", _SM120, _published(_XIE, "RTX PRO 6000 Blackwell")),
     _like("f8f6f4", _SM121, "sm_120"),
+    # Block-scaled
+    *(
+        row
+        for name in ("mxf8f6f4", "mxf4", "mxf4nvf4")
+        for row in (
+            _row(name, _SM120, _published(_XIE, "RTX PRO 6000 Blackwell")),
+            _like(name, _SM121, "sm_120"),
+        )
+    ),
     # f64
     _row("f64", _SM90, _measured("786,432 or 1,572,864")),
     _row("f64", ("sm_80",), _published(_BOTH, "A100", _NAN64)),
@@ -405,4 +440,17 @@ def evidence(instruction: Instruction, target: str) -> Evidence:
     """Return how we know what an instruction computes on a target; see `warpmma.evidence`."""
     path = _path(instruction, target)
     row = next(row for row in EVIDENCE if row.fits(instruction, target))
-    return replace(row.evidence, machine=path.machine)
+    return replace(row.evidence, machine=path.machine.format(sp=".SP" if instruction.sparse else ""))
+
+
+REVERSED_UNSORTED: tuple[tuple[str, tuple[str, ...]], ...] = (("bf16", ("Blackwell", "RTX Blackwell")),)
+"""Types whose unordered metadata reaches the hardware unsorted, by generation.
+
+From sm_100 on the hardware expects ordered metadata. For f16 and integers ptxas sorts them in software first; for bf16 it
+does not, so what a reversed pair of indices does there is not known (machine code of ptxas 13.5).
+"""
+
+
+def reversed_unknown(instruction: Instruction, target: str) -> bool:
+    """Whether descending metadata, which PTX allows, has an unknown effect on this target."""
+    return any(instruction.a_type == name and _GENERATION[target] in where for name, where in REVERSED_UNSORTED)

@@ -8,16 +8,19 @@ import numpy as np
 import numpy.typing as npt
 
 from .chain import f32_chains, f64_chain
-from .fused import fused_dot_add
+from .fused import fused_dot_add, grouped_dot_add
 from .integer import integer_sum, popcount
-from .units import FloatChains, FmaChain, FusedDotAdd, IntegerSum, Popcount, Recipe
+from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe
 
 __all__ = ["compute"]
 
 Array = npt.NDArray[Any]
 
 
-def compute(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
+def compute(
+    recipe: Recipe, a: Array, b: Array, c: Array, *, chosen: Array | None = None,
+    scale_a: Array | None = None, scale_b: Array | None = None,
+) -> Array:  # fmt: skip
     """Compute D by the NumPy form of a recipe.
 
     Parameters
@@ -27,6 +30,10 @@ def compute(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
         Codes, `[k, ...]`; what follows k broadcasts with each other and with `c`.
     c : ndarray of unsigned int
         Codes.
+    chosen : ndarray of intp, optional
+        Of a sparse A: which row of `b` each row of `a` meets, `[k of a, ...]`; what follows broadcasts likewise.
+    scale_a, scale_b : ndarray of unsigned int, optional
+        Codes of block scales, `[S, ...]`, for as many equal parts of k; what follows broadcasts likewise.
 
     Returns
     -------
@@ -37,12 +44,14 @@ def compute(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
     with np.errstate(all="ignore"):
         match recipe.unit:
             case FusedDotAdd():
-                return fused_dot_add(recipe, a, b, c)
+                return fused_dot_add(recipe, a, b, c, chosen, scale_a, scale_b)
+            case GroupedDotAdd():
+                return grouped_dot_add(recipe, a, b, c, chosen, scale_a, scale_b)
             case FmaChain():
                 return f64_chain(recipe, a, b, c)
             case FloatChains():
                 return f32_chains(recipe, a, b, c)
             case IntegerSum():
-                return integer_sum(recipe, a, b, c)
+                return integer_sum(recipe, a, b, c, chosen)
             case Popcount():
                 return popcount(recipe, a, b, c)

@@ -1,11 +1,12 @@
-"""The fused dot-add over arrays: rules 1 to 11 of `reference`, in float64.
+"""The fused and the grouped dot-add over arrays: rules 1 to 13 of `reference`, in float64.
 
-Why float64 is exact here. Every operand value is a float64. A product has at most 24 significant bits and lies in
-2^±300, and scaling it by a power of two keeps it there and exact: float64 has 53 bits and reaches from 2^-1022 to 2^1023.
-The scaled addend is below 2^(F + 2) in magnitude, since a nominal exponent is at most one below that of the value;
-`trunc` cuts it at the binary point, which is rule 5. At most 33 such integers, with F at most 35, stay below
-2^43 < 2^53, so their sum is exact in any order, and NumPy's pairwise addition cannot be seen. Infinities and NaN
-follow rule 8 because IEEE addition and multiplication do.
+Why float64 is exact here. Every operand value is a float64. A product has at most 24 significant bits (32 with the
+significands of two scales) and lies in 2^±600, and scaling it by a power of two keeps it there and exact: float64 has
+53 bits and reaches from 2^-1022 to 2^1023. The scaled addend is below 2^(F + 2) in magnitude, since a nominal exponent is at
+most one below that of the value; `trunc` cuts it at the binary point, which is rule 5. At most 65 such integers, with F at
+most 35, stay below 2^44 < 2^53, so their sum is exact in any order, and NumPy's pairwise addition cannot be seen. A group
+of 16 e2m1 products is an integer of at most 12 bits over 4; with its scales it has at most 20 bits and is below
+2^(F + 12), and five of them are below 2^50. Infinities and NaN follow rule 8 because IEEE addition and multiplication do.
 """
 
 from __future__ import annotations
@@ -17,20 +18,24 @@ import numpy as np
 import numpy.typing as npt
 
 from ..formats import FORMATS, Float64, FloatFormat, quantize
-from .units import FusedDotAdd, Recipe, steps
+from .units import FusedDotAdd, GroupedDotAdd, Recipe, steps
 
-__all__ = ["fused_dot_add", "ieee_add"]
+__all__ = ["fused_dot_add", "grouped_dot_add", "ieee_add", "select"]
 
 Array = npt.NDArray[Any]
 
-# A zero has no say in the largest exponent: this is below every floor, as a summand and doubled.
+# A zero has no say in the largest exponent: this is below every floor, even as one of four summands, and four of it fit
+# 16 bits.
 _NO_EXPONENT = -8192
 
 # Addends in flight: as float64 they take 1 MiB, which second-level caches hold.
 _RUN = 1 << 17
 
 
-def fused_dot_add(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
+def fused_dot_add(
+    recipe: Recipe, a: Array, b: Array, c: Array, chosen: Array | None = None,
+    scale_a: Array | None = None, scale_b: Array | None = None,
+) -> Array:  # fmt: skip
     """Compute D for arrays of dot products.
 
     Parameters
@@ -41,6 +46,10 @@ def fused_dot_add(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
         Codes, `[k, ...]`; what follows k broadcasts with each other and with `c`.
     c : ndarray of unsigned int
         Codes.
+    chosen : ndarray of intp, optional
+        Which row of `b` each row of `a` meets, `[k of a, ...]`; what follows broadcasts likewise.
+    scale_a, scale_b : ndarray of unsigned int, optional
+        Codes of block scales, `[S, ...]`, for as many equal parts of k.
 
     Returns
     -------
@@ -49,8 +58,8 @@ def fused_dot_add(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
     """
     unit = cast(FusedDotAdd, recipe.unit)
     d = _float(recipe.d)
-    a_values, a_exponents = _operand(recipe.a, recipe.convert or recipe.a, a)
-    b_values, b_exponents = _operand(recipe.b, recipe.convert or recipe.b, b)
+    a_values, a_exponents = _operand(recipe, recipe.a, a, scale_a)
+    b_values, b_exponents = select(_operand(recipe, recipe.b, b, scale_b), chosen)
     c_values = _float(recipe.c).decode(c)
     after = recipe.accumulate == "after"
     accumulator, least = (np.zeros(()), d.emin) if after else (c_values, _float(recipe.c).emin)
@@ -63,6 +72,42 @@ def fused_dot_add(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
             unit, d, a_values[part], a_exponents[part], b_values[part], b_exponents[part], accumulator, least
         )
     return ieee_add(d, c_values, d.decode(codes)) if after else codes
+
+
+def grouped_dot_add(
+    recipe: Recipe, a: Array, b: Array, c: Array, chosen: Array | None = None,
+    scale_a: Array | None = None, scale_b: Array | None = None,
+) -> Array:  # fmt: skip
+    """Compute D by groups (rule 13); parameters and result as for `fused_dot_add`, with a `GroupedDotAdd`."""
+    unit = cast(GroupedDotAdd, recipe.unit)
+    scale_format = _float(cast(str, recipe.scale))
+    (b_values,) = select((_float(recipe.b).decode(b),), chosen)
+    products = _float(recipe.a).decode(a) * b_values
+    groups = products.reshape(-1, unit.group, *products.shape[1:])
+    scales = [scale_format.decode(s) for s in (cast(Array, scale_a), cast(Array, scale_b))]
+    exponents = [nominal_exponents(s, scale_format.emin) for s in scales]
+    # The sum of exponents is below every floor where a scale is zero; where all products are, it is put there.
+    nominal = np.repeat(exponents[0] + exponents[1], len(groups) // len(exponents[0]), axis=0)
+    nominal = np.where((groups == 0).all(axis=1), np.int16(_NO_EXPONENT), nominal)
+    addends = groups.sum(axis=1) * np.repeat(scales[0] * scales[1], len(groups) // len(scales[0]), axis=0)
+    c_format = _float(recipe.c)
+    c_values = c_format.decode(c)
+    largest = np.maximum(nominal.max(axis=0), nominal_exponents(c_values, c_format.emin))
+    largest = np.maximum(largest, unit.floor).astype(np.int64)
+    scale = _power(unit.fraction_bits - largest)
+    total = np.trunc(addends * scale).sum(axis=0) + np.trunc(c_values * scale)
+    return _result(unit, _float(recipe.d), total * _power(largest - unit.fraction_bits))
+
+
+def select(operand: tuple[Array, ...], chosen: Array | None) -> tuple[Array, ...]:
+    """Choose rows of arrays `[k, ...]` of one shape, a different one for every output; see `fused_dot_add`."""
+    if chosen is None:
+        return operand
+    rest = operand[0].shape[1:]
+    each = int(np.prod(rest))
+    # One index into the flattened array serves them all.
+    index = chosen * each + np.arange(each).reshape(rest)
+    return tuple(array.ravel().take(index) for array in operand)
 
 
 def ieee_add(fmt: FloatFormat, x: Float64, y: Float64) -> Array:
@@ -84,13 +129,21 @@ def _slice(step: Any) -> Any:
     return slice(run.start, run.stop) if list(step) == list(run) else list(step)
 
 
-def _operand(name: str, converted: str, codes: Array) -> tuple[Float64, Array]:
-    """Values and nominal exponents of codes, the latter those of the format that they are converted to."""
+def _operand(recipe: Recipe, name: str, codes: Array, scales: Array | None) -> tuple[Float64, Array]:
+    """Values and nominal exponents of codes, scaled; the exponents are those of the format that they are converted to."""
     fmt = _float(name)
+    values = fmt.decode(codes)
     if fmt.bits > 16:
-        values = fmt.decode(codes)
-        return values, nominal_exponents(values, fmt.emin)
-    return fmt.decode(codes), _exponent_table(name, converted).take(codes.astype(np.intp))
+        exponents = nominal_exponents(values, fmt.emin)
+    else:
+        exponents = _exponent_table(name, recipe.convert or name).take(codes.astype(np.intp))
+    if scales is not None:
+        scale_format = _float(cast(str, recipe.scale))
+        each = len(codes) // len(scales)
+        scale_values = scale_format.decode(scales)
+        values = values * np.repeat(scale_values, each, axis=0)
+        exponents = exponents + np.repeat(nominal_exponents(scale_values, scale_format.emin), each, axis=0)
+    return values, exponents
 
 
 @lru_cache(maxsize=None)
@@ -131,7 +184,7 @@ def _step(
     return _result(unit, d, total)
 
 
-def _result(unit: FusedDotAdd, d: FloatFormat, total: Float64) -> Array:
+def _result(unit: FusedDotAdd | GroupedDotAdd, d: FloatFormat, total: Float64) -> Array:
     """Rules 7 to 9."""
     infinity, nan = cast(int, d.inf_code), cast(int, d.nan_code)
     codes = quantize(np.abs(total), unit.result_bits, d.emin, unit.rounding) << (d.fraction_bits - unit.result_bits)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..formats import FORMATS, IntegerFormat
+from .fused import select
 from .units import IntegerSum, Popcount, Recipe
 
 __all__ = ["integer_sum", "popcount"]
@@ -15,7 +16,7 @@ __all__ = ["integer_sum", "popcount"]
 Array = npt.NDArray[Any]
 
 
-def integer_sum(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
+def integer_sum(recipe: Recipe, a: Array, b: Array, c: Array, chosen: Array | None = None) -> Array:
     """Compute D for arrays of dot products.
 
     Parameters
@@ -24,6 +25,8 @@ def integer_sum(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
         With an `IntegerSum`.
     a, b, c : ndarray of unsigned int
         Codes; as for `fused_dot_add`.
+    chosen : ndarray of intp, optional
+        As for `fused_dot_add`.
 
     Returns
     -------
@@ -36,7 +39,8 @@ def integer_sum(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
     sum, and int64 the sum and C.
     """
     d = cast(IntegerFormat, FORMATS[recipe.d])
-    products = _values(recipe.a, a) * _values(recipe.b, b)
+    (b_values,) = select((_values(recipe.b, b),), chosen)
+    products = _values(recipe.a, a) * b_values
     total = products.sum(axis=0, dtype=np.int32) + FORMATS[recipe.c].decode(c).astype(np.int64)
     if cast(IntegerSum, recipe.unit).saturate:
         total = np.clip(total, d.least, d.greatest)

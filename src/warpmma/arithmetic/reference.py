@@ -28,22 +28,31 @@ Recipes around it:
 11. `accumulate = "after"`: the first step's accumulator is +0, and the last result is added to C by IEEE addition in
     D's format, to nearest even; a NaN is the canonical one.
 
+Block scales. Products 0 to k/S - 1 share the first of the S scales of A's row and of B's column, and so on.
+
+12. A fused dot-add multiplies every product by its two scales: significand by significand, nominal exponent plus nominal
+    exponents. C is not scaled. A scale that is NaN makes its products NaN.
+13. A grouped dot-add (F, Z, groups of G products) sums the unscaled products of each group exactly and multiplies the sum by
+    the significands of the group's two scales. The group is one addend. Its nominal exponent is the sum of those of the
+    two scales, whatever the products are; but it has no say in E (rule 4) if all its products are zero, or one of its
+    scales is. Rules 3 to 9 hold for groups and C, in one step over all k.
+
 IEEE arithmetic:
 
-12. An operation is computed exactly and rounded once to the format and mode; subnormals are kept; a sum that is exactly
+14. An operation is computed exactly and rounded once to the format and mode; subnormals are kept; a sum that is exactly
     zero is +0, or -0 in mode rm, unless both addends are zeros of one sign, which it then keeps.
-13. Chain in f64 from C: r = C, then r = fma(a, b, r), k ascending. A NaN among the operands is passed on with bit 51 set, sign
+15. Chain in f64 from C: r = C, then r = fma(a, b, r), k ascending. A NaN among the operands is passed on with bit 51 set, sign
     and payload kept; B's before r's before A's. A NaN that the operation makes is 0xFFF8000000000000.
-14. Chains in f32 from +0 or from the first product: each step in f32, to nearest even; r = C in f32, then r = r + chain,
+16. Chains in f32 from +0 or from the first product: each step in f32, to nearest even; r = C in f32, then r = r + chain,
     and at the end r is converted to D. A NaN is the canonical one. Products of f16 numbers are exact in f32.
 
 Integers:
 
-15. Sum: exact, plus C; then wrapped to 32 bits, or clamped once.
-16. Popcount: ones of A xor B, or of A and B, plus C, wrapped to 32 bits.
+17. Sum: exact, plus C; then wrapped to 32 bits, or clamped once.
+18. Popcount: ones of A xor B, or of A and B, plus C, wrapped to 32 bits.
 
-Sources: rules 1 to 9 are those that Xie et al. (arXiv 2511.10909, "T-FDPA") and Khattak and Mikaitis (arXiv 2512.07004)
-agree on, measured on an H200; 10, 11 and 14 are the code that ptxas emits, measured on an H200; 13, 15 and 16
+Sources: rules 1 to 9, 12 and 13 are those that Xie et al. (arXiv 2511.10909, "T-FDPA") and Khattak and Mikaitis (arXiv 2512.07004)
+agree on (12 and 13: the former alone), 1 to 9 measured on an H200; 10, 11 and 16 are the code that ptxas emits, measured on an H200; 15, 17 and 18
 PTX ISA 9.1, 9.7.14.5.14, NaN and clamping measured on an H200.
 """
 
@@ -53,14 +62,17 @@ from collections.abc import Sequence
 from typing import cast
 
 from ..formats import FORMATS, FloatFormat, IntegerFormat, Number, Rounding
-from .units import FloatChains, FmaChain, FusedDotAdd, IntegerSum, Popcount, Recipe, steps
+from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, steps
 
 __all__ = ["dot"]
 
 Terms = Sequence[tuple[Number, int]]  # an addend and its nominal exponent
 
 
-def dot(recipe: Recipe, a: Sequence[int], b: Sequence[int], c: int) -> int:
+def dot(
+    recipe: Recipe, a: Sequence[int], b: Sequence[int], c: int,
+    scale_a: Sequence[int] = (), scale_b: Sequence[int] = (),
+) -> int:  # fmt: skip
     """Compute one element of D.
 
     Parameters
@@ -70,6 +82,8 @@ def dot(recipe: Recipe, a: Sequence[int], b: Sequence[int], c: int) -> int:
         Codes of a row of A and a column of B, k of each.
     c : int
         Code of the element of C.
+    scale_a, scale_b : sequence of int
+        Codes of the scales of A's row and B's column, S of each; k is a multiple of S. Only where the recipe has scales.
 
     Returns
     -------
@@ -85,7 +99,9 @@ def dot(recipe: Recipe, a: Sequence[int], b: Sequence[int], c: int) -> int:
     unit = recipe.unit
     match unit:
         case FusedDotAdd():
-            return _fused(recipe, unit, a, b, c)
+            return _fused(recipe, unit, a, b, c, _scales(recipe, len(a), scale_a, scale_b))
+        case GroupedDotAdd():
+            return _grouped(recipe, unit, a, b, c, _scales(recipe, len(a), scale_a, scale_b))
         case FmaChain():
             return _f64_chain(unit, a, b, c)
         case FloatChains():
@@ -108,7 +124,7 @@ def _multiply(x: Number, y: Number) -> Number:
 
 
 def _add(x: Number, y: Number, rounding: Rounding = "rn") -> Number:
-    """Exact sum; rule 12 for its sign when it is zero."""
+    """Exact sum; rule 14 for its sign when it is zero."""
     if "nan" in (x.kind, y.kind) or (x.kind == y.kind == "infinity" and x.sign != y.sign):
         return Number("nan")
     if "infinity" in (x.kind, y.kind):
@@ -159,10 +175,21 @@ def _float(name: str) -> FloatFormat:
     return cast(FloatFormat, FORMATS[name])
 
 
-# Rules 1 to 11
+# Rules 1 to 13
 
 
-def _fused(recipe: Recipe, unit: FusedDotAdd, a: Sequence[int], b: Sequence[int], c: int) -> int:
+def _scales(recipe: Recipe, k: int, scale_a: Sequence[int], scale_b: Sequence[int]) -> Sequence[tuple[Number, int]]:
+    """Product of the two scales of each of k products, and its nominal exponent; ones without block scales."""
+    if recipe.scale is None:
+        return [(Number("finite", 0, 1, 0), 0)] * k
+    fmt = _float(recipe.scale)
+    pairs = [_multiply(fmt.unpack(x), fmt.unpack(y)) for x, y in zip(scale_a, scale_b, strict=True)]
+    return [(pair, pair.exponent + 2 * fmt.fraction_bits) for pair in pairs for _ in range(k // len(pairs))]
+
+
+def _fused(
+    recipe: Recipe, unit: FusedDotAdd, a: Sequence[int], b: Sequence[int], c: int, scales: Terms
+) -> int:  # fmt: skip
     after = recipe.accumulate == "after"
     d_format = _float(recipe.d)
     formats = [_float(recipe.convert or name) for name in (recipe.a, recipe.b)]
@@ -174,8 +201,8 @@ def _fused(recipe: Recipe, unit: FusedDotAdd, a: Sequence[int], b: Sequence[int]
     accumulator_format = d_format if after else _float(recipe.c)
     accumulator = 0 if after else c
     for step in steps(recipe.order, unit.products, len(a)):
-        products = [_multiply(rows[0][i], rows[1][i]) for i in step]
-        terms = [(p, p.exponent + bits) for p in products]
+        products = [(_multiply(rows[0][i], rows[1][i]), scales[i]) for i in step]
+        terms = [(_multiply(p, scale), p.exponent + bits + nominal) for p, (scale, nominal) in products]
         start = accumulator_format.unpack(accumulator)
         terms.append((start, start.exponent + accumulator_format.fraction_bits))
         accumulator = _fused_step(unit, terms, d_format)
@@ -185,13 +212,37 @@ def _fused(recipe: Recipe, unit: FusedDotAdd, a: Sequence[int], b: Sequence[int]
     return _round(_add(_float(recipe.c).unpack(c), d_format.unpack(accumulator)), d_format, "rn")
 
 
+def _grouped(
+    recipe: Recipe, unit: GroupedDotAdd, a: Sequence[int], b: Sequence[int], c: int, scales: Terms
+) -> int:  # fmt: skip
+    c_format = _float(recipe.c)
+    start = c_format.unpack(c)
+    terms = [(start, start.exponent + c_format.fraction_bits)]
+    products = [_multiply(_float(recipe.a).unpack(x), _float(recipe.b).unpack(y)) for x, y in zip(a, b, strict=True)]
+    for first in range(0, len(a), unit.group):
+        members, (scale, nominal) = products[first : first + unit.group], scales[first]
+        total = Number("finite")
+        for product in members:
+            total = _add(total, product)
+        # A group that cancels is zero and still has its say, so its exponent is kept beside a zero.
+        silent = not any(product.significand for product in members) or (scale.kind == "finite" and not scale.significand)
+        terms.append((_multiply(total, scale), unit.floor if silent else nominal))
+    nominals = [nominal for _, nominal in terms[1:]] + ([terms[0][1]] if start.significand else [])
+    return _aligned_sum(unit, terms, _float(recipe.d), nominals)
+
+
 def _fused_step(unit: FusedDotAdd, terms: Terms, d: FloatFormat) -> int:
+    return _aligned_sum(unit, terms, d, [nominal for term, nominal in terms if term.significand])
+
+
+def _aligned_sum(unit: FusedDotAdd | GroupedDotAdd, terms: Terms, d: FloatFormat, nominals: Sequence[int]) -> int:
+    """Rules 4 to 9, given the nominal exponents that have a say in E."""
     infinities = {term.sign for term, _ in terms if term.kind == "infinity"}
     if any(term.kind == "nan" for term, _ in terms) or len(infinities) == 2:
         return cast(int, d.nan_code)
     if infinities:
         return _round(Number("infinity", infinities.pop()), d, "rn")
-    largest = max([unit.floor, *(nominal for term, nominal in terms if term.significand)])
+    largest = max([unit.floor, *nominals])
     quantum = largest - unit.fraction_bits
     total = 0
     for term, _ in terms:
@@ -203,7 +254,7 @@ def _fused_step(unit: FusedDotAdd, terms: Terms, d: FloatFormat) -> int:
     return code if code != d.sign_bit else 0
 
 
-# Rules 12 to 14
+# Rules 14 to 16
 
 
 def _f64_chain(unit: FmaChain, a: Sequence[int], b: Sequence[int], c: int) -> int:
@@ -236,7 +287,7 @@ def _f32_chains(recipe: Recipe, unit: FloatChains, a: Sequence[int], b: Sequence
     return _round(total, _float(recipe.d), "rn")
 
 
-# Rules 15 and 16
+# Rules 17 and 18
 
 
 def _integer(recipe: Recipe, unit: IntegerSum | Popcount, a: Sequence[int], b: Sequence[int], c: int) -> int:

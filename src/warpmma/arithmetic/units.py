@@ -1,6 +1,7 @@
 """Recipes and the units they name: the parameters of an instruction's arithmetic, and nothing else.
 
-A `Recipe` says completely how one element of D is computed from a row of A, a column of B and an element of C. What
+A `Recipe` says completely how one element of D is computed from a row of A, a column of B and an element of C; of a sparse
+instruction, from the stored elements of the row and those of the column that they meet. What
 its numbers mean is specified in `reference`; the symbols F, L and Z are those of the literature.
 """
 
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["FloatChains", "FmaChain", "FusedDotAdd", "IntegerSum", "Popcount", "Recipe", "Unit", "steps"]
+__all__ = ["FloatChains", "FmaChain", "FusedDotAdd", "GroupedDotAdd", "IntegerSum", "Popcount", "Recipe", "Unit", "steps"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,25 @@ class FusedDotAdd:
 
     fraction_bits: int
     products: int
+    floor: int
+    result_bits: int
+    rounding: Literal["rz", "rn"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupedDotAdd:
+    """Groups of scaled products, each summed exactly before it is aligned; and an accumulator.
+
+    Attributes
+    ----------
+    group : int
+        Products in a group, whatever the block that shares a scale.
+    fraction_bits, floor, result_bits, rounding
+        As of `FusedDotAdd`.
+    """
+
+    group: int
+    fraction_bits: int
     floor: int
     result_bits: int
     rounding: Literal["rz", "rn"]
@@ -91,7 +111,7 @@ class Popcount:
     operation: Literal["xor", "and"]
 
 
-Unit = FusedDotAdd | FmaChain | FloatChains | IntegerSum | Popcount
+Unit = FusedDotAdd | GroupedDotAdd | FmaChain | FloatChains | IntegerSum | Popcount
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +130,8 @@ class Recipe:
         with k mod 4 in {2, 3}.
     accumulate : {"within", "after"}
         C is an addend of the first step; or the steps begin at +0 and C is added to their result, to nearest even.
+    scale : str, optional
+        Format of the block scales of A and B.
     """
 
     d: str
@@ -120,6 +142,7 @@ class Recipe:
     convert: str | None = None
     order: Literal["ascending", "halves"] = "ascending"
     accumulate: Literal["within", "after"] = "within"
+    scale: str | None = None
 
 
 def steps(order: str, products: int, k: int) -> Sequence[Sequence[int]]:

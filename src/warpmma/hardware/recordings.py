@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from ..errors import ArchiveError, WarpmmaError
 from ..execution import evidence, execute
-from ..instructions import Instruction, check_target, parse
+from ..instructions import Instruction, check_known, check_target, parse
 from ..layouts import Layout
 from ..registers import LANES
 from ..targets import Evidence
@@ -95,12 +95,18 @@ class Recording:
         Raises
         ------
         TargetError
-            Unknown target, or an instruction that it does not have; raised before anything is executed.
+            Unknown target, or one that has none of the instructions; raised before anything is executed.
         """
         target = target or self.target
-        for instruction in self.fields:
-            check_target(instruction, target)
-        return (self._one(instruction, target) for instruction in self.fields)
+        legal = self.legal(target)
+        if not legal:
+            check_target(next(iter(self.fields)), target)
+        return (self._one(instruction, target) for instruction in legal)
+
+    def legal(self, target: str) -> list[Instruction]:
+        """Recorded instructions that a target has; the others cannot be replayed as on it."""
+        check_known(target)
+        return [instruction for instruction in self.fields if target in instruction.targets]
 
     def _one(self, instruction: Instruction, target: str) -> Replay:
         fields = self.fields[instruction]

@@ -1,0 +1,401 @@
+"""Block scales: which elements share one, where it sits in a warp's registers, and how a matrix gets its own.
+
+`D = (A * scale_A) * (B * scale_B) + C`: scale_A is M x S, scale_B is S x N; S is 1, 2, 4 for 1X, 2X, 4X. Block s
+of a row of A or a column of B is its K/S elements from s*K/S on. K is logical: of a sparse A they are columns of
+the dense matrix (PTX ISA 9.1, 9.7.14.3; `../shared/facts/ptx_isa.md` 4).
+
+Each lane gives a 32-bit word of scales, and where a scale sits renames bits. Its byte in the word has, low to
+high, the bits of s, then those of the byte-id that s leaves over. Its lane, l4 to l0, is i2 i1 i0 t0 i3 for a
+row i of A, so a pair of lanes in each quad, and i2 i1 i0 t1 t0 for a column i of B; t is the thread-id.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, cast
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from .errors import OperandError, ScaleError
+from .formats import FORMATS, FloatFormat
+from .instructions import Instruction, instructions, parse
+from .layouts import Operand
+from .registers import LANES
+
+__all__ = [
+    "Quantized", "block_size", "byte_ids", "pack_scales", "quantize", "scale_place", "thread_ids",
+    "unpack_scales",
+]  # fmt: skip
+
+Array = npt.NDArray[Any]
+Float64 = npt.NDArray[np.float64]
+
+_F32, _F64, _F16, _BF16, _UE8M0, _UE4M3 = (
+    cast(FloatFormat, FORMATS[name]) for name in ("f32", "f64", "f16", "bf16", "ue8m0", "ue4m3")
+)
+_SCALE_DTYPES = {"ue8m0": np.dtype(ml_dtypes.float8_e8m0fnu), "ue4m3": np.dtype(ml_dtypes.float8_e4m3fn)}
+
+# The law: the bit of s, byte-id (y), thread-id (t), row or column (i) at each bit of a place, lowest first.
+_BYTE = {1: ("y0", "y1"), 2: ("s0", "y1"), 4: ("s0", "s1")}
+_LANE = {"A": ("i3", "t0", "i0", "i1", "i2"), "B": ("t0", "t1", "i0", "i1", "i2")}
+
+
+def _legal(place: tuple[str, ...], letter: str) -> tuple[int, ...]:
+    """Return the numbers whose bits a place has room for."""
+    mask = sum(1 << int(bit[1]) for bit in place if bit[0] == letter)
+    return tuple(x for x in range(mask + 1) if x & mask == x)
+
+
+@cache
+def _octets(operand: Operand, s: int, byte_id: int, thread_id: int) -> Array:
+    """Place of each scale, 4 * lane + byte, in the shape of the operand's scales."""
+    place = _BYTE[s] + _LANE[operand]
+    index, block = np.array(_legal(place, "i"))[:, None], np.arange(s)
+    values = {"i": index, "s": block, "y": np.array(byte_id), "t": np.array(thread_id)}
+    octets = np.zeros((index.size, s), np.intp)
+    for weight, bit in enumerate(place):
+        octets |= (values[bit[0]] >> int(bit[1]) & 1) << weight
+    octets.flags.writeable = False
+    return _along_k(octets, operand)
+
+
+def block_size(instruction: str | Instruction) -> int:
+    """Logical columns of A, or rows of B, that share a scale: K/S. `ScaleError` without block scaling.
+
+    Examples
+    --------
+    >>> block_size("mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0")
+    32
+    """
+    record = _scaled(instruction)
+    return record.k // record.scales_per_row
+
+
+def byte_ids(instruction: str | Instruction) -> tuple[int, ...]:
+    """Legal byte-ids, of A and of B (PTX ISA 9.1, table 37). `ScaleError` without block scaling.
+
+    Examples
+    --------
+    >>> byte_ids("mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0")
+    (0, 2)
+    """
+    return _legal(_BYTE[_scaled(instruction).scales_per_row], "y")
+
+
+def thread_ids(operand: Operand) -> tuple[int, ...]:
+    """Legal thread-ids of "A" or "B" (PTX ISA 9.1, table 37). `OperandError` for another operand.
+
+    Examples
+    --------
+    >>> thread_ids("A"), thread_ids("B")
+    ((0, 1), (0, 1, 2, 3))
+    """
+    return _legal(_LANE[_checked(operand)], "t")
+
+
+def scale_place(
+    instruction: str | Instruction, operand: Operand, index: int, block: int, *,
+    byte_id: int = 0, thread_id: int = 0,
+) -> tuple[int, int]:  # fmt: skip
+    """Lane and lowest bit of the scale of one block of row `index` of A, or of column `index` of B.
+
+    The lane is `4 * (index % 8) + 2 * thread_id + index // 8` for A, `4 * index + thread_id` for B; the byte in
+    it is `byte_id + block` (PTX ISA 9.1, 9.7.14.3).
+
+    Raises
+    ------
+    OperandError, ScaleError
+        Another operand; no block scaling, an undefined selector, or no such scale.
+
+    Examples
+    --------
+    >>> i = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0"
+    >>> scale_place(i, "A", 11, 1, byte_id=2, thread_id=1)
+    (15, 24)
+    """
+    record = _scaled(instruction)
+    octets = _along_k(_select(record, operand, byte_id, thread_id), operand)
+    if not (0 <= index < octets.shape[0] and 0 <= block < octets.shape[1]):
+        came = f"index {index}, block {block} of {operand}"
+        raise ScaleError(f"{record}: no scale for {came}; it has {octets.shape[0]} by {octets.shape[1]}")
+    lane, byte = divmod(int(octets[index, block]), 4)
+    return lane, 8 * byte
+
+
+def pack_scales(
+    scales: npt.ArrayLike, instruction: str | Instruction, operand: Operand, *,
+    byte_id: int = 0, thread_id: int = 0, into: npt.ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """Distribute scales over the words of a warp.
+
+    Parameters
+    ----------
+    scales : array_like of uint8, float8_e8m0fnu (for ue8m0) or float8_e4m3fn (for ue4m3)
+        `[..., m, S]` for A, `[..., S, n]` for B. A ue4m3 has no sign: its codes are below 0x80.
+    instruction : str or Instruction
+    operand : {"A", "B"}
+    byte_id, thread_id : int
+        The selectors that the instruction is to be given for this operand.
+    into : array_like of uint32, optional
+        Words `[..., 32]` to put the scales into, of which a copy is made; leading dimensions broadcast.
+
+    Returns
+    -------
+    ndarray of uint32
+        `[..., 32]`. Bytes that the selectors do not name are 0, or as they are in `into`.
+
+    Raises
+    ------
+    OperandError, ScaleError
+        Another operand; no block scaling, an undefined selector, or a wrong shape, dtype or code.
+
+    Examples
+    --------
+    >>> i = "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e4m3.f32.ue8m0"
+    >>> words = pack_scales(np.arange(1, 9, dtype=np.uint8)[None, :], i, "B", byte_id=1, thread_id=2)
+    >>> [hex(w) for w in words[:8]]
+    ['0x0', '0x0', '0x100', '0x0', '0x0', '0x0', '0x200', '0x0']
+    """
+    record = _scaled(instruction)
+    octets = _select(record, operand, byte_id, thread_id)
+    codes = _scale_codes(record, operand, scales)
+    if codes.shape[-2:] != octets.shape:
+        expected = "[..., {}, {}]".format(*octets.shape)
+        raise ScaleError(f"{record}: scales of {operand} are {codes.shape}; expected {expected}")
+    base = np.zeros(LANES, np.uint32) if into is None else _words(record, operand, into)
+    try:
+        batch = np.broadcast_shapes(codes.shape[:-2], base.shape[:-1])
+    except ValueError:
+        raise ScaleError(f"{record}: scales {codes.shape} and into {base.shape} do not broadcast") from None
+    words = np.broadcast_to(base, (*batch, LANES)).astype("<u4", order="C")  # byte 0 first on every machine
+    words.view(np.uint8)[..., octets] = codes
+    return words.astype(np.uint32, copy=False)
+
+
+def unpack_scales(
+    words: npt.ArrayLike, instruction: str | Instruction, operand: Operand, *,
+    byte_id: int = 0, thread_id: int = 0,
+) -> Array:  # fmt: skip
+    """Collect scales from the words `[..., 32]` (uint32) of a warp: the inverse of `pack_scales`.
+
+    Returns
+    -------
+    ndarray of uint8
+        Codes, `[..., m, S]` for A and `[..., S, n]` for B. The top bit of a ue4m3's byte is dropped, as the
+        hardware ignores it (`../shared/facts/numerics.md` 1.3).
+
+    Raises
+    ------
+    OperandError, ScaleError
+        Another operand; no block scaling, an undefined selector, or a wrong shape or dtype.
+
+    Examples
+    --------
+    >>> i = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0"
+    >>> unpack_scales(np.full(32, 0xFF7F3801, np.uint32), i, "A", byte_id=2)[15]
+    array([127, 255], dtype=uint8)
+    """
+    record = _scaled(instruction)
+    octets = _select(record, operand, byte_id, thread_id)
+    octets_of_warp = np.ascontiguousarray(_words(record, operand, words), "<u4").view(np.uint8)
+    return octets_of_warp.take(octets, axis=-1) & np.uint8(FORMATS[record.stype or ""].mask)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Quantized:
+    """A matrix as elements and block scales.
+
+    Attributes
+    ----------
+    elements : ndarray
+        `[..., rows, K]` of A or `[..., K, columns]` of B, of the operand's ml_dtypes type.
+    scales : ndarray of uint8
+        Codes, `[..., rows, S]` of A or `[..., S, columns]` of B; ue4m3 with a tensor scale, else ue8m0.
+    tensor_scale : float32, ndarray of float32 or None
+        NVFP4's second level, `[...]`: one number for each matrix. Instructions do not know it; D is to be
+        multiplied by that of A and that of B.
+    """
+
+    elements: Array
+    scales: Array
+    tensor_scale: np.float32 | Array | None = None
+
+    def dequantize(self) -> Float64:
+        """Values of the matrix, as float64 of the elements' shape; NaN where a block's scale is.
+
+        They are exact: at most 2 + 4 + 24 significand bits (NVFP4), and 0 or between 2**-159 (the least e2m1,
+        ue4m3 and f32) and 2**144 (the largest e5m2 and ue8m0) in magnitude.
+        """
+        values = self.elements.astype(np.float64)
+        axis = -1 if self.elements.shape[-1] != self.scales.shape[-1] else -2  # a block is never one element
+        if self.tensor_scale is None:
+            scales = _UE8M0.decode(self.scales)
+        else:
+            tensor = _F32.decode(np.asarray(self.tensor_scale, np.float32).view(np.uint32))
+            scales = _UE4M3.decode(self.scales & np.uint8(_UE4M3.mask)) * tensor[..., None, None]
+        return values * scales.repeat(values.shape[axis] // scales.shape[axis], axis)
+
+
+def quantize(matrix: npt.ArrayLike, instruction: str | Instruction, operand: Operand = "A") -> Quantized:
+    """Round a matrix to elements and block scales that an instruction takes.
+
+    Parameters
+    ----------
+    matrix : array_like of float32, float64, float16 or bfloat16
+        `[..., rows, K]` for A, `[..., K, columns]` for B: of any size, K a multiple of `block_size`; a sparse A
+        is given dense. Values of float64 must be those of float32.
+    instruction : str or Instruction
+        Tells the types of elements and scales, and the size of a block.
+    operand : {"A", "B"}
+
+    Returns
+    -------
+    Quantized
+        Zeros keep their sign, and so do values that become zero.
+
+    Raises
+    ------
+    OperandError, ScaleError
+        Another operand, a wrong shape or dtype, a float64 that is no float32, for ue4m3 NaN or infinity; no
+        block scaling.
+
+    Notes
+    -----
+    With ue8m0, by OCP Microscaling Formats 1.0, 6.3: X = floor(log2(max |v|)) - emax over a block, clamped to
+    [-127, 127], where emax is the exponent of the element type's largest number. The scale is 2**X, an element
+    v / 2**X rounded once, to nearest even, saturating at the largest number. OCP leaves open what we fix: a block
+    of zeros has X = -127; one with NaN or infinity has the scale 0xFF (NaN) and elements +0.
+
+    With ue4m3, by NVFP4's two levels (arXiv 2509.25149). Every rounding is to nearest even:
+
+    1. tensor_scale = float32(max |v| / (448 * 6)) over a matrix; at least 2**-149, but 1 for one of zeros.
+    2. scale = ue4m3(float32(float32(max |v| / 6) / tensor_scale)) over a block, saturating at 448.
+    3. element = e2m1(float32(v / float32(scale * tensor_scale))), saturating at 6; 0 where the divisor is 0.
+
+    Examples
+    --------
+    >>> i = "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e2m1.e2m1.f32.ue8m0"
+    >>> q = quantize(np.linspace(0, 12.4, 32, dtype=np.float32)[None, :], i)
+    >>> q.scales, q.dequantize()[0, ::6]
+    (array([[128]], dtype=uint8), array([ 0.,  2.,  4.,  8.,  8., 12.]))
+    """
+    record = _scaled(instruction)
+    size, axis = block_size(record), -1 if _checked(operand) == "A" else -2
+    values = _values(record, operand, matrix)
+    if values.ndim < 2 or not values.shape[axis] or values.shape[axis] % size:
+        expected = f"[..., {'rows, K' if operand == 'A' else 'K, columns'}], K a multiple of {size}"
+        raise OperandError(f"{record}: {operand} is {values.shape}; expected {expected}")
+    lines = _along_k(values, operand)
+    blocks = lines.reshape(*lines.shape[:-1], values.shape[axis] // size, size)
+    rule = _mx if record.stype == "ue8m0" else _nvfp4
+    codes, scales, tensor_scale = rule(blocks, cast(FloatFormat, record.format(operand)))
+    codes, scales = (np.ascontiguousarray(_along_k(x, operand)) for x in (codes.reshape(lines.shape), scales))
+    return Quantized(elements=record.format(operand).array(codes), scales=scales, tensor_scale=tensor_scale)
+
+
+def _mx(blocks: Float64, fmt: FloatFormat) -> tuple[Array, Array, None]:
+    """Codes of elements and of scales, by OCP's rule."""
+    peak = np.abs(blocks).max(axis=-1)
+    finite = np.isfinite(peak)
+    # A float32 but 0 is a normal float64, so that the exponent field is floor(log2); that of 0 is the least.
+    shared = np.clip((peak.view(np.int64) >> 52) - 1023 - fmt.emax, _UE8M0.emin, _UE8M0.emax)
+    # Exact: a float32 by a power of two from 2**-127 to 2**127 is a normal float64, or 0.
+    power = ((1023 - shared) << 52).view(np.float64)[..., None]
+    scales = np.where(finite, shared + _UE8M0.bias, 0xFF).astype(np.uint8)
+    return fmt.encode(np.where(finite[..., None], blocks, 0.0) * power), scales, None
+
+
+def _nvfp4(blocks: Float64, fmt: FloatFormat) -> tuple[Array, Array, Array]:
+    """Codes of elements, of scales, and tensor scales, by the numbered rules of `quantize`."""
+    peak = np.abs(blocks).max(axis=-1)
+    whole = peak.max(axis=(-2, -1), initial=0.0, keepdims=True)
+    tensor = np.where(whole > 0, np.maximum(_float32(whole / (448 * 6)), 2.0**-149), 1.0)
+    scales = _UE4M3.encode(_float32(_float32(peak / 6) / tensor))
+    divisor = _float32(_UE4M3.decode(scales) * tensor)[..., None]
+    elements = fmt.encode(_float32(blocks / np.where(divisor > 0, divisor, np.inf)))
+    return elements, scales, _F32.encode(tensor[..., 0, 0]).view(np.float32)[()]
+
+
+def _float32(values: Float64) -> Float64:
+    """Round to float32, still as float64: products and quotients of float32 become float32 arithmetic's.
+
+    A product is exact in float64. A quotient x / y that is no midpoint m of two float32 differs from each by
+    2**-49 of its size or more, as x and m * y count at most 2**49 of some unit: float64 does not round it to one.
+    The rounding here is done on integers, which no machine flushes to zero.
+    """
+    return _F32.decode(_F32.encode(values))
+
+
+def _scaled(instruction: str | Instruction) -> Instruction:
+    """Read an instruction, which must have block scaling."""
+    record = parse(instruction)
+    if record.block_scale:
+        return record
+
+    parts, those = ("sparse", "a_type", "b_type"), (i for i in instructions() if i.block_scale)
+    nearest = max(those, key=lambda i: sum(getattr(i, part) == getattr(record, part) for part in parts))
+    raise ScaleError(f"{record} has no block scaling. Nearest that has: {nearest}")
+
+
+def _checked(operand: Operand) -> Operand:
+    """Check that an operand can have scales."""
+    if operand not in ("A", "B"):
+        raise OperandError(f"operand {operand!r} has no scales; expected 'A' or 'B'")
+    return operand
+
+
+def _along_k(array: Array, operand: Operand) -> Array:
+    """Turn K to the end, or back from there to its place: the same transposition."""
+    return array if operand == "A" else array.swapaxes(-1, -2)
+
+
+def _select(record: Instruction, operand: Operand, byte_id: int, thread_id: int) -> Array:
+    """Check the selectors, and return the places of the scales."""
+    legal = {"byte-id": (byte_id, byte_ids(record)), "thread-id": (thread_id, thread_ids(operand))}
+    for name, (value, expected) in legal.items():
+        if not isinstance(value, (int, np.integer)) or value not in expected:
+            choices = ", ".join(map(str, expected))
+            raise ScaleError(f"{record}: {name} of {operand} is {value!r}; expected {choices}")
+    return _octets(operand, record.scales_per_row, int(byte_id), int(thread_id))
+
+
+def _words(record: Instruction, operand: Operand, words: npt.ArrayLike) -> Array:
+    """Check words of scales."""
+    array = np.asarray(words)
+    if array.dtype != np.uint32 or array.shape[-1:] != (LANES,):
+        came = f"{array.dtype} {array.shape}"
+        raise ScaleError(f"{record}: words of {operand}'s scales are {came}; expected uint32 [..., {LANES}]")
+    return array
+
+
+def _scale_codes(record: Instruction, operand: Operand, scales: npt.ArrayLike) -> Array:
+    """Codes of scales, checked."""
+    array, stype = np.asarray(scales), record.stype or ""
+    if array.dtype not in (np.uint8, _SCALE_DTYPES[stype]):
+        expected = f"{_SCALE_DTYPES[stype]}, or codes as uint8 (from values: FORMATS[{stype!r}].encode)"
+        raise ScaleError(f"{record}: scales of {operand} are {array.dtype}; expected {expected}")
+    array = array.view(np.uint8)
+    for place in np.argwhere(array > FORMATS[stype].mask)[:1].tolist():
+        came = f"scale {array[tuple(place)]:#x} of {operand} at {place}"
+        raise ScaleError(f"{record}: {came} has its top bit set; {stype} has no sign")
+    return array
+
+
+def _values(record: Instruction, operand: Operand, matrix: npt.ArrayLike) -> Float64:
+    """Values of a matrix as float64, checked to be those of float32, and finite for ue4m3."""
+    array = np.asarray(matrix)
+    fmt = {f.dtype: f for f in (_F32, _F64, _F16, _BF16)}.get(array.dtype)
+    if fmt is None:
+        expected = "values as float32, float64, float16 or bfloat16"
+        raise OperandError(f"{record}: {operand} is {array.dtype}; expected {expected}")
+    values = fmt.decode(fmt.codes(array))  # from the bits, so that no machine takes a subnormal for zero
+    if fmt is _F64:
+        for place in np.argwhere((_float32(values) != values) & ~np.isnan(values))[:1].tolist():
+            came = f"{operand} holds {values[tuple(place)]} at {place}"
+            raise OperandError(f"{record}: {came}, which is no float32; round it with .astype(np.float32)")
+    if record.stype == "ue4m3" and not np.isfinite(values).all():
+        raise OperandError(f"{record}: {operand} holds NaN or infinity, for which NVFP4 has no scale")
+    return values
