@@ -17,17 +17,22 @@ import numpy.typing as npt
 
 from . import targets
 from .arithmetic import compute
+from .arithmetic.pairs import rows
 from .arithmetic.units import Popcount
 from .errors import OperandError, UnsupportedError
 from .instructions import Instruction, parse
 from .layouts import Layout, Operand
 from .registers import LANES
+from .scaling import pack_scales, unpack_scales
+from .sparsity import check_metadata, compress, halves, legal_codes, pack_metadata, positions, selectors
 from .targets import Evidence
 
 __all__ = ["evidence", "execute", "load", "mma", "store"]
 
 Array = npt.NDArray[Any]
 Engine = Literal["auto", "numpy", "native"]
+
+Undefined = Literal["error", "hardware"]
 
 # Elements of D in one chunk: enough to hide the cost of a NumPy call, few enough to stay in cache.
 _CHUNK = 1 << 15
@@ -109,15 +114,12 @@ def store(instruction: str | Instruction, operand: Operand, registers: npt.Array
 
 
 def execute(
-    instruction: str | Instruction,
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
-    c: npt.ArrayLike,
-    *,
-    target: str,
-    engine: Engine = "auto",
-    threads: int | None = None,
-) -> Array:
+    instruction: str | Instruction, a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike, *, target: str,
+    metadata: npt.ArrayLike | None = None, selector: int = 0, undefined: Undefined = "error",
+    scale_a: npt.ArrayLike | None = None, scale_b: npt.ArrayLike | None = None,
+    byte_id_a: int = 0, thread_id_a: int = 0, byte_id_b: int = 0, thread_id_b: int = 0,
+    engine: Engine = "auto", threads: int | None = None,
+) -> Array:  # fmt: skip
     """Execute an instruction on registers, for a batch of warps.
 
     Parameters
@@ -127,6 +129,16 @@ def execute(
         Registers `[..., register, 32]`; the leading dimensions broadcast.
     target : str
         Such as "sm_90".
+    metadata : array_like of uint32
+        Of a sparse instruction: `[..., 32]`.
+    selector : int
+        Sparsity selector: which lanes hold the metadata.
+    undefined : {"error", "hardware"}
+        What to do about metadata that PTX leaves undefined: raise, or compute what an H200 does (on sm_90 alone).
+    scale_a, scale_b : array_like of uint32
+        Of a block-scaled instruction: `[..., 32]`.
+    byte_id_a, thread_id_a, byte_id_b, thread_id_b : int
+        Which bytes of which lanes hold the scales.
     engine : {"auto", "numpy", "native"}
         "auto" takes the fastest that is there; all give the same bits.
     threads : int, optional
@@ -142,7 +154,9 @@ def execute(
     MnemonicError, TargetError
         No such instruction, or not on this target.
     OperandError
-        A wrong register count, lane count or dtype, or batches that do not broadcast.
+        A wrong register count, lane count or dtype, batches that do not broadcast, an operand too many or too few.
+    MetadataError, ScaleError
+        Undefined metadata or selector; undefined byte-id or thread-id.
 
     Examples
     --------
@@ -155,49 +169,73 @@ def execute(
     recipe = targets.recipe(record, target)
     _check_engine(engine)
     operands = {name: _fragment(record, name, x) for name, x in (("A", a), ("B", b), ("C", c))}
-    try:
-        batch = np.broadcast_shapes(*(x.shape[:-2] for x in operands.values()))
-    except ValueError:
-        shapes = ", ".join(f"{name} {x.shape}" for name, x in operands.items())
-        raise OperandError(f"{record}: batches do not broadcast: {shapes}") from None
+    operands |= _words(record, metadata, scale_a, scale_b)
+    batch = _batch(record, operands)
+    mixed = False
+    if record.sparse:
+        mixed = _check_sparse(record, operands["metadata"], selector, undefined, target)
     plan = _Plan.of(record, isinstance(recipe.unit, Popcount))
+    read = {name: _reader(x, 2 if name in "ABC" else 1, batch) for name, x in operands.items()}
+
+    def run(chunk: slice) -> None:
+        given = {name: read[name](chunk) for name in operands}
+        codes = {name: plan.gather[name](given[name]) for name in "ABC"}
+        extra: dict[str, Array] = {}
+        if record.block_scale:
+            ids = {"A": (byte_id_a, thread_id_a), "B": (byte_id_b, thread_id_b)}
+            scale = {
+                name: unpack_scales(given[f"scale_{name.lower()}"], record, name, byte_id=byte, thread_id=thread)
+                for name, (byte, thread) in ids.items()
+            }
+            extra["scale_a"], extra["scale_b"] = _rows(scale["A"]), np.moveaxis(scale["B"], 0, -1)[:, None]
+        if record.sparse:
+            # Rows of B are chosen for every warp and row of A, all columns together: so n comes last.
+            codes, extra = ({name: _columns_last(x) for name, x in named.items()} for named in (codes, extra))
+            if mixed:
+                codes["B"] = _mixed_halves(record, codes["B"], given["metadata"], selector)
+            else:
+                extra["chosen"] = _columns_last(_rows(positions(given["metadata"], record, selector=selector)))
+        d = compute(recipe, codes["A"], codes["B"], codes["C"], **extra)
+        flat_out[chunk] = plan.scatter(_columns_last(d) if record.sparse else d)
+
     layout = record.layout("D")
     out = np.empty((*batch, layout.registers, LANES), layout.packing.dtype)
     flat_out = out.reshape(-1, layout.registers, LANES)
-    read = {name: _reader(x, batch) for name, x in operands.items()}
-
-    def run(chunk: slice) -> None:
-        codes = compute(recipe, *(plan.gather[name](read[name](chunk)) for name in "ABC"))
-        flat_out[chunk] = plan.scatter(codes)
-
     _for_each(run, _chunks(len(flat_out), layout.flat.size), threads)
     return out
 
 
 def mma(
-    instruction: str | Instruction,
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
-    c: npt.ArrayLike | None = None,
-    *,
-    target: str,
-    engine: Engine = "auto",
-    threads: int | None = None,
-) -> Array:
+    instruction: str | Instruction, a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike | None = None, *,
+    target: str, metadata: npt.ArrayLike | None = None, selector: int = 0, undefined: Undefined = "error",
+    scale_a: npt.ArrayLike | None = None, scale_b: npt.ArrayLike | None = None,
+    engine: Engine = "auto", threads: int | None = None,
+) -> Array:  # fmt: skip
     """Multiply matrices as one instruction does: `load`, `execute` and `store` in one.
 
     Parameters
     ----------
     instruction : str or Instruction
     a, b, c : array_like
-        Matrices as `load` takes them; the leading dimensions broadcast. Without `c`, C is +0.
-    target, engine, threads
+        Matrices as `load` takes them; the leading dimensions broadcast. Without `c`, C is +0. A sparse A may be dense,
+        `[..., m, k]`, if it obeys the pattern; then there is no metadata to give.
+    target : str
+    metadata, selector, undefined
+        As for `execute`; metadata goes with the stored elements of a sparse A, `[..., m, k/2]`.
+    scale_a, scale_b : array_like
+        Of a block-scaled instruction: the scales as matrices, `[..., m, S]` and `[..., S, n]`, codes or ml_dtypes arrays.
+    engine, threads
         As for `execute`.
 
     Returns
     -------
     ndarray
         D, `[..., m, n]`, of D's type.
+
+    Raises
+    ------
+    WarpmmaError
+        As `load`, `execute` and `sparsity.compress` do.
 
     Examples
     --------
@@ -209,9 +247,18 @@ def mma(
     record = parse(instruction)
     if c is None:
         c = np.zeros(record.layout("C").shape, record.format("C").code_dtype)
+    a = np.asarray(a)
+    if record.sparse and metadata is None and a.shape[-2:] == (record.m, record.k):
+        a, indices = compress(a, record)
+        metadata = pack_metadata(indices, record, selector=selector)
+    scales = {
+        name: pack_scales(scale, record, operand)
+        for name, operand, scale in (("scale_a", "A", scale_a), ("scale_b", "B", scale_b))
+        if scale is not None
+    }
     d = execute(
-        record, load(record, "A", a), load(record, "B", b), load(record, "C", c),
-        target=target, engine=engine, threads=threads,
+        record, load(record, "A", a), load(record, "B", b), load(record, "C", c), target=target,
+        metadata=metadata, selector=selector, undefined=undefined, **scales, engine=engine, threads=threads,
     )  # fmt: skip
     return store(record, "D", d)
 
@@ -310,6 +357,84 @@ def _fragment(instruction: Instruction, operand: Operand | str, registers: npt.A
     return array
 
 
+def _words(
+    instruction: Instruction, metadata: npt.ArrayLike | None, scale_a: npt.ArrayLike | None,
+    scale_b: npt.ArrayLike | None,
+) -> dict[str, Array]:  # fmt: skip
+    """Check that the operands of one word a lane are those that the instruction takes."""
+    needed = {"metadata": instruction.sparse, "scale_a": instruction.block_scale, "scale_b": instruction.block_scale}
+    words: dict[str, Array] = {}
+    for (name, needs), given in zip(needed.items(), (metadata, scale_a, scale_b), strict=True):
+        if needs != (given is not None):
+            raise OperandError(f"{instruction} {'needs' if needs else 'takes no'} {name}")
+        if given is not None:
+            array = np.asarray(given)
+            if array.dtype != np.uint32 or array.shape[-1:] != (LANES,):
+                raise OperandError(
+                    f"{instruction}: {name} is {array.dtype} {array.shape}; expected uint32 [..., {LANES}]"
+                )
+            words[name] = array
+    return words
+
+
+def _batch(instruction: Instruction, operands: dict[str, Array]) -> tuple[int, ...]:
+    """Broadcast shape of the leading dimensions."""
+    try:
+        return np.broadcast_shapes(*(x.shape[:-2] if name in "ABC" else x.shape[:-1] for name, x in operands.items()))
+    except ValueError:
+        shapes = ", ".join(f"{name} {x.shape}" for name, x in operands.items())
+        raise OperandError(f"{instruction}: batches do not broadcast: {shapes}") from None
+
+
+def _check_sparse(
+    instruction: Instruction, metadata: Array, selector: int, undefined: str, target: str
+) -> bool:  # fmt: skip
+    """Refuse undefined metadata, or say whether tf32 halves may be mixed."""
+    if undefined not in ("error", "hardware"):
+        raise OperandError(f"undefined is {undefined!r}; expected 'error' or 'hardware'")
+    if undefined == "error":
+        legal = legal_codes(instruction)
+        if targets.reversed_unknown(instruction, target):
+            legal &= _ASCENDING
+        check_metadata(metadata, instruction, selector=selector, legal=legal)
+        return False
+    if target not in targets.GENERATIONS["Hopper"]:
+        raise UnsupportedError(
+            f"{instruction}: what {target} makes of undefined metadata is not known; undefined='hardware' is for "
+            f"{', '.join(targets.GENERATIONS['Hopper'])}, measured on an H200"
+        )
+    if selector not in selectors(instruction):
+        check_metadata(metadata, instruction, selector=selector)
+    return instruction.a_type == "tf32"
+
+
+# Nibbles whose first index is below the second.
+_ASCENDING = frozenset(low | high << 2 for high in range(4) for low in range(high))
+
+
+def _rows(of_a: Array) -> Array:
+    """Something for every row of A, `[warp, m, x]`, arranged as A is: `[x, m, 1, warp]`."""
+    return np.moveaxis(of_a, (2, 1, 0), (0, 1, 2))[:, :, None]
+
+
+def _columns_last(array: Array) -> Array:
+    """Swap the last two dimensions, columns and warps."""
+    return np.ascontiguousarray(array.swapaxes(-1, -2))
+
+
+def _mixed_halves(instruction: Instruction, b: Array, metadata: Array, selector: int) -> Array:
+    """Rows of a tf32 B for every row of A, each half of an element chosen by an index of its own.
+
+    So an H200 reads any nibble: the group's two elements are four halves, 0 and 1 the low and high half of the
+    first; i0 names the half that becomes the low one, i1 the high one.
+    """
+    chosen = halves(metadata, instruction, selector=selector).astype(np.intp)
+    chosen += 4 * np.arange(chosen.shape[2])[:, None]
+    parts = np.stack([b & np.uint32(0xFFFF), b >> np.uint32(16)], axis=1).reshape(-1, *b.shape[1:])
+    low, high = (rows(parts, _columns_last(_rows(chosen[..., i]))) for i in (0, 1))
+    return low | high << np.uint32(16)
+
+
 def _check_engine(engine: str) -> None:
     if engine == "native":
         raise UnsupportedError("the native engine is not built; use engine='auto' or 'numpy'")
@@ -317,9 +442,12 @@ def _check_engine(engine: str) -> None:
         raise OperandError(f"unknown engine {engine!r}; expected 'auto', 'numpy' or 'native'")
 
 
-def _reader(operand: Array, batch: tuple[int, ...]) -> Callable[[slice], Array]:
-    """Return a function from a range of warps, counted through the batch, to their registers; it copies no more than those."""
-    full = np.broadcast_to(operand, (*batch, *operand.shape[-2:]))
+def _reader(operand: Array, own: int, batch: tuple[int, ...]) -> Callable[[slice], Array]:
+    """Return a function from a range of warps, counted through the batch, to their part of an operand.
+
+    `own` is the number of dimensions that one warp's part has. No more than that part is copied.
+    """
+    full = np.broadcast_to(operand, (*batch, *operand.shape[operand.ndim - own :]))
     if len(batch) <= 1:
         one = full if batch else full[None]
         return lambda chunk: one[chunk]

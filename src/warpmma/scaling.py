@@ -1,8 +1,8 @@
 """Block scales: which elements share one, where it sits in a warp's registers, and how a matrix gets its own.
 
-`D = (A * scale_A) * (B * scale_B) + C`: scale_A is M x S, scale_B is S x N; S is 1, 2, 4 for 1X, 2X, 4X. Block s
-of a row of A or a column of B is its K/S elements from s*K/S on. K is logical: of a sparse A they are columns of
-the dense matrix (PTX ISA 9.1, 9.7.14.3; `../shared/facts/ptx_isa.md` 4).
+`D = (A * scale_A) * (B * scale_B) + C`: scale_A is M x S, scale_B is S x N; S is 1, 2, 4 for 1X, 2X, 4X.
+Block s of a row of A or a column of B is its K/S elements from s*K/S on. K is logical: of a sparse A they are
+columns of the dense matrix (PTX ISA 9.1, 9.7.14.3; `../shared/facts/ptx_isa.md` 4).
 
 Each lane gives a 32-bit word of scales, and where a scale sits renames bits. Its byte in the word has, low to
 high, the bits of s, then those of the byte-id that s leaves over. Its lane, l4 to l0, is i2 i1 i0 t0 i3 for a
@@ -102,8 +102,8 @@ def scale_place(
 ) -> tuple[int, int]:  # fmt: skip
     """Lane and lowest bit of the scale of one block of row `index` of A, or of column `index` of B.
 
-    The lane is `4 * (index % 8) + 2 * thread_id + index // 8` for A, `4 * index + thread_id` for B; the byte in
-    it is `byte_id + block` (PTX ISA 9.1, 9.7.14.3).
+    The lane is `4 * (index % 8) + 2 * thread_id + index // 8` for A, `4 * index + thread_id` for B; the byte
+    in it is `byte_id + block` (PTX ISA 9.1, 9.7.14.3).
 
     Raises
     ------
@@ -245,8 +245,8 @@ def quantize(matrix: npt.ArrayLike, instruction: str | Instruction, operand: Ope
     Parameters
     ----------
     matrix : array_like of float32, float64, float16 or bfloat16
-        `[..., rows, K]` for A, `[..., K, columns]` for B: of any size, K a multiple of `block_size`; a sparse A
-        is given dense. Values of float64 must be those of float32.
+        `[..., rows, K]` for A, `[..., K, columns]` for B: of any size, K a multiple of `block_size`; a sparse
+        A is given dense. Values of float64 must all be float32's.
     instruction : str or Instruction
         Tells the types of elements and scales, and the size of a block.
     operand : {"A", "B"}
@@ -259,15 +259,14 @@ def quantize(matrix: npt.ArrayLike, instruction: str | Instruction, operand: Ope
     Raises
     ------
     OperandError, ScaleError
-        Another operand, a wrong shape or dtype, a float64 that is no float32, for ue4m3 NaN or infinity; no
-        block scaling.
+        Another operand, shape or dtype; no block scaling; what is no float32; for ue4m3, NaN or infinity.
 
     Notes
     -----
     With ue8m0, by OCP Microscaling Formats 1.0, 6.3: X = floor(log2(max |v|)) - emax over a block, clamped to
-    [-127, 127], where emax is the exponent of the element type's largest number. The scale is 2**X, an element
-    v / 2**X rounded once, to nearest even, saturating at the largest number. OCP leaves open what we fix: a block
-    of zeros has X = -127; one with NaN or infinity has the scale 0xFF (NaN) and elements +0.
+    [-127, 127]; emax is the exponent of the element type's largest number. The scale is 2**X; an element is
+    v / 2**X rounded once, to nearest even, saturating at the largest number. What OCP leaves open: a block of
+    zeros has X = -127; one with NaN or infinity has the scale 0xFF (NaN) and elements +0.
 
     With ue4m3, by NVFP4's two levels (arXiv 2509.25149). Every rounding is to nearest even:
 
@@ -322,9 +321,9 @@ def _nvfp4(blocks: Float64, fmt: FloatFormat) -> tuple[Array, Array, Array]:
 def _float32(values: Float64) -> Float64:
     """Round to float32, still as float64: products and quotients of float32 become float32 arithmetic's.
 
-    A product is exact in float64. A quotient x / y that is no midpoint m of two float32 differs from each by
-    2**-49 of its size or more, as x and m * y count at most 2**49 of some unit: float64 does not round it to one.
-    The rounding here is done on integers, which no machine flushes to zero.
+    A product is exact in float64. A quotient x / y that is not a midpoint m of two float32 differs from it by
+    2**-49 of its size or more, since x and m * y differ and have at most 24 and 49 bits; so float64 does not
+    round it to m. The rounding here is done on integers, which no machine flushes to zero.
     """
     return _F32.decode(_F32.encode(values))
 
@@ -389,8 +388,7 @@ def _values(record: Instruction, operand: Operand, matrix: npt.ArrayLike) -> Flo
     array = np.asarray(matrix)
     fmt = {f.dtype: f for f in (_F32, _F64, _F16, _BF16)}.get(array.dtype)
     if fmt is None:
-        expected = "values as float32, float64, float16 or bfloat16"
-        raise OperandError(f"{record}: {operand} is {array.dtype}; expected {expected}")
+        raise OperandError(f"{record}: {operand} is {array.dtype}; expected float32, 64 or 16, or bfloat16")
     values = fmt.decode(fmt.codes(array))  # from the bits, so that no machine takes a subnormal for zero
     if fmt is _F64:
         for place in np.argwhere((_float32(values) != values) & ~np.isnan(values))[:1].tolist():

@@ -1,21 +1,22 @@
 """Sparse A: the pattern of its columns, its stored elements, and the metadata that says where they stand.
 
-A row of a sparse A is cut into groups of four *places*, and two places of each group are stored. A place is one
-element of 8 or 16 bits, a pair of 4-bit elements, or half a tf32 element. A 2-bit index names a place, and a
-group's two indices are a *nibble* of metadata, `i0 | i1 << 2`: the first stored place stands at i0, the second at i1.
+A row of a sparse A is cut into groups of four *places*, and two places of each are stored. A place is one
+element of 8 or 16 bits, a pair of 4-bit elements, or half a tf32 element. A 2-bit index names a place; a group's
+two make a *nibble* of metadata, `i0 | i1 << 2`: the first stored place stands at i0, the second at i1.
 
-The metadata register is a fragment layout like any other: its elements are the eight nibbles of each lane, e0 e1
-e2, its rows those of A, its columns the groups of a row, and the selector names one of several matrices. The law:
+The metadata register is a fragment layout like any other: its elements are the nibbles of each lane, e0 e1 e2,
+its rows those of A, its columns the groups of a row, and the selector names one of several matrices. The law:
 
 * The row's bits are l2 l3 l4, then e2 for types of 16 and 32 bits and l0 for narrower ones.
-* Of the rest, in the order e0 e1 e2 l0 l1, the group takes as many as it needs and the selector what is left.
+* Of the rest, in the order e0 e1 e2 l0 l1, the group takes as many as it needs, the selector what is left.
 
-In every function `instruction` is a mnemonic or a record, `selector` one of `selectors(instruction)`, `words` metadata
-registers, uint32 `[..., 32]`, and `indices` i0 and i1 of every group, integers 0 to 3, `[..., m, groups, 2]`. What is
-none of these, and a dense instruction, is a `MetadataError`; a matrix of another shape or dtype, and batches that do
-not broadcast, are an `OperandError`.
+In every function `instruction` is a mnemonic or a record, `selector` one of `selectors(instruction)`, `words`
+metadata registers, uint32 `[..., 32]`, and `indices` i0 and i1 of every group, 0 to 3, `[..., m, groups, 2]`.
+What is none of these, and a dense instruction, is a `MetadataError`. A matrix is A, `[..., m, k]`, or its stored
+elements, `[..., m, k/2]`, of A's NumPy or ml_dtypes type or raw unsigned codes; another shape or dtype, and
+batches that do not broadcast, are an `OperandError`.
 
-Sources: PTX ISA 9.1, 9.7.14.6.1 "Sparse matrix storage" (patterns, codes) and 9.7.14.6.2 (metadata, there as figures);
+Sources: PTX ISA 9.1, 9.7.14.6.1 "Sparse matrix storage" (patterns, codes), 9.7.14.6.2 (metadata, as figures);
 `../shared/facts/ptx_isa.md` 3.1 to 3.4; measured on an H200: 88 mnemonics with every selector, 819,200 outputs,
 0 differences, and all sixteen nibbles (`h200.md`, "Sparse").
 """
@@ -24,35 +25,36 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .errors import MetadataError, OperandError, WarpmmaError
+from .errors import MetadataError, OperandError
 from .formats import FloatFormat
 from .instructions import Instruction, parse
 from .layouts import Layout
 from .registers import LANES, Packing
 
 __all__ = [
-    "Pattern", "check_metadata", "compress", "expand", "halves", "legal_codes", "metadata_place", "pack_metadata",
-    "pattern", "positions", "prune", "selectors", "unpack_metadata",
+    "Pattern", "check_metadata", "compress", "expand", "halves", "legal_codes", "metadata_place",
+    "pack_metadata", "pattern", "positions", "prune", "selectors", "unpack_metadata",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
 UInt8 = npt.NDArray[np.uint8]
 Columns = npt.NDArray[np.intp]
+Mnemonic = str | Instruction
 
 _PLACES = 4  # of a group: what a 2-bit index tells apart
 _SORTED = frozenset(i0 | i1 << 2 for i1 in range(_PLACES) for i0 in range(i1))
 _DISTINCT = _SORTED | {i1 | i0 << 2 for i1 in range(_PLACES) for i0 in range(i1)}
 _WHOLE = frozenset({0b0100, 0b1110})
 _WHY = {
-    _WHOLE: "the indices of tf32 are (0, 1) or (2, 3), the two halves of one element",
-    _SORTED: "the first index is below the second",
-    _DISTINCT: "the two indices differ",
+    _SORTED: "i0 is below i1",
+    _DISTINCT: "i0 and i1 differ",
+    _WHOLE: "(i0, i1) are the two halves of one element, (0, 1) or (2, 3)",
 }
 
 
@@ -60,17 +62,10 @@ _WHY = {
 class Pattern:
     """What a group of A's logical columns is.
 
-    Attributes
-    ----------
-    width : int
-        Logical columns of a group: 4 for elements of 8 and 16 bits (narrower ones in 8-bit containers too), 2 for
-        tf32, 8 for 4-bit elements.
+    `width` is 4 for elements in 8 or 16 bits (of any type in 8-bit containers), 2 for tf32, 8 for 4-bit elements.
     """
 
     width: int
-
-    def __str__(self) -> str:
-        return f"{self.kept}:{self.width}" + (" in pairs" if self.unit == 2 else "")
 
     @property
     def kept(self) -> int:
@@ -79,7 +74,7 @@ class Pattern:
 
     @property
     def unit(self) -> int:
-        """Elements kept or left out together, which one index addresses; of tf32, two indices address the one."""
+        """Elements kept together, which one index addresses; of tf32, two indices address the one."""
         return max(1, self.width // _PLACES)
 
     @property
@@ -88,38 +83,34 @@ class Pattern:
         return self.width // self.unit
 
 
-def pattern(instruction: str | Instruction) -> Pattern:
+def pattern(instruction: Mnemonic) -> Pattern:
     """Sparsity pattern of an instruction's A.
 
     Examples
     --------
     >>> p = pattern("mma.sp.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32")
-    >>> str(p), p.width, p.kept, p.unit
-    ('4:8 in pairs', 8, 4, 2)
+    >>> p.width, p.kept, p.unit
+    (8, 4, 2)
     """
     record = parse(instruction)
     if not record.sparse:
-        raise MetadataError(f"{record} is dense: it has no sparsity pattern and no metadata; expected an mma.sp")
+        raise MetadataError(
+            f"{record} is dense: it has no sparsity pattern and no metadata; expected an mma.sp"
+        )
     # An index addresses at least 8 bits, which may be two elements, and at most 16, which may be half of one.
     slot = record.packing("A").slot
     return Pattern(width=_PLACES * min(max(slot, 8), 16) // slot)
 
 
-def compress(matrix: npt.ArrayLike, instruction: str | Instruction) -> tuple[Array, UInt8]:
-    """Take the stored elements out of a matrix that obeys the pattern.
-
-    Parameters
-    ----------
-    matrix : array_like
-        A, `[..., m, k]`, of its NumPy or ml_dtypes type, or raw unsigned codes. What decodes to 0 is a zero: -0 too,
-        and tf32 codes with bits in their padding only.
+def compress(matrix: npt.ArrayLike, instruction: Mnemonic) -> tuple[Array, UInt8]:
+    """Take the stored elements out of a matrix that obeys the pattern. -0 is a zero.
 
     Returns
     -------
     stored : ndarray
         `[..., m, k/2]`, of the dtype that came, bits preserved.
     indices : ndarray of uint8
-        `[..., m, groups, 2]`, ascending. A group with too few nonzeros is filled up with its lowest free places.
+        `[..., m, groups, 2]`, ascending; a group with too few nonzeros is filled up with its lowest free places.
 
     Raises
     ------
@@ -135,28 +126,28 @@ def compress(matrix: npt.ArrayLike, instruction: str | Instruction) -> tuple[Arr
     """
     record, law = parse(instruction), pattern(instruction)
     array, values = _matrix(record, matrix, record.k)
-    occupied = (values != 0).reshape(*array.shape[:-1], -1, law.units, law.unit).any(axis=-1)
+    by_unit = (*array.shape[:-1], record.k // law.width, law.units, law.unit)
+    occupied = np.any(values.reshape(by_unit) != 0, axis=-1)
     over = occupied.sum(axis=-1) > law.units // 2
     if over.any():
         *warp, row, group = np.argwhere(over)[0].tolist()
-        shown = values[(*warp, row)][law.width * group :][: law.width].tolist()
         raise MetadataError(
-            f"{record}: A breaks the {law} pattern at {_at(warp)}row {row}, {_columns(law, group)}: {shown} has "
-            f"{occupied[(*warp, row, group)].sum()} nonzero {'pairs' if law.unit == 2 else 'elements'}; "
-            f"expected at most {law.units // 2} (prune makes it so)"
+            f"{record}: A breaks the {law.kept}:{law.width} pattern at {_name(law, warp, row, group)}: "
+            f"{values.reshape(by_unit)[(*warp, row, group)].ravel().tolist()}; expected at most "
+            f"{law.units // 2} nonzero {'pairs' if law.unit == 2 else 'elements'} (see prune)"
         )
     each = _PLACES // law.units  # places of a unit: 1, or the two halves of a tf32 element
-    indices = (_heaviest(occupied)[..., None] * each + np.arange(each)).astype(np.uint8).reshape(*over.shape, 2)
+    places = _heaviest(occupied)[..., None] * each + np.arange(each)
+    indices = places.reshape(*over.shape, 2).astype(np.uint8)
     return np.take_along_axis(array, _stand(record, _nibbles(record, indices)), axis=-1), indices
 
 
-def prune(matrix: npt.ArrayLike, instruction: str | Instruction) -> Array:
+def prune(matrix: npt.ArrayLike, instruction: Mnemonic) -> Array:
     """Zero what must go for `compress` to accept a matrix; what it accepts comes back as it is.
 
-    Takes A as `compress` does, and returns `[..., m, k]` of the dtype that came, with +0 for what had to go. Zeros, -0
-    too, never have to. Of each group the largest magnitudes stay, and of equals the one at the lower index: two of
-    four, or one of two for tf32. 4-bit types keep two pairs of four, ranked by the sum of a pair's two magnitudes. NaN
-    counts as larger than infinity.
+    Of each group the largest magnitudes stay, and of equals the one at the lower index: two of four, or one of
+    two for tf32. 4-bit types keep two pairs of four, ranked by the sum of a pair's two magnitudes. NaN counts as
+    larger than infinity. What had to go is +0 in the result, which has the dtype that came; no zero has to go.
 
     Examples
     --------
@@ -168,59 +159,45 @@ def prune(matrix: npt.ArrayLike, instruction: str | Instruction) -> Array:
     array, values = _matrix(record, matrix, record.k)
     # Infinity makes way for NaN: float64's largest is above every finite value of A's types.
     magnitude = np.nan_to_num(np.abs(values.astype(np.float64)), nan=np.inf, posinf=np.finfo(np.float64).max)
-    weight = magnitude.reshape(*array.shape[:-1], -1, law.units, law.unit).sum(axis=-1)
-    stays = np.zeros(weight.shape, bool)
-    np.put_along_axis(stays, _heaviest(weight), True, axis=-1)
-    goes = ~stays.repeat(law.unit, axis=-1).reshape(array.shape) & (values != 0)
+    by_unit = (*array.shape[:-1], record.k // law.width, law.units, law.unit)
+    weight = magnitude.reshape(by_unit).sum(axis=-1)
+    goes = np.ones(weight.shape, bool)
+    np.put_along_axis(goes, _heaviest(weight), False, axis=-1)
+    goes = goes.repeat(law.unit, axis=-1).reshape(array.shape) & (values != 0)
     return np.where(goes, np.zeros((), array.dtype), array)
 
 
-def expand(stored: npt.ArrayLike, indices: npt.ArrayLike, instruction: str | Instruction) -> Array:
-    """Put stored elements where their indices say: the inverse of `compress`.
+def expand(stored: npt.ArrayLike, indices: npt.ArrayLike, instruction: Mnemonic) -> Array:
+    """Put stored elements where their indices say, +0 elsewhere: the inverse of `compress`.
 
-    Parameters
-    ----------
-    stored : array_like
-        `[..., m, k/2]`, of A's NumPy or ml_dtypes type, or raw unsigned codes.
-    indices : array_like of int
-        `[..., m, groups, 2]`, in either order; the batch broadcasts with that of `stored`.
-
-    Returns
-    -------
-    ndarray
-        `[..., m, k]`, of the dtype of `stored`; +0 where nothing is stored.
-
-    Raises
-    ------
-    MetadataError
-        Names the first group with equal indices, or of tf32 with others than (0, 1) and (2, 3).
+    Indices come in either order. The result is `[..., m, k]`, of the dtype of `stored`; the batches broadcast.
+    Equal indices, and for tf32 all but (0, 1) and (2, 3), are a `MetadataError`.
     """
     record, law = parse(instruction), pattern(instruction)
-    array, _ = _matrix(record, stored, record.k // 2, "stored A")
+    array, _ = _matrix(record, stored, record.k // 2)
     nibbles = _nibbles(record, indices)
     codes = _WHOLE if law.units == 2 else _DISTINCT
     bad = _outside(nibbles, codes)
     if bad.any():
         *warp, row, group = np.argwhere(bad)[0].tolist()
+        nibble = nibbles[(*warp, row, group)]
         raise MetadataError(
-            f"{record}: cannot expand {_at(warp)}row {row}, group {group} ({_columns(law, group)}): indices "
-            f"{tuple(_split(nibbles[(*warp, row, group)]).tolist())}; expected that {_WHY[codes]}"
+            f"{record}: cannot expand {_name(law, warp, row, group)}: its indices are "
+            f"({nibble & 3}, {nibble >> 2}); expected that {_WHY[codes]}"
         )
     batch = _batch(record, stored=array.shape[:-2], indices=nibbles.shape[:-2])
-    stand = np.broadcast_to(_stand(record, nibbles), (*batch, *array.shape[-2:]))
+    columns = np.broadcast_to(_stand(record, nibbles), (*batch, *array.shape[-2:]))
     matrix = np.zeros((*batch, record.m, record.k), array.dtype)
-    np.put_along_axis(matrix, stand, np.broadcast_to(array, stand.shape), axis=-1)
+    np.put_along_axis(matrix, columns, np.broadcast_to(array, columns.shape), axis=-1)
     return matrix
 
 
-def selectors(instruction: str | Instruction) -> tuple[int, ...]:
-    """Legal sparsity selectors of an instruction: they choose the lanes of each quad that hold metadata."""
+def selectors(instruction: Mnemonic) -> tuple[int, ...]:
+    """Legal sparsity selectors of an instruction: each chooses lanes of every quad that hold metadata."""
     return tuple(range(_layout(parse(instruction)).matrices))
 
 
-def metadata_place(
-    instruction: str | Instruction, row: int, group: int, *, selector: int = 0
-) -> tuple[int, int]:
+def metadata_place(instruction: Mnemonic, row: int, group: int, *, selector: int = 0) -> tuple[int, int]:
     """Lane that holds the nibble of one group of a row, and the nibble's lowest bit.
 
     Examples
@@ -230,17 +207,17 @@ def metadata_place(
     """
     record = parse(instruction)
     lane, number = _places(record, selector)
-    _check_index(record, "row", row, record.m)
+    _check_index(record, "row", row, lane.shape[0])
     _check_index(record, "group", group, lane.shape[1])
     return int(lane[row, group]), 4 * int(number[row, group])
 
 
 def pack_metadata(
-    indices: npt.ArrayLike, instruction: str | Instruction, *, selector: int = 0, into: npt.ArrayLike | None = None
+    indices: npt.ArrayLike, instruction: Mnemonic, *, selector: int = 0, into: npt.ArrayLike | None = None
 ) -> npt.NDArray[np.uint32]:
-    """Pack indices `[..., m, groups, 2]`, whether legal or not, into metadata registers, uint32 `[..., 32]`.
+    """Pack indices, whether legal or not, into metadata registers, uint32 `[..., 32]`.
 
-    Lanes that the selector leaves out are 0, or as in `into`, uint32 `[..., 32]`; the batches broadcast.
+    Lanes that the selector leaves out are 0, or as in the registers `into`; the batches broadcast.
 
     Examples
     --------
@@ -259,16 +236,17 @@ def pack_metadata(
     return packing.pack(fields)
 
 
-def unpack_metadata(words: npt.ArrayLike, instruction: str | Instruction, *, selector: int = 0) -> UInt8:
-    """Unpack metadata registers `[..., 32]` into indices, uint8 `[..., m, groups, 2]`, whether legal or not."""
-    return _split(_read(parse(instruction), words, selector))
+def unpack_metadata(words: npt.ArrayLike, instruction: Mnemonic, *, selector: int = 0) -> UInt8:
+    """Unpack metadata registers into indices, uint8 `[..., m, groups, 2]`, whether legal or not."""
+    nibbles = _read(parse(instruction), words, selector)
+    return np.stack([nibbles & 3, nibbles >> 2], axis=-1).astype(np.uint8)
 
 
-def legal_codes(instruction: str | Instruction) -> frozenset[int]:
+def legal_codes(instruction: Mnemonic) -> frozenset[int]:
     """Nibbles that PTX defines for an instruction; an H200 reads all sixteen by the one rule.
 
-    Two for tf32; the six with i0 < i1 for `mma.sp::ordered_metadata` and for 8-bit floating-point types, whose
-    `mma.sp` the manual gives no others; all twelve with i0 other than i1 for `mma.sp` of the remaining types.
+    Two for tf32; the six with i0 < i1 for `mma.sp::ordered_metadata`, and for `mma.sp` of 8-bit floating point,
+    where the manual lists no others; the twelve with i0 other than i1 for `mma.sp` of the other types.
     """
     record = parse(instruction)
     if pattern(record).units == 2:
@@ -278,32 +256,155 @@ def legal_codes(instruction: str | Instruction) -> frozenset[int]:
 
 
 def check_metadata(
-    words: npt.ArrayLike, instruction: str | Instruction, *, selector: int = 0, legal: Iterable[int] | None = None
+    words: npt.ArrayLike, instruction: Mnemonic, *, selector: int = 0, legal: Iterable[int] | None = None
 ) -> None:
-    """Raise `MetadataError` unless every nibble that the selector chooses is legal.
+    """Raise `MetadataError` unless every nibble in the selected lanes is legal; other lanes are not looked at.
 
-    Parameters
-    ----------
-    words : array_like of uint32
-        `[..., 32]`; lanes that the selector leaves out are not looked at.
-    legal : iterable of int, optional
-        Legal nibbles, `legal_codes(instruction)` by default.
+    Legal are `legal_codes(instruction)`, or the nibbles in `legal`. The error names the first that is not by
+    warp, lane and number, and says what is legal and why.
+    """
+    record, codes = parse(instruction), legal_codes(instruction) if legal is None else frozenset(legal)
+    layout = _layout(record)
+    _check_index(record, "selector", selector, layout.matrices)
+    nibbles = layout.packing.unpack(_words(record, words))
+    bad = _outside(nibbles, codes) & (layout.places[0] == selector)
+    if bad.any():
+        *warp, lane, number = np.argwhere(bad)[0].tolist()
+        _, row, group = (int(place[lane, number]) for place in layout.places)
+        nibble = nibbles[(*warp, lane, number)]
+        raise MetadataError(
+            f"{record}: metadata nibble {number} of lane {lane} is {nibble:#x}, indices ({nibble & 3}, "
+            f"{nibble >> 2}), for {_name(pattern(record), warp, row, group)}; legal are "
+            f"{', '.join(map(hex, sorted(codes)))}: {_WHY.get(codes, 'as asked')}"
+        )
 
-    Raises
-    ------
-    MetadataError
-        Names the first illegal nibble by warp, lane and number, and what is legal and why.
+
+def positions(words: npt.ArrayLike, instruction: Mnemonic, *, selector: int = 0) -> Columns:
+    """Logical column of A at which every stored element stands, intp `[..., m, k/2]`.
+
+    All sixteen nibbles act, as measured: equal indices put two stored elements, or pairs, at one place. Only tf32
+    nibbles other than 0x4 and 0xE are a `MetadataError`: they mix halves of elements, see `halves`.
+
+    Examples
+    --------
+    >>> i = "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+    >>> positions(np.full(32, 0x9E4E_9E4E, np.uint32), i)[0]
+    array([ 2,  3,  4,  5, 10, 11, 13, 14])
     """
     record = parse(instruction)
+    if pattern(record).units == 2:
+        check_metadata(words, record, selector=selector)
+    return _stand(record, _read(record, words, selector))
+
+
+def halves(words: npt.ArrayLike, instruction: Mnemonic, *, selector: int = 0) -> UInt8:
+    """Which half of a tf32 group becomes the low and which the high half of its stored element.
+
+    uint8 `[..., m, groups, 2]`: 0 and 1 are the low and high half of element 0, 2 and 3 of element 1.
+    """
+    if pattern(instruction).units != 2:
+        raise MetadataError(f"{parse(instruction)}: an index addresses whole elements; expected tf32")
+    return unpack_metadata(words, instruction, selector=selector)
+
+
+@cache
+def _layout(record: Instruction) -> Layout:
+    """Layout of the metadata register, by the law."""
+    high = "e2" if record.packing("A").slot >= 16 else "l0"
+    rest = tuple(bit for bit in ("e0", "e1", "e2", "l0", "l1") if bit != high)
+    needed = (record.k // pattern(record).width).bit_length() - 1
+    packing = Packing(slot=4, bits=4)
+    return Layout(row=("l2", "l3", "l4", high), column=rest[:needed], matrix=rest[needed:], packing=packing)
+
+
+def _places(record: Instruction, selector: int) -> tuple[Array, Array]:
+    """Lane and number of the nibble of every group, two arrays `[m, groups]`."""
+    layout = _layout(record)
+    _check_index(record, "selector", selector, layout.matrices)
+    lane, number = (x.reshape(layout.matrices, *layout.shape[-2:])[selector] for x in layout.slots)
+    return lane, number
+
+
+def _read(record: Instruction, words: npt.ArrayLike, selector: int) -> Array:
+    """Nibble of every group, `[..., m, groups]`."""
     lane, number = _places(record, selector)
-    codes = legal_codes(record) if legal is None else frozenset(legal)
-    nibbles = _read(record, words, selector)
-    bad = _outside(nibbles, codes)
-    if bad.any():
-        *warp, row, group = min(np.argwhere(bad).tolist(), key=lambda at: (at[:-2], lane[*at[-2:]], number[*at[-2:]]))
-        at, bit, nibble = lane[row, group], 4 * number[row, group], nibbles[(*warp, row, group)]
+    return _words(record, words).take(lane, axis=-1) >> _layout(record).packing.shifts[number] & np.uint32(15)
+
+
+@cache
+def _table(record: Instruction) -> Columns:
+    """Columns of a group's stored elements, `[16 * group + nibble, stored element]`."""
+    law = pattern(record)
+    nibble, stored = np.arange(16)[:, None], np.arange(law.kept)
+    index = (
+        nibble >> 2 * (2 * stored // law.kept) & 3
+    )  # i0 for the first half of them; for all there is of tf32
+    column = index * law.width // _PLACES + stored % law.unit
+    return (np.arange(0, record.k, law.width)[:, None, None] + column).reshape(-1, law.kept)
+
+
+def _stand(record: Instruction, nibbles: Array) -> Columns:
+    """Columns at which the stored elements stand, `[..., m, k/2]`."""
+    rows = nibbles + np.arange(0, 16 * nibbles.shape[-1], 16)
+    return _table(record).take(rows, axis=0).reshape(*nibbles.shape[:-1], record.k // 2)
+
+
+def _outside(nibbles: Array, codes: frozenset[int]) -> Array:
+    """Where a nibble is none of these codes, which make a mask of sixteen bits."""
+    mask = np.uint32(sum(1 << code for code in range(16) if code in codes))
+    return np.equal(mask >> nibbles & 1, 0)
+
+
+def _heaviest(weight: Array) -> Array:
+    """Return the half of the units in the last axis that weighs most, ascending; of equals the lower."""
+    order = np.argsort(-weight.astype(np.float64), axis=-1, kind="stable")
+    return np.sort(order[..., : weight.shape[-1] // 2], axis=-1)
+
+
+def _matrix(record: Instruction, matrix: npt.ArrayLike, columns: int) -> tuple[Array, Array]:
+    """Check A or its stored elements; return them as they came, and their values."""
+    array, fmt = np.asarray(matrix), record.format("A")
+    if array.shape[-2:] != (record.m, columns):
+        raise OperandError(f"{record}: A is {array.shape}; expected [..., {record.m}, {columns}]")
+    try:
+        return array, fmt.decode(fmt.codes(array))
+    except OperandError as error:
+        raise OperandError(f"{record}: A: {error}") from None
+
+
+def _nibbles(record: Instruction, indices: npt.ArrayLike) -> Array:
+    array, shape = np.asarray(indices), (record.m, record.k // pattern(record).width, 2)
+    if array.shape[-3:] != shape or array.dtype.kind not in "iu":
+        tail = ", ".join(map(str, shape))
         raise MetadataError(
-            f"{record}: metadata of {_at(warp)}lane {at}, nibble {bit // 4} (bits {bit + 3}:{bit}; row {row}, "
-            f"{_columns(pattern(record), group)}) is {nibble:#x}, indices {tuple(_split(nibble).tolist())}; "
-            f"legal are {', '.join(map(hex, sorted(codes)))}: {_WHY.get(codes, 'as asked')}"
+            f"{record}: indices are {array.dtype} {array.shape}; expected integers [..., {tail}]"
         )
+    if array.size and not 0 <= array.min() <= array.max() <= 3:
+        raise MetadataError(f"{record}: indices go from {array.min()} to {array.max()}; expected 0 to 3")
+    return (array[..., 0] | array[..., 1] << 2).astype(np.uint8)
+
+
+def _words(record: Instruction, words: npt.ArrayLike) -> Array:
+    array = np.asarray(words)
+    if array.shape[-1:] != (LANES,) or array.dtype != np.uint32:
+        raise MetadataError(
+            f"{record}: metadata is {array.dtype} {array.shape}; expected uint32 [..., {LANES}]"
+        )
+    return array
+
+
+def _batch(record: Instruction, **shapes: tuple[int, ...]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        raise OperandError(f"{record}: batches do not broadcast: {shapes}") from None
+
+
+def _check_index(record: Instruction, name: str, value: int, count: int) -> None:
+    if not isinstance(value, int | np.integer) or not 0 <= value < count:
+        raise MetadataError(f"{record}: {name} is {value!r}; legal are {', '.join(map(str, range(count)))}")
+
+
+def _name(law: Pattern, warp: list[int], row: int, group: int) -> str:
+    at = f"warp {tuple(warp)}, " if warp else ""
+    return f"{at}row {row}, group {group} (columns {law.width * group} to {law.width * (group + 1) - 1})"

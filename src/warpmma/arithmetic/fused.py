@@ -11,6 +11,7 @@ of 16 e2m1 products is an integer of at most 12 bits over 4; with its scales it 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, cast
 
@@ -18,18 +19,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ..formats import FORMATS, Float64, FloatFormat, quantize
+from .pairs import Pairs, rows
 from .units import FusedDotAdd, GroupedDotAdd, Recipe, steps
 
-__all__ = ["fused_dot_add", "grouped_dot_add", "ieee_add", "select"]
+__all__ = ["fused_dot_add", "grouped_dot_add", "ieee_add"]
 
 Array = npt.NDArray[Any]
 
 # A zero has no say in the largest exponent: this is below every floor, even as one of four summands, and four of it fit
 # 16 bits.
 _NO_EXPONENT = -8192
-
-# Addends in flight: as float64 they take 1 MiB, which second-level caches hold.
-_RUN = 1 << 17
 
 
 def fused_dot_add(
@@ -47,7 +46,7 @@ def fused_dot_add(
     c : ndarray of unsigned int
         Codes.
     chosen : ndarray of intp, optional
-        Which row of `b` each row of `a` meets, `[k of a, ...]`; what follows broadcasts likewise.
+        Which row of `b` each row of `a` meets, `[k of a, ..., 1]`; what is between broadcasts likewise.
     scale_a, scale_b : ndarray of unsigned int, optional
         Codes of block scales, `[S, ...]`, for as many equal parts of k.
 
@@ -59,7 +58,7 @@ def fused_dot_add(
     unit = cast(FusedDotAdd, recipe.unit)
     d = _float(recipe.d)
     a_values, a_exponents = _operand(recipe, recipe.a, a, scale_a)
-    b_values, b_exponents = select(_operand(recipe, recipe.b, b, scale_b), chosen)
+    b_values, b_exponents = _operand(recipe, recipe.b, b, scale_b)
     c_values = _float(recipe.c).decode(c)
     after = recipe.accumulate == "after"
     accumulator, least = (np.zeros(()), d.emin) if after else (c_values, _float(recipe.c).emin)
@@ -68,9 +67,8 @@ def fused_dot_add(
         if number:
             accumulator, least = d.decode(codes), d.emin
         part = _slice(step)
-        codes = _step(
-            unit, d, a_values[part], a_exponents[part], b_values[part], b_exponents[part], accumulator, least
-        )
+        pairs = Pairs(len(step), part, (a_values, a_exponents), (b_values, b_exponents), chosen)
+        codes = _step(unit, d, pairs, accumulator, least)
     return ieee_add(d, c_values, d.decode(codes)) if after else codes
 
 
@@ -81,8 +79,7 @@ def grouped_dot_add(
     """Compute D by groups (rule 13); parameters and result as for `fused_dot_add`, with a `GroupedDotAdd`."""
     unit = cast(GroupedDotAdd, recipe.unit)
     scale_format = _float(cast(str, recipe.scale))
-    (b_values,) = select((_float(recipe.b).decode(b),), chosen)
-    products = _float(recipe.a).decode(a) * b_values
+    products = _float(recipe.a).decode(a) * rows(_float(recipe.b).decode(b), chosen)
     groups = products.reshape(-1, unit.group, *products.shape[1:])
     scales = [scale_format.decode(s) for s in (cast(Array, scale_a), cast(Array, scale_b))]
     exponents = [nominal_exponents(s, scale_format.emin) for s in scales]
@@ -99,17 +96,6 @@ def grouped_dot_add(
     return _result(unit, _float(recipe.d), total * _power(largest - unit.fraction_bits))
 
 
-def select(operand: tuple[Array, ...], chosen: Array | None) -> tuple[Array, ...]:
-    """Choose rows of arrays `[k, ...]` of one shape, a different one for every output; see `fused_dot_add`."""
-    if chosen is None:
-        return operand
-    rest = operand[0].shape[1:]
-    each = int(np.prod(rest))
-    # One index into the flattened array serves them all.
-    index = chosen * each + np.arange(each).reshape(rest)
-    return tuple(array.ravel().take(index) for array in operand)
-
-
 def ieee_add(fmt: FloatFormat, x: Float64, y: Float64) -> Array:
     """Add values of a format and return the code of the sum, to nearest even.
 
@@ -123,10 +109,10 @@ def _float(name: str) -> FloatFormat:
     return cast(FloatFormat, FORMATS[name])
 
 
-def _slice(step: Any) -> Any:
+def _slice(step: Sequence[int]) -> slice | list[int]:
     """Return a run of indices as a slice, which copies nothing."""
-    run = range(step[0], step[-1] + 1)
-    return slice(run.start, run.stop) if list(step) == list(run) else list(step)
+    run = slice(step[0], step[-1] + 1)
+    return run if len(step) == run.stop - run.start else list(step)
 
 
 def _operand(recipe: Recipe, name: str, codes: Array, scales: Array | None) -> tuple[Float64, Array]:
@@ -161,23 +147,16 @@ def nominal_exponents(values: Float64, emin: int) -> npt.NDArray[np.int16]:
     return np.where(bits << 1 == 0, np.int16(_NO_EXPONENT), exponents)
 
 
-def _step(
-    unit: FusedDotAdd, d: FloatFormat, a: Float64, a_exponents: Array, b: Float64, b_exponents: Array,
-    accumulator: Float64, least: int,
-) -> Array:  # fmt: skip
+def _step(unit: FusedDotAdd, d: FloatFormat, pairs: Pairs, accumulator: Float64, least: int) -> Array:
     """One step: rules 2 to 9."""
-    # Runs of k that fit in cache, however many outputs there are; both passes are free to cut k anywhere.
-    outputs = max(1, np.broadcast(a[0], b[0]).size)
-    size = max(1, _RUN // outputs)
-    runs = [slice(i, i + size) for i in range(0, len(a), size)]
     largest = np.maximum(nominal_exponents(accumulator, least), unit.floor)
-    for run in runs:
-        largest = np.maximum(largest, (a_exponents[run] + b_exponents[run]).max(axis=0))
+    for a, b in pairs.runs(1):
+        largest = np.maximum(largest, (a + b).max(axis=0))
     largest = largest.astype(np.int64)
     scale = _power(unit.fraction_bits - largest)
     total = np.trunc(accumulator * scale)
-    for run in runs:
-        addends = a[run] * b[run]
+    for a, b in pairs.runs(0):
+        addends = a * b
         addends *= scale
         total += np.trunc(addends, out=addends).sum(axis=0)
     total *= _power(largest - unit.fraction_bits)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..formats import FORMATS, IntegerFormat
-from .fused import select
+from .pairs import Pairs
 from .units import IntegerSum, Popcount, Recipe
 
 __all__ = ["integer_sum", "popcount"]
@@ -39,9 +39,9 @@ def integer_sum(recipe: Recipe, a: Array, b: Array, c: Array, chosen: Array | No
     sum, and int64 the sum and C.
     """
     d = cast(IntegerFormat, FORMATS[recipe.d])
-    (b_values,) = select((_values(recipe.b, b),), chosen)
-    products = _values(recipe.a, a) * b_values
-    total = products.sum(axis=0, dtype=np.int32) + FORMATS[recipe.c].decode(c).astype(np.int64)
+    pairs = Pairs(len(a), slice(None), (_values(recipe.a, a),), (_values(recipe.b, b),), chosen)
+    products = sum((x * y).sum(axis=0, dtype=np.int32) for x, y in pairs.runs(0))
+    total = products + FORMATS[recipe.c].decode(c).astype(np.int64)
     if cast(IntegerSum, recipe.unit).saturate:
         total = np.clip(total, d.least, d.greatest)
     return (total & d.mask).astype(d.code_dtype)
@@ -71,4 +71,6 @@ def popcount(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
 
 
 def _values(name: str, codes: Array) -> npt.NDArray[np.int32]:
-    return cast(IntegerFormat, FORMATS[name]).decode(codes).astype(np.int32)
+    """Values of narrow integers; as `IntegerFormat.decode`, without its check and in the width that products need."""
+    least = cast(IntegerFormat, FORMATS[name]).least
+    return (codes.astype(np.int32) ^ -least) + least

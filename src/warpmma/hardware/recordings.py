@@ -5,6 +5,8 @@ An archive is a NumPy `.npz` without pickled objects. Its keys are `MNEMONIC|fie
 * `a`, `b`, `c`: operand registers, `[warp, register, lane]`, uint32 (uint64 for f64);
 * `d`: registers that the hardware returned. Of a sparse instruction instead `e`, metadata `[warp, lane]`, and `d0`, `d1`,
   ...: one result for each selector;
+* of a block-scaled instruction also `sa` and `sb`, scales `[warp, lane]`, and `ids`, four integers: byte-id and thread-id of
+  A, byte-id and thread-id of B;
 
 and, without a mnemonic, `target` (such as "sm_90a") and `device` (GPU, driver, toolkit), both text and optional.
 """
@@ -26,6 +28,7 @@ from ..execution import evidence, execute
 from ..instructions import Instruction, check_known, check_target, parse
 from ..layouts import Layout
 from ..registers import LANES
+from ..sparsity import selectors
 from ..targets import Evidence
 
 __all__ = ["Recording", "Replay", "open_recording", "shipped"]
@@ -34,6 +37,7 @@ Array = npt.NDArray[Any]
 
 _TEXT = ("target", "device")
 _DEFAULT_TARGET = "sm_90"
+_IDS = ("byte_id_a", "thread_id_a", "byte_id_b", "thread_id_b")
 
 
 @dataclass(frozen=True)
@@ -113,8 +117,14 @@ class Recording:
         packing = instruction.packing("D")
         outputs = differences = 0
         first = ""
-        for name in (key for key in fields if key[0] == "d"):
-            got = execute(instruction, *(fields[x] for x in "abc"), target=target)
+        for name, selector in _results(instruction).items():
+            extra: dict[str, Any] = {}
+            if instruction.sparse:
+                extra |= {"metadata": fields["e"], "selector": selector}
+            if instruction.block_scale:
+                extra |= {"scale_a": fields["sa"], "scale_b": fields["sb"]}
+                extra |= zip(_IDS, (int(x) for x in fields["ids"]), strict=True)
+            got = execute(instruction, *(fields[x] for x in "abc"), target=target, **extra)
             unequal = packing.unpack(got) != packing.unpack(fields[name])
             outputs += unequal.size
             differences += int(unequal.sum())
@@ -195,20 +205,40 @@ def _read(file: IO[bytes], name: str) -> Recording:
 
 
 def _check(name: str, instruction: Instruction, fields: dict[str, Array]) -> None:
-    results = ["d"]
-    expected: dict[str, Layout] = {x: instruction.layout(x.upper()) for x in "abc"}  # type: ignore[arg-type]
-    expected |= {x: instruction.layout("D") for x in results}
-    missing = [x for x in expected if x not in fields]
-    unknown = [x for x in fields if x not in expected]
+    shapes = {x: _shape(instruction.layout(x.upper())) for x in "abc"}  # type: ignore[arg-type]
+    shapes |= {x: _shape(instruction.layout("D")) for x in _results(instruction)}
+    word = (LANES,), np.dtype(np.uint32)
+    if instruction.sparse:
+        shapes["e"] = word
+    if instruction.block_scale:
+        shapes |= {"sa": word, "sb": word}
+    alone = ["ids"] if instruction.block_scale else []
+    missing = [x for x in (*shapes, *alone) if x not in fields]
+    unknown = [x for x in fields if x not in (*shapes, *alone)]
     if missing or unknown:
         found = f"keys {', '.join('|' + x for x in unknown)} that it does not take" if unknown else ""
         lack = f"no {', '.join('|' + x for x in missing)}" if missing else ""
         raise ArchiveError(f"{name}: {instruction} has {' and '.join(x for x in (lack, found) if x)}")
-    warps = len(fields["a"]) if fields["a"].ndim else 0
-    for x, layout in expected.items():
-        array, shape, dtype = fields[x], (warps, layout.registers, LANES), layout.packing.dtype
-        if array.shape != shape or array.dtype != dtype:
+    for x in alone:
+        if fields[x].shape != (len(_IDS),) or fields[x].dtype.kind not in "iu":
             raise ArchiveError(
-                f"{name}: {instruction}|{x} is {array.dtype} {array.shape}; expected {dtype} {shape}"
-                + (" (the number of warps is that of |a)" if array.shape[1:] == shape[1:] else "")
+                f"{name}: {instruction}|{x} is {fields[x].dtype} {fields[x].shape}; expected four integers: "
+                f"{', '.join(_IDS)}"
             )
+    warps = len(fields["a"]) if fields["a"].ndim else 0
+    for x, (shape, dtype) in shapes.items():
+        array, expected = fields[x], (warps, *shape)
+        if array.shape != expected or array.dtype != dtype:
+            raise ArchiveError(
+                f"{name}: {instruction}|{x} is {array.dtype} {array.shape}; expected {dtype} {expected}"
+                + (" (the number of warps is that of |a)" if array.shape[1:] == shape else "")
+            )
+
+
+def _results(instruction: Instruction) -> dict[str, int]:
+    """Fields that hold results, with the selector of each."""
+    return {f"d{s}": s for s in selectors(instruction)} if instruction.sparse else {"d": 0}
+
+
+def _shape(layout: Layout) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    return (layout.registers, LANES), layout.packing.dtype
