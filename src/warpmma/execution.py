@@ -192,9 +192,9 @@ def execute(
             # Rows of B are chosen for every warp and row of A, all columns together: so n comes last.
             codes, extra = ({name: _columns_last(x) for name, x in named.items()} for named in (codes, extra))
             if mixed:
-                codes["B"] = _mixed_halves(record, codes["B"], given["metadata"], selector)
+                codes["B"] = _mixed_halves(codes["B"], halves(given["metadata"], record, selector=selector))
             else:
-                extra["chosen"] = _columns_last(_rows(positions(given["metadata"], record, selector=selector)))
+                extra["chosen"] = _choice(positions(given["metadata"], record, selector=selector))
         d = compute(recipe, codes["A"], codes["B"], codes["C"], **extra)
         flat_out[chunk] = plan.scatter(_columns_last(d) if record.sparse else d)
 
@@ -422,16 +422,23 @@ def _columns_last(array: Array) -> Array:
     return np.ascontiguousarray(array.swapaxes(-1, -2))
 
 
-def _mixed_halves(instruction: Instruction, b: Array, metadata: Array, selector: int) -> Array:
+def _choice(rows_of_b: Array) -> Array:
+    """Rows of B for every stored element, `[warp, m, x]`, arranged as `compute` takes them: `[x, m, warp, 1]`.
+
+    There are at most 256 rows, and bytes are transposed several times as fast as indices.
+    """
+    return np.ascontiguousarray(rows_of_b.astype(np.uint8).transpose(2, 1, 0)).astype(np.intp)[..., None]
+
+
+def _mixed_halves(b: Array, indices: Array) -> Array:
     """Rows of a tf32 B for every row of A, each half of an element chosen by an index of its own.
 
     So an H200 reads any nibble: the group's two elements are four halves, 0 and 1 the low and high half of the
     first; i0 names the half that becomes the low one, i1 the high one.
     """
-    chosen = halves(metadata, instruction, selector=selector).astype(np.intp)
-    chosen += 4 * np.arange(chosen.shape[2])[:, None]
+    first = 4 * np.arange(indices.shape[2])  # of the halves of each group
     parts = np.stack([b & np.uint32(0xFFFF), b >> np.uint32(16)], axis=1).reshape(-1, *b.shape[1:])
-    low, high = (rows(parts, _columns_last(_rows(chosen[..., i]))) for i in (0, 1))
+    low, high = (rows(parts, _choice(first + indices[..., i])) for i in (0, 1))
     return low | high << np.uint32(16)
 
 

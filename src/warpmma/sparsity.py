@@ -1,24 +1,24 @@
 """Sparse A: the pattern of its columns, its stored elements, and the metadata that says where they stand.
 
 A row of a sparse A is cut into groups of four *places*, and two places of each are stored. A place is one
-element of 8 or 16 bits, a pair of 4-bit elements, or half a tf32 element. A 2-bit index names a place; a group's
-two make a *nibble* of metadata, `i0 | i1 << 2`: the first stored place stands at i0, the second at i1.
+element of 8 or 16 bits, a pair of 4-bit elements, or half a tf32 element. A 2-bit index names a place; two
+make a group's *nibble* of metadata, `i0 | i1 << 2`: the first stored place stands at i0, the second at i1.
 
-The metadata register is a fragment layout like any other: its elements are the nibbles of each lane, e0 e1 e2,
-its rows those of A, its columns the groups of a row, and the selector names one of several matrices. The law:
+The metadata register is a fragment layout like any other: its elements are a lane's nibbles, e0 e1 e2, its
+rows those of A, its columns the groups of a row, and the selector names one of several matrices. The law:
 
 * The row's bits are l2 l3 l4, then e2 for types of 16 and 32 bits and l0 for narrower ones.
 * Of the rest, in the order e0 e1 e2 l0 l1, the group takes as many as it needs, the selector what is left.
 
 In every function `instruction` is a mnemonic or a record, `selector` one of `selectors(instruction)`, `words`
 metadata registers, uint32 `[..., 32]`, and `indices` i0 and i1 of every group, 0 to 3, `[..., m, groups, 2]`.
-What is none of these, and a dense instruction, is a `MetadataError`. A matrix is A, `[..., m, k]`, or its stored
+Anything else, a dense instruction too, is a `MetadataError`. A matrix is A, `[..., m, k]`, or its stored
 elements, `[..., m, k/2]`, of A's NumPy or ml_dtypes type or raw unsigned codes; another shape or dtype, and
 batches that do not broadcast, are an `OperandError`.
 
 Sources: PTX ISA 9.1, 9.7.14.6.1 "Sparse matrix storage" (patterns, codes), 9.7.14.6.2 (metadata, as figures);
-`../shared/facts/ptx_isa.md` 3.1 to 3.4; measured on an H200: 88 mnemonics with every selector, 819,200 outputs,
-0 differences, and all sixteen nibbles (`h200.md`, "Sparse").
+`../shared/facts/ptx_isa.md` 3.1 to 3.4; measured on an H200 (`h200.md`, "Sparse"): 88 mnemonics with every
+selector, 819,200 outputs, 0 differences, and all sixteen nibbles.
 """
 
 from __future__ import annotations
@@ -44,25 +44,20 @@ __all__ = [
 
 Array = npt.NDArray[Any]
 UInt8 = npt.NDArray[np.uint8]
-Columns = npt.NDArray[np.intp]
 Mnemonic = str | Instruction
 
 _PLACES = 4  # of a group: what a 2-bit index tells apart
 _SORTED = frozenset(i0 | i1 << 2 for i1 in range(_PLACES) for i0 in range(i1))
 _DISTINCT = _SORTED | {i1 | i0 << 2 for i1 in range(_PLACES) for i0 in range(i1)}
 _WHOLE = frozenset({0b0100, 0b1110})
-_WHY = {
-    _SORTED: "i0 is below i1",
-    _DISTINCT: "i0 and i1 differ",
-    _WHOLE: "(i0, i1) are the two halves of one element, (0, 1) or (2, 3)",
-}
+_RULE = {_SORTED: "i0 < i1", _DISTINCT: "i0 != i1", _WHOLE: "(i0, i1) = (0, 1) or (2, 3), whole elements"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pattern:
     """What a group of A's logical columns is.
 
-    `width` is 4 for elements in 8 or 16 bits (of any type in 8-bit containers), 2 for tf32, 8 for 4-bit elements.
+    `width` is 4 columns for elements in 8 or 16 bits (8-bit containers too), 2 for tf32, 8 for 4-bit ones.
     """
 
     width: int
@@ -88,29 +83,27 @@ def pattern(instruction: Mnemonic) -> Pattern:
 
     Examples
     --------
-    >>> p = pattern("mma.sp.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32")
-    >>> p.width, p.kept, p.unit
-    (8, 4, 2)
+    >>> pattern("mma.sp.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32")
+    Pattern(width=8)
     """
     record = parse(instruction)
     if not record.sparse:
-        raise MetadataError(
-            f"{record} is dense: it has no sparsity pattern and no metadata; expected an mma.sp"
-        )
+        raise MetadataError(f"{record} is dense, without pattern and metadata; expected an mma.sp")
     # An index addresses at least 8 bits, which may be two elements, and at most 16, which may be half of one.
     slot = record.packing("A").slot
     return Pattern(width=_PLACES * min(max(slot, 8), 16) // slot)
 
 
 def compress(matrix: npt.ArrayLike, instruction: Mnemonic) -> tuple[Array, UInt8]:
-    """Take the stored elements out of a matrix that obeys the pattern. -0 is a zero.
+    """Take the stored elements out of a matrix that obeys the pattern.
 
     Returns
     -------
     stored : ndarray
         `[..., m, k/2]`, of the dtype that came, bits preserved.
     indices : ndarray of uint8
-        `[..., m, groups, 2]`, ascending; a group with too few nonzeros is filled up with its lowest free places.
+        `[..., m, groups, 2]`, ascending. Where nonzeros are too few, the lowest free places are stored. Zeros
+        are +0, -0, and tf32 codes with bits in their padding only.
 
     Raises
     ------
@@ -126,14 +119,13 @@ def compress(matrix: npt.ArrayLike, instruction: Mnemonic) -> tuple[Array, UInt8
     """
     record, law = parse(instruction), pattern(instruction)
     array, values = _matrix(record, matrix, record.k)
-    by_unit = (*array.shape[:-1], record.k // law.width, law.units, law.unit)
-    occupied = np.any(values.reshape(by_unit) != 0, axis=-1)
+    occupied = np.any(values != 0, axis=-1)
     over = occupied.sum(axis=-1) > law.units // 2
     if over.any():
         *warp, row, group = np.argwhere(over)[0].tolist()
         raise MetadataError(
             f"{record}: A breaks the {law.kept}:{law.width} pattern at {_name(law, warp, row, group)}: "
-            f"{values.reshape(by_unit)[(*warp, row, group)].ravel().tolist()}; expected at most "
+            f"{values[(*warp, row, group)].ravel().tolist()}; expected at most "
             f"{law.units // 2} nonzero {'pairs' if law.unit == 2 else 'elements'} (see prune)"
         )
     each = _PLACES // law.units  # places of a unit: 1, or the two halves of a tf32 element
@@ -145,9 +137,9 @@ def compress(matrix: npt.ArrayLike, instruction: Mnemonic) -> tuple[Array, UInt8
 def prune(matrix: npt.ArrayLike, instruction: Mnemonic) -> Array:
     """Zero what must go for `compress` to accept a matrix; what it accepts comes back as it is.
 
-    Of each group the largest magnitudes stay, and of equals the one at the lower index: two of four, or one of
-    two for tf32. 4-bit types keep two pairs of four, ranked by the sum of a pair's two magnitudes. NaN counts as
-    larger than infinity. What had to go is +0 in the result, which has the dtype that came; no zero has to go.
+    Of each group the largest magnitudes stay, and of equals the one at the lower index: two of four, or one
+    of two for tf32. 4-bit types keep two pairs of four, ranked by the sum of a pair's two magnitudes. NaN is
+    larger than infinity. What goes is +0 in the result, which has the dtype that came; zeros stay, -0 too.
 
     Examples
     --------
@@ -155,22 +147,21 @@ def prune(matrix: npt.ArrayLike, instruction: Mnemonic) -> Array:
     >>> prune(np.tile(np.float16([1, -3, 2, -2]), (16, 4)), i)[0, :4]
     array([ 0., -3.,  2.,  0.], dtype=float16)
     """
-    record, law = parse(instruction), pattern(instruction)
+    record = parse(instruction)
     array, values = _matrix(record, matrix, record.k)
     # Infinity makes way for NaN: float64's largest is above every finite value of A's types.
     magnitude = np.nan_to_num(np.abs(values.astype(np.float64)), nan=np.inf, posinf=np.finfo(np.float64).max)
-    by_unit = (*array.shape[:-1], record.k // law.width, law.units, law.unit)
-    weight = magnitude.reshape(by_unit).sum(axis=-1)
+    weight = magnitude.sum(axis=-1)
     goes = np.ones(weight.shape, bool)
     np.put_along_axis(goes, _heaviest(weight), False, axis=-1)
-    goes = goes.repeat(law.unit, axis=-1).reshape(array.shape) & (values != 0)
+    goes = (goes[..., None] & (values != 0)).reshape(array.shape)
     return np.where(goes, np.zeros((), array.dtype), array)
 
 
 def expand(stored: npt.ArrayLike, indices: npt.ArrayLike, instruction: Mnemonic) -> Array:
     """Put stored elements where their indices say, +0 elsewhere: the inverse of `compress`.
 
-    Indices come in either order. The result is `[..., m, k]`, of the dtype of `stored`; the batches broadcast.
+    Indices come in either order. The result is `[..., m, k]`, of the dtype of `stored`; batches broadcast.
     Equal indices, and for tf32 all but (0, 1) and (2, 3), are a `MetadataError`.
     """
     record, law = parse(instruction), pattern(instruction)
@@ -183,7 +174,7 @@ def expand(stored: npt.ArrayLike, indices: npt.ArrayLike, instruction: Mnemonic)
         nibble = nibbles[(*warp, row, group)]
         raise MetadataError(
             f"{record}: cannot expand {_name(law, warp, row, group)}: its indices are "
-            f"({nibble & 3}, {nibble >> 2}); expected that {_WHY[codes]}"
+            f"({nibble & 3}, {nibble >> 2}); expected {_RULE[codes]}"
         )
     batch = _batch(record, stored=array.shape[:-2], indices=nibbles.shape[:-2])
     columns = np.broadcast_to(_stand(record, nibbles), (*batch, *array.shape[-2:]))
@@ -245,8 +236,8 @@ def unpack_metadata(words: npt.ArrayLike, instruction: Mnemonic, *, selector: in
 def legal_codes(instruction: Mnemonic) -> frozenset[int]:
     """Nibbles that PTX defines for an instruction; an H200 reads all sixteen by the one rule.
 
-    Two for tf32; the six with i0 < i1 for `mma.sp::ordered_metadata`, and for `mma.sp` of 8-bit floating point,
-    where the manual lists no others; the twelve with i0 other than i1 for `mma.sp` of the other types.
+    Two for tf32; the six with i0 < i1 for `mma.sp::ordered_metadata` and for 8-bit floating point, where the
+    manual lists no others for `mma.sp`; the twelve with i0 other than i1 for `mma.sp` of the other types.
     """
     record = parse(instruction)
     if pattern(record).units == 2:
@@ -258,7 +249,7 @@ def legal_codes(instruction: Mnemonic) -> frozenset[int]:
 def check_metadata(
     words: npt.ArrayLike, instruction: Mnemonic, *, selector: int = 0, legal: Iterable[int] | None = None
 ) -> None:
-    """Raise `MetadataError` unless every nibble in the selected lanes is legal; other lanes are not looked at.
+    """Raise `MetadataError` unless every nibble in the selected lanes is legal; no other lanes are looked at.
 
     Legal are `legal_codes(instruction)`, or the nibbles in `legal`. The error names the first that is not by
     warp, lane and number, and says what is legal and why.
@@ -272,18 +263,19 @@ def check_metadata(
         *warp, lane, number = np.argwhere(bad)[0].tolist()
         _, row, group = (int(place[lane, number]) for place in layout.places)
         nibble = nibbles[(*warp, lane, number)]
+        rule = f"PTX: {_RULE[codes]}" if legal is None else "as asked"
         raise MetadataError(
             f"{record}: metadata nibble {number} of lane {lane} is {nibble:#x}, indices ({nibble & 3}, "
             f"{nibble >> 2}), for {_name(pattern(record), warp, row, group)}; legal are "
-            f"{', '.join(map(hex, sorted(codes)))}: {_WHY.get(codes, 'as asked')}"
+            f"{', '.join(map(hex, sorted(codes)))} ({rule})"
         )
 
 
-def positions(words: npt.ArrayLike, instruction: Mnemonic, *, selector: int = 0) -> Columns:
+def positions(words: npt.ArrayLike, instruction: Mnemonic, *, selector: int = 0) -> npt.NDArray[np.intp]:
     """Logical column of A at which every stored element stands, intp `[..., m, k/2]`.
 
-    All sixteen nibbles act, as measured: equal indices put two stored elements, or pairs, at one place. Only tf32
-    nibbles other than 0x4 and 0xE are a `MetadataError`: they mix halves of elements, see `halves`.
+    All sixteen nibbles act, as measured: equal indices put two elements, or pairs, at one place. Only tf32
+    nibbles other than 0x4 and 0xE, which mix halves of elements (see `halves`), are a `MetadataError`.
 
     Examples
     --------
@@ -332,18 +324,16 @@ def _read(record: Instruction, words: npt.ArrayLike, selector: int) -> Array:
 
 
 @cache
-def _table(record: Instruction) -> Columns:
+def _table(record: Instruction) -> Array:
     """Columns of a group's stored elements, `[16 * group + nibble, stored element]`."""
     law = pattern(record)
     nibble, stored = np.arange(16)[:, None], np.arange(law.kept)
-    index = (
-        nibble >> 2 * (2 * stored // law.kept) & 3
-    )  # i0 for the first half of them; for all there is of tf32
+    index = nibble >> 2 * (2 * stored // law.kept) & 3  # i0 for the first half of them, and for tf32
     column = index * law.width // _PLACES + stored % law.unit
     return (np.arange(0, record.k, law.width)[:, None, None] + column).reshape(-1, law.kept)
 
 
-def _stand(record: Instruction, nibbles: Array) -> Columns:
+def _stand(record: Instruction, nibbles: Array) -> Array:
     """Columns at which the stored elements stand, `[..., m, k/2]`."""
     rows = nibbles + np.arange(0, 16 * nibbles.shape[-1], 16)
     return _table(record).take(rows, axis=0).reshape(*nibbles.shape[:-1], record.k // 2)
@@ -352,7 +342,7 @@ def _stand(record: Instruction, nibbles: Array) -> Columns:
 def _outside(nibbles: Array, codes: frozenset[int]) -> Array:
     """Where a nibble is none of these codes, which make a mask of sixteen bits."""
     mask = np.uint32(sum(1 << code for code in range(16) if code in codes))
-    return np.equal(mask >> nibbles & 1, 0)
+    return np.asarray(mask >> nibbles & 1 == 0)
 
 
 def _heaviest(weight: Array) -> Array:
@@ -362,34 +352,32 @@ def _heaviest(weight: Array) -> Array:
 
 
 def _matrix(record: Instruction, matrix: npt.ArrayLike, columns: int) -> tuple[Array, Array]:
-    """Check A or its stored elements; return them as they came, and their values."""
-    array, fmt = np.asarray(matrix), record.format("A")
+    """Check A or its stored elements; return it, and its values by row, group, unit and element."""
+    array, fmt, law = np.asarray(matrix), record.format("A"), pattern(record)
     if array.shape[-2:] != (record.m, columns):
         raise OperandError(f"{record}: A is {array.shape}; expected [..., {record.m}, {columns}]")
     try:
-        return array, fmt.decode(fmt.codes(array))
+        values = fmt.decode(fmt.codes(array))
     except OperandError as error:
         raise OperandError(f"{record}: A: {error}") from None
+    groups = record.k // law.width
+    return array, values.reshape(*array.shape[:-1], groups, columns // groups // law.unit, law.unit)
 
 
 def _nibbles(record: Instruction, indices: npt.ArrayLike) -> Array:
     array, shape = np.asarray(indices), (record.m, record.k // pattern(record).width, 2)
     if array.shape[-3:] != shape or array.dtype.kind not in "iu":
         tail = ", ".join(map(str, shape))
-        raise MetadataError(
-            f"{record}: indices are {array.dtype} {array.shape}; expected integers [..., {tail}]"
-        )
+        raise MetadataError(f"{record}: indices are {array.dtype} {array.shape}; expected int [..., {tail}]")
     if array.size and not 0 <= array.min() <= array.max() <= 3:
         raise MetadataError(f"{record}: indices go from {array.min()} to {array.max()}; expected 0 to 3")
-    return (array[..., 0] | array[..., 1] << 2).astype(np.uint8)
+    return np.asarray(array[..., 0] | array[..., 1] << 2, np.uint8)
 
 
 def _words(record: Instruction, words: npt.ArrayLike) -> Array:
     array = np.asarray(words)
     if array.shape[-1:] != (LANES,) or array.dtype != np.uint32:
-        raise MetadataError(
-            f"{record}: metadata is {array.dtype} {array.shape}; expected uint32 [..., {LANES}]"
-        )
+        raise MetadataError(f"{record}: metadata is {array.dtype} {array.shape}; expected uint32 [..., 32]")
     return array
 
 
