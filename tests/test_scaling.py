@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import ml_dtypes
@@ -36,22 +36,22 @@ MX = "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.{}.{}.f32
 MXFP8 = MX.format("e4m3", "e4m3")
 MXFP4 = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0"
 NVFP4 = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3"
-DENSE = "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32"
 ELEMENTS = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
+E8M0, E4M3 = ml_dtypes.float8_e8m0fnu, ml_dtypes.float8_e4m3fn
+TINY, ABOVE, BELOW = 2.0**-149, float.fromhex("0x1.aaaaacp-1"), float.fromhex("0x1.a49248p-9")
+FINITE = st.floats(width=32, allow_nan=False, allow_infinity=False)
+ZEROS, WORDS = np.zeros((16, 4), np.uint8), np.zeros((2, 32), np.uint32)
 each_instruction = pytest.mark.parametrize("instruction", SCALED, ids=str)
 each_operand = pytest.mark.parametrize("operand", OPERANDS)
 
 
-# Where a scale sits (PTX ISA 9.1, 9.7.14.3).
-
-
 def lane_of(operand: Operand, index: int, thread_id: int) -> int:
-    """For A the lower or upper pair of a quad, rows 0-7 in its even lane; for B one lane of a quad."""
+    """PTX ISA 9.1, 9.7.14.3: of A a pair of lanes in each quad, rows 0-7 in the even one; of B one lane."""
     return 4 * (index % 8) + 2 * thread_id + (index >> 3) if operand == "A" else 4 * index + thread_id
 
 
 def selectors_of(instruction: Instruction, operand: Operand) -> Iterator[dict[str, int]]:
-    """Table 37."""
+    """PTX ISA 9.1, table 37."""
     for byte_id in {1: (0, 1, 2, 3), 2: (0, 2), 4: (0,)}[instruction.scales_per_row]:
         for thread_id in (0, 1) if operand == "A" else (0, 1, 2, 3):
             yield {"byte_id": byte_id, "thread_id": thread_id}
@@ -62,9 +62,8 @@ def shape_of(instruction: Instruction, operand: Operand) -> tuple[int, int]:
     return (instruction.m, s) if operand == "A" else (s, instruction.n)
 
 
-def random_codes(instruction: Instruction, shape: tuple[int, ...]) -> Array:
-    above = 256 if instruction.stype == "ue8m0" else 128
-    return np.random.default_rng(1).integers(0, above, shape, np.uint8)
+def random_codes(*shape: int) -> Array:
+    return np.random.default_rng(1).integers(0, 128, shape, np.uint8)
 
 
 @each_instruction
@@ -80,7 +79,7 @@ def test_selectors_and_block_size(instruction: Instruction) -> None:
 @each_instruction
 @each_operand
 def test_every_scale_has_ptxs_place(instruction: Instruction, operand: Operand) -> None:
-    codes = random_codes(instruction, shape_of(instruction, operand))
+    codes = random_codes(*shape_of(instruction, operand))
     into = np.random.default_rng(2).integers(0, 1 << 32, 32, np.uint32)
     before = into.tolist()
     lines = codes if operand == "A" else codes.T
@@ -98,14 +97,13 @@ def test_every_scale_has_ptxs_place(instruction: Instruction, operand: Operand) 
         assert (words.tolist(), merged.tolist(), into.tolist()) == (blank, kept, before)
         for packed in (words, merged):
             back = unpack_scales(packed, instruction, operand, **selectors)
-            assert back.dtype == np.uint8
-            assert back.tolist() == codes.tolist()
+            assert (back.dtype, back.tolist()) == (np.uint8, codes.tolist())
 
 
 @pytest.mark.parametrize("mnemonic", [MXFP8, MXFP4, NVFP4])
 @each_operand
 def test_batches_are_packed_one_by_one(mnemonic: str, operand: Operand) -> None:
-    codes = random_codes(parse(mnemonic), (2, 3, *shape_of(parse(mnemonic), operand)))
+    codes = random_codes(2, 3, *shape_of(parse(mnemonic), operand))
     base = np.random.default_rng(3).integers(0, 1 << 32, (3, 32), np.uint32)
     words, merged = (pack_scales(codes, mnemonic, operand, into=into) for into in (None, base))
     shared = pack_scales(codes[1, 2], mnemonic, operand, into=base)
@@ -114,15 +112,11 @@ def test_batches_are_packed_one_by_one(mnemonic: str, operand: Operand) -> None:
     for i, j in np.ndindex(2, 3):
         assert words[i, j].tolist() == pack_scales(codes[i, j], mnemonic, operand).tolist()
         assert merged[i, j].tolist() == pack_scales(codes[i, j], mnemonic, operand, into=base[j]).tolist()
-    strided = np.repeat(words, 2, axis=-1)[..., ::2]
-    for x in (words, strided):
+    for x in (words, np.repeat(words, 2, axis=-1)[..., ::2]):
         assert unpack_scales(x, mnemonic, operand).tolist() == codes.tolist()
 
 
-@pytest.mark.parametrize(
-    ("mnemonic", "count", "dtype"),
-    [(MXFP8, 256, ml_dtypes.float8_e8m0fnu), (NVFP4, 128, ml_dtypes.float8_e4m3fn)],
-)
+@pytest.mark.parametrize(("mnemonic", "count", "dtype"), [(MXFP8, 256, E8M0), (NVFP4, 128, E4M3)])
 @each_operand
 def test_every_code_survives(mnemonic: str, count: int, dtype: Any, operand: Operand) -> None:
     codes = np.arange(count, dtype=np.uint8).reshape(-1, *shape_of(parse(mnemonic), operand))
@@ -137,9 +131,6 @@ def test_the_top_bit_of_a_ue4m3_is_dropped() -> None:
         words = np.full(32, code * 0x01010101, np.uint32)
         for operand in OPERANDS:
             assert set(unpack_scales(words, NVFP4, operand).ravel().tolist()) == {code & 0x7F}
-
-
-# Quantisation: MX.
 
 
 def codes_of(q: Quantized, element: str = "e2m1") -> Array:
@@ -164,7 +155,6 @@ def row_of(*blocks: tuple[float, ...], size: int) -> Array:
         # 2**-127 would have X = -127 - 8, which is clamped to -127, the code 0: the element is 1. The least
         # e4m3 is then 2**-136; 2**-137 is half of it, a tie with 0; the least float32 is far below.
         ("e4m3", (2.0**-127, 2.0**-136, -(2.0**-137), 2.0**-149), 0, (0x38, 0x01, 0x80, 0x00)),
-        ("e4m3", (2.0**-119,), 0, (0x78,)),  # X = -119 - 8 = -127 without clamping: the element is 2**8
         ("e2m3", (7.5, 7.75, 0.0625, 0.1875), 127, (0x1F, 0x1F, 0x00, 0x02)),  # steps of 1/8 below 2: ties
         ("e3m2", (28, 31, 0.03125, 0.09375), 127, (0x1F, 0x1F, 0x00, 0x02)),  # steps of 1/16 below 1/2: ties
         ("e4m3", (0.0, -0.0), 0, (0x00, 0x80)),  # nothing but zeros
@@ -220,9 +210,6 @@ def test_a_block_with_nan_or_infinity_is_nan(element: str, special: float) -> No
     assert np.isnan(q.dequantize()).tolist() == [[False] * 64, [False] * 32 + [True] * 32]
 
 
-FINITE = st.floats(width=32, allow_nan=False, allow_infinity=False)
-
-
 @given(element=st.sampled_from(ELEMENTS), values=st.lists(FINITE, min_size=32, max_size=32))
 @example(element="e4m3", values=[511.0] * 32)  # saturates: without that, X would grow with the element
 @example(element="e2m1", values=[-(2.0**-149)] * 32)
@@ -231,12 +218,6 @@ def test_what_was_quantised_by_mx_stays(element: str, values: list[float]) -> No
     again = quantize(once.dequantize(), MX.format(element, element))  # as float64, which must hold float32's
     assert again.scales.tolist() == once.scales.tolist()
     assert codes_of(again, element).tolist() == codes_of(once, element).tolist()
-
-
-# Quantisation: NVFP4.
-
-ABOVE, BELOW = float.fromhex("0x1.aaaaacp-1"), float.fromhex("0x1.a49248p-9")
-TINY = 2.0**-149
 
 
 @pytest.mark.parametrize(
@@ -261,8 +242,7 @@ TINY = 2.0**-149
         # The least float32 by 2688 would be 0, so the tensor scale is 2**-149 instead. 2**-149 / 6 is 0.
         ([(TINY,)], 0x00000001, [0x00], [(0,)]),
         ([(60 * TINY, -25 * TINY)], 0x00000001, [0x52], [(7, 12)]),  # 60 / 6 = 10; elements are v / 10
-        # 4030 / 2688 = 1.4993 rounds to 1: 4030 / 6 = 671.7 saturates at 448, and 4030 / 448 = 9 at 6.
-        ([(4030 * TINY,)], 0x00000001, [0x7E], [(7,)]),
+        ([(4030 * TINY,)], 0x00000001, [0x7E], [(7,)]),  # 4030 / 2688 rounds to 1: 4030 / 6 saturates at 448
     ],
 )  # fmt: skip
 def test_nvfp4_rows_worked_by_hand(blocks: Any, tensor: int, scales: list[int], expected: Any) -> None:
@@ -300,9 +280,6 @@ def test_nvfp4_is_its_rule_in_float32(instruction: Instruction, exponent: int) -
         np.testing.assert_array_equal(codes_of(q)[row], elements)
         np.testing.assert_array_equal(q.scales[row], scales)
         assert tensors[row] == tensor
-
-
-# Quantisation: both.
 
 
 @each_instruction
@@ -349,13 +326,9 @@ def test_what_matrices_are_taken(mnemonic: str) -> None:
     assert quantize(np.empty((0, 64), np.float32), mnemonic).dequantize().shape == (0, 64)
 
 
-# Errors.
-
-Call = Callable[[str, Operand], object]
-CALLS: tuple[Call, ...] = (
+CALLS: tuple[Any, ...] = (
     lambda i, o: block_size(i),
     lambda i, o: byte_ids(i),
-    lambda i, o: thread_ids(o),
     lambda i, o: scale_place(i, o, 0, 0),
     lambda i, o: pack_scales(np.zeros((16, 1), np.uint8), i, o),
     lambda i, o: unpack_scales(np.zeros(32, np.uint32), i, o),
@@ -363,14 +336,15 @@ CALLS: tuple[Call, ...] = (
 )
 
 
-@pytest.mark.parametrize("call", CALLS[:2] + CALLS[3:])
-def test_an_instruction_must_have_scales(call: Call) -> None:
-    with pytest.raises(ScaleError, match=rf"^{DENSE} has no block scaling\. Nearest that has: {MXFP8}$"):
-        call(DENSE, "A")
+@pytest.mark.parametrize("call", CALLS)
+def test_an_instruction_must_have_scales(call: Any) -> None:
+    dense = "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32"
+    with pytest.raises(ScaleError, match=rf"^{dense} has no block scaling\. Nearest that has: {MXFP8}$"):
+        call(dense, "A")
 
 
-@pytest.mark.parametrize("call", CALLS[2:])
-def test_an_operand_must_have_scales(call: Call) -> None:
+@pytest.mark.parametrize("call", [*CALLS[2:], lambda i, o: thread_ids(o)])
+def test_an_operand_must_have_scales(call: Any) -> None:
     with pytest.raises(OperandError, match=r"^operand 'D' has no scales; expected 'A' or 'B'$"):
         call(MXFP8, "D")
 
@@ -381,10 +355,6 @@ def pack(scales: Any, mnemonic: str = NVFP4, operand: Operand = "A", **more: Any
 
 def unpack(words: Any, mnemonic: str = NVFP4, **more: Any) -> object:
     return unpack_scales(words, mnemonic, "B", **more)
-
-
-ZEROS, WORDS = np.zeros((16, 4), np.uint8), np.zeros((2, 32), np.uint32)
-E8M0, E4M3 = ml_dtypes.float8_e8m0fnu, ml_dtypes.float8_e4m3fn
 
 
 @pytest.mark.parametrize(
@@ -400,7 +370,6 @@ E8M0, E4M3 = ml_dtypes.float8_e8m0fnu, ml_dtypes.float8_e4m3fn
         (lambda: scale_place(NVFP4, "B", 0, 4), "no scale for index 0, block 4 of B; it has 8 by 4"),
         (lambda: scale_place(NVFP4, "B", -1, 0), "no scale for index -1, block 0 of B; it has 8 by 4"),
         (lambda: pack(ZEROS, operand="B"), "scales of B are (16, 4); expected [..., 4, 8]"),
-        (lambda: pack(ZEROS[0]), "scales of A are (4,); expected [..., 16, 4]"),
         (lambda: pack(ZEROS * 1.0), "scales of A are float64; expected float8_e4m3fn, or codes as uint8"),
         (lambda: pack(ZEROS.view(E8M0)), "scales of A are float8_e8m0fnu; expected float8_e4m3fn, or codes"),
         (lambda: pack([[127]] * 16, MXFP8), "scales of A are int64; expected float8_e8m0fnu, or codes"),
@@ -413,7 +382,7 @@ E8M0, E4M3 = ml_dtypes.float8_e8m0fnu, ml_dtypes.float8_e4m3fn
         (lambda: unpack([1] * 32), "words of B's scales are int64 (32,); expected uint32 [..., 32]"),
     ],
 )  # fmt: skip
-def test_wrong_scales_and_words(call: Callable[[], object], expected: str) -> None:
+def test_wrong_scales_and_words(call: Any, expected: str) -> None:
     with pytest.raises(ScaleError, match=f": {re.escape(expected)}"):
         call()
 
@@ -428,7 +397,6 @@ def test_wrong_scales_and_words(call: Callable[[], object], expected: str) -> No
         (np.zeros((16, 16), int), "A", "A is int64; expected float32, 64 or 16, or bfloat16"),
         (np.zeros((16, 16), E4M3), "A", "A is float8_e4m3fn; expected float32, 64 or 16, or bfloat16"),
         (np.eye(16) / 10, "A", "A holds 0.1 at [0, 0], which is no float32; round it with"),
-        (np.eye(16) * 1e300, "B", "B holds 1e+300 at [0, 0], which is no float32"),
         (np.full((16, 16), np.nan, "f4"), "A", "A holds NaN or infinity, for which NVFP4 has no scale"),
         (np.full((16, 16), -np.inf), "B", "B holds NaN or infinity, for which NVFP4 has no scale"),
     ],

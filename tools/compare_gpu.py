@@ -77,9 +77,9 @@ class Gpu:
         layout = instruction.layout("D")
         warps = len(given["a"])
         d = cupy.full((warps, layout.registers, 32), 0xDEADBEEF, layout.packing.dtype)
-        arguments = [cupy.asarray(given[x]) for x in "abc"] + [d]
+        arguments = [cupy.asarray(given[x], order="C") for x in "abc"] + [d]
         if instruction.sparse:
-            arguments.append(cupy.asarray(given["e"]))
+            arguments.append(cupy.asarray(given["e"], order="C"))
         self._functions[instruction, selector]((warps,), (32,), tuple(arguments))
         result: Array = d.get()
         return result

@@ -81,7 +81,7 @@ def load(instruction: str | Instruction, operand: Operand, matrix: npt.ArrayLike
     except OperandError as error:
         raise OperandError(f"{record}: {operand}: {error}") from None
     flat = codes.reshape(*codes.shape[: codes.ndim - rank], -1)
-    return layout.packing.pack(flat[..., layout.flat])
+    return np.ascontiguousarray(layout.packing.pack(flat[..., layout.flat]))  # a GPU wants it so
 
 
 def store(instruction: str | Instruction, operand: Operand, registers: npt.ArrayLike) -> Array:
@@ -110,7 +110,7 @@ def store(instruction: str | Instruction, operand: Operand, registers: npt.Array
     codes = layout.packing.unpack(words.reshape(*words.shape[:-2], -1))
     word, position = layout.slots
     fmt = record.format(operand)
-    return fmt.array(codes[..., word, position].astype(fmt.code_dtype))
+    return fmt.array(codes[..., word, position].astype(fmt.code_dtype, order="C"))
 
 
 def execute(
