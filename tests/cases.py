@@ -41,12 +41,10 @@ def cases() -> tuple[Case, ...]:
     return tuple(found.values())
 
 
-def reference(
-    recipe: Recipe, a: npt.NDArray[Any], b: npt.NDArray[Any], c: npt.NDArray[Any]
-) -> npt.NDArray[Any]:
+def reference(recipe: Recipe, **operands: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The reference over `[k, rows]` codes."""
-    rows = [dot(recipe, a[:, j].tolist(), b[:, j].tolist(), int(c[j])) for j in range(len(c))]
-    return np.array(rows, np.uint64)
+    columns = ({name: x[..., j].tolist() for name, x in operands.items()} for j in range(len(operands["c"])))
+    return np.array([dot(recipe, **column) for column in columns], np.uint64)
 
 
 def mutations(case: Case) -> Iterator[tuple[str, Recipe]]:

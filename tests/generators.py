@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpmma.arithmetic.units import FusedDotAdd, Recipe
+from warpmma.arithmetic.units import FusedDotAdd, GroupedDotAdd, Recipe
 from warpmma.formats import FORMATS, FloatFormat, Format
 
 Array = npt.NDArray[Any]
@@ -21,6 +21,8 @@ Operands = tuple[Array, Array, Array]
 
 def operands(recipe: Recipe, k: int, rows: int, style: str, rng: Rng, blocks: int = 0) -> dict[str, Array]:
     """Codes in one style, as keyword arguments of `compute`."""
+    if style == "tiny" and recipe.scale == "ue8m0":
+        return _tiny_scaled(recipe, k, rows, rng, blocks)
     a, b, c = STYLES[style](recipe, k, rows, rng)
     named = {"a": a, "b": b, "c": c}
     if recipe.scale:
@@ -36,12 +38,42 @@ def _scales(fmt: FloatFormat, shape: tuple[int, ...], style: str, rng: Rng) -> A
     about_one = fmt.encode(np.ldexp(1 + rng.integers(0, 8, shape) / 8, rng.integers(-3, 4, shape)))
     if style in ("special", "bits", "zeros"):
         return np.where(rng.random(shape) < 0.5, about_one, random_codes(fmt, shape, rng)).astype(fmt.code_dtype)
-    if style in ("wide", "tiny", "huge"):
-        reach = {"wide": 60, "tiny": -70, "huge": 60}[style]
-        middle = reach // 2 if style != "wide" else 0
-        spread = np.ldexp(1.0, rng.integers(middle - abs(reach), middle + abs(reach), shape))
-        return fmt.encode(np.where(rng.random(shape) < 0.5, about_one, spread) * (1 if rng.integers(2) else spread))
+    if style in ("wide", "huge"):
+        spread = np.ldexp(1.0, rng.integers(-60 if style == "wide" else 0, 61, shape))
+        return np.where(rng.random(shape) < 0.5, about_one, fmt.encode(spread)).astype(fmt.code_dtype)
     return about_one
+
+
+def _tiny_scaled(recipe: Recipe, k: int, rows: int, rng: Rng, blocks: int) -> dict[str, Array]:
+    """Sums that are the least number of f32, less a product about the quantum that the floor Z imposes."""
+    assert isinstance(recipe.unit, FusedDotAdd | GroupedDotAdd)
+    formats = _formats(recipe)[:2]
+    low, high = (sum(x) for x in zip(*((f.emin - f.fraction_bits, f.emax) for f in formats), strict=True))
+    quantum = recipe.unit.floor - recipe.unit.fraction_bits
+    exponents = np.full((k, rows), low - 99)  # left out
+    total = np.empty((blocks, rows), np.int64)  # of the two scales of a block
+    for row in range(rows):
+        small = quantum + int(rng.integers(-2, 3))
+        if blocks == 1:  # some equal products make up the large one
+            total[0, row] = small - low
+            count = 1 << int(rng.integers(0, (k // 2).bit_length()))
+            exponents[1 : 1 + count, row] = -149 - (small - low) - (count.bit_length() - 1)
+            exponents[0, row] = low
+        else:
+            x, y = rng.integers(low, high, 2, endpoint=True)
+            total[:, row] = -149 - x
+            total[1, row] = small - y
+            exponents[0, row], exponents[k // blocks, row] = x, y
+    reachable = (exponents >= low) & (exponents <= high)
+    x, y = _split(np.clip(exponents, low, high), *formats, rng)
+    a, b = (with_exponents(f, e, rng, powers=True) for f, e in zip(formats, (x, y), strict=True))
+    a, b = (np.where(reachable, codes & ~np.uint8(f.sign_bit), 0) for codes, f in zip((a, b), formats, strict=True))
+    negative = rng.random(rows) < 0.8
+    a[k // blocks if blocks > 1 else 0] |= np.where(negative, formats[0].sign_bit, 0).astype(np.uint8)
+    first = np.clip(total // 2, -127, 127)
+    scales = [(e + 127).clip(0, 254).astype(np.uint8) for e in (first, total - first)]
+    c = np.zeros(rows, np.uint32)
+    return {"a": a.astype(np.uint8), "b": b.astype(np.uint8), "c": c, "scale_a": scales[0], "scale_b": scales[1]}
 
 
 def styles(recipe: Recipe) -> list[str]:
@@ -95,7 +127,7 @@ def _split(total: Array, a: FloatFormat, b: FloatFormat, rng: Rng) -> tuple[Arra
 
 
 def _depth(recipe: Recipe) -> int:
-    return recipe.unit.fraction_bits if isinstance(recipe.unit, FusedDotAdd) else 24
+    return recipe.unit.fraction_bits if isinstance(recipe.unit, FusedDotAdd | GroupedDotAdd) else 24
 
 
 def _products(

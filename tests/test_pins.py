@@ -23,8 +23,8 @@ from warpmma.formats import FORMATS, FloatFormat
 def unnoticeable(case: Case, name: str) -> str:
     """Say why no operands can tell a change, or return an empty string.
 
-    * Z: every product is a multiple of the product of the two least subnormals. Where that is no finer than the
-      quantum 2^(Z - F) (for Z + 1 too), the floor truncates no product; and C's exponents lie above Z.
+    * Z: every product is a multiple of the product of the two least subnormals, and of the two least scales. Where that
+      is no finer than the quantum 2^(Z - F) (for Z + 1 too), the floor truncates no product; C's exponents lie above Z.
     * convert, e5m2 with e5m2: f16 has the same least exponent, so every nominal exponent is the same.
     * convert, e4m3 with e4m3: products are multiples of 2^-18. An exponent that differs belongs to a subnormal, so the
       alignment exponent it could raise is at most -6 + 8 = 2, and 2^(2 - 25) still divides 2^-18: nothing is truncated
@@ -32,10 +32,9 @@ def unnoticeable(case: Case, name: str) -> str:
     """
     if name.startswith("Z"):
         unit = cast(FusedDotAdd, case.recipe.unit)
-        least = [
-            fmt.emin - fmt.fraction_bits
-            for fmt in (cast(FloatFormat, FORMATS[x]) for x in (case.recipe.a, case.recipe.b))
-        ]
+        names = [case.recipe.a, case.recipe.b] + [case.recipe.scale] * 2 * bool(case.recipe.scale)
+        formats = (cast(FloatFormat, FORMATS[str(name)]) for name in names)
+        least = [fmt.emin - fmt.fraction_bits for fmt in formats]
         return "no product is truncated" if sum(least) >= unit.floor + 1 - unit.fraction_bits else ""
     if name == "convert" and case.recipe.a == case.recipe.b:
         return {"e5m2": "same exponents", "e4m3": "nothing is truncated"}.get(case.recipe.a, "")

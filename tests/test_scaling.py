@@ -97,7 +97,8 @@ def test_every_scale_has_ptxs_place(instruction: Instruction, operand: Operand) 
         assert (words.tolist(), merged.tolist(), into.tolist()) == (blank, kept, before)
         for packed in (words, merged):
             back = unpack_scales(packed, instruction, operand, **selectors)
-            assert (back.dtype, back.tolist()) == (np.uint8, codes.tolist())
+            assert back.dtype == np.uint8
+            assert back.tolist() == codes.tolist()
 
 
 @pytest.mark.parametrize("mnemonic", [MXFP8, MXFP4, NVFP4])
@@ -138,7 +139,6 @@ def codes_of(q: Quantized, element: str = "e2m1") -> Array:
 
 
 def row_of(*blocks: tuple[float, ...], size: int) -> Array:
-    """Blocks of these values and then zeros."""
     return np.array([[x for block in blocks for x in (*block, *[0] * (size - len(block)))]], np.float32)
 
 
@@ -162,9 +162,8 @@ def row_of(*blocks: tuple[float, ...], size: int) -> Array:
 )  # fmt: skip
 def test_mx_rows_worked_by_hand(element: str, values: Any, scale: int, expected: tuple[int, ...]) -> None:
     q = quantize(row_of(values, size=32), MX.format(element, element))
-    assert q.scales.tolist() == [[scale]]
+    assert (q.scales.tolist(), q.tensor_scale) == ([[scale]], None)
     assert codes_of(q, element).tolist() == [[*expected, *[0] * (32 - len(expected))]]
-    assert q.tensor_scale is None
 
 
 def mx_blocks() -> Array:
@@ -197,10 +196,10 @@ def test_mx_is_gfloats(element: str) -> None:
 
 
 @pytest.mark.parametrize("element", ELEMENTS)
-@pytest.mark.parametrize("special", [np.nan, -np.nan, np.inf, -np.inf])
-def test_a_block_with_nan_or_infinity_is_nan(element: str, special: float) -> None:
+@pytest.mark.parametrize("special", [np.float32(np.nan), -np.nan, np.float32(np.inf), -np.inf])
+def test_a_block_with_nan_or_infinity_is_nan(element: str, special: Any) -> None:
     # Unlike gfloat, which gives infinity the scale 2**127, and NaN an element that most types do not have.
-    matrix = np.full((2, 64), -1.5, np.float32)
+    matrix = np.full((2, 64), -1.5, type(special))
     plain = quantize(matrix, MX.format(element, element))
     matrix[1, 40] = special
     q = quantize(matrix, MX.format(element, element))
@@ -212,7 +211,6 @@ def test_a_block_with_nan_or_infinity_is_nan(element: str, special: float) -> No
 
 @given(element=st.sampled_from(ELEMENTS), values=st.lists(FINITE, min_size=32, max_size=32))
 @example(element="e4m3", values=[511.0] * 32)  # saturates: without that, X would grow with the element
-@example(element="e2m1", values=[-(2.0**-149)] * 32)
 def test_what_was_quantised_by_mx_stays(element: str, values: list[float]) -> None:
     once = quantize(np.array([values], np.float32), MX.format(element, element))
     again = quantize(once.dequantize(), MX.format(element, element))  # as float64, which must hold float32's
@@ -224,9 +222,8 @@ def test_what_was_quantised_by_mx_stays(element: str, values: list[float]) -> No
     ("blocks", "tensor", "scales", "expected"),
     [
         # 2688 = 448 * 6, so the tensor scale is 1. 2688 / 6 = 448 is 0x7E; v / 448 is 6, 3 and 2.5, a tie: 2.
-        ([(2688, 1344, 1120)], 0x3F800000, [0x7E], [(7, 5, 4)]),
-        # 6 / 6 = 1 is 0x38; 5 is a tie of 4 and 6, -0.25 one of -0 and -0.5.
-        ([(2688,), (6, 5, -0.25)], 0x3F800000, [0x7E, 0x38], [(7,), (7, 6, 8)]),
+        # In the second block 6 / 6 = 1 is 0x38; 5 is a tie of 4 and 6, -0.25 one of -0 and -0.5.
+        ([(2688, 1344, 1120), (6, 5, -0.25)], 0x3F800000, [0x7E, 0x38], [(7, 5, 4), (7, 6, 8)]),
         # 7 / 6 = 1.17 is nearer to 1.125 (0x39) than to 1.25; 7 / 1.125 = 6.2 saturates; 3.3 / 1.125 is 2.93.
         ([(2688,), (7, 3.3)], 0x3F800000, [0x7E, 0x39], [(7,), (7, 5)]),
         # 0.005 / 6 is below 2**-10, half of the least ue4m3: the scale is 0, and so are the elements.
@@ -258,8 +255,7 @@ def nvfp4_in_float32(matrix: Array, size: int) -> tuple[Array, Array, Any]:
     blocks = matrix.reshape(*matrix.shape[:-1], -1, size)
     six, most = np.float32(6), np.float32(448)
     tensor = np.maximum(np.abs(matrix).max() / np.float32(2688), np.float32(TINY))
-    ratio = np.abs(blocks).max(axis=-1) / six / tensor
-    scales = np.minimum(ratio, most).astype(ml_dtypes.float8_e4m3fn)
+    scales = np.minimum(np.abs(blocks).max(axis=-1) / six / tensor, most).astype(E4M3)
     divisor = (scales.astype(np.float32) * tensor)[..., None]
     quotient = np.divide(blocks, divisor, out=np.copysign(np.float32(0), blocks), where=divisor > 0)
     elements = np.clip(quotient, -six, six).astype(ml_dtypes.float4_e2m1fn)
@@ -273,13 +269,11 @@ def test_nvfp4_is_its_rule_in_float32(instruction: Instruction, exponent: int) -
     spread = rng.standard_normal((3, 40, 16)) * 2.0 ** rng.integers(-12, 1, (3, 40, 1))
     matrices = (spread * 2.0**exponent).astype(np.float32).reshape(3, 5, 128)
     q = quantize(matrices, instruction)
-    tensors = np.asarray(q.tensor_scale)
-    assert tensors.shape == (3,)
-    for row, matrix in enumerate(matrices):
-        elements, scales, tensor = nvfp4_in_float32(matrix, block_size(instruction))
-        np.testing.assert_array_equal(codes_of(q)[row], elements)
-        np.testing.assert_array_equal(q.scales[row], scales)
-        assert tensors[row] == tensor
+    expected = [nvfp4_in_float32(matrix, block_size(instruction)) for matrix in matrices]
+    elements, scales, tensors = (np.array(x) for x in zip(*expected, strict=True))
+    np.testing.assert_array_equal(codes_of(q), elements)
+    np.testing.assert_array_equal(q.scales, scales)
+    assert np.asarray(q.tensor_scale).tolist() == tensors.tolist()
 
 
 @each_instruction
@@ -288,6 +282,7 @@ def test_values_are_elements_times_scales(instruction: Instruction, operand: Ope
     matrix = np.random.default_rng(6).standard_normal((2, 3, 2 * instruction.k)).astype(np.float32)
     q = quantize(matrix if operand == "A" else matrix.swapaxes(-1, -2), instruction, operand)
     assert q.elements.dtype == instruction.format(operand).dtype
+    assert q.elements.flags.c_contiguous and q.scales.flags.c_contiguous
     # Python's floats hold the product of element, scale and tensor scale exactly.
     size, scales = block_size(instruction), FORMATS[instruction.stype or ""].decode(q.scales)
     tensor = np.ones(2) if q.tensor_scale is None else np.asarray(q.tensor_scale, float)
@@ -310,7 +305,6 @@ def test_dequantize_reaches_the_ends() -> None:
         return float(Quantized(elements=elements, scales=scales, tensor_scale=level).dequantize()[0, 31])
 
     assert one("e5m2", 0x7B, 254) == 57344 * 2.0**127
-    assert one("e5m2", 0x01, 0) == 2.0**-143
     assert one("e2m1", 1, 0x01, TINY) == 2.0**-159
     assert one("e2m1", 15, 0x7E, 2.0**127) == -6 * 448 * 2.0**127
     assert one("e2m1", 15, 0xFE, 1) == -6 * 448  # the top bit of a ue4m3 says nothing
@@ -369,6 +363,7 @@ def unpack(words: Any, mnemonic: str = NVFP4, **more: Any) -> object:
         (lambda: scale_place(NVFP4, "A", 16, 0), "no scale for index 16, block 0 of A; it has 16 by 4"),
         (lambda: scale_place(NVFP4, "B", 0, 4), "no scale for index 0, block 4 of B; it has 8 by 4"),
         (lambda: scale_place(NVFP4, "B", -1, 0), "no scale for index -1, block 0 of B; it has 8 by 4"),
+        (lambda: scale_place(NVFP4, "B", 0, -1), "no scale for index 0, block -1 of B; it has 8 by 4"),
         (lambda: pack(ZEROS, operand="B"), "scales of B are (16, 4); expected [..., 4, 8]"),
         (lambda: pack(ZEROS * 1.0), "scales of A are float64; expected float8_e4m3fn, or codes as uint8"),
         (lambda: pack(ZEROS.view(E8M0)), "scales of A are float8_e8m0fnu; expected float8_e4m3fn, or codes"),
@@ -377,7 +372,6 @@ def unpack(words: Any, mnemonic: str = NVFP4, **more: Any) -> object:
         (lambda: pack(-(ZEROS + 1).view(E4M3)), "scale 0x81 of A at [0, 0] has its top bit set"),
         (lambda: pack([ZEROS] * 3, into=WORDS), "scales (3, 16, 4) and into (2, 32) do not broadcast"),
         (lambda: pack(ZEROS, into=WORDS[:, 1:]), "words of A's scales are uint32 (2, 31); expected uint32"),
-        (lambda: pack(ZEROS, into=WORDS * 1.0), "words of A's scales are float64 (2, 32); expected uint32"),
         (lambda: unpack(np.uint32(0)), "words of B's scales are uint32 (); expected uint32 [..., 32]"),
         (lambda: unpack([1] * 32), "words of B's scales are int64 (32,); expected uint32 [..., 32]"),
     ],
@@ -395,7 +389,6 @@ def test_wrong_scales_and_words(call: Any, expected: str) -> None:
         (np.zeros((16, 0), "f4"), "A", "A is (16, 0); expected"),
         (np.zeros(16, "f4"), "A", "A is (16,); expected"),
         (np.zeros((16, 16), int), "A", "A is int64; expected float32, 64 or 16, or bfloat16"),
-        (np.zeros((16, 16), E4M3), "A", "A is float8_e4m3fn; expected float32, 64 or 16, or bfloat16"),
         (np.eye(16) / 10, "A", "A holds 0.1 at [0, 0], which is no float32; round it with"),
         (np.full((16, 16), np.nan, "f4"), "A", "A holds NaN or infinity, for which NVFP4 has no scale"),
         (np.full((16, 16), -np.inf), "B", "B holds NaN or infinity, for which NVFP4 has no scale"),
