@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from warpmma.arithmetic.reference import dot
-from warpmma.arithmetic.units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, steps
+from warpmma.arithmetic.units import (
+    FloatChains,
+    FmaChain,
+    FusedDotAdd,
+    GroupedDotAdd,
+    IntegerSum,
+    Popcount,
+    Recipe,
+    steps,
+)
 from warpmma.instructions import Instruction, instructions
 from warpmma.targets import recipe
 
@@ -30,7 +39,7 @@ class Case:
         return f"{self.target} {str(self.instruction).removeprefix('mma.sync.aligned.')}"
 
 
-@lru_cache(maxsize=None)
+@cache
 def cases() -> tuple[Case, ...]:
     found: dict[tuple[Recipe, int, int], Case] = {}
     for instruction in instructions():

@@ -1,7 +1,7 @@
 """Every parameter of every recipe is pinned: change one by one step, and a recorded vector notices.
 
-The vectors were chosen by `make_pins.py`. Their results are the reference's; where mmasim has the instruction, `test_mmasim.py`
-compares the same recipes with it, and on sm_90 `test_hardware.py` with the GPU.
+The vectors were chosen by `make_pins.py`. Their results are the reference's; where mmasim has the instruction,
+`test_mmasim.py` compares the same recipes with it, and on sm_90 `test_hardware.py` with the GPU.
 """
 
 from __future__ import annotations

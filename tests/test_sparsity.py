@@ -35,33 +35,22 @@ SORTED, REVERSED = {0x4, 0x8, 0xC, 0x9, 0xD, 0xE}, {0x1, 0x2, 0x3, 0x6, 0x7, 0xB
 
 # PTX's tables, as ../shared/facts/ptx_isa.md 3.1 and 3.2 have them; g is groupID, t threadID_in_group.
 
-
-# Legal selectors F, the contributing lanes of a quad (numbered p), and the row and chunk of nibble n.
 Rule = tuple[tuple[int, ...], Callable[[int, int], list[int]], Callable[[int, int, int], tuple[int, int]]]
-
-
-def pair(g: int, f: int) -> list[int]:
-    return [4 * g + 2 * f + p for p in (0, 1)]
-
-
-METADATA: dict[str, Rule] = {
+METADATA: dict[str, Rule] = {  # legal selectors F, contributing lanes (numbered p), and row and chunk of nibble n
     "m16n8k16 f16 bf16, m16n8k8 tf32": (
-        (0, 1, 2, 3),
-        lambda g, f: [4 * g + f],
-        lambda g, p, n: (g, n) if n < 4 else (g + 8, n - 4),
+        (0, 1, 2, 3), lambda g, f: [4 * g + f], lambda g, p, n: (g, n) if n < 4 else (g + 8, n - 4)
     ),
     "m16n8k32 f16 bf16, m16n8k16 tf32": (
-        (0, 1),
-        pair,
+        (0, 1), lambda g, f: [4 * g + 2 * f + p for p in (0, 1)],
         lambda g, p, n: (g, 4 * p + n) if n < 4 else (g + 8, 4 * p + n - 4),
     ),
-    "m16n8k32 s8 u8, m16n8k64 s4 u4": ((0, 1), pair, lambda g, p, n: (g + 8 * p, n)),
-    "m16n8k64 s8 u8 e4m3 e5m2 e3m2 e2m3 e2m1, m16n8k128 s4 u4 e2m1": (
-        (0,),
-        lambda g, f: [4 * g + t for t in range(4)],
-        lambda g, t, n: (g + 8 * (t & 1), 8 * (t >> 1) + n),
+    "m16n8k32 s8 u8, m16n8k64 s4 u4": (
+        (0, 1), lambda g, f: [4 * g + 2 * f + p for p in (0, 1)], lambda g, p, n: (g + 8 * p, n)
     ),
-}
+    "m16n8k64 s8 u8 e4m3 e5m2 e3m2 e2m3 e2m1, m16n8k128 s4 u4 e2m1": (
+        (0,), lambda g, f: [4 * g + t for t in range(4)], lambda g, t, n: (g + 8 * (t & 1), 8 * (t >> 1) + n)
+    ),
+}  # fmt: skip
 STORED = {  # row of stored i, chunk start column, chunk width, which kept element
     "m16n8k16 f16 bf16": ("g+8*(i>>1)", "4*t", 4, "i&1"),
     "m16n8k32 f16 bf16": ("g+8*((i>>1)&1)", "4*t+16*(i>>2)", 4, "i&1"),
@@ -102,10 +91,8 @@ def expanded_slowly(instruction: Instruction, words: list[int], f: int) -> Array
         lane, n = place[int(rows[at]), int(starts[at]) // width]
         nibble = (words[lane] >> (4 * n)) & 0xF
         lo, hi = nibble & 3, nibble >> 2
-        element: dict[int, tuple[int, ...]] = {
-            2: {0b0100: (0,), 0b1110: (1,)}.get(nibble, ()), 4: (lo, hi),
-            8: (2 * lo, 2 * lo + 1, 2 * hi, 2 * hi + 1),
-        }  # fmt: skip
+        pairs = (2 * lo, 2 * lo + 1, 2 * hi, 2 * hi + 1)
+        element: dict[int, Any] = {2: {0b0100: (0,), 0b1110: (1,)}.get(nibble), 4: (lo, hi), 8: pairs}
         columns[at] = starts[at] + element[width][kept[at]]
     return columns
 
@@ -186,7 +173,7 @@ def test_pack_writes_the_selected_lanes_only(instruction: Instruction) -> None:
         chosen = np.isin(np.arange(LANES), [lane for lane, _ in described(instruction, f).values()])
         bare = sp.pack_metadata(indices, instruction, selector=f)
         into = sp.pack_metadata(indices.astype(np.int64), instruction, selector=f, into=before)
-        assert bare.dtype == into.dtype == np.uint32
+        assert bare.dtype == into.dtype == before.dtype
         assert not bare[:, ~chosen].any()
         same(into, np.where(chosen, bare, before))
         same(sp.unpack_metadata(bare, instruction, selector=f), indices)
@@ -245,8 +232,7 @@ def test_compress_takes_nonzeros_then_the_lowest(instruction: Instruction) -> No
                 continue
             found, indices = sp.compress(matrix, instruction)
             i0, i1 = PLACES[occupied]
-            assert found.dtype == matrix.dtype
-            assert indices.dtype == np.uint8
+            assert (found.dtype, indices.dtype) == (matrix.dtype, np.dtype(np.uint8))
             same(indices, np.broadcast_to((i0, i1), (16, groups, 2)))
             columns = {2: [i0 // 2], 4: [i0, i1], 8: [2 * i0, 2 * i0 + 1, 2 * i1, 2 * i1 + 1]}[law.width]
             same(found, np.tile(matrix[:, columns], groups))
@@ -287,8 +273,8 @@ def test_prune_compress_expand(instruction: Instruction, seed: int, density: flo
     fmt, law = instruction.format("A"), sp.pattern(instruction)
     matrix = random_matrix(instruction, seed, density, raw)
     pruned = sp.prune(matrix, instruction)
-    groups = fmt.codes(matrix).reshape(-1, law.width)
-    slow = [pruned_slowly(law.unit, fmt.decode(g).tolist(), g.tolist()) for g in groups]
+    every = fmt.codes(matrix).reshape(-1, law.width)
+    slow = [pruned_slowly(law.unit, fmt.decode(group).tolist(), group.tolist()) for group in every]
     same(fmt.codes(pruned).reshape(-1, law.width), slow)
     same(fmt.codes(sp.prune(pruned, instruction)), fmt.codes(pruned))
     stored, indices = sp.compress(pruned, instruction)
@@ -313,46 +299,44 @@ TF32 = "mma.sp.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
 S4 = "mma.sp.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32"
 WORDS = np.full((2, LANES), 0x44444444, np.uint32)
 INDICES = np.tile(np.array([0, 1], np.uint8), (2, 16, 4, 1))
-STORED_A = np.zeros((16, 8), np.float16)
+STORED_A, STORED_1 = np.zeros((16, 8), np.float16), np.zeros((16, 4), np.float32)
 FULL_A = np.zeros((2, 16, 16), np.float16)
 FULL_A[1, 3, 5:8] = [1, np.nan, -2]
-EQUAL = INDICES.copy()
-EQUAL[1, 2, 3] = 2
+EQUAL = np.where(np.arange(128).reshape(2, 16, 4, 1) == 75, np.uint8(2), INDICES)  # warp 1, row 2, group 3
 MET, OP = MetadataError, OperandError
 
 
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        ("compress(FULL_A, F16)", MET, "A breaks the 2:4 pattern at warp (1,), row 3, group 1 (columns 4 to"),
-        ("compress(FULL_A, F16)", MET, "7): [0.0, 1.0, nan, -2.0]; expected at most 2 nonzero elements (see"),
+        ("compress(FULL_A, F16)", MET, "A breaks the 2:4 pattern at warp (1,), row 3, group 1 (columns 4 to 7): "),
+        ("compress(FULL_A, F16)", MET, "[0.0, 1.0, nan, -2.0]; expected at most 2 nonzero elements (see prune)"),
         ("compress(np.ones((16, 64), np.int8), S4)", MET, "expected at most 2 nonzero pairs"),
         ("compress(np.ones((16, 8), np.float32), TF32)", MET, "[1.0, 1.0]; expected at most 1 nonzero"),
         ("compress(STORED_A, F16)", OP, "A is (16, 8); expected [..., 16, 16]"),
         ("prune(np.zeros((16, 16)), F16)", OP, "A: f16: got dtype float64; expected float16"),
-        ("prune(np.full((16, 64), 9, np.int8), S4)", OP, "A: s4: 9 at [0, 0] does not fit; expected -8 to"),
+        ("prune(np.full((16, 64), 9, np.int8), S4)", OP, "A: s4: 9 at [0, 0] does not fit; expected -8 to 7"),
         ("expand(FULL_A, INDICES, F16)", OP, "A is (2, 16, 16); expected [..., 16, 8]"),
         ("expand(STORED_A, EQUAL, F16)", MET, "cannot expand warp (1,), row 2, group 3 (columns 12 to 15)"),
         ("expand(STORED_A, EQUAL, F16)", MET, "its indices are (2, 2); expected i0 != i1"),
-        ("expand(np.zeros((16, 4), np.float32), INDICES[0, ..., ::-1], TF32)", MET,
-         "row 0, group 0 (columns 0 to 1): its indices are (1, 0); expected (i0, i1) = (0, 1) or (2, 3), "),
+        ("expand(STORED_1, INDICES[0, ..., ::-1], TF32)", MET, "are (1, 0); expected (i0, i1) = (0, 1) or (2, 3), "),
         ("expand(np.tile(STORED_A, (3, 1, 1)), INDICES, F16)", OP, "'stored': (3,), 'indices': (2,)"),
         ("pack_metadata(INDICES, F16, into=WORDS[[0, 0, 0]])", OP, "'indices': (2,), 'into': (3,)"),
         ("pack_metadata(INDICES[..., 0], F16)", MET, "uint8 (2, 16, 4); expected int [..., 16, 4, 2]"),
         ("pack_metadata(INDICES * 1.0, F16)", MET, "indices are float64 (2, 16, 4, 2); expected int"),
         ("pack_metadata(INDICES + 3, F16)", MET, "indices go from 3 to 4; expected 0 to 3"),
         ("pack_metadata(INDICES, F16, into=[0] * 32)", MET, "metadata is int64 (32,); expected uint32"),
-        ("unpack_metadata(WORDS[:, 1:], F16)", MET, "metadata is uint32 (2, 31); expected uint32 [..., 3"),
+        ("unpack_metadata(WORDS[:, 1:], F16)", MET, "metadata is uint32 (2, 31); expected uint32 [..., 32]"),
         ("unpack_metadata(WORDS, F16, selector=4)", MET, "selector is 4; legal are 0, 1, 2, 3"),
         ("positions(WORDS, S4, selector=-1)", MET, "selector is -1; legal are 0, 1"),
         ("check_metadata(WORDS, S4, selector=1.0)", MET, "selector is 1.0; legal are 0, 1"),
         ("metadata_place(F16, 16, 0)", MET, "row is 16; legal are 0, 1, 2, "),
         ("metadata_place(F16, 0, -1)", MET, "group is -1; legal are 0, 1, 2, 3"),
-        ("check_metadata(WORDS, F16, legal=[9])", MET, "metadata nibble 0 of lane 0 is 0x4, indices (0, 1), for w"),
-        ("check_metadata(WORDS, F16, legal=[9])", MET, "arp (0,), row 0, group 0 (columns 0 to 3); legal are 0x9 ("),
+        ("check_metadata(WORDS, F16, legal=[9])", MET, "nibble 0 of lane 0 is 0x4, indices (0, 1), for warp (0,)"),
+        ("check_metadata(WORDS, F16, legal=[9])", MET, "row 0, group 0 (columns 0 to 3); legal are 0x9 (as asked)"),
         ("check_metadata(WORDS ^ 1, F16)", MET, "0xb, 0xc, 0xd, 0xe (PTX: i0 != i1)"),
         ("positions(WORDS ^ 7, TF32)", MET, "is 0x3, indices (3, 0), "),
-        ("positions(WORDS ^ 7, TF32)", MET, "0x4, 0xe (PTX: (i0, i1) = (0, 1) or (2, 3), whole elements)"),
+        ("positions(WORDS ^ 7, TF32)", MET, "legal are 0x4, 0xe (PTX: (i0, i1) = (0, 1) or (2, 3), whole elements)"),
         ("halves(WORDS, F16)", MET, "an index addresses whole elements; expected tf32"),
     ],
 )  # fmt: skip
@@ -367,9 +351,7 @@ def test_dense_instructions_have_none_of_it() -> None:
         "expand(STORED_A, INDICES, i)", "metadata_place(i, 0, 0)", "pack_metadata(INDICES, i)",
         "unpack_metadata(WORDS, i)", "check_metadata(WORDS, i)", "positions(WORDS, i)", "halves(WORDS, i)",
     ):  # fmt: skip
-        with pytest.raises(
-            MetadataError, match=r"f32 is dense, without pattern and metadata; expected an mma\.sp"
-        ):
+        with pytest.raises(MetadataError, match=r"f32 is dense, without pattern and metadata; expected an mma\.sp"):
             eval(f"sp.{arguments}", globals(), {"i": F16.replace(".sp", "")})
 
 
@@ -382,8 +364,7 @@ TOLERANCE = {"f32": 1e-3, "f16": 0.5}  # far below one product in the wrong plac
 def matrix_of(instruction: Instruction, operand: Operand, registers: Array) -> Array:
     layout, fmt = instruction.layout(operand), instruction.format(operand)
     word, position = layout.slots
-    codes = layout.packing.unpack(registers.reshape(len(registers), -1))[:, word, position]
-    return fmt.decode(codes)
+    return fmt.decode(layout.packing.unpack(registers.reshape(len(registers), -1))[:, word, position])
 
 
 @pytest.mark.skipif(not GOLDEN.exists(), reason="recorded registers are not here")
@@ -393,9 +374,9 @@ def test_recorded_metadata_selects_what_the_hardware_multiplied(instruction: Ins
         fields = {f: golden[f"{instruction}|{f}"] for f in ("a", "b", "c", "e")}
         results = {f: golden[f"{instruction}|d{f}"] for f in sp.selectors(instruction)}
         assert f"{instruction}|d{len(results)}" not in golden
-    exact = instruction.d_type == "s32"
     for f, d in results.items():
         sp.check_metadata(fields["e"], instruction, selector=f)
+        exact = instruction.d_type == "s32"
         warps = slice(None) if exact else slice(0, 3)  # of floats, those whose exponents are near each other
         columns = sp.positions(fields["e"][warps], instruction, selector=f)
         a, b, c = (matrix_of(instruction, x, fields[x.lower()][warps]) for x in ("A", "B", "C"))

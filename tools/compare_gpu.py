@@ -29,7 +29,7 @@ Array = npt.NDArray[Any]
 
 
 def inputs(instruction: Instruction, target: str, style: str, warps: int, rng: np.random.Generator) -> dict[str, Array]:
-    """Registers of a batch of warps; on the diagonal of D the rows and columns belong together."""
+    """Make registers of a batch of warps; on the diagonal of D the rows and columns belong together."""
     k = instruction.layout("A").shape[-1]
     matrices = {name: np.empty((warps, *instruction.layout(name).shape), instruction.format(name).code_dtype)
                 for name in ("A", "B", "C")}  # fmt: skip
@@ -73,6 +73,7 @@ class Gpu:
             self._functions = {job: self._module.get_function(name) for job, name in self._names.items()}
 
     def run(self, instruction: Instruction, selector: int, given: dict[str, Array]) -> Array:
+        """Execute an instruction on registers, a warp to a block."""
         cupy = self._cupy
         layout = instruction.layout("D")
         warps = len(given["a"])
@@ -86,6 +87,7 @@ class Gpu:
 
 
 def main() -> int:
+    """Run the comparison; 1 if anything differs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
     parser.add_argument("--target", default="sm_90a")
     parser.add_argument("--warps", type=int, default=64, help="warps for each instruction and style")
@@ -120,9 +122,10 @@ def main() -> int:
                     different += int(unequal.sum())
                     if unequal.any():
                         warp, register, lane = (int(x) for x in np.argwhere(unequal)[0][:3])
-                        print(f"  {style} undefined={undefined} selector {selector}: {unequal.sum()} of {unequal.size}; "
-                              f"warp {warp} register {register} lane {lane}: gpu {got[warp, register, lane]:#x}, "
-                              f"ours {ours[warp, register, lane]:#x}")  # fmt: skip
+                        place = f"warp {warp} register {register} lane {lane}"
+                        values = f"gpu {got[warp, register, lane]:#x}, ours {ours[warp, register, lane]:#x}"
+                        where = f"{style} undefined={undefined} selector {selector}"
+                        print(f"  {where}: {unequal.sum()}; {place}: {values}")
                     if keep:
                         _append(recorded, f"{instruction}|d{selector}", got[:1])
                 if keep:

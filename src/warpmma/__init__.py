@@ -1,7 +1,7 @@
 """Bit-exact simulation of NVIDIA's warp-level matrix instructions.
 
-`load` fills registers from matrices, `execute` computes what an `mma` instruction computes from them on a target, `store`
-collects the result, and `mma` does all three. `evidence` says how a result is known.
+`load` fills registers from matrices, `execute` computes what an `mma` instruction computes from them on a target,
+`store` collects the result, and `mma` does all three. `evidence` says how a result is known.
 """
 
 from .errors import (

@@ -1,15 +1,14 @@
 """Execution: registers in, registers out; matrices in, matrices out.
 
-Data run one way: registers are unpacked to codes by their layouts, the target's recipe computes codes of D, and D's layout packs
-them. Work is cut into chunks of warps small enough that a chunk's temporaries stay in cache; the batch dimension comes
-last inside a chunk, so that every operation runs along it.
+Data run one way: registers are unpacked to codes by their layouts, the target's recipe computes codes of D, and D's
+layout packs them. Work is cut into chunks of warps small enough that a chunk's temporaries stay in cache; the batch
+dimension comes last inside a chunk, so that every operation runs along it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -46,9 +45,9 @@ def load(instruction: str | Instruction, operand: Operand, matrix: npt.ArrayLike
     instruction : str or Instruction
     operand : {"A", "B", "C", "D"}
     matrix : array_like
-        `[..., rows, columns]` of the operand's NumPy or ml_dtypes type, or raw unsigned codes. A is m x k (a sparse A its stored
-        elements, m x k/2), B k x n, C and D m x n. `m8n8k4` with f16 operands works on four matrices, a dimension
-        before the rows.
+        `[..., rows, columns]` of the operand's NumPy or ml_dtypes type, or raw unsigned codes. A is m x k (a sparse A
+        its stored elements, m x k/2), B k x n, C and D m x n. `m8n8k4` with f16 operands works on four matrices, a
+        dimension before the rows.
 
     Returns
     -------
@@ -223,7 +222,8 @@ def mma(
     metadata, selector, undefined
         As for `execute`; metadata goes with the stored elements of a sparse A, `[..., m, k/2]`.
     scale_a, scale_b : array_like
-        Of a block-scaled instruction: the scales as matrices, `[..., m, S]` and `[..., S, n]`, codes or ml_dtypes arrays.
+        Of a block-scaled instruction: the scales as matrices, `[..., m, S]` and `[..., S, n]`, codes or ml_dtypes
+        arrays.
     engine, threads
         As for `execute`.
 
@@ -311,7 +311,7 @@ class _Plan:
         self._d = shapes["D"]
 
     @staticmethod
-    @lru_cache(maxsize=None)
+    @cache
     def of(instruction: Instruction, words: bool) -> _Plan:
         return _Plan(instruction, words)
 
@@ -478,5 +478,7 @@ def _for_each(run: Callable[[slice], None], chunks: Iterator[slice], threads: in
         for chunk in chunks:
             run(chunk)
         return
+    from concurrent.futures import ThreadPoolExecutor  # takes a tenth of the time that importing all else does
+
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(run, chunks))

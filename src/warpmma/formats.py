@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -231,9 +230,8 @@ class FloatFormat:
         table.flags.writeable = False
         return table
 
-    def encode(
-        self, values: npt.ArrayLike, rounding: Rounding = "rn", *, overflow: Literal["infinity", "saturate"] | None = None
-    ) -> Array:
+    def encode( self, values: npt.ArrayLike, rounding: Rounding = "rn", *, overflow: Literal["infinity", "saturate"] |
+        None = None ) -> Array:
         """Codes of values, rounded once.
 
         Parameters
@@ -387,7 +385,12 @@ Format = FloatFormat | IntegerFormat
 
 
 def _dtype(name: str) -> np.dtype[Any]:
-    return np.dtype(getattr(ml_dtypes, name, None) or name)
+    try:
+        return np.dtype(name)
+    except TypeError:
+        import ml_dtypes  # a tenth of the time that `import warpmma` takes, and many uses need none of it
+
+        return np.dtype(getattr(ml_dtypes, name))
 
 
 def _codes(fmt: Format, array: npt.ArrayLike) -> Array:
@@ -442,7 +445,7 @@ def _checked(fmt: Format, array: Array, low: int, high: int) -> Array:
 
 
 def _on_magnitude(rounding: Rounding, negative: Array) -> Literal["rn", "rz"] | Array:
-    """Rounding of a magnitude: "rn", "rz", or a mask of where it goes up."""
+    """Return how a magnitude is rounded: "rn", "rz", or a mask of where it goes up."""
     if rounding == "rn" or rounding == "rz":
         return rounding
     return negative if rounding == "rm" else ~negative
@@ -492,7 +495,9 @@ _MX = "OCP Microscaling Formats 1.0; " + _PTX
 _INTEGER = "PTX ISA 9.1, 5.2.1 and 9.7.14"
 
 
-def _float(name: str, bits: tuple[int, int], bias: int, nan: Any, overflow: Any, dtype: str, source: str, **more: Any) -> FloatFormat:
+def _float(
+    name: str, bits: tuple[int, int], bias: int, nan: Any, overflow: Any, dtype: str, source: str, **more: Any
+) -> FloatFormat:  # fmt: skip
     return FloatFormat(
         name=name, exponent_bits=bits[0], fraction_bits=bits[1], bias=bias, nan=nan, overflow=overflow,
         dtype_name=dtype, source=source, **more,

@@ -12,7 +12,7 @@ import difflib
 import re
 from collections import Counter
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import product
 from typing import Literal
 
@@ -157,7 +157,7 @@ class Instruction:
         return types[operand]
 
     def format(self, operand: Operand) -> Format:
-        """Number format of an operand."""
+        """Return the number format of an operand."""
         return FORMATS[self.type(operand)]
 
     def packing(self, operand: Operand) -> Packing:
@@ -231,12 +231,12 @@ class Family:
             Instruction(
                 sparsity=self.sparsity, m=m, n=n, k=k, a_layout=al, b_layout=bl, kind=self.kind, scale_vec=vec,
                 satfinite=sat, d_type=d, a_type=a, b_type=b, c_type=c, stype=stype, rounding=rounding, bit_op=bit_op,
-            )  # fmt: skip
+            )
             for (m, n, k), (al, bl), (vec, stype), sat, (d, c), (a, b), rounding, bit_op in product(
                 map(_mnk, self.shapes.split()), self.layouts, self.scales, self.satfinite, self.accumulators,
                 self.multiplicands, self.roundings, self.bit_ops,
-            )  # fmt: skip
-        )
+            )
+        )  # fmt: skip
 
 
 def _mnk(shape: str) -> tuple[int, int, int]:
@@ -383,7 +383,7 @@ FAMILIES: tuple[Family, ...] = _dense() + _sparse()
 """The whole table."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def _table() -> dict[Instruction, Family]:
     return {instruction: family for family in FAMILIES for instruction in family.instructions()}
 
@@ -392,7 +392,7 @@ def _number(target: str) -> int:
     return int(target.removeprefix("sm_").rstrip("af"))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _since(first: str) -> tuple[str, ...]:
     suffixes = {"f": ("f", "a"), "a": ("a",)}.get(first[-1], ("", "f", "a"))
     return tuple(
@@ -447,15 +447,15 @@ def check_known(target: str) -> None:
 
 _TYPES = tuple(sorted({t for f in FAMILIES for pair in (*f.accumulators, *f.multiplicands) for t in pair}))
 _WORDS: dict[str, str] = {
-    **{t: "type" for t in _TYPES},
+    **dict.fromkeys(_TYPES, "type"),
     **{f.sparsity: "sparsity" for f in FAMILIES if f.sparsity},
     **{s: "shape" for f in FAMILIES for s in f.shapes.split()},
     **{f"kind::{f.kind}": "kind" for f in FAMILIES if f.kind},
     **{f"scale_vec::{vec}": "scale_vec" for f in FAMILIES for vec, _ in f.scales if vec},
     **{stype: "stype" for f in FAMILIES for _, stype in f.scales if stype},
     **{r: "rounding" for r in _ROUNDINGS if r},
-    **{"row": "layout", "col": "layout", "xor": "bit_op", "and": "bit_op", "popc": "popc"},
-    **{"sync": "sync", "aligned": "aligned", "block_scale": "block_scale", "satfinite": "satfinite"},
+    "row": "layout", "col": "layout", "xor": "bit_op", "and": "bit_op", "popc": "popc",
+    "sync": "sync", "aligned": "aligned", "block_scale": "block_scale", "satfinite": "satfinite",
 }
 _HOW_MANY = {"sync": (1,), "aligned": (1,), "shape": (1,), "layout": (2,), "type": (4,)}
 _NEEDS = {
@@ -489,10 +489,12 @@ def parse(mnemonic: str | Instruction) -> Instruction:
     >>> parse("mma.sync.aligned.m16n8k61.row.col.f32.f16.f16.f32")
     Traceback (most recent call last):
         ...
-    warpmma.errors.MnemonicError: mma.sync.aligned.m16n8k61.row.col.f32.f16.f16.f32: unknown qualifier '.m16n8k61', did you mean '.m16n8k64'. Nearest legal: mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
+    warpmma.errors.MnemonicError: mma.sync.aligned.m16n8k61.row.col.f32.f16.f16.f32:
+    unknown qualifier '.m16n8k61', did you mean '.m16n8k64'.
+    Nearest legal: mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
     """
     if isinstance(mnemonic, Instruction):
-        return mnemonic if mnemonic.family else mnemonic
+        return _checked(mnemonic)
     if not isinstance(mnemonic, str):
         raise MnemonicError(f"a mnemonic is a string, such as 'mma.sync...'; got {type(mnemonic).__name__}")
     return _parse(mnemonic)
@@ -533,7 +535,13 @@ def _parse(mnemonic: str) -> Instruction:
         satfinite="satfinite" in found, d_type=d_type, a_type=a_type, b_type=b_type, c_type=c_type,
         stype=one("stype"), rounding=one("rounding"), bit_op=one("bit_op"),
     )  # fmt: skip
-    return instruction if instruction.family else instruction
+    return _checked(instruction)
+
+
+def _checked(instruction: Instruction) -> Instruction:
+    """Return an instruction that the table has; raise for any other."""
+    _ = instruction.family
+    return instruction
 
 
 def _nearest_hint(mnemonic: str) -> str:

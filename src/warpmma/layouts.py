@@ -17,7 +17,7 @@ The exceptions are `mma.m8n8k4` with f16 operands, where l2 l3 name one of four 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -147,7 +147,7 @@ class Layout:
         )  # fmt: skip
 
     def formulas(self) -> dict[str, str]:
-        """Closed formulas in PTX's words, in both directions, as expressions that Python and C read alike.
+        """Write closed formulas in PTX's words, in both directions, as expressions that Python and C read alike.
 
         Returns
         -------
@@ -200,26 +200,26 @@ def _sum_of_terms(bits: list[tuple[str, int]], sizes: dict[str, int]) -> str:
     return " + ".join(terms) or "0"
 
 
-@lru_cache(maxsize=None)
+@cache
 def multiplicand(operand: Operand, outer: int, k: int, packing: Packing) -> Layout:
     """Layout of A (outer = m, 8 or 16) or B (outer = n = 8) over k elements, by the law."""
     inside = packing.per_register.bit_length() - 1
     high = outer.bit_length() - 4  # 1 where the low register bit tells rows 0-7 from 8-15
     along = k.bit_length() - 1 - inside - 2
-    inner = _bits(0, inside) + ("l0", "l1") + _bits(inside + high, along)
-    across = ("l2", "l3", "l4") + _bits(inside, high)
+    inner = (*_bits(0, inside), "l0", "l1", *_bits(inside + high, along))
+    across = ("l2", "l3", "l4", *_bits(inside, high))
     if operand == "A":
         return Layout(row=across, column=inner, packing=packing)
     return Layout(row=inner, column=across, packing=packing)
 
 
-@lru_cache(maxsize=None)
+@cache
 def accumulator(m: int, packing: Packing) -> Layout:
     """Layout of C and D, m rows (8 or 16) by 8 columns."""
-    return Layout(row=("l2", "l3", "l4") + _bits(1, m.bit_length() - 4), column=("e0", "l0", "l1"), packing=packing)
+    return Layout(row=("l2", "l3", "l4", *_bits(1, m.bit_length() - 4)), column=("e0", "l0", "l1"), packing=packing)
 
 
-@lru_cache(maxsize=None)
+@cache
 def quad_pair(operand: Operand, layout: Literal["row", "col"], packing: Packing) -> Layout:
     """Layouts of `mma.m8n8k4` with f16 operands (PTX ISA 9.1, 9.7.14.5.1).
 

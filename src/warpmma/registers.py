@@ -51,7 +51,7 @@ class Packing:
 
     def __post_init__(self) -> None:
         if self.slot not in (1, 4, 8, 16, 32, 64) or not (
-            0 < self.bits and 0 <= self.shift and self.bits + self.shift <= self.slot
+            self.bits > 0 and self.shift >= 0 and self.bits + self.shift <= self.slot
         ):
             raise RegisterError(f"{self} is no packing: bits and shift must fit a slot of 1, 4, 8, 16, 32 or 64 bits")
 
@@ -213,7 +213,8 @@ class RegisterFile:
         """Write `[..., register, lane]`, a fragment, to as many named registers."""
         fragment = np.asarray(fragment)
         if fragment.ndim < 2 or fragment.shape[-2:] != (len(names), LANES):
-            raise RegisterError(f"got a fragment {fragment.shape}; expected [..., {len(names)}, {LANES}] for {list(names)}")
+            expected = f"[..., {len(names)}, {LANES}] for {list(names)}"
+            raise RegisterError(f"got a fragment {fragment.shape}; expected {expected}")
         for name in names:  # all of them before any is written
             self._register(name)
         for index, name in enumerate(names):

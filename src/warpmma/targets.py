@@ -1,8 +1,8 @@
 """Recipes: how each instruction computes on each target, and how we know.
 
-Three tables. `GENERATIONS` says which targets share their arithmetic. `PATHS` says what an instruction of a group becomes
-on a generation: which unit with which parameters (ptxas's lowering, read from its machine code). `EVIDENCE` says how
-we know, target by target; its rows are searched in order and the first that fits is the answer.
+Three tables. `GENERATIONS` says which targets share their arithmetic. `PATHS` says what an instruction of a group
+becomes on a generation: which unit with which parameters (ptxas's lowering, read from its machine code). `EVIDENCE`
+says how we know, target by target; its rows are searched in order and the first that fits is the answer.
 
 Sources: `../shared/facts/numerics.md` names the publications, `h200.md` the measurements, `lowering.jsonl` the machine
 instructions that ptxas 13.0 emits.
@@ -11,14 +11,25 @@ instructions that ptxas 13.0 emits.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache
 from typing import Literal
 
 from .arithmetic.units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, Unit
 from .formats import FORMATS
 from .instructions import Instruction, check_target
 
-__all__ = ["EVIDENCE", "GENERATIONS", "PATHS", "REVERSED_UNSORTED", "Evidence", "Path", "evidence", "group", "recipe", "reversed_unknown"]
+__all__ = [
+    "EVIDENCE",
+    "GENERATIONS",
+    "PATHS",
+    "REVERSED_UNSORTED",
+    "Evidence",
+    "Path",
+    "evidence",
+    "group",
+    "recipe",
+    "reversed_unknown",
+]
 
 
 def _family(*numbers: int) -> tuple[str, ...]:
@@ -92,8 +103,8 @@ class Path:
     machine : str
         What ptxas emits, in the words of its machine code; `{sp}` stands for what a sparse instruction adds.
     arithmetic : Core or Unit
-        A core yields a fused dot-add for the types at hand. Of the other units, rounding, saturation and bit operation are the
-        instruction's own.
+        A core yields a fused dot-add for the types at hand. Of the other units, rounding, saturation and bit operation
+        are the instruction's own.
     convert, order, accumulate
         As in `Recipe`.
     """
@@ -185,14 +196,14 @@ _GROUPS = {
 }
 
 
-@lru_cache(maxsize=None)
+@cache
 def _path(instruction: Instruction, target: str) -> Path:
     check_target(instruction, target)
     names = (group(instruction), f"{group(instruction)} {instruction.d_type}")
     return next(p for p in PATHS if p.group in names and _GENERATION[target] in p.generations)
 
 
-@lru_cache(maxsize=None)
+@cache
 def recipe(instruction: Instruction, target: str) -> Recipe:
     """Return the recipe of an instruction on a target.
 
@@ -263,8 +274,8 @@ class Evidence:
     machine: str = ""
 
     def __str__(self) -> str:
-        parts = (self.source, self.device and f"on {self.device}", self.compared, self.assumption and f"assuming {self.assumption}")
-        return f"{self.kind}: " + "; ".join(part for part in parts if part)
+        on, given = f"on {self.device}" * bool(self.device), f"assuming {self.assumption}" * bool(self.assumption)
+        return f"{self.kind}: " + "; ".join(part for part in (self.source, on, self.compared, given) if part)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -323,14 +334,14 @@ def _row(group: str, targets: tuple[str, ...], evidence: Evidence, **only: tuple
 
 
 def _like(group: str, targets: tuple[str, ...], other: str) -> EvidenceRow:
-    """The same machine instruction as on a target that was measured; nobody measured this one."""
+    """Make a row for targets with the machine instruction of one that was measured; nobody measured these."""
     return _row(group, targets, _derived(_PTXAS, f"that its matrix unit computes as {other}'s does"))
 
 
 def _sparse_rows() -> tuple[EvidenceRow, ...]:
     """Nobody published a sparse instruction's arithmetic; on an H200 it was measured."""
     every = tuple(GENERATIONS[g] for g in _SINCE_AMPERE)
-    stored = "that the unit takes stored products in stored order, and as many in a step as of dense ones, as on an H200"
+    stored = "that the unit takes stored products in their order, as many in a step as of dense ones, as on an H200"
     counts = {"half": "229,376", "fp8": "229,376", "int8": "65,536", "int4": "65,536"}
     measured = [_row(name, _SM90, _measured(count), sparse=(True,)) for name, count in counts.items()]
     elsewhere = [
@@ -435,7 +446,7 @@ EVIDENCE: tuple[EvidenceRow, ...] = (
 """How we know, first fit first."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def evidence(instruction: Instruction, target: str) -> Evidence:
     """Return how we know what an instruction computes on a target; see `warpmma.evidence`."""
     path = _path(instruction, target)
@@ -446,8 +457,8 @@ def evidence(instruction: Instruction, target: str) -> Evidence:
 REVERSED_UNSORTED: tuple[tuple[str, tuple[str, ...]], ...] = (("bf16", ("Blackwell", "RTX Blackwell")),)
 """Types whose unordered metadata reaches the hardware unsorted, by generation.
 
-From sm_100 on the hardware expects ordered metadata. For f16 and integers ptxas sorts them in software first; for bf16 it
-does not, so what a reversed pair of indices does there is not known (machine code of ptxas 13.5).
+From sm_100 on the hardware expects ordered metadata. For f16 and integers ptxas sorts them in software first; for
+bf16 it does not, so what a reversed pair of indices does there is not known (machine code of ptxas 13.5).
 """
 
 

@@ -1,8 +1,8 @@
 """Chains of IEEE fused multiply-adds over arrays: rules 12 to 14 of `reference`.
 
-The f64 chain works on 128-bit integers, as two uint64 each. Its fma follows the usual plan: both addends in one frame of 128
-bits with the larger at the top, bits that leave the frame gathered in its last bit ("sticky"), one addition, one
-rounding. The comments state why the frame is wide enough.
+The f64 chain works on 128-bit integers, as two uint64 each. Its fma follows the usual plan: both addends in one frame
+of 128 bits with the larger at the top, bits that leave the frame gathered in its last bit ("sticky"), one addition,
+one rounding. The comments state why the frame is wide enough.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _MADE_NAN = _SIGN | _INFINITY | _QUIET
 def f32_chains(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
     """Compute D by chains in f32 (rule 14); parameters and result as for `fused_dot_add`.
 
-    A product of two f16 numbers has 22 bits and an exponent within f32's range, so it is exact in f32, and an fma of it is one
-    f32 addition.
+    A product of two f16 numbers has 22 bits and an exponent within f32's range, so it is exact in f32, and an fma of
+    it is one f32 addition.
     """
     unit = cast(FloatChains, recipe.unit)
     fmt, d = cast(FloatFormat, FORMATS["f32"]), cast(FloatFormat, FORMATS[recipe.d])
@@ -130,9 +130,9 @@ def _finite(p: _Wide, c: _Wide, p_sign: UInt, c_sign: UInt, rounding: str) -> UI
     p_exponent = np.where(p_zero, c.exponent, p.exponent)
     c_exponent = np.where(c_zero, p_exponent, c.exponent)
     exponent = np.maximum(p_exponent, c_exponent)
-    # Only the addend with the smaller exponent moves down. If it moves 2 places or more, the sum keeps its leading bit at
-    # 122 or above: the 53 bits of the result end at bit 70, and the sticky bit at 0 is only ever below them. If it
-    # moves less, nothing is lost: the product has 20 zero bits at its end, the addend 72.
+    # Only the addend with the smaller exponent moves down. If it moves 2 places or more, the sum keeps its leading
+    # bit at 122 or above: the 53 bits of the result end at bit 70, and the sticky bit at 0 is only ever below them.
+    # If it moves less, nothing is lost: the product has 20 zero bits at its end, the addend 72.
     p_high, p_low = _shift_down(p.high, p.low, exponent - p_exponent)
     c_high, c_low = _shift_down(c.high, c.low, exponent - c_exponent)
     same = p_sign == c_sign

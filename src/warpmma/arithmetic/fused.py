@@ -2,24 +2,25 @@
 
 Why float64 is exact here. Every operand value is a float64. A product has at most 24 significant bits (32 with the
 significands of two scales) and lies in 2^±600, and scaling it by a power of two keeps it there and exact: float64 has
-53 bits and reaches from 2^-1022 to 2^1023. The scaled addend is below 2^(F + 2) in magnitude, since a nominal exponent is at
-most one below that of the value; `trunc` cuts it at the binary point, which is rule 5. At most 65 such integers, with F at
-most 35, stay below 2^44 < 2^53, so their sum is exact in any order, and NumPy's pairwise addition cannot be seen. A group
-of 16 e2m1 products is an integer of at most 12 bits over 4; with its scales it has at most 20 bits and is below
-2^(F + 12), and five of them are below 2^50. Infinities and NaN follow rule 8 because IEEE addition and multiplication do.
+53 bits and reaches from 2^-1022 to 2^1023. The scaled addend is below 2^(F + 2) in magnitude, since a nominal
+exponent is at most one below that of the value; `trunc` cuts it at the binary point, which is rule 5. At most 65 such
+integers, with F at most 35, stay below 2^44 < 2^53, so their sum is exact in any order, and NumPy's pairwise addition
+cannot be seen. A group of 16 e2m1 products is an integer of at most 12 bits over 4; with its scales it has at most 20
+bits and is below 2^(F + 12), and five of them are below 2^50. Infinities and NaN follow rule 8 because IEEE addition
+and multiplication do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from ..formats import FORMATS, Float64, FloatFormat, quantize
-from .pairs import Pairs, rows
+from .pairs import Pairs
 from .units import FusedDotAdd, GroupedDotAdd, Recipe, steps
 
 __all__ = ["fused_dot_add", "grouped_dot_add", "ieee_add"]
@@ -79,28 +80,38 @@ def grouped_dot_add(
     """Compute D by groups (rule 13); parameters and result as for `fused_dot_add`, with a `GroupedDotAdd`."""
     unit = cast(GroupedDotAdd, recipe.unit)
     scale_format = _float(cast(str, recipe.scale))
-    products = _float(recipe.a).decode(a) * rows(_float(recipe.b).decode(b), chosen)
-    groups = products.reshape(-1, unit.group, *products.shape[1:])
+    a_values, b_values = _float(recipe.a).decode(a), _float(recipe.b).decode(b)
     scales = [scale_format.decode(s) for s in (cast(Array, scale_a), cast(Array, scale_b))]
     exponents = [nominal_exponents(s, scale_format.emin) for s in scales]
     # The sum of exponents is below every floor where a scale is zero; where all products are, it is put there.
-    nominal = np.repeat(exponents[0] + exponents[1], len(groups) // len(exponents[0]), axis=0)
-    nominal = np.where((groups == 0).all(axis=1), np.int16(_NO_EXPONENT), nominal)
-    addends = groups.sum(axis=1) * np.repeat(scales[0] * scales[1], len(groups) // len(scales[0]), axis=0)
+    factor, nominal = scales[0] * scales[1], exponents[0] + exponents[1]
+    addends, says = [], []
+    for first in range(0, len(a), unit.group):
+        members = slice(first, first + unit.group)
+        runs = Pairs(unit.group, members, (a_values,), (b_values,), chosen).runs(0)
+        sums, alive = zip(*((p.sum(axis=0), p.any(axis=0)) for p in (x * y for x, y in runs)), strict=True)
+        block = first * len(factor) // len(a)
+        addends.append(sum(sums) * factor[block])
+        says.append(np.where(np.any(alive, axis=0), nominal[block], np.int16(_NO_EXPONENT)))
     c_format = _float(recipe.c)
     c_values = c_format.decode(c)
-    largest = np.maximum(nominal.max(axis=0), nominal_exponents(c_values, c_format.emin))
-    largest = np.maximum(largest, unit.floor).astype(np.int64)
+    largest = np.maximum(nominal_exponents(c_values, c_format.emin), unit.floor)
+    for exponent in says:
+        largest = np.maximum(largest, exponent)
+    largest = largest.astype(np.int64)
     scale = _power(unit.fraction_bits - largest)
-    total = np.trunc(addends * scale).sum(axis=0) + np.trunc(c_values * scale)
+    total = np.trunc(c_values * scale)
+    for addend in addends:
+        total = total + np.trunc(addend * scale)
     return _result(unit, _float(recipe.d), total * _power(largest - unit.fraction_bits))
 
 
 def ieee_add(fmt: FloatFormat, x: Float64, y: Float64) -> Array:
     """Add values of a format and return the code of the sum, to nearest even.
 
-    Exact for f16, whose sums have at most 42 bits. For f32 the sum is rounded to 53 bits and then to 24, which is the same as
-    once: 53 >= 2 * 24 + 2 (Figueroa, "When is double rounding innocuous?", 1995), and a subnormal sum is exact.
+    Exact for f16, whose sums have at most 42 bits. For f32 the sum is rounded to 53 bits and then to 24, which is the
+    same as once: 53 >= 2 * 24 + 2 (Figueroa, "When is double rounding innocuous?", 1995), and a subnormal sum is
+    exact.
     """
     return fmt.encode(x + y, "rn", overflow="infinity")
 
@@ -116,7 +127,7 @@ def _slice(step: Sequence[int]) -> slice | list[int]:
 
 
 def _operand(recipe: Recipe, name: str, codes: Array, scales: Array | None) -> tuple[Float64, Array]:
-    """Values and nominal exponents of codes, scaled; the exponents are those of the format that they are converted to."""
+    """Return values and nominal exponents of codes, scaled; the exponents of the format that they are converted to."""
     fmt = _float(name)
     values = fmt.decode(codes)
     if fmt.bits > 16:
@@ -132,7 +143,7 @@ def _operand(recipe: Recipe, name: str, codes: Array, scales: Array | None) -> t
     return values, exponents
 
 
-@lru_cache(maxsize=None)
+@cache
 def _exponent_table(name: str, converted: str) -> npt.NDArray[np.int16]:
     """Nominal exponent of every code of a format of at most 16 bits."""
     codes = np.arange(1 << _float(name).bits)

@@ -7,8 +7,8 @@ weight of the place before the binary point, `exponent + fraction_bits` of its f
 
 Fused dot-add (F, L, Z):
 
-1. The k products are cut into steps (`units.steps`). A step's accumulator is C in the first step and the rounded result of
-   the step before in the others.
+1. The k products are cut into steps (`units.steps`). A step's accumulator is C in the first step and the rounded
+   result of the step before in the others.
 2. A product is exact and is not normalised: its significand is the product of the significands, its nominal exponent
    the sum of the nominal exponents.
 3. The accumulator is one more addend, with its own format's nominal exponent.
@@ -23,37 +23,37 @@ Fused dot-add (F, L, Z):
 
 Recipes around it:
 
-10. `convert`: A and B are first converted to another format that holds their values; the nominal exponents are then that
-    format's.
+10. `convert`: A and B are first converted to another format that holds their values; the nominal exponents are then
+    that format's.
 11. `accumulate = "after"`: the first step's accumulator is +0, and the last result is added to C by IEEE addition in
     D's format, to nearest even; a NaN is the canonical one.
 
 Block scales. Products 0 to k/S - 1 share the first of the S scales of A's row and of B's column, and so on.
 
-12. A fused dot-add multiplies every product by its two scales: significand by significand, nominal exponent plus nominal
-    exponents. C is not scaled. A scale that is NaN makes its products NaN.
-13. A grouped dot-add (F, Z, groups of G products) sums the unscaled products of each group exactly and multiplies the sum by
-    the significands of the group's two scales. The group is one addend. Its nominal exponent is the sum of those of the
-    two scales, whatever the products are; but it has no say in E (rule 4) if all its products are zero, or one of its
-    scales is. Rules 3 to 9 hold for groups and C, in one step over all k.
+12. A fused dot-add multiplies every product by its two scales: significand by significand, nominal exponent plus
+    nominal exponents. C is not scaled. A scale that is NaN makes its products NaN.
+13. A grouped dot-add (F, Z, groups of G products) sums the unscaled products of each group exactly and multiplies the
+    sum by the significands of the group's two scales. The group is one addend. Its nominal exponent is the sum of
+    those of the two scales, whatever the products are; but it has no say in E (rule 4) if all its products are zero,
+    or one of its scales is. Rules 3 to 9 hold for groups and C, in one step over all k.
 
 IEEE arithmetic:
 
 14. An operation is computed exactly and rounded once to the format and mode; subnormals are kept; a sum that is exactly
     zero is +0, or -0 in mode rm, unless both addends are zeros of one sign, which it then keeps.
-15. Chain in f64 from C: r = C, then r = fma(a, b, r), k ascending. A NaN among the operands is passed on with bit 51 set, sign
-    and payload kept; B's before r's before A's. A NaN that the operation makes is 0xFFF8000000000000.
-16. Chains in f32 from +0 or from the first product: each step in f32, to nearest even; r = C in f32, then r = r + chain,
-    and at the end r is converted to D. A NaN is the canonical one. Products of f16 numbers are exact in f32.
+15. Chain in f64 from C: r = C, then r = fma(a, b, r), k ascending. A NaN among the operands is passed on with bit 51
+    set, sign and payload kept; B's before r's before A's. A NaN that the operation makes is 0xFFF8000000000000.
+16. Chains in f32 from +0 or from the first product: each step in f32, to nearest even; r = C in f32, then r = r +
+    chain, and at the end r is converted to D. A NaN is the canonical one. Products of f16 numbers are exact in f32.
 
 Integers:
 
 17. Sum: exact, plus C; then wrapped to 32 bits, or clamped once.
 18. Popcount: ones of A xor B, or of A and B, plus C, wrapped to 32 bits.
 
-Sources: rules 1 to 9, 12 and 13 are those that Xie et al. (arXiv 2511.10909, "T-FDPA") and Khattak and Mikaitis (arXiv 2512.07004)
-agree on (12 and 13: the former alone), 1 to 9 measured on an H200; 10, 11 and 16 are the code that ptxas emits, measured on an H200; 15, 17 and 18
-PTX ISA 9.1, 9.7.14.5.14, NaN and clamping measured on an H200.
+Sources: rules 1 to 9, 12 and 13 are those that Xie et al. (arXiv 2511.10909, "T-FDPA") and Khattak and Mikaitis
+(arXiv 2512.07004) agree on (12 and 13: the former alone), 1 to 9 measured on an H200; 10, 11 and 16 are the code that
+ptxas emits, measured on an H200; 15, 17 and 18 PTX ISA 9.1, 9.7.14.5.14, NaN and clamping measured on an H200.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ def dot(
     c : int
         Code of the element of C.
     scale_a, scale_b : sequence of int
-        Codes of the scales of A's row and B's column, S of each; k is a multiple of S. Only where the recipe has scales.
+        Codes of the scales of A's row and B's column, S of each; k is a multiple of S. Only where the recipe has
+        scales.
 
     Returns
     -------
@@ -140,7 +141,7 @@ def _add(x: Number, y: Number, rounding: Rounding = "rn") -> Number:
 def _round(
     x: Number, fmt: FloatFormat, rounding: Rounding, *, bits: int | None = None, to_infinity: bool = False
 ) -> int:
-    """Round to a code of `fmt`, keeping `bits` of its fraction bits; beyond the range as IEEE has it, or to infinity."""
+    """Round to a code of `fmt` and `bits` fraction bits; what is too large becomes what IEEE has it, or infinity."""
     bits = fmt.fraction_bits if bits is None else bits
     sign = x.sign * fmt.sign_bit
     if x.kind == "nan":
@@ -225,7 +226,8 @@ def _grouped(
         for product in members:
             total = _add(total, product)
         # A group that cancels is zero and still has its say, so its exponent is kept beside a zero.
-        silent = not any(product.significand for product in members) or (scale.kind == "finite" and not scale.significand)
+        zeros = not any(product.significand for product in members)
+        silent = zeros or (scale.kind == "finite" and not scale.significand)
         terms.append((_multiply(total, scale), unit.floor if silent else nominal))
     nominals = [nominal for _, nominal in terms[1:]] + ([terms[0][1]] if start.significand else [])
     return _aligned_sum(unit, terms, _float(recipe.d), nominals)
@@ -263,7 +265,8 @@ def _f64_chain(unit: FmaChain, a: Sequence[int], b: Sequence[int], c: int) -> in
     result = c
     for x, y in zip(a, b, strict=True):
         operands = [fmt.unpack(code) for code in (x, y, result)]
-        nans = [code for code, number in ((y, operands[1]), (result, operands[2]), (x, operands[0])) if number.kind == "nan"]
+        ranked = ((y, operands[1]), (result, operands[2]), (x, operands[0]))
+        nans = [code for code, number in ranked if number.kind == "nan"]
         if nans:
             result = nans[0] | quiet
             continue

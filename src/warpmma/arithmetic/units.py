@@ -1,8 +1,8 @@
 """Recipes and the units they name: the parameters of an instruction's arithmetic, and nothing else.
 
-A `Recipe` says completely how one element of D is computed from a row of A, a column of B and an element of C; of a sparse
-instruction, from the stored elements of the row and those of the column that they meet. What
-its numbers mean is specified in `reference`; the symbols F, L and Z are those of the literature.
+A `Recipe` says completely how one element of D is computed from a row of A, a column of B and an element of C; of a
+sparse instruction, from the stored elements of the row and those of the column that they meet. What its numbers mean
+is specified in `reference`; the symbols F, L and Z are those of the literature.
 """
 
 from __future__ import annotations
@@ -11,7 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["FloatChains", "FmaChain", "FusedDotAdd", "GroupedDotAdd", "IntegerSum", "Popcount", "Recipe", "Unit", "steps"]
+__all__ = [
+    "FloatChains",
+    "FmaChain",
+    "FusedDotAdd",
+    "GroupedDotAdd",
+    "IntegerSum",
+    "Popcount",
+    "Recipe",
+    "Unit",
+    "steps",
+]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 """PTX kernels that execute one instruction on registers from memory, one warp to a block.
 
-A kernel's parameters are addresses of a, b, c (and e, the metadata) and d, each `[warp, register, lane]` in words of the operand's
-width; block i is warp i.
+A kernel's parameters are addresses of a, b, c (and e, the metadata) and d, each `[warp, register, lane]` in words of
+the operand's width; block i is warp i.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 An archive is a NumPy `.npz` without pickled objects. Its keys are `MNEMONIC|field`:
 
 * `a`, `b`, `c`: operand registers, `[warp, register, lane]`, uint32 (uint64 for f64);
-* `d`: registers that the hardware returned. Of a sparse instruction instead `e`, metadata `[warp, lane]`, and `d0`, `d1`,
-  ...: one result for each selector;
-* of a block-scaled instruction also `sa` and `sb`, scales `[warp, lane]`, and `ids`, four integers: byte-id and thread-id of
-  A, byte-id and thread-id of B;
+* `d`: registers that the hardware returned. Of a sparse instruction instead `e`, metadata `[warp, lane]`, and `d0`,
+  `d1`, ...: one result for each selector;
+* of a block-scaled instruction also `sa` and `sb`, scales `[warp, lane]`, and `ids`, four integers: byte-id and
+  thread-id of A, byte-id and thread-id of B;
 
 and, without a mnemonic, `target` (such as "sm_90a") and `device` (GPU, driver, toolkit), both text and optional.
 """
@@ -108,7 +108,7 @@ class Recording:
         return (self._one(instruction, target) for instruction in legal)
 
     def legal(self, target: str) -> list[Instruction]:
-        """Recorded instructions that a target has; the others cannot be replayed as on it."""
+        """List the recorded instructions that a target has; the others cannot be replayed as on it."""
         check_known(target)
         return [instruction for instruction in self.fields if target in instruction.targets]
 
@@ -167,7 +167,8 @@ def open_recording(path: str | Path) -> Recording:
     Raises
     ------
     ArchiveError
-        A file that cannot be read, is no archive, holds pickled objects, or misses keys; arrays of a wrong shape or dtype.
+        A file that cannot be read, is no archive, holds pickled objects, or misses keys; arrays of a wrong shape or
+        dtype.
     """
     try:
         with Path(path).open("rb") as file:
