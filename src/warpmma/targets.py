@@ -129,7 +129,7 @@ PATHS: tuple[Path, ...] = (
         arithmetic=FloatChains(length=4, seed="zero"),
     ),
     Path(
-        group="quad pair f16", generations=_SINCE_AMPERE, machine="software: FMUL, FFMA, FADD and F2F",
+        group="quad pair f16", generations=_SINCE_AMPERE, machine="software: FMUL, FFMA, FADD and a conversion to f16",
         arithmetic=FloatChains(length=2, seed="product"),
     ),
     Path(group="half", generations=("Turing", "Ampere", "Ada"), machine="HMMA{sp}", arithmetic=_AMPERE),
