@@ -97,7 +97,8 @@ def with_exponents(fmt: FloatFormat, exponents: Array, rng: Rng, *, powers: bool
     significand = 1 + fraction / (1 << fmt.fraction_bits)
     if fmt.name == "f64":  # subnormals need their bits put together, for their values are not exact products
         values = np.ldexp(significand, exponents)
-        return (values * rng.choice([-1.0, 1.0], exponents.shape)).view(np.uint64)
+        bits: Array = (values * rng.choice([-1.0, 1.0], exponents.shape)).view(np.uint64)
+        return bits
     sign = rng.choice([-1.0, 1.0], exponents.shape)
     return fmt.encode(sign * np.ldexp(significand, exponents), "rz", overflow="saturate")
 

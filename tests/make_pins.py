@@ -42,7 +42,7 @@ def main() -> None:
         if sys.stderr.isatty():
             print(f"\r{number + 1}/{len(cases())}", end="", file=sys.stderr)
     temporary = PINS.with_suffix(".tmp.npz")
-    np.savez_compressed(temporary, **arrays)
+    np.savez_compressed(temporary, **arrays)  # type: ignore[arg-type]
     temporary.replace(PINS)
 
 

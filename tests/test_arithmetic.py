@@ -59,8 +59,8 @@ CODES = st.one_of(
 def test_single_dot_products(pairs: list[tuple[int, int]], c: int) -> None:
     """Element by element, so that a failure shrinks to a readable one."""
     a, b = ([pair[i] for pair in pairs] for i in (0, 1))
-    columns = (np.array(x, np.uint16)[:, None] for x in (a, b))
-    assert int(compute(_BF16, *columns, np.array([c], np.uint32))[0]) == dot(_BF16, a, b, c)
+    x, y = (np.array(codes, np.uint16)[:, None] for codes in (a, b))
+    assert int(compute(_BF16, x, y, np.array([c], np.uint32))[0]) == dot(_BF16, a, b, c)
 
 
 F64 = st.one_of(
@@ -80,7 +80,8 @@ F64 = st.one_of(
 @example(a=0x7FF0000000000000, b=0, c=0x7FF8000000000001)  # NaN made and NaN passed on
 def test_fma64(rounding: str, a: int, b: int, c: int) -> None:
     recipe = Recipe(d="f64", a="f64", b="f64", c="f64", unit=FmaChain(rounding=rounding))  # type: ignore[arg-type]
-    got = fma64(*(np.array([x], np.uint64) for x in (a, b, c)), rounding)
+    x, y, z = (np.array([code], np.uint64) for code in (a, b, c))
+    got = fma64(x, y, z, rounding)
     assert int(got[0]) == dot(recipe, [a], [b], c)
 
 
@@ -94,7 +95,7 @@ def test_fma64_near_cancellation_and_ties() -> None:
     c = np.where(rng.random(2000) < 0.5, product, np.ldexp(product, distance)).view(np.uint64)
     c = c + rng.integers(0, 3, 2000).astype(np.uint64)
     for rounding in ("rn", "rz", "rm", "rp"):
-        recipe = Recipe(d="f64", a="f64", b="f64", c="f64", unit=FmaChain(rounding=rounding))  # type: ignore[arg-type]
+        recipe = Recipe(d="f64", a="f64", b="f64", c="f64", unit=FmaChain(rounding=rounding))
         slow = [dot(recipe, [int(x)], [int(y)], int(z)) for x, y, z in zip(a, b, c, strict=True)]
         assert fma64(a, b, c, rounding).tolist() == slow
 

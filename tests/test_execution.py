@@ -1,10 +1,9 @@
-"""Execution: load and store, the slow loop, batches, engines, errors, evidence; sparse and scaled have files of their own."""
+"""Execution of dense instructions: load and store, the slow loop, batches, errors, evidence."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from hypothesis import strategies as st
 from warpmma import evidence, execute, execution, load, mma, store
 from warpmma.arithmetic.reference import dot
 from warpmma.errors import OperandError, TargetError, UnsupportedError, WarpmmaError
-from warpmma.formats import FORMATS, FloatFormat, Format
+from warpmma.formats import FloatFormat, Format
 from warpmma.instructions import FAMILIES, TARGETS, Instruction, instructions, parse
 from warpmma.layouts import Operand
 from warpmma.registers import LANES
@@ -29,6 +28,7 @@ from warpmma.targets import recipe
 Array = npt.NDArray[Any]
 same = partial(np.testing.assert_array_equal, strict=True)  # shapes and dtypes too
 OPERANDS: tuple[Operand, ...] = ("A", "B", "C", "D")
+ABC = OPERANDS[:3]
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 F64 = "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64"
@@ -41,20 +41,20 @@ FP8 = "mma.sync.aligned.m16n8k32.row.col.f16.e4m3.e5m2.f16"
 FP4 = "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e4m3.e2m1.f32"
 SP = "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 MX = "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e4m3.f32.ue8m0"
-each_instruction = pytest.mark.parametrize("instruction", instructions(), ids=str)
 SAMPLES = [(F16, "sm_80"), (F64, "sm_90"), (QUAD, "sm_75"), (S8, "sm_86"), (S4, "sm_90"), (B1, "sm_90a")]
+each_instruction = pytest.mark.parametrize("instruction", instructions(), ids=str)
 each_sample = pytest.mark.parametrize(("mnemonic", "target"), SAMPLES)
 
 
-def random_registers(mnemonic: str, operand: Operand, *batch: int, seed: int = 0) -> Array:
+def registers_of(mnemonic: str, operand: Operand, *batch: int, seed: int = 0) -> Array:
     """Random bits, all of which mean something."""
-    layout = parse(mnemonic).layout(operand)
-    shape, rng = (*batch, layout.registers, LANES), np.random.default_rng((seed, OPERANDS.index(operand)))
-    return rng.integers(0, np.iinfo(layout.packing.dtype).max, shape, layout.packing.dtype, endpoint=True)
+    layout, rng = parse(mnemonic).layout(operand), np.random.default_rng([seed, ord(operand)])
+    bits = rng.integers(0, 1 << 32, (*batch, layout.registers, 2 * LANES), np.uint32)
+    return bits.view(np.uint64) if layout.packing.width == 64 else bits[..., :LANES].copy()
 
 
 def abc(mnemonic: str, *batch: int, seed: int = 0) -> list[Array]:
-    return [random_registers(mnemonic, operand, *batch, seed=seed) for operand in OPERANDS[:3]]
+    return [registers_of(mnemonic, operand, *batch, seed=seed) for operand in ABC]
 
 
 # Load and store.
@@ -75,11 +75,10 @@ def test_load_and_store_are_inverse(instruction: Instruction) -> None:
         same(fmt.codes(matrix), codes)
         same(load(str(instruction), operand, matrix), registers)
         same(load(instruction, operand, matrix[1, 2]), registers[1, 2])
-        for at in rng.integers(0, layout.shape, (5, len(layout.shape))).tolist():
-            *which, row, column = at
+        for *which, row, column in rng.integers(0, layout.shape, (5, len(layout.shape))).tolist():
             lane, register, bit = layout.locate(row, column, *which)
             code = int(registers[1, 0, register, lane]) >> bit & layout.packing.mask
-            assert code == codes[(1, 0, *at)]
+            assert code == codes[(1, 0, *which, row, column)]
 
 
 @pytest.mark.parametrize(
@@ -100,29 +99,32 @@ def test_every_bit_of_special_values_survives(mnemonic: str, operand: Operand, c
 
 
 @pytest.mark.parametrize(
-    ("mnemonic", "operand", "matrix", "codes"),
+    ("mnemonic", "operand", "value", "dtype", "code"),
     [
-        (B1, "A", np.tile([True, False, False], (16, 86))[:, :256], np.tile([1, 0, 0], (16, 86))[:, :256]),
-        (S4, "A", np.full((8, 32), -3, np.int64), np.full((8, 32), 13)),
-        (S4, "A", np.full((8, 32), -3, ml_dtypes.int4), np.full((8, 32), 13)),
-        (S8, "A", [[-1] * 32] * 16, np.full((16, 32), 255)),
-        (S8, "C", np.full((16, 8), -2, np.int8), np.full((16, 8), 2**32 - 2)),
-        (FP4, "B", np.full((32, 8), -6, ml_dtypes.float4_e2m1fn), np.full((32, 8), 15)),
-        (TF32, "B", np.full((8, 8), 1.5, np.float32), np.full((8, 8), 0x3FC00000)),
+        (B1, "A", True, "?", 1),
+        (B1, "B", 1, "i8", 1),
+        (S4, "A", -3, "i8", 13),
+        (S4, "B", -3, ml_dtypes.int4, 13),
+        (S8, "A", -1, "i1", 255),
+        (S8, "C", -2, "i2", 2**32 - 2),
+        (FP4, "B", -6, ml_dtypes.float4_e2m1fn, 15),
+        (TF32, "B", 1.5, "f4", 0x3FC00000),
     ],
 )
-def test_typed_arrays_mean_the_same_as_raw_codes(
-    mnemonic: str, operand: Operand, matrix: Any, codes: Array
+def test_typed_arrays_mean_what_raw_codes_mean(
+    mnemonic: str, operand: Operand, value: Any, dtype: Any, code: int
 ) -> None:
-    raw = codes.astype(parse(mnemonic).format(operand).code_dtype)
-    same(load(mnemonic, operand, matrix), load(mnemonic, operand, raw))
+    record = parse(mnemonic)
+    some = np.random.default_rng(2).random(record.layout(operand).shape) < 0.5
+    raw = np.where(some, code, 0).astype(record.format(operand).code_dtype)
+    same(load(mnemonic, operand, np.where(some, value, 0).astype(dtype)), load(mnemonic, operand, raw))
 
 
 # Execution against a loop over the elements of matrices.
 
 
 def mixed(fmt: Format, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-    """Numbers about 1, and here and there any bits."""
+    """Codes of numbers about 1, and here and there any bits; of integers any."""
     bits = random_codes(fmt, shape, rng)
     if not isinstance(fmt, FloatFormat):
         return bits
@@ -130,28 +132,28 @@ def mixed(fmt: Format, shape: tuple[int, ...], rng: np.random.Generator) -> Arra
     return np.where(rng.random(shape) < 0.02, bits, near).astype(fmt.code_dtype)
 
 
-def plain() -> Iterator[tuple[Instruction, str]]:
-    """One instruction of each dense family, and for each of its recipes the last target that has it."""
-    for family in FAMILIES:
-        if family.sparsity is None and family.scales == ((None, None),):
-            instruction = family.instructions()[-1]
-            for target in {recipe(instruction, target): target for target in instruction.targets}.values():
-                yield instruction, target
+# One instruction of each family, and for each of its recipes the last target that has it.
+PLAIN = [f.instructions()[-1] for f in FAMILIES if f.sparsity is None and f.scales == ((None, None),)]
+RECIPES = [
+    (i, target) for i in PLAIN for target in {recipe(i, target): target for target in i.targets}.values()
+]
 
 
-@pytest.mark.parametrize(("instruction", "target"), plain(), ids=str)
+@pytest.mark.parametrize(("instruction", "target"), RECIPES, ids=str)
 def test_execute_is_the_slow_loop(instruction: Instruction, target: str) -> None:
-    rng, fmt = np.random.default_rng(2), instruction.format("D")
-    a, b, c = (mixed(instruction.format(x), instruction.layout(x).shape, rng) for x in OPERANDS[:3])
+    rng, how, fmt = np.random.default_rng(2), recipe(instruction, target), instruction.format("D")
+    codes = [mixed(instruction.format(x), instruction.layout(x).shape, rng) for x in ABC]
+    a, b, c = codes
     slow = np.empty(c.shape, fmt.code_dtype)
     for *which, m, n in np.ndindex(c.shape):
         row, column = a[(*which, m)].tolist(), b[(*which, slice(None), n)].tolist()
-        slow[(*which, m, n)] = dot(recipe(instruction, target), row, column, int(c[(*which, m, n)]))
-    given = [load(instruction, x, codes) for x, codes in zip(OPERANDS, (a, b, c), strict=False)]
-    d = execute(instruction, *given, target=target)
-    assert (d.dtype, d.flags.c_contiguous) == (instruction.layout("D").packing.dtype, True)
+        slow[(*which, m, n)] = dot(how, row, column, int(c[(*which, m, n)]))
+    registers = [load(instruction, x, matrix) for x, matrix in zip(ABC, codes, strict=True)]
+    d = execute(instruction, *registers, target=target)
+    assert d.dtype == instruction.layout("D").packing.dtype
+    assert d.flags.c_contiguous
     same(fmt.codes(store(instruction, "D", d)), slow)
-    typed = [instruction.format(x).array(codes) for x, codes in zip(OPERANDS, (a, b, c), strict=False)]
+    typed = [instruction.format(x).array(matrix) for x, matrix in zip(ABC, codes, strict=True)]
     matrix = mma(str(instruction), *typed, target=target)
     assert matrix.dtype == fmt.dtype
     same(fmt.codes(matrix), slow)
@@ -160,20 +162,17 @@ def test_execute_is_the_slow_loop(instruction: Instruction, target: str) -> None
 @each_sample
 def test_without_c_it_is_plus_zero(mnemonic: str, target: str) -> None:
     record, rng = parse(mnemonic), np.random.default_rng(3)
-    a, b = (mixed(record.format(x), (2, *record.layout(x).shape), rng) for x in OPERANDS[:2])
+    a, b = (mixed(record.format(x), (2, *record.layout(x).shape), rng) for x in ABC[:2])
     zero = np.zeros(record.layout("C").shape, record.format("C").dtype)
-    fmt = record.format("D")
-    same(fmt.codes(mma(record, a, b, target=target)), fmt.codes(mma(record, a, b, zero, target=target)))
+    codes = record.format("D").codes
+    same(codes(mma(record, a, b, target=target)), codes(mma(record, a, b, zero, target=target)))
 
 
 def test_four_matrices_at_once() -> None:
-    a, b = (
-        np.random.default_rng(4).integers(-9, 10, (3, 4, *shape)).astype("f2") for shape in ((8, 4), (4, 8))
-    )
+    rng = np.random.default_rng(4)
+    a, b = (rng.integers(-9, 10, (3, 4, *shape)).astype(np.float16) for shape in ((8, 4), (4, 8)))
     for mnemonic in (QUAD, QUAD.replace("row.col", "col.row")):
-        d = mma(mnemonic, a, b, target="sm_70")
-        assert d.shape == (3, 4, 8, 8)
-        same(d, a @ b)
+        same(mma(mnemonic, a, b, target="sm_70"), a @ b)
 
 
 # Batches, views, chunks, threads.
@@ -183,12 +182,9 @@ def test_four_matrices_at_once() -> None:
 @pytest.mark.parametrize(
     "batches",
     [((), (), ()), ((3,), (), ()), ((), (), (2,)), ((3, 1), (4,), (1, 1)), ((2, 1, 2), (3, 1), (1,))],
-    ids=str,
 )
-def test_leading_dimensions_broadcast(
-    mnemonic: str, target: str, batches: tuple[tuple[int, ...], ...]
-) -> None:
-    given = [random_registers(mnemonic, x, *batch) for x, batch in zip(OPERANDS, batches, strict=False)]
+def test_leading_dimensions_broadcast(mnemonic: str, target: str, batches: Any) -> None:
+    given = [registers_of(mnemonic, x, *batch) for x, batch in zip(ABC, batches, strict=True)]
     d, batch = execute(mnemonic, *given, target=target), np.broadcast_shapes(*batches)
     assert d.shape == (*batch, parse(mnemonic).layout("D").registers, LANES)
     whole = [np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in given]
@@ -196,13 +192,8 @@ def test_leading_dimensions_broadcast(
         same(d[warp], execute(mnemonic, *(x[warp] for x in whole), target=target))
 
 
-def _read_only(x: Array) -> Array:
-    x = x.copy()
-    x.flags.writeable = False
-    return x
-
-
 def _unaligned(x: Array) -> Array:
+    """Readable only, too."""
     return np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(x.dtype).reshape(x.shape)
 
 
@@ -210,39 +201,30 @@ VIEWS: dict[str, Callable[[Array], Array]] = {
     "transposed": lambda x: np.ascontiguousarray(x.T).T,
     "strided": lambda x: np.repeat(np.repeat(x, 2, axis=-1), 3, axis=0)[::3, ..., ::2],
     "reversed": lambda x: x[::-1, ::-1, ::-1].copy()[::-1, ::-1, ::-1],
-    "broadcast": lambda x: np.broadcast_to(x[:1], x.shape),
-    "read-only": _read_only,
     "unaligned": _unaligned,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("view", VIEWS)
 @each_sample
-def test_how_registers_lie_in_memory_does_not_matter(mnemonic: str, target: str, view: str) -> None:
-    given = [VIEWS[view](x) for x in abc(mnemonic, 3)]
-    before = [x.copy() for x in given]
-    d = execute(mnemonic, *given, target=target)
-    same(d, execute(mnemonic, *before, target=target))
-    assert not any(np.shares_memory(d, x) for x in given)
-    matrices = [
-        VIEWS[view](store(mnemonic, x, y).reshape(3, -1, 8)) for x, y in zip(OPERANDS, given, strict=False)
-    ]
-    shaped = [
-        y.reshape(3, *parse(mnemonic).layout(x).shape) for x, y in zip(OPERANDS, matrices, strict=False)
-    ]
-    fmt = parse(mnemonic).format("D")
-    expected = fmt.codes(mma(mnemonic, *(x.copy() for x in shaped), target=target))
-    same(fmt.codes(mma(mnemonic, *shaped, target=target)), expected)
-    for x, y in zip(given, before, strict=True):
-        same(x, y)
+def test_how_operands_lie_in_memory_does_not_matter(mnemonic: str, target: str, view: str) -> None:
+    plain, codes = abc(mnemonic, 3), parse(mnemonic).format("D").codes
+    viewed = [VIEWS[view](x) for x in plain]
+    d = execute(mnemonic, *plain, target=target)
+    same(execute(mnemonic, *viewed, target=target), d)
+    matrices = [store(mnemonic, x, y) for x, y in zip(ABC, plain, strict=True)]
+    same(codes(mma(mnemonic, *map(VIEWS[view], matrices), target=target)), codes(store(mnemonic, "D", d)))
+    for x, y, z in zip(plain, viewed, abc(mnemonic, 3), strict=True):
+        assert y.flags.c_contiguous == (view == "unaligned") != y.flags.aligned
+        same(x, z)  # nothing was written
+        same(y, z)
 
 
 @each_sample
 @pytest.mark.parametrize("threads", [None, 2])
 def test_no_warps_are_no_results(mnemonic: str, target: str, threads: int | None) -> None:
-    a, b, c = abc(mnemonic)
     for batches in (((0,), (), ()), ((3, 1), (0,), (1, 1)), ((), (), (2, 0, 3))):
-        given = [np.broadcast_to(x, (*y, *x.shape)) for x, y in zip((a, b, c), batches, strict=True)]
+        given = [registers_of(mnemonic, x, *batch) for x, batch in zip(ABC, batches, strict=True)]
         d = execute(mnemonic, *given, target=target, threads=threads)
         assert d.shape == (*np.broadcast_shapes(*batches), parse(mnemonic).layout("D").registers, LANES)
 
@@ -251,20 +233,20 @@ def test_no_warps_are_no_results(mnemonic: str, target: str, threads: int | None
 @each_sample
 def test_no_matrices_are_no_results(mnemonic: str, target: str) -> None:
     record = parse(mnemonic)
-    a, b = (np.zeros((0, *record.layout(x).shape), record.format(x).dtype) for x in OPERANDS[:2])
+    a, b = (np.zeros((0, *record.layout(x).shape), record.format(x).dtype) for x in ABC[:2])
     assert mma(mnemonic, a, b, target=target).shape == (0, *record.layout("D").shape)
 
 
 @each_sample
-def test_chunks_are_not_seen(mnemonic: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_and_threads_are_not_seen(mnemonic: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     size = execution._CHUNK // parse(mnemonic).layout("D").flat.size
     given = abc(mnemonic, 2 * size + 3)
     whole = execute(mnemonic, *given, target=target)
     for first, last in ((0, size), (size - 2, size + 2), (2 * size - 1, 2 * size + 3)):
         same(whole[first:last], execute(mnemonic, *(x[first:last] for x in given), target=target))
-    for threads in (2, 5):
+    for threads in (1, 2, 5):
         same(execute(mnemonic, *given, target=target, threads=threads), whole)
-    few = [x[: 2 * 7].reshape(2, 7, *x.shape[1:]) for x in given]
+    few = [x[:14].reshape(2, 7, *x.shape[1:]) for x in given]
     for chunk in (1, 3 * 128):
         monkeypatch.setattr(execution, "_CHUNK", chunk)
         same(execute(mnemonic, *few, target=target).reshape(14, *whole.shape[1:]), whole[:14])
@@ -276,48 +258,42 @@ def test_how_a_batch_is_split_does_not_matter(seed: int, cuts: list[int], sample
     mnemonic, target = sample
     given = abc(mnemonic, 9, seed=seed)
     parts = zip(*(np.split(x, sorted(cuts)) for x in given), strict=True)
-    joined = np.concatenate([execute(mnemonic, *part, target=target) for part in parts])
-    same(joined, execute(mnemonic, *given, target=target, engine="numpy", threads=2))
+    joined = np.concatenate([execute(mnemonic, *part, target=target, engine="numpy") for part in parts])
+    same(joined, execute(mnemonic, *given, target=target, engine="auto", threads=2))
 
 
-@each_sample
-def test_engines(mnemonic: str, target: str) -> None:
-    given = abc(mnemonic, 3)
-    same(execute(mnemonic, *given, target=target, engine="numpy"), execute(mnemonic, *given, target=target))
-    with pytest.raises(
-        UnsupportedError, match=r"^the native engine is not built; use engine='auto' or 'numpy'$"
-    ):
-        execute(mnemonic, *given, target=target, engine="native")
-
-
-# Errors.
+# Errors: ~ stands for the rest of a message.
 
 A, B, C = abc(F16)
 WORDS = np.full(LANES, 0x44444444, np.uint32)
-LEGAL_FP8 = "sm_89, sm_90, sm_90a, sm_100, sm_100f, sm_100a, sm_103, sm_103f, sm_103a, sm_110"
+VIEW, POSITIVE = "(use .view(np.uint32))", "expected a positive integer or None"
+FEW = "known are sm_70, sm_72, sm_75, sm_80"
+
+
+def says(error: pytest.ExceptionInfo[WarpmmaError], message: str) -> None:
+    start, cut, _ = message.partition("~")
+    assert str(error.value).startswith(start)
+    assert cut or str(error.value) == start
 
 
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"target": "sm_91"}, TargetError, "unknown target 'sm_91'; did you mean 'sm_90'? Known are sm_70, sm_72"),
-        ({"target": "SM90"}, TargetError, "unknown target 'SM90'; did you mean 'sm_"),
-        ({"target": None}, TargetError, "unknown target None; did you mean"),
-        ({"instruction": FP8, "target": "sm_80"}, TargetError, f"{FP8} is not legal on sm_80; legal on {LEGAL_FP8}"),
+        ({"target": "sm_91"}, TargetError, "unknown target 'sm_91'; did you mean 'sm_90'? Known are sm_70, ~"),
+        ({"target": None}, TargetError, "unknown target None; did you mean ~"),
+        ({"instruction": FP8, "target": "sm_80"}, TargetError, f"{FP8} is not legal on sm_80; legal on sm_89, ~"),
         ({"a": A[:3]}, OperandError, f"{F16}: registers of A are (3, 32); expected [..., 4, 32]"),
         ({"b": A}, OperandError, f"{F16}: registers of B are (4, 32); expected [..., 2, 32]"),
-        ({"c": C[..., 1:]}, OperandError, f"{F16}: registers of C are (4, 31); expected [..., 4, 32]"),
-        ({"c": C.T}, OperandError, f"{F16}: registers of C are (32, 4); expected [..., 4, 32]"),
+        ({"c": C[:, 1:]}, OperandError, f"{F16}: registers of C are (4, 31); expected [..., 4, 32]"),
         ({"a": A[0]}, OperandError, f"{F16}: registers of A are (32,); expected [..., 4, 32]"),
         ({"b": np.uint32(1)}, OperandError, f"{F16}: registers of B are (); expected [..., 2, 32]"),
-        ({"c": C.view("f4")}, OperandError, f"{F16}: registers of C are float32; expected uint32 (use .view(np.uint32))"),
-        ({"a": A.view("i4")}, OperandError, f"{F16}: registers of A are int32; expected uint32 (use .view(np.uint32))"),
-        ({"a": A.astype("u8")}, OperandError, f"{F16}: registers of A are uint64; expected uint32$"),
-        ({"b": B.tolist()}, OperandError, f"{F16}: registers of B are int64; expected uint32$"),
-        ({"b": B.astype(object)}, OperandError, f"{F16}: registers of B are object; expected uint32$"),
-        ({"a": None}, OperandError, f"{F16}: registers of A are object; expected uint32$"),
-        ({"instruction": F64}, OperandError, f"{F64}: registers of A are uint32; expected uint64$"),
-        ({"a": np.stack([A] * 2), "b": np.stack([B] * 3)}, OperandError,
+        ({"c": C.view("f4")}, OperandError, f"{F16}: registers of C are float32; expected uint32 {VIEW}"),
+        ({"a": A.view("i4")}, OperandError, f"{F16}: registers of A are int32; expected uint32 {VIEW}"),
+        ({"a": A.astype("u8")}, OperandError, f"{F16}: registers of A are uint64; expected uint32"),
+        ({"b": B.tolist()}, OperandError, f"{F16}: registers of B are int64; expected uint32"),
+        ({"a": None}, OperandError, f"{F16}: registers of A are object; expected uint32"),
+        ({"instruction": F64}, OperandError, f"{F64}: registers of A are uint32; expected uint64"),
+        ({"a": A[None, :][[0, 0]], "b": B[None, :][[0, 0, 0]]}, OperandError,
          f"{F16}: batches do not broadcast: A (2, 4, 32), B (3, 2, 32), C (4, 32)"),
         ({"metadata": WORDS}, OperandError, f"{F16} takes no metadata"),
         ({"scale_a": WORDS}, OperandError, f"{F16} takes no scale_a"),
@@ -326,16 +302,16 @@ LEGAL_FP8 = "sm_89, sm_90, sm_90a, sm_100, sm_100f, sm_100a, sm_103, sm_103f, sm
         ({"instruction": MX, "target": "sm_120a"}, OperandError, f"{MX} needs scale_a"),
         ({"instruction": MX, "target": "sm_120a", "scale_a": WORDS}, OperandError, f"{MX} needs scale_b"),
         ({"engine": "cuda"}, OperandError, "unknown engine 'cuda'; expected 'auto', 'numpy' or 'native'"),
-        ({"threads": 0}, OperandError, "threads is 0; expected a positive integer or None"),
-        ({"threads": -2}, OperandError, "threads is -2; expected a positive integer or None"),
-        ({"threads": 1.5}, OperandError, "threads is 1.5; expected a positive integer or None"),
-        ({"threads": "2"}, OperandError, "threads is '2'; expected a positive integer or None"),
+        ({"engine": "native"}, UnsupportedError, "the native engine is not built; use engine='auto' or 'numpy'"),
+        ({"threads": 0}, OperandError, f"threads is 0; {POSITIVE}"),
+        ({"threads": 1.5}, OperandError, f"threads is 1.5; {POSITIVE}"),
+        ({"threads": "2"}, OperandError, f"threads is '2'; {POSITIVE}"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_executed(changes: dict[str, Any], error: type[Exception], message: str) -> None:
-    whole = re.escape(message.removesuffix("$")) + "$" * message.endswith("$")
-    with pytest.raises(error, match=f"^{whole}"):
+def test_what_cannot_be_executed(changes: dict[str, Any], error: type[WarpmmaError], message: str) -> None:
+    with pytest.raises(error) as raised:
         execute(**{"instruction": F16, "a": A, "b": B, "c": C, "target": "sm_90", **changes})
+    says(raised, message)
 
 
 @pytest.mark.parametrize(
@@ -348,96 +324,80 @@ def test_what_cannot_be_executed(changes: dict[str, Any], error: type[Exception]
         (QUAD, "A", np.zeros((8, 4), "f2"), "A is (8, 4); expected [..., 4, 8, 4]"),
         (QUAD, "C", np.zeros((2, 8, 8), "f2"), "C is (2, 8, 8); expected [..., 4, 8, 8]"),
         (SP, "A", np.zeros((16, 16), "f2"), "A is (16, 16); expected [..., 16, 8]"),
-        (F16, "A", np.zeros((16, 16)), "A: f16: got dtype float64; expected float16, or raw codes as uint16 (to round"),
-        (F16, "A", np.zeros((16, 16), "u4"), "A: f16: got dtype uint32; expected float16, or raw codes as uint16$"),
-        (F16, "C", np.zeros((16, 8), "f2"), "C: f32: got dtype float16; expected float32, or raw codes as uint32 ("),
-        (F16, "B", np.zeros((16, 8), object), "B: f16: object arrays hold no bits; give float16 or uint16 codes"),
-        (FP8, "A", np.zeros((16, 32), ml_dtypes.float8_e5m2), "A: e4m3: got dtype float8_e5m2; expected float8_e4m3fn"),
+        (F16, "A", np.zeros((16, 16)), "A: f16: got dtype float64; expected float16, or raw codes as uint16 (to ~"),
+        (F16, "B", np.zeros((16, 8), "u4"), "B: f16: got dtype uint32; expected float16, or raw codes as uint16"),
+        (F16, "C", np.zeros((16, 8), "f2"), "C: f32: got dtype float16; expected float32, or raw codes as ~"),
+        (F16, "B", np.zeros((16, 8), "O"), "B: f16: object arrays hold no bits; give float16 or uint16 codes"),
+        (FP8, "B", np.zeros((32, 8), ml_dtypes.float8_e4m3fn), "B: e5m2: got dtype float8_e4m3fn; expected ~"),
         (S4, "A", np.full((8, 32), 16, "u1"), "A: s4: 16 at [0, 0] does not fit; expected 0 to 15"),
         (S4, "B", np.full((32, 8), -9), "B: s4: -9 at [0, 0] does not fit; expected -8 to 7"),
         (S8, "A", np.eye(16, 32, 3, dtype=int) * 128, "A: s8: 128 at [0, 3] does not fit; expected -128 to 127"),
-        (S8, "C", np.full((2, 16, 8), 2**31), "C: s32: 2147483648 at [0, 0, 0] does not fit; expected -2147483648 to"),
-        (S8, "A", np.zeros((16, 32), "f4"), "A: s8: got dtype float32; expected int8, or raw codes as uint8 (to round"),
+        (S8, "C", np.full((2, 16, 8), 2**31), "C: s32: 2147483648 at [0, 0, 0] does not fit; expected ~"),
+        (S8, "A", np.zeros((16, 32), "f4"), "A: s8: got dtype float32; expected int8, or raw codes as uint8 ~"),
         (FP4, "B", np.full((32, 8), 16, "u1"), "B: e2m1: 16 at [0, 0] does not fit; expected 0 to 15"),
         (B1, "A", np.full((16, 256), 2, "u1"), "A: b1: 2 at [0, 0] does not fit; expected 0 to 1"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_loaded(mnemonic: str, operand: Operand, matrix: Any, message: str) -> None:
-    whole = re.escape(f"{mnemonic}: {message.removesuffix('$')}") + "$" * message.endswith("$")
-    with pytest.raises(OperandError, match=f"^{whole}"):
+    with pytest.raises(OperandError) as raised:
         load(mnemonic, operand, matrix)
-
-
-@pytest.mark.parametrize("call", [load, store])
-def test_an_operand_has_a_name(call: Callable[..., Array]) -> None:
-    with pytest.raises(OperandError, match=r"^no operand 'E'; expected 'A', 'B', 'C' or 'D'$"):
-        call(F16, "E", C)
-
-
-@pytest.mark.xfail(raises=ValueError, strict=True, reason="numpy.asarray of a ragged list is not caught")
-@pytest.mark.parametrize(
-    "call", [lambda x: load(F16, "A", x), lambda x: execute(F16, x, B, C, target="sm_90")]
-)
-def test_ragged_lists_are_refused(call: Callable[[Any], Array]) -> None:
-    try:
-        call([[1], [2, 3]])
-    except WarpmmaError:
-        return
-    pytest.fail("not refused")
+    says(raised, f"{mnemonic}: {message}")
 
 
 LEADING = st.lists(st.integers(1, 3), max_size=2).map(tuple)
-DTYPES = st.sampled_from(
-    ["u4", "u8", "i4", "f4", "f2", "u1", "?", "O", "c8", "U3", "M8[s]", "V4", ">u4", "bfloat16"]
-)
-SIZES = st.sampled_from(
-    [(), (32,), (31,), (1, 32), (2, 32), (4, 32), (4, 8, 4), (16, 16), (16, 8), (0, 32), (0,)]
-)
-RIGHT = st.sampled_from([{}, {"instruction": SP, "a": A[:2], "metadata": WORDS},
-                         {"instruction": MX, "target": "sm_120a", "scale_a": WORDS, "scale_b": WORDS}])  # fmt: skip
+DTYPES = st.sampled_from("u4 u8 i4 f4 f2 u1 ? O c8 U3 M8[s] V4 >u4 bfloat16".split())
+SIZES = st.sampled_from([(), (32,), (31,), (1, 32), (2, 32), (4, 32), (4, 8, 4), (16, 16), (16, 8), (0, 32)])
 ANYTHING = st.one_of(
     st.builds(lambda lead, size, dtype: np.zeros((*lead, *size), dtype), LEADING, SIZES, DTYPES),
-    st.builds(lambda lead, size: np.zeros((*lead, *size), "u4") + 0x44444444, LEADING, SIZES),
-    st.sampled_from([None, "A", 1.0, 2**70, b"", [], {}, float, A, B, C, np.float32(0), A[None][:0]]),
+    st.builds(lambda lead, size: np.full((*lead, *size), 0x44444444, np.uint32), LEADING, SIZES),
+    st.sampled_from([None, "A", 1.0, 2**70, b"", [], {}, float, A, B, C, np.float32(0)]),
 )
+RIGHT: list[dict[str, Any]] = [
+    {"instruction": F16, "a": A, "b": B, "c": C, "target": "sm_90"},
+    {"instruction": SP, "a": A[:2], "b": B, "c": C, "metadata": WORDS, "target": "sm_90"},
+    {"instruction": MX, "a": A, "b": B, "c": C, "scale_a": WORDS, "scale_b": WORDS, "target": "sm_120a"},
+]
 WRONG: dict[str, st.SearchStrategy[Any]] = {
-    **dict.fromkeys(("a", "b", "c", "metadata", "scale_a", "scale_b"), ANYTHING),
+    **dict.fromkeys(("a", "b", "c", "metadata", "scale_a", "scale_b"), ANYTHING | st.just(A[:0])),
     **dict.fromkeys(("selector", "byte_id_a", "thread_id_a", "byte_id_b", "thread_id_b"), st.integers(-1, 4)),
     "instruction": st.sampled_from([F16, F64, S4, B1, QUAD, SP, MX, "mma", "", None, 3]),
     "target": st.sampled_from(["sm_70", "sm_90", "sm_120a", "sm_121", "", None, 90]),
     "undefined": st.sampled_from(["hardware", "", None]),
     "engine": st.sampled_from(["numpy", "native", "", None]),
     "threads": st.sampled_from([1, 2, 0, -1, 0.5, "1"]),
-}  # fmt: skip
+}
 
 
-@given(right=RIGHT, wrong=st.fixed_dictionaries({}, optional=WRONG))
-@settings(deadline=None, max_examples=400)
-@example(right={}, wrong={})
+@given(right=st.sampled_from(RIGHT), wrong=st.fixed_dictionaries({}, optional=WRONG))
+@settings(deadline=None, max_examples=500)
+@example(right=RIGHT[0], wrong={})
+@example(right=RIGHT[1], wrong={})
+@example(right=RIGHT[2], wrong={})
 def test_nothing_but_our_own_errors_comes_out(right: dict[str, Any], wrong: dict[str, Any]) -> None:
-    given = {"instruction": F16, "a": A, "b": B, "c": C, "target": "sm_90", **right, **wrong}
     try:
-        d = execute(**given)
+        d = execute(**{**right, **wrong})
     except WarpmmaError as error:
         assert wrong and str(error)
     else:
-        assert d.shape[-2:] == (parse(given["instruction"]).layout("D").registers, LANES)
+        assert d.shape[-1] == LANES
 
 
 @given(
-    mnemonic=st.sampled_from([F16, F64, S4, B1, QUAD, SP, MX]),
-    operand=st.sampled_from(OPERANDS),
-    given=ANYTHING,
+    mnemonic=st.sampled_from([F16, F64, S4, B1, QUAD, SP, MX]), operand=st.sampled_from("ABCDE"), x=ANYTHING
 )
 @settings(deadline=None, max_examples=400)
-def test_load_and_store_raise_our_own_errors(mnemonic: str, operand: Operand, given: Any) -> None:
-    for call, shape in ((load, parse(mnemonic).layout(operand).shape), (store, (0, LANES))):
+def test_load_and_store_raise_our_own_errors(mnemonic: str, operand: Operand, x: Any) -> None:
+    for call in (load, store):
         try:
-            call(mnemonic, operand, given)  # type: ignore[operator]
+            assert call(mnemonic, operand, x).ndim >= 2
         except WarpmmaError as error:
             assert str(error)
-        else:
-            assert np.size(given) and np.shape(given)[-len(shape) :][-1] == (shape[-1])
+
+
+@pytest.mark.xfail(raises=ValueError, strict=True, reason="what numpy.asarray raises is not caught")
+def test_ragged_lists_are_refused() -> None:
+    with pytest.raises(OperandError):
+        load(F16, "A", [[1], [2, 3]])
 
 
 # Evidence.
@@ -450,35 +410,22 @@ UNPUBLISHED = ("sm_72", "sm_87", "sm_88", "sm_103", "sm_110", "sm_121")  # nobod
 def test_evidence_says_how_we_know(target: str) -> None:
     for instruction in instructions(target):
         found = evidence(str(instruction), target=target)
-        assert found == evidence(instruction, target=target)
         assert found.kind in ("measured", "published", "derived")
         assert found.source and found.machine and "{" not in found.machine
         assert str(found).startswith(f"{found.kind}: {found.source}")
         assert (found.kind == "measured") == (target in ("sm_90", "sm_90a")) == bool(found.compared)
-        assert bool(found.assumption) or found.kind != "derived"
+        assert found.assumption or found.kind != "derived"
         if isinstance(instruction.format("A"), FloatFormat):
             quad = target == "sm_75" and instruction.shape == "m8n8k4"
             assert found.kind != "published" or not (quad or target.rstrip("fa") in UNPUBLISHED)
-            assert bool(found.device) == (found.kind != "derived")
 
 
-def test_recipes_are_those_of_the_catalogue() -> None:
-    """Every mnemonic on every target: the recipe is there exactly where ptxas has the instruction."""
-    rows = map(json.loads, CATALOGUE.read_text().splitlines())
-    catalogue = {(row["mnemonic"], target) for row in rows for target in row["targets"]}
-    found = set()
-    for mnemonic in {mnemonic for mnemonic, _ in catalogue}:
-        for target in TARGETS:
-            try:
-                how = recipe(parse(mnemonic), target)
-            except TargetError:
-                continue
-            assert {how.a, how.b, how.c, how.d} <= FORMATS.keys()
-            found.add((mnemonic, target))
-    assert found == catalogue
-
-
-@pytest.mark.parametrize("target", ["sm_70", "sm_91"])
-def test_there_is_no_evidence_without_an_instruction(target: str) -> None:
-    with pytest.raises(TargetError, match=f"{F64} is not legal on sm_70|unknown target 'sm_91'"):
-        evidence(F64, target=target)
+def test_there_is_a_recipe_exactly_where_ptxas_has_the_instruction() -> None:
+    rows = list(map(json.loads, CATALOGUE.read_text().splitlines()))
+    for mnemonic, target in ((parse(row["mnemonic"]), target) for row in rows for target in TARGETS):
+        if target in next(row["targets"] for row in rows if row["mnemonic"] == str(mnemonic)):
+            assert recipe(mnemonic, target).d == mnemonic.d_type
+            continue
+        for call in (recipe, lambda i, t: evidence(i, target=t)):
+            with pytest.raises(TargetError, match=f"is not legal on {target}; legal on "):
+                call(mnemonic, target)

@@ -181,12 +181,9 @@ def execute(
         codes = {name: plan.gather[name](given[name]) for name in "ABC"}
         extra: dict[str, Array] = {}
         if record.block_scale:
-            ids = {"A": (byte_id_a, thread_id_a), "B": (byte_id_b, thread_id_b)}
-            scale = {
-                name: unpack_scales(given[f"scale_{name.lower()}"], record, name, byte_id=byte, thread_id=thread)
-                for name, (byte, thread) in ids.items()
-            }
-            extra["scale_a"], extra["scale_b"] = _rows(scale["A"]), np.moveaxis(scale["B"], 0, -1)[:, None]
+            of_a = unpack_scales(given["scale_a"], record, "A", byte_id=byte_id_a, thread_id=thread_id_a)
+            of_b = unpack_scales(given["scale_b"], record, "B", byte_id=byte_id_b, thread_id=thread_id_b)
+            extra = {"scale_a": _rows(of_a), "scale_b": np.moveaxis(of_b, 0, -1)[:, None]}
         if record.sparse:
             # Rows of B are chosen for every warp and row of A, all columns together: so n comes last.
             codes, extra = ({name: _columns_last(x) for name, x in named.items()} for named in (codes, extra))
@@ -251,14 +248,11 @@ def mma(
     if record.sparse and metadata is None and a.shape[-2:] == (record.m, record.k):
         a, indices = compress(a, record)
         metadata = pack_metadata(indices, record, selector=selector)
-    scales = {
-        name: pack_scales(scale, record, operand)
-        for name, operand, scale in (("scale_a", "A", scale_a), ("scale_b", "B", scale_b))
-        if scale is not None
-    }
     d = execute(
         record, load(record, "A", a), load(record, "B", b), load(record, "C", c), target=target,
-        metadata=metadata, selector=selector, undefined=undefined, **scales, engine=engine, threads=threads,
+        metadata=metadata, selector=selector, undefined=undefined,
+        scale_a=None if scale_a is None else pack_scales(scale_a, record, "A"),
+        scale_b=None if scale_b is None else pack_scales(scale_b, record, "B"), engine=engine, threads=threads,
     )  # fmt: skip
     return store(record, "D", d)
 
@@ -439,7 +433,8 @@ def _mixed_halves(b: Array, indices: Array) -> Array:
     first = 4 * np.arange(indices.shape[2])  # of the halves of each group
     parts = np.stack([b & np.uint32(0xFFFF), b >> np.uint32(16)], axis=1).reshape(-1, *b.shape[1:])
     low, high = (rows(parts, _choice(first + indices[..., i])) for i in (0, 1))
-    return low | high << np.uint32(16)
+    mixed: Array = low | high << np.uint32(16)
+    return mixed
 
 
 def _check_engine(engine: str) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -52,8 +52,52 @@ def _code_dtype(bits: int) -> np.dtype[Any]:
     return np.dtype(f"uint{next(w for w in (8, 16, 32, 64) if bits <= w)}")
 
 
+class _Coded:
+    """What follows for every format from its width and the type of its matrices."""
+
+    name: str
+    dtype_name: str
+    bits: int
+
+    @property
+    def mask(self) -> int:
+        """All the bits of a code."""
+        return (1 << self.bits) - 1
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy or ml_dtypes type of a matrix of this format."""
+        return _dtype(self.dtype_name)
+
+    @cached_property
+    def code_dtype(self) -> np.dtype[Any]:
+        """Unsigned type of raw codes."""
+        return _code_dtype(self.bits)
+
+    def codes(self, array: npt.ArrayLike) -> Array:
+        """Raw codes of an array.
+
+        Parameters
+        ----------
+        array : array_like
+            Of this format's dtype; or raw codes of its code dtype, which must fit its width; for integer formats also
+            of any integer dtype if the values fit.
+
+        Returns
+        -------
+        ndarray of unsigned int
+
+        Raises
+        ------
+        OperandError
+            Another dtype, or values that do not fit: a conversion that can lose bits is the caller's to ask for, with
+            `encode`.
+        """
+        return _codes(cast("Format", self), array)
+
+
 @dataclass(frozen=True, kw_only=True)
-class FloatFormat:
+class FloatFormat(_Coded):
     """A floating-point format.
 
     Attributes
@@ -92,24 +136,9 @@ class FloatFormat:
     source: str
 
     @property
-    def bits(self) -> int:
+    def bits(self) -> int:  # type: ignore[override]
         """Width of a code."""
         return self.signed + self.exponent_bits + self.fraction_bits + self.padding
-
-    @property
-    def mask(self) -> int:
-        """All the bits of a code."""
-        return (1 << self.bits) - 1
-
-    @cached_property
-    def dtype(self) -> np.dtype[Any]:
-        """NumPy or ml_dtypes type of a matrix of this format."""
-        return _dtype(self.dtype_name)
-
-    @cached_property
-    def code_dtype(self) -> np.dtype[Any]:
-        """Unsigned type of raw codes."""
-        return _code_dtype(self.bits)
 
     @property
     def emin(self) -> int:
@@ -197,16 +226,17 @@ class FloatFormat:
         >>> FORMATS["e4m3"].decode([0x38, 0x7E, 0x01, 0xFF])
         array([1.000000e+00, 4.480000e+02, 1.953125e-03,          nan])
         """
-        codes = _as_codes(self, codes)
+        array = _as_codes(self, codes)
         if self.name == "f64":
-            return codes.view(np.float64)
+            return array.view(np.float64)
         if self.bits <= 16:
-            return self._table.take(codes.astype(np.intp))  # NumPy gathers by its own index type three times as fast
-        codes = codes & self.code_dtype.type(self.mask - (1 << self.padding) + 1)
+            return self._table.take(array.astype(np.intp))  # NumPy gathers by its own index type three times as fast
+        array = array & self.code_dtype.type(self.mask - (1 << self.padding) + 1)
+        values: Float64
         with np.errstate(invalid="ignore"):  # a signalling NaN
-            values = codes.view(np.float32).astype(np.float64)
+            values = array.view(np.float32).astype(np.float64)
         # A machine that some library has told to read subnormals as zero would do so here; integers do not.
-        magnitude = codes & self.code_dtype.type(self.sign_bit - 1)
+        magnitude = array & self.code_dtype.type(self.sign_bit - 1)
         tiny = magnitude < 1 << (self.fraction_bits + self.padding)
         if tiny.any():
             values = np.where(tiny, np.copysign(magnitude * 2.0**-149, values), values)
@@ -226,7 +256,7 @@ class FloatFormat:
             values[magnitude > self.inf_code] = np.nan
         elif self.nan_code is not None:
             values[magnitude == self.nan_code] = np.nan
-        table = np.where(codes & self.sign_bit, -values, values)
+        table: Float64 = np.where(codes & self.sign_bit, -values, values)
         table.flags.writeable = False
         return table
 
@@ -267,7 +297,7 @@ class FloatFormat:
         if not self.subnormals:  # exponent field 0 is a normal number, which stands in for everything below it
             magnitude = np.maximum(magnitude - (1 << self.fraction_bits), 0)
         top = self.max_code >> self.padding
-        beyond = top
+        beyond: Array | int = top
         if policy == "infinity":
             away = {"rn": True, "rz": False, "rm": negative, "rp": ~negative}[rounding]
             beyond = np.where(np.isinf(values) | away, top + 1, top)
@@ -278,17 +308,13 @@ class FloatFormat:
         canonical = self.max_code if self.nan_code is None else self.nan_code
         return np.where(np.isnan(values), canonical, codes).astype(self.code_dtype)
 
-    def codes(self, array: npt.ArrayLike) -> Array:
-        """Raw codes of an array of this format's dtype, or of raw codes themselves; see `_codes`."""
-        return _codes(self, array)
-
     def array(self, codes: Array) -> Array:
         """View codes as an array of this format's dtype, bit for bit."""
         return codes.astype(self.code_dtype, copy=False).view(self.dtype)
 
 
 @dataclass(frozen=True, kw_only=True)
-class IntegerFormat:
+class IntegerFormat(_Coded):
     """An integer format; two's complement where signed.
 
     Attributes
@@ -308,21 +334,6 @@ class IntegerFormat:
     signed: bool
     dtype_name: str
     source: str
-
-    @property
-    def mask(self) -> int:
-        """All the bits of a code."""
-        return (1 << self.bits) - 1
-
-    @cached_property
-    def dtype(self) -> np.dtype[Any]:
-        """NumPy or ml_dtypes type of a matrix of this format."""
-        return _dtype(self.dtype_name)
-
-    @cached_property
-    def code_dtype(self) -> np.dtype[Any]:
-        """Unsigned type of raw codes."""
-        return _code_dtype(self.bits)
 
     @property
     def least(self) -> int:
@@ -370,10 +381,6 @@ class IntegerFormat:
             values = np.nan_to_num(np.clip(rounded, self.least, self.greatest), nan=0.0).astype(np.int64)
         return (np.clip(values, self.least, self.greatest).astype(np.int64) & self.mask).astype(self.code_dtype)
 
-    def codes(self, array: npt.ArrayLike) -> Array:
-        """Raw codes of an array of this format's dtype, or of raw codes themselves; see `_codes`."""
-        return _codes(self, array)
-
     def array(self, codes: Array) -> Array:
         """Array of this format's dtype that holds these codes."""
         if self.bits < 8:  # ml_dtypes keeps a 4-bit integer sign-extended in its byte, so a view will not do
@@ -390,16 +397,11 @@ def _dtype(name: str) -> np.dtype[Any]:
     except TypeError:
         import ml_dtypes  # a tenth of the time that `import warpmma` takes, and many uses need none of it
 
-        return np.dtype(getattr(ml_dtypes, name))
+        dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return dtype
 
 
 def _codes(fmt: Format, array: npt.ArrayLike) -> Array:
-    """Raw codes of an array.
-
-    Accepted: the format's own dtype; its unsigned code dtype (checked to fit the width); for integer formats any
-    integer dtype whose values fit; for b1 also bool. Everything else is an `OperandError`: a conversion that can lose
-    bits is the caller's to ask for, with `encode`.
-    """
     array = np.asarray(array)
     if array.dtype == object:
         raise OperandError(f"{fmt.name}: object arrays hold no bits; give {fmt.dtype} or {fmt.code_dtype} codes")
@@ -485,7 +487,8 @@ def quantize(magnitude: Float64, fraction_bits: int, emin: int, rounding: Litera
         integer = np.rint(scaled) if rounding == "rn" else np.trunc(scaled)
     else:
         integer = np.where(rounding, np.ceil(scaled), np.trunc(scaled))
-    return ((exponent - emin) << fraction_bits) + integer.astype(np.int64)
+    codes: Array = ((exponent - emin) << fraction_bits) + integer.astype(np.int64)
+    return codes
 
 
 _IEEE = "IEEE 754-2019"

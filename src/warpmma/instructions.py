@@ -171,7 +171,7 @@ class Instruction:
         """Fragment layout of an operand; of a sparse A, that of its stored elements."""
         packing = self.packing(operand)
         if self.shape == "m8n8k4" and self.a_type == "f16":
-            return quad_pair(operand, self.a_layout if operand == "A" else self.b_layout, packing)  # type: ignore[arg-type]
+            return quad_pair(operand, self.a_layout if operand == "A" else self.b_layout, packing)
         if operand in "CD":
             return accumulator(self.m, packing)
         k = self.k // 2 if self.sparse and operand == "A" else self.k
@@ -244,26 +244,31 @@ def _mnk(shape: str) -> tuple[int, int, int]:
     return int(m), int(n), int(k)
 
 
-_F, _S, _I, _D = ("f16", "f16"), ("f32", "f32"), ("s32", "s32"), ("f64", "f64")
-_FP8: Pairs = tuple(product(("e4m3", "e5m2"), repeat=2))
-_F8F6F4: Pairs = tuple(product(("e4m3", "e5m2", "e3m2", "e2m3", "e2m1"), repeat=2))
-_NARROW: Pairs = tuple(pair for pair in _F8F6F4 if pair not in _FP8)
-_INT8: Pairs = tuple(product(("s8", "u8"), repeat=2))
-_INT4: Pairs = tuple(product(("s4", "u4"), repeat=2))
-_EITHER = (False, True)
-_ROUNDINGS = (None, "rn", "rz", "rm", "rp")
-_FP4: Pairs = (("e2m1", "e2m1"),)
-_ORDERED = "sp::ordered_metadata"
+def _pairs(*types: str) -> Pairs:
+    """Every pair of these types."""
+    return tuple((a, b) for a in types for b in types)
 
 
 def _same(*types: str) -> Pairs:
     return tuple((t, t) for t in types)
 
 
+_F, _S, _I, _D = ("f16", "f16"), ("f32", "f32"), ("s32", "s32"), ("f64", "f64")
+_FP8 = _pairs("e4m3", "e5m2")
+_F8F6F4 = _pairs("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
+_NARROW: Pairs = tuple(pair for pair in _F8F6F4 if pair not in _FP8)
+_INT8 = _pairs("s8", "u8")
+_INT4 = _pairs("s4", "u4")
+_EITHER = (False, True)
+_ROUNDINGS = (None, "rn", "rz", "rm", "rp")
+_FP4: Pairs = (("e2m1", "e2m1"),)
+_ORDERED = "sp::ordered_metadata"
+
+
 def _dense() -> tuple[Family, ...]:
     return (
         Family(
-            shapes="m8n8k4", layouts=tuple(product(("row", "col"), repeat=2)), multiplicands=_same("f16"),
+            shapes="m8n8k4", layouts=_pairs("row", "col"), multiplicands=_same("f16"),
             accumulators=(_F, ("f32", "f16"), _S), since="sm_70", ptx=(6, 4),
         ),
         Family(shapes="m16n8k8", accumulators=(_F, _S), multiplicands=_same("f16"), since="sm_75", ptx=(6, 5)),

@@ -220,7 +220,7 @@ def accumulator(m: int, packing: Packing) -> Layout:
 
 
 @cache
-def quad_pair(operand: Operand, layout: Literal["row", "col"], packing: Packing) -> Layout:
+def quad_pair(operand: Operand, layout: str, packing: Packing) -> Layout:
     """Layouts of `mma.m8n8k4` with f16 operands (PTX ISA 9.1, 9.7.14.5.1).
 
     Matrix q of four belongs to lanes 4q to 4q+3 and 16+4q to 16+4q+3, so l2 l3 name it and l4 is the coordinate's bit

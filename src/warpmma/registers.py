@@ -78,16 +78,19 @@ class Packing:
     @property
     def shifts(self) -> Array:
         """Bit at which each element of a register begins, ascending."""
-        return np.arange(self.per_register, dtype=self.dtype) * self.dtype.type(self.slot) + self.dtype.type(self.shift)
+        shifts: Array = np.arange(self.per_register, dtype=self.dtype) * self.slot + self.shift
+        return shifts.astype(self.dtype)
 
     def pack(self, codes: npt.ArrayLike) -> Array:
         """Pack `[..., per_register]` codes into `[...]` registers; padding is 0. Codes must fit `bits`."""
-        return np.bitwise_or.reduce(np.asarray(codes).astype(self.dtype) << self.shifts, axis=-1)
+        words: Array = np.bitwise_or.reduce(np.asarray(codes).astype(self.dtype) << self.shifts, axis=-1)
+        return words
 
     def unpack(self, registers: npt.ArrayLike) -> Array:
         """Unpack `[...]` registers into `[..., per_register]` codes, of the register's dtype; padding is ignored."""
-        registers = np.asarray(registers, self.dtype)
-        return (registers[..., None] >> self.shifts) & self.dtype.type(self.mask)
+        words: Array = np.asarray(registers, self.dtype)
+        codes: Array = (words[..., None] >> self.shifts) & self.dtype.type(self.mask)
+        return codes
 
 
 Width = Literal[32, 64]

@@ -44,7 +44,8 @@ def integer_sum(recipe: Recipe, a: Array, b: Array, c: Array, chosen: Array | No
     total = products + FORMATS[recipe.c].decode(c).astype(np.int64)
     if cast(IntegerSum, recipe.unit).saturate:
         total = np.clip(total, d.least, d.greatest)
-    return (total & d.mask).astype(d.code_dtype)
+    codes: Array = (total & d.mask).astype(d.code_dtype)
+    return codes
 
 
 def popcount(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
@@ -67,7 +68,8 @@ def popcount(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
     d = cast(IntegerFormat, FORMATS[recipe.d])
     combine = {"xor": np.bitwise_xor, "and": np.bitwise_and}[cast(Popcount, recipe.unit).operation]
     ones = np.bitwise_count(combine(a, b)).sum(axis=0, dtype=np.int64)
-    return ((ones + c.astype(np.int64)) & d.mask).astype(d.code_dtype)
+    codes: Array = ((ones + c.astype(np.int64)) & d.mask).astype(d.code_dtype)
+    return codes
 
 
 def _values(name: str, codes: Array) -> npt.NDArray[np.int32]:
