@@ -197,9 +197,11 @@ def test_illegal_nibbles_are_named(instruction: Instruction) -> None:
             at = rf"nibble {n} of lane {lane} is {illegal[0]:#x}, .*, {illegal[0]}\), row {row}, group {group} "
             with pytest.raises(MetadataError, match=at):
                 sp.check_metadata(words[None], instruction, selector=f)
-        for value in illegal:
+        sp.positions(good, instruction, selector=f)
+        readers = [sp.check_metadata, sp.positions] if instruction.a_type == "tf32" else [sp.check_metadata]
+        for value, read in product(illegal, readers):
             with pytest.raises(MetadataError, match=rf"is {value:#x}, indices \({value & 3}, {value >> 2}\)"):
-                sp.check_metadata(words[value], instruction, selector=f)
+                read(words[value], instruction, selector=f)
 
 
 # Matrices.

@@ -169,12 +169,17 @@ def execute(
     _check_engine(engine)
     operands = {name: _fragment(record, name, x) for name, x in (("A", a), ("B", b), ("C", c))}
     operands |= _words(record, metadata, scale_a, scale_b)
+    _check_unused(record, selector, byte_id_a, thread_id_a, byte_id_b, thread_id_b)
     batch = _batch(record, operands)
     mixed = False
     if record.sparse:
         mixed = _check_sparse(record, operands["metadata"], selector, undefined, target)
     plan = _Plan.of(record, isinstance(recipe.unit, Popcount))
     read = {name: _reader(x, 2 if name in "ABC" else 1, batch) for name, x in operands.items()}
+
+    layout = record.layout("D")
+    out = np.empty((*batch, layout.registers, LANES), layout.packing.dtype)
+    flat_out = out.reshape(-1, layout.registers, LANES)
 
     def run(chunk: slice) -> None:
         given = {name: read[name](chunk) for name in operands}
@@ -194,9 +199,6 @@ def execute(
         d = compute(recipe, codes["A"], codes["B"], codes["C"], **extra)
         flat_out[chunk] = plan.scatter(_columns_last(d) if record.sparse else d)
 
-    layout = record.layout("D")
-    out = np.empty((*batch, layout.registers, LANES), layout.packing.dtype)
-    flat_out = out.reshape(-1, layout.registers, LANES)
     _for_each(run, _chunks(len(flat_out), layout.flat.size), threads)
     return out
 
@@ -371,6 +373,14 @@ def _words(
     return words
 
 
+def _check_unused(instruction: Instruction, selector: int, *ids: int) -> None:
+    """Refuse a selector, byte-id or thread-id that the instruction has no use for."""
+    if selector and not instruction.sparse:
+        raise OperandError(f"{instruction} is dense: it takes no selector; got {selector!r}")
+    if any(ids) and not instruction.block_scale:
+        raise OperandError(f"{instruction} is not block-scaled: it takes no byte-id and thread-id; got {ids}")
+
+
 def _batch(instruction: Instruction, operands: dict[str, Array]) -> tuple[int, ...]:
     """Broadcast shape of the leading dimensions."""
     try:
@@ -392,10 +402,10 @@ def _check_sparse(
             legal &= _ASCENDING
         check_metadata(metadata, instruction, selector=selector, legal=legal)
         return False
-    if target not in targets.GENERATIONS["Hopper"]:
+    if target not in targets.UNDEFINED_MEASURED:
         raise UnsupportedError(
             f"{instruction}: what {target} makes of undefined metadata is not known; undefined='hardware' is for "
-            f"{', '.join(targets.GENERATIONS['Hopper'])}, measured on an H200"
+            f"{', '.join(targets.UNDEFINED_MEASURED)}, measured on an H200"
         )
     if selector not in selectors(instruction):
         check_metadata(metadata, instruction, selector=selector)

@@ -23,6 +23,7 @@ __all__ = [
     "GENERATIONS",
     "PATHS",
     "REVERSED_UNSORTED",
+    "UNDEFINED_MEASURED",
     "Evidence",
     "Path",
     "evidence",
@@ -453,6 +454,9 @@ def evidence(instruction: Instruction, target: str) -> Evidence:
     row = next(row for row in EVIDENCE if row.fits(instruction, target))
     return replace(row.evidence, machine=path.machine.format(sp=".SP" if instruction.sparse else ""))
 
+
+UNDEFINED_MEASURED: tuple[str, ...] = GENERATIONS["Hopper"]
+"""Targets on which it was measured what the hardware makes of metadata that PTX leaves undefined."""
 
 REVERSED_UNSORTED: tuple[tuple[str, tuple[str, ...]], ...] = (("bf16", ("Blackwell", "RTX Blackwell")),)
 """Types whose unordered metadata reaches the hardware unsorted, by generation.
