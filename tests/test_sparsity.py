@@ -198,7 +198,9 @@ def test_illegal_nibbles_are_named(instruction: Instruction) -> None:
             with pytest.raises(MetadataError, match=at):
                 sp.check_metadata(words[None], instruction, selector=f)
         sp.positions(good, instruction, selector=f)
-        readers = [sp.check_metadata, sp.positions] if instruction.a_type == "tf32" else [sp.check_metadata]
+        readers: list[Callable[..., Any]] = [sp.check_metadata]
+        if instruction.a_type == "tf32":
+            readers.append(sp.positions)
         for value, read in product(illegal, readers):
             with pytest.raises(MetadataError, match=rf"is {value:#x}, indices \({value & 3}, {value >> 2}\)"):
                 read(words[value], instruction, selector=f)
@@ -357,10 +359,10 @@ def test_dense_instructions_have_none_of_it() -> None:
             eval(f"sp.{arguments}", globals(), {"i": F16.replace(".sp", "")})
 
 
-# Registers recorded on an H200.
+# Registers recorded on an H200. Of integers the arithmetic is beyond doubt, so here they test the layout alone;
+# test_hardware.py replays all types.
 
-GOLDEN = Path(__file__).parents[2] / "shared/golden/h200_sm90a.npz"
-TOLERANCE = {"f32": 1e-3, "f16": 0.5}  # far below one product in the wrong place
+RECORDED = Path(__file__).parent / "data" / "h200_sm90a.npz"
 
 
 def matrix_of(instruction: Instruction, operand: Operand, registers: Array) -> Array:
@@ -369,24 +371,19 @@ def matrix_of(instruction: Instruction, operand: Operand, registers: Array) -> A
     return fmt.decode(layout.packing.unpack(registers.reshape(len(registers), -1))[:, word, position])
 
 
-@pytest.mark.skipif(not GOLDEN.exists(), reason="recorded registers are not here")
-@pytest.mark.parametrize("instruction", [i for i in SPARSE if "sm_90a" in i.targets], ids=str)
+@pytest.mark.parametrize(
+    "instruction", [i for i in SPARSE if "sm_90a" in i.targets and i.d_type == "s32"], ids=str
+)
 def test_recorded_metadata_selects_what_the_hardware_multiplied(instruction: Instruction) -> None:
-    with np.load(GOLDEN) as golden:
-        fields = {f: golden[f"{instruction}|{f}"] for f in ("a", "b", "c", "e")}
-        results = {f: golden[f"{instruction}|d{f}"] for f in sp.selectors(instruction)}
-        assert f"{instruction}|d{len(results)}" not in golden
+    with np.load(RECORDED, allow_pickle=False) as recorded:
+        fields = {f: recorded[f"{instruction}|{f}"] for f in ("a", "b", "c", "e")}
+        results = {f: recorded[f"{instruction}|d{f}"] for f in sp.selectors(instruction)}
+        assert f"{instruction}|d{len(results)}" not in recorded
     for f, d in results.items():
         sp.check_metadata(fields["e"], instruction, selector=f)
-        exact = instruction.d_type == "s32"
-        warps = slice(None) if exact else slice(0, 3)  # of floats, those whose exponents are near each other
-        columns = sp.positions(fields["e"][warps], instruction, selector=f)
-        a, b, c = (matrix_of(instruction, x, fields[x.lower()][warps]) for x in ("A", "B", "C"))
+        columns = sp.positions(fields["e"], instruction, selector=f)
+        a, b, c = (matrix_of(instruction, x, fields[x.lower()]) for x in ("A", "B", "C"))
         found = np.einsum("wms,wmsn->wmn", a, b[np.arange(len(b))[:, None, None], columns]) + c
         if instruction.satfinite:
             found = np.clip(found, -(1 << 31), (1 << 31) - 1)
-        expected = matrix_of(instruction, "D", d[warps])
-        if exact:
-            same(found.astype(np.int64) & 0xFFFFFFFF, expected & 0xFFFFFFFF)
-        else:
-            np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE[instruction.d_type])
+        same(found & 0xFFFFFFFF, matrix_of(instruction, "D", d) & 0xFFFFFFFF)
