@@ -234,15 +234,15 @@ def test_a_format_without_infinity_cannot_overflow_to_it(name: str) -> None:
         FLOATS[name].encode([1.0], overflow="infinity")
 
 
-@pytest.mark.parametrize("name", SMALL)
+# Versions of ml_dtypes differ among themselves in ue8m0's cast; the sorted values above test that format.
+@pytest.mark.parametrize("name", [name for name in SMALL if name != "ue8m0"])
 def test_round_to_nearest_is_the_cast_of_ml_dtypes(name: str) -> None:
     fmt = FLOATS[name]
     top = as_float(fmt.largest)  # beyond it ml_dtypes gives NaN or infinity, where PTX saturates
     exact = points(fmt)
     exact = exact[np.abs(exact) <= top].astype(np.float32)  # ml_dtypes rounds float64 to float32 first
     values = np.concatenate([next_float32(exact, -np.inf), exact, next_float32(exact, np.inf)])
-    # ml_dtypes 0.6 rounds all of (2**-127, 2**-126), subnormal in float32, up to ue8m0's second code.
-    least = -top if fmt.signed else 2.0**-126 if name == "ue8m0" else 0.0
+    least = -top if fmt.signed else 0.0
     values = values[(np.abs(values) <= top) & (values >= least)]
     cast = values.astype(TYPES[name]).view(fmt.code_dtype)
     np.testing.assert_array_equal(fmt.encode(values), cast & fmt.code_dtype.type(fmt.mask))
