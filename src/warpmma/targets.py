@@ -254,7 +254,8 @@ class Evidence:
     Attributes
     ----------
     kind : {"measured", "published", "derived"}
-        Compared with hardware by this project; published by others, who measured; or concluded.
+        Compared with hardware by this project; published, by others who measured or in PTX, which defines integers exactly;
+        or concluded.
     source : str
         By whom, or from what.
     device : str
