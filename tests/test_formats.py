@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from warpmma._rounding import quantize
 from warpmma.errors import OperandError
-from warpmma.formats import FORMATS, FloatFormat, IntegerFormat, Number, quantize
+from warpmma.formats import FORMATS, FloatFormat, IntegerFormat, Number
 
 Array = npt.NDArray[Any]
 Rounding = Literal["rn", "rz", "rm", "rp"]

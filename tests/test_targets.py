@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import warpmma as wm
+from warpmma._evidence import EVIDENCE, evidence
 from warpmma.arithmetic.units import FusedDotAdd
 from warpmma.instructions import Instruction
-from warpmma.targets import EVIDENCE, GENERATIONS, PATHS, evidence, group, recipe
+from warpmma.targets import GENERATIONS, PATHS, group, recipe
 
 DATA = Path(__file__).parent / "data"
 PAIRS = [(i, target) for i in wm.instructions() for target in i.targets]

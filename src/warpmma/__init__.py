@@ -4,6 +4,7 @@
 `store` collects the result, and `mma` does all three. `evidence` says how a result is known.
 """
 
+from ._evidence import Evidence
 from .errors import (
     ArchiveError,
     MetadataError,
@@ -19,7 +20,6 @@ from .execution import evidence, execute, load, mma, store
 from .formats import FORMATS
 from .instructions import TARGETS, Instruction, instructions, parse
 from .registers import RegisterFile
-from .targets import Evidence
 
 __all__ = [
     "FORMATS",

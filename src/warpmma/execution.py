@@ -8,23 +8,24 @@ dimension comes last inside a chunk, so that every operation runs along it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from . import targets
+from ._evidence import Evidence
+from ._evidence import evidence as find_evidence
+from ._plan import Plan
 from .arithmetic import compute
 from .arithmetic.pairs import rows
 from .arithmetic.units import Popcount
 from .errors import OperandError, UnsupportedError
 from .instructions import Instruction, parse
-from .layouts import Layout, Operand
+from .layouts import Operand
 from .registers import LANES
 from .scaling import pack_scales, unpack_scales
 from .sparsity import check_metadata, compress, halves, legal_codes, pack_metadata, positions, selectors
-from .targets import Evidence
 
 __all__ = ["evidence", "execute", "load", "mma", "store"]
 
@@ -174,7 +175,7 @@ def execute(
     mixed = False
     if record.sparse:
         mixed = _check_sparse(record, operands["metadata"], selector, undefined, target)
-    plan = _Plan.of(record, isinstance(recipe.unit, Popcount))
+    plan = Plan.of(record, isinstance(recipe.unit, Popcount))
     read = {name: _reader(x, 2 if name in "ABC" else 1, batch) for name, x in operands.items()}
 
     layout = record.layout("D")
@@ -285,55 +286,7 @@ def evidence(instruction: str | Instruction, *, target: str) -> Evidence:
     >>> evidence(i, target="sm_121").kind
     'derived'
     """
-    return targets.evidence(parse(instruction), target)
-
-
-class _Plan:
-    """How an instruction's registers become arrays of codes for the units, and the other way round.
-
-    A comes out as `[k, (matrix,) m, 1, warp]`, B as `[k, (matrix,) 1, n, warp]`, C and D as `[(matrix,) m, n, warp]`.
-    """
-
-    def __init__(self, instruction: Instruction, words: bool) -> None:
-        shapes = {name: instruction.layout(name) for name in ("A", "B", "C", "D")}
-        if words:  # single bits are combined a register at a time
-            shapes |= {name: shapes[name].words() for name in ("A", "B")}
-        dtype = {name: instruction.format(name).code_dtype for name in ("A", "B", "C")}
-        self.gather = {
-            "A": _gather(shapes["A"], dtype["A"], lambda x: np.moveaxis(x, -1, 0)[..., None]),
-            "B": _gather(shapes["B"], dtype["B"], lambda x: np.moveaxis(x, -2, 0)[..., None, :]),
-            "C": _gather(shapes["C"], dtype["C"], lambda x: x),
-        }
-        self._d = shapes["D"]
-
-    @staticmethod
-    @cache
-    def of(instruction: Instruction, words: bool) -> _Plan:
-        return _Plan(instruction, words)
-
-    def scatter(self, codes: Array) -> Array:
-        """Pack codes of D into registers `[warp, register, lane]`."""
-        packing = self._d.packing
-        flat = codes.reshape(-1, codes.shape[-1]).astype(packing.dtype, copy=False)
-        registers = flat.take(self._d.flat[..., 0], axis=0)  # position 0 begins at bit 0
-        for position in range(1, packing.per_register):
-            registers |= flat.take(self._d.flat[..., position], axis=0) << packing.shifts[position]
-        return np.moveaxis(registers, -1, 0)
-
-
-def _gather(layout: Layout, dtype: np.dtype[Any], arrange: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """Return a function from registers `[warp, register, lane]` to codes, arranged, with the warps last."""
-    packing = layout.packing
-    word, position = (arrange(x) for x in layout.slots)
-    shift = packing.shifts[position][..., None]
-    whole = packing.per_register == 1
-    mask = packing.dtype.type(packing.mask)
-
-    def gather(registers: Array) -> Array:
-        words = np.ascontiguousarray(registers.reshape(len(registers), -1).T).take(word, axis=0)
-        return words if whole else ((words >> shift) & mask).astype(dtype)
-
-    return gather
+    return find_evidence(parse(instruction), target)
 
 
 def _fragment(instruction: Instruction, operand: Operand | str, registers: npt.ArrayLike) -> Array:

@@ -17,13 +17,12 @@ from typing import Any, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
+from ._rounding import Float64, Rounding, check_rounding, on_magnitude, quantize
 from .errors import OperandError
 
-__all__ = ["FORMATS", "FloatFormat", "Format", "IntegerFormat", "Number", "quantize"]
+__all__ = ["FORMATS", "FloatFormat", "Format", "IntegerFormat", "Number"]
 
 Array = npt.NDArray[Any]
-Float64 = npt.NDArray[np.float64]
-Rounding = Literal["rn", "rz", "rm", "rp"]
 
 
 @dataclass(frozen=True)
@@ -289,11 +288,11 @@ class FloatFormat(_Coded):
         if self.name == "f64":
             return values.view(np.uint64)
         policy = overflow or self.overflow
-        _known_rounding(rounding)
+        check_rounding(rounding)
         if policy == "infinity" and not self.has_infinity:
             raise OperandError(f"{self.name} has no infinity; overflow can only be 'saturate'")
         negative = np.signbit(values)
-        magnitude = quantize(np.abs(values), self.fraction_bits, self.emin, _on_magnitude(rounding, negative))
+        magnitude = quantize(np.abs(values), self.fraction_bits, self.emin, on_magnitude(rounding, negative))
         if not self.subnormals:  # exponent field 0 is a normal number, which stands in for everything below it
             magnitude = np.maximum(magnitude - (1 << self.fraction_bits), 0)
         top = self.max_code >> self.padding
@@ -372,7 +371,7 @@ class IntegerFormat(_Coded):
         rounding : {"rn", "rz", "rm", "rp"}
         """
         values = np.asarray(values)
-        _known_rounding(rounding)
+        check_rounding(rounding)
         if values.dtype == object:
             raise OperandError(f"{self.name}: object arrays hold no numbers; give an integer or a float dtype")
         if values.dtype.kind not in "iub":
@@ -432,11 +431,6 @@ def _as_codes(fmt: Format, codes: npt.ArrayLike) -> Array:
     return _checked(fmt, array, 0, fmt.mask).astype(fmt.code_dtype)
 
 
-def _known_rounding(rounding: str) -> None:
-    if rounding not in ("rn", "rz", "rm", "rp"):
-        raise OperandError(f"unknown rounding {rounding!r}; expected 'rn', 'rz', 'rm' or 'rp'")
-
-
 def _checked(fmt: Format, array: Array, low: int, high: int) -> Array:
     """Return `array` if all of it lies in [low, high]; name the first that does not."""
     if not array.size or (int(array.min()) >= low and int(array.max()) <= high):
@@ -444,51 +438,6 @@ def _checked(fmt: Format, array: Array, low: int, high: int) -> Array:
     bad = (array.astype(object) < low) | (array.astype(object) > high)
     place = tuple(int(i) for i in np.argwhere(bad)[0])
     raise OperandError(f"{fmt.name}: {int(array[place])} at {list(place)} does not fit; expected {low} to {high}")
-
-
-def _on_magnitude(rounding: Rounding, negative: Array) -> Literal["rn", "rz"] | Array:
-    """Return how a magnitude is rounded: "rn", "rz", or a mask of where it goes up."""
-    if rounding == "rn" or rounding == "rz":
-        return rounding
-    return negative if rounding == "rm" else ~negative
-
-
-def quantize(magnitude: Float64, fraction_bits: int, emin: int, rounding: Literal["rn", "rz"] | Array) -> Array:
-    """Round non-negative float64 values to a floating-point grid, as an integer code without sign.
-
-    The code is that of a format with `fraction_bits`, least exponent `emin` and no greatest exponent: exponent field
-    above, fraction below, ascending with the value. The caller compares it with its own largest code.
-
-    Parameters
-    ----------
-    magnitude : ndarray of float64
-        Non-negative; NaN and infinity are given a code above every finite one.
-    fraction_bits, emin : int
-        At most 51 bits.
-    rounding : {"rn", "rz"} or ndarray of bool
-        To nearest even, toward zero, or away from zero where the mask is set and toward zero elsewhere.
-
-    Returns
-    -------
-    ndarray of int64
-
-    Notes
-    -----
-    Exact: scaling by a power of two moves the value to [2**fraction_bits, 2**(fraction_bits + 1)) or below, where
-    float64 has bits to spare, and neither overflows nor loses bits; `rint` and `trunc` act on that integer grid.
-    No float32 or float16 arithmetic is involved, so a flush-to-zero mode of the machine cannot reach the result.
-    """
-    exponent = np.maximum((magnitude.view(np.int64) >> 52) - 1023, emin)
-    exponent = np.minimum(exponent, 1023)  # NaN and infinity
-    scale = ((fraction_bits - exponent + 1023) << 52).view(np.float64)
-    with np.errstate(invalid="ignore"):  # a signalling NaN, and infinity where the scale is 0
-        scaled = np.fmin(magnitude * scale, 2.0**52)  # of NaN, and of infinity, the bound
-    if isinstance(rounding, str):
-        integer = np.rint(scaled) if rounding == "rn" else np.trunc(scaled)
-    else:
-        integer = np.where(rounding, np.ceil(scaled), np.trunc(scaled))
-    codes: Array = ((exponent - emin) << fraction_bits) + integer.astype(np.int64)
-    return codes
 
 
 _IEEE = "IEEE 754-2019"

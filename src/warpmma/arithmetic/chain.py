@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from ..formats import FORMATS, Float64, FloatFormat
+from .._rounding import Float64
+from ..formats import FORMATS, FloatFormat
 from .fused import ieee_add
 from .units import FloatChains, FmaChain, Recipe, steps
 

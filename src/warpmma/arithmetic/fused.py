@@ -19,7 +19,8 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from ..formats import FORMATS, Float64, FloatFormat, quantize
+from .._rounding import Float64, quantize
+from ..formats import FORMATS, FloatFormat
 from .pairs import Pairs
 from .units import FusedDotAdd, GroupedDotAdd, Recipe, steps
 

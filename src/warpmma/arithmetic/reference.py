@@ -61,7 +61,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from ..formats import FORMATS, FloatFormat, IntegerFormat, Number, Rounding
+from .._rounding import Rounding
+from ..formats import FORMATS, FloatFormat, IntegerFormat, Number
 from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, steps
 
 __all__ = ["dot"]

@@ -23,13 +23,13 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from .._evidence import Evidence
 from ..errors import ArchiveError, WarpmmaError
 from ..execution import evidence, execute
 from ..instructions import Instruction, check_known, check_target, parse
 from ..layouts import Layout
 from ..registers import LANES
 from ..sparsity import selectors
-from ..targets import Evidence
 
 __all__ = ["Recording", "Replay", "open_recording", "shipped"]
 

@@ -1,0 +1,200 @@
+"""The rows of the instruction table.
+
+Each `Family` stands for all combinations of its choices; `instructions` makes records of them. That the rows yield what
+ptxas takes, on the same targets and from the same PTX versions, is tested against a catalogue and against ptxas itself.
+
+Sources: PTX ISA 9.1, 9.7.14.5.14 and 9.7.14.6.3; the sets of legal mnemonics were asked of ptxas 12.9 to 13.5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["FAMILIES", "ROUNDINGS", "Family", "Version"]
+
+Version = tuple[int, int]
+Pairs = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """A row of the table: all its combinations are instructions, on the same targets and from the same PTX version.
+
+    Attributes
+    ----------
+    shapes : str
+        PTX shapes, separated by blanks.
+    accumulators, multiplicands : tuple of (str, str)
+        Types of (D, C) and of (A, B).
+    layouts : tuple of (str, str)
+        Of A and B.
+    sparsity, kind : str, optional
+    scales : tuple of (scale_vec or None, stype or None)
+    satfinite, roundings, bit_ops : tuple
+        Choices of each qualifier; None where it is left out.
+    since : str
+        First target. Of a target without suffix every later one follows; of an "f" one the later ones with "f" or "a";
+        of an "a" one the later ones with "a".
+    ptx : (int, int)
+        First PTX version.
+    documented : bool
+        Whether PTX's grammar has these spellings.
+    """
+
+    shapes: str
+    accumulators: Pairs
+    multiplicands: Pairs
+    layouts: Pairs = (("row", "col"),)
+    sparsity: str | None = None
+    kind: str | None = None
+    scales: tuple[tuple[str | None, str | None], ...] = ((None, None),)
+    satfinite: tuple[bool, ...] = (False,)
+    roundings: tuple[str | None, ...] = (None,)
+    bit_ops: tuple[str | None, ...] = (None,)
+    since: str
+    ptx: Version
+    documented: bool = True
+
+
+def _pairs(*types: str) -> Pairs:
+    """Every pair of these types."""
+    return tuple((a, b) for a in types for b in types)
+
+
+def _same(*types: str) -> Pairs:
+    return tuple((t, t) for t in types)
+
+
+_F, _S, _I, _D = ("f16", "f16"), ("f32", "f32"), ("s32", "s32"), ("f64", "f64")
+_FP8 = _pairs("e4m3", "e5m2")
+_F8F6F4 = _pairs("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
+_NARROW: Pairs = tuple(pair for pair in _F8F6F4 if pair not in _FP8)
+_INT8 = _pairs("s8", "u8")
+_INT4 = _pairs("s4", "u4")
+_EITHER = (False, True)
+ROUNDINGS = (None, "rn", "rz", "rm", "rp")
+_FP4: Pairs = (("e2m1", "e2m1"),)
+_ORDERED = "sp::ordered_metadata"
+
+
+def _dense() -> tuple[Family, ...]:
+    return (
+        Family(
+            shapes="m8n8k4", layouts=_pairs("row", "col"), multiplicands=_same("f16"),
+            accumulators=(_F, ("f32", "f16"), _S), since="sm_70", ptx=(6, 4),
+        ),
+        Family(shapes="m16n8k8", accumulators=(_F, _S), multiplicands=_same("f16"), since="sm_75", ptx=(6, 5)),
+        Family(shapes="m16n8k16", accumulators=(_F, _S), multiplicands=_same("f16"), since="sm_80", ptx=(7, 0)),
+        Family(shapes="m16n8k8 m16n8k16", accumulators=(_S,), multiplicands=_same("bf16"), since="sm_80", ptx=(7, 0)),
+        Family(shapes="m16n8k4 m16n8k8", accumulators=(_S,), multiplicands=_same("tf32"), since="sm_80", ptx=(7, 0)),
+        Family(
+            shapes="m8n8k4", accumulators=(_D,), multiplicands=_same("f64"), roundings=ROUNDINGS,
+            since="sm_80", ptx=(7, 0),
+        ),
+        Family(
+            shapes="m16n8k4 m16n8k8 m16n8k16", accumulators=(_D,), multiplicands=_same("f64"), roundings=ROUNDINGS,
+            since="sm_90", ptx=(7, 8),
+        ),
+        Family(shapes="m16n8k32", accumulators=(_S,), multiplicands=_FP8, since="sm_89", ptx=(8, 4)),
+        Family(shapes="m16n8k32", accumulators=(_F,), multiplicands=_FP8, since="sm_89", ptx=(8, 7)),
+        Family(shapes="m16n8k16", accumulators=(_F, _S), multiplicands=_FP8, since="sm_89", ptx=(8, 7)),
+        Family(
+            shapes="m16n8k16", accumulators=(_F, _S), multiplicands=_FP8, kind="f8f6f4", since="sm_100f", ptx=(8, 7),
+            documented=False,
+        ),
+        Family(shapes="m16n8k32", accumulators=(_S,), multiplicands=_FP8, kind="f8f6f4", since="sm_100f", ptx=(8, 6)),
+        Family(shapes="m16n8k32", accumulators=(_F,), multiplicands=_FP8, kind="f8f6f4", since="sm_100f", ptx=(8, 7)),
+        Family(
+            shapes="m16n8k32", accumulators=(_F, _S), multiplicands=_NARROW, kind="f8f6f4", since="sm_120f", ptx=(8, 7),
+        ),
+        Family(
+            shapes="m16n8k32", accumulators=(_S,), multiplicands=_F8F6F4, kind="mxf8f6f4",
+            scales=((None, "ue8m0"), ("1X", "ue8m0")), since="sm_120f", ptx=(8, 7),
+        ),
+        Family(
+            shapes="m16n8k64", accumulators=(_S,), multiplicands=_FP4, kind="mxf4",
+            scales=((None, "ue8m0"), ("2X", "ue8m0")), since="sm_120f", ptx=(8, 7),
+        ),
+        Family(
+            shapes="m16n8k64", accumulators=(_S,), multiplicands=_FP4, kind="mxf4nvf4",
+            scales=(("2X", "ue8m0"), ("4X", "ue4m3")), since="sm_120f", ptx=(8, 7),
+        ),
+        Family(
+            shapes="m16n8k64", accumulators=(_S,), multiplicands=_FP4, kind="mxf4nvf4",
+            scales=(("4X", "ue8m0"),), since="sm_120f", ptx=(9, 1),
+        ),
+        Family(
+            shapes="m8n8k16", accumulators=(_I,), multiplicands=_INT8, satfinite=_EITHER, since="sm_75", ptx=(6, 5),
+        ),
+        Family(
+            shapes="m16n8k16 m16n8k32", accumulators=(_I,), multiplicands=_INT8, satfinite=_EITHER,
+            since="sm_80", ptx=(7, 0),
+        ),
+        Family(
+            shapes="m8n8k32", accumulators=(_I,), multiplicands=_INT4, satfinite=_EITHER, since="sm_75", ptx=(6, 5),
+        ),
+        Family(
+            shapes="m16n8k32 m16n8k64", accumulators=(_I,), multiplicands=_INT4, satfinite=_EITHER,
+            since="sm_80", ptx=(7, 0),
+        ),
+        Family(
+            shapes="m8n8k128", accumulators=(_I,), multiplicands=_same("b1"), bit_ops=("xor",),
+            since="sm_75", ptx=(7, 0),
+        ),
+        Family(
+            shapes="m16n8k128 m16n8k256", accumulators=(_I,), multiplicands=_same("b1"), bit_ops=("xor",),
+            since="sm_80", ptx=(7, 0),
+        ),
+        Family(
+            shapes="m8n8k128 m16n8k128 m16n8k256", accumulators=(_I,), multiplicands=_same("b1"), bit_ops=("and",),
+            since="sm_80", ptx=(7, 1),
+        ),
+    )  # fmt: skip
+
+
+def _sparse() -> tuple[Family, ...]:
+    both = (("sp", (7, 1)), (_ORDERED, (8, 5)))
+    common = tuple(
+        Family(
+            sparsity=sparsity, shapes=shapes, accumulators=accumulators, multiplicands=pairs, satfinite=satfinite,
+            since="sm_80", ptx=ptx,
+        )
+        for sparsity, ptx in both
+        for shapes, accumulators, pairs, satfinite in (
+            ("m16n8k16 m16n8k32", (_F, _S), _same("f16"), (False,)),
+            ("m16n8k16 m16n8k32", (_S,), _same("bf16"), (False,)),
+            ("m16n8k8 m16n8k16", (_S,), _same("tf32"), (False,)),
+            ("m16n8k32 m16n8k64", (_I,), _INT8, _EITHER),
+            ("m16n8k64 m16n8k128", (_I,), _INT4, _EITHER),
+        )
+    )  # fmt: skip
+
+    def ordered(
+        shapes: str, pairs: Pairs, since: str, ptx: Version = (8, 7), *, accumulators: Pairs = (_S,),
+        kind: str | None = None, scales: tuple[tuple[str | None, str | None], ...] = ((None, None),),
+        documented: bool = True,
+    ) -> Family:  # fmt: skip
+        return Family(
+            sparsity=_ORDERED, shapes=shapes, accumulators=accumulators, multiplicands=pairs, kind=kind,
+            scales=scales, since=since, ptx=ptx, documented=documented,
+        )  # fmt: skip
+
+    return (
+        *common,
+        Family(
+            sparsity="sp", shapes="m16n8k64", accumulators=(_S,), multiplicands=_FP8, since="sm_89", ptx=(8, 4),
+        ),
+        ordered("m16n8k64", _FP8, "sm_89", (8, 5)),
+        ordered("m16n8k64", _FP8, "sm_120f", accumulators=(_F,), documented=False),
+        ordered("m16n8k64", _FP8, "sm_100f", (8, 6), kind="f8f6f4"),
+        ordered("m16n8k64", _FP8, "sm_120f", accumulators=(_F,), kind="f8f6f4"),
+        ordered("m16n8k64", _NARROW, "sm_120f", accumulators=(_F, _S), kind="f8f6f4"),
+        ordered("m16n8k64", _F8F6F4, "sm_120f", kind="mxf8f6f4", scales=((None, "ue8m0"), ("1X", "ue8m0"))),
+        ordered("m16n8k128", _FP4, "sm_120a", kind="mxf4", scales=((None, "ue8m0"), ("2X", "ue8m0"))),
+        ordered("m16n8k128", _FP4, "sm_120a", kind="mxf4nvf4", scales=(("2X", "ue8m0"), ("4X", "ue4m3"))),
+        ordered("m16n8k128", _FP4, "sm_120a", (9, 1), kind="mxf4nvf4", scales=(("4X", "ue8m0"),)),
+    )  # fmt: skip
+
+
+FAMILIES: tuple[Family, ...] = _dense() + _sparse()
+"""The whole table."""
