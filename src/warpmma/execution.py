@@ -7,6 +7,7 @@ dimension comes last inside a chunk, so that every operation runs along it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
@@ -14,18 +15,19 @@ import numpy as np
 import numpy.typing as npt
 
 from . import targets
+from ._arrays import as_array, is_integer
 from ._evidence import Evidence
 from ._evidence import evidence as find_evidence
 from ._plan import Plan
 from .arithmetic import compute
 from .arithmetic.pairs import rows
 from .arithmetic.units import Popcount
-from .errors import OperandError, UnsupportedError
+from .errors import MetadataError, OperandError, UnsupportedError
 from .instructions import Instruction, parse
 from .layouts import Operand
 from .registers import LANES
-from .scaling import pack_scales, unpack_scales
-from .sparsity import check_metadata, compress, halves, legal_codes, pack_metadata, positions, selectors
+from .scaling import pack_scales, scale_place, unpack_scales
+from .sparsity import check_metadata, compress, halves, pack_metadata, positions, selectors
 
 __all__ = ["evidence", "execute", "load", "mma", "store"]
 
@@ -71,7 +73,7 @@ def load(instruction: str | Instruction, operand: Operand, matrix: npt.ArrayLike
     """
     record = parse(instruction)
     layout = record.layout(operand)
-    array = np.asarray(matrix)
+    array = as_array(matrix, f"{record}: {operand}")
     rank = len(layout.shape)
     if array.ndim < rank or array.shape[array.ndim - rank :] != layout.shape:
         dims = ", ".join(map(str, layout.shape))
@@ -80,8 +82,12 @@ def load(instruction: str | Instruction, operand: Operand, matrix: npt.ArrayLike
         codes = record.format(operand).codes(array)
     except OperandError as error:
         raise OperandError(f"{record}: {operand}: {error}") from None
-    flat = codes.reshape(*codes.shape[: codes.ndim - rank], -1)
-    return np.ascontiguousarray(layout.packing.pack(flat[..., layout.flat]))  # a GPU wants it so
+    batch = codes.shape[: codes.ndim - rank]
+    flat = codes.reshape(-1, math.prod(layout.shape))
+    out = np.empty((len(flat), layout.registers, LANES), layout.packing.dtype)
+    for chunk in _chunks(len(flat), layout.flat.size):
+        out[chunk] = layout.packing.join(flat[chunk][:, layout.flat])
+    return out.reshape(*batch, layout.registers, LANES)
 
 
 def store(instruction: str | Instruction, operand: Operand, registers: npt.ArrayLike) -> Array:
@@ -107,10 +113,13 @@ def store(instruction: str | Instruction, operand: Operand, registers: npt.Array
     record = parse(instruction)
     layout = record.layout(operand)
     words = _fragment(record, operand, registers)
-    codes = layout.packing.unpack(words.reshape(*words.shape[:-2], -1))
     word, position = layout.slots
     fmt = record.format(operand)
-    return fmt.array(codes[..., word, position].astype(fmt.code_dtype, order="C"))
+    flat = words.reshape(-1, layout.registers * LANES)
+    out = np.empty((len(flat), *layout.shape), fmt.code_dtype)
+    for chunk in _chunks(len(flat), layout.flat.size):
+        out[chunk] = layout.packing.unpack(flat[chunk])[:, word, position]
+    return fmt.array(out.reshape(*words.shape[:-2], *layout.shape))
 
 
 def execute(
@@ -170,7 +179,8 @@ def execute(
     _check_engine(engine)
     operands = {name: _fragment(record, name, x) for name, x in (("A", a), ("B", b), ("C", c))}
     operands |= _words(record, metadata, scale_a, scale_b)
-    _check_unused(record, selector, byte_id_a, thread_id_a, byte_id_b, thread_id_b)
+    ids = {"A": {"byte_id": byte_id_a, "thread_id": thread_id_a}, "B": {"byte_id": byte_id_b, "thread_id": thread_id_b}}
+    _check_choices(record, selector, undefined, ids)
     batch = _batch(record, operands)
     mixed = False
     if record.sparse:
@@ -187,8 +197,8 @@ def execute(
         codes = {name: plan.gather[name](given[name]) for name in "ABC"}
         extra: dict[str, Array] = {}
         if record.block_scale:
-            of_a = unpack_scales(given["scale_a"], record, "A", byte_id=byte_id_a, thread_id=thread_id_a)
-            of_b = unpack_scales(given["scale_b"], record, "B", byte_id=byte_id_b, thread_id=thread_id_b)
+            of_a = unpack_scales(given["scale_a"], record, "A", **ids["A"])
+            of_b = unpack_scales(given["scale_b"], record, "B", **ids["B"])
             extra = {"scale_a": _rows(of_a), "scale_b": np.moveaxis(of_b, 0, -1)[:, None]}
         if record.sparse:
             # Rows of B are chosen for every warp and row of A, all columns together: so n comes last.
@@ -247,7 +257,7 @@ def mma(
     record = parse(instruction)
     if c is None:
         c = np.zeros(record.layout("C").shape, record.format("C").code_dtype)
-    a = np.asarray(a)
+    a = as_array(a, f"{record}: A")
     if record.sparse and metadata is None and a.shape[-2:] == (record.m, record.k):
         a, indices = compress(a, record)
         metadata = pack_metadata(indices, record, selector=selector)
@@ -292,12 +302,13 @@ def evidence(instruction: str | Instruction, *, target: str) -> Evidence:
 def _fragment(instruction: Instruction, operand: Operand | str, registers: npt.ArrayLike) -> Array:
     """Check a fragment's dtype and shape."""
     layout = instruction.layout(operand)  # type: ignore[arg-type]
-    array = np.asarray(registers)
+    array = as_array(registers, f"{instruction}: registers of {operand}")
     expected = layout.packing.dtype
     if array.dtype != expected:
+        same = array.dtype.kind in "if" and array.dtype.itemsize == expected.itemsize
         raise OperandError(
             f"{instruction}: registers of {operand} are {array.dtype}; expected {expected}"
-            + (f" (use .view(np.{expected}))" if array.dtype.itemsize == expected.itemsize else "")
+            + (f" (use .view(np.{expected}))" if same else "")
         )
     if array.ndim < 2 or array.shape[-2:] != (layout.registers, LANES):
         raise OperandError(
@@ -317,7 +328,7 @@ def _words(
         if needs != (given is not None):
             raise OperandError(f"{instruction} {'needs' if needs else 'takes no'} {name}")
         if given is not None:
-            array = np.asarray(given)
+            array = as_array(given, f"{instruction}: {name}")
             if array.dtype != np.uint32 or array.shape[-1:] != (LANES,):
                 raise OperandError(
                     f"{instruction}: {name} is {array.dtype} {array.shape}; expected uint32 [..., {LANES}]"
@@ -326,12 +337,23 @@ def _words(
     return words
 
 
-def _check_unused(instruction: Instruction, selector: int, *ids: int) -> None:
-    """Refuse a selector, byte-id or thread-id that the instruction has no use for."""
-    if selector and not instruction.sparse:
+def _check_choices(
+    instruction: Instruction, selector: int, undefined: str, ids: dict[Literal["A", "B"], dict[str, int]]
+) -> None:  # fmt: skip
+    """Refuse a selector, byte-id or thread-id that the instruction has no use for, or does not have."""
+    if undefined not in ("error", "hardware"):
+        raise OperandError(f"undefined is {undefined!r}; expected 'error' or 'hardware'")
+    if instruction.sparse:
+        if not is_integer(selector) or selector not in selectors(instruction):
+            legal = ", ".join(map(str, selectors(instruction)))
+            raise MetadataError(f"{instruction}: selector is {selector!r}; legal are {legal}")
+    elif not is_integer(selector) or selector:
         raise OperandError(f"{instruction} is dense: it takes no selector; got {selector!r}")
-    if any(ids) and not instruction.block_scale:
-        raise OperandError(f"{instruction} is not block-scaled: it takes no byte-id and thread-id; got {ids}")
+    for operand, named in ids.items():
+        if instruction.block_scale:
+            scale_place(instruction, operand, 0, 0, **named)
+        elif not all(is_integer(x) and x == 0 for x in named.values()):
+            raise OperandError(f"{instruction} is not block-scaled: it takes no byte-id and thread-id; got {named}")
 
 
 def _batch(instruction: Instruction, operands: dict[str, Array]) -> tuple[int, ...]:
@@ -346,23 +368,24 @@ def _batch(instruction: Instruction, operands: dict[str, Array]) -> tuple[int, .
 def _check_sparse(
     instruction: Instruction, metadata: Array, selector: int, undefined: str, target: str
 ) -> bool:  # fmt: skip
-    """Refuse undefined metadata, or say whether tf32 halves may be mixed."""
-    if undefined not in ("error", "hardware"):
-        raise OperandError(f"undefined is {undefined!r}; expected 'error' or 'hardware'")
-    if undefined == "error":
-        legal = legal_codes(instruction)
-        if targets.reversed_unknown(instruction, target):
-            legal &= _ASCENDING
-        check_metadata(metadata, instruction, selector=selector, legal=legal)
-        return False
-    if target not in targets.UNDEFINED_MEASURED:
-        raise UnsupportedError(
-            f"{instruction}: what {target} makes of undefined metadata is not known; undefined='hardware' is for "
-            f"{', '.join(targets.UNDEFINED_MEASURED)}, measured on an H200"
-        )
-    if selector not in selectors(instruction):
-        check_metadata(metadata, instruction, selector=selector)
-    return instruction.a_type == "tf32"
+    """Refuse metadata that is undefined, or whose effect is not known; or say whether tf32 halves may be mixed."""
+    if undefined == "hardware":
+        if target not in targets.UNDEFINED_MEASURED:
+            raise UnsupportedError(
+                f"{instruction}: what {target} makes of undefined metadata is not known; undefined='hardware' is for "
+                f"{', '.join(targets.UNDEFINED_MEASURED)}, measured on an H200"
+            )
+        return instruction.a_type == "tf32"
+    check_metadata(metadata, instruction, selector=selector)
+    if targets.reversed_unknown(instruction, target):
+        try:
+            check_metadata(metadata, instruction, selector=selector, legal=_ASCENDING)
+        except MetadataError as error:
+            raise UnsupportedError(
+                f"PTX allows descending metadata, but what {target} makes of it is not known for {instruction.a_type}, "
+                f"which ptxas does not sort there: {error}"
+            ) from None
+    return False
 
 
 # Nibbles whose first index is below the second.
@@ -430,7 +453,7 @@ def _chunks(warps: int, outputs: int) -> Iterator[slice]:
 
 def _for_each(run: Callable[[slice], None], chunks: Iterator[slice], threads: int | None) -> None:
     """Run every chunk, on several threads if asked. Chunks are independent, so their order cannot be seen."""
-    if threads is not None and (not isinstance(threads, int) or threads < 1):
+    if threads is not None and (not is_integer(threads) or threads < 1):
         raise OperandError(f"threads is {threads!r}; expected a positive integer or None")
     if threads is None or threads == 1:
         for chunk in chunks:

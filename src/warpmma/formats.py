@@ -17,6 +17,7 @@ from typing import Any, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
+from ._arrays import as_array, is_integer
 from ._rounding import Float64, Rounding, check_rounding, on_magnitude, quantize
 from .errors import OperandError
 
@@ -192,8 +193,7 @@ class FloatFormat(_Coded):
         >>> FORMATS["f16"].unpack(0xC000)
         Number(kind='finite', sign=1, significand=1024, exponent=-9)
         """
-        if not 0 <= code <= self.mask:
-            raise OperandError(f"{self.name}: code {code:#x} does not fit {self.bits} bits")
+        _check_code(self, code)
         sign = int(bool(code & self.sign_bit))
         magnitude = (code & ~self.sign_bit) >> self.padding
         field, fraction = magnitude >> self.fraction_bits, magnitude & ((1 << self.fraction_bits) - 1)
@@ -284,11 +284,13 @@ class FloatFormat(_Coded):
         >>> [hex(c) for c in FORMATS["f16"].encode([1.0, 65519.0, 65520.0, float("nan")])]
         ['0x3c00', '0x7bff', '0x7c00', '0x7fff']
         """
-        values = np.asarray(values, np.float64)
+        check_rounding(rounding)
+        policy = self.overflow if overflow is None else overflow
+        if policy not in ("infinity", "saturate"):
+            raise OperandError(f"unknown overflow {policy!r}; expected 'infinity' or 'saturate'")
+        values = _numbers(self, values)
         if self.name == "f64":
             return values.view(np.uint64)
-        policy = overflow or self.overflow
-        check_rounding(rounding)
         if policy == "infinity" and not self.has_infinity:
             raise OperandError(f"{self.name} has no infinity; overflow can only be 'saturate'")
         negative = np.signbit(values)
@@ -352,8 +354,7 @@ class IntegerFormat(_Coded):
         >>> FORMATS["s4"].unpack(0xF)
         -1
         """
-        if not 0 <= code <= self.mask:
-            raise OperandError(f"{self.name}: code {code:#x} does not fit {self.bits} bits")
+        _check_code(self, code)
         return code - (1 << self.bits) if self.signed and code >> (self.bits - 1) else code
 
     def decode(self, codes: npt.ArrayLike) -> npt.NDArray[np.int64]:
@@ -370,11 +371,10 @@ class IntegerFormat(_Coded):
         values : array_like of int or float
         rounding : {"rn", "rz", "rm", "rp"}
         """
-        values = np.asarray(values)
         check_rounding(rounding)
-        if values.dtype == object:
-            raise OperandError(f"{self.name}: object arrays hold no numbers; give an integer or a float dtype")
+        values = as_array(values, self.name)
         if values.dtype.kind not in "iub":
+            values = _numbers(self, values)
             with np.errstate(invalid="ignore"):  # a signalling NaN
                 rounded = {"rn": np.rint, "rz": np.trunc, "rm": np.floor, "rp": np.ceil}[rounding](values)
             values = np.nan_to_num(np.clip(rounded, self.least, self.greatest), nan=0.0).astype(np.int64)
@@ -401,7 +401,7 @@ def _dtype(name: str) -> np.dtype[Any]:
 
 
 def _codes(fmt: Format, array: npt.ArrayLike) -> Array:
-    array = np.asarray(array)
+    array = as_array(array, fmt.name)
     if array.dtype == object:
         raise OperandError(f"{fmt.name}: object arrays hold no bits; give {fmt.dtype} or {fmt.code_dtype} codes")
     if array.dtype == fmt.dtype and array.dtype.kind not in "iub":
@@ -421,9 +421,26 @@ def _codes(fmt: Format, array: npt.ArrayLike) -> Array:
     )
 
 
+def _check_code(fmt: Format, code: int) -> None:
+    if not is_integer(code) or not 0 <= code <= fmt.mask:
+        raise OperandError(f"{fmt.name}: code {code!r} is no integer of {fmt.bits} bits")
+
+
+def _numbers(fmt: Format, values: npt.ArrayLike) -> Float64:
+    """Values to be rounded, as float64; integers only where that is exact, for they would be rounded twice."""
+    array = as_array(values, fmt.name)
+    if array.dtype.kind not in "iufbV" or array.dtype.names:
+        raise OperandError(f"{fmt.name}: cannot encode dtype {array.dtype}; give an integer or a float dtype")
+    if array.dtype.itemsize > 8 or (
+        array.dtype.kind in "iu" and array.size and max(abs(int(array.min())), int(array.max())) > 1 << 53
+    ):
+        raise OperandError(f"{fmt.name}: {array.dtype} values that float64 may not hold; round them to float64 first")
+    return array.astype(np.float64)
+
+
 def _as_codes(fmt: Format, codes: npt.ArrayLike) -> Array:
     """Check codes that are to be decoded: any integers within the format's width."""
-    array = np.asarray(codes)
+    array = as_array(codes, fmt.name)
     if array.dtype == fmt.code_dtype and fmt.bits == 8 * array.dtype.itemsize:
         return array
     if array.dtype.kind not in "iu":

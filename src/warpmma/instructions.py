@@ -255,6 +255,8 @@ def check_target(instruction: Instruction, target: str) -> None:
 
 def check_known(target: str) -> None:
     """Raise `TargetError` unless the target exists."""
+    if not isinstance(target, str):
+        raise TargetError(f"a target is a string such as 'sm_90'; got {target!r}")
     if target not in TARGETS:
         close = difflib.get_close_matches(str(target), TARGETS, 1, 0.0)[0]
         raise TargetError(f"unknown target {target!r}; did you mean {close!r}? Known are {', '.join(TARGETS)}")
@@ -279,7 +281,7 @@ _NEEDS = {
     "sync": ".sync", "aligned": ".aligned", "shape": "one shape, such as .m16n8k16",
     "layout": "the layouts of A and B, as .row.col", "type": "the types of D, A, B and C, as .f32.f16.f16.f32",
 }  # fmt: skip
-Part = Literal["sparsity", "shape", "layout", "kind", "scale_vec", "satfinite", "type", "stype", "rounding", "bit_op"]
+_LONGEST = 160
 
 
 def parse(mnemonic: str | Instruction) -> Instruction:
@@ -314,12 +316,17 @@ def parse(mnemonic: str | Instruction) -> Instruction:
         return _checked(mnemonic)
     if not isinstance(mnemonic, str):
         raise MnemonicError(f"a mnemonic is a string, such as 'mma.sync...'; got {type(mnemonic).__name__}")
+    if len(mnemonic) > _LONGEST:
+        raise MnemonicError(f"{mnemonic[:60]}...: {len(mnemonic)} characters; no mnemonic has more than {_LONGEST}")
     return _parse(mnemonic)
 
 
 @lru_cache(maxsize=4096)
 def _parse(mnemonic: str) -> Instruction:
-    head, *words = mnemonic.strip().rstrip(";").split(".")
+    text = mnemonic.strip()
+    if any(c in text for c in " \t\n{;"):
+        raise MnemonicError(f"{mnemonic}: expected a mnemonic alone, without blanks, operands or a semicolon")
+    head, *words = text.split(".")
     if head != "mma":
         raise MnemonicError(f"{mnemonic}: starts with {head!r}; expected 'mma'{_nearest_hint(mnemonic)}")
     for word in words:

@@ -23,6 +23,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from ._arrays import is_integer
 from .errors import OperandError
 from .registers import LANES, Packing
 
@@ -124,7 +125,9 @@ class Layout:
         (14, 0, 16)
         """
         index = (matrix, row, column) if self.matrix else (row, column)
-        if any(not 0 <= x < n for x, n in zip(index, self.shape, strict=True)) or (matrix and not self.matrix):
+        if any(not is_integer(x) or not 0 <= x < n for x, n in zip(index, self.shape, strict=True)) or (
+            matrix and not self.matrix
+        ):
             raise OperandError(f"element {(matrix, row, column)} is outside {self.shape}")
         word, position = (int(x[index]) for x in self.slots)
         return word % LANES, word // LANES, position * self.packing.slot + self.packing.shift

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from ._arrays import as_array, is_integer
 from .errors import RegisterError
 
 __all__ = ["LANES", "Packing", "RegisterFile"]
@@ -82,15 +83,40 @@ class Packing:
         return shifts.astype(self.dtype)
 
     def pack(self, codes: npt.ArrayLike) -> Array:
-        """Pack `[..., per_register]` codes into `[...]` registers; padding is 0. Codes must fit `bits`."""
-        words: Array = np.bitwise_or.reduce(np.asarray(codes).astype(self.dtype) << self.shifts, axis=-1)
+        """Pack `[..., per_register]` codes into `[...]` registers; padding is 0.
+
+        Raises
+        ------
+        RegisterError
+            Codes that are no integers or do not fit `bits`, or another number of them.
+        """
+        codes = self._checked(codes, self.mask, "codes")
+        if codes.shape[-1:] != (self.per_register,):
+            raise RegisterError(f"got codes {codes.shape}; expected [..., {self.per_register}]")
+        return self.join(codes)
+
+    def join(self, codes: Array) -> Array:
+        """Pack codes that are known to fit."""
+        words: Array = np.bitwise_or.reduce(codes.astype(self.dtype) << self.shifts, axis=-1)
         return words
 
     def unpack(self, registers: npt.ArrayLike) -> Array:
-        """Unpack `[...]` registers into `[..., per_register]` codes, of the register's dtype; padding is ignored."""
-        words: Array = np.asarray(registers, self.dtype)
+        """Unpack `[...]` registers into `[..., per_register]` codes, of the register's dtype; padding is ignored.
+
+        Raises
+        ------
+        RegisterError
+            Registers that are no integers or do not fit `width`.
+        """
+        words = self._checked(registers, (1 << self.width) - 1, "registers").astype(self.dtype, copy=False)
         codes: Array = (words[..., None] >> self.shifts) & self.dtype.type(self.mask)
         return codes
+
+    def _checked(self, x: npt.ArrayLike, most: int, name: str) -> Array:
+        array = as_array(x, name, RegisterError)
+        if array.dtype.kind not in "iu" or (array.size and not 0 <= int(array.min()) <= int(array.max()) <= most):
+            raise RegisterError(f"{name} of {array.dtype}; expected integers of 0 to {most:#x}")
+        return array
 
 
 Width = Literal[32, 64]
@@ -123,7 +149,9 @@ class RegisterFile:
     """
 
     def __init__(self, warps: tuple[int, ...] = ()) -> None:
-        self.warps = tuple(warps)
+        if not isinstance(warps, tuple) or not all(is_integer(n) and n >= 0 for n in warps):
+            raise RegisterError(f"warps is {warps!r}; expected a shape, a tuple of non-negative integers")
+        self.warps = warps
         self._values: dict[str, Array] = {}
         self._written: dict[str, npt.NDArray[np.bool_]] = {}
 
@@ -179,7 +207,7 @@ class RegisterFile:
             Unknown name, a shape that does not broadcast, or values that do not fit.
         """
         register = self._register(name)
-        values = np.asarray(values)
+        values = as_array(values, name, RegisterError)
         if values.dtype.kind not in "iu":
             raise RegisterError(f"{name} holds bits: got dtype {values.dtype}; expected {register.dtype}")
         if values.size and (int(values.min()) < 0 or int(values.max()) > np.iinfo(register.dtype).max):

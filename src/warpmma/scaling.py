@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from ._arrays import as_array, is_integer
 from .errors import OperandError, ScaleError
 from .formats import FORMATS, FloatFormat
 from .instructions import Instruction, instructions, parse
@@ -36,7 +36,7 @@ Float64 = npt.NDArray[np.float64]
 _F32, _F64, _F16, _BF16, _UE8M0, _UE4M3 = (
     cast(FloatFormat, FORMATS[name]) for name in ("f32", "f64", "f16", "bf16", "ue8m0", "ue4m3")
 )
-_SCALE_DTYPES = {"ue8m0": np.dtype(ml_dtypes.float8_e8m0fnu), "ue4m3": np.dtype(ml_dtypes.float8_e4m3fn)}
+_TYPED = {"ue8m0": _UE8M0, "ue4m3": cast(FloatFormat, FORMATS["e4m3"])}  # formats whose dtype matrices of scales have
 
 # The law: the bit of s, byte-id (y), thread-id (t), row or column (i) at each bit of a place, lowest first.
 _BYTE = {1: ("y0", "y1"), 2: ("s0", "y1"), 4: ("s0", "s1")}
@@ -355,7 +355,7 @@ def _select(record: Instruction, operand: Operand, byte_id: int, thread_id: int)
     """Check the selectors, and return the places of the scales."""
     legal = {"byte-id": (byte_id, byte_ids(record)), "thread-id": (thread_id, thread_ids(operand))}
     for name, (value, expected) in legal.items():
-        if not isinstance(value, (int, np.integer)) or value not in expected:
+        if not is_integer(value) or value not in expected:
             choices = ", ".join(map(str, expected))
             raise ScaleError(f"{record}: {name} of {operand} is {value!r}; expected {choices}")
     return _octets(operand, record.scales_per_row, int(byte_id), int(thread_id))
@@ -363,7 +363,7 @@ def _select(record: Instruction, operand: Operand, byte_id: int, thread_id: int)
 
 def _words(record: Instruction, operand: Operand, words: npt.ArrayLike) -> Array:
     """Check words of scales."""
-    array = np.asarray(words)
+    array = as_array(words, f"{record}: words of {operand}'s scales", ScaleError)
     if array.dtype != np.uint32 or array.shape[-1:] != (LANES,):
         came = f"{array.dtype} {array.shape}"
         raise ScaleError(f"{record}: words of {operand}'s scales are {came}; expected uint32 [..., {LANES}]")
@@ -372,9 +372,9 @@ def _words(record: Instruction, operand: Operand, words: npt.ArrayLike) -> Array
 
 def _scale_codes(record: Instruction, operand: Operand, scales: npt.ArrayLike) -> Array:
     """Codes of scales, checked."""
-    array, stype = np.asarray(scales), record.stype or ""
-    if array.dtype not in (np.uint8, _SCALE_DTYPES[stype]):
-        expected = f"{_SCALE_DTYPES[stype]}, or codes as uint8 (from values: FORMATS[{stype!r}].encode)"
+    array, stype = as_array(scales, f"{record}: scales of {operand}", ScaleError), record.stype or ""
+    if array.dtype != np.uint8 and array.dtype != _TYPED[stype].dtype:
+        expected = f"{_TYPED[stype].dtype}, or codes as uint8 (from values: FORMATS[{stype!r}].encode)"
         raise ScaleError(f"{record}: scales of {operand} are {array.dtype}; expected {expected}")
     array = array.view(np.uint8)
     for place in np.argwhere(array > FORMATS[stype].mask)[:1].tolist():
@@ -385,7 +385,7 @@ def _scale_codes(record: Instruction, operand: Operand, scales: npt.ArrayLike) -
 
 def _values(record: Instruction, operand: Operand, matrix: npt.ArrayLike) -> Float64:
     """Values of a matrix as float64, checked to be those of float32, and finite for ue4m3."""
-    array = np.asarray(matrix)
+    array = as_array(matrix, f"{record}: {operand}")
     fmt = {f.dtype: f for f in (_F32, _F64, _F16, _BF16)}.get(array.dtype)
     if fmt is None:
         raise OperandError(f"{record}: {operand} is {array.dtype}; expected float32, 64 or 16, or bfloat16")

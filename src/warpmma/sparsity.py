@@ -23,6 +23,7 @@ selector, 819,200 outputs, 0 differences, and all sixteen nibbles.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -31,6 +32,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ._arrays import as_array, is_integer
 from .errors import MetadataError, OperandError
 from .formats import FloatFormat
 from .instructions import Instruction, parse
@@ -46,6 +48,7 @@ Array = npt.NDArray[Any]
 UInt8 = npt.NDArray[np.uint8]
 Mnemonic = str | Instruction
 
+_WARPS = 1024  # checked at a time
 _PLACES = 4  # of a group: what a 2-bit index tells apart
 _SORTED = frozenset(i0 | i1 << 2 for i1 in range(_PLACES) for i0 in range(i1))
 _DISTINCT = _SORTED | {i1 | i0 << 2 for i1 in range(_PLACES) for i0 in range(i1)}
@@ -257,12 +260,21 @@ def check_metadata(
     record, codes = parse(instruction), legal_codes(instruction) if legal is None else frozenset(legal)
     layout = _layout(record)
     _check_index(record, "selector", selector, layout.matrices)
-    nibbles = layout.packing.unpack(_words(record, words))
-    bad = _outside(nibbles, codes) & (layout.places[0] == selector)
-    if bad.any():
-        *warp, lane, number = np.argwhere(bad)[0].tolist()
+    array = _words(record, words)
+    batch = array.shape[:-1]
+    here = layout.places[0] == selector
+    # As many warps at a time as fit in cache: the nibbles of all of them would be many times the words.
+    for start in range(0, math.prod(batch), _WARPS):
+        flat = np.arange(start, min(start + _WARPS, math.prod(batch)))
+        chunk = array[flat] if len(batch) == 1 else array[np.unravel_index(flat, batch)] if batch else array[None]
+        nibbles = layout.packing.unpack(chunk)
+        bad = _outside(nibbles, codes) & here
+        if not bad.any():
+            continue
+        first, lane, number = np.argwhere(bad)[0].tolist()
+        warp = [int(x) for x in np.unravel_index(start + first, batch)] if batch else []
         _, row, group = (int(place[lane, number]) for place in layout.places)
-        nibble = nibbles[(*warp, lane, number)]
+        nibble = nibbles[first, lane, number]
         rule = f"PTX: {_RULE[codes]}" if legal is None else "as asked"
         raise MetadataError(
             f"{record}: metadata nibble {number} of lane {lane} is {nibble:#x}, indices ({nibble & 3}, "
@@ -353,7 +365,7 @@ def _heaviest(weight: Array) -> Array:
 
 def _matrix(record: Instruction, matrix: npt.ArrayLike, columns: int) -> tuple[Array, Array]:
     """Check A or its stored elements; return it, and its values by row, group, unit and element."""
-    array, fmt, law = np.asarray(matrix), record.format("A"), pattern(record)
+    array, fmt, law = as_array(matrix, f"{record}: A"), record.format("A"), pattern(record)
     if array.shape[-2:] != (record.m, columns):
         raise OperandError(f"{record}: A is {array.shape}; expected [..., {record.m}, {columns}]")
     try:
@@ -365,7 +377,7 @@ def _matrix(record: Instruction, matrix: npt.ArrayLike, columns: int) -> tuple[A
 
 
 def _nibbles(record: Instruction, indices: npt.ArrayLike) -> Array:
-    array, shape = np.asarray(indices), (record.m, record.k // pattern(record).width, 2)
+    array, shape = as_array(indices, f"{record}: indices", MetadataError), (record.m, record.k // pattern(record).width, 2)
     if array.shape[-3:] != shape or array.dtype.kind not in "iu":
         tail = ", ".join(map(str, shape))
         raise MetadataError(f"{record}: indices are {array.dtype} {array.shape}; expected int [..., {tail}]")
@@ -375,7 +387,7 @@ def _nibbles(record: Instruction, indices: npt.ArrayLike) -> Array:
 
 
 def _words(record: Instruction, words: npt.ArrayLike) -> Array:
-    array = np.asarray(words)
+    array = as_array(words, f"{record}: metadata", MetadataError)
     if array.shape[-1:] != (LANES,) or array.dtype != np.uint32:
         raise MetadataError(f"{record}: metadata is {array.dtype} {array.shape}; expected uint32 [..., 32]")
     return array
@@ -389,7 +401,7 @@ def _batch(record: Instruction, **shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _check_index(record: Instruction, name: str, value: int, count: int) -> None:
-    if not isinstance(value, int | np.integer) or not 0 <= value < count:
+    if not is_integer(value) or not 0 <= value < count:
         raise MetadataError(f"{record}: {name} is {value!r}; legal are {', '.join(map(str, range(count)))}")
 
 

@@ -235,7 +235,7 @@ def recipe(instruction: Instruction, target: str) -> Recipe:
     unit = taken.arithmetic
     if isinstance(unit, Core):
         # Elements of 4 and 6 bits take a byte in these kinds; tf32 takes a whole register.
-        width = max(8, FORMATS[instruction.a_type].bits)
+        width = max(8, FORMATS[taken.convert or instruction.a_type].bits)
         unit = unit.unit(instruction.d_type, width)
     elif isinstance(unit, FmaChain) and instruction.rounding:
         unit = replace(unit, rounding=instruction.rounding)  # type: ignore[arg-type]

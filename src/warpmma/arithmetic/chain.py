@@ -1,4 +1,4 @@
-"""Chains of IEEE fused multiply-adds over arrays: rules 12 to 14 of `reference`.
+"""Chains of IEEE fused multiply-adds over arrays: rules 14 to 16 of `reference`.
 
 The f64 chain works on 128-bit integers, as two uint64 each. Its fma follows the usual plan: both addends in one frame
 of 128 bits with the larger at the top, bits that leave the frame gathered in its last bit ("sticky"), one addition,
@@ -30,7 +30,7 @@ _MADE_NAN = _SIGN | _INFINITY | _QUIET
 
 
 def f32_chains(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
-    """Compute D by chains in f32 (rule 14); parameters and result as for `fused_dot_add`.
+    """Compute D by chains in f32 (rule 16); parameters and result as for `fused_dot_add`.
 
     A product of two f16 numbers has 22 bits and an exponent within f32's range, so it is exact in f32, and an fma of
     it is one f32 addition.
@@ -49,7 +49,7 @@ def f32_chains(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
 
 
 def f64_chain(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
-    """Compute D by a chain in f64 from C (rule 13); parameters and result as for `fused_dot_add`."""
+    """Compute D by a chain in f64 from C (rule 15); parameters and result as for `fused_dot_add`."""
     rounding = cast(FmaChain, recipe.unit).rounding
     result = c
     for x, y in zip(a, b, strict=True):
@@ -173,7 +173,8 @@ def _round(sign: UInt, high: UInt, low: UInt, exponent: Int, rounding: str) -> U
     magnitude = ((field - 1).astype(np.uint64) << _U(52)) + kept + away
     outward = {"rn": True, "rz": False, "rm": sign != 0, "rp": sign == 0}[rounding]
     overflow = np.where(outward, _INFINITY, _INFINITY - _U(1))
-    # Beyond the range the exponent field has grown past its 11 bits, at most to twice that: still below bit 63.
+    # Beyond the range the exponent field has grown past its 11 bits, to 3071 at most: below 2^64, and the comparison is of
+    # unsigned numbers.
     return sign | np.where(magnitude >= _INFINITY, overflow, magnitude)
 
 

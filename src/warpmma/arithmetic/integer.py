@@ -1,4 +1,4 @@
-"""Integer sums and population counts over arrays: rules 15 and 16 of `reference`."""
+"""Integer sums and population counts over arrays: rules 17 and 18 of `reference`."""
 
 from __future__ import annotations
 

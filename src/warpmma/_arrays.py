@@ -1,0 +1,26 @@
+"""Arguments taken in: arrays and integers, or a typed error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import OperandError, WarpmmaError
+
+__all__ = ["as_array", "is_integer"]
+
+
+def as_array(x: npt.ArrayLike, name: str, error: type[WarpmmaError] = OperandError) -> npt.NDArray[Any]:
+    """Return an array in the machine's byte order, or raise `error` for what is none, such as a ragged list."""
+    try:
+        array = np.asarray(x)
+    except (ValueError, TypeError, OverflowError) as reason:
+        raise error(f"{name} is no array: {reason}") from None
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def is_integer(value: object) -> bool:
+    """Whether a value is an integer, of Python or NumPy, and no bool."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_)
