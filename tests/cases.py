@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from warpmma.arithmetic import compute
 from warpmma.arithmetic.reference import dot
 from warpmma.arithmetic.units import (
     FloatChains,
@@ -56,8 +57,30 @@ def reference(recipe: Recipe, **operands: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.array([dot(recipe, **column) for column in columns], np.uint64)
 
 
-def mutations(case: Case) -> Iterator[tuple[str, Recipe]]:
-    """Every recipe that differs by one step in one parameter, and in effect."""
+Codes = npt.NDArray[Any]
+
+
+def mutations(case: Case) -> Iterator[tuple[str, Callable[..., Codes]]]:
+    """Every computation that differs by one step in one parameter of the recipe, or in the order of its sums."""
+    for name, recipe in _changed_recipes(case):
+        yield name, partial(compute, recipe)
+    match case.recipe.unit:
+        case FmaChain() | FloatChains():
+            yield "k descending", partial(_descending, case.recipe)
+        case IntegerSum(saturate=True):
+            yield "clamp twice", partial(_in_halves, case.recipe)
+
+
+def _descending(recipe: Recipe, a: Codes, b: Codes, c: Codes) -> Codes:
+    return compute(recipe, a[::-1], b[::-1], c)
+
+
+def _in_halves(recipe: Recipe, a: Codes, b: Codes, c: Codes) -> Codes:
+    half = len(a) // 2
+    return compute(recipe, a[half:], b[half:], compute(recipe, a[:half], b[:half], c))
+
+
+def _changed_recipes(case: Case) -> Iterator[tuple[str, Recipe]]:
     unit, base = case.recipe.unit, case.recipe
 
     def changed(**change: Any) -> Recipe:
@@ -71,11 +94,9 @@ def mutations(case: Case) -> Iterator[tuple[str, Recipe]]:
                 if unit.result_bits + step <= (23 if base.d == "f32" else 10):
                     yield f"result bits {step:+d}", changed(result_bits=unit.result_bits + step)
             yield "rounding", changed(rounding="rn" if unit.rounding == "rz" else "rz")
-            now = steps(base.order, unit.products, case.k)
-            longest = max(len(step) for step in now)
-            for products in (longest // 2, longest * 2):
-                if steps(base.order, products, case.k) != now:
-                    yield f"L {products}", changed(products=products)
+            longest = max(len(step) for step in steps(base.order, unit.products, case.k))
+            yield f"L {unit.products * 2}", changed(products=unit.products * 2)
+            yield f"L {longest // 2}", changed(products=longest // 2)  # the largest that cuts a step
             if base.order == "halves":
                 yield "order", replace(base, order="ascending", unit=replace(unit, products=case.k // 2))
                 yield "convert", replace(base, convert=None)

@@ -284,6 +284,24 @@ def _extreme(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
     return ends(recipe.a), ends(recipe.b), c.astype(np.uint32)
 
 
+def _turn(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
+    """Products of one sign in the first half of k and of the other in the second; C near the limit of the first."""
+    up = rng.random(rows) < 0.5
+    first = np.arange(k)[:, None] < k // 2
+
+    def half(name: str, turning: bool) -> Array:
+        fmt = FORMATS[name]
+        sign = 1 << (fmt.bits - 1)
+        most = sign - 1 if getattr(fmt, "signed", False) else fmt.mask
+        return np.where((first == up) | (not turning), most, sign).astype(fmt.code_dtype)
+
+    a_signed = bool(getattr(FORMATS[recipe.a], "signed", False))
+    a, b = half(recipe.a, a_signed), half(recipe.b, not a_signed)
+    distance = rng.integers(0, k << max(0, FORMATS[recipe.a].bits + FORMATS[recipe.b].bits - 3), rows)
+    c = np.where(up, (1 << 31) - 1 - distance, (1 << 31) + distance) & 0xFFFFFFFF
+    return a, b, c.astype(np.uint32)
+
+
 _FLOAT_STYLES: dict[str, Callable[[Recipe, int, int, Rng], Operands]] = {
     "near": _spread(-2, 2),
     "middle": _spread(-9, 9),
@@ -299,5 +317,5 @@ _FLOAT_STYLES: dict[str, Callable[[Recipe, int, int, Rng], Operands]] = {
     "zeros": _zeros,
     "bits": _bits,
 }
-_INTEGER_STYLES = {"bits": _bits, "extreme": _extreme}
+_INTEGER_STYLES = {"bits": _bits, "extreme": _extreme, "turn": _turn}
 STYLES = {**_FLOAT_STYLES, **_INTEGER_STYLES}

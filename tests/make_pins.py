@@ -33,7 +33,7 @@ def main() -> None:
             d = compute(case.recipe, **given)
             for name, changed in mutations(case):
                 if left[name]:
-                    rows = np.flatnonzero(compute(changed, **given) != d)[: left[name]]
+                    rows = np.flatnonzero(changed(**given) != d)[: left[name]]
                     left[name] -= len(rows)
                     chosen.append({key: codes[..., rows] for key, codes in given.items()})
         vectors = {key: np.concatenate([c[key] for c in chosen], axis=-1) for key in chosen[0]}

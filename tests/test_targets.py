@@ -68,6 +68,19 @@ def test_labels_say_what_they_must() -> None:
         assert str(how).startswith(f"{how.kind}: ")
 
 
+def test_one_source_knows_one_rounding() -> None:
+    """Xie et al. model f64 in `.rn` alone, so where they are the only source the other modes are derived."""
+    for i, target in PAIRS:
+        if i.rounding in ("rz", "rm", "rp") and evidence(i, target).kind == "published":
+            assert "Khattak" in evidence(i, target).source
+
+
+def test_every_assumption_is_in_the_documentation() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "evidence.md").read_text()
+    assumptions = {evidence(i, t).assumption for i, t in PAIRS} - {""}
+    assert sorted(a for a in assumptions if a not in " ".join(text.split())) == []
+
+
 def test_sparse_arithmetic_is_published_by_nobody() -> None:
     kinds = {evidence(i, t).kind for i, t in PAIRS if i.sparse and group(i) in FLOATING and t not in GENERATIONS["Hopper"]}
     assert kinds == {"derived"}

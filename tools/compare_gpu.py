@@ -22,32 +22,58 @@ from generators import operands, styles
 import warpmma as wm
 from warpmma.hardware.ptx import kernel, module
 from warpmma.instructions import Instruction
+from warpmma.scaling import byte_ids, pack_scales, thread_ids
 from warpmma.sparsity import legal_codes, pack_metadata, selectors, unpack_metadata
-from warpmma.targets import recipe
+from warpmma.targets import UNDEFINED_MEASURED, recipe, reversed_unknown
 
 Array = npt.NDArray[Any]
 
 
+Job = tuple[Instruction, int, tuple[int, int, int, int]]
+
+
+def jobs(instruction: Instruction) -> list[Job]:
+    """Every selector of a sparse instruction; the first and the last ids of a block-scaled one."""
+    ids = [(0, 0, 0, 0)]
+    if instruction.block_scale:
+        last = byte_ids(instruction)[-1]
+        ids.append((last, thread_ids("A")[-1], last, thread_ids("B")[-1]))
+    return [(instruction, s, i) for s in (selectors(instruction) if instruction.sparse else (0,)) for i in ids]
+
+
 def inputs(instruction: Instruction, target: str, style: str, warps: int, rng: np.random.Generator) -> dict[str, Array]:
     """Make registers of a batch of warps; on the diagonal of D the rows and columns belong together."""
-    k = instruction.layout("A").shape[-1]
-    matrices = {name: np.empty((warps, *instruction.layout(name).shape), instruction.format(name).code_dtype)
-                for name in ("A", "B", "C")}  # fmt: skip
+    k, s = instruction.layout("A").shape[-1], instruction.scales_per_row
+    shapes = {name: instruction.layout(name).shape for name in ("A", "B", "C")}
+    matrices = {n: np.empty((warps, *shape), instruction.format(n).code_dtype) for n, shape in shapes.items()}
+    scales = {"A": np.empty((warps, instruction.m, s), np.uint8), "B": np.empty((warps, s, instruction.n), np.uint8)}
     rows, n = instruction.m, instruction.n
-    for index in np.ndindex(warps, *instruction.layout("A").shape[:-2]):
-        codes = operands(recipe(instruction, target), k, rows, style, rng)
+    for index in np.ndindex(warps, *shapes["A"][:-2]):
+        codes = operands(recipe(instruction, target), k, rows, style, rng, s)
         wide = np.repeat(codes["b"], 2, axis=0) if instruction.sparse else codes["b"]
         matrices["A"][index] = codes["a"].T
         matrices["B"][index] = wide[:, :n]
         matrices["C"][index] = codes["c"][:, None]
-    return {name.lower(): wm.load(instruction, name, x) for name, x in matrices.items()}  # type: ignore[arg-type]
+        if s:
+            scales["A"][index], scales["B"][index] = codes["scale_a"].T, codes["scale_b"][:, :n]
+    given = {name.lower(): wm.load(instruction, name, x) for name, x in matrices.items()}  # type: ignore[arg-type]
+    for name, scale in scales.items() if s else ():  # for every choice of ids the same
+        words = rng.integers(0, 2**32, (warps, 32), dtype=np.uint32)
+        for _, _, ids in jobs(instruction):
+            byte, thread = ids[:2] if name == "A" else ids[2:]
+            words = pack_scales(scale, instruction, name, byte_id=byte, thread_id=thread, into=words)  # type: ignore[arg-type]
+        given[f"s{name.lower()}"] = words
+    return given
 
 
-def metadata(instruction: Instruction, warps: int, rng: np.random.Generator, undefined: bool) -> Array:
-    """Metadata words that are legal for every selector at once, or uniformly random."""
+def metadata(instruction: Instruction, target: str, warps: int, rng: np.random.Generator, undefined: bool) -> Array:
+    """Make metadata words that are legal for every selector at once, or uniformly random ones."""
     words = rng.integers(0, 2**32, (warps, 32), dtype=np.uint32)
     if not undefined:
-        codes = np.array(sorted(legal_codes(instruction)), np.uint8)
+        legal = legal_codes(instruction)
+        if reversed_unknown(instruction, target):
+            legal = frozenset(code for code in legal if code & 3 < code >> 2)
+        codes = np.array(sorted(legal), np.uint8)
         for selector in selectors(instruction):
             shape = unpack_metadata(words, instruction, selector=selector).shape[:-1]
             nibbles = rng.choice(codes, shape)
@@ -59,34 +85,48 @@ def metadata(instruction: Instruction, warps: int, rng: np.random.Generator, und
 class Gpu:
     """The kernels of all instructions, compiled once."""
 
-    def __init__(self, jobs: list[tuple[Instruction, int]], target: str) -> None:
+    def __init__(self, jobs: list[Job], target: str) -> None:
         import cupy
 
         self._cupy = cupy
-        self._names = {job: f"k{i}" for i, job in enumerate(jobs)}
-        text = module((kernel(i, name, selector=s) for (i, s), name in self._names.items()), target)
+        names = {job: f"k{i}" for i, job in enumerate(jobs)}
+        text = module(
+            (kernel(i, name, selector=s, ids=ids) for (i, s, ids), name in names.items()), target,
+            max(*(i.ptx for i, _, _ in jobs), (8, 8)),
+        )  # fmt: skip
         with tempfile.TemporaryDirectory() as folder:
             source, cubin = Path(folder) / "k.ptx", Path(folder) / "k.cubin"
             source.write_text(text)
             subprocess.run(["ptxas", f"-arch={target}", source, "-o", cubin], check=True)
             self._module = cupy.RawModule(path=str(cubin))
-            self._functions = {job: self._module.get_function(name) for job, name in self._names.items()}
+            self._functions = {job: self._module.get_function(name) for job, name in names.items()}
 
-    def run(self, instruction: Instruction, selector: int, given: dict[str, Array]) -> Array:
+    def run(self, job: Job, given: dict[str, Array]) -> Array:
         """Execute an instruction on registers, a warp to a block."""
         cupy = self._cupy
-        layout = instruction.layout("D")
+        layout = job[0].layout("D")
         warps = len(given["a"])
         d = cupy.full((warps, layout.registers, 32), 0xDEADBEEF, layout.packing.dtype)
-        arguments = [cupy.asarray(given[x], order="C") for x in "abc"] + [d]
-        if instruction.sparse:
-            arguments.append(cupy.asarray(given["e"], order="C"))
-        self._functions[instruction, selector]((warps,), (32,), tuple(arguments))
+        there = {name: cupy.asarray(x, order="C") for name, x in given.items()}
+        words = [there[name] for name in ("e", "sa", "sb") if name in there]
+        self._functions[job]((warps,), (32,), (there["a"], there["b"], there["c"], d, *words))
         result: Array = d.get()
         return result
 
 
-def main() -> int:
+def ours(job: Job, given: dict[str, Array], target: str, undefined: bool) -> Array:
+    """Execute a job with warpmma."""
+    instruction, selector, ids = job
+    extra: dict[str, Any] = {}
+    if instruction.sparse:
+        extra = {"metadata": given["e"], "selector": selector, "undefined": "hardware" if undefined else "error"}
+    if instruction.block_scale:
+        names = ("byte_id_a", "thread_id_a", "byte_id_b", "thread_id_b")
+        extra |= {"scale_a": given["sa"], "scale_b": given["sb"], **dict(zip(names, ids, strict=True))}
+    return wm.execute(instruction, given["a"], given["b"], given["c"], target=target, **extra)
+
+
+def main(arguments: list[str] | None = None) -> int:
     """Run the comparison; 1 if anything differs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--target", default="sm_90a")
@@ -94,46 +134,41 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--undefined", type=Path, metavar="FILE", help="record undefined metadata here")
     parser.add_argument("--device", default="", help="GPU, driver and toolkit, to be put into the recording")
-    options = parser.parse_args()
-    rng = np.random.default_rng(options.seed)
-    jobs = [(i, s) for i in wm.instructions(options.target) for s in (selectors(i) if i.sparse else (0,))]
-    gpu = Gpu(jobs, options.target)
-    recorded: dict[str, Array] = {"target": np.array(options.target), "device": np.array(options.device)}
+    options = parser.parse_args(arguments)
+    target, rng = options.target, np.random.default_rng(options.seed)
+    gpu = Gpu([job for i in wm.instructions(target) for job in jobs(i)], target)
+    texts = {"target": target, "device": options.device, "undefined": "hardware"}
+    recorded: dict[str, Array] = {name: np.array(text) for name, text in texts.items()}
     outputs = differences = 0
-    for instruction in dict.fromkeys(i for i, _ in jobs):
+    for instruction in wm.instructions(target):
         compared = different = 0
-        for undefined in (False, True) if instruction.sparse else (False,):
-            for style in styles(recipe(instruction, options.target)):
-                given = inputs(instruction, options.target, style, options.warps, rng)
+        packing = instruction.packing("D")
+        for undefined in (False, True) if instruction.sparse and target in UNDEFINED_MEASURED else (False,):
+            for style in styles(recipe(instruction, target)):
+                given = inputs(instruction, target, style, options.warps, rng)
                 # Both spellings are one machine instruction, so one of them is enough to keep.
                 keep = undefined and instruction.sparsity == "sp" and style in ("middle", "bits", "special")
                 if instruction.sparse:
-                    given["e"] = metadata(instruction, options.warps, rng, undefined)
-                for selector in selectors(instruction) if instruction.sparse else (0,):
-                    got = gpu.run(instruction, selector, given)
-                    extra: dict[str, Any] = {}
-                    if instruction.sparse:
-                        extra = {"metadata": given["e"], "selector": selector}
-                        extra["undefined"] = "hardware" if undefined else "error"
-                    ours = wm.execute(instruction, *(given[x] for x in "abc"), target=options.target, **extra)
-                    packing = instruction.packing("D")
-                    unequal = packing.unpack(got) != packing.unpack(ours)
+                    given["e"] = metadata(instruction, target, options.warps, rng, undefined)
+                for job in jobs(instruction):
+                    got, expected = gpu.run(job, given), ours(job, given, target, undefined)
+                    unequal = packing.unpack(got) != packing.unpack(expected)
                     compared += unequal.size
                     different += int(unequal.sum())
                     if unequal.any():
                         warp, register, lane = (int(x) for x in np.argwhere(unequal)[0][:3])
                         place = f"warp {warp} register {register} lane {lane}"
-                        values = f"gpu {got[warp, register, lane]:#x}, ours {ours[warp, register, lane]:#x}"
-                        where = f"{style} undefined={undefined} selector {selector}"
+                        values = f"gpu {got[warp, register, lane]:#x}, ours {expected[warp, register, lane]:#x}"
+                        where = f"{style} undefined={undefined} selector {job[1]} ids {job[2]}"
                         print(f"  {where}: {unequal.sum()}; {place}: {values}")
                     if keep:
-                        _append(recorded, f"{instruction}|d{selector}", got[:1])
+                        _append(recorded, f"{instruction}|d{job[1]}", got[:1])
                 if keep:
                     for name, registers in given.items():
                         _append(recorded, f"{instruction}|{name}", registers[:1])
         print(f"{different:8d} of {compared:9d} differ: {instruction}", flush=True)
         outputs, differences = outputs + compared, differences + different
-    print(f"{len(jobs)} instructions and selectors, {outputs} outputs, {differences} differences")
+    print(f"{len(wm.instructions(target))} instructions, {outputs} outputs, {differences} differences")
     if options.undefined:
         np.savez_compressed(options.undefined, **recorded)  # type: ignore[arg-type]
     return int(differences > 0)

@@ -46,7 +46,8 @@ class Evidence:
 
     def __str__(self) -> str:
         on, given = f"on {self.device}" * bool(self.device), f"assuming {self.assumption}" * bool(self.assumption)
-        return f"{self.kind}: " + "; ".join(part for part in (self.source, on, self.compared, given) if part)
+        runs = f"as {self.machine}" * bool(self.machine)
+        return f"{self.kind}: " + "; ".join(part for part in (self.source, on, self.compared, given, runs) if part)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,12 +137,19 @@ EVIDENCE: tuple[EvidenceRow, ...] = (
     *_sparse_rows(),
     # f16 m8n8k4
     _row(
-        "quad pair", ("sm_70",),
-        _derived("HMMA.884 of other accumulators", "an f16 C enters with f16's exponents where D is f32"),
+        "quad pair", GENERATIONS["Volta"] + GENERATIONS["Turing"],
+        _derived(
+            "HMMA.884 of other accumulators",
+            "an f16 C enters with f16's exponents where D is f32; F = 23, and sm_72 and sm_75 as sm_70",
+        ),
         d_type=("f32",), c_type=("f16",),
     ),
     _row("quad pair", ("sm_70",), _published(_BOTH, "V100"), d_type=("f32",)),
-    _row("quad pair", ("sm_70",), _published(_BOTH, "V100", "Z = -19, of a simulator"), d_type=("f16",)),
+    _row(
+        "quad pair", ("sm_70",),
+        _published(_BOTH, "V100", "F = 23, Z = -19 and a single rounding of a simulator, which rows hardly notice"),
+        d_type=("f16",),
+    ),
     _row("quad pair", ("sm_72",), _derived("sm_70", "that sm_72 computes as sm_70 does")),
     _row(
         "quad pair", ("sm_75",),
@@ -193,9 +201,8 @@ EVIDENCE: tuple[EvidenceRow, ...] = (
     # f64
     _row("f64", _SM90, _measured("786,432 or 1,572,864")),
     _row("f64", ("sm_80",), _published(_BOTH, "A100", _NAN64)),
-    _row("f64", ("sm_89",), _published(_XIE, "RTX 4090", _NAN64)),
-    _row("f64", _SM100, _published(_XIE, "B200", _NAN64), m=(8,)),
-    _row("f64", _SM120, _published(_XIE, "RTX PRO 6000 Blackwell", _NAN64), m=(8,)),
+    _row("f64", _SM100, _published(_XIE, "B200", _NAN64), m=(8,), rounding=(None, "rn")),
+    _row("f64", _SM120, _published(_XIE, "RTX PRO 6000 Blackwell", _NAN64), m=(8,), rounding=(None, "rn")),
     _row("f64", _AMPERE_ON, _derived(f"{_PTXAS}: DMMA.8x8x4, k ascending", f"that it is a chain of fma; {_NAN64}")),
     # Integers
     _row("int8", _SM90, _measured("131,072 or 262,144")),

@@ -56,8 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    recording = open_recording(options.file) if options.file else shipped()
-    target = options.target or recording.target
+    recording = open_recording(options.file) if options.file is not None else shipped()
+    target = recording.target if options.target is None else options.target
     replays = _progress(recording.replay(target), len(recording.legal(target)))
     rows: list[Replay] = []
     stopped = False

@@ -179,7 +179,10 @@ def execute(
     _check_engine(engine)
     operands = {name: _fragment(record, name, x) for name, x in (("A", a), ("B", b), ("C", c))}
     operands |= _words(record, metadata, scale_a, scale_b)
-    ids = {"A": {"byte_id": byte_id_a, "thread_id": thread_id_a}, "B": {"byte_id": byte_id_b, "thread_id": thread_id_b}}
+    ids: dict[Literal["A", "B"], dict[str, int]] = {
+        "A": {"byte_id": byte_id_a, "thread_id": thread_id_a},
+        "B": {"byte_id": byte_id_b, "thread_id": thread_id_b},
+    }
     _check_choices(record, selector, undefined, ids)
     batch = _batch(record, operands)
     mixed = False
@@ -292,7 +295,7 @@ def evidence(instruction: str | Instruction, *, target: str) -> Evidence:
     --------
     >>> i = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
     >>> print(evidence(i, target="sm_90"))
-    measured: this project; on H200, driver 580.159, CUDA 13.0; 3,670,016 outputs, 0 differences
+    measured: this project; on H200, driver 580.159, CUDA 13.0; 3,670,016 outputs, 0 differences; as HMMA
     >>> evidence(i, target="sm_121").kind
     'derived'
     """

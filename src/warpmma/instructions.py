@@ -14,7 +14,6 @@ from collections import Counter
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property, lru_cache
 from itertools import product
-from typing import Literal
 
 from ._families import FAMILIES, ROUNDINGS, Family, Version
 from .errors import MnemonicError, OperandError, TargetError

@@ -377,7 +377,8 @@ def _matrix(record: Instruction, matrix: npt.ArrayLike, columns: int) -> tuple[A
 
 
 def _nibbles(record: Instruction, indices: npt.ArrayLike) -> Array:
-    array, shape = as_array(indices, f"{record}: indices", MetadataError), (record.m, record.k // pattern(record).width, 2)
+    array, groups = as_array(indices, f"{record}: indices", MetadataError), record.k // pattern(record).width
+    shape = (record.m, groups, 2)
     if array.shape[-3:] != shape or array.dtype.kind not in "iu":
         tail = ", ".join(map(str, shape))
         raise MetadataError(f"{record}: indices are {array.dtype} {array.shape}; expected int [..., {tail}]")

@@ -173,8 +173,8 @@ def _round(sign: UInt, high: UInt, low: UInt, exponent: Int, rounding: str) -> U
     magnitude = ((field - 1).astype(np.uint64) << _U(52)) + kept + away
     outward = {"rn": True, "rz": False, "rm": sign != 0, "rp": sign == 0}[rounding]
     overflow = np.where(outward, _INFINITY, _INFINITY - _U(1))
-    # Beyond the range the exponent field has grown past its 11 bits, to 3071 at most: below 2^64, and the comparison is of
-    # unsigned numbers.
+    # Beyond the range the exponent field has grown past its 11 bits, to 3071 at most: below 2^64, and the comparison
+    # is of unsigned numbers.
     return sign | np.where(magnitude >= _INFINITY, overflow, magnitude)
 
 

@@ -8,13 +8,15 @@ An archive is a NumPy `.npz` without pickled objects. Its keys are `MNEMONIC|fie
 * of a block-scaled instruction also `sa` and `sb`, scales `[warp, lane]`, and `ids`, four integers: byte-id and
   thread-id of A, byte-id and thread-id of B;
 
-and, without a mnemonic, `target` (such as "sm_90a") and `device` (GPU, driver, toolkit), both text and optional.
+and, without a mnemonic and all optional, texts: `target` (such as "sm_90a"), `device` (GPU, driver, toolkit), and
+`undefined`, "hardware" where the metadata is such as PTX leaves undefined.
 """
 
 from __future__ import annotations
 
+import math
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -35,7 +37,7 @@ __all__ = ["Recording", "Replay", "open_recording", "shipped"]
 
 Array = npt.NDArray[Any]
 
-_TEXT = ("target", "device")
+_TEXT = ("target", "device", "undefined")
 _DEFAULT_TARGET = "sm_90"
 _IDS = ("byte_id_a", "thread_id_a", "byte_id_b", "thread_id_b")
 
@@ -75,6 +77,8 @@ class Recording:
         What it was recorded on, "sm_90" if it does not say.
     device : str
         GPU, driver and toolkit, if it says.
+    undefined : {"error", "hardware"}
+        What `execute` is to do about undefined metadata.
     fields : dict
         Arrays by instruction and field.
     """
@@ -82,6 +86,7 @@ class Recording:
     name: str
     target: str
     device: str
+    undefined: str
     fields: dict[Instruction, dict[str, Array]]
 
     def replay(self, target: str | None = None) -> Iterator[Replay]:
@@ -101,7 +106,7 @@ class Recording:
         TargetError
             Unknown target, or one that has none of the instructions; raised before anything is executed.
         """
-        target = target or self.target
+        target = self.target if target is None else target
         legal = self.legal(target)
         if not legal:
             check_target(next(iter(self.fields)), target)
@@ -120,7 +125,7 @@ class Recording:
         for name, selector in _results(instruction).items():
             extra: dict[str, Any] = {}
             if instruction.sparse:
-                extra |= {"metadata": fields["e"], "selector": selector}
+                extra |= {"metadata": fields["e"], "selector": selector, "undefined": self.undefined}
             if instruction.block_scale:
                 extra |= {"scale_a": fields["sa"], "scale_b": fields["sb"]}
                 extra |= zip(_IDS, (int(x) for x in fields["ids"]), strict=True)
@@ -167,45 +172,82 @@ def open_recording(path: str | Path) -> Recording:
     Raises
     ------
     ArchiveError
-        A file that cannot be read, is no archive, holds pickled objects, or misses keys; arrays of a wrong shape or
-        dtype.
+        A file that cannot be read, is no archive, is damaged, holds pickled objects, or misses keys; arrays of a wrong
+        shape or dtype.
     """
     try:
         with Path(path).open("rb") as file:
             return _read(file, str(path))
-    except OSError as error:
-        raise ArchiveError(f"{path}: {error.strerror or error}") from None
+    except (OSError, ValueError, TypeError) as error:
+        if isinstance(error, WarpmmaError):
+            raise
+        raise ArchiveError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _read(file: IO[bytes], name: str) -> Recording:
     try:
-        archive = np.load(file, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise ArchiveError(f"{name}: a single array; expected an .npz archive with keys MNEMONIC|a, |b, |c, |d")
-        arrays = {key: archive[key] for key in archive.files}
-    except ArchiveError:
+        archive = zipfile.ZipFile(file)
+    except (zipfile.BadZipFile, OSError) as error:
+        raise ArchiveError(f"{name}: no .npz archive: {error}") from None
+    with archive:
+        members: dict[tuple[Instruction, str], zipfile.ZipInfo] = {}
+        text: dict[str, str] = {}
+        for info in archive.infolist():  # all the names before any of the data
+            key = info.filename.removesuffix(".npy")
+            if key in _TEXT:
+                text[key] = str(_array(archive, info, name))
+                continue
+            mnemonic, bar, field = key.rpartition("|")
+            if not bar:
+                raise ArchiveError(f"{name}: key {key[:80]!r}; expected MNEMONIC|field, or one of {', '.join(_TEXT)}")
+            try:
+                instruction = parse(mnemonic)
+            except WarpmmaError as error:
+                raise ArchiveError(f"{name}: {error}") from None
+            if (instruction, field) in members:
+                raise ArchiveError(f"{name}: {instruction}|{field} is there twice")
+            members[instruction, field] = info
+        fields: dict[Instruction, dict[str, zipfile.ZipInfo]] = {}
+        for (instruction, field), info in members.items():
+            fields.setdefault(instruction, {})[field] = info
+        if not fields:
+            raise ArchiveError(f"{name}: the archive is empty; expected keys MNEMONIC|a, |b, |c, |d")
+        for instruction, named in fields.items():
+            _check_names(name, instruction, named)
+        arrays = {
+            instruction: {field: _array(archive, info, name) for field, info in named.items()}
+            for instruction, named in fields.items()
+        }
+    for instruction, given in arrays.items():
+        _check(name, instruction, given)
+    undefined = text.get("undefined", "error")
+    if undefined not in ("error", "hardware"):
+        raise ArchiveError(f"{name}: undefined is {undefined!r}; expected 'error' or 'hardware'")
+    return Recording(name, text.get("target", _DEFAULT_TARGET), text.get("device", ""), undefined, arrays)
+
+
+def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> Array:
+    """Read one array, of which the header says no more than there is."""
+    try:
+        with archive.open(info) as member:
+            version = np.lib.format.read_magic(member)
+            header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
+            shape, _, dtype = header(member)
+            if dtype.hasobject:
+                raise ArchiveError(f"{name}: {info.filename} holds pickled objects, which are never read")
+            if math.prod(shape) * dtype.itemsize != info.file_size - member.tell():
+                raise ArchiveError(f"{name}: {info.filename} is damaged: it says {dtype} {shape}, and is not that long")
+        with archive.open(info) as member:
+            array: Array = np.lib.format.read_array(member, allow_pickle=False)
+            return array
+    except WarpmmaError:
         raise
-    except (ValueError, EOFError, zipfile.BadZipFile, OSError, KeyError, NotImplementedError) as error:
-        raise ArchiveError(f"{name}: no readable .npz archive of plain arrays: {error}") from None
-    text = {key: str(arrays.pop(key)) for key in _TEXT if key in arrays}
-    fields: dict[Instruction, dict[str, Array]] = {}
-    for key, array in arrays.items():
-        mnemonic, bar, field = key.rpartition("|")
-        if not bar:
-            raise ArchiveError(f"{name}: key {key!r}; expected MNEMONIC|field, or one of {', '.join(_TEXT)}")
-        try:
-            instruction = parse(mnemonic)
-        except WarpmmaError as error:
-            raise ArchiveError(f"{name}: {error}") from None
-        fields.setdefault(instruction, {})[field] = array
-    if not fields:
-        raise ArchiveError(f"{name}: the archive is empty; expected keys MNEMONIC|a, |b, |c, |d")
-    for instruction, named in fields.items():
-        _check(name, instruction, named)
-    return Recording(name, text.get("target", _DEFAULT_TARGET), text.get("device", ""), fields)
+    except Exception as error:  # what damaged bytes can raise has no end: zlib, lzma, tokenize and more
+        raise ArchiveError(f"{name}: {info.filename} is no readable array: {error or type(error).__name__}") from None
 
 
-def _check(name: str, instruction: Instruction, fields: dict[str, Array]) -> None:
+def _shapes(instruction: Instruction) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+    """Shape of one warp's part, and dtype, of every field but `ids`."""
     shapes = {x: _shape(instruction.layout(x.upper())) for x in "abc"}  # type: ignore[arg-type]
     shapes |= {x: _shape(instruction.layout("D")) for x in _results(instruction)}
     word = (LANES,), np.dtype(np.uint32)
@@ -213,25 +255,32 @@ def _check(name: str, instruction: Instruction, fields: dict[str, Array]) -> Non
         shapes["e"] = word
     if instruction.block_scale:
         shapes |= {"sa": word, "sb": word}
-    alone = ["ids"] if instruction.block_scale else []
-    missing = [x for x in (*shapes, *alone) if x not in fields]
-    unknown = [x for x in fields if x not in (*shapes, *alone)]
+    return shapes
+
+
+def _check_names(name: str, instruction: Instruction, fields: Iterable[str]) -> None:
+    expected = [*_shapes(instruction), *(["ids"] if instruction.block_scale else [])]
+    missing = [x for x in expected if x not in fields]
+    unknown = [x for x in fields if x not in expected]
     if missing or unknown:
         found = f"keys {', '.join('|' + x for x in unknown)} that it does not take" if unknown else ""
         lack = f"no {', '.join('|' + x for x in missing)}" if missing else ""
         raise ArchiveError(f"{name}: {instruction} has {' and '.join(x for x in (lack, found) if x)}")
-    for x in alone:
-        if fields[x].shape != (len(_IDS),) or fields[x].dtype.kind not in "iu":
-            raise ArchiveError(
-                f"{name}: {instruction}|{x} is {fields[x].dtype} {fields[x].shape}; expected four integers: "
-                f"{', '.join(_IDS)}"
-            )
+
+
+def _check(name: str, instruction: Instruction, fields: dict[str, Array]) -> None:
+    ids = fields.get("ids")
+    if ids is not None and (ids.shape != (len(_IDS),) or ids.dtype.kind not in "iu"):
+        expected = f"four integers: {', '.join(_IDS)}"
+        raise ArchiveError(f"{name}: {instruction}|ids is {ids.dtype} {ids.shape}; expected {expected}")
     warps = len(fields["a"]) if fields["a"].ndim else 0
-    for x, (shape, dtype) in shapes.items():
-        array, expected = fields[x], (warps, *shape)
-        if array.shape != expected or array.dtype != dtype:
+    if not warps:
+        raise ArchiveError(f"{name}: {instruction}|a holds no warps")
+    for x, (shape, dtype) in _shapes(instruction).items():
+        array, whole = fields[x], (warps, *shape)
+        if array.shape != whole or array.dtype != dtype:
             raise ArchiveError(
-                f"{name}: {instruction}|{x} is {array.dtype} {array.shape}; expected {dtype} {expected}"
+                f"{name}: {instruction}|{x} is {array.dtype} {array.shape}; expected {dtype} {whole}"
                 + (" (the number of warps is that of |a)" if array.shape[1:] == shape else "")
             )
 
