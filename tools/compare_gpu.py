@@ -22,6 +22,7 @@ from generators import operands, styles
 import warpmma as wm
 from warpmma.hardware.ptx import kernel, module
 from warpmma.instructions import Instruction
+from warpmma.layouts import Operand
 from warpmma.scaling import byte_ids, pack_scales, thread_ids
 from warpmma.sparsity import legal_codes, pack_metadata, selectors, unpack_metadata
 from warpmma.targets import UNDEFINED_MEASURED, recipe, reversed_unknown
@@ -44,7 +45,8 @@ def jobs(instruction: Instruction) -> list[Job]:
 def inputs(instruction: Instruction, target: str, style: str, warps: int, rng: np.random.Generator) -> dict[str, Array]:
     """Make registers of a batch of warps; on the diagonal of D the rows and columns belong together."""
     k, s = instruction.layout("A").shape[-1], instruction.scales_per_row
-    shapes = {name: instruction.layout(name).shape for name in ("A", "B", "C")}
+    names: tuple[Operand, ...] = ("A", "B", "C")
+    shapes = {name: instruction.layout(name).shape for name in names}
     matrices = {n: np.empty((warps, *shape), instruction.format(n).code_dtype) for n, shape in shapes.items()}
     scales = {"A": np.empty((warps, instruction.m, s), np.uint8), "B": np.empty((warps, s, instruction.n), np.uint8)}
     rows, n = instruction.m, instruction.n
@@ -56,7 +58,7 @@ def inputs(instruction: Instruction, target: str, style: str, warps: int, rng: n
         matrices["C"][index] = codes["c"][:, None]
         if s:
             scales["A"][index], scales["B"][index] = codes["scale_a"].T, codes["scale_b"][:, :n]
-    given = {name.lower(): wm.load(instruction, name, x) for name, x in matrices.items()}  # type: ignore[arg-type]
+    given = {name.lower(): wm.load(instruction, name, x) for name, x in matrices.items()}
     for name, scale in scales.items() if s else ():  # for every choice of ids the same
         words = rng.integers(0, 2**32, (warps, 32), dtype=np.uint32)
         for _, _, ids in jobs(instruction):
