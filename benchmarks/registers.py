@@ -1,16 +1,11 @@
 """Registers to registers on one core, with NumPy: `python benchmarks/registers.py`.
 
-Prints how many instructions a second each family reaches in batches of 4,096 warps (processor time, best of several), what
-a single call takes, how sparse compares with dense, what a million warps need beyond inputs and outputs, and what the
-import costs. Numbers of one machine: compare them within one run.
+Prints how many instructions a second each family reaches in batches of 4,096 warps (processor time, best of several),
+what a single call takes, how sparse compares with dense, what a million warps need beyond inputs and outputs, and what
+the import costs. Numbers of one machine: compare them within one run. No BLAS is involved, so there is one thread.
 """
 
 from __future__ import annotations
-
-import os
-
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_variable] = "1"
 
 import subprocess
 import sys
@@ -27,6 +22,7 @@ from warpmma.scaling import pack_scales
 from warpmma.sparsity import legal_codes, pack_metadata, pattern
 
 WARPS = 4096
+NAMES: tuple[Operand, ...] = ("A", "B", "C")
 DENSE = "mma.sync.aligned"
 SPARSE = "mma.sp::ordered_metadata.sync.aligned"
 HALF = f"{DENSE}.m16n8k16.row.col.f32.f16.f16.f32"
@@ -79,8 +75,7 @@ def call(mnemonic: str, target: str, warps: int) -> Callable[[], Any]:
     rng = np.random.default_rng(0)
     i = wm.parse(mnemonic)
     operands: list[Any] = []
-    names: tuple[Operand, ...] = ("A", "B", "C")
-    for name in names:
+    for name in NAMES:
         layout, fmt = i.layout(name), i.format(name)
         if fmt.dtype.kind in "iu" or fmt.name in ("s4", "u4"):
             operands.append(rng.integers(0, 2**32, (warps, layout.registers, 32), dtype=np.uint32))
@@ -99,6 +94,30 @@ def call(mnemonic: str, target: str, warps: int) -> Callable[[], Any]:
     return lambda: wm.execute(i, *operands, target=target, **extra)
 
 
+def singles(mnemonic: str, target: str) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    """One warp by `execute`, and one multiplication of matrices by `mma`."""
+    i = wm.parse(mnemonic)
+    a, b = (np.zeros(i.layout(x).shape, i.format(x).code_dtype) for x in NAMES[:2])
+    scales: dict[str, Any] = {}
+    if i.block_scale:
+        s = i.scales_per_row
+        scales = {"scale_a": np.zeros((i.m, s), np.uint8), "scale_b": np.zeros((s, i.n), np.uint8)}
+    return call(mnemonic, target, 1), lambda: wm.mma(i, a, b, target=target, **scales)
+
+
+def memory(mnemonic: str, warps: int = 1_000_000) -> float:
+    """Memory that many warps need beyond inputs and outputs, in MiB."""
+    i = wm.parse(mnemonic)
+    a, b, c = (np.zeros((warps, i.layout(x).registers, 32), np.uint32) for x in NAMES)
+    extra = {"metadata": np.full((warps, 32), 0x44444444, np.uint32)} if i.sparse else {}
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    d = wm.execute(i, a, b, c, target="sm_90", **extra)  # type: ignore[arg-type]
+    beyond = tracemalloc.get_traced_memory()[1] - before - d.nbytes
+    tracemalloc.stop()
+    return beyond / 2**20
+
+
 def seconds(function: Callable[[], Any], times: int = 5) -> float:
     """Best processor time of several."""
     function()
@@ -115,27 +134,20 @@ def short(mnemonic: str) -> str:
 
 
 def main() -> None:
-    print(f"{'instruction':74}{'target':>8}{'a second':>10}{'single call':>13}")
+    print(f"{'instruction':78}{'target':>8}{'a second':>10}{'one execute':>14}{'one mma':>12}")
     for mnemonic, target in FAMILIES:
         rate = WARPS / seconds(call(mnemonic, target, WARPS))
-        one = call(mnemonic, target, 1)
-        single = seconds(lambda run=one: [run() for _ in range(20)]) / 20  # type: ignore[misc]
-        print(f"{short(mnemonic):74}{target:>8}{rate:10,.0f}{single * 1e6:10,.0f} us")
+        single = [seconds(lambda f=f: [f() for _ in range(20)]) / 20 * 1e6 for f in singles(mnemonic, target)]  # type: ignore[misc]
+        print(f"{short(mnemonic):78}{target:>8}{rate:10,.0f}{single[0]:11,.0f} us{single[1]:9,.0f} us")
 
     print(f"\n{'sparse':89}{'dense time / sparse time':>26}")
     for dense, sparse, target in PAIRS:
         ratio = seconds(call(sparse, target, WARPS), 9) / seconds(call(dense, target, WARPS), 9)
         print(f"{short(sparse):89}{f'1 / {ratio:.2f}':>26}")
 
-    million = 1_000_000
-    i = wm.parse(HALF)
-    a, b, c = (np.zeros((million, i.layout(x).registers, 32), np.uint32) for x in ("A", "B", "C"))
-    tracemalloc.start()
-    before = tracemalloc.get_traced_memory()[0]
-    d = wm.execute(i, a, b, c, target="sm_90")
-    beyond = tracemalloc.get_traced_memory()[1] - before - d.nbytes
-    tracemalloc.stop()
-    print(f"\nmemory of {million:,} warps beyond inputs and outputs: {beyond / 2**20:.1f} MiB")
+    print()
+    for mnemonic in (HALF, f"{SPARSE}.m16n8k16.row.col.f32.f16.f16.f32"):
+        print(f"memory of 1,000,000 warps beyond inputs and outputs, {short(mnemonic)}: {memory(mnemonic):.1f} MiB")
 
     def imported(what: str) -> float:
         start = time.perf_counter()
