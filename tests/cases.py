@@ -62,8 +62,8 @@ Codes = npt.NDArray[Any]
 
 def mutations(case: Case) -> Iterator[tuple[str, Callable[..., Codes]]]:
     """Every computation that differs by one step in one parameter of the recipe, or in the order of its sums."""
-    for name, recipe in _changed_recipes(case):
-        yield name, partial(compute, recipe)
+    for name, changed in _changed_recipes(case):
+        yield name, partial(compute, changed)
     match case.recipe.unit:
         case FmaChain() | FloatChains():
             yield "k descending", partial(_descending, case.recipe)

@@ -91,9 +91,7 @@ def with_exponents(fmt: FloatFormat, exponents: Array, rng: Rng, *, powers: bool
     """Codes of random sign and fraction (or of powers of two) with these exponents, kept within the format."""
     lowest, highest = fmt.emin - fmt.fraction_bits, fmt.emax
     exponents = np.clip(exponents, lowest, highest)
-    fraction = (
-        np.zeros(exponents.shape) if powers else rng.integers(0, 1 << fmt.fraction_bits, exponents.shape)
-    )
+    fraction = np.zeros(exponents.shape) if powers else rng.integers(0, 1 << fmt.fraction_bits, exponents.shape)
     significand = 1 + fraction / (1 << fmt.fraction_bits)
     if fmt.name == "f64":  # subnormals need their bits put together, for their values are not exact products
         values = np.ldexp(significand, exponents)
@@ -146,9 +144,7 @@ def _ties(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
     _, _, c_format, d_format = _formats(recipe)
     top = rng.integers(-6, 7, rows)
     c = with_exponents(c_format, top, rng)
-    below = rng.choice([_depth(recipe), d_format.fraction_bits, 13], (k, rows)) + rng.integers(
-        -3, 4, (k, rows)
-    )
+    below = rng.choice([_depth(recipe), d_format.fraction_bits, 13], (k, rows)) + rng.integers(-3, 4, (k, rows))
     return _products(recipe, top - below, c, rng)
 
 
@@ -160,9 +156,7 @@ def _boundary(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
     exponents = top - depth + rng.integers(-2, 3, (k, rows))
     exponents[rng.integers(0, k, rows), np.arange(rows)] = top
     c = with_exponents(c_format, top - rng.integers(0, 30, rows), rng)
-    return _products(
-        recipe, exponents, np.where(rng.random(rows) < 0.5, c, 0).astype(c.dtype), rng, density=0.8
-    )
+    return _products(recipe, exponents, np.where(rng.random(rows) < 0.5, c, 0).astype(c.dtype), rng, density=0.8)
 
 
 def _tiny(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
@@ -173,9 +167,7 @@ def _tiny(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
     exponents = np.where(rng.random((k, rows)) < 0.5, quantum, least) + rng.integers(-3, 4, (k, rows))
     exponents[rng.integers(0, k, rows), np.arange(rows)] = least - rng.integers(0, 2, rows)
     c = with_exponents(c_format, least + rng.integers(0, 6, rows), rng, powers=True)
-    return _products(
-        recipe, exponents, np.where(rng.random(rows) < 0.3, c, 0).astype(c.dtype), rng, density=0.4
-    )
+    return _products(recipe, exponents, np.where(rng.random(rows) < 0.3, c, 0).astype(c.dtype), rng, density=0.4)
 
 
 def _sticky(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
@@ -199,12 +191,8 @@ def _sticky(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
 def _full(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
     """Large products of one sign, as many as there are, and a C that matters only where the sum is a tie."""
     a_format, b_format, c_format, _ = _formats(recipe)
-    a = with_exponents(a_format, a_format.emax - rng.integers(0, 2, (k, rows)), rng) & ~np.uint64(
-        a_format.sign_bit
-    )
-    b = with_exponents(b_format, b_format.emax - rng.integers(0, 2, (k, rows)), rng) & ~np.uint64(
-        b_format.sign_bit
-    )
+    a = with_exponents(a_format, a_format.emax - rng.integers(0, 2, (k, rows)), rng) & ~np.uint64(a_format.sign_bit)
+    b = with_exponents(b_format, b_format.emax - rng.integers(0, 2, (k, rows)), rng) & ~np.uint64(b_format.sign_bit)
     top = a_format.emax + b_format.emax
     c = with_exponents(c_format, top - _depth(recipe) + rng.integers(-2, 2, rows), rng, powers=True)
     return a.astype(a_format.code_dtype), b.astype(b_format.code_dtype), c
@@ -227,9 +215,7 @@ def _huge(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
     _, _, c_format, d_format = _formats(recipe)
     top = min(d_format.emax, c_format.emax)
     c = with_exponents(c_format, np.full(rows, top), rng)
-    c = np.where(
-        rng.random(rows) < 0.5, c & c.dtype.type(c_format.sign_bit) | c.dtype.type(c_format.max_code), c
-    )
+    c = np.where(rng.random(rows) < 0.5, c & c.dtype.type(c_format.sign_bit) | c.dtype.type(c_format.max_code), c)
     exponents = top - rng.integers(0, 30, (k, rows)) + rng.integers(0, 3, rows)
     return _products(recipe, exponents, c.astype(c_format.code_dtype), rng, powers=bool(rng.integers(2)))
 

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from warpmma._families import Version
 from warpmma.errors import MnemonicError, OperandError, TargetError
-from warpmma.instructions import TARGETS, Instruction, Version, check_target, instructions, parse
+from warpmma.instructions import TARGETS, Instruction, check_target, instructions, parse
 from warpmma.layouts import Operand
 from warpmma.registers import Packing
 
@@ -194,9 +195,7 @@ def test_scales_per_row(mnemonic: str, scales: int) -> None:
         ("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32", "B", 8, 8, 0),
     ],
 )
-def test_elements_sit_in_their_containers(
-    mnemonic: str, operand: Operand, slot: int, bits: int, shift: int
-) -> None:
+def test_elements_sit_in_their_containers(mnemonic: str, operand: Operand, slot: int, bits: int, shift: int) -> None:
     """PTX ISA 9.1, 9.7.14.5.10 and .11."""
     assert parse(mnemonic).packing(operand) == Packing(slot=slot, bits=bits, shift=shift)
 
@@ -304,9 +303,7 @@ def test_unknown_targets_are_refused(target: str, near: str) -> None:
 
 def test_targets_without_the_instruction_are_refused() -> None:
     check_target(parse(F16), "sm_80")
-    with pytest.raises(
-        TargetError, match=f"^{F16} is not legal on sm_75; legal on sm_80, sm_86, .*, sm_121a$"
-    ):
+    with pytest.raises(TargetError, match=f"^{F16} is not legal on sm_75; legal on sm_80, sm_86, .*, sm_121a$"):
         check_target(parse(F16), "sm_75")
 
 

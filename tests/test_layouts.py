@@ -21,9 +21,7 @@ Formula = Callable[[Array, Array, Array], tuple[Array, ...]]
 OPERANDS: tuple[Operand, ...] = ("A", "B", "C", "D")
 LANE = np.arange(LANES)[:, None]
 G, T = LANE >> 2, LANE & 3  # PTX's groupID and threadID_in_group
-DISTINCT: dict[Layout, str] = {
-    i.layout(o): f"{i.shape} {i.type(o)} {o}" for i in instructions() for o in OPERANDS
-}
+DISTINCT: dict[Layout, str] = {i.layout(o): f"{i.shape} {i.type(o)} {o}" for i in instructions() for o in OPERANDS}
 each_instruction = pytest.mark.parametrize("instruction", instructions(), ids=str)
 each_layout = pytest.mark.parametrize("layout", list(DISTINCT), ids=list(DISTINCT.values()))
 
@@ -307,9 +305,7 @@ def atoms() -> Iterator[tuple[str, Any, Instruction]]:
         if getattr(atom, "ptx", "").startswith("mma.sync."):  # the others are wgmma, tcgen05 and dp4a
             mnemonic, _, note = atom.ptx.partition(" ")
             k = atom.shape_mnk[2]
-            if (
-                name.startswith("SM120") and k > 32
-            ):  # it names e4m3 for what is sparse containers or packed e2m1
+            if name.startswith("SM120") and k > 32:  # it names e4m3 for what is sparse containers or packed e2m1
                 head = "mma.sp::ordered_metadata" if note else "mma"
                 container = note and k == 64
                 tail = "f8f6f4.f32.e4m3.e4m3.f32" if container else "mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0"

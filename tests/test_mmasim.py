@@ -105,8 +105,7 @@ def test_block_scaled(case: Case) -> None:
         else:
             shifts = [case.instruction.packing(x).shift for x in ("A", "B")]
             a, b = (
-                tensor(getattr(recipe, x), codes, shift)
-                for x, codes, shift in zip("ab", elements, shifts, strict=True)
+                tensor(getattr(recipe, x), codes, shift) for x, codes, shift in zip("ab", elements, shifts, strict=True)
             )
         assert recipe.scale
         alpha, beta = (tensor(recipe.scale, given[x].T) for x in ("scale_a", "scale_b"))

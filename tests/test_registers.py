@@ -97,9 +97,7 @@ def test_codes_of_any_integer_type_and_shape_are_packed() -> None:
     [(5, 4, 0), (128, 8, 0), (0, 0, 0), (8, 9, 0), (8, 6, 3), (8, 0, 0), (8, 0, 4), (8, 8, -2), (8, -1, 2)],
 )
 def test_what_is_no_packing_is_refused(slot: int, bits: int, shift: int) -> None:
-    with pytest.raises(
-        RegisterError, match=rf"Packing\(slot={slot}, bits={bits}, shift={shift}\) is no packing"
-    ):
+    with pytest.raises(RegisterError, match=rf"Packing\(slot={slot}, bits={bits}, shift={shift}\) is no packing"):
         Packing(slot=slot, bits=bits, shift=shift)
 
 
@@ -192,15 +190,11 @@ def test_an_unwritten_lane_is_named_with_its_warp(registers: RegisterFile) -> No
     written = np.ones((2, 3, LANES), bool)
     written[1, 2, [3, 30]] = False
     registers.write("%r0", 5, where=written)
-    with pytest.raises(
-        RegisterError, match=r"^%r0 is read before it is written: lanes 3, 30 of warp \(1, 2\)$"
-    ):
+    with pytest.raises(RegisterError, match=r"^%r0 is read before it is written: lanes 3, 30 of warp \(1, 2\)$"):
         registers.read("%r0")
     with pytest.raises(RegisterError, match=r"lanes 30 of warp \(1, 2\)$"):
         registers.read("%r0", where=np.arange(LANES) > 3)
-    np.testing.assert_array_equal(
-        registers.read("%r0", where=np.arange(LANES) < 3)[..., :3], np.full((2, 3, 3), 5)
-    )
+    np.testing.assert_array_equal(registers.read("%r0", where=np.arange(LANES) < 3)[..., :3], np.full((2, 3, 3), 5))
     line = RegisterFile((4,))
     line.declare(32, "%r0")
     with pytest.raises(RegisterError, match=r"lanes 0-31 of warp 0$"):
@@ -262,9 +256,7 @@ def test_unknown_registers_are_named_with_those_that_exist(registers: RegisterFi
         ("%r0", np.zeros((2, 2, 1), int), "%r0: values (2, 2, 1) must broadcast to (2, 3, 32)"),
     ],
 )  # fmt: skip
-def test_values_that_do_not_fit_are_refused(
-    registers: RegisterFile, name: str, values: Any, message: str
-) -> None:
+def test_values_that_do_not_fit_are_refused(registers: RegisterFile, name: str, values: Any, message: str) -> None:
     with pytest.raises(RegisterError, match=f"^{re.escape(message)}$"):
         registers.write(name, values)
     assert not registers.written(name).any()

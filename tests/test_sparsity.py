@@ -371,9 +371,7 @@ def matrix_of(instruction: Instruction, operand: Operand, registers: Array) -> A
     return fmt.decode(layout.packing.unpack(registers.reshape(len(registers), -1))[:, word, position])
 
 
-@pytest.mark.parametrize(
-    "instruction", [i for i in SPARSE if "sm_90a" in i.targets and i.d_type == "s32"], ids=str
-)
+@pytest.mark.parametrize("instruction", [i for i in SPARSE if "sm_90a" in i.targets and i.d_type == "s32"], ids=str)
 def test_recorded_metadata_selects_what_the_hardware_multiplied(instruction: Instruction) -> None:
     with np.load(RECORDED, allow_pickle=False) as recorded:
         fields = {f: recorded[f"{instruction}|{f}"] for f in ("a", "b", "c", "e")}

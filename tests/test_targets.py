@@ -53,7 +53,9 @@ def test_only_hopper_is_measured() -> None:
     assert {t for i, t in PAIRS if evidence(i, t).kind == "measured"} == set(GENERATIONS["Hopper"])
 
 
-@pytest.mark.parametrize("target", [t for t in wm.TARGETS if t[3:].rstrip("af") in ("72", "87", "88", "103", "110", "121")])
+@pytest.mark.parametrize(
+    "target", [t for t in wm.TARGETS if t[3:].rstrip("af") in ("72", "87", "88", "103", "110", "121")]
+)
 def test_where_nobody_measured_floating_point_is_derived(target: str) -> None:
     floating = [i for i in wm.instructions(target) if group(i) in FLOATING]
     assert floating and {evidence(i, target).kind for i in floating} == {"derived"}
@@ -82,7 +84,9 @@ def test_every_assumption_is_in_the_documentation() -> None:
 
 
 def test_sparse_arithmetic_is_published_by_nobody() -> None:
-    kinds = {evidence(i, t).kind for i, t in PAIRS if i.sparse and group(i) in FLOATING and t not in GENERATIONS["Hopper"]}
+    kinds = {
+        evidence(i, t).kind for i, t in PAIRS if i.sparse and group(i) in FLOATING and t not in GENERATIONS["Hopper"]
+    }
     assert kinds == {"derived"}
 
 

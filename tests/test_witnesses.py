@@ -1,7 +1,7 @@
 """Witness vectors with published results, each for one parameter.
 
-The expected bits are those of mmasim 2.1.1 (Xie et al., arXiv 2511.10909), whose authors checked the behaviours on V100,
-T4, A100, RTX 4090, H100, B200 and RTX PRO 6000; W9 and W10 on Hopper belong to `wgmma` and are not here.
+The expected bits are those of mmasim 2.1.1 (Xie et al., arXiv 2511.10909), whose authors checked the behaviours on
+V100, T4, A100, RTX 4090, H100, B200 and RTX PRO 6000; W9 and W10 on Hopper belong to `wgmma` and are not here.
 """
 
 from __future__ import annotations

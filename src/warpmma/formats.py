@@ -259,8 +259,13 @@ class FloatFormat(_Coded):
         table.flags.writeable = False
         return table
 
-    def encode( self, values: npt.ArrayLike, rounding: Rounding = "rn", *, overflow: Literal["infinity", "saturate"] |
-        None = None ) -> Array:
+    def encode(
+        self,
+        values: npt.ArrayLike,
+        rounding: Rounding = "rn",
+        *,
+        overflow: Literal["infinity", "saturate"] | None = None,
+    ) -> Array:
         """Codes of values, rounded once.
 
         Parameters
@@ -423,7 +428,7 @@ def _codes(fmt: Format, array: npt.ArrayLike) -> Array:
 
 def _check_code(fmt: Format, code: int) -> None:
     if not is_integer(code) or not 0 <= code <= fmt.mask:
-        raise OperandError(f"{fmt.name}: code {code!r} is no integer of {fmt.bits} bits")
+        raise OperandError(f"{fmt.name}: code {code!r} does not fit {fmt.bits} bits")
 
 
 def _numbers(fmt: Format, values: npt.ArrayLike) -> Float64:

@@ -30,6 +30,7 @@ TARGETS = (
 )  # fmt: skip
 """Every target that has an `mma`, oldest first; "f" marks family-specific and "a" architecture-specific features."""
 
+
 @dataclass(frozen=True, kw_only=True)
 class Instruction:
     """One `mma` instruction: the parts of its mnemonic, and what follows from them.
@@ -272,8 +273,15 @@ _WORDS: dict[str, str] = {
     **{f"scale_vec::{vec}": "scale_vec" for f in FAMILIES for vec, _ in f.scales if vec},
     **{stype: "stype" for f in FAMILIES for _, stype in f.scales if stype},
     **{r: "rounding" for r in ROUNDINGS if r},
-    "row": "layout", "col": "layout", "xor": "bit_op", "and": "bit_op", "popc": "popc",
-    "sync": "sync", "aligned": "aligned", "block_scale": "block_scale", "satfinite": "satfinite",
+    "row": "layout",
+    "col": "layout",
+    "xor": "bit_op",
+    "and": "bit_op",
+    "popc": "popc",
+    "sync": "sync",
+    "aligned": "aligned",
+    "block_scale": "block_scale",
+    "satfinite": "satfinite",
 }
 _HOW_MANY = {"sync": (1,), "aligned": (1,), "shape": (1,), "layout": (2,), "type": (4,)}
 _NEEDS = {
@@ -322,9 +330,9 @@ def parse(mnemonic: str | Instruction) -> Instruction:
 
 @lru_cache(maxsize=4096)
 def _parse(mnemonic: str) -> Instruction:
-    text = mnemonic.strip()
+    text = mnemonic.strip().removesuffix(";").rstrip()
     if any(c in text for c in " \t\n{;"):
-        raise MnemonicError(f"{mnemonic}: expected a mnemonic alone, without blanks, operands or a semicolon")
+        raise MnemonicError(f"{mnemonic}: expected a mnemonic alone, without operands")
     head, *words = text.split(".")
     if head != "mma":
         raise MnemonicError(f"{mnemonic}: starts with {head!r}; expected 'mma'{_nearest_hint(mnemonic)}")
