@@ -22,7 +22,7 @@ from warpmma import evidence, execute, execution, load, mma, store
 from warpmma.arithmetic.reference import dot
 from warpmma.errors import OperandError, TargetError, UnsupportedError, WarpmmaError
 from warpmma.formats import FloatFormat, Format
-from warpmma.instructions import FAMILIES, TARGETS, Instruction, instructions, parse
+from warpmma.instructions import TARGETS, Instruction, instructions, parse
 from warpmma.layouts import Operand
 from warpmma.registers import LANES
 from warpmma.targets import recipe
@@ -124,8 +124,8 @@ def mixed(fmt: Format, shape: tuple[int, ...], rng: np.random.Generator) -> Arra
 
 
 # One instruction of each family, and for each of its recipes the last target that has it.
-PLAIN = [f.instructions()[-1] for f in FAMILIES if f.sparsity is None and f.scales == ((None, None),)]
-RECIPES = [(i, t) for i in PLAIN for t in {recipe(i, t): t for t in i.targets}.values()]
+PLAIN = {i.family: i for i in instructions() if not i.sparse and not i.block_scale}
+RECIPES = [(i, t) for i in PLAIN.values() for t in {recipe(i, t): t for t in i.targets}.values()]
 
 
 @pytest.mark.parametrize(("instruction", "target"), RECIPES, ids=str)
@@ -181,6 +181,7 @@ def test_leading_dimensions_broadcast(mnemonic: str, target: str, batches: Any) 
 VIEWS: dict[str, Callable[[Array], Array]] = {
     "transposed": lambda x: np.ascontiguousarray(x.T).T,
     "strided": lambda x: np.repeat(np.repeat(x, 2, axis=-1), 3, axis=0)[::3, ..., ::2],
+    "other byte order": lambda x: x.astype(x.dtype.newbyteorder("S")),
     "reversed": lambda x: x[::-1, ::-1, ::-1].copy()[::-1, ::-1, ::-1],
     "read-only": lambda x: np.broadcast_to(x, x.shape),
     "unaligned": lambda x: np.frombuffer(b"\0" + x.tobytes(), "u1")[1:].view(x.dtype).reshape(x.shape),
@@ -197,7 +198,7 @@ def test_how_operands_lie_in_memory_does_not_matter(mnemonic: str, target: str, 
     matrices = [store(mnemonic, x, y) for x, y in zip(ABC, plain, strict=True)]
     same(codes(mma(mnemonic, *map(VIEWS[view], matrices), target=target)), codes(store(mnemonic, "D", d)))
     for x, y, z in zip(plain, viewed, abc(mnemonic, 3), strict=True):
-        assert not y.flags.carray
+        assert not (y.flags.carray and y.dtype.isnative)
         same([x, y], [z, z])  # nothing was written
 
 
@@ -209,7 +210,6 @@ def test_no_warps_are_no_results(mnemonic: str, target: str) -> None:
         assert d.shape == (*np.broadcast_shapes(*batches), parse(mnemonic).layout("D").registers, LANES)
 
 
-@pytest.mark.xfail(raises=ValueError, strict=True, reason="load and store reshape an empty array with -1")
 @each_sample
 def test_no_matrices_are_no_results(mnemonic: str, target: str) -> None:
     record = parse(mnemonic)
@@ -258,14 +258,13 @@ def exactly(message: str) -> str:
     ("error", "changes", "message"),
     [
         (TargetError, {"target": "sm_91"}, "unknown target 'sm_91'; did you mean 'sm_90'? Known are sm_7~"),
-        (TargetError, {"target": None}, "unknown target None; did you mean ~"),
+        (TargetError, {"target": None}, "a target is a string such as 'sm_90'; got None"),
         (TargetError, {"instruction": FP8}, f"{FP8} is not legal on sm_80; legal on sm_89, sm_90, sm_90a, ~"),
         (OperandError, {"a": A[:3]}, f"{F16}: registers of A are (3, 32); expected [..., 4, 32]"),
         (OperandError, {"c": C[:, 1:]}, f"{F16}: registers of C are (4, 31); expected [..., 4, 32]"),
-        (OperandError, {"a": A[0]}, f"{F16}: registers of A are (32,); expected [..., 4, 32]"),
         (OperandError, {"c": C.view("f4")}, f"{F16}: registers of C are float32; {HINT}"),
-        (OperandError, {"a": A.astype("u8")}, f"{F16}: registers of A are uint64; expected uint32"),
         (OperandError, {"b": B.tolist()}, f"{F16}: registers of B are int64; expected uint32"),
+        (OperandError, {"b": [[1], [2, 3]]}, f"{F16}: registers of B ~ no array: ~"),
         (OperandError, MISFIT, f"{F16}: batches do not broadcast: A (2, 4, 32), B (3, 2, 32), C (4, 32)"),
         (OperandError, {"metadata": WORDS}, f"{F16} takes no metadata"),
         (OperandError, {"scale_a": WORDS}, f"{F16} takes no scale_a"),
@@ -294,8 +293,8 @@ def zeros(*shape: int, dtype: str = "f2") -> Array:
         (F16, "A", zeros(16, 8), "A is (16, 8); expected [..., 16, 16]"),
         (F16, "B", zeros(2, 8, 16), "B is (2, 8, 16); expected [..., 16, 8]"),
         (F16, "C", zeros(8), "C is (8,); expected [..., 16, 8]"), (F16, "D", 0.0, "D is (); expected ~"),
+        (F16, "A", [[1], [2, 3]], "A is no array: ~"),
         (QUAD, "A", zeros(8, 4), "A is (8, 4); expected [..., 4, 8, 4]"),
-        (QUAD, "C", zeros(2, 8, 8), "C is (2, 8, 8); expected [..., 4, 8, 8]"),
         (SP, "A", zeros(16, 16), "A is (16, 16); expected [..., 16, 8]"),
         (F16, "A", zeros(16, 16, dtype="f8"), "A: f16: got dtype float64; expected float16, or raw codes ~"),
         (F16, "B", zeros(16, 8, dtype="u4"), "B: f16: got dtype uint32; expected float16, or raw codes as ~"),
@@ -362,10 +361,10 @@ def test_load_and_store_raise_our_own_errors(mnemonic: str, operand: Operand, x:
             assert str(error)
 
 
-@pytest.mark.xfail(raises=ValueError, strict=True, reason="what numpy.asarray raises is not caught")
-def test_ragged_lists_are_refused() -> None:
-    with pytest.raises(OperandError, match=F16):
-        load(F16, "A", [[1], [2, 3]])
+@pytest.mark.parametrize("changes", [{"target": ["sm_90"]}, {"a": A.reshape(*[1] * 40, 4, 32)}])
+def test_odd_arguments(changes: dict[str, Any]) -> None:
+    with pytest.raises(WarpmmaError):
+        execute(**{**RIGHT[0], **changes})
 
 
 # Evidence.

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(options.run(options))
     except WarpmmaError as error:
-        print(f"warpmma: {error}", file=sys.stderr)
+        print(f"warpmma: {' '.join(str(error).split())}", file=sys.stderr)  # one line, whatever a file's names hold
         return 2
     except KeyboardInterrupt:
         print("warpmma: interrupted", file=sys.stderr)

@@ -23,7 +23,7 @@ from .arithmetic import compute
 from .arithmetic.pairs import rows
 from .arithmetic.units import Popcount
 from .errors import MetadataError, OperandError, UnsupportedError
-from .instructions import Instruction, parse
+from .instructions import Instruction, check_target, parse
 from .layouts import Operand
 from .registers import LANES
 from .scaling import pack_scales, scale_place, unpack_scales
@@ -175,6 +175,7 @@ def execute(
     array([16, 16], dtype=uint32)
     """
     record = parse(instruction)
+    check_target(record, target)
     recipe = targets.recipe(record, target)
     _check_engine(engine)
     operands = {name: _fragment(record, name, x) for name, x in (("A", a), ("B", b), ("C", c))}
@@ -299,7 +300,9 @@ def evidence(instruction: str | Instruction, *, target: str) -> Evidence:
     >>> evidence(i, target="sm_121").kind
     'derived'
     """
-    return find_evidence(parse(instruction), target)
+    record = parse(instruction)
+    check_target(record, target)
+    return find_evidence(record, target)
 
 
 def _fragment(instruction: Instruction, operand: Operand | str, registers: npt.ArrayLike) -> Array:
@@ -363,7 +366,7 @@ def _batch(instruction: Instruction, operands: dict[str, Array]) -> tuple[int, .
     """Broadcast shape of the leading dimensions."""
     try:
         return np.broadcast_shapes(*(x.shape[:-2] if name in "ABC" else x.shape[:-1] for name, x in operands.items()))
-    except ValueError:
+    except (ValueError, RuntimeError):  # the latter for more dimensions than NumPy broadcasts
         shapes = ", ".join(f"{name} {x.shape}" for name, x in operands.items())
         raise OperandError(f"{instruction}: batches do not broadcast: {shapes}") from None
 

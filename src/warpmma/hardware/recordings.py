@@ -187,7 +187,7 @@ def open_recording(path: str | Path) -> Recording:
 def _read(file: IO[bytes], name: str) -> Recording:
     try:
         archive = zipfile.ZipFile(file)
-    except (zipfile.BadZipFile, OSError) as error:
+    except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError) as error:
         raise ArchiveError(f"{name}: no .npz archive: {error}") from None
     with archive:
         members: dict[tuple[Instruction, str], zipfile.ZipInfo] = {}
