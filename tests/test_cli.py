@@ -272,7 +272,7 @@ BROKEN, OTHER = f"{F16}|a.npy is no readable array: ", F16.replace(".m16n8k16.ro
         (alone(**recorded(MXFP8, "sm_120a", 0, 0, 0, 0) | {f"{MXFP8}|ids": NONE}),
          f"{MXFP8}|ids is uint32 (0,); expected four integers: byte_id_a, thread_id_a, byte_id_b"),
         (patched(np.savez, b"PK\1\2", 6, 0xFF), NO_NPZ),  # a version of zip that nobody has
-        (forged(header(HEADER), "mma\n|a"), "mma: needs .sync; got none"),
+        (forged(header(HEADER), "mma\n|a"), "mma : needs .sync; got none"),
     ],
 )  # fmt: skip
 def test_files_that_cannot_be_used(tmp_path: Path, capsys: Capture, build: Build, message: str) -> None:
