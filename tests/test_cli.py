@@ -297,9 +297,9 @@ def check_refusal(capsys: Capture, message: str) -> None:
         (["{good}", "--target", "sm_70"], f"{F16} is not legal on sm_70; legal on sm_80, "),
         (["{good}", "--target", "sm_75", "--json"], f"{F16} is not legal on sm_75; legal on sm_80, "),
         (["{named}"], "unknown target 'sm_9'; did you mean 'sm_90"),
-        (["{ids}"], f"{MXFP8}: byte-id of A is 4; expected 0, 1, 2, 3"),
-        (["{equal}"], f"{SP}: metadata nibble 0 of lane 0 is 0x0, indices (0, 0), for warp (0,), row 0, "),
-        (["{unknown}"], f"{SP}: what sm_80 makes of undefined metadata is not known; "),
+        (["{ids}"], f"{{ids}}: {MXFP8}: byte-id of A is 4; expected 0, 1, 2, 3"),
+        (["{equal}"], f"{{equal}}: {SP}: metadata nibble 0 of lane 0 is 0x0, indices (0, 0), for warp (0,), row 0, "),
+        (["{unknown}"], f"{{unknown}}: {SP}: what sm_80 makes of undefined metadata is not known; "),
     ],
 )
 def test_requests_that_cannot_be_met(tmp_path: Path, capsys: Capture, arguments: Any, message: str) -> None:
@@ -310,7 +310,26 @@ def test_requests_that_cannot_be_met(tmp_path: Path, capsys: Capture, arguments:
     archives["unknown"] = equal | {"target": "sm_80", "undefined": "hardware"}
     names = {name: saved(tmp_path / f"{name}.npz", files) for name, files in archives.items()}
     assert main(["verify", *(x.format(**names) for x in arguments)]) == 2
-    check_refusal(capsys, message)
+    check_refusal(capsys, message.format(**names))
+
+
+def test_what_was_compared_before_an_error_is_printed(tmp_path: Path, capsys: Capture) -> None:
+    files = GOOD | {f"{SP}|e": np.zeros((2, LANES), np.uint32)}
+    path = saved(tmp_path / "some.npz", files)
+    assert main(["verify", path]) == 2
+    output, error = capsys.readouterr()
+    assert (
+        F16 in output and "2 instructions" in output and error.startswith(f"warpmma: {path}: {SP}: metadata nibble 0")
+    )
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device")
+def test_output_that_cannot_be_written() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "warpmma", "verify"], stdout=full, stderr=-1, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (2, "warpmma: the output cannot be written: No space left on device\n")
 
 
 def test_undefined_metadata_can_be_recorded() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -149,3 +151,10 @@ def test_published_parameters(
         fraction_bits=fraction_bits, products=products, floor=floor, result_bits=result_bits,
         rounding="rz" if result_bits != 10 else "rn",
     )  # fmt: skip
+
+
+def test_the_import_is_light() -> None:
+    """What takes time to import and is not always needed is not imported."""
+    code = "import sys, warpmma; print(*{'ml_dtypes', 'concurrent.futures', 'warpmma.hardware'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""

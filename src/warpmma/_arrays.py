@@ -17,7 +17,7 @@ def as_array(x: npt.ArrayLike, name: str, error: type[WarpmmaError] = OperandErr
     try:
         array = np.asarray(x)
     except (ValueError, TypeError, OverflowError) as reason:
-        raise error(f"{name} is no array: {reason}") from None
+        raise error(f"{name}: no array: {reason}") from None
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, TypeVar
 
 from . import __version__
-from .errors import WarpmmaError
+from .errors import ArchiveError, WarpmmaError
 from .hardware import Recording, Replay, open_recording, shipped
 
 __all__ = ["main"]
@@ -53,6 +54,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("warpmma: interrupted", file=sys.stderr)
         return 130
+    except BrokenPipeError:  # the reader has enough, as `head` does; the interpreter must not flush into it again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"warpmma: the output cannot be written: {error.strerror}", file=sys.stderr)
+        return 2
 
 
 def _verify(options: argparse.Namespace) -> int:
@@ -60,14 +68,17 @@ def _verify(options: argparse.Namespace) -> int:
     target = recording.target if options.target is None else options.target
     replays = _progress(recording.replay(target), len(recording.legal(target)))
     rows: list[Replay] = []
-    stopped = False
+    stopped: BaseException | None = None
     try:
         rows.extend(replays)
-    except KeyboardInterrupt:  # what was compared so far is still worth printing
-        stopped = True
-    print(_as_json(recording, target, rows) if options.json else _as_table(recording, target, rows))
+    except KeyboardInterrupt as interrupt:  # what was compared so far is still worth printing
+        stopped = interrupt
+    except WarpmmaError as error:
+        stopped = ArchiveError(f"{recording.name}: {error}")
+    if rows or not isinstance(stopped, ArchiveError):
+        print(_as_json(recording, target, rows) if options.json else _as_table(recording, target, rows), flush=True)
     if stopped:
-        raise KeyboardInterrupt
+        raise stopped
     return int(any(row.differences for row in rows))
 
 
@@ -125,9 +136,11 @@ def _progress(items: Iterable[_T], total: int) -> Iterator[_T]:
         from rich.console import Console
         from rich.progress import track
     except ImportError:  # rich is an extra
-        for count, item in enumerate(items, 1):
-            print(f"\rreplaying {count}/{total}", end="", file=sys.stderr, flush=True)
-            yield item
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        try:
+            for count, item in enumerate(items, 1):
+                print(f"\rreplaying {count}/{total}", end="", file=sys.stderr, flush=True)
+                yield item
+        finally:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
         return
     yield from track(items, "replaying", total, console=Console(stderr=True), transient=True)

@@ -347,8 +347,10 @@ def _check_choices(
     instruction: Instruction, selector: int, undefined: str, ids: dict[Literal["A", "B"], dict[str, int]]
 ) -> None:  # fmt: skip
     """Refuse a selector, byte-id or thread-id that the instruction has no use for, or does not have."""
-    if undefined not in ("error", "hardware"):
+    if not isinstance(undefined, str) or undefined not in ("error", "hardware"):
         raise OperandError(f"undefined is {undefined!r}; expected 'error' or 'hardware'")
+    if undefined == "hardware" and not instruction.sparse:
+        raise OperandError(f"{instruction} is dense: it has no metadata, undefined or not; leave undefined='error'")
     if instruction.sparse:
         if not is_integer(selector) or selector not in selectors(instruction):
             legal = ", ".join(map(str, selectors(instruction)))
@@ -388,8 +390,8 @@ def _check_sparse(
             check_metadata(metadata, instruction, selector=selector, legal=_ASCENDING)
         except MetadataError as error:
             raise UnsupportedError(
-                f"PTX allows descending metadata, but what {target} makes of it is not known for {instruction.a_type}, "
-                f"which ptxas does not sort there: {error}"
+                f"{error}. PTX allows descending indices, but for {instruction.a_type} ptxas does not sort them on "
+                f"{target}, and what the hardware makes of them is not known"
             ) from None
     return False
 
@@ -430,9 +432,9 @@ def _mixed_halves(b: Array, indices: Array) -> Array:
 
 
 def _check_engine(engine: str) -> None:
-    if engine == "native":
+    if isinstance(engine, str) and engine == "native":
         raise UnsupportedError("the native engine is not built; use engine='auto' or 'numpy'")
-    if engine not in ("auto", "numpy"):
+    if not isinstance(engine, str) or engine not in ("auto", "numpy"):
         raise OperandError(f"unknown engine {engine!r}; expected 'auto', 'numpy' or 'native'")
 
 

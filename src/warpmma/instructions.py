@@ -150,7 +150,7 @@ class Instruction:
     def type(self, operand: Operand) -> str:
         """PTX type of an operand: "A", "B", "C" or "D"."""
         types = {"A": self.a_type, "B": self.b_type, "C": self.c_type, "D": self.d_type}
-        if operand not in types:
+        if not isinstance(operand, str) or operand not in types:
             raise OperandError(f"no operand {operand!r}; expected 'A', 'B', 'C' or 'D'")
         return types[operand]
 

@@ -273,7 +273,8 @@ def _check(name: str, instruction: Instruction, fields: dict[str, Array]) -> Non
     if ids is not None and (ids.shape != (len(_IDS),) or ids.dtype.kind not in "iu"):
         expected = f"four integers: {', '.join(_IDS)}"
         raise ArchiveError(f"{name}: {instruction}|ids is {ids.dtype} {ids.shape}; expected {expected}")
-    warps = len(fields["a"]) if fields["a"].ndim else 0
+    a = fields["a"]
+    warps = len(a) if a.ndim else 1
     if not warps:
         raise ArchiveError(f"{name}: {instruction}|a holds no warps")
     for x, (shape, dtype) in _shapes(instruction).items():
@@ -281,7 +282,7 @@ def _check(name: str, instruction: Instruction, fields: dict[str, Array]) -> Non
         if array.shape != whole or array.dtype != dtype:
             raise ArchiveError(
                 f"{name}: {instruction}|{x} is {array.dtype} {array.shape}; expected {dtype} {whole}"
-                + (" (the number of warps is that of |a)" if array.shape[1:] == shape else "")
+                + (" (the number of warps is that of |a)" if array.shape[1:] == shape and len(array) != warps else "")
             )
 
 
