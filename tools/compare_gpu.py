@@ -21,10 +21,11 @@ from generators import operands, styles
 
 import warpmma as wm
 from warpmma.hardware.ptx import kernel, module
+from warpmma.hardware.recordings import execute_fields
 from warpmma.instructions import Instruction
 from warpmma.layouts import Operand
 from warpmma.scaling import byte_ids, pack_scales, thread_ids
-from warpmma.sparsity import legal_codes, pack_metadata, selectors, unpack_metadata
+from warpmma.sparsity import SORTED_CODES, legal_codes, pack_metadata, selectors, unpack_metadata
 from warpmma.targets import UNDEFINED_MEASURED, recipe, reversed_unknown
 
 Array = npt.NDArray[Any]
@@ -74,7 +75,7 @@ def metadata(instruction: Instruction, target: str, warps: int, rng: np.random.G
     if not undefined:
         legal = legal_codes(instruction)
         if reversed_unknown(instruction, target):
-            legal = frozenset(code for code in legal if code & 3 < code >> 2)
+            legal &= SORTED_CODES
         codes = np.array(sorted(legal), np.uint8)
         for selector in selectors(instruction):
             shape = unpack_metadata(words, instruction, selector=selector).shape[:-1]
@@ -119,13 +120,8 @@ class Gpu:
 def ours(job: Job, given: dict[str, Array], target: str, undefined: bool) -> Array:
     """Execute a job with warpmma."""
     instruction, selector, ids = job
-    extra: dict[str, Any] = {}
-    if instruction.sparse:
-        extra = {"metadata": given["e"], "selector": selector, "undefined": "hardware" if undefined else "error"}
-    if instruction.block_scale:
-        names = ("byte_id_a", "thread_id_a", "byte_id_b", "thread_id_b")
-        extra |= {"scale_a": given["sa"], "scale_b": given["sb"], **dict(zip(names, ids, strict=True))}
-    return wm.execute(instruction, given["a"], given["b"], given["c"], target=target, **extra)
+    wanted = "hardware" if undefined else "error"
+    return execute_fields(instruction, given, target, selector=selector, ids=ids, undefined=wanted)
 
 
 def main(arguments: list[str] | None = None) -> int:

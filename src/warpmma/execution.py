@@ -27,7 +27,7 @@ from .instructions import Instruction, check_target, parse
 from .layouts import Operand
 from .registers import LANES
 from .scaling import pack_scales, scale_place, unpack_scales
-from .sparsity import check_metadata, compress, halves, pack_metadata, positions, selectors
+from .sparsity import SORTED_CODES, check_metadata, compress, halves, metadata_place, pack_metadata, positions
 
 __all__ = ["evidence", "execute", "load", "mma", "store"]
 
@@ -352,9 +352,7 @@ def _check_choices(
     if undefined == "hardware" and not instruction.sparse:
         raise OperandError(f"{instruction} is dense: it has no metadata, undefined or not; leave undefined='error'")
     if instruction.sparse:
-        if not is_integer(selector) or selector not in selectors(instruction):
-            legal = ", ".join(map(str, selectors(instruction)))
-            raise MetadataError(f"{instruction}: selector is {selector!r}; legal are {legal}")
+        metadata_place(instruction, 0, 0, selector=selector)  # which checks the selector, as the next the ids
     elif not is_integer(selector) or selector:
         raise OperandError(f"{instruction} is dense: it takes no selector; got {selector!r}")
     for operand, named in ids.items():
@@ -387,7 +385,7 @@ def _check_sparse(
     check_metadata(metadata, instruction, selector=selector)
     if targets.reversed_unknown(instruction, target):
         try:
-            check_metadata(metadata, instruction, selector=selector, legal=_ASCENDING)
+            check_metadata(metadata, instruction, selector=selector, legal=SORTED_CODES)
         except MetadataError as error:
             raise UnsupportedError(
                 f"{error}. PTX allows descending indices, but for {instruction.a_type} ptxas does not sort them on "
@@ -396,13 +394,9 @@ def _check_sparse(
     return False
 
 
-# Nibbles whose first index is below the second.
-_ASCENDING = frozenset(low | high << 2 for high in range(4) for low in range(high))
-
-
 def _rows(of_a: Array) -> Array:
     """Something for every row of A, `[warp, m, x]`, arranged as A is: `[x, m, 1, warp]`."""
-    return np.moveaxis(of_a, (2, 1, 0), (0, 1, 2))[:, :, None]
+    return of_a.transpose(2, 1, 0)[:, :, None]
 
 
 def _columns_last(array: Array) -> Array:
@@ -432,10 +426,10 @@ def _mixed_halves(b: Array, indices: Array) -> Array:
 
 
 def _check_engine(engine: str) -> None:
-    if isinstance(engine, str) and engine == "native":
-        raise UnsupportedError("the native engine is not built; use engine='auto' or 'numpy'")
-    if not isinstance(engine, str) or engine not in ("auto", "numpy"):
+    if not isinstance(engine, str) or engine not in ("auto", "numpy", "native"):
         raise OperandError(f"unknown engine {engine!r}; expected 'auto', 'numpy' or 'native'")
+    if engine == "native":
+        raise UnsupportedError("the native engine is not built; use engine='auto' or 'numpy'")
 
 
 def _reader(operand: Array, own: int, batch: tuple[int, ...]) -> Callable[[slice], Array]:

@@ -271,7 +271,7 @@ class FloatFormat(_Coded):
         Parameters
         ----------
         values : array_like of float
-            Taken as float64; float32 and narrower values are exact there. Not for f64 itself.
+            Taken as float64; float32 and narrower values are exact there. f64 itself keeps their bits.
         rounding : {"rn", "rz", "rm", "rp"}
             To nearest even, toward zero, down, up.
         overflow : {"infinity", "saturate"}, optional
@@ -283,6 +283,12 @@ class FloatFormat(_Coded):
         ndarray of unsigned int
             NaN becomes the canonical NaN, and the largest finite value where the format has no NaN (PTX `cvt`).
             Negative values of an unsigned format become its least value.
+
+        Raises
+        ------
+        OperandError
+            An unknown rounding or overflow, infinity for a format without it, or values that are no numbers or that
+            float64 may not hold.
 
         Examples
         --------

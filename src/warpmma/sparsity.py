@@ -40,7 +40,7 @@ from .layouts import Layout
 from .registers import LANES, Packing
 
 __all__ = [
-    "Pattern", "check_metadata", "compress", "expand", "halves", "legal_codes", "metadata_place",
+    "SORTED_CODES", "Pattern", "check_metadata", "compress", "expand", "halves", "legal_codes", "metadata_place",
     "pack_metadata", "pattern", "positions", "prune", "selectors", "unpack_metadata",
 ]  # fmt: skip
 
@@ -50,10 +50,12 @@ Mnemonic = str | Instruction
 
 _WARPS = 1024  # checked at a time
 _PLACES = 4  # of a group: what a 2-bit index tells apart
-_SORTED = frozenset(i0 | i1 << 2 for i1 in range(_PLACES) for i0 in range(i1))
-_DISTINCT = _SORTED | {i1 | i0 << 2 for i1 in range(_PLACES) for i0 in range(i1)}
+SORTED_CODES = frozenset(i0 | i1 << 2 for i1 in range(_PLACES) for i0 in range(i1))
+"""Nibbles whose first index is below the second."""
+
+_DISTINCT = SORTED_CODES | {i1 | i0 << 2 for i1 in range(_PLACES) for i0 in range(i1)}
 _WHOLE = frozenset({0b0100, 0b1110})
-_RULE = {_SORTED: "i0 < i1", _DISTINCT: "i0 != i1", _WHOLE: "(i0, i1) = (0, 1) or (2, 3), whole elements"}
+_RULE = {SORTED_CODES: "i0 < i1", _DISTINCT: "i0 != i1", _WHOLE: "(i0, i1) = (0, 1) or (2, 3), whole elements"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,7 +248,7 @@ def legal_codes(instruction: Mnemonic) -> frozenset[int]:
     if pattern(record).units == 2:
         return _WHOLE
     fp8 = isinstance(record.format("A"), FloatFormat) and record.packing("A").slot == 8
-    return _DISTINCT if record.sparsity == "sp" and not fp8 else _SORTED
+    return _DISTINCT if record.sparsity == "sp" and not fp8 else SORTED_CODES
 
 
 def check_metadata(

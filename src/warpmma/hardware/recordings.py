@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -33,7 +33,7 @@ from ..layouts import Layout
 from ..registers import LANES
 from ..sparsity import selectors
 
-__all__ = ["Recording", "Replay", "open_recording", "shipped"]
+__all__ = ["Recording", "Replay", "execute_fields", "open_recording", "shipped"]
 
 Array = npt.NDArray[Any]
 
@@ -123,13 +123,8 @@ class Recording:
         outputs = differences = 0
         first = ""
         for name, selector in _results(instruction).items():
-            extra: dict[str, Any] = {}
-            if instruction.sparse:
-                extra |= {"metadata": fields["e"], "selector": selector, "undefined": self.undefined}
-            if instruction.block_scale:
-                extra |= {"scale_a": fields["sa"], "scale_b": fields["sb"]}
-                extra |= zip(_IDS, (int(x) for x in fields["ids"]), strict=True)
-            got = execute(instruction, *(fields[x] for x in "abc"), target=target, **extra)
+            ids = (int(x) for x in fields["ids"]) if instruction.block_scale else ()
+            got = execute_fields(instruction, fields, target, selector=selector, ids=ids, undefined=self.undefined)
             unequal = packing.unpack(got) != packing.unpack(fields[name])
             outputs += unequal.size
             differences += int(unequal.sum())
@@ -138,6 +133,38 @@ class Recording:
                 computed, recorded = int(got[warp, register, lane]), int(fields[name][warp, register, lane])
                 first = f"warp {warp} register {register} lane {lane}: {computed:#x}, recorded {recorded:#x}"
         return Replay(instruction, outputs, differences, first, evidence(instruction, target=target))
+
+
+def execute_fields(
+    instruction: Instruction, fields: Mapping[str, Array], target: str, *, selector: int, ids: Iterable[int],
+    undefined: str,
+) -> Array:  # fmt: skip
+    """Execute an instruction on registers named as in an archive.
+
+    Parameters
+    ----------
+    instruction : Instruction
+    fields : mapping of str to ndarray
+        `a`, `b`, `c`; and `e`, `sa`, `sb` where the instruction takes them.
+    target : str
+    selector : int
+        Of a sparse instruction.
+    ids : iterable of int
+        Of a block-scaled one: byte-id and thread-id of A, byte-id and thread-id of B.
+    undefined : {"error", "hardware"}
+        Of a sparse one; as for `execute`.
+
+    Returns
+    -------
+    ndarray
+        Registers of D.
+    """
+    extra: dict[str, Any] = {}
+    if instruction.sparse:
+        extra |= {"metadata": fields["e"], "selector": selector, "undefined": undefined}
+    if instruction.block_scale:
+        extra |= {"scale_a": fields["sa"], "scale_b": fields["sb"], **dict(zip(_IDS, ids, strict=True))}
+    return execute(instruction, *(fields[x] for x in "abc"), target=target, **extra)
 
 
 def shipped() -> Recording:
