@@ -18,12 +18,14 @@ from warpmma.arithmetic import compute
 from warpmma.formats import FORMATS
 from warpmma.instructions import parse
 from warpmma.targets import recipe as find_recipe
+from warpmma.warpgroup import parse_warpgroup, warpgroup_instructions
 
 torch = pytest.importorskip("torch")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     nv_ptx = pytest.importorskip("mmasim.nv_ptx")
     isa = pytest.importorskip("mmasim.nv_ptx.isa_mma")
+    isa_wgmma = pytest.importorskip("mmasim.nv_ptx.isa_wgmma")
 
 ARCHITECTURES = {
     "Volta": "sm_70",
@@ -79,6 +81,26 @@ def test_dense(name: str, spelled: str) -> None:
             assert np.array_equal(FORMATS["f64"].decode(ours) != FORMATS["f64"].decode(ours), nan), style
             ours, theirs = ours[~nan], theirs[~nan]
         assert np.array_equal(ours, theirs), style
+
+
+WARPGROUP = isa_wgmma.wgmma_shape_and_type["Hopper"]
+
+
+def test_covers_every_floating_wgmma() -> None:
+    ours = {str(i).removeprefix("wgmma.mma_async.sync.aligned.") for i in warpgroup_instructions() if i.d_type != "s32"}
+    assert set(WARPGROUP) == ours
+
+
+@pytest.mark.parametrize("spelled", [s for s in WARPGROUP if s.startswith("m64n8k")])
+def test_wgmma(spelled: str) -> None:
+    i = parse_warpgroup(f"wgmma.mma_async.sync.aligned.{spelled}")
+    recipe, model = find_recipe(i, "sm_90a"), nv_ptx.WGMMA("Hopper", spelled)
+    rng = np.random.default_rng(9)
+    for style in styles(recipe):
+        given = operands(recipe, i.k, 300, style, rng)
+        a, b = (tensor(getattr(recipe, x), given[x].T) for x in "ab")
+        theirs = codes(model.dpa(a, b, tensor(recipe.c, given["c"])))
+        assert np.array_equal(compute(recipe, **given), theirs), style
 
 
 def _scaled(case: Case) -> str:

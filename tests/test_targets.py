@@ -14,9 +14,11 @@ from warpmma._evidence import EVIDENCE, evidence
 from warpmma.arithmetic.units import FusedDotAdd
 from warpmma.instructions import Instruction
 from warpmma.targets import GENERATIONS, PATHS, group, recipe
+from warpmma.warpgroup import AnyInstruction, warpgroup_instructions
 
 DATA = Path(__file__).parent / "data"
 PAIRS = [(i, target) for i in wm.instructions() for target in i.targets]
+EVERY: list[tuple[AnyInstruction, str]] = [*PAIRS, *((i, t) for i in warpgroup_instructions() for t in i.targets)]
 FLOATING = ("quad pair", "half", "fp8", "f8f6f4", "f64", "mxf8f6f4", "mxf4", "mxf4nvf4")
 
 
@@ -33,14 +35,14 @@ def test_generations_partition_the_targets() -> None:
 
 
 def test_every_row_of_the_tables_is_used() -> None:
-    used = {id(next(row for row in EVIDENCE if row.fits(i, t))) for i, t in PAIRS}
+    used = {id(next(row for row in EVIDENCE if row.fits(i, t))) for i, t in EVERY}
     assert [row for row in EVIDENCE if id(row) not in used] == []
-    machines = {evidence(i, t).machine.replace(".SP", "{sp}") for i, t in PAIRS}
+    machines = {evidence(i, t).machine.replace(".SP", "{sp}") for i, t in EVERY}
     assert all(path.machine in machines or path.machine.replace("{sp}", "") in machines for path in PATHS)
 
 
 def test_spellings_of_one_operation_share_recipe_and_evidence() -> None:
-    for i, target in PAIRS:
+    for i, target in EVERY:
         assert recipe(i, target) == recipe(i.canonical, target)
         assert evidence(i, target) == evidence(i.canonical, target)
 
@@ -52,7 +54,7 @@ def test_hopper_is_measured(target: str) -> None:
 
 
 def test_only_hopper_is_measured() -> None:
-    assert {t for i, t in PAIRS if evidence(i, t).kind == "measured"} == set(GENERATIONS["Hopper"])
+    assert {t for i, t in EVERY if evidence(i, t).kind == "measured"} == set(GENERATIONS["Hopper"])
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,7 @@ def test_where_nobody_measured_floating_point_is_derived(target: str) -> None:
 
 
 def test_labels_say_what_they_must() -> None:
-    for i, target in PAIRS:
+    for i, target in EVERY:
         how = evidence(i, target)
         assert how.source and how.machine
         assert how.kind != "derived" or how.assumption, (str(i), target)
@@ -81,7 +83,7 @@ def test_one_source_knows_one_rounding() -> None:
 
 def test_every_assumption_is_in_the_documentation() -> None:
     text = (Path(__file__).parents[1] / "docs" / "evidence.md").read_text()
-    assumptions = {evidence(i, t).assumption for i, t in PAIRS} - {""}
+    assumptions = {evidence(i, t).assumption for i, t in EVERY} - {""}
     assert sorted(a for a in assumptions if a not in " ".join(text.split())) == []
 
 

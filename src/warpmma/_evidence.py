@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
-from .instructions import Instruction
 from .targets import GENERATIONS, SINCE_AMPERE, family, group, path
+from .warpgroup import AnyInstruction
 
 __all__ = ["EVIDENCE", "Evidence", "EvidenceRow", "evidence"]
 
@@ -60,7 +60,7 @@ class EvidenceRow:
     targets : tuple of str
     evidence : Evidence
     only : dict
-        Attributes of `Instruction` and the values that fit.
+        Attributes of the instruction and the values that fit.
     """
 
     group: str
@@ -68,7 +68,7 @@ class EvidenceRow:
     evidence: Evidence
     only: tuple[tuple[str, tuple[object, ...]], ...] = ()
 
-    def fits(self, instruction: Instruction, target: str) -> bool:
+    def fits(self, instruction: AnyInstruction, target: str) -> bool:
         """Whether the row speaks of this instruction on this target."""
         return (
             self.group == group(instruction)
@@ -133,8 +133,34 @@ def _sparse_rows() -> tuple[EvidenceRow, ...]:
     return (*measured, *elsewhere)
 
 
+def _warpgroup_rows() -> tuple[EvidenceRow, ...]:
+    """Make the rows of `wgmma`: what was measured had n = 8 and A in registers."""
+    on, eight = ("sm_90a",), (8,)
+    floating = _measured("2,097,152")
+    return (
+        _row("wgmma half", on, floating, n=eight),
+        _row("wgmma half", on, _published(_XIE, "H100")),
+        _row("wgmma fp8", on, floating, n=eight, a_type=("e4m3",), b_type=("e4m3",)),
+        _row("wgmma fp8", on, floating, n=eight, a_type=("e5m2",), d_type=("f32",)),
+        _row("wgmma fp8", on, floating, n=eight, a_type=("e4m3",), d_type=("f16",)),
+        _row("wgmma fp8", on, _published(_XIE, "H100"), d_type=("f32",)),
+        _row(
+            "wgmma fp8", on,
+            _published(_XIE, "H100", "a model's parameters for f16 D, measured where A is e4m3 and n is 8"),
+        ),
+        _row("wgmma int8", on, _measured("262,144"), n=eight, satfinite=(False,)),
+        _row("wgmma int8", on, _published("PTX ISA 9.1: exact, wrapping", ""), satfinite=(False,)),
+        _row(
+            "wgmma int8", on,
+            _derived("PTX ISA 9.1: the final value is saturated", "one clamp at the end, as of IMMA on an H200"),
+        ),
+        _row("wgmma b1", on, _published("PTX ISA 9.1: exact, wrapping", "")),
+    )  # fmt: skip
+
+
 EVIDENCE: tuple[EvidenceRow, ...] = (
     *_sparse_rows(),
+    *_warpgroup_rows(),
     # f16 m8n8k4
     _row(
         "quad pair", GENERATIONS["Volta"] + GENERATIONS["Turing"],
@@ -225,7 +251,7 @@ EVIDENCE: tuple[EvidenceRow, ...] = (
 
 
 @cache
-def evidence(instruction: Instruction, target: str) -> Evidence:
+def evidence(instruction: AnyInstruction, target: str) -> Evidence:
     """Return how we know what an instruction computes on a target; see `warpmma.evidence`."""
     machine = path(instruction, target).machine
     row = next(row for row in EVIDENCE if row.fits(instruction, target))

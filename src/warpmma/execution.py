@@ -28,6 +28,7 @@ from .layouts import Operand
 from .registers import LANES
 from .scaling import pack_scales, scale_place, unpack_scales
 from .sparsity import SORTED_CODES, check_metadata, compress, halves, metadata_place, pack_metadata, positions
+from .warpgroup import AnyInstruction, parse_any
 
 __all__ = ["evidence", "execute", "load", "mma", "store"]
 
@@ -274,12 +275,13 @@ def mma(
     return store(record, "D", d)
 
 
-def evidence(instruction: str | Instruction, *, target: str) -> Evidence:
+def evidence(instruction: str | AnyInstruction, *, target: str) -> Evidence:
     """Say how we know what an instruction computes on a target.
 
     Parameters
     ----------
-    instruction : str or Instruction
+    instruction : str, Instruction or WarpgroupInstruction
+        Of `wgmma` too.
     target : str
 
     Returns
@@ -300,7 +302,7 @@ def evidence(instruction: str | Instruction, *, target: str) -> Evidence:
     >>> evidence(i, target="sm_121").kind
     'derived'
     """
-    record = parse(instruction)
+    record = parse_any(instruction)
     check_target(record, target)
     return find_evidence(record, target)
 

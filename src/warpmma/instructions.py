@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections import Counter
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from itertools import product
+from typing import Protocol
 
 from ._families import FAMILIES, ROUNDINGS, Family, Version
+from ._mnemonics import Grammar, bare, difference
 from .errors import MnemonicError, OperandError, TargetError
 from .formats import FORMATS, Format
 from .layouts import Layout, Operand, accumulator, multiplicand, quad_pair
@@ -246,7 +247,14 @@ def instructions(target: str | None = None) -> tuple[Instruction, ...]:
     return tuple(i for i, family in _table().items() if target in _since(family.since))
 
 
-def check_target(instruction: Instruction, target: str) -> None:
+class _Targeted(Protocol):
+    """An instruction of any kind: it prints its mnemonic."""
+
+    @property
+    def targets(self) -> tuple[str, ...]: ...
+
+
+def check_target(instruction: _Targeted, target: str) -> None:
     """Raise `TargetError` unless the target exists and has the instruction."""
     check_known(target)
     if target not in instruction.targets:
@@ -288,7 +296,7 @@ _NEEDS = {
     "sync": ".sync", "aligned": ".aligned", "shape": "one shape, such as .m16n8k16",
     "layout": "the layouts of A and B, as .row.col", "type": "the types of D, A, B and C, as .f32.f16.f16.f32",
 }  # fmt: skip
-_LONGEST = 160
+_GRAMMAR = Grammar(words=_WORDS, how_many=_HOW_MANY, needs=_NEEDS, legal=_table)
 
 
 def parse(mnemonic: str | Instruction) -> Instruction:
@@ -321,39 +329,21 @@ def parse(mnemonic: str | Instruction) -> Instruction:
     """
     if isinstance(mnemonic, Instruction):
         return _checked(mnemonic)
-    if not isinstance(mnemonic, str):
-        raise MnemonicError(f"a mnemonic is a string, such as 'mma.sync...'; got {type(mnemonic).__name__}")
-    if len(mnemonic) > _LONGEST:
-        raise MnemonicError(f"{mnemonic[:60]}...: {len(mnemonic)} characters; no mnemonic has more than {_LONGEST}")
-    return _parse(mnemonic)
+    return _parse(bare(mnemonic), mnemonic)
 
 
 @lru_cache(maxsize=4096)
-def _parse(mnemonic: str) -> Instruction:
-    text = mnemonic.strip().removesuffix(";").rstrip()
-    if any(c in text for c in " \t\n{;"):
-        raise MnemonicError(f"{mnemonic}: expected a mnemonic alone, without operands")
+def _parse(text: str, mnemonic: str) -> Instruction:
+    """Read the text of a mnemonic; errors quote it as it came."""
     head, *words = text.split(".")
     if head != "mma":
-        raise MnemonicError(f"{mnemonic}: starts with {head!r}; expected 'mma'{_nearest_hint(mnemonic)}")
-    for word in words:
-        if word not in _WORDS:
-            raise MnemonicError(
-                f"{mnemonic}: unknown qualifier '.{word}', did you mean '.{_closest(word)}'{_nearest_hint(mnemonic)}"
-            )
-    found: dict[str, list[str]] = {}
-    for word in words:
-        found.setdefault(_WORDS[word], []).append(word)
-    for part, allowed in {**dict.fromkeys(found, (0, 1)), **_HOW_MANY}.items():
-        count = len(found.get(part, ()))
-        if count not in allowed:
-            what = f"needs {_NEEDS[part]}" if part in _NEEDS else f"takes one {part} at the most"
-            got = ", ".join("." + w for w in found.get(part, ())) or "none"
-            raise MnemonicError(f"{mnemonic}: {what}; got {got}{_nearest_hint(mnemonic)}")
+        elsewhere = " (wgmma mnemonics are for matmul: warpmma.warpgroup)" if head == "wgmma" else ""
+        raise MnemonicError(f"{mnemonic}: starts with {head!r}; expected 'mma'{elsewhere}{_GRAMMAR.hint(mnemonic)}")
+    found = _GRAMMAR.sort(mnemonic, words)
     if ("bit_op" in found) != ("popc" in found):
-        raise MnemonicError(f"{mnemonic}: .popc goes with .xor or .and{_nearest_hint(mnemonic)}")
+        raise MnemonicError(f"{mnemonic}: .popc goes with .xor or .and{_GRAMMAR.hint(mnemonic)}")
     if ("block_scale" in found) != ("stype" in found):
-        raise MnemonicError(f"{mnemonic}: .block_scale goes with .ue8m0 or .ue4m3{_nearest_hint(mnemonic)}")
+        raise MnemonicError(f"{mnemonic}: .block_scale goes with .ue8m0 or .ue4m3{_GRAMMAR.hint(mnemonic)}")
 
     def one(part: str) -> str | None:
         return found[part][0].rpartition("::")[2] if part in found else None
@@ -375,24 +365,6 @@ def _checked(instruction: Instruction) -> Instruction:
     return instruction
 
 
-def _nearest_hint(mnemonic: str) -> str:
-    """Name the legal mnemonic whose words are nearest to those of an unreadable one."""
-    words = Counter(_closest(word) if i else word for i, word in enumerate(mnemonic.split(".")))
-
-    def distance(instruction: Instruction) -> tuple[int, float]:
-        legal = Counter(str(instruction).split("."))
-        different = (words - legal).total() + (legal - words).total()
-        return different, -difflib.SequenceMatcher(None, mnemonic, str(instruction)).ratio()
-
-    shortest = sorted(_table(), key=lambda i: distance(i)[0])[:24]  # the exact distance of these only: it is slow
-    return f". Nearest legal: {min(shortest, key=distance)}"
-
-
-def _closest(word: str) -> str:
-    """Return the word of the vocabulary that is most like this one."""
-    return word if word in _WORDS else difflib.get_close_matches(word, _WORDS, 1, 0.0)[0]
-
-
 def _explain(instruction: Instruction) -> str:
     """Say why a readable mnemonic is no instruction: which parts differ from the nearest legal one."""
     if instruction.shape == "m8n8k4" and instruction.a_type == instruction.b_type == "bf16":
@@ -402,17 +374,6 @@ def _explain(instruction: Instruction) -> str:
             "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32"
         )
 
-    def differing(legal: Instruction) -> list[str]:
-        return [f.name for f in fields(Instruction) if getattr(legal, f.name) != getattr(instruction, f.name)]
-
     # The types of A and B are what a user cares for most, then the shape.
     weights = {"a_type": 4, "b_type": 4, "sparsity": 3, "m": 2, "n": 2, "d_type": 2, "kind": 2}
-    nearest = min(
-        _table(),
-        key=lambda legal: (sum(weights.get(part, 1) for part in differing(legal)), abs(legal.k - instruction.k)),
-    )
-    parts = ", ".join(
-        f"{part} is {getattr(instruction, part)!r} where {getattr(nearest, part)!r} is legal"
-        for part in differing(nearest)
-    )
-    return f"{instruction} is no instruction: {parts}. Nearest legal: {nearest}"
+    return difference(instruction, _table(), weights)

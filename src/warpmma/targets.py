@@ -17,6 +17,7 @@ from typing import Literal
 from .arithmetic.units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, Unit
 from .formats import FORMATS
 from .instructions import Instruction, check_target
+from .warpgroup import AnyInstruction, WarpgroupInstruction
 
 __all__ = [
     "GENERATIONS",
@@ -84,11 +85,13 @@ class Core:
         )
 
 
-# numerics.md 1.2 and 1.4. Z is (least exponent of D) - (F - 18), but for fp8 on Ada, where it cannot be observed.
+# numerics.md 1.2 and 1.4. Z is (least exponent of D) - (F - 18), but for fp8 with F = 13, where it cannot be observed:
+# products are multiples of 2^-32, which 2^(Z - 13) divides. There it is the Z of the generation's other types.
 _VOLTA = Core(operand_bytes=8, fraction_bits=23, floor={"f32": -131, "f16": -19})
 _AMPERE = Core(operand_bytes=16, fraction_bits=24, floor={"f32": -132, "f16": -20})
 _ADA_FP8 = Core(operand_bytes=16, fraction_bits=13, floor={"f32": -132, "f16": -20}, f32_bits=13)
 _HOPPER = Core(operand_bytes=32, fraction_bits=25, floor={"f32": -133, "f16": -21})
+_HOPPER_FP8 = Core(operand_bytes=32, fraction_bits=13, floor={"f32": -133, "f16": -21}, f32_bits=13)
 # numerics.md 1.3
 _FP4 = GroupedDotAdd(group=16, fraction_bits=35, floor=-139, result_bits=23, rounding="rz")
 
@@ -166,11 +169,16 @@ PATHS: tuple[Path, ...] = (
         group="b1", generations=("Blackwell", "RTX Blackwell"), machine="software: IMMA on single bits",
         arithmetic=Popcount(operation="and"),
     ),
+    # h200.md, wgmma
+    Path(group="wgmma half", generations=("Hopper",), machine="HGMMA", arithmetic=_HOPPER),
+    Path(group="wgmma fp8", generations=("Hopper",), machine="QGMMA", arithmetic=_HOPPER_FP8),
+    Path(group="wgmma int8", generations=("Hopper",), machine="IGMMA", arithmetic=IntegerSum(saturate=False)),
+    Path(group="wgmma b1", generations=("Hopper",), machine="BGMMA", arithmetic=Popcount(operation="and")),
 )  # fmt: skip
 """What each group of instructions becomes on each generation."""
 
 
-def group(instruction: Instruction) -> str:
+def group(instruction: AnyInstruction) -> str:
     """Name the group of instructions that share a path: the types decide it, and the shape where one type has two.
 
     Examples
@@ -178,28 +186,40 @@ def group(instruction: Instruction) -> str:
     >>> from .instructions import parse
     >>> group(parse("mma.sync.aligned.m16n8k16.row.col.f32.e4m3.e5m2.f32"))
     'fp8'
+    >>> from .warpgroup import parse_warpgroup
+    >>> group(parse_warpgroup("wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e5m2"))
+    'wgmma fp8'
     """
     types = {instruction.a_type, instruction.b_type}
     if instruction.shape == "m8n8k4" and types == {"f16"}:
         return "quad pair"
     if instruction.block_scale:
         return str(instruction.kind)
-    return next(name for name, members in _GROUPS.items() if types <= members)
+    return next(name for name, members in _GROUPS[type(instruction)].items() if types <= members)
 
 
-_GROUPS = {
-    "half": {"f16", "bf16", "tf32"},
-    "fp8": {"e4m3", "e5m2"},
-    "f8f6f4": {"e4m3", "e5m2", "e3m2", "e2m3", "e2m1"},
-    "f64": {"f64"},
-    "int8": {"s8", "u8"},
-    "int4": {"s4", "u4"},
-    "b1": {"b1"},
+_HALF, _FP8, _INT8 = {"f16", "bf16", "tf32"}, {"e4m3", "e5m2"}, {"s8", "u8"}
+_GROUPS: dict[type[AnyInstruction], dict[str, set[str]]] = {
+    Instruction: {
+        "half": _HALF,
+        "fp8": _FP8,
+        "f8f6f4": {*_FP8, "e3m2", "e2m3", "e2m1"},
+        "f64": {"f64"},
+        "int8": _INT8,
+        "int4": {"s4", "u4"},
+        "b1": {"b1"},
+    },
+    WarpgroupInstruction: {
+        "wgmma half": _HALF,
+        "wgmma fp8": _FP8,
+        "wgmma int8": _INT8,
+        "wgmma b1": {"b1"},
+    },
 }
 
 
 @cache
-def path(instruction: Instruction, target: str) -> Path:
+def path(instruction: AnyInstruction, target: str) -> Path:
     """Return what an instruction becomes on a target; raise `TargetError` if the target lacks it."""
     check_target(instruction, target)
     names = (group(instruction), f"{group(instruction)} {instruction.d_type}")
@@ -207,12 +227,12 @@ def path(instruction: Instruction, target: str) -> Path:
 
 
 @cache
-def recipe(instruction: Instruction, target: str) -> Recipe:
+def recipe(instruction: AnyInstruction, target: str) -> Recipe:
     """Return the recipe of an instruction on a target.
 
     Parameters
     ----------
-    instruction : Instruction
+    instruction : Instruction or WarpgroupInstruction
     target : str
 
     Returns
