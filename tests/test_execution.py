@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from warpmma import evidence, execute, execution, load, mma, store
 from warpmma.arithmetic.reference import dot
-from warpmma.errors import OperandError, TargetError, UnsupportedError, WarpmmaError
+from warpmma.errors import OperandError, TargetError, WarpmmaError
 from warpmma.formats import FloatFormat, Format
 from warpmma.instructions import TARGETS, Instruction, instructions, parse
 from warpmma.layouts import Operand
@@ -273,7 +273,6 @@ def exactly(message: str) -> str:
         (OperandError, {"instruction": SP, "a": A[:2]}, f"{SP} needs metadata"),
         (OperandError, {**SCALED, "scale_a": WORDS}, f"{MX} needs scale_b"),
         (OperandError, {"engine": "cuda"}, "unknown engine 'cuda'; expected 'auto', 'numpy' or 'native'"),
-        (UnsupportedError, {"engine": "native"}, "the native engine is not built; use engine='auto' or ~"),
         (OperandError, {"threads": 0}, "threads is 0; expected a positive integer or None"),
         (OperandError, {"threads": 1.0}, "threads is 1.0; expected a positive integer or None"),
     ],

@@ -4,6 +4,7 @@
 `store` collects the result, and `mma` does all three. `evidence` says how a result is known.
 """
 
+from ._engines import engines
 from ._evidence import Evidence
 from .errors import (
     ArchiveError,
@@ -36,6 +37,7 @@ __all__ = [
     "TargetError",
     "UnsupportedError",
     "WarpmmaError",
+    "engines",
     "evidence",
     "execute",
     "instructions",

@@ -1,27 +1,30 @@
 """Execution: registers in, registers out; matrices in, matrices out.
 
 Data run one way: registers are unpacked to codes by their layouts, the target's recipe computes codes of D, and D's
-layout packs them. Work is cut into chunks of warps small enough that a chunk's temporaries stay in cache; the batch
-dimension comes last inside a chunk, so that every operation runs along it.
+layout packs them. The native engine does all of it for a batch of warps. For NumPy, work is cut into chunks of warps
+small enough that a chunk's temporaries stay in cache; the batch dimension comes last inside a chunk, so that every
+operation runs along it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from . import targets
+from . import _engines, targets
 from ._arrays import as_array, is_integer
+from ._engines import Engine
 from ._evidence import Evidence
 from ._evidence import evidence as find_evidence
 from ._plan import Plan
-from .arithmetic import compute
+from .arithmetic import compute, native
 from .arithmetic.pairs import rows
-from .arithmetic.units import Popcount
+from .arithmetic.units import Popcount, Recipe
 from .errors import MetadataError, OperandError, UnsupportedError
 from .instructions import Instruction, check_target, parse
 from .layouts import Operand
@@ -33,12 +36,12 @@ from .warpgroup import AnyInstruction, parse_any
 __all__ = ["evidence", "execute", "load", "mma", "store"]
 
 Array = npt.NDArray[Any]
-Engine = Literal["auto", "numpy", "native"]
-
 Undefined = Literal["error", "hardware"]
 
 # Elements of D in one chunk: enough to hide the cost of a NumPy call, few enough to stay in cache.
 _CHUNK = 1 << 15
+# The native engine keeps to its cache by itself: few enough to share among threads, and to stop soon if interrupted.
+_NATIVE_CHUNK = 1 << 18
 
 
 def load(instruction: str | Instruction, operand: Operand, matrix: npt.ArrayLike) -> Array:
@@ -86,7 +89,7 @@ def load(instruction: str | Instruction, operand: Operand, matrix: npt.ArrayLike
     batch = codes.shape[: codes.ndim - rank]
     flat = codes.reshape(-1, math.prod(layout.shape))
     out = np.empty((len(flat), layout.registers, LANES), layout.packing.dtype)
-    for chunk in _chunks(len(flat), layout.flat.size):
+    for chunk in _chunks(len(flat), layout.flat.size, _CHUNK):
         out[chunk] = layout.packing.join(flat[chunk][:, layout.flat])
     return out.reshape(*batch, layout.registers, LANES)
 
@@ -118,7 +121,7 @@ def store(instruction: str | Instruction, operand: Operand, registers: npt.Array
     fmt = record.format(operand)
     flat = words.reshape(-1, layout.registers * LANES)
     out = np.empty((len(flat), *layout.shape), fmt.code_dtype)
-    for chunk in _chunks(len(flat), layout.flat.size):
+    for chunk in _chunks(len(flat), layout.flat.size, _CHUNK):
         out[chunk] = layout.packing.unpack(flat[chunk])[:, word, position]
     return fmt.array(out.reshape(*words.shape[:-2], *layout.shape))
 
@@ -178,7 +181,7 @@ def execute(
     record = parse(instruction)
     check_target(record, target)
     recipe = targets.recipe(record, target)
-    _check_engine(engine)
+    resolved = _engines.resolve(engine)
     operands = {name: _fragment(record, name, x) for name, x in (("A", a), ("B", b), ("C", c))}
     operands |= _words(record, metadata, scale_a, scale_b)
     ids: dict[Literal["A", "B"], dict[str, int]] = {
@@ -197,6 +200,17 @@ def execute(
     out = np.empty((*batch, layout.registers, LANES), layout.packing.dtype)
     flat_out = out.reshape(-1, layout.registers, LANES)
 
+    def run_native(chunk: slice) -> None:
+        given = {name: read[name](chunk) for name in operands}
+        extra: dict[str, Array] = {}
+        if record.block_scale:
+            extra["scale_a"] = unpack_scales(given["scale_a"], record, "A", **ids["A"])
+            extra["scale_b"] = unpack_scales(given["scale_b"], record, "B", **ids["B"])
+        if record.sparse:
+            extra["chosen"] = positions(given["metadata"], record, selector=selector).astype(np.uint8)
+        registers = _native_registers(record, recipe)
+        registers.run(given["A"], given["B"], given["C"], flat_out[chunk], **extra)
+
     def run(chunk: slice) -> None:
         given = {name: read[name](chunk) for name in operands}
         codes = {name: plan.gather[name](given[name]) for name in "ABC"}
@@ -210,12 +224,17 @@ def execute(
             codes, extra = ({name: _columns_last(x) for name, x in named.items()} for named in (codes, extra))
             if mixed:
                 codes["B"] = _mixed_halves(codes["B"], halves(given["metadata"], record, selector=selector))
+                if resolved == "native":
+                    flat_out[chunk] = plan.scatter(_columns_last(_native_rows(recipe, **codes)))
+                    return
             else:
                 extra["chosen"] = _choice(positions(given["metadata"], record, selector=selector))
         d = compute(recipe, codes["A"], codes["B"], codes["C"], **extra)
         flat_out[chunk] = plan.scatter(_columns_last(d) if record.sparse else d)
 
-    _for_each(run, _chunks(len(flat_out), layout.flat.size), threads)
+    whole = resolved == "native" and not mixed  # the native engine reads and writes registers itself
+    chunks = _chunks(len(flat_out), layout.flat.size, _NATIVE_CHUNK if whole else _CHUNK)
+    _for_each(run_native if whole else run, chunks, threads)
     return out
 
 
@@ -427,11 +446,19 @@ def _mixed_halves(b: Array, indices: Array) -> Array:
     return mixed
 
 
-def _check_engine(engine: str) -> None:
-    if not isinstance(engine, str) or engine not in ("auto", "numpy", "native"):
-        raise OperandError(f"unknown engine {engine!r}; expected 'auto', 'numpy' or 'native'")
-    if engine == "native":
-        raise UnsupportedError("the native engine is not built; use engine='auto' or 'numpy'")
+@cache
+def _native_registers(instruction: Instruction, recipe: Recipe) -> native.Registers:
+    layouts = {name: instruction.layout(name) for name in ("A", "B", "C", "D")}
+    if isinstance(recipe.unit, Popcount):
+        layouts |= {name: layouts[name].words() for name in ("A", "B")}
+    return native.Registers(recipe, layouts, sparse=instruction.sparse, scales=instruction.scales_per_row)
+
+
+def _native_rows(recipe: Recipe, A: Array, B: Array, C: Array) -> Array:
+    """Compute D where every row of A has a B of its own: A `[k, m, warp, 1]`, B `[k, m, warp, n]`, C `[m, warp, n]`."""
+    k, n = len(A), B.shape[-1]
+    rows_of_a, rows_of_b = A.reshape(k, -1).T[:, None], B.reshape(k, -1, n).swapaxes(0, 1)
+    return native.product(recipe, rows_of_a, rows_of_b, C.reshape(-1, 1, n), k=k).reshape(C.shape)
 
 
 def _reader(operand: Array, own: int, batch: tuple[int, ...]) -> Callable[[slice], Array]:
@@ -450,8 +477,8 @@ def _reader(operand: Array, own: int, batch: tuple[int, ...]) -> Callable[[slice
     return read
 
 
-def _chunks(warps: int, outputs: int) -> Iterator[slice]:
-    size = max(1, _CHUNK // outputs)
+def _chunks(warps: int, outputs: int, most: int) -> Iterator[slice]:
+    size = max(1, most // outputs)
     return (slice(start, min(start + size, warps)) for start in range(0, warps, size))
 
 

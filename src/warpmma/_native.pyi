@@ -1,0 +1,63 @@
+"""What `native/module.cpp` binds; its one caller is `arithmetic/native.py`."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+class Format:
+    integer: bool
+    width: int
+    fraction_bits: int
+    emin: int
+    nominal_emin: int
+    magnitude: int
+    special_from: int
+    infinity: int
+    is_signed: bool
+
+class Table:
+    word: list[int]
+    shift: list[int]
+    mask: int
+
+class Plan:
+    unit: int
+    a: Format
+    b: Format
+    c: Format
+    half: bool
+    fraction_bits: int
+    floor: int
+    result_bits: int
+    nearest: bool
+    after: bool
+    k: int
+    b_k: int
+    step: int
+    steps: int
+    seeded: bool
+    saturate: bool
+    exclusive: bool
+    rounding: int
+    scales: int
+    sparse: bool
+    order: list[int]
+    scale_value: list[float]
+    scale_exponent: list[int]
+    matrices: int
+    registers: int
+    per_register: int
+    a_table: Table
+    b_table: Table
+    c_table: Table
+    d_flat: list[int]
+    d_shift: list[int]
+
+def levels() -> list[tuple[str, int, int, int]]: ...
+def execute(
+    plan: Plan, level: int, a: Array, b: Array, c: Array, d: npt.NDArray[np.unsignedinteger[Any]], registers: bool,
+    m: int, n: int, k: int, chosen: Array | None, scale_a: Array | None, scale_b: Array | None,
+) -> None: ...  # fmt: skip

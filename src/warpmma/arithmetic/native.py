@@ -1,0 +1,254 @@
+"""The native engine's Python side: recipes as plans for the C++ in `warpmma/native`, and calls into it.
+
+The engine is built with the package where a C++ compiler is found. It computes whole products, chains of one
+instruction along k, from matrices of codes or from registers; its bits are those of `reference`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import UnsupportedError
+from ..formats import FORMATS, FloatFormat, IntegerFormat
+from ..layouts import Layout
+from .fused import nominal_exponents
+from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, steps
+
+try:
+    from .. import _native
+except ImportError:  # installed without a compiler
+    _native = None  # type: ignore[assignment]
+
+__all__ = ["Level", "Registers", "levels", "product"]
+
+Array = npt.NDArray[Any]
+
+# As `Unit` in native/plan.hpp and as the modes in native/module.cpp.
+_UNITS = (FusedDotAdd, GroupedDotAdd, FmaChain, FloatChains, IntegerSum, Popcount)
+_ROUNDINGS = ("rn", "rz", "rm", "rp")
+
+
+@dataclass(frozen=True)
+class Level:
+    """A build of the engine: for an instruction set, with tiles of so many lanes and rows.
+
+    Attributes
+    ----------
+    name : str
+    number, width, rows : int
+    """
+
+    name: str
+    number: int
+    width: int
+    rows: int
+
+
+@cache
+def levels() -> tuple[Level, ...]:
+    """Return the builds that this machine can run, the fastest first; none where the engine was not built."""
+    return tuple(Level(*level) for level in _native.levels()) if _native else ()
+
+
+def _level(name: str | None, lanes: int) -> Level:
+    """Return the fastest build, or that of a name, whose vectors divide so many lanes; 0 is divided by all."""
+    found = [level for level in levels() if name in (None, level.name) and lanes % level.width == 0]
+    if not found:
+        raise UnsupportedError(f"no native engine {name or ''}; there are {[level.name for level in levels()]}")
+    return found[0]
+
+
+def product(
+    recipe: Recipe, a: Array, b: Array, c: Array, *, k: int, chosen: Array | None = None,
+    scale_a: Array | None = None, scale_b: Array | None = None, scales: int = 0, level: str | None = None,
+) -> Array:  # fmt: skip
+    """Compute chains of instructions over batches of matrices.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    a, b, c : ndarray of unsigned int
+        Codes: A `[batch, m, K]`, B `[batch, K, n]`, C `[batch, m, n]`. Of a sparse A the stored elements, and B has
+        `2 K` rows. Single bits come as words of 32.
+    k : int
+        How many products one instruction takes, of a sparse one how many stored ones; K is a multiple.
+    chosen : ndarray of uint8, optional
+        Of a sparse A: which of the `2 k` rows of its instruction each element meets, `[batch, m, K]`.
+    scale_a, scale_b : ndarray of uint8, optional
+        Codes of block scales, `[batch, m, scales K / k]` and `[batch, scales K / k, n]`.
+    scales : int
+        Block scales of one row in one instruction.
+    level : str, optional
+        Name of a build, for tests; otherwise the fastest.
+
+    Returns
+    -------
+    ndarray of unsigned int
+        Codes of D, `[batch, m, n]`.
+    """
+    of = _level(level, 0)
+    _, m, n = c.shape
+    out = np.empty(c.shape, FORMATS[recipe.d].code_dtype)
+    plan = _plan(recipe, k, chosen is not None, scales)
+    if out.size:
+        _native.execute(plan, of.number, a, b, c, out, False, m, n, a.shape[2], chosen, scale_a, scale_b)
+    return out
+
+
+class Registers:
+    """An instruction's plan for batches of registers.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    layouts : dict of Layout
+        Of "A", "B", "C" and "D"; of single bits those of whole registers.
+    sparse : bool
+    scales : int
+        Block scales of one row.
+    level : str, optional
+        As for `product`.
+    """
+
+    def __init__(
+        self, recipe: Recipe, layouts: dict[str, Layout], *, sparse: bool, scales: int, level: str | None = None
+    ) -> None:
+        self._d = layouts["D"]
+        m, k = layouts["A"].shape[-2:]
+        n = layouts["B"].shape[-1]
+        self._shape = (m, n, k)
+        self._level = _level(level, n if sparse else m)
+        self._plan = plan = _make_plan(recipe, k, sparse, scales)
+        plan.matrices = layouts["D"].matrices
+        order = np.array(plan.order)
+        rows, width = self._level.rows, self._level.width
+        # A and B as [matrix, k, row or column]; the columns of B lie along the vectors of a sparse product.
+        of_a, of_b = ([_by_matrix(x) for x in layouts[name].slots] for name in "AB")
+        of_a = [x.swapaxes(1, 2)[:, order] for x in of_a]
+        of_b = of_b if sparse else [x[:, order] for x in of_b]
+        plan.a_table = _table(layouts["A"], [_panels(x, rows if sparse else width) for x in of_a])
+        plan.b_table = _table(layouts["B"], [_panels(x, width if sparse else rows) for x in of_b])
+        plan.c_table = _table(layouts["C"], [_tiles(_by_matrix(x), sparse, width, rows) for x in layouts["C"].slots])
+        element = _tiles(np.arange(plan.matrices * m * n).reshape(-1, m, n), sparse, width, rows)
+        place = np.empty_like(element)
+        place[element] = np.arange(len(element))
+        plan.registers, plan.per_register = self._d.registers, self._d.packing.per_register
+        plan.d_flat = place[np.moveaxis(self._d.flat, 2, 0).ravel()].tolist()
+        plan.d_shift = self._d.packing.shifts.tolist()
+
+    def run(
+        self, a: Array, b: Array, c: Array, out: Array, chosen: Array | None = None,
+        scale_a: Array | None = None, scale_b: Array | None = None,
+    ) -> None:  # fmt: skip
+        """Compute registers of D, `[warp, register, 32]`, into `out`, which is contiguous.
+
+        Parameters
+        ----------
+        a, b, c : ndarray of uint32 or uint64
+            `[warp, register, 32]`; the first dimension may be broadcast.
+        out : ndarray
+        chosen, scale_a, scale_b : ndarray of uint8, optional
+            As for `product`.
+        """
+        m, n, k = self._shape
+        a, b, c = (_flat(x) for x in (a, b, c))
+        _native.execute(self._plan, self._level.number, a, b, c, out, True, m, n, k, chosen, scale_a, scale_b)
+
+
+def _flat(registers: Array) -> Array:
+    """Return registers with a warp's own part contiguous; a broadcast batch stays one."""
+    each = registers.shape[1] * registers.shape[2]
+    if registers.strides[1:] == (registers.shape[2] * registers.itemsize, registers.itemsize):
+        return np.lib.stride_tricks.as_strided(
+            registers, (len(registers), each), (registers.strides[0], registers.itemsize), writeable=False
+        )
+    return np.ascontiguousarray(registers).reshape(len(registers), each)
+
+
+def _by_matrix(x: Array) -> Array:
+    return x.reshape(-1, *x.shape[-2:])
+
+
+def _panels(x: Array, lanes: int) -> Array:
+    """`[matrix, k, row]` in the order of panels: `[matrix, panel, k, lane]`, flat."""
+    split = x.reshape(*x.shape[:2], -1, lanes)
+    return split.swapaxes(1, 2).ravel()
+
+
+def _tiles(x: Array, sparse: bool, width: int, rows: int) -> Array:
+    """`[matrix, m, n]` in the order of tiles: `[matrix, panel, panel, row, lane]`, flat."""
+    turned = x if sparse else x.swapaxes(1, 2)  # now [matrix, what is not along the lanes, what is]
+    split = turned.reshape(len(x), turned.shape[1] // rows, rows, -1, width)
+    return split.transpose(0, 3, 1, 2, 4).ravel()
+
+
+def _table(layout: Layout, slots: list[Array]) -> Any:
+    table = _native.Table()
+    word, position = slots
+    table.word, table.shift = word.tolist(), layout.packing.shifts[position].tolist()
+    table.mask = layout.packing.mask & 0xFFFFFFFF
+    return table
+
+
+@cache
+def _plan(recipe: Recipe, k: int, sparse: bool, scales: int) -> Any:
+    return _make_plan(recipe, k, sparse, scales)
+
+
+def _make_plan(recipe: Recipe, k: int, sparse: bool, scales: int) -> Any:
+    plan = _native.Plan()
+    unit = recipe.unit
+    plan.unit = _UNITS.index(type(unit))
+    plan.a, plan.b, plan.c = (_format(name, recipe.convert or name) for name in (recipe.a, recipe.b, recipe.c))
+    plan.c = _format(recipe.c, recipe.c)
+    plan.half, plan.k, plan.b_k, plan.scales, plan.sparse = recipe.d == "f16", k, 2 * k if sparse else k, scales, sparse
+    cut = [list(range(k))]
+    match unit:
+        case FusedDotAdd():
+            cut = [list(step) for step in steps(recipe.order, unit.products, k)]
+            plan.after = recipe.accumulate == "after"
+        case GroupedDotAdd():
+            cut = [list(range(first, first + unit.group)) for first in range(0, k, unit.group)]
+        case FloatChains():
+            cut = [list(step) for step in steps("ascending", unit.length, k)]
+            plan.seeded = unit.seed == "product"
+        case FmaChain():
+            plan.rounding = _ROUNDINGS.index(unit.rounding)
+        case IntegerSum():
+            plan.saturate = unit.saturate
+        case Popcount():
+            plan.exclusive = unit.operation == "xor"
+    if isinstance(unit, FusedDotAdd | GroupedDotAdd):
+        plan.fraction_bits, plan.floor, plan.result_bits = unit.fraction_bits, unit.floor, unit.result_bits
+        plan.nearest = unit.rounding == "rn"
+        # What the C++ takes for granted; every recipe of the tables is so.
+        if plan.nearest != plan.half or len({len(step) for step in cut}) != 1 or len(cut[0]) % 2:
+            raise UnsupportedError(f"the native engine does not do {recipe}; use engine='numpy'")
+    plan.order = [i for step in cut for i in step]
+    plan.step, plan.steps = len(cut[0]), len(cut)
+    if recipe.scale:
+        fmt = cast(FloatFormat, FORMATS[recipe.scale])
+        values = np.resize(fmt.decode(np.arange(fmt.mask + 1)), 256)  # the C++ looks up any byte
+        plan.scale_value, plan.scale_exponent = values.tolist(), nominal_exponents(values, fmt.emin).tolist()
+    return plan
+
+
+def _format(name: str, converted: str) -> Any:
+    fmt = FORMATS[name]
+    out = _native.Format()
+    out.width = fmt.bits
+    if isinstance(fmt, IntegerFormat):
+        out.integer, out.is_signed = True, fmt.signed
+    elif fmt.bits <= 32:
+        to = cast(FloatFormat, FORMATS[converted])
+        out.fraction_bits, out.emin, out.nominal_emin = fmt.fraction_bits + fmt.padding, fmt.emin, to.emin
+        out.magnitude = fmt.sign_bit - (1 << fmt.padding)
+        # No magnitude reaches 2^30 but of f32 and tf32, which have infinities.
+        out.infinity = 1 << 30 if fmt.inf_code is None else fmt.inf_code
+        out.special_from = next((x for x in (fmt.inf_code, fmt.nan_code) if x is not None), 1 << 30)
+    return out

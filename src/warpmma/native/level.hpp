@@ -1,0 +1,33 @@
+// The engine's instruction sets and vector widths, the best first; each is a translation unit made of level.cpp.
+#pragma once
+
+#include "plan.hpp"
+
+namespace warpmma {
+
+void run_v4(const Plan&, const Job&);
+void run_v4_half(const Plan&, const Job&);
+void run_v3(const Plan&, const Job&);
+void run_plain(const Plan&, const Job&);
+
+struct Level {
+  const char* name;
+  int width, rows;  // of a tile
+  bool (*supported)();
+  void (*run)(const Plan&, const Job&);
+};
+
+inline const Level kLevels[] = {
+#if defined(__x86_64__)
+#define WARPMMA_V3 (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))
+#define WARPMMA_V4                                                                                      \
+  (WARPMMA_V3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&             \
+   __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    {"x86-64-v4", 16, 8, [] { return WARPMMA_V4; }, run_v4},
+    {"x86-64-v4", 8, 8, [] { return WARPMMA_V4; }, run_v4_half},
+    {"x86-64-v3", 8, 4, [] { return WARPMMA_V3; }, run_v3},
+#endif
+    {"plain", 4, 4, [] { return true; }, run_plain},
+};
+
+}  // namespace warpmma

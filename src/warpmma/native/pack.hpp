@@ -1,0 +1,192 @@
+// From codes to panels: N rows of A, or columns of B, side by side, with k running slowest.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "plan.hpp"
+#include "vector.hpp"
+
+namespace warpmma {
+
+// A zero has no say in the largest exponent: this is below every floor, and twice it fits 16 bits.
+constexpr int32_t kNone = -8192;
+
+// Memory that a run asks for once, aligned for any vector.
+template <class T>
+class Buffer {
+ public:
+  Buffer() = default;
+  explicit Buffer(size_t count) { resize(count); }
+  void resize(size_t count) {
+    if (count <= count_) return;
+    memory_.reset(static_cast<T*>(::operator new(count * sizeof(T), std::align_val_t(64))));
+    count_ = count;
+  }
+  T* get() const { return memory_.get(); }
+
+ private:
+  struct Free {
+    void operator()(T* p) const { ::operator delete(p, std::align_val_t(64)); }
+  };
+  std::unique_ptr<T, Free> memory_;
+  size_t count_ = 0;
+};
+
+// `value` holds floats (of integers too), bit vectors, or doubles for f64. Of floats there are nominal exponents: pairs
+// of 16 bits for two successive k, or one of 32 bits where the rows of a sparse product are chosen one by one.
+struct Panel {
+  void* value = nullptr;
+  int32_t* exponent = nullptr;
+  double* wide = nullptr;        // the values as doubles, made when they are needed
+  const int32_t* row = nullptr;  // of a sparse A: which row of B's panel each element meets
+  double* scale = nullptr;       // of groups: [scale][N]
+  int32_t* scale_exponent = nullptr;
+  int top = kNone;       // largest nominal exponent
+  bool special = false;  // the fast path does not do: infinities, NaN, f32 subnormals, scales out of range
+  bool widened = false;
+};
+
+WARPMMA_INLINE uint64_t read(const char* p, int size) {
+  switch (size) {
+    case 1: return *reinterpret_cast<const uint8_t*>(p);
+    case 2: return *reinterpret_cast<const uint16_t*>(p);
+    case 4: return *reinterpret_cast<const uint32_t*>(p);
+    default: return *reinterpret_cast<const uint64_t*>(p);
+  }
+}
+
+template <int N, class Element, class Code>
+WARPMMA_INLINE void copy(const Element* p, int64_t outer, int64_t along, int lanes, int64_t count, int per,
+                         const int32_t* order, Code* out) {
+  for (int64_t k = 0; k < count; k += per)
+    for (int i = 0; i < per; i++, out += N) {
+      const Element* from = p + (k + order[i]) * along;
+      if (lanes == N)
+        for (int lane = 0; lane < N; lane++) out[lane] = from[lane * outer];
+      else
+        for (int lane = 0; lane < N; lane++) out[lane] = lane < lanes ? from[lane * outer] : 0;
+    }
+}
+
+// Codes [count][N] of a matrix; lanes beyond the matrix are 0.
+template <int N, class Code>
+WARPMMA_INLINE void fetch(const Source& s, int64_t batch, int64_t first, int lanes, int64_t k0, int64_t count, int per,
+                          const int32_t* order, Code* out) {
+  const char* p = s.data + (batch * s.batch + first * s.outer + k0 * s.along) * s.size;
+  switch (s.size) {
+    case 1: return copy<N>(reinterpret_cast<const uint8_t*>(p), s.outer, s.along, lanes, count, per, order, out);
+    case 2: return copy<N>(reinterpret_cast<const uint16_t*>(p), s.outer, s.along, lanes, count, per, order, out);
+    case 4: return copy<N>(reinterpret_cast<const uint32_t*>(p), s.outer, s.along, lanes, count, per, order, out);
+    default: return copy<N>(reinterpret_cast<const uint64_t*>(p), s.outer, s.along, lanes, count, per, order, out);
+  }
+}
+
+// Codes from registers, by a table in the order in which they are wanted.
+WARPMMA_INLINE void fetch(const uint32_t* words, const Plan::Table& t, size_t first, int count, uint32_t* out) {
+  const int32_t* word = t.word.data() + first;
+  const int32_t* shift = t.shift.data() + first;
+  const uint32_t mask = t.mask;
+  for (int i = 0; i < count; i++) out[i] = (words[word[i]] >> shift[i]) & mask;
+}
+
+WARPMMA_INLINE void fetch(const uint64_t* words, const Plan::Table& t, size_t first, int count, uint64_t* out) {
+  const int32_t* word = t.word.data() + first;
+  for (int i = 0; i < count; i++) out[i] = words[word[i]];
+}
+
+template <int N>
+struct Decoded {
+  typename Vec<N>::F value;
+  typename Vec<N>::I exponent, special;  // the latter in its sign
+};
+
+template <int N>
+WARPMMA_INLINE Decoded<N> decode(const Format& f, typename Vec<N>::I code) {
+  using F = typename Vec<N>::F;
+  using I = typename Vec<N>::I;
+  const I magnitude = code & static_cast<int32_t>(f.magnitude);
+  const I sign = (code << (32 - f.width)) & INT32_MIN;
+  const int shift = 23 - f.fraction_bits, rebias = f.emin + 126;
+  // The same number in f32: its exponent field moves by `rebias`. A subnormal is an integer times the least number; of
+  // f32's own range (rebias 0) it is one there too.
+  I x = (magnitude << shift) + (rebias << 23);
+  if (rebias != 0) {
+    const float least = bits<float>((f.emin - f.fraction_bits + 127) << 23);
+    x = magnitude < (1 << f.fraction_bits) ? bits<I>(convert<F>(magnitude) * least) : x;
+  }
+  const int32_t special_from = static_cast<int32_t>(f.special_from);
+  x = magnitude >= special_from ? (magnitude == static_cast<int32_t>(f.infinity) ? I{} + 0x7F800000 : I{} + 0x7FC00000) : x;
+  const I exponent = larger<I>((x >> 23) - 127, I{} + f.nominal_emin);
+  const I special = (special_from - 1 - magnitude) | ((x - 0x00800000) & nonzero(magnitude));
+  return {bits<F>(x | sign), magnitude == 0 ? I{} + kNone : exponent, special};
+}
+
+// Make a panel of floats from codes [count][N]. `single`: exponents one by one, not in pairs.
+template <int N>
+WARPMMA_INLINE void unpack(const Format& f, const uint32_t* codes, int64_t count, bool single, Panel& panel) {
+  using F = typename Vec<N>::F;
+  using I = typename Vec<N>::I;
+  float* value = static_cast<float*>(panel.value);
+  if (f.integer) {
+    const int32_t sign = f.is_signed ? 1 << (f.width - 1) : 0;
+    for (int64_t k = 0; k < count; k++) {
+      const I code = load<I>(codes + k * N);
+      store(value + k * N, convert<F>((code ^ sign) - sign));
+    }
+    return;
+  }
+  I top = I{} + kNone, special = {};
+  for (int64_t k = 0; k < count; k += 2) {
+    const Decoded<N> x = decode<N>(f, load<I>(codes + k * N)), y = decode<N>(f, load<I>(codes + (k + 1) * N));
+    store(value + k * N, x.value);
+    store(value + (k + 1) * N, y.value);
+    if (single) {
+      store(panel.exponent + k * N, x.exponent);
+      store(panel.exponent + (k + 1) * N, y.exponent);
+    } else {
+      store(panel.exponent + k / 2 * N, (x.exponent & 0xFFFF) | (y.exponent << 16));
+    }
+    top = larger(top, larger(x.exponent, y.exponent));
+    special |= x.special | y.special;
+  }
+  panel.top = largest(top);
+  panel.special = any_negative(special);
+  panel.widened = false;
+}
+
+// Multiply a panel of floats by block scales, codes [scale][N] for `each` elements of k.
+template <int N>
+WARPMMA_INLINE void apply_scales(const Plan& p, const uint32_t* codes, int64_t count, int each, bool single, Panel& panel) {
+  const float* value = static_cast<const float*>(panel.value);
+  panel.top = kNone;
+  for (int64_t k = 0; k < count; k++) {
+    const uint32_t* scale = codes + k / each * N;
+    for (int lane = 0; lane < N; lane++) {
+      const double factor = p.scale_value[scale[lane] & 0xFF];
+      const int exponent = p.scale_exponent[scale[lane] & 0xFF];
+      const double scaled = value[k * N + lane] * factor;
+      panel.wide[k * N + lane] = scaled;
+      static_cast<float*>(panel.value)[k * N + lane] = static_cast<float>(scaled);
+      panel.special |= !(std::fabs(scaled) < 0x1p120) || (scaled != 0 && std::fabs(scaled) < 0x1p-120);
+      int32_t& pair = panel.exponent[single ? k * N + lane : k / 2 * N + lane];
+      const int shift = single ? 0 : k % 2 * 16;
+      const int own = single ? pair : static_cast<int16_t>(pair >> shift);
+      const int total = scaled == 0 ? kNone : own + exponent;
+      pair = single ? total : (pair & ~(0xFFFF << shift)) | (total & 0xFFFF) << shift;
+      panel.top = std::max(panel.top, total);
+    }
+  }
+  panel.widened = true;
+}
+
+template <int N>
+WARPMMA_INLINE void widen(Panel& panel, int64_t count) {
+  if (panel.widened) return;
+  const float* value = static_cast<const float*>(panel.value);
+  for (int64_t i = 0; i < count * N; i++) panel.wide[i] = value[i];
+  panel.widened = true;
+}
+
+}  // namespace warpmma

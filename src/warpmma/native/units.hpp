@@ -1,0 +1,185 @@
+// The other units on a tile of R rows against W lanes: rules 13 to 18 of arithmetic/reference.py.
+#pragma once
+
+#include <cmath>
+
+#include "fused.hpp"
+
+namespace warpmma {
+
+// Rule 13. Sums of a group are integers over 4 and exact in f32 (16 products of at most 36), and so are sums of
+// magnitudes. An addend has at most 20 bits and, aligned, at most 48: it is exact in f64, and so is the sum.
+template <int W, int R, bool Sparse>
+WARPMMA_INLINE void grouped(const Plan& p, const Panel& v, const Panel& s, float* c, int64_t instructions) {
+  using V = Vec<W>;
+  using F = typename V::F;
+  using I = typename V::I;
+  using D = typename V::D;
+  using L = typename V::L;
+  using Ih = typename V::Ih;
+  using Fh = typename V::Fh;
+  constexpr int kGroups = 16;
+  const float* const value = static_cast<const float*>(v.value);
+  const float* const scalar = static_cast<const float*>(s.value);
+  for (int r = 0; r < R; r++) {
+    F d = load<F>(c + r * W);
+    for (int64_t i = 0; i < instructions; i++) {
+      double addend[kGroups][W];
+      I e = larger<I>(accumulator_exponent<W>(d, p.c.emin), I{} + p.floor);
+      for (int group = 0; group < p.steps; group++) {
+        F sum = {}, magnitudes = {};
+        for (int64_t k = i * p.k + group * p.step, end = k + p.step; k < end; k++) {
+          const F product = load<F>(value + (Sparse ? s.row[k * R + r] : k) * W) * scalar[k * R + r];
+          sum += product;
+          magnitudes += bits<F>(bits<I>(product) & INT32_MAX);
+        }
+        const int64_t block = i * p.scales + group * p.scales / p.steps;
+        const I of_v = load<I>(v.scale_exponent + block * W);
+        const I nominal = of_v + s.scale_exponent[block * R + r];
+        e = larger<I>(e, magnitudes == 0 ? I{} + kNone : nominal);
+        float sums[W];
+        store(sums, sum);
+#pragma GCC unroll 2
+        for (int h = 0; h < 2; h++) {
+          const D factor = load<D>(v.scale + block * W + h * W / 2) * s.scale[block * R + r];
+          store(addend[group] + h * W / 2, convert<D>(load<Fh>(sums + h * W / 2)) * factor);
+        }
+      }
+      int32_t exponents[W];
+      float start[W];
+      store(exponents, e);
+      store(start, d);
+#pragma GCC unroll 2
+      for (int h = 0; h < 2; h++) {
+        const L of_e = convert<L>(load<Ih>(exponents + h * W / 2));
+        const D scale = wide_power<W>(p.fraction_bits - of_e);
+        D plain = convert<D>(load<Fh>(start + h * W / 2));
+        D total = convert<D>(convert<L>(plain * scale));
+        for (int group = 0; group < p.steps; group++) {
+          const D x = load<D>(addend[group] + h * W / 2);
+          plain += x;
+          total += convert<D>(convert<L>(x * scale));
+        }
+        const D sum = total * wide_power<W>(of_e - p.fraction_bits);
+        const D finite = round_result<W>(p, sum) + 0.0;
+        store(start + h * W / 2, convert<Fh>((bits<L>(plain) & INT64_MAX) < 0x7FF0000000000000 ? finite : plain));
+      }
+      d = load<F>(start);
+    }
+    store(c + r * W, d);
+  }
+}
+
+// Rule 16. Products of f16 numbers are exact in f32, and adding one is the fma.
+template <int W, int R>
+WARPMMA_INLINE void f32_chains(const Plan& p, const Panel& v, const Panel& s, float* c, int64_t instructions) {
+  using F = typename Vec<W>::F;
+  const float* const value = static_cast<const float*>(v.value);
+  const float* const scalar = static_cast<const float*>(s.value);
+  for (int r = 0; r < R; r++) {
+    F d = load<F>(c + r * W);
+    for (int64_t i = 0; i < instructions; i++) {
+      for (int step = 0; step < p.steps; step++) {
+        const int64_t first = i * p.k + step * p.step;
+        F chain = {};
+        for (int64_t k = first; k < first + p.step; k++) {
+          const F product = load<F>(value + k * W) * scalar[k * R + r];
+          chain = k == first && p.seeded ? product : chain + product;
+        }
+        d = d + chain;
+      }
+      if (p.half) d = to_half<W>(d);
+    }
+    store(c + r * W, d);
+  }
+}
+
+// Rule 17. The driver ends a panel after at most 256 products: below 2^16 each, so their sum is exact in f32. Wrapping
+// additions may be grouped at will; clamping is done after each instruction.
+template <int W, int R, bool Sparse>
+WARPMMA_INLINE void integer(const Plan& p, const Panel& v, const Panel& s, int32_t* c, int64_t instructions) {
+  using F = typename Vec<W>::F;
+  using I = typename Vec<W>::I;
+  const float* const value = static_cast<const float*>(v.value);
+  const float* const scalar = static_cast<const float*>(s.value);
+  const int64_t all = instructions * p.k, run = p.saturate ? p.k : all;
+  I d[R];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; r++) d[r] = load<I>(c + r * W);
+  for (int64_t first = 0; first < all; first += run) {
+    F sum[R] = {};
+    for (int64_t k = first; k < first + run; k++) {
+      if constexpr (Sparse) {
+#pragma GCC unroll 8
+        for (int r = 0; r < R; r++) sum[r] += load<F>(value + s.row[k * R + r] * W) * scalar[k * R + r];
+      } else {
+        const F of_v = load<F>(value + k * W);
+#pragma GCC unroll 8
+        for (int r = 0; r < R; r++) sum[r] += of_v * scalar[k * R + r];
+      }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < R; r++) {
+      const I x = convert<I>(sum[r]), total = d[r] + x;
+      const I overflow = (d[r] ^ total) & (x ^ total), clamped = spread(d[r]) ^ INT32_MAX;
+      d[r] = p.saturate ? (overflow < 0 ? clamped : total) : total;
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; r++) store(c + r * W, d[r]);
+}
+
+// Rule 18, on words of 32 bits.
+template <int W, int R>
+WARPMMA_INLINE void popcount(const Plan& p, const Panel& v, const Panel& s, int32_t* c, int64_t instructions) {
+  using I = typename Vec<W>::I;
+  typedef uint32_t U __attribute__((vector_size(4 * W)));
+  const int32_t* const value = static_cast<const int32_t*>(v.value);
+  const int32_t* const scalar = static_cast<const int32_t*>(s.value);
+  for (int r = 0; r < R; r++) {
+    I d = load<I>(c + r * W);
+    for (int64_t k = 0; k < instructions * p.k; k++) {
+      const I of_v = load<I>(value + k * W);
+      U x = bits<U>(p.exclusive ? of_v ^ scalar[k * R + r] : of_v & scalar[k * R + r]);
+      x = x - ((x >> 1) & 0x55555555u);
+      x = (x & 0x33333333u) + ((x >> 2) & 0x33333333u);
+      x = (x + (x >> 4)) & 0x0F0F0F0Fu;
+      d += bits<I>((x * 0x01010101u) >> 24);
+    }
+    store(c + r * W, d);
+  }
+}
+
+// Rule 15. A result that is NaN is computed again with the hardware's choice among NaN operands: once a chain is NaN it
+// stays so, and no other result can have met one. The rounding mode is set for the whole run.
+WARPMMA_INLINE double fma_with_payloads(double a, double b, double r) {
+  const double result = __builtin_fma(a, b, r);
+  if (result == result) return result;
+  for (double x : {b, r, a})
+    if (x != x) return bits<double>(bits<uint64_t>(x) | uint64_t{1} << 51);
+  return bits<double>(uint64_t{0xFFF8000000000000});
+}
+
+template <int W, int R>
+WARPMMA_INLINE void f64_chain(const Plan& p, const Panel& v, const Panel& s, double* c, int64_t instructions) {
+  const double* const of_a = static_cast<const double*>(v.value);
+  const double* const of_b = static_cast<const double*>(s.value);
+  for (int r = 0; r < R; r++) {
+    double d[W];
+    bool ordinary = true;
+    for (int lane = 0; lane < W; lane++) d[lane] = c[r * W + lane];
+    for (int64_t k = 0; k < instructions * p.k; k++)
+      for (int lane = 0; lane < W; lane++) d[lane] = __builtin_fma(of_a[k * W + lane], of_b[k * R + r], d[lane]);
+    for (int lane = 0; lane < W; lane++) ordinary &= d[lane] == d[lane];
+    if (!ordinary)
+      for (int lane = 0; lane < W; lane++)
+        if (d[lane] != d[lane]) {
+          d[lane] = c[r * W + lane];
+          for (int64_t k = 0; k < instructions * p.k; k++)
+            d[lane] = fma_with_payloads(of_a[k * W + lane], of_b[k * R + r], d[lane]);
+        }
+    for (int lane = 0; lane < W; lane++) c[r * W + lane] = d[lane];
+  }
+}
+
+}  // namespace warpmma

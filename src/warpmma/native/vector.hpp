@@ -1,0 +1,84 @@
+// Vector types of W lanes, and the few operations on them that have no operator. Everything here is inlined into
+// functions that are compiled for one instruction set each; nothing is called through a vector ABI.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#define WARPMMA_INLINE static inline __attribute__((always_inline))
+
+namespace warpmma {
+
+template <int W>
+struct Vec {
+  typedef float F __attribute__((vector_size(4 * W)));
+  typedef int32_t I __attribute__((vector_size(4 * W)));
+  typedef int16_t Pair __attribute__((vector_size(4 * W)));  // two to a lane
+  // Doubles come in halves of W / 2 lanes, with integers and floats to match.
+  typedef double D __attribute__((vector_size(4 * W)));
+  typedef int64_t L __attribute__((vector_size(4 * W)));
+  typedef int32_t Ih __attribute__((vector_size(2 * W)));
+  typedef float Fh __attribute__((vector_size(2 * W)));
+};
+
+template <class To, class From>
+WARPMMA_INLINE To bits(From x) {
+  static_assert(sizeof(To) == sizeof(From));
+  To y;
+  std::memcpy(&y, &x, sizeof y);
+  return y;
+}
+
+template <class V>
+WARPMMA_INLINE V load(const void* p) {
+  V v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+
+template <class V>
+WARPMMA_INLINE void store(void* p, V v) {
+  std::memcpy(p, &v, sizeof v);
+}
+
+template <class V>
+WARPMMA_INLINE V larger(V a, V b) {
+  return a > b ? a : b;
+}
+
+template <class To, class From>
+WARPMMA_INLINE To convert(From x) {
+  return __builtin_convertvector(x, To);
+}
+
+// Conditions that are kept are kept in the sign of an integer: GCC 12 takes 512-bit comparisons apart unless they choose
+// between two vectors at once.
+
+// The sign bit spread over the lane.
+template <class V>
+WARPMMA_INLINE V spread(V x) {
+  return x >> 31;
+}
+
+// Sign set where x is not 0.
+template <class V>
+WARPMMA_INLINE V nonzero(V x) {
+  return x | -x;
+}
+
+template <class V>
+WARPMMA_INLINE bool any_negative(V x) {
+  uint64_t words[sizeof(V) / 8], all = 0;
+  std::memcpy(words, &x, sizeof x);
+  for (uint64_t word : words) all |= word;
+  return (all & 0x8000000080000000) != 0;
+}
+
+template <class V>
+WARPMMA_INLINE int32_t largest(V v) {
+  int32_t most = v[0];
+  for (unsigned i = 1; i < sizeof(V) / 4; i++) most = v[i] > most ? v[i] : most;
+  return most;
+}
+
+}  // namespace warpmma
