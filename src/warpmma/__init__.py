@@ -20,6 +20,7 @@ from .errors import (
 from .execution import evidence, execute, load, mma, store
 from .formats import FORMATS
 from .instructions import TARGETS, Instruction, instructions, parse
+from .matmul import matmul
 from .registers import RegisterFile
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "execute",
     "instructions",
     "load",
+    "matmul",
     "mma",
     "parse",
     "store",

@@ -9,7 +9,7 @@ operation runs along it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Literal
 
@@ -22,6 +22,7 @@ from ._engines import Engine
 from ._evidence import Evidence
 from ._evidence import evidence as find_evidence
 from ._plan import Plan
+from ._tasks import for_each
 from .arithmetic import compute, native
 from .arithmetic.pairs import rows
 from .arithmetic.units import Popcount, Recipe
@@ -192,7 +193,7 @@ def execute(
     batch = _batch(record, operands)
     mixed = False
     if record.sparse:
-        mixed = _check_sparse(record, operands["metadata"], selector, undefined, target)
+        mixed = check_sparse(record, operands["metadata"], selector, undefined, target)
     plan = Plan.of(record, isinstance(recipe.unit, Popcount))
     read = {name: _reader(x, 2 if name in "ABC" else 1, batch) for name, x in operands.items()}
 
@@ -234,7 +235,7 @@ def execute(
 
     whole = resolved == "native" and not mixed  # the native engine reads and writes registers itself
     chunks = _chunks(len(flat_out), layout.flat.size, _NATIVE_CHUNK if whole else _CHUNK)
-    _for_each(run_native if whole else run, chunks, threads)
+    for_each(run_native if whole else run, chunks, threads)
     return out
 
 
@@ -392,7 +393,7 @@ def _batch(instruction: Instruction, operands: dict[str, Array]) -> tuple[int, .
         raise OperandError(f"{instruction}: batches do not broadcast: {shapes}") from None
 
 
-def _check_sparse(
+def check_sparse(
     instruction: Instruction, metadata: Array, selector: int, undefined: str, target: str
 ) -> bool:  # fmt: skip
     """Refuse metadata that is undefined, or whose effect is not known; or say whether tf32 halves may be mixed."""
@@ -477,20 +478,6 @@ def _reader(operand: Array, own: int, batch: tuple[int, ...]) -> Callable[[slice
     return read
 
 
-def _chunks(warps: int, outputs: int, most: int) -> Iterator[slice]:
+def _chunks(warps: int, outputs: int, most: int) -> list[slice]:
     size = max(1, most // outputs)
-    return (slice(start, min(start + size, warps)) for start in range(0, warps, size))
-
-
-def _for_each(run: Callable[[slice], None], chunks: Iterator[slice], threads: int | None) -> None:
-    """Run every chunk, on several threads if asked. Chunks are independent, so their order cannot be seen."""
-    if threads is not None and (not is_integer(threads) or threads < 1):
-        raise OperandError(f"threads is {threads!r}; expected a positive integer or None")
-    if threads is None or threads == 1:
-        for chunk in chunks:
-            run(chunk)
-        return
-    from concurrent.futures import ThreadPoolExecutor  # takes a tenth of the time that importing all else does
-
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(run, chunks))
+    return [slice(start, min(start + size, warps)) for start in range(0, warps, size)]

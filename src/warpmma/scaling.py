@@ -26,7 +26,7 @@ from .layouts import Operand
 from .registers import LANES
 
 __all__ = [
-    "Quantized", "block_size", "byte_ids", "pack_scales", "quantize", "scale_place", "thread_ids",
+    "Quantized", "block_size", "byte_ids", "pack_scales", "quantize", "scale_codes", "scale_place", "thread_ids",
     "unpack_scales",
 ]  # fmt: skip
 
@@ -161,7 +161,7 @@ def pack_scales(
     """
     record = _scaled(instruction)
     octets = _select(record, operand, byte_id, thread_id)
-    codes = _scale_codes(record, operand, scales)
+    codes = scale_codes(record, operand, scales)
     if codes.shape[-2:] != octets.shape:
         expected = "[..., {}, {}]".format(*octets.shape)
         raise ScaleError(f"{record}: scales of {operand} are {codes.shape}; expected {expected}")
@@ -370,8 +370,8 @@ def _words(record: Instruction, operand: Operand, words: npt.ArrayLike) -> Array
     return array
 
 
-def _scale_codes(record: Instruction, operand: Operand, scales: npt.ArrayLike) -> Array:
-    """Codes of scales, checked."""
+def scale_codes(record: Instruction, operand: Operand, scales: npt.ArrayLike) -> Array:
+    """Return codes of scales, given as codes or as an ml_dtypes array; raise `ScaleError` for anything else."""
     array, stype = as_array(scales, f"{record}: scales of {operand}", ScaleError), record.stype or ""
     if array.dtype != np.uint8 and array.dtype != _TYPED[stype].dtype:
         expected = f"{_TYPED[stype].dtype}, or codes as uint8 (from values: FORMATS[{stype!r}].encode)"

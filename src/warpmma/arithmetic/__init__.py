@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from . import native
 from .chain import f32_chains, f64_chain
 from .fused import fused_dot_add, grouped_dot_add
 from .integer import integer_sum, popcount
 from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe
 
-__all__ = ["compute"]
+__all__ = ["compute", "product"]
 
 Array = npt.NDArray[Any]
 
@@ -55,3 +56,42 @@ def compute(
                 return integer_sum(recipe, a, b, c, chosen)
             case Popcount():
                 return popcount(recipe, a, b, c)
+
+
+def product(
+    recipe: Recipe, a: Array, b: Array, c: Array, *, k: int, engine: Literal["numpy", "native"],
+    chosen: Array | None = None, scale_a: Array | None = None, scale_b: Array | None = None, scales: int = 0,
+) -> Array:  # fmt: skip
+    """Compute chains of one instruction over batches of matrices, by either engine.
+
+    Parameters
+    ----------
+    engine : {"numpy", "native"}
+    recipe, a, b, c, k, chosen, scale_a, scale_b, scales
+        As for `native.product`.
+
+    Returns
+    -------
+    ndarray of unsigned int
+        Codes of D, `[batch, m, n]`.
+    """
+    if engine == "native":
+        return native.product(
+            recipe, a, b, c, k=k, chosen=chosen, scale_a=scale_a, scale_b=scale_b, scales=scales
+        )  # fmt: skip
+
+    def rows(x: Array | None, number: int, each: int) -> Array | None:
+        """Part of A (or of what goes with it) for one instruction, as `[k, batch, m, 1]`."""
+        return None if x is None else np.moveaxis(x[:, :, number * each : (number + 1) * each], 2, 0)[..., None]
+
+    def columns(x: Array | None, number: int, each: int) -> Array | None:
+        return None if x is None else np.moveaxis(x[:, number * each : (number + 1) * each], 1, 0)[:, :, None]
+
+    b_k = k if chosen is None else 2 * k
+    index = None if chosen is None else chosen.astype(np.intp)
+    for i in range(a.shape[2] // k):
+        c = compute(
+            recipe, rows(a, i, k), columns(b, i, b_k), c, chosen=rows(index, i, k),  # type: ignore[arg-type]
+            scale_a=rows(scale_a, i, scales), scale_b=columns(scale_b, i, scales),
+        )  # fmt: skip
+    return c

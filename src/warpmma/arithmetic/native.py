@@ -92,6 +92,7 @@ def product(
         Codes of D, `[batch, m, n]`.
     """
     of = _level(level, 0)
+    a, b, c = (_whole_strides(x) for x in (a, b, c))
     _, m, n = c.shape
     out = np.empty(c.shape, FORMATS[recipe.d].code_dtype)
     plan = _plan(recipe, k, chosen is not None, scales)
@@ -163,11 +164,17 @@ class Registers:
 def _flat(registers: Array) -> Array:
     """Return registers with a warp's own part contiguous; a broadcast batch stays one."""
     each = registers.shape[1] * registers.shape[2]
+    registers = _whole_strides(registers)
     if registers.strides[1:] == (registers.shape[2] * registers.itemsize, registers.itemsize):
         return np.lib.stride_tricks.as_strided(
             registers, (len(registers), each), (registers.strides[0], registers.itemsize), writeable=False
         )
     return np.ascontiguousarray(registers).reshape(len(registers), each)
+
+
+def _whole_strides(x: Array) -> Array:
+    """Return an array whose strides are whole elements, which is how the C++ counts them; a field of records is not."""
+    return x if all(stride % x.itemsize == 0 for stride in x.strides) else np.ascontiguousarray(x)
 
 
 def _by_matrix(x: Array) -> Array:

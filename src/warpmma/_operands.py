@@ -1,0 +1,140 @@
+"""Operands of matrix products as codes: of every form in which `matmul` takes them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ._arrays import as_array
+from ._chain import Operands
+from .errors import OperandError, ScaleError
+from .execution import check_sparse
+from .instructions import Instruction
+from .layouts import Operand
+from .scaling import block_size, scale_codes
+from .sparsity import compress, pack_metadata, pattern, positions
+from .warpgroup import AnyInstruction
+
+__all__ = ["codes_of_c", "operands"]
+
+Array = npt.NDArray[Any]
+
+
+def operands(
+    record: AnyInstruction, target: str, a: Array, b: Array, indices: npt.ArrayLike | None,
+    scale_a: npt.ArrayLike | None, scale_b: npt.ArrayLike | None,
+) -> tuple[tuple[int, ...], Operands]:  # fmt: skip
+    """Turn operands into codes, `[batch, rows, columns]` or `[1, rows, columns]`; return the shape of the batch too."""
+    chosen = None
+    if isinstance(record, Instruction) and record.sparse:
+        a, chosen = _stored(record, target, a, b.shape[-2], indices)
+    scales = _scales(record, a, b, scale_a, scale_b)
+    codes = [_codes(record, "A", a), _codes(record, "B", b), chosen, *scales]
+    try:
+        batch = np.broadcast_shapes(*(x.shape[:-2] for x in codes if x is not None))
+    except ValueError:
+        raise OperandError(f"{record}: batches do not broadcast: A {a.shape}, B {b.shape}") from None
+    return batch, Operands(*(None if x is None else _flat(x, batch) for x in codes))  # type: ignore[arg-type]
+
+
+def _flat(x: Array, batch: tuple[int, ...]) -> Array:
+    """Bring leading dimensions to one; a matrix for all of the batch stays one matrix."""
+    if all(n == 1 for n in x.shape[:-2]):
+        return x.reshape(1, *x.shape[-2:])
+    return np.broadcast_to(x, (*batch, *x.shape[-2:])).reshape(-1, *x.shape[-2:])
+
+
+def _codes(record: AnyInstruction, operand: Operand, array: Array) -> Array:
+    try:
+        return record.format(operand).codes(array)
+    except OperandError as error:
+        raise OperandError(f"{record}: {operand}: {error}") from None
+
+
+def codes_of_c(record: AnyInstruction, c: Array | None, shape: tuple[int, ...]) -> Array:
+    """Codes of C that broadcast to a shape."""
+    if c is None:
+        return np.zeros((1, 1), record.format("C").code_dtype)
+    try:
+        broadcast = np.broadcast_shapes(c.shape, shape) == shape
+    except ValueError:
+        broadcast = False
+    if not broadcast:
+        raise OperandError(f"{record}: C is {c.shape}; expected {shape}, or what broadcasts to it")
+    return _codes(record, "C", c)
+
+
+# Sparse operands
+
+
+def _stored(
+    record: Instruction, target: str, a: Array, k: int, indices: npt.ArrayLike | None
+) -> tuple[Array, Array]:  # fmt: skip
+    """Return stored elements of A, and the row of B within its instruction that each meets.
+
+    The functions of `sparsity` work on matrices of one instruction, so A is cut into these.
+    """
+    width = pattern(record).width
+    if k % width:
+        raise OperandError(f"{record}: k is {k}; expected a multiple of {width}, the group of the sparsity pattern")
+    m, (rows, columns) = a.shape[-2], (-(-a.shape[-2] // record.m), -(-k // record.k))
+
+    def tiles(x: Array, each: int) -> Array:
+        """`[..., m, x]` as `[..., tiles of rows, tiles of k, rows, each]`."""
+        widths = [(0, 0)] * (x.ndim - 2) + [(0, rows * record.m - m), (0, columns * each - x.shape[-1])]
+        split = np.pad(x, widths).reshape(*x.shape[:-2], rows, record.m, columns, each)
+        return split.swapaxes(-3, -2)
+
+    def whole(x: Array) -> Array:
+        """Invert `tiles`, and leave the padding of rows away."""
+        joined = x.swapaxes(-3, -2).reshape(*x.shape[:-4], rows * record.m, columns * x.shape[-1])
+        return joined[..., :m, : k // 2]
+
+    if indices is None:
+        stored, found = compress(tiles(a, record.k), record)
+        a = whole(stored)
+    else:
+        array, groups = as_array(indices, f"{record}: indices"), k // width
+        if array.shape[-3:] != (m, groups, 2) or array.dtype.kind not in "iu":
+            raise OperandError(
+                f"{record}: indices are {array.dtype} {array.shape}; expected int [..., {m}, {groups}, 2]"
+            )
+        # Groups beyond the matrix hold zeros; any legal indices will do for them, and the first stand for all.
+        legal = np.array([0, 1], array.dtype)
+        filled = np.broadcast_to(legal, (*array.shape[:-3], rows * record.m, columns * record.k // width, 2)).copy()
+        filled[..., :m, :groups, :] = array
+        split = filled.reshape(*array.shape[:-3], rows, record.m, columns, record.k // width, 2)
+        found = split.swapaxes(-4, -3)
+    words = pack_metadata(found, record)
+    check_sparse(record, words, 0, "error", target)
+    return a, whole(positions(words, record).astype(np.uint8))
+
+
+# Block-scaled operands
+
+
+def _scales(
+    record: AnyInstruction, a: Array, b: Array, scale_a: npt.ArrayLike | None, scale_b: npt.ArrayLike | None
+) -> tuple[Array | None, Array | None]:
+    if not isinstance(record, Instruction) or not record.block_scale:
+        if scale_a is not None or scale_b is not None:
+            raise ScaleError(f"{record} has no block scales; got some")
+        return None, None
+    if scale_a is None or scale_b is None:
+        raise ScaleError(f"{record} needs block scales of A and of B")
+    size = block_size(record)
+    blocks = -(-b.shape[-2] // size)
+    found = []
+    for operand, scales, expected in (
+        ("A", scale_a, (a.shape[-2], blocks)), ("B", scale_b, (blocks, b.shape[-1])),
+    ):  # fmt: skip
+        codes = scale_codes(record, cast(Literal["A", "B"], operand), scales)
+        if codes.shape[-2:] != expected:
+            shape = ", ".join(map(str, expected))
+            raise ScaleError(
+                f"{record}: scales of {operand} are {codes.shape}; expected [..., {shape}], blocks of {size}"
+            )
+        found.append(codes)
+    return found[0], found[1]
