@@ -72,7 +72,7 @@ struct Side {
       uint64_t* out = reinterpret_cast<uint64_t*>(s.value.get()) + offset;
       panel.value = out;
       if (j.registers)
-        fetch(reinterpret_cast<const uint64_t*>(s.source.data) + batch * s.source.batch, s.table,
+        fetch<N>(reinterpret_cast<const uint64_t*>(s.source.data) + batch * s.source.batch, s.table,
               (matrix * panels + number) * count * N, static_cast<int>(count * N), out);
       else
         fetch<N>(s.source, batch, first, lanes, first_instruction * s.per, count, s.per, s.order, out);
@@ -81,7 +81,7 @@ struct Side {
     panel.value = s.value.get() + offset * 4;
     if (p.unit == Unit::popcount) codes = static_cast<uint32_t*>(panel.value);
     if (j.registers)
-      fetch(reinterpret_cast<const uint32_t*>(s.source.data) + batch * s.source.batch, s.table,
+      fetch<N>(reinterpret_cast<const uint32_t*>(s.source.data) + batch * s.source.batch, s.table,
             (matrix * panels + number) * count * N, static_cast<int>(count * N), codes);
     else
       fetch<N>(s.source, batch, first, lanes, first_instruction * s.per, count, s.per, s.order, codes);
@@ -171,7 +171,7 @@ WARPMMA_INLINE void run(const Plan& p, const Job& j) {
         const int64_t vi = at / s_panels * W, si = at % s_panels * R;
         Code* const x = c.get() + at * kTile;
         if (j.registers) {
-          fetch(reinterpret_cast<const Code*>(j.c.data) + batch * j.c.batch, p.c_table,
+          fetch<W>(reinterpret_cast<const Code*>(j.c.data) + batch * j.c.batch, p.c_table,
                 (matrix * v_panels * s_panels + at) * kTile, kTile, codes);
         } else {
           const int rows = static_cast<int>(std::min<int64_t>(R, s.outer - si));
@@ -233,9 +233,16 @@ WARPMMA_INLINE void run(const Plan& p, const Job& j) {
       const int words = 32 * p.registers;
       Code* const out = reinterpret_cast<Code*>(j.d) + batch * words;
       const int32_t* const flat = p.d_flat.data();
-      for (int i = 0; i < words; i++) out[i] = d.get()[flat[i]];
-      for (int position = 1; position < p.per_register; position++)
-        for (int i = 0; i < words; i++) out[i] |= d.get()[flat[position * words + i]] << p.d_shift[position];
+      if constexpr (sizeof(Code) == 4) {
+        for (int i = 0; i < words; i += W) {
+          typename Vec<W>::I word = gather<W>(d.get(), flat + i);
+          for (int position = 1; position < p.per_register; position++)
+            word |= gather<W>(d.get(), flat + position * words + i) << p.d_shift[position];
+          store(out + i, word);
+        }
+      } else {
+        for (int i = 0; i < words; i++) out[i] = d.get()[flat[i]];
+      }
     }
   }
 }

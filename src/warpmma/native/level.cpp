@@ -1,28 +1,54 @@
 // The engine for one instruction set and vector width, which the build names (CMakeLists.txt).
 //
-// `flatten` inlines all of it into one function with that instruction set: nothing compiled for a newer processor can be
-// linked into what an older one runs. This is what `target_clones` does, but with vectors as wide as each set has them.
+// The standard headers come first and are compiled for the oldest processor, so that no function of theirs that the
+// linker may share needs a newer one; ours have internal linkage and are compiled for the level's. This is what
+// `target_clones` does, but with vectors as wide as each set has them.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <vector>
+
+#if !defined(__x86_64__)
+#undef WARPMMA_X86_64
+#define WARPMMA_X86_64 0
+#endif
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#define WARPMMA_PRAGMA(text) _Pragma(#text)
+#if WARPMMA_X86_64 && defined(__clang__)
+#define WARPMMA_TARGET(arch) WARPMMA_PRAGMA(clang attribute push(__attribute__((target("arch=" arch))), apply_to = function))
+#elif WARPMMA_X86_64
+#define WARPMMA_TARGET(arch) WARPMMA_PRAGMA(GCC target("arch=" arch))
+#endif
+#if WARPMMA_X86_64 == 4
+WARPMMA_TARGET("x86-64-v4")
+#elif WARPMMA_X86_64 == 3
+WARPMMA_TARGET("x86-64-v3")
+#endif
+
 #include "engine.hpp"
 #include "level.hpp"
+
+namespace warpmma {
 
 #define WARPMMA_JOIN(a, b) a##b
 #define WARPMMA_RUN(name) WARPMMA_JOIN(run_, name)
 
-#if defined(WARPMMA_ARCH) && defined(__x86_64__)
-#define WARPMMA_TARGET __attribute__((target("arch=" WARPMMA_ARCH), flatten))
-#else
-#define WARPMMA_TARGET __attribute__((flatten))
-#endif
-
-namespace warpmma {
-
-#if !defined(WARPMMA_ARCH) || defined(__x86_64__)
-WARPMMA_TARGET void WARPMMA_RUN(WARPMMA_NAME)(const Plan& p, const Job& j) {
+void WARPMMA_RUN(WARPMMA_NAME)(const Plan& p, const Job& j) {
   if (p.unit == Unit::f64_chain)
     run<WARPMMA_WIDTH, WARPMMA_ROWS, uint64_t>(p, j);
   else
     run<WARPMMA_WIDTH, WARPMMA_ROWS, uint32_t>(p, j);
 }
-#endif
 
 }  // namespace warpmma
+
+#if WARPMMA_X86_64 && defined(__clang__)
+#pragma clang attribute pop
+#endif

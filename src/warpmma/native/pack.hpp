@@ -83,14 +83,17 @@ WARPMMA_INLINE void fetch(const Source& s, int64_t batch, int64_t first, int lan
   }
 }
 
-// Codes from registers, by a table in the order in which they are wanted.
+// Codes from registers, by a table in the order in which they are wanted; `count` is a multiple of N.
+template <int N>
 WARPMMA_INLINE void fetch(const uint32_t* words, const Plan::Table& t, size_t first, int count, uint32_t* out) {
+  typedef uint32_t U __attribute__((vector_size(4 * N)));
   const int32_t* word = t.word.data() + first;
   const int32_t* shift = t.shift.data() + first;
-  const uint32_t mask = t.mask;
-  for (int i = 0; i < count; i++) out[i] = (words[word[i]] >> shift[i]) & mask;
+  for (int i = 0; i < count; i += N)
+    store(out + i, (bits<U>(gather<N>(words, word + i)) >> load<U>(shift + i)) & t.mask);
 }
 
+template <int N>
 WARPMMA_INLINE void fetch(const uint64_t* words, const Plan::Table& t, size_t first, int count, uint64_t* out) {
   const int32_t* word = t.word.data() + first;
   for (int i = 0; i < count; i++) out[i] = words[word[i]];
@@ -156,29 +159,44 @@ WARPMMA_INLINE void unpack(const Format& f, const uint32_t* codes, int64_t count
   panel.widened = false;
 }
 
-// Multiply a panel of floats by block scales, codes [scale][N] for `each` elements of k.
+// Multiply a panel of floats by block scales, codes [scale][N] for `each` elements of k (an even number). A scale is a
+// power of two or NaN. Of a zero the exponent stays far below every other.
 template <int N>
 WARPMMA_INLINE void apply_scales(const Plan& p, const uint32_t* codes, int64_t count, int each, bool single, Panel& panel) {
-  const float* value = static_cast<const float*>(panel.value);
-  panel.top = kNone;
-  for (int64_t k = 0; k < count; k++) {
-    const uint32_t* scale = codes + k / each * N;
-    for (int lane = 0; lane < N; lane++) {
-      const double factor = p.scale_value[scale[lane] & 0xFF];
-      const int exponent = p.scale_exponent[scale[lane] & 0xFF];
-      const double scaled = value[k * N + lane] * factor;
-      panel.wide[k * N + lane] = scaled;
-      static_cast<float*>(panel.value)[k * N + lane] = static_cast<float>(scaled);
-      panel.special |= !(std::fabs(scaled) < 0x1p120) || (scaled != 0 && std::fabs(scaled) < 0x1p-120);
-      int32_t& pair = panel.exponent[single ? k * N + lane : k / 2 * N + lane];
-      const int shift = single ? 0 : k % 2 * 16;
-      const int own = single ? pair : static_cast<int16_t>(pair >> shift);
-      const int total = scaled == 0 ? kNone : own + exponent;
-      pair = single ? total : (pair & ~(0xFFFF << shift)) | (total & 0xFFFF) << shift;
-      panel.top = std::max(panel.top, total);
-    }
+  using F = typename Vec<N>::F;
+  using I = typename Vec<N>::I;
+  using Pair = typename Vec<N>::Pair;
+  float* const value = static_cast<float*>(panel.value);
+  I special = {}, most = I{} - 1000;
+  const int64_t scales = count / each;
+  for (int64_t i = 0; i < scales; i++) {
+    int32_t exponents[N];
+    for (int lane = 0; lane < N; lane++) exponents[lane] = p.scale_exponent[codes[i * N + lane] & 0xFF];
+    const I exponent = load<I>(exponents);
+    special |= (exponent + 100) | (100 - exponent);  // NaN has 128
+    most = larger(most, exponent);
   }
-  panel.widened = true;
+  panel.special |= any_negative(special);
+  panel.top += largest(most);
+  if (panel.special)  // f32 may not hold the scaled values
+    for (int64_t k = 0; k < count; k++)
+      for (int lane = 0; lane < N; lane++)
+        panel.wide[k * N + lane] = value[k * N + lane] * p.scale_value[codes[k / each * N + lane] & 0xFF];
+  panel.widened = panel.special;
+  for (int64_t i = 0; i < scales; i++) {
+    int32_t exponents[N];
+    for (int lane = 0; lane < N; lane++) exponents[lane] = p.scale_exponent[codes[i * N + lane] & 0xFF];
+    const I exponent = load<I>(exponents);
+    const F factor = bits<F>((exponent + 127) << 23);
+    const Pair both = bits<Pair>((exponent & 0xFFFF) | (exponent << 16));
+    for (int64_t k = i * each; k < (i + 1) * each; k++) {
+      store(value + k * N, load<F>(value + k * N) * factor);
+      if (single) store(panel.exponent + k * N, load<I>(panel.exponent + k * N) + exponent);
+    }
+    if (!single)
+      for (int64_t k = i * each / 2; k < (i + 1) * each / 2; k++)
+        store(panel.exponent + k * N, load<Pair>(panel.exponent + k * N) + both);
+  }
 }
 
 template <int N>

@@ -41,6 +41,20 @@ WARPMMA_INLINE void store(void* p, V v) {
   std::memcpy(p, &v, sizeof v);
 }
 
+// N words of 32 bits from anywhere. GCC does not make gather instructions of the loop.
+template <int N>
+WARPMMA_INLINE typename Vec<N>::I gather(const uint32_t* base, const int32_t* index) {
+#if WARPMMA_X86_64 == 4
+  if constexpr (N == 16) return (typename Vec<N>::I)_mm512_i32gather_epi32(load<__m512i>(index), base, 4);
+#endif
+#if WARPMMA_X86_64 >= 3
+  if constexpr (N == 8) return (typename Vec<N>::I)_mm256_i32gather_epi32(reinterpret_cast<const int*>(base), load<__m256i>(index), 4);
+#endif
+  typename Vec<N>::I x;
+  for (int i = 0; i < N; i++) x[i] = static_cast<int32_t>(base[index[i]]);
+  return x;
+}
+
 template <class V>
 WARPMMA_INLINE V larger(V a, V b) {
   return a > b ? a : b;
