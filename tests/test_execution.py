@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from operator import itemgetter
@@ -18,9 +20,11 @@ from generators import random_codes, with_exponents
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from warpmma import evidence, execute, execution, load, mma, store
+from warpmma import engines, evidence, execute, execution, load, mma, store
+from warpmma._engines import Engine
+from warpmma.arithmetic import native
 from warpmma.arithmetic.reference import dot
-from warpmma.errors import OperandError, TargetError, WarpmmaError
+from warpmma.errors import OperandError, TargetError, UnsupportedError, WarpmmaError
 from warpmma.formats import FloatFormat, Format
 from warpmma.instructions import TARGETS, Instruction, instructions, parse
 from warpmma.layouts import Operand
@@ -217,29 +221,74 @@ def test_no_matrices_are_no_results(mnemonic: str, target: str) -> None:
     assert mma(mnemonic, a, b, target=target).shape == (0, *record.layout("D").shape)
 
 
+@pytest.mark.parametrize("engine", engines())
 @each_sample
-def test_chunks_and_threads_are_not_seen(mnemonic: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    size = execution._CHUNK // parse(mnemonic).layout("D").flat.size
+def test_chunks_and_threads_are_not_seen(
+    mnemonic: str, target: str, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = {"numpy": "_CHUNK", "native": "_NATIVE_CHUNK"}[engine]
+    size = getattr(execution, name) // parse(mnemonic).layout("D").flat.size
     given = abc(mnemonic, 2 * size + 3)
-    whole = execute(mnemonic, *given, target=target)
+    call = partial(execute, mnemonic, target=target, engine=engine)
+    whole = call(*given)
     for first, last in ((0, size), (size - 2, size + 2), (2 * size - 1, 2 * size + 3)):
-        same(whole[first:last], execute(mnemonic, *(x[first:last] for x in given), target=target))
+        same(whole[first:last], call(*(x[first:last] for x in given)))
     for threads in (1, 2, 5):
-        same(execute(mnemonic, *given, target=target, threads=threads), whole)
+        same(call(*given, threads=threads), whole)
     few = [x[:14].reshape(2, 7, *x.shape[1:]) for x in given]
     for chunk in (1, 3 * 128):
-        monkeypatch.setattr(execution, "_CHUNK", chunk)
-        same(execute(mnemonic, *few, target=target).reshape(14, *whole.shape[1:]), whole[:14])
+        monkeypatch.setattr(execution, name, chunk)
+        same(call(*few).reshape(14, *whole.shape[1:]), whole[:14])
 
 
-@given(seed=st.integers(0), cuts=st.lists(st.integers(0, 9), max_size=3), sample=st.sampled_from(SAMPLES))
-@settings(deadline=None, max_examples=60)
-def test_how_a_batch_is_split_does_not_matter(seed: int, cuts: list[int], sample: tuple[str, str]) -> None:
+ENGINES: list[Engine] = ["auto", "numpy", *(["native"] if native.levels() else [])]  # type: ignore[list-item]
+
+
+@given(
+    seed=st.integers(0), cuts=st.lists(st.integers(0, 9), max_size=3), sample=st.sampled_from(SAMPLES),
+    which=st.tuples(st.sampled_from(ENGINES), st.sampled_from(ENGINES)),
+)  # fmt: skip
+@settings(deadline=None, max_examples=80)
+def test_how_a_batch_is_split_does_not_matter(
+    seed: int, cuts: list[int], sample: tuple[str, str], which: tuple[Engine, Engine]
+) -> None:
     mnemonic, target = sample
     given = abc(mnemonic, 9, seed=seed)
     parts = zip(*(np.split(x, sorted(cuts)) for x in given), strict=True)
-    joined = np.concatenate([execute(mnemonic, *part, target=target, engine="numpy") for part in parts])
-    same(joined, execute(mnemonic, *given, target=target, engine="auto", threads=2))
+    joined = np.concatenate([execute(mnemonic, *part, target=target, engine=which[0]) for part in parts])
+    same(joined, execute(mnemonic, *given, target=target, engine=which[1], threads=2))
+
+
+# Engines.
+
+
+def test_the_engines_that_there_are() -> None:
+    assert list(engines()) == [*(["native"] if native.levels() else []), "numpy"]
+    assert engines()["numpy"] == f"NumPy {np.__version__}"
+    assert not native.levels() or engines()["native"] == f"C++, {native.levels()[0].name}"
+
+
+UNBUILT = "the native engine is not built: warpmma was installed without a C++ compiler; use engine='auto' or 'numpy'"
+
+
+@each_sample
+def test_without_the_native_engine(mnemonic: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = abc(mnemonic, 3)
+    d = execute(mnemonic, *given, target=target)
+    monkeypatch.setattr(native, "levels", lambda: ())
+    monkeypatch.setattr(native, "_native", None)  # whatever calls into it all the same does not get far
+    assert list(engines()) == ["numpy"]
+    for engine in ("auto", "numpy"):
+        same(execute(mnemonic, *given, target=target, engine=engine), d)
+    with pytest.raises(UnsupportedError, match=exactly(UNBUILT)):
+        execute(mnemonic, *given, target=target, engine="native")
+
+
+def test_the_package_is_whole_without_the_native_engine() -> None:
+    """As where no compiler could build it."""
+    program = "import sys; sys.modules['warpmma._native'] = None; import warpmma as wm; print(*wm.engines())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("numpy\n", "")
 
 
 # Errors: ~ stands for the rest of a message.
@@ -333,7 +382,7 @@ WRONG: dict[str, st.SearchStrategy[Any]] = {
     "instruction": st.sampled_from([F16, F64, S4, B1, QUAD, SP, MX, "mma", "", None, 3]),
     "target": st.sampled_from(["sm_70", "sm_90", "sm_120a", "sm_121", "", None, 90]),
     "undefined": st.sampled_from(["hardware", "", None]),
-    "engine": st.sampled_from(["numpy", "native", "", None]),
+    "engine": st.sampled_from(["auto", "numpy", "native", "", None]),
     "threads": st.sampled_from([1, 2, 0, -1, 0.5, "1"]),
 }
 

@@ -2,40 +2,50 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from warpmma.arithmetic import compute
-from warpmma.hardware import open_recording, shipped
+from warpmma import engines, execute
+from warpmma._engines import Engine
+from warpmma.arithmetic import compute, native
+from warpmma.hardware import open_recording, recordings, shipped
 from warpmma.instructions import Instruction, instructions, parse
 from warpmma.targets import recipe
 
 H200 = Path(__file__).parent / "data" / "h200_sm90a.npz"
 ROWS = Path(__file__).parents[2] / "shared" / "rows" / "published_rows.npz"
 RECORDED = open_recording(H200)
+each_engine = pytest.mark.parametrize("engine", engines())
 
 
 def test_the_recordings_have_every_instruction() -> None:
     assert set(RECORDED.fields) == set(shipped().fields) == set(instructions("sm_90a"))
 
 
+@each_engine
 @pytest.mark.parametrize("target", ["sm_90", "sm_90a"])
-def test_h200(target: str) -> None:
+def test_h200(target: str, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recordings, "execute", partial(execute, engine=engine))
     rows = list(RECORDED.replay(target))
     assert {str(row.instruction): row.first for row in rows if row.differences} == {}
     assert {row.evidence.kind for row in rows} == {"measured"}
 
 
-def test_the_shipped_recording() -> None:
+@each_engine
+def test_the_shipped_recording(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recordings, "execute", partial(execute, engine=engine))
     rows = list(shipped().replay())
     assert len(rows) == len(instructions("sm_90a")) and not any(row.differences for row in rows)
 
 
+@each_engine
 @pytest.mark.parametrize("target", ["sm_80", "sm_89", "sm_120"])
-def test_other_targets_differ(target: str) -> None:
+def test_other_targets_differ(target: str, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The replay can fail: other generations give other bits for the same registers."""
+    monkeypatch.setattr(recordings, "execute", partial(execute, engine=engine))
     differing = {row.instruction.a_type for row in RECORDED.replay(target) if row.differences}
     assert differing >= ({"e4m3", "e5m2"} if target == "sm_120" else {"f16", "bf16", "tf32"})
 
@@ -58,4 +68,8 @@ def test_published_rows(target: str, instruction: Instruction) -> None:
     with np.load(ROWS, allow_pickle=False) as archive:
         a, b, c, d = (archive[f"{target}|{instruction}|{x}"] for x in "abcd")
     assert len(d) == 2500
-    assert np.array_equal(compute(recipe(instruction, target), a.T, b.T, c), d)
+    how = recipe(instruction, target)
+    assert np.array_equal(compute(how, a.T, b.T, c), d)
+    if "native" in engines():
+        products = native.product(how, a[:, None], b[..., None], c[:, None, None], k=a.shape[1])
+        assert np.array_equal(products[:, 0, 0], d)

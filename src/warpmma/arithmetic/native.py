@@ -241,8 +241,8 @@ def _make_plan(recipe: Recipe, k: int, sparse: bool, scales: int) -> Any:
     if recipe.scale:
         fmt = cast(FloatFormat, FORMATS[recipe.scale])
         values = np.resize(fmt.decode(np.arange(fmt.mask + 1)), 256)  # the C++ looks up any byte
-        if isinstance(unit, FusedDotAdd) and fmt.subnormals:
-            raise UnsupportedError(f"the native engine does not do {recipe}; use engine='numpy'")  # scales that are no power
+        if isinstance(unit, FusedDotAdd) and fmt.subnormals:  # it wants powers of two there
+            raise UnsupportedError(f"the native engine does not do {recipe}; use engine='numpy'")
         plan.scale_value, plan.scale_exponent = values.tolist(), nominal_exponents(values, fmt.emin).tolist()
     return plan
 

@@ -86,11 +86,12 @@ WARPMMA_INLINE void fetch(const Source& s, int64_t batch, int64_t first, int lan
 // Codes from registers, by a table in the order in which they are wanted; `count` is a multiple of N.
 template <int N>
 WARPMMA_INLINE void fetch(const uint32_t* words, const Plan::Table& t, size_t first, int count, uint32_t* out) {
-  typedef uint32_t U __attribute__((vector_size(4 * N)));
+  using I = typename Vec<N>::I;
   const int32_t* word = t.word.data() + first;
   const int32_t* shift = t.shift.data() + first;
-  for (int i = 0; i < count; i += N)
-    store(out + i, (bits<U>(gather<N>(words, word + i)) >> load<U>(shift + i)) & t.mask);
+  const int32_t mask = static_cast<int32_t>(t.mask);  // takes away the signs that are shifted in
+  // Of a vector type declared in this template GCC 12 would shift every lane as far as the first.
+  for (int i = 0; i < count; i += N) store(out + i, (gather<N>(words, word + i) >> load<I>(shift + i)) & mask);
 }
 
 template <int N>
