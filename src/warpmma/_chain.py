@@ -36,6 +36,10 @@ class Operands(NamedTuple):
     scale_a: Array | None = None
     scale_b: Array | None = None
 
+    def of(self, some: slice) -> Operands:
+        """Take some matrices of the batch; one that is for all of them is repeated, not copied."""
+        return Operands(*(x if x is None else _some(x, some) for x in self))  # type: ignore[arg-type]
+
     def part(self, rows: slice, columns: slice, start: int, stop: int, chain: Chain) -> Operands:
         """Cut out some rows of A, columns of B and values of k (logical ones of a sparse A)."""
         stored = slice(start // chain.packed, stop // chain.packed)
@@ -47,6 +51,10 @@ class Operands(NamedTuple):
             None if self.scale_a is None else self.scale_a[:, rows, scales],
             None if self.scale_b is None else self.scale_b[:, scales, columns],
         )
+
+
+def _some(x: Array, some: slice) -> Array:
+    return x[some] if len(x) > 1 else np.broadcast_to(x, (some.stop - some.start, *x.shape[1:]))
 
 
 class State(NamedTuple):
@@ -108,7 +116,7 @@ class Chain:
         """Where chains end, and whether a slice ends there."""
         ends = []
         for start, stop in pairwise(self.slices):
-            step = self.promote or stop - start
+            step = self.promote or max(1, stop - start)  # of an empty k there is one slice, of no length
             ends += [(min(at, stop), at >= stop) for at in range(start + step, stop + step, step)]
         return ends
 
@@ -152,17 +160,18 @@ class Chain:
     def _pad(self, given: Operands, k: int) -> Operands:
         """Pad the end of k with +0, as kernels do."""
 
-        def padded(x: Array | None, axis: int, length: int) -> Array | None:
+        def padded(x: Array | None, axis: int, length: int, value: int = 0) -> Array | None:
             if x is None:
                 return None
             widths = [(0, length - n if i == axis else 0) for i, n in enumerate(x.shape)]
-            return np.pad(x, widths)
+            return np.pad(x, widths, constant_values=value)
 
         scales = k // self.block if self.block else 0
         return Operands(
             cast(Array, padded(given.a, 2, k // self.packed)),
             cast(Array, padded(given.b, 1, k)),
-            padded(given.chosen, 2, k // self.packed),
+            # Zeros meet zeros: the instruction's last row of B is padding too, its first may hold an infinity.
+            padded(given.chosen, 2, k // self.packed, self.instruction.k - 1),
             padded(given.scale_a, 2, scales),
             padded(given.scale_b, 1, scales),
         )
@@ -186,7 +195,8 @@ def _bits(x: Array) -> Array:
 def _add(x: Array, y: Array) -> Array:
     """Add codes of f32, to nearest even; NaN is the canonical one."""
     fmt = cast(FloatFormat, FORMATS["f32"])
-    return ieee_add(fmt, fmt.decode(x), fmt.decode(y))
+    with np.errstate(invalid="ignore"):  # infinities of both signs
+        return ieee_add(fmt, fmt.decode(x), fmt.decode(y))
 
 
 def boundaries(k: int, step: int, split: int | Sequence[int]) -> tuple[int, ...]:

@@ -16,10 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _engines
+from ._arrays import as_array, is_integer
 from ._chain import Chain, State
-from ._operands import codes_of_c, operands
-from .errors import OperandError
-from .matmul import choose, finish, output_format, plan
+from ._operands import check_c, check_scales, codes_of_c, operands
+from .errors import OperandError, ScaleError, WarpmmaError
+from .matmul import check_shapes, choose, finish, output_format, plan
 from .warpgroup import AnyInstruction
 
 __all__ = ["matmul"]
@@ -30,15 +31,30 @@ Array = npt.NDArray[Any]
 def matmul(
     a: Any, b: Any, c: Any, *, instruction: str | AnyInstruction | None, target: str,
     split_k: int | Sequence[int], promote_every: int | None, epilogue: str | None,
-    scale_a: npt.ArrayLike | None, scale_b: npt.ArrayLike | None, engine: str,
+    scale_a: Any, scale_b: Any, engine: str,
 ) -> da.Array:  # fmt: skip
     """Multiply matrices lazily; see `warpmma.matmul`. The chunks of D are those of A's rows and B's columns."""
-    a, b = da.asarray(a), da.asarray(b)
+    a, b = _array(a, "A"), _array(b, "B")
+    c = None if c is None else _array(c, "C")
+    scale_a, scale_b = (
+        None if x is None else _array(x, f"scales of {operand}", ScaleError)
+        for operand, x in (("A", scale_a), ("B", scale_b))
+    )
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
         raise OperandError(f"dask: A is {a.shape} and B is {b.shape}; expected (m, k) and (k, n)")
-    kinds = [None if x is None else np.empty((0, 0), x.dtype) for x in (a, b, c)]
-    record = choose(kinds[0], kinds[1], kinds[2], instruction, target, sparse=False)  # type: ignore[arg-type]
     m, (k, n) = a.shape[0], b.shape
+    if not all(map(is_integer, (m, k, n))):
+        raise OperandError(f"dask: A is {a.shape} and B is {b.shape}; expected known lengths (see compute_chunk_sizes)")
+    a, b = da.asarray(a), da.asarray(b)
+    kinds = [None if x is None else as_array(np.empty((0, 0), x.dtype), "") for x in (a, b, c)]
+    record = choose(kinds[0], kinds[1], kinds[2], instruction, target, sparse=False)  # type: ignore[arg-type]
+    check_shapes(record, a.shape, b.shape)
+    check_scales(record, a.shape, b.shape, *(None if x is None else x.shape for x in (scale_a, scale_b)))
+    for x in (scale_a, scale_b):
+        if x is not None and x.ndim != 2:
+            raise ScaleError(f"{record}: scales are {x.shape}; expected two dimensions, as dask matrices have")
+    if c is not None:
+        check_c(record, c.shape, (m, n))
     chain = plan(record, target, engine, k=k, split_k=split_k, promote_every=promote_every, epilogue=epilogue)
     along = _whole_instructions(a.chunks[1], record.k)
     a, b = a.rechunk({1: along}), b.rechunk({0: along})
@@ -61,9 +77,13 @@ def matmul(
                 scales = _scales(chain, scale_a, scale_b, row, column, start, starts[number + 1])
                 state = advance(chain, target, engine, state, given_a[i, number], given_b[number, j], scales, start)
             tile = end(chain, epilogue, state)
-            meta = np.empty((0, 0), result.dtype)
-            tiles[-1].append(da.from_delayed(tile, (height, width), meta=meta))
+            tiles[-1].append(da.from_delayed(tile, (height, width), meta=np.empty((0, 0), result.dtype)))
     return da.block(tiles)
+
+
+def _array(x: Any, name: str, error: type[WarpmmaError] = OperandError) -> Any:
+    """Return a Dask array as it is, and anything else as a NumPy array."""
+    return x if isinstance(x, da.Array) else as_array(x, name, error)
 
 
 def _whole_instructions(chunks: Sequence[int], step: int) -> tuple[int, ...]:
@@ -75,13 +95,10 @@ def _whole_instructions(chunks: Sequence[int], step: int) -> tuple[int, ...]:
 
 def _scales(
     chain: Chain, scale_a: Any, scale_b: Any, row: slice, column: slice, start: int, stop: int
-) -> tuple[Array | None, Array | None]:  # fmt: skip
-    """Block scales that one task needs."""
+) -> tuple[Any, Any]:  # fmt: skip
+    """Block scales that one task needs, NumPy or Dask arrays."""
     blocks = slice(start // chain.block, -(-stop // chain.block)) if chain.block else slice(0)
-    return (
-        None if scale_a is None else np.asarray(scale_a)[row, blocks],
-        None if scale_b is None else np.asarray(scale_b)[blocks, column],
-    )
+    return None if scale_a is None else scale_a[row, blocks], None if scale_b is None else scale_b[blocks, column]
 
 
 def _begin(chain: Chain, c: Array) -> State:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ._arrays import as_array
 from ._chain import Operands
-from .errors import OperandError, ScaleError
+from .errors import MetadataError, OperandError, ScaleError, UnsupportedError
 from .execution import check_sparse
 from .instructions import Instruction
 from .layouts import Operand
@@ -17,7 +18,7 @@ from .scaling import block_size, scale_codes
 from .sparsity import compress, pack_metadata, pattern, positions
 from .warpgroup import AnyInstruction
 
-__all__ = ["codes_of_c", "operands"]
+__all__ = ["broadcasts", "check_c", "check_scales", "codes_of_c", "operands"]
 
 Array = npt.NDArray[Any]
 
@@ -34,8 +35,10 @@ def operands(
     codes = [_codes(record, "A", a), _codes(record, "B", b), chosen, *scales]
     try:
         batch = np.broadcast_shapes(*(x.shape[:-2] for x in codes if x is not None))
-    except ValueError:
-        raise OperandError(f"{record}: batches do not broadcast: A {a.shape}, B {b.shape}") from None
+    except (ValueError, RuntimeError):  # the latter for more dimensions than NumPy broadcasts
+        names = ("A", "B", "indices", "scales of A", "scales of B")
+        shapes = ", ".join(f"{name} {x.shape}" for name, x in zip(names, codes, strict=True) if x is not None)
+        raise OperandError(f"{record}: batches do not broadcast: {shapes}") from None
     return batch, Operands(*(None if x is None else _flat(x, batch) for x in codes))  # type: ignore[arg-type]
 
 
@@ -43,7 +46,7 @@ def _flat(x: Array, batch: tuple[int, ...]) -> Array:
     """Bring leading dimensions to one; a matrix for all of the batch stays one matrix."""
     if all(n == 1 for n in x.shape[:-2]):
         return x.reshape(1, *x.shape[-2:])
-    return np.broadcast_to(x, (*batch, *x.shape[-2:])).reshape(-1, *x.shape[-2:])
+    return np.broadcast_to(x, (*batch, *x.shape[-2:])).reshape(math.prod(batch), *x.shape[-2:])
 
 
 def _codes(record: AnyInstruction, operand: Operand, array: Array) -> Array:
@@ -57,13 +60,22 @@ def codes_of_c(record: AnyInstruction, c: Array | None, shape: tuple[int, ...]) 
     """Codes of C that broadcast to a shape."""
     if c is None:
         return np.zeros((1, 1), record.format("C").code_dtype)
-    try:
-        broadcast = np.broadcast_shapes(c.shape, shape) == shape
-    except ValueError:
-        broadcast = False
-    if not broadcast:
-        raise OperandError(f"{record}: C is {c.shape}; expected {shape}, or what broadcasts to it")
+    check_c(record, c.shape, shape)
     return _codes(record, "C", c)
+
+
+def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    """Whether a shape broadcasts to another."""
+    try:
+        return np.broadcast_shapes(shape, to) == to
+    except (ValueError, RuntimeError):
+        return False
+
+
+def check_c(record: AnyInstruction, c: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    """Raise `OperandError` unless the shape of C broadcasts to that of D."""
+    if not broadcasts(c, shape):
+        raise OperandError(f"{record}: C is {c}; expected {shape}, or what broadcasts to it")
 
 
 # Sparse operands
@@ -77,8 +89,6 @@ def _stored(
     The functions of `sparsity` work on matrices of one instruction, so A is cut into these.
     """
     width = pattern(record).width
-    if k % width:
-        raise OperandError(f"{record}: k is {k}; expected a multiple of {width}, the group of the sparsity pattern")
     m, (rows, columns) = a.shape[-2], (-(-a.shape[-2] // record.m), -(-k // record.k))
 
     def tiles(x: Array, each: int) -> Array:
@@ -93,7 +103,10 @@ def _stored(
         return joined[..., :m, : k // 2]
 
     if indices is None:
-        stored, found = compress(tiles(a, record.k), record)
+        try:
+            stored, found = compress(tiles(a, record.k), record)
+        except MetadataError as error:
+            raise MetadataError(f"{error}; {_tiles_of(record)}") from None
         a = whole(stored)
     else:
         array, groups = as_array(indices, f"{record}: indices"), k // width
@@ -108,8 +121,16 @@ def _stored(
         split = filled.reshape(*array.shape[:-3], rows, record.m, columns, record.k // width, 2)
         found = split.swapaxes(-4, -3)
     words = pack_metadata(found, record)
-    check_sparse(record, words, 0, "error", target)
+    try:
+        check_sparse(record, words, 0, "error", target)
+    except (MetadataError, UnsupportedError) as error:
+        raise type(error)(f"{error}; {_tiles_of(record)}") from None
     return a, whole(positions(words, record).astype(np.uint8))
+
+
+def _tiles_of(record: Instruction) -> str:
+    """Say what a warp is where nobody gave any."""
+    return f"a warp is here a tile, counted by {record.m} rows and {record.k} columns of A after its batch"
 
 
 # Block-scaled operands
@@ -118,23 +139,31 @@ def _stored(
 def _scales(
     record: AnyInstruction, a: Array, b: Array, scale_a: npt.ArrayLike | None, scale_b: npt.ArrayLike | None
 ) -> tuple[Array | None, Array | None]:
+    """Codes of scales, `[..., m, S]` and `[..., S, n]`."""
+    of_a, of_b = (
+        None if x is None else as_array(x, f"{record}: scales of {operand}", ScaleError)
+        for operand, x in (("A", scale_a), ("B", scale_b))
+    )
+    check_scales(record, a.shape, b.shape, *(None if x is None else x.shape for x in (of_a, of_b)))
+    if not isinstance(record, Instruction) or of_a is None or of_b is None:
+        return None, None
+    return scale_codes(record, "A", of_a), scale_codes(record, "B", of_b)
+
+
+def check_scales(
+    record: AnyInstruction, a: tuple[int, ...], b: tuple[int, ...],
+    scale_a: tuple[int, ...] | None, scale_b: tuple[int, ...] | None,
+) -> None:  # fmt: skip
+    """Raise `ScaleError` unless there are scales where an instruction takes some, and they go with A and B."""
     if not isinstance(record, Instruction) or not record.block_scale:
         if scale_a is not None or scale_b is not None:
-            raise ScaleError(f"{record} has no block scales; got some")
-        return None, None
+            raise ScaleError(f"{record} has no block scales; got some (name an instruction with .block_scale)")
+        return
     if scale_a is None or scale_b is None:
         raise ScaleError(f"{record} needs block scales of A and of B")
     size = block_size(record)
-    blocks = -(-b.shape[-2] // size)
-    found = []
-    for operand, scales, expected in (
-        ("A", scale_a, (a.shape[-2], blocks)), ("B", scale_b, (blocks, b.shape[-1])),
-    ):  # fmt: skip
-        codes = scale_codes(record, cast(Literal["A", "B"], operand), scales)
-        if codes.shape[-2:] != expected:
+    blocks = -(-b[-2] // size)
+    for operand, came, expected in (("A", scale_a, (a[-2], blocks)), ("B", scale_b, (blocks, b[-1]))):
+        if came[-2:] != expected:
             shape = ", ".join(map(str, expected))
-            raise ScaleError(
-                f"{record}: scales of {operand} are {codes.shape}; expected [..., {shape}], blocks of {size}"
-            )
-        found.append(codes)
-    return found[0], found[1]
+            raise ScaleError(f"{record}: scales of {operand} are {came}; expected [..., {shape}], blocks of {size}")

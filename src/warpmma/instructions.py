@@ -22,7 +22,17 @@ from .formats import FORMATS, Format
 from .layouts import Layout, Operand, accumulator, multiplicand, quad_pair
 from .registers import Packing
 
-__all__ = ["FAMILIES", "TARGETS", "Family", "Instruction", "check_known", "check_target", "instructions", "parse"]
+__all__ = [
+    "FAMILIES",
+    "TARGETS",
+    "Family",
+    "Instruction",
+    "check_known",
+    "check_target",
+    "instructions",
+    "parse",
+    "since",
+]
 
 TARGETS = (
     "sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_87", "sm_88", "sm_89", "sm_90", "sm_90a",
@@ -136,7 +146,7 @@ class Instruction:
     @property
     def targets(self) -> tuple[str, ...]:
         """Targets that have the instruction, oldest first."""
-        return _since(self.family.since)
+        return since(self.family.since)
 
     @property
     def ptx(self) -> Version:
@@ -211,7 +221,14 @@ def _number(target: str) -> int:
 
 
 @cache
-def _since(first: str) -> tuple[str, ...]:
+def since(first: str) -> tuple[str, ...]:
+    """List the targets that have what appeared with a target; "f" and "a" at its end ask for such feature sets.
+
+    Examples
+    --------
+    >>> since("sm_120f")
+    ('sm_120f', 'sm_120a', 'sm_121f', 'sm_121a')
+    """
     suffixes = {"f": ("f", "a"), "a": ("a",)}.get(first[-1], ("", "f", "a"))
     return tuple(
         t for t in TARGETS if _number(t) >= _number(first) and (t[-1] if t[-1] in "fa" else "") in suffixes
@@ -244,7 +261,7 @@ def instructions(target: str | None = None) -> tuple[Instruction, ...]:
     if target is None:
         return tuple(_table())
     check_known(target)
-    return tuple(i for i, family in _table().items() if target in _since(family.since))
+    return tuple(i for i, family in _table().items() if target in since(family.since))
 
 
 class _Targeted(Protocol):

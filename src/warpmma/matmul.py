@@ -7,6 +7,7 @@ does is said by arguments: which instruction, how k is split, when sums are prom
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from itertools import product as pairs
@@ -17,15 +18,16 @@ import numpy.typing as npt
 
 from . import _engines, targets
 from ._arrays import as_array, is_integer
-from ._chain import Chain, Operands, boundaries
+from ._chain import Chain, boundaries
 from ._engines import Engine
-from ._operands import codes_of_c, operands
+from ._operands import broadcasts, codes_of_c, operands
 from ._tasks import Progress, for_each
 from .errors import MnemonicError, OperandError, ScaleError
 from .formats import FORMATS, FloatFormat, Format
 from .instructions import Instruction, check_known, check_target, instructions
 from .layouts import Operand
 from .scaling import Quantized
+from .sparsity import pattern
 from .warpgroup import AnyInstruction, parse_any
 
 __all__ = ["default_instruction", "matmul"]
@@ -34,6 +36,8 @@ Array = npt.NDArray[Any]
 
 # Rows and columns of one task: enough that packing operands costs little, few enough to share and to stop soon.
 _TILE = {"native": 512, "numpy": 128}
+# Of k at a time, so that an interrupt need not wait for all of a long one.
+_SLAB = 1 << 14
 
 
 def matmul(
@@ -55,14 +59,15 @@ def matmul(
         `[..., m, n]`, of C's type; it broadcasts. +0 by default.
     instruction : str, Instruction or WarpgroupInstruction, optional
         A mnemonic of `mma` or `wgmma`. By default the dense (or, with `indices`, sparse) `mma` with the largest k that
-        the target has for the types of `a`, `b` and `c`; D is f32, s32 or f64 if there is no `c`.
+        the target has for the types of `a`, `b` and `c`; D is f32, s32 or f64 if there is no `c`. float32 then means
+        tf32, whose instructions ignore the low 13 bits; uint8 is no type by default, for it may hold raw codes.
     target : str
     out : ndarray, optional
         Where to write D.
     split_k : int or sequence of int
         k is cut into so many slices, each of the same number of instructions (the last may have fewer), or into slices
-        of these lengths. Each slice is a chain from +0. Their results are added to C one after the other, in f32, to
-        nearest even.
+        of these lengths. Each is a chain from +0, and their results are added to C one after the other, in f32, to
+        nearest even. Of a single slice the chain begins with C.
     promote_every : int, optional
         Within a slice the chain is cut every so much of k, from its beginning; partial sums are added likewise, outside
         the matrix unit, as fp8 kernels do every 128.
@@ -118,31 +123,40 @@ def matmul(
     a, b = (as_array(cast(npt.ArrayLike, x), name) for x, name in ((a, "A"), (b, "B")))
     c = None if c is None else as_array(c, "C")
     record = choose(a, b, c, instruction, target, sparse=indices is not None)
-    _check_shapes(record, a.shape, b.shape, indices)
+    check_shapes(record, a.shape, b.shape, stored=indices is not None)
     chain = plan(
         record, target, engine, k=b.shape[-2], split_k=split_k, promote_every=promote_every, epilogue=epilogue
     )  # fmt: skip
     batch, given = operands(record, target, a, b, indices, scale_a, scale_b)
     m, n = a.shape[-2], b.shape[-1]
-    shape = (*batch, m, n)
+    shape, flat = (*batch, m, n), (math.prod(batch), m, n)
     alpha = _alpha(record, c, batch, alpha_a, alpha_b)
-    of_c = np.broadcast_to(codes_of_c(record, c, shape), shape).reshape(-1, m, n)
+    of_c = np.broadcast_to(codes_of_c(record, c, shape), shape).reshape(flat)
     result = output_format(record, epilogue)
-    d = np.empty((len(of_c), m, n), result.code_dtype) if out is None else _checked_out(out, shape, result)
+    wanted = None if out is None else _checked_out(out, shape, result).reshape(flat)
+    d = wanted
+    if d is None or any(x is not None and np.may_share_memory(d, x) for x in (of_c, *given)):
+        d = np.empty(flat, result.code_dtype)  # a tile that is done must be no operand of another
 
-    def run(task: tuple[int, slice, slice]) -> None:
-        number, rows, columns = task
-        one = slice(number, number + 1)
-        mine = Operands(*(None if x is None else x[min(number, len(x) - 1) :][:1] for x in given))  # type: ignore[arg-type]
-        state = chain.start(of_c[one, rows, columns])
-        state = chain.advance(state, mine.part(rows, columns, 0, chain.k, chain), 0)
-        scale = None if alpha is None else alpha[number]
-        d[one, rows, columns] = finish(record, chain.finish(state), epilogue, scale)
+    def run(task: tuple[slice, slice, slice]) -> None:
+        some, rows, columns = task
+        mine = given.of(some)
+        state = chain.start(of_c[some, rows, columns])
+        for start in range(0, chain.k, slab):
+            part = mine.part(rows, columns, start, min(start + slab, chain.k), chain)
+            state = chain.advance(state, part, start)
+        scale = None if alpha is None else alpha[some, None, None]
+        d[some, rows, columns] = finish(record, chain.finish(state), epilogue, scale)
 
-    size = _TILE[chain.engine]
-    tasks = list(pairs(range(len(d)), _cuts(m, size), _cuts(n, size)))
+    size, slab = _TILE[chain.engine], _SLAB // record.k * record.k
+    each = max(1, size * size // max(1, m * n))  # of small matrices, many to a task
+    tasks = list(pairs(_cuts(len(d), each), _cuts(m, size), _cuts(n, size)))
     for_each(run, tasks, threads, progress)
-    return result.array(d.reshape(shape)) if out is None else out
+    if wanted is None:
+        return result.array(d.reshape(shape))
+    if d is not wanted:
+        wanted[...] = d
+    return out
 
 
 def default_instruction(
@@ -185,7 +199,8 @@ def choose(
     )
 
 
-_MULTIPLICANDS = ("f16", "bf16", "tf32", "e4m3", "e5m2", "e3m2", "e2m3", "e2m1", "f64", "s8", "u8", "s4", "u4")
+# Not u8: what is uint8 may be raw codes of any narrow type.
+_MULTIPLICANDS = ("f16", "bf16", "tf32", "e4m3", "e5m2", "e3m2", "e2m3", "e2m1", "f64", "s8", "s4", "u4")
 _ACCUMULATORS = ("f32", "f16", "s32", "f64")
 
 
@@ -204,10 +219,12 @@ def plan(
 ) -> Chain:  # fmt: skip
     """Check what is to be done along k, and put it down."""
     resolved = _engines.resolve(engine)
-    lengths = split_k if isinstance(split_k, Sequence) and not isinstance(split_k, str) else [split_k]
+    several = isinstance(split_k, Sequence) and not isinstance(split_k, str)
+    lengths: list[Any] = list(cast(Sequence[int], split_k)) if several else [split_k]
     if not lengths or not all(is_integer(x) and x > 0 for x in lengths):
         raise OperandError(f"split_k is {split_k!r}; expected a positive number of slices, or their lengths")
-    if lengths is split_k and (sum(lengths) != k or any(x % record.k for x in lengths[:-1])):
+    lengths = [int(x) for x in lengths]  # NumPy's narrow integers would overflow
+    if several and (sum(lengths) != k or any(x % record.k for x in lengths[:-1])):
         raise OperandError(
             f"{record}: slices of k are {tuple(lengths)}; expected {k} together, multiples of {record.k} but the last"
         )
@@ -215,18 +232,19 @@ def plan(
         not is_integer(promote_every) or promote_every < 1 or promote_every % record.k
     ):  # fmt: skip
         raise OperandError(f"{record}: promote_every is {promote_every!r}; expected a multiple of {record.k}")
-    slices = boundaries(k, record.k, split_k)
+    slices = boundaries(k, record.k, lengths if several else lengths[0])
     chain = Chain(
         instruction=record, recipe=targets.recipe(record, target), engine=resolved, k=k, slices=slices,
-        promote=promote_every or 0,
+        promote=int(promote_every or 0),
     )  # fmt: skip
     if (lengths != [1] or promote_every) and record.d_type != "f32":
         raise OperandError(
             f"{record}: partial sums are added in f32; expected a D of f32 for split_k and promote_every"
         )
-    if record.c_type != record.d_type and (k > record.k or chain.partial):
+    if record.c_type != record.d_type and (not 0 < k <= record.k or chain.partial):
         raise OperandError(
-            f"{record}: D is {record.d_type} and cannot be the next instruction's C; expected k of {record.k} at most"
+            f"{record}: D is {record.d_type} and cannot be the next instruction's C; expected one instruction, k from "
+            f"1 to {record.k} and no partial sums"
         )
     output_format(record, epilogue)
     return chain
@@ -244,13 +262,14 @@ def output_format(record: AnyInstruction, epilogue: str | None) -> Format:
     return FORMATS[epilogue]
 
 
-def finish(record: AnyInstruction, codes: Array, epilogue: str | None, alpha: np.float64 | None = None) -> Array:
+def finish(record: AnyInstruction, codes: Array, epilogue: str | None, alpha: Array | None = None) -> Array:
     """Scale and round codes of D."""
     if epilogue is None and alpha is None:
         return codes
     fmt = cast(FloatFormat, record.format("D"))
     if alpha is not None:  # 48 bits, exact in float64, and then rounded once
-        codes = fmt.encode(fmt.decode(codes) * alpha, "rn")
+        with np.errstate(invalid="ignore"):  # infinity times zero
+            codes = fmt.encode(fmt.decode(codes) * alpha, "rn")
     return codes if epilogue is None else cast(FloatFormat, FORMATS[epilogue]).encode(fmt.decode(codes), "rn")
 
 
@@ -263,22 +282,28 @@ def _quantized(operand: Operand, x: Any, scales: Any) -> tuple[Any, Any, Any]:
     return x.elements, x.scales, x.tensor_scale
 
 
-def _check_shapes(record: AnyInstruction, a: tuple[int, ...], b: tuple[int, ...], indices: Any) -> None:
-    if indices is not None and not record.sparse:
+def check_shapes(record: AnyInstruction, a: tuple[int, ...], b: tuple[int, ...], *, stored: bool = False) -> None:
+    """Raise `OperandError` unless A, or the stored elements of a sparse A, go together with B."""
+    if stored and not record.sparse:
         raise OperandError(f"{record} is dense: it takes no indices")
-    each = 2 if indices is not None else 1
-    if len(a) < 2 or len(b) < 2 or a[-1] * each != b[-2]:
-        columns = "k/2" if indices is not None else "k"
+    if len(a) < 2 or len(b) < 2 or a[-1] * (2 if stored else 1) != b[-2]:
+        columns = "k/2" if stored else "k"
         raise OperandError(f"{record}: A is {a} and B is {b}; expected [..., m, {columns}] and [..., k, n]")
+    width = pattern(record).width if isinstance(record, Instruction) and record.sparse else 1
+    if b[-2] % width:
+        raise OperandError(f"{record}: k is {b[-2]}; expected a multiple of {width}, the group of the sparsity pattern")
 
 
 def _checked_out(out: Array, shape: tuple[int, ...], fmt: Format) -> Array:
-    """View `out` as codes, `[batch, m, n]`."""
+    """View `out` as codes."""
     good = isinstance(out, np.ndarray) and out.shape == shape and out.dtype in (fmt.dtype, fmt.code_dtype)
-    if not good or not out.flags.writeable or not out.flags.c_contiguous or fmt.bits < 8:
+    if not good or not out.flags.writeable or not out.flags.c_contiguous:
         came = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
-        raise OperandError(f"out is {came}; expected a writable C-contiguous {fmt.dtype} array {shape}")
-    return out.view(fmt.code_dtype).reshape(-1, *shape[-2:])
+        flaw = ""
+        if good:
+            flaw = " that is not contiguous" if out.flags.writeable else " that is read-only"
+        raise OperandError(f"out is {came}{flaw}; expected a writable C-contiguous {fmt.dtype} array {shape}")
+    return np.asarray(out).view(fmt.code_dtype)
 
 
 def _cuts(length: int, size: int) -> list[slice]:
@@ -287,15 +312,21 @@ def _cuts(length: int, size: int) -> list[slice]:
 
 def _alpha(record: AnyInstruction, c: Any, batch: tuple[int, ...], *tensor_scales: Any) -> Array | None:
     """Product of tensor scales for every matrix of the batch, rounded to f32, as float64."""
-    given = [np.asarray(x, np.float32) for x in tensor_scales if x is not None]
+    given = [as_array(x, f"{record}: tensor scale", ScaleError) for x in tensor_scales if x is not None]
     if not given:
         return None
+    for x in given:
+        if x.dtype != np.float32 or not broadcasts(x.shape, batch):
+            raise ScaleError(
+                f"{record}: tensor scale is {x.dtype} {x.shape}; expected float32 that broadcasts to the batch {batch}"
+            )
     if c is not None:
         raise OperandError(f"{record}: tensor scales multiply all of D; add C to the result, or leave it out")
     fmt = cast(FloatFormat, FORMATS["f32"])
     product = np.ones(())
     for x in given:  # two of 24 bits: exact in float64
-        product = product * fmt.decode(np.ascontiguousarray(x).view(np.uint32)).reshape(x.shape)
+        with np.errstate(invalid="ignore"):  # infinity times zero
+            product = product * fmt.decode(fmt.codes(x))
     return np.broadcast_to(fmt.decode(fmt.encode(product, "rn")), batch).reshape(-1)
 
 
