@@ -60,8 +60,8 @@ struct Side {
   }
 
   // Make panel `number`, in its place, from rows `first` on and `instructions` instructions of k.
-  WARPMMA_INLINE Panel pack(Side& s, const Job& j, int64_t batch, int matrix, int64_t number, int64_t at, int64_t first_instruction,
-                            int64_t instructions, int64_t panels) {
+  WARPMMA_INLINE Panel pack(Side& s, const Job& j, int64_t batch, int matrix, int64_t number, int64_t at,
+                            int64_t first_instruction, int64_t instructions, int64_t panels) {
     const Plan& p = s.p;
     const int64_t count = instructions * s.per, offset = at * count * N;
     Panel panel;
@@ -73,7 +73,7 @@ struct Side {
       panel.value = out;
       if (j.registers)
         fetch<N>(reinterpret_cast<const uint64_t*>(s.source.data) + batch * s.source.batch, s.table,
-              (matrix * panels + number) * count * N, static_cast<int>(count * N), out);
+                 (matrix * panels + number) * count * N, static_cast<int>(count * N), out);
       else
         fetch<N>(s.source, batch, first, lanes, first_instruction * s.per, count, s.per, s.order, out);
       return panel;
@@ -82,7 +82,7 @@ struct Side {
     if (p.unit == Unit::popcount) codes = static_cast<uint32_t*>(panel.value);
     if (j.registers)
       fetch<N>(reinterpret_cast<const uint32_t*>(s.source.data) + batch * s.source.batch, s.table,
-            (matrix * panels + number) * count * N, static_cast<int>(count * N), codes);
+               (matrix * panels + number) * count * N, static_cast<int>(count * N), codes);
     else
       fetch<N>(s.source, batch, first, lanes, first_instruction * s.per, count, s.per, s.order, codes);
     if (p.unit == Unit::popcount) return panel;
@@ -127,20 +127,25 @@ WARPMMA_INLINE void tile(const Plan& p, Panel& v, Panel& s, uint32_t* c, int64_t
   switch (p.unit) {
     case Unit::fused:
       if (!v.special && !s.special && v.top + s.top <= kHigh) {
-        if (p.sparse ? fused_fast<W, R, true>(p, v, s, f, instructions) : fused_fast<W, R, false>(p, v, s, f, instructions))
+        if (p.sparse ? fused_fast<W, R, true>(p, v, s, f, instructions)
+                     : fused_fast<W, R, false>(p, v, s, f, instructions))
           return;
       }
       widen<W>(v, instructions * (p.sparse ? p.b_k : p.k));
       widen<R>(s, instructions * p.k);
-      return p.sparse ? fused_exact<W, R, true>(p, v, s, f, instructions) : fused_exact<W, R, false>(p, v, s, f, instructions);
+      return p.sparse ? fused_exact<W, R, true>(p, v, s, f, instructions)
+                      : fused_exact<W, R, false>(p, v, s, f, instructions);
     case Unit::grouped:
       return p.sparse ? grouped<W, R, true>(p, v, s, f, instructions) : grouped<W, R, false>(p, v, s, f, instructions);
-    case Unit::f32_chains: return f32_chains<W, R>(p, v, s, f, instructions);
+    case Unit::f32_chains:
+      return f32_chains<W, R>(p, v, s, f, instructions);
     case Unit::integer:
       return p.sparse ? integer<W, R, true>(p, v, s, integers, instructions)
                       : integer<W, R, false>(p, v, s, integers, instructions);
-    case Unit::popcount: return popcount<W, R>(p, v, s, integers, instructions);
-    case Unit::f64_chain: return;  // its codes have 64 bits
+    case Unit::popcount:
+      return popcount<W, R>(p, v, s, integers, instructions);
+    case Unit::f64_chain:
+      return;  // its codes have 64 bits
   }
 }
 
@@ -151,10 +156,24 @@ WARPMMA_INLINE void run(const Plan& p, const Job& j) {
   std::vector<int32_t> natural(p.b_k);
   for (int i = 0; i < p.b_k; i++) natural[i] = i;
   // Dense: rows of A along the lanes. Sparse: columns of B, of which whole rows are chosen.
-  Side<W> v{p, p.sparse ? j.b : j.a, p.sparse ? j.scale_b : j.scale_a, p.sparse ? p.b : p.a, p.sparse ? p.b_table : p.a_table,
-            p.sparse ? j.n : j.m, p.sparse ? p.b_k : p.k, p.sparse ? natural.data() : p.order.data(), p.sparse};
-  Side<R> s{p, p.sparse ? j.a : j.b, p.sparse ? j.scale_a : j.scale_b, p.sparse ? p.a : p.b, p.sparse ? p.a_table : p.b_table,
-            p.sparse ? j.m : j.n, p.k, p.order.data(), p.sparse};
+  Side<W> v{p,
+            p.sparse ? j.b : j.a,
+            p.sparse ? j.scale_b : j.scale_a,
+            p.sparse ? p.b : p.a,
+            p.sparse ? p.b_table : p.a_table,
+            p.sparse ? j.n : j.m,
+            p.sparse ? p.b_k : p.k,
+            p.sparse ? natural.data() : p.order.data(),
+            p.sparse};
+  Side<R> s{p,
+            p.sparse ? j.a : j.b,
+            p.sparse ? j.scale_a : j.scale_b,
+            p.sparse ? p.a : p.b,
+            p.sparse ? p.a_table : p.b_table,
+            p.sparse ? j.m : j.n,
+            p.k,
+            p.order.data(),
+            p.sparse};
   Source of_c = j.c;
   if (p.sparse) std::swap(of_c.outer, of_c.along);
   const int64_t v_panels = (v.outer + W - 1) / W, s_panels = (s.outer + R - 1) / R;
@@ -172,7 +191,7 @@ WARPMMA_INLINE void run(const Plan& p, const Job& j) {
         Code* const x = c.get() + at * kTile;
         if (j.registers) {
           fetch<W>(reinterpret_cast<const Code*>(j.c.data) + batch * j.c.batch, p.c_table,
-                (matrix * v_panels * s_panels + at) * kTile, kTile, codes);
+                   (matrix * v_panels * s_panels + at) * kTile, kTile, codes);
         } else {
           const int rows = static_cast<int>(std::min<int64_t>(R, s.outer - si));
           if (rows < R) std::memset(codes, 0, sizeof codes);
@@ -180,8 +199,7 @@ WARPMMA_INLINE void run(const Plan& p, const Job& j) {
         }
         if constexpr (sizeof(Code) == 4) {
           if (!integers) {
-            for (int r = 0; r < R; r++)
-              store(x + r * W, decode<W>(p.c, load<typename Vec<W>::I>(codes + r * W)).value);
+            for (int r = 0; r < R; r++) store(x + r * W, decode<W>(p.c, load<typename Vec<W>::I>(codes + r * W)).value);
             continue;
           }
         }
@@ -195,8 +213,8 @@ WARPMMA_INLINE void run(const Plan& p, const Job& j) {
             const int64_t count = instructions * p.k;
             int32_t* const row = s.row.get() + at * count * R;
             Source chosen = j.chosen;
-            fetch<R>(chosen, batch, at * R, static_cast<int>(std::min<int64_t>(R, s.outer - at * R)), first * p.k, count, p.k,
-                     p.order.data(), reinterpret_cast<uint32_t*>(row));
+            fetch<R>(chosen, batch, at * R, static_cast<int>(std::min<int64_t>(R, s.outer - at * R)), first * p.k,
+                     count, p.k, p.order.data(), reinterpret_cast<uint32_t*>(row));
             for (int64_t k = 0; k < count; k++)
               for (int lane = 0; lane < R; lane++) row[k * R + lane] += static_cast<int32_t>(k / p.k * p.b_k);
             panels[at].row = row;

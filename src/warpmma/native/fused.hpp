@@ -5,7 +5,8 @@
 //   significands of at most 11 bits (8 of bf16) has at most 22 and is exact in f32, but below 2^-126.
 // * With E between -100 and 125 the scale 2^(F - E) is normal, and scaling is exact above 2^-126; a product or scaled
 //   value below that is far below the quantum and comes out as 0, as it must: 2^(E - F) >= 2^-125.
-// * Conversion to int32 truncates toward zero, which is rule 5. A scaled addend is below 2^(F + 2), so 2^(29 - F) of them
+// * Conversion to int32 truncates toward zero, which is rule 5. A scaled addend is below 2^(F + 2), so 2^(29 - F) of
+// them
 //   fit an int32 (16 for F = 25); longer steps are added in runs of so many, and where the sum of runs and C overflows,
 //   the tile is done again on the exact path.
 // * The sum is rounded to f32, and moved one step toward zero if that went away from zero: rule 7 for rz. For f16 the
@@ -57,14 +58,15 @@ WARPMMA_INLINE typename Vec<W>::F to_half(typename Vec<W>::F x) {
   return bits<F>(y | sign);
 }
 
-// D = C + x, IEEE addition in D's format, to nearest even. For f16 rounding to f32 first does no harm: 24 bits are twice
-// 11 and two more (Figueroa, "When is double rounding innocuous?", 1995).
+// D = C + x, IEEE addition in D's format, to nearest even. For f16 rounding to f32 first does no harm: 24 bits are
+// twice 11 and two more (Figueroa, "When is double rounding innocuous?", 1995).
 template <int W>
 WARPMMA_INLINE typename Vec<W>::F add(const Plan& p, typename Vec<W>::F c, typename Vec<W>::F x) {
   return p.half ? to_half<W>(c + x) : c + x;
 }
 
-// Flushes subnormals while it lives. Nothing is moved out of its scope: everything computed there is loaded from memory.
+// Flushes subnormals while it lives. Nothing is moved out of its scope: everything computed there is loaded from
+// memory.
 class Flush {
  public:
   explicit Flush(bool on) : on_(on) {

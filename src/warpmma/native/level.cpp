@@ -22,7 +22,8 @@
 
 #define WARPMMA_PRAGMA(text) _Pragma(#text)
 #if WARPMMA_X86_64 && defined(__clang__)
-#define WARPMMA_TARGET(arch) WARPMMA_PRAGMA(clang attribute push(__attribute__((target("arch=" arch))), apply_to = function))
+#define WARPMMA_TARGET(arch) \
+  WARPMMA_PRAGMA(clang attribute push(__attribute__((target("arch=" arch))), apply_to = function))
 #elif WARPMMA_X86_64
 #define WARPMMA_TARGET(arch) WARPMMA_PRAGMA(GCC target("arch=" arch))
 #endif

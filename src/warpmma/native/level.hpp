@@ -20,8 +20,8 @@ struct Level {
 inline const Level kLevels[] = {
 #if defined(__x86_64__)
 #define WARPMMA_V3 (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))
-#define WARPMMA_V4                                                                                      \
-  (WARPMMA_V3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&             \
+#define WARPMMA_V4                                                                          \
+  (WARPMMA_V3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && \
    __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
     {"x86-64-v4", 16, 8, [] { return WARPMMA_V4; }, run_v4},
     {"x86-64-v4", 8, 8, [] { return WARPMMA_V4; }, run_v4_half},

@@ -5,8 +5,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <cfenv>
-#include <stdexcept>
-#include <string>
 
 #include "level.hpp"
 
@@ -15,8 +13,8 @@ namespace nb = nanobind;
 namespace warpmma {
 namespace {
 
-// IEEE 754's default environment, or with another rounding mode; what was there comes back at the end. A caller may have
-// asked its processor to flush subnormals.
+// IEEE 754's default environment, or with another rounding mode; what was there comes back at the end. A caller may
+// have asked its processor to flush subnormals.
 class Environment {
  public:
   explicit Environment(int rounding) {
@@ -46,8 +44,8 @@ Source source(const Array& x, bool registers) {
   return s;
 }
 
-void execute(const Plan& p, int level, const Array& a, const Array& b, const Array& c, const Array& d, bool registers, int64_t m,
-             int64_t n, int64_t k, const Array& chosen, const Array& scale_a, const Array& scale_b) {
+void execute(const Plan& p, int level, const Array& a, const Array& b, const Array& c, const Array& d, bool registers,
+             int64_t m, int64_t n, int64_t k, const Array& chosen, const Array& scale_a, const Array& scale_b) {
   Job j;
   j.batch = static_cast<int64_t>(d.shape(0));
   j.m = m;
@@ -94,8 +92,9 @@ NB_MODULE(_native, m) {
       .def_rw("mask", &Plan::Table::mask);
   nb::class_<Plan>(m, "Plan")
       .def(nb::init<>())
-      .def_prop_rw("unit", [](const Plan& p) { return static_cast<int>(p.unit); },
-                   [](Plan& p, int unit) { p.unit = static_cast<Unit>(unit); })
+      .def_prop_rw(
+          "unit", [](const Plan& p) { return static_cast<int>(p.unit); },
+          [](Plan& p, int unit) { p.unit = static_cast<Unit>(unit); })
       .def_rw("a", &Plan::a)
       .def_rw("b", &Plan::b)
       .def_rw("c", &Plan::c)
@@ -126,8 +125,8 @@ NB_MODULE(_native, m) {
       .def_rw("c_table", &Plan::c_table)
       .def_rw("d_flat", &Plan::d_flat)
       .def_rw("d_shift", &Plan::d_shift);
-  m.def("execute", &execute, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-        nb::arg().none(), nb::arg().none(), nb::arg().none());
+  m.def("execute", &execute, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+        nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg().none());
   m.def("levels", [] {
     nb::list found;
     int number = 0;

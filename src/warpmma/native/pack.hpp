@@ -50,10 +50,14 @@ struct Panel {
 
 WARPMMA_INLINE uint64_t read(const char* p, int size) {
   switch (size) {
-    case 1: return *reinterpret_cast<const uint8_t*>(p);
-    case 2: return *reinterpret_cast<const uint16_t*>(p);
-    case 4: return *reinterpret_cast<const uint32_t*>(p);
-    default: return *reinterpret_cast<const uint64_t*>(p);
+    case 1:
+      return *reinterpret_cast<const uint8_t*>(p);
+    case 2:
+      return *reinterpret_cast<const uint16_t*>(p);
+    case 4:
+      return *reinterpret_cast<const uint32_t*>(p);
+    default:
+      return *reinterpret_cast<const uint64_t*>(p);
   }
 }
 
@@ -76,10 +80,14 @@ WARPMMA_INLINE void fetch(const Source& s, int64_t batch, int64_t first, int lan
                           const int32_t* order, Code* out) {
   const char* p = s.data + (batch * s.batch + first * s.outer + k0 * s.along) * s.size;
   switch (s.size) {
-    case 1: return copy<N>(reinterpret_cast<const uint8_t*>(p), s.outer, s.along, lanes, count, per, order, out);
-    case 2: return copy<N>(reinterpret_cast<const uint16_t*>(p), s.outer, s.along, lanes, count, per, order, out);
-    case 4: return copy<N>(reinterpret_cast<const uint32_t*>(p), s.outer, s.along, lanes, count, per, order, out);
-    default: return copy<N>(reinterpret_cast<const uint64_t*>(p), s.outer, s.along, lanes, count, per, order, out);
+    case 1:
+      return copy<N>(reinterpret_cast<const uint8_t*>(p), s.outer, s.along, lanes, count, per, order, out);
+    case 2:
+      return copy<N>(reinterpret_cast<const uint16_t*>(p), s.outer, s.along, lanes, count, per, order, out);
+    case 4:
+      return copy<N>(reinterpret_cast<const uint32_t*>(p), s.outer, s.along, lanes, count, per, order, out);
+    default:
+      return copy<N>(reinterpret_cast<const uint64_t*>(p), s.outer, s.along, lanes, count, per, order, out);
   }
 }
 
@@ -121,7 +129,8 @@ WARPMMA_INLINE Decoded<N> decode(const Format& f, typename Vec<N>::I code) {
     x = magnitude < (1 << f.fraction_bits) ? bits<I>(convert<F>(magnitude) * least) : x;
   }
   const int32_t special_from = static_cast<int32_t>(f.special_from);
-  x = magnitude >= special_from ? (magnitude == static_cast<int32_t>(f.infinity) ? I{} + 0x7F800000 : I{} + 0x7FC00000) : x;
+  x = magnitude >= special_from ? (magnitude == static_cast<int32_t>(f.infinity) ? I{} + 0x7F800000 : I{} + 0x7FC00000)
+                                : x;
   const I exponent = larger<I>((x >> 23) - 127, I{} + f.nominal_emin);
   const I special = (special_from - 1 - magnitude) | ((x - 0x00800000) & nonzero(magnitude));
   return {bits<F>(x | sign), magnitude == 0 ? I{} + kNone : exponent, special};
@@ -163,7 +172,8 @@ WARPMMA_INLINE void unpack(const Format& f, const uint32_t* codes, int64_t count
 // Multiply a panel of floats by block scales, codes [scale][N] for `each` elements of k (an even number). A scale is a
 // power of two or NaN. Of a zero the exponent stays far below every other.
 template <int N>
-WARPMMA_INLINE void apply_scales(const Plan& p, const uint32_t* codes, int64_t count, int each, bool single, Panel& panel) {
+WARPMMA_INLINE void apply_scales(const Plan& p, const uint32_t* codes, int64_t count, int each, bool single,
+                                 Panel& panel) {
   using F = typename Vec<N>::F;
   using I = typename Vec<N>::I;
   using Pair = typename Vec<N>::Pair;

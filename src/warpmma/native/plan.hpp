@@ -25,7 +25,7 @@ struct Format {
 struct Plan {
   Unit unit = Unit::fused;
   Format a, b, c;
-  bool half = false;   // D is f16; else it is f32 (or s32, or f64)
+  bool half = false;  // D is f16; else it is f32 (or s32, or f64)
   int fraction_bits = 0, floor = 0, result_bits = 23;
   bool nearest = false;  // rounding of the result
   bool after = false;    // C is added last
@@ -33,14 +33,14 @@ struct Plan {
   int b_k = 0;           // rows of B in one instruction
   int step = 0;          // products of one step: of a fused step, a group, or a chain
   int steps = 1;
-  bool seeded = false;      // an f32 chain begins with its first product
-  bool saturate = false;    // integers are clamped
-  bool exclusive = false;   // popcount of xor; else of and
-  int rounding = 0;         // of the f64 chain, as of <cfenv>
-  int scales = 0;           // block scales of a row in one instruction
+  bool seeded = false;     // an f32 chain begins with its first product
+  bool saturate = false;   // integers are clamped
+  bool exclusive = false;  // popcount of xor; else of and
+  int rounding = 0;        // of the f64 chain, as of <cfenv>
+  int scales = 0;          // block scales of a row in one instruction
   bool sparse = false;
-  std::vector<int32_t> order;         // which product comes where in the steps
-  std::vector<double> scale_value;    // of all 256 codes of a scale
+  std::vector<int32_t> order;       // which product comes where in the steps
+  std::vector<double> scale_value;  // of all 256 codes of a scale
   std::vector<int32_t> scale_exponent;
 
   // Registers: how many matrices one warp holds, and where elements sit.
@@ -49,15 +49,15 @@ struct Plan {
     uint32_t mask = 0;
   };
   int matrices = 1, registers = 0, per_register = 1;
-  Table a_table, b_table, c_table;    // in the order of panels and tiles, matrix by matrix
+  Table a_table, b_table, c_table;  // in the order of panels and tiles, matrix by matrix
   std::vector<int32_t> d_flat, d_shift;
 };
 
 // An operand: a matrix of codes, or registers (then only `data` and `batch` count).
 struct Source {
   const char* data = nullptr;
-  int size = 0;                                // bytes of an element
-  int64_t batch = 0, outer = 0, along = 0;     // strides in elements: to the next batch, row (or column), and k
+  int size = 0;                             // bytes of an element
+  int64_t batch = 0, outer = 0, along = 0;  // strides in elements: to the next batch, row (or column), and k
 };
 
 struct Job {

@@ -48,7 +48,8 @@ WARPMMA_INLINE typename Vec<N>::I gather(const uint32_t* base, const int32_t* in
   if constexpr (N == 16) return (typename Vec<N>::I)_mm512_i32gather_epi32(load<__m512i>(index), base, 4);
 #endif
 #if WARPMMA_X86_64 >= 3
-  if constexpr (N == 8) return (typename Vec<N>::I)_mm256_i32gather_epi32(reinterpret_cast<const int*>(base), load<__m256i>(index), 4);
+  if constexpr (N == 8)
+    return (typename Vec<N>::I)_mm256_i32gather_epi32(reinterpret_cast<const int*>(base), load<__m256i>(index), 4);
 #endif
   typename Vec<N>::I x;
   for (int i = 0; i < N; i++) x[i] = static_cast<int32_t>(base[index[i]]);
@@ -65,8 +66,8 @@ WARPMMA_INLINE To convert(From x) {
   return __builtin_convertvector(x, To);
 }
 
-// Conditions that are kept are kept in the sign of an integer: GCC 12 takes 512-bit comparisons apart unless they choose
-// between two vectors at once.
+// Conditions that are kept are kept in the sign of an integer: GCC 12 takes 512-bit comparisons apart unless they
+// choose between two vectors at once.
 
 // The sign bit spread over the lane.
 template <class V>
