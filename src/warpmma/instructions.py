@@ -88,6 +88,10 @@ class Instruction:
     bit_op: str | None = None
 
     def __str__(self) -> str:
+        return self._mnemonic
+
+    @cached_property
+    def _mnemonic(self) -> str:
         parts = [
             "mma", self.sparsity, "sync.aligned", self.shape, self.a_layout, self.b_layout,
             self.kind and f"kind::{self.kind}", "block_scale" if self.block_scale else None,
@@ -178,6 +182,16 @@ class Instruction:
 
     def layout(self, operand: Operand) -> Layout:
         """Fragment layout of an operand; of a sparse A, that of its stored elements."""
+        found = self._layouts.get(operand) if isinstance(operand, str) else None
+        if found is None:
+            found = self._layouts[operand] = self._layout(operand)
+        return found
+
+    @cached_property
+    def _layouts(self) -> dict[str, Layout]:
+        return {}
+
+    def _layout(self, operand: Operand) -> Layout:
         packing = self.packing(operand)
         if self.shape == "m8n8k4" and self.a_type == "f16":
             return quad_pair(operand, self.a_layout if operand == "A" else self.b_layout, packing)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -56,12 +57,12 @@ class Packing:
         ):
             raise RegisterError(f"{self} is no packing: bits and shift must fit a slot of 1, 4, 8, 16, 32 or 64 bits")
 
-    @property
+    @cached_property
     def width(self) -> int:
         """Width of the register: 64 for 64-bit elements, else 32."""
         return max(32, self.slot)
 
-    @property
+    @cached_property
     def dtype(self) -> np.dtype[Any]:
         """Unsigned type of the register."""
         return np.dtype(f"uint{self.width}")
@@ -76,11 +77,12 @@ class Packing:
         """The code's bits, at its low end."""
         return (1 << self.bits) - 1
 
-    @property
+    @cached_property
     def shifts(self) -> Array:
-        """Bit at which each element of a register begins, ascending."""
-        shifts: Array = np.arange(self.per_register, dtype=self.dtype) * self.slot + self.shift
-        return shifts.astype(self.dtype)
+        """Bit at which each element of a register begins, ascending; read-only."""
+        shifts: Array = (np.arange(self.per_register, dtype=self.dtype) * self.slot + self.shift).astype(self.dtype)
+        shifts.flags.writeable = False
+        return shifts
 
     def pack(self, codes: npt.ArrayLike) -> Array:
         """Pack `[..., per_register]` codes into `[...]` registers; padding is 0.
