@@ -1,0 +1,201 @@
+"""The instructions around `mma`: rows keyed by their PTX mnemonic, that work on register arrays `[..., lane]`.
+
+An `Operation` is registers in, registers out, as an `mma` is; whoever drives it (a kernel written in Python, later a
+reader of PTX) names it and brings arrays. The rows are in the other modules of this package; `operation` finds them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from .._arrays import as_array
+from ..errors import MnemonicError, OperandError, TargetError
+from ..instructions import check_known
+from ..instructions import since as targets_since
+from ..registers import LANES
+
+__all__ = ["Operation", "RegisterType", "operation", "operations"]
+
+Array = npt.NDArray[Any]
+RegisterType = Literal["b16", "b32", "b64", "pred", "imm"]
+
+_DTYPES = {"b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "pred": np.bool_}
+UNDEFINED = "the lane is not in its membermask, or a lane in it takes no part or has another one, or is no source"
+_MODULES = ("choices", "arithmetic", "conversions", "bits", "collectives", "fragments")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """One instruction without memory operands.
+
+    Attributes
+    ----------
+    mnemonic : str
+        In the order of PTX's grammar.
+    inputs, outputs : tuple of str
+        Types of its operands: "b16", "b32", "b64" are registers as uint16, uint32, uint64; "pred" is bool; "imm" an
+        immediate int.
+    syntax : str
+        Operands as PTX writes them: `d0`, `d1` are outputs, `a0`, `a1`, ... inputs.
+    compute : callable
+        From arrays `[..., 32]` (and ints) to a tuple of arrays `[..., 32]`.
+    since : str
+        Oldest target that has it. "a" or "f" at its end means that feature set, as of `mma`.
+    ptx : (int, int)
+        First PTX version.
+    lanes : bool
+        Whether lanes see each other's operands. `compute` then takes one more argument, `active`: which lanes execute
+        it, bool `[..., 32]`.
+    undefined : callable or None
+        From the arguments of `compute` to bool `[..., 32]`: lanes to which PTX promises nothing. Of `lanes` only.
+    only : tuple of str
+        The targets that have it, where `since` says too much.
+    source : str
+        Section of the PTX ISA, or a measurement.
+    """
+
+    mnemonic: str
+    inputs: tuple[RegisterType, ...]
+    outputs: tuple[RegisterType, ...]
+    syntax: str
+    compute: Callable[..., tuple[Array, ...]] = field(repr=False, compare=False)
+    since: str
+    ptx: tuple[int, int]
+    lanes: bool = False
+    undefined: Callable[..., Array] | None = field(default=None, repr=False, compare=False)
+    only: tuple[str, ...] = ()
+    source: str = ""
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Targets that have it."""
+        return self.only or targets_since(self.since)
+
+    @property
+    def membermask(self) -> bool:
+        """Whether the last operand is a mask of the lanes that take part."""
+        return self.lanes and bool(self.inputs) and ".aligned." not in self.mnemonic
+
+    def __call__(
+        self,
+        *operands: npt.ArrayLike,
+        active: npt.ArrayLike | None = None,
+        undefined: Literal["error", "zero"] = "error",
+    ) -> tuple[Array, ...]:
+        """Compute; the leading dimensions of the operands broadcast.
+
+        Parameters
+        ----------
+        *operands : array_like
+        active : array_like of bool, optional
+            Lanes that execute it, `[..., 32]`; by default all, but for those that their own membermask does not name.
+            It matters where lanes see each other. Results of lanes that are not active mean nothing.
+        undefined : {"error", "zero"}
+            What becomes of `undefined_lanes`: an error, or results of 0.
+
+        Returns
+        -------
+        tuple of ndarray
+            One for each output, `[..., 32]`.
+
+        Raises
+        ------
+        OperandError
+            A wrong number of operands, dtype or number of lanes; or results that PTX leaves undefined.
+        """
+        arguments = self._arguments(operands, active)
+        results = self.compute(*arguments)
+        if self.undefined is not None and (bad := self.undefined(*arguments)).any():
+            if undefined == "error":
+                *place, lane = (int(i) for i in np.argwhere(bad)[0])
+                warp = f"warp {tuple(place)}, " if place else ""
+                raise OperandError(f"{self.mnemonic}: {warp}lane {lane}: PTX leaves the result undefined: {UNDEFINED}")
+            results = tuple(np.where(bad, np.zeros_like(x), x) for x in results)
+        return tuple(np.asarray(x, _DTYPES[kind]) for x, kind in zip(results, self.outputs, strict=True))
+
+    def undefined_lanes(self, *operands: npt.ArrayLike, active: npt.ArrayLike | None = None) -> Array:
+        """Active lanes whose results PTX leaves undefined, as bool `[..., 32]`: what a checker of hazards reports."""
+        arguments = self._arguments(operands, active)
+        if self.undefined is None:
+            shapes = [x.shape for x in arguments if not isinstance(x, int)]
+            return np.zeros(shapes[0] if shapes else (LANES,), bool)
+        return self.undefined(*arguments)
+
+    def _arguments(self, operands: tuple[npt.ArrayLike, ...], active: npt.ArrayLike | None) -> list[Array | int]:
+        """Check the operands and broadcast them; where lanes see each other, `active` is the last."""
+        if len(operands) != len(self.inputs):
+            raise OperandError(
+                f"{self.mnemonic} takes {len(self.inputs)} operands ({self.syntax}); got {len(operands)}"
+            )
+        given = [
+            self._checked(x, kind, f"operand {i}")
+            for i, (x, kind) in enumerate(zip(operands, self.inputs, strict=True))
+        ]
+        if self.lanes:
+            given.append(self._named(given) if active is None else self._checked(active, "pred", "active"))
+        arrays = [x for x in given if not isinstance(x, int)]
+        try:
+            shape = np.broadcast_shapes(*(x.shape for x in arrays))
+        except ValueError:
+            raise OperandError(f"{self.mnemonic}: {', '.join(str(x.shape) for x in arrays)} do not broadcast") from None
+        return [x if isinstance(x, int) else np.broadcast_to(x, shape) for x in given]
+
+    def _named(self, operands: list[Array | int]) -> Array:
+        """Lanes that their membermask, the last operand, names; all where there is none."""
+        if not self.membermask:
+            return np.ones(LANES, bool)
+        return np.asarray(np.asarray(operands[-1]) >> np.arange(LANES, dtype=np.uint32) & 1, bool)
+
+    def _checked(self, operand: npt.ArrayLike, kind: RegisterType, name: str) -> Array | int:
+        if kind == "imm":
+            if not isinstance(operand, int | np.integer):
+                raise OperandError(f"{self.mnemonic}: {name} is {type(operand).__name__}; expected an immediate int")
+            return int(operand)
+        array = as_array(operand, f"{self.mnemonic}: {name}")
+        if array.dtype != _DTYPES[kind] or array.shape[-1:] != (LANES,):
+            expected = f"{np.dtype(_DTYPES[kind])} [..., {LANES}]"
+            raise OperandError(f"{self.mnemonic}: {name} is {array.dtype} {array.shape}; expected {expected}")
+        return array
+
+
+@cache
+def _table() -> dict[str, Operation]:
+    rows = (row for name in _MODULES for row in import_module(f".{name}", __package__).OPERATIONS)
+    return {row.mnemonic: row for row in rows}
+
+
+def operations(target: str | None = None) -> tuple[Operation, ...]:
+    """List the operations of a target, or all of them."""
+    if target is None:
+        return tuple(_table().values())
+    check_known(target)
+    return tuple(row for row in _table().values() if target in row.targets)
+
+
+def operation(mnemonic: str, target: str | None = None) -> Operation:
+    """Return the operation of a mnemonic, and check that a target has it.
+
+    Raises
+    ------
+    MnemonicError
+        Names the nearest that there is.
+    TargetError
+        The target has no such operation.
+    """
+    row = _table().get(mnemonic)
+    if row is None:
+        close = difflib.get_close_matches(str(mnemonic), _table(), 1, 0.0)[0]
+        raise MnemonicError(f"{mnemonic!r} is no operation that is simulated. Nearest: {close}")
+    if target is not None:
+        check_known(target)
+        if target not in row.targets:
+            raise TargetError(f"{mnemonic} is not legal on {target}; legal on {', '.join(row.targets)}")
+    return row

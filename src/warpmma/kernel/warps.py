@@ -1,0 +1,147 @@
+"""Warps: a batch of blocks, the mask of their lanes that act, and the registers that they read and write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._arrays import is_integer
+from ..errors import OperandError
+from ..registers import LANES
+from .costs import Costs
+from .hazards import Reporter, Site, caller
+from .registers import DTYPES, Register
+
+__all__ = ["Warps"]
+
+Array = npt.NDArray[Any]
+
+
+class Warps:
+    """All warps of a batch of blocks.
+
+    Parameters
+    ----------
+    blocks, number : int
+        Blocks, and threads of each.
+    target : str
+    reporter : Reporter
+    costs : Costs
+
+    Attributes
+    ----------
+    exists, active : ndarray of bool
+        `[block, warp, lane]`: lanes that are threads, as the last of a warp may not be; those that are not masked off.
+    """
+
+    def __init__(self, blocks: int, number: int, target: str, reporter: Reporter, costs: Costs) -> None:
+        self.target, self.reporter, self.costs = target, reporter, costs
+        warps = -(-number // LANES)
+        self.shape = (blocks, warps, LANES)
+        self.exists = np.broadcast_to(np.arange(warps * LANES).reshape(1, warps, LANES) < number, self.shape)
+        self.active = self.exists
+
+    # Masks
+
+    def where(self, predicate: Register) -> AbstractContextManager[None]:
+        """Mask lanes off: only those with the predicate act inside, and write their lanes of registers alone."""
+        return self._masked(self.active & self._predicate("where", predicate))
+
+    def any(self, predicate: Register) -> bool:
+        """Whether any active lane has the predicate: `while t.any(p): with t.where(p): ...` loops until none has."""
+        return bool((self.active & self._predicate("any", predicate)).any())
+
+    def _predicate(self, name: str, predicate: Register) -> Array:
+        if not isinstance(predicate, Register) or predicate.kind != "pred":
+            raise OperandError(f"{name} takes a predicate, such as t.laneid < 16; got {predicate!r}")
+        return self.read(caller(name), [self.operand(predicate, "pred")])[0]
+
+    @contextmanager
+    def _masked(self, mask: Array) -> Iterator[None]:
+        outer = self.active
+        self.active = mask
+        try:
+            yield
+        finally:
+            self.active = outer
+
+    def check_whole(self, site: Site) -> None:
+        """Report warps of which some lanes act and others do not."""
+        if not self.active.all():
+            self.reporter.report(
+                "divergent", site, self.active & ~self.active.all(axis=-1, keepdims=True),
+                detail="all 32 lanes of a warp execute this together, and some are masked off or are no threads",
+            )  # fmt: skip
+
+    # Registers
+
+    def register(self, values: Array, dtype: Any = np.uint32) -> Register:
+        """Return a register that all lanes have written; the values broadcast."""
+        return Register(self, np.broadcast_to(values.astype(dtype), self.shape))
+
+    def constant(self, value: int | float, kind: str = "b32") -> Register:
+        """Return a register with one value in every lane.
+
+        Parameters
+        ----------
+        value : int, float or bool
+            An integer that fits, signed or not; a float as f32 ("b32") or f64 ("b64"); a bool for "pred".
+        kind : {"b16", "b32", "b64", "pred"}
+
+        Raises
+        ------
+        OperandError
+            What does not fit.
+        """
+        if kind not in DTYPES:
+            raise OperandError(f"a register is of {', '.join(DTYPES)}; got {kind!r}")
+        bits = 8 * np.dtype(DTYPES[kind]).itemsize
+        if isinstance(value, bool | np.bool_) and kind == "pred":
+            return self.register(np.asarray(value), np.bool_)
+        if isinstance(value, float | np.floating) and kind in ("b32", "b64"):
+            with np.errstate(all="ignore"):  # rounding is the caller's wish, to infinity and below the least number too
+                return self.register(np.asarray(value, f"f{bits // 8}").view(f"u{bits // 8}"), DTYPES[kind])
+        if not is_integer(value) or kind == "pred" or not -(1 << (bits - 1)) <= value < 1 << bits:
+            raise OperandError(f"{value!r} is no value of a {kind} register")
+        return self.register(np.asarray(int(value) & ((1 << bits) - 1), np.uint64), DTYPES[kind])
+
+    def update(self, old: Register, new: Register) -> Register:
+        """Return the register that keeps `old` in lanes that are masked off and has `new` in the others."""
+        old, new = (self.operand(x, "b32") for x in (old, new))
+        if old.kind != new.kind:
+            raise OperandError(f"update of a {old.kind} register with a {new.kind} one")
+        bits = np.where(self.active, new.bits, old.bits)
+        kept = np.True_ if old.defined is None else old.defined
+        made = np.True_ if new.defined is None else new.defined
+        defined = np.where(self.active, made, kept)
+        return Register(self, bits, None if defined.all() else defined)
+
+    def operand(self, x: Any, kind: str) -> Register:
+        """Return a register as it is, or one of this kind with a number in every lane."""
+        if isinstance(x, Register):
+            if x.threads is not self:
+                raise OperandError("a register of another launch, or of other blocks: kernels keep none between calls")
+            return x
+        if isinstance(x, bool | np.bool_ | float | np.floating) or is_integer(x):
+            return self.constant(x, kind)
+        raise OperandError(f"an operand is {type(x).__name__}; expected a register or a number")
+
+    def read(self, site: Site, registers: Sequence[Register], lanes: Array | None = None) -> list[Array]:
+        """Bits of registers, `[block, warp, lane]`; report active ones of `lanes` that have not been written."""
+        for i, register in enumerate(registers):
+            if register.defined is not None:
+                needed = self.active if lanes is None else self.active & lanes
+                which = f"; it is number {i} of {len(registers)} here" if len(registers) > 1 else ""
+                self.reporter.report(
+                    "poison", site, needed & ~register.defined,
+                    detail=f"the lane reads a register that it never wrote, being masked off where it was made{which}",
+                )  # fmt: skip
+        return [register.bits for register in registers]
+
+    def made(self, bits: Array) -> Register:
+        """Return a result: written in active lanes."""
+        return Register(self, bits, None if self.active is self.exists else self.active)
