@@ -1,4 +1,4 @@
-"""Simulated blocks of warps: kernels written in Python against PTX's instructions, with hazards found and costs counted.
+"""Simulated blocks of warps: kernels in Python against PTX's instructions, with hazards found and costs counted.
 
 `launch` runs a kernel; `Threads` is what it computes with. The instructions around `mma` are rows keyed by their PTX
 mnemonic (`operation`, `matrix_move`), registers in and registers out.
