@@ -28,9 +28,14 @@ LDSM = "ldmatrix.sync.aligned.m8n8.x4.shared.b16"
 BANKS = 32
 
 
-def model(address: Sequence[int], size: int) -> tuple[int, int]:
+def model(address: Sequence[int], size: int, load: bool = False) -> tuple[int, int]:
     """Count phases and wavefronts as the module says it, a lane at a time; -1 is no lane."""
     lanes = {1: 32, 2: 32, 4: 32, 8: 16, 16: 8}[size]
+    if load and size > 4:
+        for bit in (1, 2):
+            pairs = [(address[lane], address[lane ^ bit]) for lane in range(32)]
+            if all(a == b or min(a, b) < 0 for a, b in pairs):
+                lanes = 32 if size == 8 else 16
     phases = waves = 0
     for start in range(0, 32, lanes):
         wanted: dict[int, set[int]] = {}
@@ -87,6 +92,43 @@ def test_by_hand(_name: str, address: Array, size: int, phases: int, waves: int)
     assert (int(found[0]), int(found[1])) == (phases, waves)
 
 
+@pytest.mark.parametrize(
+    ("name", "address", "size", "phases", "waves"),
+    [
+        ("pairs", LANES // 2 * 16, 16, 2, 2),
+        ("pairs, every second", LANES & ~2, 16, 2, 2),
+        ("pairs of two kinds", np.where(LANES < 16, LANES & ~1, LANES & ~2), 16, 4, 4),
+        ("pairs four lanes apart", LANES & ~4, 16, 4, 4),
+        ("one for all", LANES * 0, 16, 2, 2),
+        ("one for all, 8 bytes", LANES * 0, 8, 1, 1),
+        ("odd lanes", np.where(LANES % 2, LANES, -1), 16, 2, 4),
+        ("one lane of four", np.where(LANES % 4, -1, LANES // 4), 8, 1, 1),
+        ("4 bytes", LANES // 2, 4, 1, 1),
+    ],
+)
+def test_loads_by_hand(name: str, address: Array, size: int, phases: int, waves: int) -> None:
+    """Phases of an `ld` are joined where neighbours want the same."""
+    if size == 16 and name == "pairs":
+        address = LANES // 2
+    at = np.where(address < 0, -1, address * size)
+    assert tuple(map(int, wavefronts(at, size, load=True))) == model(at.tolist(), size, load=True) == (phases, waves)
+
+
+RECORDED = np.load(Path(__file__).parent / "data" / "h200_banks.npz")
+
+
+@pytest.mark.parametrize("kind", RECORDED["kinds"].tolist())
+def test_as_on_an_h200(kind: str) -> None:
+    """Wavefronts and conflicts, as Nsight Compute counts them on an H200."""
+    index = RECORDED["kinds"].tolist().index(kind)
+    taken = RECORDED["counts"][index, :, 0] >= 0  # some kinds were measured on a part of the patterns
+    address, size = compare_banks.addresses(RECORDED["elements"][taken], compare_banks.KINDS[kind]), int(
+        RECORDED["sizes"][index])
+    phases, waves = wavefronts(address, size, load=kind.startswith("ld "))
+    assert taken.sum() > 50
+    np.testing.assert_array_equal(RECORDED["counts"][index, taken], np.stack([waves, waves - phases], axis=-1))
+
+
 sizes = st.sampled_from([1, 2, 4, 8, 16])
 
 
@@ -99,12 +141,12 @@ def accesses(draw: st.DrawFn) -> tuple[int, list[int]]:
     return size, draw(st.lists(lane, min_size=32, max_size=32))
 
 
-@given(accesses(), accesses())
-def test_as_the_model(first: tuple[int, list[int]], second: tuple[int, list[int]]) -> None:
+@given(accesses(), accesses(), st.booleans())
+def test_as_the_model(first: tuple[int, list[int]], second: tuple[int, list[int]], load: bool) -> None:
     size = first[0]
     lists = [first[1], [at // size * size if at >= 0 else -1 for at in second[1]]]
-    phases, waves = wavefronts(np.array(lists), size)
-    assert list(zip(phases.tolist(), waves.tolist(), strict=True)) == [model(x, size) for x in lists]
+    phases, waves = wavefronts(np.array(lists), size, load)
+    assert list(zip(phases.tolist(), waves.tolist(), strict=True)) == [model(x, size, load) for x in lists]
 
 
 @given(accesses())
@@ -177,7 +219,8 @@ def conflicts_with(costs: Costs, group: Sequence[int], swizzle: Swizzle) -> list
         lost.append(0)
         for (size, _), pattern in entry.patterns.items():
             moved = swizzle(pattern.address) if index in group else pattern.address
-            phases, waves = model(np.where(pattern.address >= 0, moved, -1).tolist(), size)
+            load = entry.site.mnemonic.startswith("ld.")
+            phases, waves = model(np.where(pattern.address >= 0, moved, -1).tolist(), size, load)
             lost[-1] += (waves - phases) * pattern.times if size <= 1 << swizzle.base or index not in group else 999
     return lost
 

@@ -3,6 +3,11 @@
 Shared memory has 32 banks of 4 bytes. A warp's access goes in phases of at most 128 bytes: all lanes for up to 4 bytes
 a lane, half a warp for 8, a quarter for 16. A phase takes one wavefront for every word that its busiest bank must give;
 lanes that want the same word share it. Beyond one wavefront a phase, there are conflicts.
+
+An `ld` of 8 or 16 bytes a lane has half as many phases, of twice the lanes, if in the whole warp neighbours want the
+same: each lane and the one whose number differs in the lowest bit, or each and the one that differs in the second;
+lanes that take no part want anything. Stores and `ldmatrix` do not do so. `tools/compare_banks.py` compared that with an
+H200's counters.
 """
 
 from __future__ import annotations
@@ -76,6 +81,8 @@ class Pattern:
     phases, wavefronts : int
         Of one access.
     times : int
+    load : bool
+        Whether it is an `ld`, see `lanes`.
     """
 
     address: Array
@@ -83,6 +90,12 @@ class Pattern:
     phases: int
     wavefronts: int
     times: int = 0
+    load: bool = False
+
+    @property
+    def lanes(self) -> int:
+        """Lanes a phase. No swizzle changes it."""
+        return _lanes(self.size) << bool(self.load and _neighbours(self.address, self.size))
 
 
 @dataclass
@@ -112,14 +125,20 @@ class SharedSite:
         """Wavefronts beyond one a phase."""
         return self.wavefronts - self.phases
 
+    @property
+    def load(self) -> bool:
+        """Whether it is an `ld`."""
+        return self.site.mnemonic.startswith("ld.")
+
     def add(self, rows: Array, size: int) -> None:
         """Count accesses of warps: addresses `[n, 32]`, int64."""
         times = Counter(row.tobytes() for row in rows)
         fresh = [row for row in times if (size, row) not in self.patterns]
         if fresh:
             address = np.frombuffer(b"".join(fresh), np.int64).reshape(-1, rows.shape[-1])
+            counts = wavefronts(address, size, self.load)
             found = [
-                Pattern(a, size, int(p), int(w)) for a, p, w in zip(address, *wavefronts(address, size), strict=True)
+                Pattern(a, size, int(p), int(w), load=self.load) for a, p, w in zip(address, *counts, strict=True)
             ]
             room = _PATTERNS - len(self.patterns)
             self.complete &= len(fresh) <= room
@@ -141,7 +160,7 @@ class SharedSite:
         for size in {pattern.size for pattern in self.patterns.values()}:
             some = [pattern for pattern in self.patterns.values() if pattern.size == size]
             address = np.stack([pattern.address for pattern in some])
-            phases, waves = wavefronts(np.where(address >= 0, swizzle(address), -1), size)
+            phases, waves = wavefronts(np.where(address >= 0, swizzle(address), -1), size, self.load)
             total += int(((waves - phases) * [pattern.times for pattern in some]).sum())
         return total
 
@@ -156,7 +175,20 @@ class SharedSite:
         return max(size for size, _ in self.patterns)
 
 
-def wavefronts(address: Array, size: int) -> tuple[Array, Array]:
+def _lanes(size: int) -> int:
+    return min(32, _PHASE // max(size, _WORD))
+
+
+def _neighbours(address: Array, size: int) -> Array:
+    """Tell whether an `ld` joins phases."""
+    joined = np.zeros(address.shape[:-1], bool)
+    for bit in (1, 2) if size > _WORD else ():
+        other = address[..., np.arange(32) ^ bit]
+        joined |= ((address == other) | (address < 0) | (other < 0)).all(axis=-1)
+    return joined
+
+
+def wavefronts(address: Array, size: int, load: bool = False) -> tuple[Array, Array]:
     """Count phases and wavefronts of warps' accesses.
 
     Parameters
@@ -165,6 +197,8 @@ def wavefronts(address: Array, size: int) -> tuple[Array, Array]:
         `[..., 32]`, -1 where a lane takes no part.
     size : int
         Bytes a lane, 1 to 16.
+    load : bool
+        Whether they are `ld`, which at times joins phases.
 
     Returns
     -------
@@ -176,8 +210,18 @@ def wavefronts(address: Array, size: int) -> tuple[Array, Array]:
     >>> lanes = np.arange(32)
     >>> [int(wavefronts(lanes * stride, 4)[1]) for stride in (4, 8, 128, 0, 132)]
     [1, 2, 32, 1, 1]
+    >>> [int(wavefronts(lanes // 2 * 16, 16, load)[1]) for load in (False, True)]
+    [4, 2]
     """
-    lanes = min(32, _PHASE // max(size, _WORD))
+    counts = _count(address, size, _lanes(size))
+    if load and (joined := _neighbours(address, size)).any():
+        halved = _count(address, size, 2 * _lanes(size))
+        return np.where(joined, halved[0], counts[0]), np.where(joined, halved[1], counts[1])
+    return counts
+
+
+def _count(address: Array, size: int, lanes: int) -> tuple[Array, Array]:
+    """Count phases of so many lanes, and their wavefronts."""
     words = max(1, size // _WORD)
     phase = address.reshape(*address.shape[:-1], -1, lanes)
     word = (phase[..., None] // _WORD + np.arange(words)).reshape(*phase.shape[:-1], -1)
