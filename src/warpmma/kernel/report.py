@@ -113,7 +113,7 @@ def schedule(pattern: Pattern, swizzle: Swizzle | None = None) -> list[list[dict
         For each phase in which any lane takes part, its wavefronts; each from banks to the lanes that it serves there.
     """
     address = pattern.address if swizzle is None else np.where(pattern.address >= 0, swizzle(pattern.address), -1)
-    lanes = min(32, BANKS * _WORD // max(pattern.size, _WORD))
+    lanes = pattern.lanes
     phases = []
     for start in range(0, 32, lanes):
         queues: dict[int, dict[int, list[int]]] = {}  # by bank, by word: who wants it
