@@ -1218,3 +1218,9 @@ def test_nothing_but_our_own_errors_comes_out(right: dict[str, Any], wrong: dict
         assert wrong and str(error)
     else:
         assert d.ndim >= 2
+
+
+def test_masked_arrays_are_refused() -> None:
+    a = np.ma.array(np.ones((4, 16), np.float16), mask=True)
+    with pytest.raises(OperandError, match="A is a masked array, and no instruction knows masks; fill it first"):
+        wm.matmul(a, np.ones((16, 4), np.float16), target="sm_90")

@@ -654,3 +654,25 @@ def test_the_comparison_finds_a_difference(monkeypatch: pytest.MonkeyPatch, caps
 def test_the_comparison_needs_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "levels", lambda: ())
     assert compare_engines.main([]) == 2
+
+
+HALF_SUM = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+GROUPS = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0"
+
+
+@pytest.mark.parametrize(
+    ("mnemonic", "target", "change"),
+    [
+        (HALF_SUM, "sm_90", {"fraction_bits": 26}), (HALF_SUM, "sm_90", {"products": 5}),
+        (GROUPS, "sm_120a", {"fraction_bits": 36}), (GROUPS, "sm_120a", {"group": 2}),
+    ],
+)  # fmt: skip
+def test_recipes_beyond_its_arguments_are_refused(mnemonic: str, target: str, change: dict[str, int]) -> None:
+    base = recipe(parse(mnemonic), target)
+    changed = replace(base, unit=replace(base.unit, **change))  # type: ignore[arg-type]
+    k, scales = parse(mnemonic).k, parse(mnemonic).scales_per_row
+    a, b = np.zeros((1, 1, k), np.uint8), np.zeros((1, k, 1), np.uint8)
+    of_a, of_b = np.zeros((1, 1, scales), np.uint8), np.zeros((1, scales, 1), np.uint8)
+    extra: dict[str, Any] = {"scale_a": of_a, "scale_b": of_b, "scales": scales} if scales else {}
+    with pytest.raises(UnsupportedError, match="use engine='numpy'"):
+        native.product(changed, a, b, np.zeros((1, 1, 1), np.uint32), k=k, **extra)

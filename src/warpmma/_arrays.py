@@ -14,6 +14,8 @@ __all__ = ["as_array", "is_integer"]
 
 def as_array(x: npt.ArrayLike, name: str, error: type[WarpmmaError] = OperandError) -> npt.NDArray[Any]:
     """Return an array in the machine's byte order, or raise `error` for what is none, such as a ragged list."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise error(f"{name} is a masked array, and no instruction knows masks; fill it first")
     try:
         array = np.asarray(x)
     except (ValueError, TypeError, OverflowError) as reason:

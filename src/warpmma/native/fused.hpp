@@ -3,14 +3,16 @@
 // The fast path works in f32 and int32. Why that is exact:
 // * Its operands are finite, no f32 subnormals, and their nominal exponents sum to at most 125. A product of two
 //   significands of at most 11 bits (8 of bf16) has at most 22 and is exact in f32, but below 2^-126.
-// * With E between -100 and 125 the scale 2^(F - E) is normal, and scaling is exact above 2^-126; a product or scaled
-//   value below that is far below the quantum and comes out as 0, as it must: 2^(E - F) >= 2^-125.
-// * Conversion to int32 truncates toward zero, which is rule 5. A scaled addend is below 2^(F + 2), so 2^(29 - F) of
-// them
-//   fit an int32 (16 for F = 25); longer steps are added in runs of so many, and where the sum of runs and C overflows,
-//   the tile is done again on the exact path.
+// * F is at most 25 (arithmetic/native.py sees to it). With E between -100 and 125 the scale 2^(F - E) is normal, and
+//   scaling is exact above 2^-126. A product, an accumulator or a scaled value below that is below the quantum and
+//   comes out as 0, as it must: 2^(E - F) >= 2^-125. Where E would be lower, since all that is not zero is so small,
+//   or higher, the tile is done again on the exact path.
+// * Conversion to int32 truncates toward zero, which is rule 5. A scaled addend is below 2^(F + 2), so an int32 holds
+//   2^(29 - F) of them (16 for F = 25). Longer steps are added in runs of so many, and where the sum of runs and C
+//   overflows, the tile is done again on the exact path.
 // * The sum is rounded to f32, and moved one step toward zero if that went away from zero: rule 7 for rz. For f16 the
 //   last bit is set if anything was lost, so that the rounding to nearest that follows sees it (24 bits, 11 needed).
+//   Scaling back can only overflow, to the infinity that rule 7 wants.
 // * So it may as well be computed with subnormals flushed to zero, which spares x86 processors a detour of a hundred
 //   cycles for each; but not where C is added last, in full f32.
 // What the fast path cannot do it notices: it leaves C as it was and returns false.
