@@ -878,7 +878,7 @@ def test_an_interrupt_stops(threads: int) -> None:
     main = threading.get_ident()
 
     def interrupt(number: int) -> None:
-        if number == 5:
+        if number in (5, 25):  # again, for Python drops an interrupt that arrives during a callback of its collector
             signal.pthread_kill(main, signal.SIGINT)
 
     with slow_tiles(interrupt) as began:
