@@ -42,8 +42,31 @@ TARGETS = (
 """Every target that has an `mma`, oldest first; "f" marks family-specific and "a" architecture-specific features."""
 
 
+class MatrixInstruction:
+    """What follows from shape and types, whatever the kind of instruction."""
+
+    m: int
+    n: int
+    k: int
+
+    @property
+    def shape(self) -> str:
+        """Shape as PTX spells it."""
+        return f"m{self.m}n{self.n}k{self.k}"
+
+    def type(self, operand: Operand) -> str:
+        """PTX type of an operand: "A", "B", "C" or "D"."""
+        if not isinstance(operand, str) or operand not in ("A", "B", "C", "D"):
+            raise OperandError(f"no operand {operand!r}; expected 'A', 'B', 'C' or 'D'")
+        return str(getattr(self, f"{operand.lower()}_type"))
+
+    def format(self, operand: Operand) -> Format:
+        """Return the number format of an operand."""
+        return FORMATS[self.type(operand)]
+
+
 @dataclass(frozen=True, kw_only=True)
-class Instruction:
+class Instruction(MatrixInstruction):
     """One `mma` instruction: the parts of its mnemonic, and what follows from them.
 
     Attributes
@@ -102,11 +125,6 @@ class Instruction:
         return ".".join(part for part in parts if part)
 
     @property
-    def shape(self) -> str:
-        """Shape as PTX spells it."""
-        return f"m{self.m}n{self.n}k{self.k}"
-
-    @property
     def sparse(self) -> bool:
         """Whether A is sparse."""
         return self.sparsity is not None
@@ -161,17 +179,6 @@ class Instruction:
     def documented(self) -> bool:
         """Whether PTX's grammar has this spelling; ptxas takes a few more."""
         return self.family.documented
-
-    def type(self, operand: Operand) -> str:
-        """PTX type of an operand: "A", "B", "C" or "D"."""
-        types = {"A": self.a_type, "B": self.b_type, "C": self.c_type, "D": self.d_type}
-        if not isinstance(operand, str) or operand not in types:
-            raise OperandError(f"no operand {operand!r}; expected 'A', 'B', 'C' or 'D'")
-        return types[operand]
-
-    def format(self, operand: Operand) -> Format:
-        """Return the number format of an operand."""
-        return FORMATS[self.type(operand)]
 
     def packing(self, operand: Operand) -> Packing:
         """How an operand's elements share registers."""

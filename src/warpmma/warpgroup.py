@@ -17,10 +17,8 @@ from typing import ClassVar
 
 from ._families import Version
 from ._mnemonics import Grammar, bare, difference
-from .errors import MnemonicError, OperandError, UnsupportedError
-from .formats import FORMATS, Format
-from .instructions import Instruction, check_known, parse
-from .layouts import Operand
+from .errors import MnemonicError, UnsupportedError
+from .instructions import Instruction, MatrixInstruction, check_known, parse
 
 __all__ = [
     "AnyInstruction",
@@ -80,7 +78,7 @@ _FAMILIES = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class WarpgroupInstruction:
+class WarpgroupInstruction(MatrixInstruction):
     """One dense `wgmma.mma_async`: the parts of its mnemonic, and what follows from them.
 
     It has the names of a dense `Instruction` but for `layout` and `packing`, for its fragments are not modelled. C is
@@ -139,11 +137,6 @@ class WarpgroupInstruction:
         return ".".join(part for part in parts if part)
 
     @property
-    def shape(self) -> str:
-        """Shape as PTX spells it."""
-        return f"m{self.m}n{self.n}k{self.k}"
-
-    @property
     def c_type(self) -> str:
         """Type of C, which is D's."""
         return self.d_type
@@ -172,17 +165,6 @@ class WarpgroupInstruction:
     def ptx(self) -> Version:
         """First PTX version that has the instruction."""
         return self.family.ptx
-
-    def type(self, operand: Operand) -> str:
-        """PTX type of an operand: "A", "B", "C" or "D"."""
-        types = {"A": self.a_type, "B": self.b_type, "C": self.c_type, "D": self.d_type}
-        if not isinstance(operand, str) or operand not in types:
-            raise OperandError(f"no operand {operand!r}; expected 'A', 'B', 'C' or 'D'")
-        return types[operand]
-
-    def format(self, operand: Operand) -> Format:
-        """Return the number format of an operand."""
-        return FORMATS[self.type(operand)]
 
 
 AnyInstruction = Instruction | WarpgroupInstruction

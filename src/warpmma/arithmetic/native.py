@@ -213,7 +213,7 @@ def _make_plan(recipe: Recipe, k: int, sparse: bool, scales: int) -> Any:
     plan = _native.Plan()
     unit = recipe.unit
     plan.unit = _UNITS.index(type(unit))
-    plan.a, plan.b, plan.c = (_format(name, recipe.convert or name) for name in (recipe.a, recipe.b, recipe.c))
+    plan.a, plan.b = (_format(name, recipe.convert or name) for name in (recipe.a, recipe.b))
     plan.c = _format(recipe.c, recipe.c)
     plan.half, plan.k, plan.b_k, plan.scales, plan.sparse = recipe.d == "f16", k, 2 * k if sparse else k, scales, sparse
     cut = [list(range(k))]

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from ..errors import OperandError
 from .operations import Operation, RegisterType
 
-__all__ = ["OPERATIONS"]
+__all__ = ["OPERATIONS", "shl", "shr"]
 
 Array = npt.NDArray[Any]
 Function = Callable[..., Array]
@@ -80,19 +80,21 @@ def _high(a: Array, b: Array) -> Array:
 # Rule 2
 
 
-def _shl(a: Array, count: Array) -> Array:
+def shl(a: Array, count: Array) -> Array:
+    """Shift up; a count of the width or more shifts everything out."""
     width = _width(a)
     return np.where(count < width, a << (count % width).astype(a.dtype), 0).astype(a.dtype)
 
 
-def _shr(a: Array, count: Array) -> Array:
+def shr(a: Array, count: Array) -> Array:
+    """Shift down, filling signed integers with their sign; a count of the width or more shifts everything out."""
     most = _width(a) - 1
     shifted = a >> np.minimum(count, most).astype(a.dtype)
     return shifted if a.dtype.kind == "i" else np.where(count > most, 0, shifted).astype(a.dtype)
 
 
 def _shr_signed(a: Array, count: Array) -> Array:
-    return _unsigned(_shr(_signed(a), count))
+    return _unsigned(shr(_signed(a), count))
 
 
 # Rule 3
@@ -119,26 +121,26 @@ def _field(width: int, position: Array, length: Array) -> tuple[Array, Array, Ar
 
 def _low(dtype: np.dtype[Any], count: Array) -> Array:
     """As many ones."""
-    ones: Array = _shl(np.ones_like(count, dtype), count) - dtype.type(1)
+    ones: Array = shl(np.ones_like(count, dtype), count) - dtype.type(1)
     return ones
 
 
 def _bfe(a: Array, b: Array, c: Array) -> Array:
     position, count, _ = _field(_width(a), b, c)
-    return _shr(a, position) & _low(a.dtype, count)
+    return shr(a, position) & _low(a.dtype, count)
 
 
 def _bfe_signed(a: Array, b: Array, c: Array) -> Array:
     _, count, top = _field(_width(a), b, c)
     empty = (c & 0xFF if _width(a) == 32 else c) == 0
-    fill = (_shr(a, top) & 1 != 0) & ~empty
+    fill = (shr(a, top) & 1 != 0) & ~empty
     return np.where(fill, ~_low(a.dtype, count), 0).astype(a.dtype) | _bfe(a, b, c)
 
 
 def _bfi(a: Array, b: Array, c: Array, d: Array) -> Array:
     position, count, _ = _field(_width(a), c, d)
-    field = _shl(_low(a.dtype, count), position)
-    return (b & ~field) | (_shl(a, position) & field)
+    field = shl(_low(a.dtype, count), position)
+    return (b & ~field) | (shl(a, position) & field)
 
 
 def _brev(a: Array) -> Array:
@@ -247,9 +249,9 @@ def _table() -> tuple[Operation, ...]:
         add(f"not.{r}", f"{r} -> {r}", np.invert, logic)
     for r in ("b16", "b32", "b64"):
         u, s = f"u{r[1:]}", f"s{r[1:]}"
-        add(f"shl.{r}", f"{r} b32 -> {r}", _shl, logic)
-        add(f"shr.{r}", f"{r} b32 -> {r}", _shr, logic)
-        add(f"shr.{u}", f"{r} b32 -> {r}", _shr, logic)
+        add(f"shl.{r}", f"{r} b32 -> {r}", shl, logic)
+        add(f"shr.{r}", f"{r} b32 -> {r}", shr, logic)
+        add(f"shr.{u}", f"{r} b32 -> {r}", shr, logic)
         add(f"shr.{s}", f"{r} b32 -> {r}", _shr_signed, logic)
     for direction in "lr":
         for mode in ("clamp", "wrap"):

@@ -30,8 +30,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import as_array
-from ..errors import MnemonicError, OperandError, TargetError
-from ..instructions import check_known, since
+from ..errors import MnemonicError, OperandError
+from ..instructions import check_known, check_target, since
 from ..layouts import Layout
 from ..registers import LANES, Packing
 from .operations import Operation
@@ -103,6 +103,9 @@ class MatrixMove:
     def registers(self) -> int:
         """Registers of a lane's fragment."""
         return self.layout.registers
+
+    def __str__(self) -> str:
+        return self.mnemonic
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -286,9 +289,7 @@ def matrix_move(mnemonic: str, target: str | None = None) -> MatrixMove:
         close = difflib.get_close_matches(str(mnemonic), _table(), 1, 0.0)[0]
         raise MnemonicError(f"{mnemonic!r} is no ldmatrix or stmatrix that is simulated. Nearest: {close}")
     if target is not None:
-        check_known(target)
-        if target not in move.targets:
-            raise TargetError(f"{mnemonic} is not legal on {target}; legal on {', '.join(move.targets)}")
+        check_target(move, target)
     return move
 
 

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import as_array
-from ..errors import MnemonicError, OperandError, TargetError
-from ..instructions import check_known
+from ..errors import MnemonicError, OperandError
+from ..instructions import check_known, check_target
 from ..instructions import since as targets_since
 from ..registers import LANES
 
@@ -73,6 +73,9 @@ class Operation:
     undefined: Callable[..., Array] | None = field(default=None, repr=False, compare=False)
     only: tuple[str, ...] = ()
     source: str = ""
+
+    def __str__(self) -> str:
+        return self.mnemonic
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -195,7 +198,5 @@ def operation(mnemonic: str, target: str | None = None) -> Operation:
         close = difflib.get_close_matches(str(mnemonic), _table(), 1, 0.0)[0]
         raise MnemonicError(f"{mnemonic!r} is no operation that is simulated. Nearest: {close}")
     if target is not None:
-        check_known(target)
-        if target not in row.targets:
-            raise TargetError(f"{mnemonic} is not legal on {target}; legal on {', '.join(row.targets)}")
+        check_target(row, target)
     return row

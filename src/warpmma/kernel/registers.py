@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError
+from .bits import shl, shr
 from .hazards import caller
 
 if TYPE_CHECKING:
@@ -163,17 +164,6 @@ class Register:
         raise OperandError("this is one register; a sequence of registers is expected here")
 
 
-def _width(x: Array) -> int:
-    return x.dtype.itemsize * 8
-
-
-def _shift(shift: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
-    def apply(x: Array, count: Array) -> Array:
-        return np.where(count < _width(x), shift(x, np.minimum(count, _width(x) - 1).astype(x.dtype)), 0)
-
-    return apply
-
-
 def _divide(divide: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
     def apply(x: Array, y: Array) -> Array:
         return np.where(y != 0, divide(x, np.where(y == 0, 1, y).astype(x.dtype)), ~np.zeros_like(x))
@@ -193,8 +183,8 @@ OPERATORS: dict[str, Callable[[Array, Array], Array]] = {
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
     "not": lambda x, _: ~x,
-    "shl": _shift(np.left_shift),
-    "shr": _shift(np.right_shift),
+    "shl": shl,
+    "shr": shr,
     "setp.lt": np.less,
     "setp.le": np.less_equal,
     "setp.gt": np.greater,
