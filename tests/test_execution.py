@@ -20,11 +20,12 @@ from generators import random_codes, with_exponents
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from warpmma import engines, evidence, execute, execution, load, mma, store
+from warpmma import engines, evidence, execute, load, mma, store
 from warpmma._engines import Engine
 from warpmma.arithmetic import native
 from warpmma.arithmetic.reference import dot
 from warpmma.errors import OperandError, TargetError, UnsupportedError, WarpmmaError
+from warpmma.execution import registers
 from warpmma.formats import FloatFormat, Format
 from warpmma.instructions import TARGETS, Instruction, instructions, parse
 from warpmma.layouts import Operand
@@ -226,8 +227,8 @@ def test_no_matrices_are_no_results(mnemonic: str, target: str) -> None:
 def test_chunks_and_threads_are_not_seen(
     mnemonic: str, target: str, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = {"numpy": "_CHUNK", "native": "_NATIVE_CHUNK"}[engine]
-    size = getattr(execution, name) // parse(mnemonic).layout("D").flat.size
+    name = {"numpy": "CHUNK", "native": "NATIVE_CHUNK"}[engine]
+    size = getattr(registers, name) // parse(mnemonic).layout("D").flat.size
     given = abc(mnemonic, 2 * size + 3)
     call = partial(execute, mnemonic, target=target, engine=engine)
     whole = call(*given)
@@ -237,7 +238,7 @@ def test_chunks_and_threads_are_not_seen(
         same(call(*given, threads=threads), whole)
     few = [x[:14].reshape(2, 7, *x.shape[1:]) for x in given]
     for chunk in (1, 3 * 128):
-        monkeypatch.setattr(execution, name, chunk)
+        monkeypatch.setattr(registers, name, chunk)
         same(call(*few).reshape(14, *whole.shape[1:]), whole[:14])
 
 

@@ -22,10 +22,11 @@ from generators import STYLES, operands, styles
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from warpmma import execute, execution
+from warpmma import execute
 from warpmma.arithmetic import compute, native
 from warpmma.arithmetic.units import FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Recipe
 from warpmma.errors import UnsupportedError
+from warpmma.execution import registers
 from warpmma.formats import FORMATS, FloatFormat
 from warpmma.instructions import Instruction, instructions, parse
 from warpmma.registers import LANES
@@ -51,9 +52,9 @@ def only(level: native.Level) -> Iterator[None]:
     """Take away the other builds, also those of the same name."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(native, "levels", lambda: (level,))
-        execution._native_registers.cache_clear()
+        registers._native_registers.cache_clear()
         yield
-    execution._native_registers.cache_clear()
+    registers._native_registers.cache_clear()
 
 
 def _every_recipe() -> list[Case]:
@@ -488,7 +489,7 @@ def test_chunks_and_threads(mnemonic: str, target: str, style: str, monkeypatch:
     expected = execute(mnemonic, **x, engine="numpy")
     outputs = parse(mnemonic).layout("D").flat.size
     for chunk in (1, outputs, 3 * outputs, 5 * outputs - 1, 13 * outputs, 14 * outputs):
-        monkeypatch.setattr(execution, "_NATIVE_CHUNK", chunk)
+        monkeypatch.setattr(registers, "NATIVE_CHUNK", chunk)
         for threads in (1, 2, 3):
             same(execute(mnemonic, **x, engine="native", threads=threads), expected)
     short: dict[str, Any] = {name: v[:0] if isinstance(v, np.ndarray) else v for name, v in x.items()}
@@ -608,7 +609,7 @@ def test_threads_keep_the_environment_too(mnemonic: str, target: str, style: str
     x = words(parse(mnemonic), target, [style, tiny], np.random.default_rng(14))
     expected = execute(mnemonic, **x, engine="numpy")
     for threads in (1, 2):
-        execution._native_registers.cache_clear()
+        registers._native_registers.cache_clear()
         with environment.with_control(_FLUSH | _UPWARD):
             before = environment.control()
             got = execute(mnemonic, **x, engine="native", threads=threads)

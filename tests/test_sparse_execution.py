@@ -19,7 +19,7 @@ from warpmma import execute, load, mma, store
 from warpmma import sparsity as sp
 from warpmma.arithmetic import compute
 from warpmma.errors import MetadataError, OperandError, UnsupportedError, WarpmmaError
-from warpmma.execution import _CHUNK
+from warpmma.execution.batches import CHUNK
 from warpmma.formats import FloatFormat, Format
 from warpmma.instructions import Instruction, instructions, parse
 from warpmma.layouts import Operand
@@ -251,7 +251,7 @@ def test_where_steps_differ_results_may() -> None:
 
 @pytest.mark.parametrize("instruction", TYPES, ids=str)
 def test_batches(instruction: Instruction) -> None:
-    rng, warps = np.random.default_rng(9), 2 * _CHUNK // 128 + 3
+    rng, warps = np.random.default_rng(9), 2 * CHUNK // 128 + 3
     a, b, c = (load(instruction, x, y) for x, y in zip(ABC, operands(instruction, warps, rng), strict=True))
     words = random_words(range(16), (warps,), rng)
     call = partial(execute, instruction, target="sm_90a", undefined="hardware")

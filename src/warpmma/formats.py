@@ -11,7 +11,7 @@ largest values); the `cvt` page of PTX for what overflow does.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -47,6 +47,7 @@ class Number:
     exponent: int = 0
 
 
+@cache
 def _code_dtype(bits: int) -> np.dtype[Any]:
     """Return the narrowest unsigned dtype that holds `bits` bits."""
     return np.dtype(f"uint{next(w for w in (8, 16, 32, 64) if bits <= w)}")

@@ -68,7 +68,7 @@ class Layout:
         if sorted(named) != sorted(expected) or self.elements % self.packing.per_register:
             raise OperandError(f"no bijection, or registers left half full: row {self.row}, column {self.column}")
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """Shape of the operand's matrix, with a dimension of matrices before it where there are several."""
         return (*((self.matrices,) if self.matrix else ()), 1 << len(self.row), 1 << len(self.column))
@@ -78,12 +78,12 @@ class Layout:
         """How many matrices one instruction works on."""
         return 1 << len(self.matrix)
 
-    @property
+    @cached_property
     def elements(self) -> int:
         """Elements in a lane's fragment."""
         return 1 << (len(self.row) + len(self.column) + len(self.matrix) - len(_LANE_BITS))
 
-    @property
+    @cached_property
     def registers(self) -> int:
         """Registers in a lane's fragment."""
         return self.elements // self.packing.per_register
@@ -115,6 +115,12 @@ class Layout:
         place[self.flat.ravel()] = np.arange(self.flat.size)
         word, position = np.divmod(place.reshape(self.shape), self.packing.per_register)
         return word, position
+
+    @cached_property
+    def order(self) -> Array:
+        """Where each element sits among the codes `[register, lane, position]`, flattened: the inverse of `flat`."""
+        word, position = self.slots
+        return word * self.packing.per_register + position
 
     def locate(self, row: int, column: int, matrix: int = 0) -> tuple[int, int, int]:
         """Lane, register and lowest bit of one element.

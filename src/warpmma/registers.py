@@ -6,6 +6,7 @@ of a register always sits in its low bits (PTX ISA 9.1, 9.7.14.5).
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -67,7 +68,7 @@ class Packing:
         """Unsigned type of the register."""
         return np.dtype(f"uint{self.width}")
 
-    @property
+    @cached_property
     def per_register(self) -> int:
         """Elements in one register."""
         return self.width // self.slot
@@ -76,6 +77,11 @@ class Packing:
     def mask(self) -> int:
         """The code's bits, at its low end."""
         return (1 << self.bits) - 1
+
+    @cached_property
+    def _bytes(self) -> bool:
+        """Whether memory holds a register as its codes, one after the other: whole bytes, the lowest first."""
+        return sys.byteorder == "little" and self.bits == self.slot and self.slot >= 8
 
     @cached_property
     def shifts(self) -> Array:
@@ -99,6 +105,8 @@ class Packing:
 
     def join(self, codes: Array) -> Array:
         """Pack codes that are known to fit."""
+        if self._bytes and codes.dtype.itemsize * 8 == self.slot and codes.flags.c_contiguous:
+            return codes.view(self.dtype)[..., 0]
         words: Array = np.bitwise_or.reduce(codes.astype(self.dtype) << self.shifts, axis=-1)
         return words
 
@@ -111,6 +119,12 @@ class Packing:
             Registers that are no integers or do not fit `width`.
         """
         words = self._checked(registers, (1 << self.width) - 1, "registers").astype(self.dtype, copy=False)
+        return self.split(words).astype(self.dtype)
+
+    def split(self, words: Array) -> Array:
+        """Unpack, or view, registers of the right type, `[...]`: `[..., per_register]` codes of `slot` bits or more."""
+        if self._bytes and words.flags.c_contiguous:
+            return words[..., None].view(f"u{self.slot // 8}")
         codes: Array = (words[..., None] >> self.shifts) & self.dtype.type(self.mask)
         return codes
 

@@ -1,4 +1,4 @@
-"""From registers to arrays of codes and back: the index arithmetic of `execution`, made once for each instruction."""
+"""From registers to arrays of codes and back: the index arithmetic of execution, made once for each instruction."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .instructions import Instruction
-from .layouts import Layout
+from ..instructions import Instruction
+from ..layouts import Layout
 
-__all__ = ["Plan"]
+__all__ = ["Gather"]
 
 Array = npt.NDArray[Any]
 
 
-class Plan:
+class Gather:
     """How an instruction's registers become arrays of codes for the units, and the other way round.
 
     A comes out as `[k, (matrix,) m, 1, warp]`, B as `[k, (matrix,) 1, n, warp]`, C and D as `[(matrix,) m, n, warp]`.
@@ -28,7 +28,7 @@ class Plan:
         if words:  # single bits are combined a register at a time
             shapes |= {name: shapes[name].words() for name in ("A", "B")}
         dtype = {name: instruction.format(name).code_dtype for name in ("A", "B", "C")}
-        self.gather = {
+        self.codes = {
             "A": _gather(shapes["A"], dtype["A"], lambda x: np.moveaxis(x, -1, 0)[..., None]),
             "B": _gather(shapes["B"], dtype["B"], lambda x: np.moveaxis(x, -2, 0)[..., None, :]),
             "C": _gather(shapes["C"], dtype["C"], lambda x: x),
@@ -37,10 +37,11 @@ class Plan:
 
     @staticmethod
     @cache
-    def of(instruction: Instruction, words: bool) -> Plan:
-        return Plan(instruction, words)
+    def of(instruction: Instruction, words: bool) -> Gather:
+        """Return the one of an instruction, made once."""
+        return Gather(instruction, words)
 
-    def scatter(self, codes: Array) -> Array:
+    def registers(self, codes: Array) -> Array:
         """Pack codes of D into registers `[warp, register, lane]`."""
         packing = self._d.packing
         flat = codes.reshape(-1, codes.shape[-1]).astype(packing.dtype, copy=False)

@@ -1,0 +1,106 @@
+"""What `execute` refuses: wrong registers, operands too many or too few, selectors and metadata that mean nothing."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import targets
+from .._arrays import as_array, is_integer
+from ..errors import MetadataError, OperandError, UnsupportedError
+from ..instructions import Instruction
+from ..layouts import Operand
+from ..registers import LANES
+from ..scaling import scale_place
+from ..sparsity import SORTED_CODES, check_metadata, metadata_place
+
+__all__ = ["Ids", "Undefined", "check_choices", "check_fragment", "check_sparse", "check_words"]
+
+Array = npt.NDArray[Any]
+Undefined = Literal["error", "hardware"]
+Ids = dict[Literal["A", "B"], dict[str, int]]
+"""Byte-id and thread-id of the scales of A and B, by their names in `scaling`."""
+
+
+def check_fragment(instruction: Instruction, operand: Operand | str, registers: npt.ArrayLike) -> Array:
+    """Check a fragment's dtype and shape."""
+    layout = instruction.layout(operand)  # type: ignore[arg-type]
+    array = as_array(registers, f"{instruction}: registers of {operand}")
+    expected = layout.packing.dtype
+    if array.dtype != expected:
+        same = array.dtype.kind in "if" and array.dtype.itemsize == expected.itemsize
+        raise OperandError(
+            f"{instruction}: registers of {operand} are {array.dtype}; expected {expected}"
+            + (f" (use .view(np.{expected}))" if same else "")
+        )
+    if array.ndim < 2 or array.shape[-2:] != (layout.registers, LANES):
+        raise OperandError(
+            f"{instruction}: registers of {operand} are {array.shape}; expected [..., {layout.registers}, {LANES}]"
+        )
+    return array
+
+
+def check_words(
+    instruction: Instruction, metadata: npt.ArrayLike | None, scale_a: npt.ArrayLike | None,
+    scale_b: npt.ArrayLike | None,
+) -> dict[str, Array]:  # fmt: skip
+    """Check that the operands of one word a lane are those that the instruction takes."""
+    needed = {"metadata": instruction.sparse, "scale_a": instruction.block_scale, "scale_b": instruction.block_scale}
+    found: dict[str, Array] = {}
+    for (name, needs), given in zip(needed.items(), (metadata, scale_a, scale_b), strict=True):
+        if needs != (given is not None):
+            raise OperandError(f"{instruction} {'needs' if needs else 'takes no'} {name}")
+        if given is not None:
+            array = as_array(given, f"{instruction}: {name}")
+            if array.dtype != np.uint32 or array.shape[-1:] != (LANES,):
+                raise OperandError(
+                    f"{instruction}: {name} is {array.dtype} {array.shape}; expected uint32 [..., {LANES}]"
+                )
+            found[name] = array
+    return found
+
+
+def check_choices(
+    instruction: Instruction, selector: int, undefined: str, ids: Ids
+) -> None:  # fmt: skip
+    """Refuse a selector, byte-id or thread-id that the instruction has no use for, or does not have."""
+    if not isinstance(undefined, str) or undefined not in ("error", "hardware"):
+        raise OperandError(f"undefined is {undefined!r}; expected 'error' or 'hardware'")
+    if undefined == "hardware" and not instruction.sparse:
+        raise OperandError(f"{instruction} is dense: it has no metadata, undefined or not; leave undefined='error'")
+    if instruction.sparse:
+        metadata_place(instruction, 0, 0, selector=selector)  # which checks the selector, as the next the ids
+    elif not is_integer(selector) or selector:
+        raise OperandError(f"{instruction} is dense: it takes no selector; got {selector!r}")
+    for operand, named in ids.items():
+        if instruction.block_scale:
+            scale_place(instruction, operand, 0, 0, **named)
+            continue
+        for x in named.values():
+            if not is_integer(x) or x:
+                raise OperandError(f"{instruction} is not block-scaled: it takes no byte-id and thread-id; got {named}")
+
+
+def check_sparse(
+    instruction: Instruction, metadata: Array, selector: int, undefined: str, target: str
+) -> bool:  # fmt: skip
+    """Refuse metadata that is undefined, or whose effect is not known; or say whether tf32 halves may be mixed."""
+    if undefined == "hardware":
+        if target not in targets.UNDEFINED_MEASURED:
+            raise UnsupportedError(
+                f"{instruction}: what {target} makes of undefined metadata is not known; undefined='hardware' is for "
+                f"{', '.join(targets.UNDEFINED_MEASURED)}, measured on an H200"
+            )
+        return instruction.a_type == "tf32"
+    check_metadata(metadata, instruction, selector=selector)
+    if targets.reversed_unknown(instruction, target):
+        try:
+            check_metadata(metadata, instruction, selector=selector, legal=SORTED_CODES)
+        except MetadataError as error:
+            raise UnsupportedError(
+                f"{error}. PTX allows descending indices, but for {instruction.a_type} ptxas does not sort them on "
+                f"{target}, and what the hardware makes of them is not known"
+            ) from None
+    return False

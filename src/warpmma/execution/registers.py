@@ -1,0 +1,273 @@
+"""Registers in, registers out.
+
+Data run one way: registers are unpacked to codes by their layouts, the target's recipe computes codes of D, and D's
+layout packs them. The native engine does all of it for a batch of warps. For NumPy, work is cut into chunks of warps
+small enough that a chunk's temporaries stay in cache; the batch dimension comes last inside a chunk, so that every
+operation runs along it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _engines, targets
+from .._engines import Engine
+from .._evidence import Evidence
+from .._evidence import evidence as find_evidence
+from .._tasks import for_each
+from ..arithmetic import compute, native
+from ..arithmetic.pairs import rows
+from ..arithmetic.units import Popcount, Recipe
+from ..instructions import Instruction, check_target, parse
+from ..registers import LANES
+from ..scaling import unpack_scales
+from ..sparsity import halves, positions
+from ..warpgroup import AnyInstruction, parse_any
+from .batches import CHUNK, NATIVE_CHUNK, broadcast, cut, reader
+from .checks import Ids, Undefined, check_choices, check_fragment, check_sparse, check_words
+from .gather import Gather
+
+__all__ = ["evidence", "execute", "execute_checked"]
+
+Array = npt.NDArray[Any]
+
+
+def execute(
+    instruction: str | Instruction, a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike, *, target: str,
+    metadata: npt.ArrayLike | None = None, selector: int = 0, undefined: Undefined = "error",
+    scale_a: npt.ArrayLike | None = None, scale_b: npt.ArrayLike | None = None,
+    byte_id_a: int = 0, thread_id_a: int = 0, byte_id_b: int = 0, thread_id_b: int = 0,
+    engine: Engine = "auto", threads: int | None = None,
+) -> Array:  # fmt: skip
+    """Execute an instruction on registers, for a batch of warps.
+
+    Parameters
+    ----------
+    instruction : str or Instruction
+    a, b, c : array_like of uint32 (uint64 for f64)
+        Registers `[..., register, 32]`; the leading dimensions broadcast.
+    target : str
+        Such as "sm_90".
+    metadata : array_like of uint32
+        Of a sparse instruction: `[..., 32]`.
+    selector : int
+        Sparsity selector: which lanes hold the metadata.
+    undefined : {"error", "hardware"}
+        What to do about metadata that PTX leaves undefined: raise, or compute what an H200 does (on sm_90 alone).
+    scale_a, scale_b : array_like of uint32
+        Of a block-scaled instruction: `[..., 32]`.
+    byte_id_a, thread_id_a, byte_id_b, thread_id_b : int
+        Which bytes of which lanes hold the scales.
+    engine : {"auto", "numpy", "native"}
+        "auto" takes the fastest that is there; all give the same bits.
+    threads : int, optional
+        How many threads share the batch; one by default.
+
+    Returns
+    -------
+    ndarray of uint32 (uint64 for f64)
+        Registers of D, `[..., register, 32]`.
+
+    Raises
+    ------
+    MnemonicError, TargetError
+        No such instruction, or not on this target.
+    OperandError
+        A wrong register count, lane count or dtype, batches that do not broadcast, an operand too many or too few.
+    MetadataError, ScaleError
+        Undefined metadata or selector; undefined byte-id or thread-id.
+
+    Examples
+    --------
+    >>> i = "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32"
+    >>> ones = np.full((1, 32), 0x01010101, np.uint32)
+    >>> execute(i, ones, ones, np.zeros((2, 32), np.uint32), target="sm_75")[:, 0]
+    array([16, 16], dtype=uint32)
+    """
+    record = parse(instruction)
+    check_target(record, target)
+    operands = {name: check_fragment(record, name, x) for name, x in (("A", a), ("B", b), ("C", c))}
+    ids: Ids = {
+        "A": {"byte_id": byte_id_a, "thread_id": thread_id_a},
+        "B": {"byte_id": byte_id_b, "thread_id": thread_id_b},
+    }
+    return execute_checked(
+        record, operands | check_words(record, metadata, scale_a, scale_b), target, selector, undefined, ids,
+        engine, threads,
+    )  # fmt: skip
+
+
+def execute_checked(
+    record: Instruction, operands: dict[str, Array], target: str, selector: int, undefined: Undefined, ids: Ids,
+    engine: Engine, threads: int | None,
+) -> Array:  # fmt: skip
+    """Execute an instruction that its target has on operands of the right types."""
+    resolved = _engines.resolve(engine)
+    check_choices(record, selector, undefined, ids)
+    batch = broadcast(record, operands)
+    mixed = record.sparse and check_sparse(record, operands["metadata"], selector, undefined, target)
+    call = _Call(
+        instruction=record, recipe=targets.recipe(record, target), selector=selector, ids=ids, mixed=mixed,
+        native=resolved == "native",
+        read={name: reader(x, 2 if name in "ABC" else 1, batch) for name, x in operands.items()},
+    )  # fmt: skip
+    layout = record.layout("D")
+    out = np.empty((*batch, layout.registers, LANES), layout.packing.dtype)
+    flat = out.reshape(-1, layout.registers, LANES)
+    whole = call.native and not mixed  # the native engine reads and writes registers itself
+    run = call.on_registers if whole else call.on_codes
+    chunks = cut(len(flat), layout.flat.size, NATIVE_CHUNK if whole else CHUNK)
+    for_each(lambda chunk: run(chunk, flat[chunk]), chunks, threads)
+    return out
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Call:
+    """One call of `execute`, checked: computes D of any range of its warps.
+
+    Attributes
+    ----------
+    instruction, recipe, selector, ids
+    mixed : bool
+        Whether the halves of a tf32 element may come from two rows of B.
+    native : bool
+    read : dict of callable
+        From a range of warps to their part of an operand.
+    """
+
+    instruction: Instruction
+    recipe: Recipe
+    selector: int
+    ids: Ids
+    mixed: bool
+    native: bool
+    read: dict[str, Callable[[slice], Array]]
+
+    def on_registers(self, chunk: slice, out: Array) -> None:
+        """Let the native engine compute registers of D from registers."""
+        given = {name: read(chunk) for name, read in self.read.items()}
+        extra: dict[str, Array] = self._scales(given)
+        if self.instruction.sparse:
+            extra["chosen"] = self._positions(given).astype(np.uint8)
+        registers = _native_registers(self.instruction, self.recipe)
+        registers.run(given["A"], given["B"], given["C"], out, **extra)
+
+    def on_codes(self, chunk: slice, out: Array) -> None:
+        """Unpack registers to codes, compute codes of D, and pack them."""
+        instruction, recipe = self.instruction, self.recipe
+        gather = Gather.of(instruction, isinstance(recipe.unit, Popcount))
+        given = {name: read(chunk) for name, read in self.read.items()}
+        codes = {name: gather.codes[name](given[name]) for name in "ABC"}
+        extra = self._scales(given)
+        if extra:
+            extra = {"scale_a": _rows(extra["scale_a"]), "scale_b": np.moveaxis(extra["scale_b"], 0, -1)[:, None]}
+        if not instruction.sparse:
+            out[...] = gather.registers(compute(recipe, codes["A"], codes["B"], codes["C"], **extra))
+            return
+        # Rows of B are chosen for every warp and row of A, all columns together: so n comes last.
+        codes, extra = ({name: _columns_last(x) for name, x in named.items()} for named in (codes, extra))
+        if self.mixed:
+            codes["B"] = _mixed_halves(codes["B"], halves(given["metadata"], instruction, selector=self.selector))
+        else:
+            extra["chosen"] = _choice(self._positions(given))
+        if self.native:
+            d = _native_rows(recipe, **codes)
+        else:
+            d = compute(recipe, codes["A"], codes["B"], codes["C"], **extra)
+        out[...] = gather.registers(_columns_last(d))
+
+    def _scales(self, given: dict[str, Array]) -> dict[str, Array]:
+        """Block scales as matrices; none of an instruction without them."""
+        if not self.instruction.block_scale:
+            return {}
+        return {
+            "scale_a": unpack_scales(given["scale_a"], self.instruction, "A", **self.ids["A"]),
+            "scale_b": unpack_scales(given["scale_b"], self.instruction, "B", **self.ids["B"]),
+        }
+
+    def _positions(self, given: dict[str, Array]) -> Array:
+        return positions(given["metadata"], self.instruction, selector=self.selector)
+
+
+def evidence(instruction: str | AnyInstruction, *, target: str) -> Evidence:
+    """Say how we know what an instruction computes on a target.
+
+    Parameters
+    ----------
+    instruction : str, Instruction or WarpgroupInstruction
+        Of `wgmma` too.
+    target : str
+
+    Returns
+    -------
+    Evidence
+        Its `kind` is "measured", "published" or "derived".
+
+    Raises
+    ------
+    MnemonicError, TargetError
+        No such instruction, or not on this target.
+
+    Examples
+    --------
+    >>> i = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+    >>> print(evidence(i, target="sm_90"))
+    measured: this project; on H200, driver 580.159, CUDA 13.0; 3,670,016 outputs, 0 differences; as HMMA
+    >>> evidence(i, target="sm_121").kind
+    'derived'
+    """
+    record = parse_any(instruction)
+    check_target(record, target)
+    return find_evidence(record, target)
+
+
+def _rows(of_a: Array) -> Array:
+    """Something for every row of A, `[warp, m, x]`, arranged as A is: `[x, m, 1, warp]`."""
+    return of_a.transpose(2, 1, 0)[:, :, None]
+
+
+def _columns_last(array: Array) -> Array:
+    """Swap the last two dimensions, columns and warps."""
+    return np.ascontiguousarray(array.swapaxes(-1, -2))
+
+
+def _choice(rows_of_b: Array) -> Array:
+    """Rows of B for every stored element, `[warp, m, x]`, arranged as `compute` takes them: `[x, m, warp, 1]`.
+
+    There are at most 256 rows, and bytes are transposed several times as fast as indices.
+    """
+    return np.ascontiguousarray(rows_of_b.astype(np.uint8).transpose(2, 1, 0)).astype(np.intp)[..., None]
+
+
+def _mixed_halves(b: Array, indices: Array) -> Array:
+    """Rows of a tf32 B for every row of A, each half of an element chosen by an index of its own.
+
+    So an H200 reads any nibble: the group's two elements are four halves, 0 and 1 the low and high half of the
+    first; i0 names the half that becomes the low one, i1 the high one.
+    """
+    first = 4 * np.arange(indices.shape[2])  # of the halves of each group
+    parts = np.stack([b & np.uint32(0xFFFF), b >> np.uint32(16)], axis=1).reshape(-1, *b.shape[1:])
+    low, high = (rows(parts, _choice(first + indices[..., i])) for i in (0, 1))
+    mixed: Array = low | high << np.uint32(16)
+    return mixed
+
+
+@cache
+def _native_registers(instruction: Instruction, recipe: Recipe) -> native.Registers:
+    layouts = {name: instruction.layout(name) for name in ("A", "B", "C", "D")}
+    if isinstance(recipe.unit, Popcount):
+        layouts |= {name: layouts[name].words() for name in ("A", "B")}
+    return native.Registers(recipe, layouts, sparse=instruction.sparse, scales=instruction.scales_per_row)
+
+
+def _native_rows(recipe: Recipe, A: Array, B: Array, C: Array) -> Array:
+    """Compute D where every row of A has a B of its own: A `[k, m, warp, 1]`, B `[k, m, warp, n]`, C `[m, warp, n]`."""
+    k, n = len(A), B.shape[-1]
+    rows_of_a, rows_of_b = A.reshape(k, -1).T[:, None], B.reshape(k, -1, n).swapaxes(0, 1)
+    return native.product(recipe, rows_of_a, rows_of_b, C.reshape(-1, 1, n), k=k).reshape(C.shape)
