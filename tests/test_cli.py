@@ -293,7 +293,7 @@ def check_refusal(capsys: Capture, message: str) -> None:
     [
         ([""], ": "),
         (["--target", "sm_91"], "unknown target 'sm_91'; did you mean 'sm_90'? Known are sm_70, "),
-        (["{good}", "--target", ""], "unknown target ''; did you mean "),
+        (["{good}", "--target", ""], "unknown target ''. Known are "),
         (["{good}", "--target", "sm_70"], f"{F16} is not legal on sm_70; legal on sm_80, "),
         (["{good}", "--target", "sm_75", "--json"], f"{F16} is not legal on sm_75; legal on sm_80, "),
         (["{named}"], "unknown target 'sm_9'; did you mean 'sm_90"),

@@ -14,6 +14,7 @@ from .errors import MnemonicError
 __all__ = ["Grammar", "bare", "difference"]
 
 _LONGEST = 160
+_NEAR = 0.5  # so that '.s8' is near to '.s4'
 
 
 def bare(mnemonic: object) -> str:
@@ -63,9 +64,8 @@ class Grammar:
             part = self.part(word)
             if part is None:
                 meant = self.closest(word)
-                raise MnemonicError(
-                    f"{mnemonic}: unknown qualifier '.{word}', did you mean '.{meant}'{self.hint(mnemonic)}"
-                )
+                near = f", did you mean '.{meant}'" if meant else ""
+                raise MnemonicError(f"{mnemonic}: unknown qualifier '.{word}'{near}{self.hint(mnemonic)}")
             found.setdefault(part, []).append(word)
         for part, allowed in {**dict.fromkeys(found, (0, 1)), **self.how_many}.items():
             if len(found.get(part, ())) not in allowed:
@@ -75,8 +75,8 @@ class Grammar:
         return found
 
     def hint(self, mnemonic: str) -> str:
-        """Name the legal mnemonic whose words are nearest to those of an unreadable one."""
-        words = Counter(self.closest(word) if i else word for i, word in enumerate(mnemonic.split(".")))
+        """Name the legal mnemonic nearest to an unreadable one; "" if none has half of its words or words like them."""
+        words = Counter((self.closest(word) or word) if i else word for i, word in enumerate(mnemonic.split(".")))
 
         def distance(instruction: object) -> tuple[int, float]:
             legal = Counter(str(instruction).split("."))
@@ -85,11 +85,15 @@ class Grammar:
 
         # The exact distance of the likeliest only: it is slow.
         shortest = sorted(self.legal(), key=lambda i: distance(i)[0])[:24]
-        return f". Nearest legal: {min(shortest, key=distance)}"
+        nearest = min(shortest, key=distance)
+        legal = Counter(str(nearest).split("."))
+        return f". Nearest legal: {nearest}" if 2 * (words & legal).total() >= legal.total() else ""
 
-    def closest(self, word: str) -> str:
-        """Return the word of the vocabulary that is most like this one."""
-        return word if word in self.words else difflib.get_close_matches(word, self.words, 1, 0.0)[0]
+    def closest(self, word: str) -> str | None:
+        """Return the word of the vocabulary that is most like this one, if one is."""
+        if word in self.words:
+            return word
+        return next(iter(difflib.get_close_matches(word, self.words, 1, _NEAR)), None)
 
 
 def difference(instruction: Any, legal: Collection[Any], weights: Mapping[str, int]) -> str:

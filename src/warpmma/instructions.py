@@ -8,7 +8,6 @@ Sources: PTX ISA 9.1, 9.7.14.5.14 and 9.7.14.6.3; the sets of legal mnemonics we
 
 from __future__ import annotations
 
-import difflib
 import re
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
@@ -19,6 +18,8 @@ from ._families import FAMILIES, ROUNDINGS, Family, Version
 from ._mnemonics import Grammar, bare, difference
 from .errors import MnemonicError, OperandError, TargetError
 from .formats import FORMATS, Format
+from .isa.gpus import unknown
+from .isa.names import explained
 from .layouts import Layout, Operand, accumulator, multiplicand, quad_pair
 from .registers import Packing
 
@@ -300,12 +301,9 @@ def check_target(instruction: _Targeted, target: str) -> None:
 
 
 def check_known(target: str) -> None:
-    """Raise `TargetError` unless the target exists."""
-    if not isinstance(target, str):
-        raise TargetError(f"a target is a string such as 'sm_90'; got {target!r}")
-    if target not in TARGETS:
-        close = difflib.get_close_matches(str(target), TARGETS, 1, 0.0)[0]
-        raise TargetError(f"unknown target {target!r}; did you mean {close!r}? Known are {', '.join(TARGETS)}")
+    """Raise `TargetError` unless the target exists; it says which target a GPU's name, or another spelling, is."""
+    if not isinstance(target, str) or target not in TARGETS:
+        raise TargetError(unknown(target, TARGETS))
 
 
 # Parsing: the vocabulary, and which part of an instruction each word speaks of.
@@ -375,8 +373,10 @@ def _parse(text: str, mnemonic: str) -> Instruction:
     """Read the text of a mnemonic; errors quote it as it came."""
     head, *words = text.split(".")
     if head != "mma":
-        elsewhere = " (wgmma mnemonics are for matmul: warpmma.warpgroup)" if head == "wgmma" else ""
-        raise MnemonicError(f"{mnemonic}: starts with {head!r}; expected 'mma'{elsewhere}{_GRAMMAR.hint(mnemonic)}")
+        known = explained(text, "mma")
+        raise MnemonicError(
+            f"{mnemonic}: starts with {head!r}; expected 'mma'" + (f" ({known})" if known else _GRAMMAR.hint(mnemonic))
+        )
     found = _GRAMMAR.sort(mnemonic, words)
     if ("bit_op" in found) != ("popc" in found):
         raise MnemonicError(f"{mnemonic}: .popc goes with .xor or .and{_GRAMMAR.hint(mnemonic)}")

@@ -19,6 +19,7 @@ from ._families import Version
 from ._mnemonics import Grammar, bare, difference
 from .errors import MnemonicError, UnsupportedError
 from .instructions import Instruction, MatrixInstruction, check_known, parse
+from .isa.names import explained
 
 __all__ = [
     "AnyInstruction",
@@ -277,7 +278,11 @@ def _parse(text: str, mnemonic: str) -> WarpgroupInstruction:
     head, *words = text.split(".")
     if head != "wgmma" or words[:1] != ["mma_async"]:
         start = ".".join([head, *words[:1]])
-        raise MnemonicError(f"{mnemonic}: starts with {start!r}; expected 'wgmma.mma_async'{_GRAMMAR.hint(mnemonic)}")
+        known = explained(text, "wgmma")
+        raise MnemonicError(
+            f"{mnemonic}: starts with {start!r}; expected 'wgmma.mma_async'"
+            + (f" ({known})" if known else _GRAMMAR.hint(mnemonic))
+        )
     if "sp" in words:
         raise UnsupportedError(f"{mnemonic}: the arithmetic of sparse wgmma was not measured; only dense is simulated")
     found = _GRAMMAR.sort(mnemonic, words)

@@ -21,7 +21,6 @@ no meaning. `ldmatrix...m8n16...s8.s4` (PTX 9.4) is not here: there is no text o
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
@@ -30,11 +29,11 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import as_array
-from ..errors import MnemonicError, OperandError
+from ..errors import OperandError
 from ..instructions import check_known, check_target, since
 from ..layouts import Layout
 from ..registers import LANES, Packing
-from .operations import Operation
+from .operations import Operation, unknown
 
 __all__ = ["OPERATIONS", "MatrixMove", "matrix_move", "matrix_moves"]
 
@@ -274,7 +273,7 @@ def matrix_move(mnemonic: str, target: str | None = None) -> MatrixMove:
     Raises
     ------
     MnemonicError
-        Names the nearest that there is.
+        Names the nearest that there is, or says what else the name is.
     TargetError
         The target has no such instruction.
 
@@ -284,10 +283,9 @@ def matrix_move(mnemonic: str, target: str | None = None) -> MatrixMove:
     >>> move.matrices, move.registers, move.address_lanes
     (4, 4, 32)
     """
-    move = _table().get(mnemonic) or _sorted().get(tuple(sorted(str(mnemonic).split("."))))
+    move = _sorted().get(tuple(sorted(mnemonic.split(".")))) if isinstance(mnemonic, str) else None
     if move is None:
-        close = difflib.get_close_matches(str(mnemonic), _table(), 1, 0.0)[0]
-        raise MnemonicError(f"{mnemonic!r} is no ldmatrix or stmatrix that is simulated. Nearest: {close}")
+        raise unknown(mnemonic, _table(), "move", "ldmatrix or stmatrix")
     if target is not None:
         check_target(move, target)
     return move

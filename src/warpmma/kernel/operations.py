@@ -6,8 +6,7 @@ reader of PTX) names it and brings arrays. The rows are in the other modules of 
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -17,9 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import as_array
+from .._mnemonics import bare
 from ..errors import MnemonicError, OperandError
 from ..instructions import check_known, check_target
 from ..instructions import since as targets_since
+from ..isa.names import Door, explained, near
 from ..registers import LANES
 
 __all__ = ["Operation", "RegisterType", "operation", "operations"]
@@ -169,6 +170,15 @@ class Operation:
         return array
 
 
+def unknown(mnemonic: object, legal: Collection[str], door: Door, kind: str) -> MnemonicError:
+    """Make the error of a name that is none of some mnemonics: with what it is, or with the nearest of them."""
+    text = bare(mnemonic)
+    if known := explained(text, door):
+        return MnemonicError(f"{text!r} is no {kind} that is simulated: {known}")
+    nearest = near(text, legal)
+    return MnemonicError(f"{text!r} is no {kind} that is simulated" + (f". Nearest: {nearest}" if nearest else ""))
+
+
 @cache
 def _table() -> dict[str, Operation]:
     rows = (row for name in _MODULES for row in import_module(f".{name}", __package__).OPERATIONS)
@@ -189,14 +199,13 @@ def operation(mnemonic: str, target: str | None = None) -> Operation:
     Raises
     ------
     MnemonicError
-        Names the nearest that there is.
+        Names the nearest that there is, or says what else the name is.
     TargetError
         The target has no such operation.
     """
-    row = _table().get(mnemonic)
+    row = _table().get(mnemonic) if isinstance(mnemonic, str) else None
     if row is None:
-        close = difflib.get_close_matches(str(mnemonic), _table(), 1, 0.0)[0]
-        raise MnemonicError(f"{mnemonic!r} is no operation that is simulated. Nearest: {close}")
+        raise unknown(mnemonic, _table(), "operation", "operation")
     if target is not None:
         check_target(row, target)
     return row

@@ -1,0 +1,1 @@
+"""What exists: targets, mnemonics and their rows."""

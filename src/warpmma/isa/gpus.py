@@ -1,0 +1,214 @@
+"""Names of GPUs, and the targets that they are: what a message about an unknown target says.
+
+No function takes these names: a GPU's name does not say whether code was built for sm_90 or for sm_90a, and these have
+other instructions.
+
+Sources: NVIDIA's lists of compute capabilities, developer.nvidia.com/cuda-gpus and cuda-legacy-gpus, November 2026.
+Not in them, but of the same chips as GPUs that are: H20, H800, A800, L20, the GTX 16 series, Titan RTX and the names
+of whole modules (Thor, Orin, Xavier). That sm_101 became sm_110: PTX ISA 9.0, release notes.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+__all__ = ["GPUS", "Gpus", "unknown"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gpus:
+    """The GPUs that are one target.
+
+    Attributes
+    ----------
+    target : str
+        Without suffix. One that is not simulated, for it has no `mma`, is here too.
+    generation : str
+    names : tuple of str
+        As NVIDIA writes them, less what does not tell targets apart (NVIDIA, GeForce, Tesla, memory, form). The first
+        is the one that people know.
+    suffixed : str
+        What the target with a suffix has besides.
+    """
+
+    target: str
+    generation: str
+    names: tuple[str, ...]
+    suffixed: str = ""
+
+    @property
+    def meaning(self) -> str:
+        """The target in a sentence."""
+        return f"{self.target} ({self.suffixed})" if self.suffixed else self.target
+
+
+def _series(prefix: str, *numbers: int) -> tuple[str, ...]:
+    return tuple(f"{prefix} {n}" for n in numbers)
+
+
+def _kinds(number: int) -> str:
+    return f"sm_{number}f or sm_{number}a for .kind::f8f6f4"
+
+
+def _scales(number: int) -> str:
+    return f"sm_{number}f or sm_{number}a for .kind and block scales"
+
+
+GPUS: tuple[Gpus, ...] = (
+    Gpus(target="sm_37", generation="Kepler", names=("K80",)),
+    Gpus(target="sm_52", generation="Maxwell", names=("M40", "M60", *_series("GTX", 950, 960, 970, 980))),
+    Gpus(target="sm_53", generation="Maxwell", names=("Jetson Nano",)),
+    Gpus(target="sm_60", generation="Pascal", names=("P100", "GP100")),
+    Gpus(
+        target="sm_61", generation="Pascal",
+        names=("P40", "P4", *_series("GTX", 1050, 1060, 1070, 1080), "Titan X", "Titan Xp"),
+    ),
+    Gpus(target="sm_62", generation="Pascal", names=("Jetson TX2",)),
+    Gpus(target="sm_70", generation="Volta", names=("V100", "Titan V", "GV100")),
+    Gpus(target="sm_72", generation="Volta", names=("Jetson Xavier", "Xavier")),
+    Gpus(
+        target="sm_75", generation="Turing",
+        names=(
+            "T4", *_series("RTX", 2060, 2070, 2080), "Titan RTX", *_series("Quadro RTX", 3000, 4000, 5000, 6000, 8000),
+            *_series("GTX", 1650, 1660), "T1000", "T600", "T400",
+        ),
+    ),
+    Gpus(target="sm_80", generation="Ampere", names=("A100", "A30", "A800")),
+    Gpus(
+        target="sm_86", generation="Ampere",
+        names=(
+            "RTX 3090", *_series("RTX", 3050, 3060, 3070, 3080), "A10", "A40", "A16", "A2", "A10G",
+            *(f"RTX A{n}" for n in (2000, 3000, 4000, 4500, 5000, 5500, 6000)),
+        ),
+    ),
+    Gpus(target="sm_87", generation="Ampere", names=("Jetson Orin", "Orin")),
+    Gpus(
+        target="sm_89", generation="Ada",
+        names=(
+            "RTX 4090", *_series("RTX", 4050, 4060, 4070, 4080), "L40S", "L40", "L4", "L20",
+            *(f"RTX {n} Ada" for n in (6000, 5000, 4500, 4000, "4000 SFF", 2000)),
+        ),
+    ),
+    Gpus(
+        target="sm_90", generation="Hopper", names=("H100", "H200", "GH200", "H800", "H20"),
+        suffixed="sm_90a for wgmma",
+    ),
+    Gpus(target="sm_100", generation="Blackwell", names=("B200", "GB200", "B100"), suffixed=_kinds(100)),
+    Gpus(target="sm_103", generation="Blackwell", names=("B300", "GB300"), suffixed=_kinds(103)),
+    Gpus(
+        target="sm_110", generation="Blackwell", names=("Jetson Thor", "Thor", "Jetson T5000", "Jetson T4000"),
+        suffixed=_kinds(110),
+    ),
+    Gpus(
+        target="sm_120", generation="Blackwell",
+        names=(
+            "RTX 5090", *_series("RTX", 5050, 5060, 5070, 5080), *_series("RTX PRO", 6000, 5000, 4500, 4000, 2000),
+        ),
+        suffixed=_scales(120),
+    ),
+    Gpus(target="sm_121", generation="Blackwell", names=("GB10", "DGX Spark"), suffixed=_scales(121)),
+)  # fmt: skip
+"""Every target that a GPU is, oldest first."""
+
+_RENAMED = {"101": "110"}
+_OLDEST = 70
+_NUMBER = re.compile(r"(?:sm|compute|cc|cuda|arch|compute capability)?[ _:-]*(\d{2,3}|\d{1,2}\.\d)([af]?)")
+_LONGEST = 80  # of what is looked at, and quoted whole
+_NEAR = 0.7
+_FEW = 4  # names that a message lists
+
+
+def unknown(target: object, known: Collection[str]) -> str:
+    """Say of what is no known target which one it may mean.
+
+    Examples
+    --------
+    >>> print(unknown("NVIDIA H100 80GB HBM3", ["sm_80", "sm_90", "sm_90a"]))
+    unknown target 'NVIDIA H100 80GB HBM3'; H100 is sm_90 (sm_90a for wgmma). Known are sm_80, sm_90, sm_90a
+    >>> print(unknown("9.0", ["sm_80", "sm_90", "sm_90a"]))
+    unknown target '9.0'; did you mean 'sm_90'? Known are sm_80, sm_90, sm_90a
+    """
+    if not isinstance(target, str):
+        spelled = _spelled(_capability(target), known)
+        meant = f". Did you mean {spelled!r}?" if spelled else ""
+        return f"a target is a string such as 'sm_90'; got {target!r}{meant}"
+    quoted = repr(target) if len(target) <= _LONGEST else f"{target[:_LONGEST]!r}..."
+    return f"unknown target {quoted}{_explained(target[:_LONGEST], known)} Known are {', '.join(known)}"
+
+
+def _explained(target: str, known: Collection[str]) -> str:
+    """Say what comes between the quoted name and the list of those known."""
+    if spelled := _spelled(target, known):
+        return f"; did you mean {spelled!r}?"
+    if meaning := _named(target) or _too_old(target):
+        return f"; {meaning}."
+
+    def likeness(name: str) -> tuple[float, bool]:
+        # Among equals one with the first digit that was written.
+        return difflib.SequenceMatcher(None, target.lower(), name).ratio(), target.lower().startswith(name[:4])
+
+    near = max(known, key=likeness)
+    return f"; did you mean {near!r}?" if likeness(near)[0] >= _NEAR else "."
+
+
+def _capability(target: object) -> str:
+    """Write a number, or a pair such as PyTorch gives, as a compute capability; "" for anything else."""
+    if type(target) in (int, float):
+        return str(target)
+    if type(target) in (tuple, list) and [type(x) for x in target] == [int, int]:  # type: ignore[attr-defined]
+        return ".".join(map(str, target))  # type: ignore[call-overload]
+    return ""
+
+
+def _spelled(target: str, known: Collection[str]) -> str | None:
+    """Return the known target that another spelling, such as 9.0 or compute_90, is one of."""
+    match = _NUMBER.fullmatch(target.strip().lower())
+    if match is None:
+        return None
+    number = match[1].replace(".", "")
+    name = f"sm_{_RENAMED.get(number, number)}{match[2]}"
+    return name if name in known else None
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """Words in small letters, a series and its number apart: RTX4090 is rtx 4090."""
+    return tuple(re.findall(r"[a-z0-9]+", re.sub(r"(rtx|gtx)(?=[a0-9])", r"\1 ", text.lower())))
+
+
+def _within(part: tuple[str, ...], whole: tuple[str, ...]) -> bool:
+    """Whether words stand in others, one after the other."""
+    return any(whole[i : i + len(part)] == part for i in range(len(whole) - len(part) + 1))
+
+
+def _named(text: str) -> str | None:
+    """Say which target a GPU's name is: the longest name in the text, or few names that have the text in them."""
+    words = _words(text)
+    if not words:
+        return None
+    names = {name: row for row in GPUS for name in row.names}
+    if found := [name for name in names if _within(_words(name), words)]:
+        name = max(found, key=lambda name: len(_words(name)))
+        return _is(name, names[name])
+    if rows := [row for row in GPUS if row.generation.lower() in words]:
+        return _is(rows[0].generation, *rows)
+    found = [name for name in names if {*words} <= {*_words(name)}]
+    return "; ".join(_is(name, names[name]) for name in found) if 0 < len(found) <= _FEW else None
+
+
+def _is(name: str, *rows: Gpus) -> str:
+    if len(rows) == 1:
+        (row,) = rows
+        lacks = f", which has no mma: the oldest target that has is sm_{_OLDEST}" * (int(row.target[3:]) < _OLDEST)
+        return f"{name} is {row.meaning}{lacks}"
+    each = [f"{row.target} ({row.names[0]})" for row in rows]
+    return f"{name} is {', '.join(each[:-1])} or {each[-1]}"
+
+
+def _too_old(target: str) -> str | None:
+    match = _NUMBER.fullmatch(target.strip().lower())
+    if match is None or not 20 <= int(match[1].replace(".", "")) < _OLDEST:
+        return None
+    return f"it has no mma: the oldest target that has is sm_{_OLDEST}"
