@@ -44,7 +44,7 @@ def elements(move: MatrixMove, data: Array) -> Array:
 
 
 def test_every_form_that_ptx_has() -> None:
-    """Counts of facts/ptx_isa.md 5.1; each without a state space, with .shared and with .shared::cta."""
+    """Counts of docs/specification/ptx.md 5.1; each without a state space, with .shared and with .shared::cta."""
     counts = {
         ("ldmatrix", "m8n8", 16): 6, ("ldmatrix", "m16n16", 8): 2, ("ldmatrix", "m16n16", 6): 2,
         ("ldmatrix", "m16n16", 4): 2, ("ldmatrix", "m8n16", 6): 3, ("ldmatrix", "m8n16", 4): 3,
@@ -99,7 +99,7 @@ def test_every_element_has_one_place(move: MatrixMove) -> None:
     np.testing.assert_array_equal(np.sort(whole), number)
 
 
-# Fragments, lane by lane: facts/ptx_isa.md 5.3. Element e of register r is element x of row p of matrix q.
+# Fragments, lane by lane: docs/specification/ptx.md 5.3. Element e of register r is element x of row p of matrix q.
 
 Place = Callable[[int, int], tuple[Any, Any, Any]]  # (register, element) -> (matrix, row, column) of each lane
 PLACES: dict[str, Place] = {

@@ -58,7 +58,7 @@ def test_an_instruction_is_its_catalogue_row(instruction: Instruction) -> None:
 
 @pytest.mark.parametrize(
     ("targets", "count"),
-    [  # facts/ptx_isa.md 1.2, less the four bf16 forms of m8n8k4 from sm_80 on
+    [  # docs/specification/ptx.md 1.2, less the four bf16 forms of m8n8k4 from sm_80 on
         ("sm_70 sm_72", 12),
         ("sm_75", 31),
         ("sm_80 sm_86 sm_87 sm_88", 163 - 4),
@@ -74,7 +74,7 @@ def test_counts_per_target(targets: str, count: int) -> None:
 
 
 def test_counts_of_documented_spellings_and_of_operations() -> None:
-    """facts/ptx_isa.md 1.2: 408 documented spellings, 56 of them aliases; and 12 that ptxas takes besides."""
+    """docs/specification/ptx.md 1.2: 408 documented spellings, 56 of them aliases; and 12 that ptxas takes besides."""
     documented = [i for i in instructions() if i.documented]
     assert [sum(i.sparsity == s for i in documented) for s in (None, "sp", "sp::ordered_metadata")] == [
         215,
@@ -115,7 +115,7 @@ def test_qualifiers_are_read_in_any_order(case: tuple[Instruction, str]) -> None
     assert parse(mnemonic) == instruction
 
 
-ORDERS = [  # facts/ptx_isa.md 1.1: what ptxas takes, and what CUTLASS writes
+ORDERS = [  # docs/specification/ptx.md 1.1: what ptxas takes, and what CUTLASS writes
     ("mma.sync.aligned.kind::f8f6f4.m16n8k32.row.col.f32.e4m3.e2m1.f32", F8F6F4 + ".f32.e4m3.e2m1.f32"),
     ("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e2m1.f32.kind::f8f6f4", F8F6F4 + ".f32.e4m3.e2m1.f32"),
     (
@@ -324,7 +324,7 @@ each_minimum = pytest.mark.parametrize(
 
 
 def statement(instruction: Instruction, mnemonic: str | None = None) -> str:
-    """One instruction with operands: facts/ptx_isa.md 1.1."""
+    """One instruction with operands: docs/specification/ptx.md 1.1."""
 
     def fragment(operand: Operand, first: int) -> str:
         bank = {"f32": "f", "f64": "d"}.get(instruction.type(operand), "r")

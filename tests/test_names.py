@@ -359,8 +359,12 @@ def test_machine_code_leads_to_its_mnemonic(name: str, mnemonic: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["HMMA.16832.F32", "HMMA.16816", "HMMA.16816.S8.S8", "QMMA.16816.F32.E4M3", "IMMA.16816.S8.U4", "HMMA.F32",
-             "HGMMA.64x12x16.F32", "HGMMA.SP.64x128x32.F32", "OMMA.16864.F32.E2M1.E2M1", "DMMA.16x8x32"],
+    "name",
+    [
+        "HMMA.16832.F32", "HMMA.16816", "HMMA.16816.S8.S8", "HMMA.16816.F32.SAT", "HMMA.F32", "QMMA.16816.F32.E4M3",
+        "IMMA.16816.S8.U4", "OMMA.16864.F32.E2M1.E2M1", "DMMA.16x8x32", "BMMA.168256.POPC", "HGMMA.64x12x16.F32",
+        "HGMMA.64x64x32.F32", "HGMMA.SP.64x128x32.F32", "BGMMA.64x64x256",
+    ],
 )  # fmt: skip
 def test_machine_code_that_does_not_say_enough_has_no_mnemonic(name: str) -> None:
     opcode, *words = name.split(".")

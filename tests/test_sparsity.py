@@ -33,7 +33,7 @@ each_shape = pytest.mark.parametrize("instruction", SHAPES, ids=str)
 
 SORTED, REVERSED = {0x4, 0x8, 0xC, 0x9, 0xD, 0xE}, {0x1, 0x2, 0x3, 0x6, 0x7, 0xB}
 
-# PTX's tables, as ../shared/facts/ptx_isa.md 3.1 and 3.2 have them; g is groupID, t threadID_in_group.
+# PTX's tables, as docs/specification/ptx.md 3.1 and 3.2 have them; g is groupID, t threadID_in_group.
 
 Rule = tuple[tuple[int, ...], Callable[[int, int], list[int]], Callable[[int, int, int], tuple[int, int]]]
 METADATA: dict[str, Rule] = {  # legal selectors F, contributing lanes (numbered p), and row and chunk of nibble n

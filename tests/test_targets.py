@@ -95,7 +95,7 @@ def test_sparse_arithmetic_is_published_by_nobody() -> None:
 
 
 def _lowering() -> list[tuple[str, str, Instruction]]:
-    """What ptxas 13.0 emits (see facts/lowering.jsonl): counts of matrix instructions, target, instruction."""
+    """What ptxas 13.0 emits (docs/specification/lowering.md 1): counts of matrix instructions, target, instruction."""
     document = json.loads((DATA / "lowering.json").read_text())
     return [
         (emitted, target, wm.parse(mnemonic))
@@ -125,7 +125,7 @@ def test_lowering_covers_the_generations() -> None:
 
 @pytest.mark.parametrize(
     ("target", "mnemonic", "fraction_bits", "products", "floor", "result_bits"),
-    [  # the key table of numerics.md 1.2, row by row
+    [  # docs/specification/numerics.md 1.2, row by row
         ("sm_70", "m8n8k4.row.col.f32.f16.f16.f32", 23, 4, -131, 23),
         ("sm_70", "m8n8k4.row.col.f16.f16.f16.f16", 23, 4, -19, 10),
         ("sm_75", "m16n8k8.row.col.f32.f16.f16.f32", 24, 8, -132, 23),

@@ -169,7 +169,7 @@ def test_each_parser_names_the_other_kind() -> None:
 
 @pytest.mark.parametrize(
     ("types", "k", "fraction_bits", "floor", "result_bits"),
-    [  # h200.md, wgmma; numerics.md 1.2
+    [  # docs/specification/h200.md 3; docs/specification/numerics.md 1.2
         ("f32.f16.f16", 16, 25, -133, 23),
         ("f16.f16.f16", 16, 25, -21, 10),
         ("f32.bf16.bf16", 16, 25, -133, 23),
@@ -210,7 +210,7 @@ def test_other_targets_have_none() -> None:
         wm.evidence(F16, target="sm_100a")
 
 
-MEASURED = {  # h200.md, wgmma: what the table there names, all m64n8
+MEASURED = {  # docs/specification/h200.md 3: what the table there names, all m64n8
     **dict.fromkeys(["k16.f32.f16.f16", "k16.f16.f16.f16", "k16.f32.bf16.bf16", "k8.f32.tf32.tf32"], "2,097,152"),
     **dict.fromkeys(["k32.f32.e4m3.e4m3", "k32.f32.e5m2.e4m3", "k32.f32.e5m2.e5m2"], "2,097,152"),
     **dict.fromkeys(["k32.f16.e4m3.e4m3", "k32.f16.e4m3.e5m2"], "2,097,152"),
@@ -261,7 +261,7 @@ def test_numpy_equals_reference(own: Recipe) -> None:
 
 @pytest.mark.parametrize(
     ("exponents", "c", "d"),
-    [  # numerics.md 1.5: W9 and W10 for wgmma, and the last bit that is kept
+    [  # docs/specification/numerics.md 1.6: W9 and W10 for wgmma, and the last bit that is kept
         ([0, 0, -13], 0x00000000, 0x40000000),
         ([0, 0, -12], 0x00000000, 0x40000400),
         ([], 0x3F800200, 0x3F800000),  # C = 1 + 2^-14

@@ -1,4 +1,4 @@
-"""Witness vectors with published results, each for one parameter.
+"""Witness vectors with published results, each for one parameter (docs/specification/numerics.md 1.6).
 
 The expected bits are those of mmasim 2.1.1 (Xie et al., arXiv 2511.10909), whose authors checked the behaviours on
 V100, T4, A100, RTX 4090, H100, B200 and RTX PRO 6000; W9 and W10 on Hopper belong to `wgmma` and are not here.

@@ -4,7 +4,7 @@ Every layout of the ISA renames bits. An element's place is a lane (bits l0 to l
 fragment (bits e0, e1, ...; PTX's `ai`, `bi`, `ci`), low registers and low bits first; its coordinates are a row and a
 column. A `Layout` lists, for each coordinate and from the lowest bit up, the place bit that stands there.
 
-The law (PTX ISA 9.1, 9.7.14.5; `../shared/facts/ptx_isa.md` 2.1): with P elements to a register,
+The law (PTX ISA 9.1, 9.7.14.5; docs/specification/ptx.md 2.1): with P elements to a register,
 
 * A: the column's bits are the bits inside the register, then l0 l1, then the register pairs; the row's are l2 l3 l4,
   then, for m16, the low register bit. B is the same with k in the column's place, and n is l2 l3 l4.

@@ -2,7 +2,7 @@
 
 `D = (A * scale_A) * (B * scale_B) + C`: scale_A is M x S, scale_B is S x N; S is 1, 2, 4 for 1X, 2X, 4X.
 Block s of a row of A or a column of B is its K/S elements from s*K/S on. K is logical: of a sparse A they are
-columns of the dense matrix (PTX ISA 9.1, 9.7.14.3; `../shared/facts/ptx_isa.md` 4).
+columns of the dense matrix (PTX ISA 9.1, 9.7.14.3; docs/specification/ptx.md 4).
 
 Each lane gives a 32-bit word of scales, and where a scale sits renames bits. Its byte in the word has, low to
 high, the bits of s, then those of the byte-id that s leaves over. Its lane, l4 to l0, is i2 i1 i0 t0 i3 for a
@@ -185,7 +185,7 @@ def unpack_scales(
     -------
     ndarray of uint8
         Codes, `[..., m, S]` for A and `[..., S, n]` for B. The top bit of a ue4m3's byte is dropped, as the
-        hardware ignores it (`../shared/facts/numerics.md` 1.3).
+        hardware ignores it (docs/specification/numerics.md 1.3).
 
     Raises
     ------

@@ -17,8 +17,8 @@ elements, `[..., m, k/2]`, of A's NumPy or ml_dtypes type or raw unsigned codes;
 batches that do not broadcast, are an `OperandError`.
 
 Sources: PTX ISA 9.1, 9.7.14.6.1 "Sparse matrix storage" (patterns, codes), 9.7.14.6.2 (metadata, as figures);
-`../shared/facts/ptx_isa.md` 3.1 to 3.4; measured on an H200 (`h200.md`, "Sparse"): 88 mnemonics with every
-selector, 819,200 outputs, 0 differences, and all sixteen nibbles.
+docs/specification/ptx.md 3; measured on an H200 (docs/specification/h200.md 2): 88 mnemonics with every selector,
+819,200 outputs, 0 differences, and all sixteen nibbles.
 """
 
 from __future__ import annotations

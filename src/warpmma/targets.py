@@ -4,8 +4,8 @@ Two tables. `GENERATIONS` says which targets share their arithmetic. `PATHS` say
 on a generation: which unit with which parameters (ptxas's lowering, read from its machine code). How we know is the
 business of a third, in `_evidence`.
 
-Sources: `../shared/facts/numerics.md` names the publications, `h200.md` the measurements, `lowering.jsonl` the machine
-instructions that ptxas 13.0 emits.
+Sources: docs/specification/numerics.md names the publications, docs/specification/h200.md the measurements,
+docs/specification/lowering.md the machine instructions that ptxas 13.0 emits.
 """
 
 from __future__ import annotations
@@ -85,14 +85,15 @@ class Core:
         )
 
 
-# numerics.md 1.2 and 1.4. Z is (least exponent of D) - (F - 18), but for fp8 with F = 13, where it cannot be observed:
-# products are multiples of 2^-32, which 2^(Z - 13) divides. There it is the Z of the generation's other types.
+# docs/specification/numerics.md 1.2 and 1.4. Z is (least exponent of D) - (F - 18), but for fp8 with F = 13, where it
+# cannot be observed: products are multiples of 2^-32, which 2^(Z - 13) divides. There it is the Z of the generation's
+# other types.
 _VOLTA = Core(operand_bytes=8, fraction_bits=23, floor={"f32": -131, "f16": -19})
 _AMPERE = Core(operand_bytes=16, fraction_bits=24, floor={"f32": -132, "f16": -20})
 _ADA_FP8 = Core(operand_bytes=16, fraction_bits=13, floor={"f32": -132, "f16": -20}, f32_bits=13)
 _HOPPER = Core(operand_bytes=32, fraction_bits=25, floor={"f32": -133, "f16": -21})
 _HOPPER_FP8 = Core(operand_bytes=32, fraction_bits=13, floor={"f32": -133, "f16": -21}, f32_bits=13)
-# numerics.md 1.3
+# docs/specification/numerics.md 1.3
 _FP4 = GroupedDotAdd(group=16, fraction_bits=35, floor=-139, result_bits=23, rounding="rz")
 
 
@@ -169,7 +170,7 @@ PATHS: tuple[Path, ...] = (
         group="b1", generations=("Blackwell", "RTX Blackwell"), machine="software: IMMA on single bits",
         arithmetic=Popcount(operation="and"),
     ),
-    # h200.md, wgmma
+    # docs/specification/h200.md 3
     Path(group="wgmma half", generations=("Hopper",), machine="HGMMA", arithmetic=_HOPPER),
     Path(group="wgmma fp8", generations=("Hopper",), machine="QGMMA", arithmetic=_HOPPER_FP8),
     Path(group="wgmma int8", generations=("Hopper",), machine="IGMMA", arithmetic=IntegerSum(saturate=False)),

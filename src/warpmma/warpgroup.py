@@ -4,7 +4,7 @@ They have the arithmetic of an instruction and no fragments: B lies in shared me
 they lie there changes no bit of the result.
 
 Sources: PTX ISA 9.1, 9.7.15; which N go with which types, from which PTX version and on which targets, was asked of
-ptxas 13.0 (`tests/test_warpgroup.py` has its answers).
+ptxas 13.0 (`tests/test_warpgroup.py` has its answers; docs/specification/ptx.md 6).
 """
 
 from __future__ import annotations

@@ -54,6 +54,7 @@ Integers:
 Sources: rules 1 to 9, 12 and 13 are those that Xie et al. (arXiv 2511.10909, "T-FDPA") and Khattak and Mikaitis
 (arXiv 2512.07004) agree on (12 and 13: the former alone), 1 to 9 measured on an H200; 10, 11 and 16 are the code that
 ptxas emits, measured on an H200; 15, 17 and 18 PTX ISA 9.1, 9.7.14.5.14, NaN and clamping measured on an H200.
+At more length: docs/specification/numerics.md 1 to 5 and docs/specification/h200.md 1 to 3.
 """
 
 from __future__ import annotations

@@ -228,7 +228,7 @@ def ptx_of(name: str) -> tuple[str, str] | None:
     opcode, *words = name.split(".")
     starts = [".".join([opcode, *words[:n]]) for n in range(len(words), -1, -1)]
     known = next((MACHINE[start] for start in starts if start in MACHINE), None)
-    return known and ("machine code", matrix(opcode, words) or known)
+    return ("machine code", matrix(opcode, words) or known) if known else None
 
 
 def no_instruction(name: str) -> str | None:

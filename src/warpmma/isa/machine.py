@@ -16,6 +16,7 @@ __all__ = ["matrix"]
 _SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)|(16|8)(8)(\d+)")
 _FP8 = ("e4m3", "e5m2")
 _TYPES = ("f16", "f32", "bf16", "tf32", *_FP8, "e3m2", "e2m3", "e2m1", "s8", "u8", "s4", "u4")
+_WARPGROUP_K = {"f16": 16, "bf16": 16, "tf32": 8, "b1": 256}  # of 8-bit types 32
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,13 @@ def matrix(opcode: str, words: list[str]) -> str | None:
     """
     shape = next((found for found in map(_SHAPE.fullmatch, words) if found), None)
     types = _types(opcode, [word.lower() for word in words if word.lower() in _TYPES])
-    if shape is None or types is None:
-        return None
-    m, n, k = (int(x) for x in shape.groups() if x)
     sat = ".satfinite" * ("SAT" in words)
     bits = "".join(f".{op.lower()}.popc" for op in ("AND", "XOR") if op in words)
+    if shape is None or types is None or (types.a == "b1") != bool(bits) or (sat and types.a[0] not in "su"):
+        return None
+    m, n, k = (int(x) for x in shape.groups() if x)
     if opcode[1] == "G":
-        fits = m == 64 and n in range(8, 257, 8) and "SP" not in words
+        fits = m == 64 and n in range(8, 257, 8) and k == _WARPGROUP_K.get(types.a, 32) and "SP" not in words
         name = f"wgmma.mma_async.sync.aligned.m{m}n{n}k{k}{sat}.{types.d}.{types.a}.{types.b}{bits}"
         return name if fits else None
     sparsity = "sp::ordered_metadata" if "SP" in words else None

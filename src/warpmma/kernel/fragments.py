@@ -1,6 +1,6 @@
 """`ldmatrix`, `stmatrix` and `movmatrix`: matrices between rows of shared memory and fragments of a warp.
 
-The rules (PTX ISA 9.1: `ldmatrix`, `stmatrix`, `movmatrix`; `../shared/facts/ptx_isa.md` 5):
+The rules (PTX ISA 9.1: `ldmatrix`, `stmatrix`, `movmatrix`; docs/specification/ptx.md 5):
 
 1. Memory has rows of 16 bytes, each at an address of its own, a multiple of 16. Row p of matrix q, of matrices with R
    rows each, is where lane R q + p points; addresses of other lanes do not count (before sm_80 they must be valid).
