@@ -3,7 +3,8 @@
 Each `Family` stands for all combinations of its choices; `instructions` makes records of them. That the rows yield what
 ptxas takes, on the same targets and from the same PTX versions, is tested against a catalogue and against ptxas itself.
 
-Sources: PTX ISA 9.1, 9.7.14.5.14 and 9.7.14.6.3 (docs/specification/ptx.md 1); the sets of legal mnemonics were asked of ptxas 12.9 to 13.5.
+Sources: PTX ISA 9.1, 9.7.14.5.14 and 9.7.14.6.3 (docs/specification/ptx.md 1); the sets of legal
+mnemonics were asked of ptxas 12.9 to 13.5.
 """
 
 from __future__ import annotations
