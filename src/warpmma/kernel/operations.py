@@ -23,7 +23,7 @@ from ..instructions import since as targets_since
 from ..isa.names import Door, explained, near
 from ..registers import LANES
 
-__all__ = ["Operation", "RegisterType", "operation", "operations"]
+__all__ = ["Operation", "RegisterType", "operation", "operations", "unknown"]
 
 Array = npt.NDArray[Any]
 RegisterType = Literal["b16", "b32", "b64", "pred", "imm"]

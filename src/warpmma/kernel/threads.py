@@ -196,7 +196,7 @@ class Threads(Warps):
             self.reporter.report("divergent", site, self.active & missing, detail=why)
             return
         if site.mnemonic not in _BARRIERS:
-            raise MnemonicError(f"{site.mnemonic!r} with {len(operands)} operands is no barrier; expected bar.sync")
+            raise MnemonicError(f"{site.mnemonic!r} with {len(operands)} operands is not simulated; expected bar.sync")
         if operands and not (len(operands) == 1 and is_integer(operands[0]) and operands[0] == 0):
             raise UnsupportedError(f"{site.mnemonic} {operands}: only barrier 0, of all threads, is simulated")
         here: Array = np.any(self.active, axis=(1, 2))
