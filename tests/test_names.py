@@ -247,7 +247,9 @@ def test_names_that_are_no_operation_are_explained(name: str, says: str) -> None
     assert in_a_kernel == message(operation, name)
 
 
-@pytest.mark.parametrize("name", ["bar.red.and.pred", "cp.async.bulk.tensor", "ld.local.b32", "wgmma.fence.sync.aligned"])
+@pytest.mark.parametrize(
+    "name", ["bar.red.and.pred", "cp.async.bulk.tensor", "ld.local.b32", "wgmma.fence.sync.aligned"]
+)
 def test_what_kernels_lack_is_not_called_wrong(name: str) -> None:
     says = message(lambda: launch(lambda t: t(name), 1, 32, [], target="sm_90a"))
     assert "not simulated" in says or "expected cp.async.ca" in says
