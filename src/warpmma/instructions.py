@@ -14,6 +14,7 @@ from functools import cache, cached_property, lru_cache
 from itertools import product
 from typing import Protocol
 
+from . import isa
 from ._families import FAMILIES, ROUNDINGS, Family, Version
 from ._mnemonics import Grammar, bare, difference
 from .errors import MnemonicError, OperandError, TargetError
@@ -35,11 +36,7 @@ __all__ = [
     "since",
 ]
 
-TARGETS = (
-    "sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_87", "sm_88", "sm_89", "sm_90", "sm_90a",
-    "sm_100", "sm_100f", "sm_100a", "sm_103", "sm_103f", "sm_103a", "sm_110", "sm_110f", "sm_110a",
-    "sm_120", "sm_120f", "sm_120a", "sm_121", "sm_121f", "sm_121a",
-)  # fmt: skip
+TARGETS = tuple(isa.TARGETS)
 """Every target that has an `mma`, oldest first; "f" marks family-specific and "a" architecture-specific features."""
 
 
@@ -238,10 +235,6 @@ def _table() -> dict[Instruction, Family]:
     return {instruction: family for family in FAMILIES for instruction in _records(family)}
 
 
-def _number(target: str) -> int:
-    return int(target.removeprefix("sm_").rstrip("af"))
-
-
 @cache
 def since(first: str) -> tuple[str, ...]:
     """List the targets that have what appeared with a target; "f" and "a" at its end ask for such feature sets.
@@ -251,10 +244,9 @@ def since(first: str) -> tuple[str, ...]:
     >>> since("sm_120f")
     ('sm_120f', 'sm_120a', 'sm_121f', 'sm_121a')
     """
-    suffixes = {"f": ("f", "a"), "a": ("a",)}.get(first[-1], ("", "f", "a"))
-    return tuple(
-        t for t in TARGETS if _number(t) >= _number(first) and (t[-1] if t[-1] in "fa" else "") in suffixes
-    )  # fmt: skip
+    oldest = isa.TARGETS[first]
+    having = {"f": ("f", "a"), "a": ("a",)}.get(oldest.features, ("", "f", "a"))
+    return tuple(t.name for t in isa.TARGETS.values() if t.number >= oldest.number and t.features in having)
 
 
 def instructions(target: str | None = None) -> tuple[Instruction, ...]:

@@ -1,8 +1,8 @@
 """Recipes: how each instruction computes on each target.
 
-Two tables. `GENERATIONS` says which targets share their arithmetic. `PATHS` says what an instruction of a group becomes
-on a generation: which unit with which parameters (ptxas's lowering, read from its machine code). How we know is the
-business of a third, in `_evidence`.
+`GENERATIONS` says which targets share their arithmetic, as `isa` has it. `PATHS` says what an instruction of a group
+becomes on a generation: which unit with which parameters (ptxas's lowering, read from its machine code). How we know is
+the business of another table, in `_evidence`.
 
 Sources: docs/specification/numerics.md names the publications, docs/specification/h200.md the measurements,
 docs/specification/lowering.md the machine instructions that ptxas 13.0 emits.
@@ -17,6 +17,7 @@ from typing import Literal
 from .arithmetic.units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, Unit
 from .formats import FORMATS
 from .instructions import Instruction, check_target
+from .isa import TARGETS
 from .warpgroup import AnyInstruction, WarpgroupInstruction
 
 __all__ = [
@@ -36,21 +37,14 @@ __all__ = [
 
 def family(*numbers: int) -> tuple[str, ...]:
     """Name the targets of some architectures: plain, family-specific and architecture-specific."""
-    return tuple(f"sm_{n}{suffix}" for n in numbers for suffix in ("", "f", "a"))
+    return tuple(target.name for target in TARGETS.values() if target.number in numbers)
 
 
 GENERATIONS: dict[str, tuple[str, ...]] = {
-    "Volta": ("sm_70", "sm_72"),
-    "Turing": ("sm_75",),
-    "Ampere": ("sm_80", "sm_86", "sm_87", "sm_88"),
-    "Ada": ("sm_89",),
-    "Hopper": ("sm_90", "sm_90a"),
-    "Blackwell": family(100, 103, 110),
-    "RTX Blackwell": family(120, 121),
+    name: tuple(target.name for target in TARGETS.values() if target.generation == name)
+    for name in dict.fromkeys(target.generation for target in TARGETS.values())
 }
 """Targets that share their arithmetic."""
-
-_GENERATION = {target: name for name, targets in GENERATIONS.items() for target in targets}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,7 +218,7 @@ def path(instruction: AnyInstruction, target: str) -> Path:
     """Return what an instruction becomes on a target; raise `TargetError` if the target lacks it."""
     check_target(instruction, target)
     names = (group(instruction), f"{group(instruction)} {instruction.d_type}")
-    return next(p for p in PATHS if p.group in names and _GENERATION[target] in p.generations)
+    return next(p for p in PATHS if p.group in names and TARGETS[target].generation in p.generations)
 
 
 @cache
@@ -283,4 +277,4 @@ bf16 it does not, so what a reversed pair of indices does there is not known (ma
 
 def reversed_unknown(instruction: Instruction, target: str) -> bool:
     """Whether descending metadata, which PTX allows, has an unknown effect on this target."""
-    return any(instruction.a_type == name and _GENERATION[target] in where for name, where in REVERSED_UNSORTED)
+    return any(instruction.a_type == name and TARGETS[target].generation in where for name, where in REVERSED_UNSORTED)

@@ -1,1 +1,5 @@
-"""What exists: targets, mnemonics and their rows."""
+"""What exists: targets, a record each with generation and limits; mnemonics and their rows."""
+
+from .targets import TARGETS, Target
+
+__all__ = ["TARGETS", "Target"]

@@ -16,6 +16,7 @@ from ..instructions import since
 from ..registers import LANES
 from .fragments import matrix_move
 from .hazards import Site
+from .literals import several
 from .memory import GlobalMemory, SharedMemory
 from .registers import DTYPES, Register
 from .warps import Warps
@@ -81,7 +82,7 @@ class Accesses:
         if mnemonic.startswith("ld."):
             return self._load(site, space, count, type_, width, *_exactly(site, operands, 1, "an address"))
         address, *values = _exactly(site, operands, 1 + count, f"an address and {count} value{'s' * (count > 1)}")
-        return self._store(site, space, width, address, values)
+        return self._store(site, space, type_, width, address, values)
 
     def _load(self, site: Site, space: str, count: int, type_: str, width: int, address: Any) -> Any:
         where, size = self._address(site, space, address), count * width // 8
@@ -93,9 +94,13 @@ class Accesses:
         made = tuple(self._warps.made(np.ascontiguousarray(words[..., i]).astype(dtype)) for i in range(count))
         return made[0] if count == 1 else made
 
-    def _store(self, site: Site, space: str, width: int, address: Any, values: Sequence[Any]) -> None:
+    def _store(self, site: Site, space: str, type_: str, width: int, address: Any, values: Sequence[Any]) -> None:
         warps, where = self._warps, self._address(site, space, address)
-        registers = [_fits(site, warps.operand(x, f"b{max(width, 16)}"), width) for x in values]
+        kind = f"b{max(width, 16)}"
+        registers = [
+            _fits(site, warps.operand(x, f"{type_}{width}", kind, f"{site.mnemonic}: value {i}"), width)
+            for i, x in enumerate(values)
+        ]
         bits = warps.read(site, registers)
         data = np.stack([x.astype(f"u{width // 8}") for x in bits], axis=-1).view(np.uint8)
         self._count(site, space, where, data.shape[-1], warps.active)
@@ -103,7 +108,8 @@ class Accesses:
         memory.store(site, where, data, warps.active)
 
     def _address(self, site: Site, space: str, address: Any, lanes: Array | None = None) -> Array:
-        register = self._warps.operand(address, "b32" if space == "shared" else "b64")
+        width = 32 if space == "shared" else 64
+        register = self._warps.operand(address, f"u{width}", f"b{width}", f"{site.mnemonic}: the address")
         if register.kind not in ("b32", "b64"):
             raise OperandError(f"{site.mnemonic}: an address is a b32 or b64 register; got {register.kind}")
         return self._warps.read(site, [register], lanes)[0]
@@ -139,7 +145,10 @@ class Accesses:
         address, *values = _exactly(site, operands, 1 + number, f"an address and {number} register{'s' * (number > 1)}")
         lanes = np.arange(LANES) < move.address_lanes
         where, active = self._address(site, "shared", address, lanes), warps.active & lanes
-        bits = warps.read(site, [_fits(site, warps.operand(x, "b32"), 32, 32) for x in values])
+        packing = move.layout.packing
+        type_ = several(f"b{packing.slot}", packing)
+        registers = [warps.operand(x, type_, "b32", f"{site.mnemonic}: register {i}") for i, x in enumerate(values)]
+        bits = warps.read(site, [_fits(site, x, 32, 32) for x in registers])
         rows = move.collect(np.stack(bits, axis=-2))
         data = np.zeros((*active.shape, move.row_bytes), np.uint8)
         data[..., : move.address_lanes, :] = rows.reshape(*active.shape[:-1], move.address_lanes, move.row_bytes)
@@ -182,7 +191,8 @@ class Accesses:
             data = self._global.load(site, start, size, active)
             moved = int(active.sum()) * size
         else:
-            (given,) = warps.read(site, [_fits(site, warps.operand(source_size, "b32"), 32, 32)])
+            register = warps.operand(source_size, "u32", "b32", f"{site.mnemonic}: the size of the source")
+            (given,) = warps.read(site, [_fits(site, register, 32, 32)])
             if (given[active] > size).any():
                 raise OperandError(f"{site.mnemonic}: a source of {given[active].max()} bytes for a copy of {size}")
             moved = int(given[active].sum())

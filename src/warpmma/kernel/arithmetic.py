@@ -181,7 +181,8 @@ def _operation(form: Form, mnemonic: str) -> Operation:
     fmts = [cast(FloatFormat, s.fmt) for s in sources]
     element = partial(_COMPUTE[op], op, fmts, fmts[-1], frozenset(words))
     return Operation(
-        mnemonic=mnemonic, inputs=tuple(s.register for s in sources), outputs=(out.register,),
+        mnemonic=mnemonic, inputs=tuple(s.register for s in sources), input_types=tuple(s.name for s in sources),
+        outputs=(out.register,),
         syntax=", ".join(["d0", *(f"a{i}" for i in range(number))]),
         compute=partial(_compute, element, sources, out), since=form.since, ptx=form.ptx, source=form.source,
     )  # fmt: skip

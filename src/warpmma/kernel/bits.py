@@ -19,13 +19,13 @@ The rules, for values of W bits (PTX ISA 9.1: Integer Arithmetic, Logic and Shif
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError
-from .operations import Operation, RegisterType
+from .operations import Operation, register
 
 __all__ = ["OPERATIONS", "shl", "shr"]
 
@@ -196,20 +196,15 @@ def _prmt_mode(mode: str) -> Function:
 def _row(mnemonic: str, operands: str, compute: Callable[..., Any], source: str, ptx: Version) -> Operation:
     """Make the row of an instruction with one result, or of one that lists its operands as PTX writes them."""
     before, after = operands.split(" -> ")
-    inputs = cast(tuple[RegisterType, ...], tuple(before.split()))
-    outputs = cast(tuple[RegisterType, ...], tuple(after.split()))
+    types = tuple(before.split())
+    outputs = tuple(register(x) for x in after.split())
     results = "|".join(f"d{i}" for i in range(len(outputs)))
     return Operation(
-        mnemonic=mnemonic, inputs=inputs, outputs=outputs,
-        syntax=", ".join([results, *(f"a{i}" for i in range(len(inputs)))]),
+        mnemonic=mnemonic, inputs=tuple(register(x) for x in types), input_types=types, outputs=outputs,
+        syntax=", ".join([results, *(f"a{i}" for i in range(len(types)))]),
         compute=compute if len(outputs) > 1 else lambda *operands: (compute(*operands),),
         since="sm_70", ptx=ptx, source=f"PTX ISA 9.1, {source}",
     )  # fmt: skip
-
-
-def _register(type_: str) -> str:
-    """Class of registers that hold a PTX type."""
-    return type_ if type_ == "pred" else f"b{type_[1:]}"
 
 
 def _table() -> tuple[Operation, ...]:
@@ -220,26 +215,26 @@ def _table() -> tuple[Operation, ...]:
 
     integer = "Integer Arithmetic Instructions"
     for type_ in ("s32", "u32", "s64", "u64"):
-        r = _register(type_)
         functions: dict[str, Function] = {
             "add": np.add, "sub": np.subtract, "mul.lo": np.multiply, "min": np.minimum, "max": np.maximum,
         }  # fmt: skip
         for name, function in functions.items():
-            add(f"{name}.{type_}", f"{r} {r} -> {r}", _as(type_, function), integer)
-        add(f"mad.lo.{type_}", f"{r} {r} {r} -> {r}", lambda a, b, c: a * b + c, integer)
+            add(f"{name}.{type_}", f"{type_} {type_} -> {type_}", _as(type_, function), integer)
+        add(f"mad.lo.{type_}", f"{type_} {type_} {type_} -> {type_}", lambda a, b, c: a * b + c, integer)
     for type_ in ("s32", "u32"):
-        high, wide = _as(type_, _high), _as(type_, _product)
-        add(f"mul.hi.{type_}", "b32 b32 -> b32", high, integer)
-        add(f"mad.hi.{type_}", "b32 b32 b32 -> b32", lambda a, b, c, high=high: high(a, b) + c, integer)
-        add(f"mul.wide.{type_}", "b32 b32 -> b64", wide, integer)
-        add(f"mad.wide.{type_}", "b32 b32 b64 -> b64", lambda a, b, c, wide=wide: wide(a, b) + c, integer)
+        high, wide, double = _as(type_, _high), _as(type_, _product), f"{type_[0]}64"
+        pair = f"{type_} {type_}"
+        add(f"mul.hi.{type_}", f"{pair} -> {type_}", high, integer)
+        add(f"mad.hi.{type_}", f"{pair} {type_} -> {type_}", lambda a, b, c, high=high: high(a, b) + c, integer)
+        add(f"mul.wide.{type_}", f"{pair} -> {double}", wide, integer)
+        add(f"mad.wide.{type_}", f"{pair} {double} -> {double}", lambda a, b, c, wide=wide: wide(a, b) + c, integer)
     for r in ("b32", "b64"):
         u, s = f"u{r[1:]}", f"s{r[1:]}"
         add(f"popc.{r}", f"{r} -> b32", np.bitwise_count, integer, (2, 0))
         add(f"brev.{r}", f"{r} -> {r}", _brev, integer, (2, 0))
-        add(f"bfe.{u}", f"{r} b32 b32 -> {r}", _bfe, integer, (2, 0))
-        add(f"bfe.{s}", f"{r} b32 b32 -> {r}", _bfe_signed, integer, (2, 0))
-        add(f"bfi.{r}", f"{r} {r} b32 b32 -> {r}", _bfi, integer, (2, 0))
+        add(f"bfe.{u}", f"{u} u32 u32 -> {u}", _bfe, integer, (2, 0))
+        add(f"bfe.{s}", f"{s} u32 u32 -> {s}", _bfe_signed, integer, (2, 0))
+        add(f"bfi.{r}", f"{r} {r} u32 u32 -> {r}", _bfi, integer, (2, 0))
 
     logic = "Logic and Shift Instructions"
     for r in ("pred", "b16", "b32", "b64"):
@@ -249,24 +244,23 @@ def _table() -> tuple[Operation, ...]:
         add(f"not.{r}", f"{r} -> {r}", np.invert, logic)
     for r in ("b16", "b32", "b64"):
         u, s = f"u{r[1:]}", f"s{r[1:]}"
-        add(f"shl.{r}", f"{r} b32 -> {r}", shl, logic)
-        add(f"shr.{r}", f"{r} b32 -> {r}", shr, logic)
-        add(f"shr.{u}", f"{r} b32 -> {r}", shr, logic)
-        add(f"shr.{s}", f"{r} b32 -> {r}", _shr_signed, logic)
+        add(f"shl.{r}", f"{r} u32 -> {r}", shl, logic)
+        add(f"shr.{r}", f"{r} u32 -> {r}", shr, logic)
+        add(f"shr.{u}", f"{u} u32 -> {u}", shr, logic)
+        add(f"shr.{s}", f"{s} u32 -> {s}", _shr_signed, logic)
     for direction in "lr":
         for mode in ("clamp", "wrap"):
-            add(f"shf.{direction}.{mode}.b32", "b32 b32 b32 -> b32", _shf(direction, mode), logic, (3, 1))
+            add(f"shf.{direction}.{mode}.b32", "b32 b32 u32 -> b32", _shf(direction, mode), logic, (3, 1))
     add("lop3.b32", "b32 b32 b32 imm -> b32", _lop3, logic, (4, 3))
     add("lop3.or.b32", "b32 b32 b32 imm pred -> b32 pred", _lop3_predicate(np.logical_or), logic, (8, 2))
     add("lop3.and.b32", "b32 b32 b32 imm pred -> b32 pred", _lop3_predicate(np.logical_and), logic, (8, 2))
 
     moves = "Data Movement and Conversion Instructions"
     for type_ in ("pred", "b16", "u16", "s16", "b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64"):
-        r = _register(type_)
-        add(f"mov.{type_}", f"{r} -> {r}", lambda a: a, moves)
-    add("prmt.b32", "b32 b32 b32 -> b32", _prmt, moves, (2, 0))
+        add(f"mov.{type_}", f"{type_} -> {type_}", lambda a: a, moves)
+    add("prmt.b32", "b32 b32 u32 -> b32", _prmt, moves, (2, 0))
     for mode in _PERMUTATIONS:
-        add(f"prmt.b32.{mode}", "b32 b32 b32 -> b32", _prmt_mode(mode), moves, (2, 0))
+        add(f"prmt.b32.{mode}", "b32 b32 u32 -> b32", _prmt_mode(mode), moves, (2, 0))
     return tuple(rows)
 
 

@@ -66,9 +66,9 @@ def _integer_compare(name: str, type_: str) -> Callable[[Array, Array], tuple[Ar
 def _setp(
     mnemonic: str, width: str, compute: Callable[..., tuple[Array]], since: str = "sm_70", ptx: tuple[int, int] = (1, 0)
 ) -> Operation:
-    kind = cast(RegisterType, f"b{width}")
+    kind, type_ = cast(RegisterType, f"b{width}"), mnemonic.rpartition(".")[2]
     return Operation(
-        mnemonic=mnemonic, inputs=(kind, kind), outputs=("pred",), syntax="d0, a0, a1", compute=compute, since=since,
+        mnemonic=mnemonic, inputs=(kind, kind), input_types=(type_, type_), outputs=("pred",), syntax="d0, a0, a1", compute=compute, since=since,
         ptx=ptx, source=f"{_SECTION}: setp",
     )  # fmt: skip
 
@@ -98,7 +98,7 @@ def _table() -> tuple[Operation, ...]:
             rows.append(
                 Operation(
                     mnemonic=f"selp.{x}{width}", inputs=(kind, kind, "pred"), outputs=(kind,), syntax="d0, a0, a1, a2",
-                    compute=_select, since="sm_70", ptx=(1, 0), source=f"{_SECTION}: selp",
+                    input_types=(f"{x}{width}", f"{x}{width}", "pred"), compute=_select, since="sm_70", ptx=(1, 0), source=f"{_SECTION}: selp",
                 )
             )  # fmt: skip
     return tuple(rows)

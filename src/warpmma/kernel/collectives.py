@@ -30,8 +30,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..isa import TARGETS
 from ..registers import LANES
-from .operations import Operation, RegisterType
+from .operations import Operation, RegisterType, register
 
 __all__ = ["OPERATIONS"]
 
@@ -40,7 +41,7 @@ Array = npt.NDArray[Any]
 _LANE = np.arange(LANES)
 _FULL = 0xFFFFFFFF
 _NAN = 0x7FFFFFFF
-_FAMILY_10 = ("sm_100f", "sm_100a", "sm_103f", "sm_103a")
+_FAMILY_10 = tuple(t.name for t in TARGETS.values() if t.capability[0] == 10 and t.features)
 
 
 # Rule 1
@@ -160,37 +161,38 @@ def _activemask(active: Array) -> tuple[Array]:
 
 
 def _row(
-    mnemonic: str, inputs: tuple[RegisterType, ...], outputs: tuple[RegisterType, ...], compute: Callable[..., Any], *,
+    mnemonic: str, types: tuple[str, ...], outputs: tuple[RegisterType, ...], compute: Callable[..., Any], *,
     section: str, ptx: tuple[int, int], since: str = "sm_70", only: tuple[str, ...] = (),
     undefined: Callable[..., Array] | None = _undefined,
 ) -> Operation:  # fmt: skip
     results = "|".join(f"d{i}" for i in range(len(outputs)))
     return Operation(
-        mnemonic=mnemonic, inputs=inputs, outputs=outputs, compute=compute, undefined=undefined, lanes=True,
-        syntax=", ".join([results, *(f"a{i}" for i in range(len(inputs)))]),
+        mnemonic=mnemonic, inputs=tuple(register(x) for x in types), input_types=types, outputs=outputs,
+        compute=compute, undefined=undefined, lanes=True,
+        syntax=", ".join([results, *(f"a{i}" for i in range(len(types)))]),
         since=since, only=only, ptx=ptx, source=f"PTX ISA 9.1, {section}",
     )  # fmt: skip
 
 
 def _table() -> tuple[Operation, ...]:
     shuffles = [
-        _row(f"shfl.sync.{mode}.b32", ("b32", "b32", "b32", "b32"), ("b32", "pred"), partial(_shfl, mode),
+        _row(f"shfl.sync.{mode}.b32", ("b32", "u32", "u32", "u32"), ("b32", "pred"), partial(_shfl, mode),
              undefined=partial(_shfl_undefined, mode), ptx=(6, 0), section="shfl.sync")
         for mode in ("up", "down", "bfly", "idx")
     ]  # fmt: skip
     modes: dict[str, RegisterType] = {"all": "pred", "any": "pred", "uni": "pred", "ballot": "b32"}
     votes = [
-        _row(f"vote.sync.{mode}.{type_}", ("pred", "b32"), (type_,), partial(_vote, mode),
+        _row(f"vote.sync.{mode}.{type_}", ("pred", "u32"), (type_,), partial(_vote, mode),
              ptx=(6, 0), section="vote.sync")
         for mode, type_ in modes.items()
     ]  # fmt: skip
     matches = []
     types: tuple[RegisterType, ...] = ("b32", "b64")
     for type_ in types:
-        inputs: tuple[RegisterType, ...] = (type_, "b32")
+        taken = (type_, "u32")
         matches += [
-            _row(f"match.any.sync.{type_}", inputs, ("b32",), _match_any, ptx=(6, 0), section="match.sync"),
-            _row(f"match.all.sync.{type_}", inputs, ("b32", "pred"), _match_all, ptx=(6, 0), section="match.sync"),
+            _row(f"match.any.sync.{type_}", taken, ("b32",), _match_any, ptx=(6, 0), section="match.sync"),
+            _row(f"match.all.sync.{type_}", taken, ("b32", "pred"), _match_all, ptx=(6, 0), section="match.sync"),
         ]
     integers = [
         ("add.s32", np.add, 0, "u4"), ("add.u32", np.add, 0, "u4"),
@@ -200,13 +202,13 @@ def _table() -> tuple[Operation, ...]:
         ("xor.b32", np.bitwise_xor, 0, "u4"),
     ]  # fmt: skip
     reductions = [
-        _row(f"redux.sync.{name}", ("b32", "b32"), ("b32",), partial(_redux, function, identity, dtype),
+        _row(f"redux.sync.{name}", (name.rpartition(".")[2], "u32"), ("b32",), partial(_redux, function, identity, dtype),
              since="sm_80", ptx=(7, 0), section="redux.sync")
         for name, function, identity, dtype in integers
     ]  # fmt: skip
     # ptxas 13.0: of family 10 alone. No GPU has been asked: derived from PTX's text.
     floats = [
-        _row(f"redux.sync.{name}{absolute}{nan}.f32", ("b32", "b32"), ("b32",),
+        _row(f"redux.sync.{name}{absolute}{nan}.f32", ("f32", "u32"), ("b32",),
              partial(_redux_f32, function, bool(absolute), bool(nan)), since="sm_100f", only=_FAMILY_10, ptx=(8, 6),
              section="redux.sync; not measured")
         for name, function in (("min", np.minimum), ("max", np.maximum))

@@ -221,6 +221,7 @@ def _operation(form: Form, mnemonic: str) -> Operation:
     compute: Callable[..., tuple[Array]]
     inputs: tuple[RegisterType, ...]
     output: RegisterType
+    types: tuple[str, ...]
     if words[1] == "pack":
         name = words[3]
         fmt = IntegerFormat(
@@ -228,13 +229,15 @@ def _operation(form: Form, mnemonic: str) -> Operation:
         )
         compute = partial(_pack, fmt)
         inputs, output = ("b32", "b32", "b32") if words[-1] == "b32" else ("b32", "b32"), "b32"
+        types = ("s32", "s32", "u32")[: len(inputs)]
     else:
         out, source = TYPES[words[-2]], TYPES[words[-1]]
         compute = partial(_compute, _element(mnemonic, source, out), source, out)
         inputs, output = (source.register,) * (out.count // source.count), out.register
+        types = (source.name,) * len(inputs)
     syntax = ", ".join(["d0", *(f"a{i}" for i in range(len(inputs)))])
     return Operation(
-        mnemonic=mnemonic, inputs=inputs, outputs=(output,), syntax=syntax, compute=compute,
+        mnemonic=mnemonic, inputs=inputs, input_types=types, outputs=(output,), syntax=syntax, compute=compute,
         since=form.since, ptx=form.ptx, source=form.source,
     )  # fmt: skip
 

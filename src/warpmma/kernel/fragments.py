@@ -312,8 +312,8 @@ def _partial_warp(a: Array, active: Array) -> Array:
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
-        mnemonic="movmatrix.sync.aligned.m8n8.trans.b16", inputs=("b32",), outputs=("b32",), syntax="d0, a0",
-        compute=_movmatrix, undefined=_partial_warp, lanes=True, since="sm_75", ptx=(7, 8),
+        mnemonic="movmatrix.sync.aligned.m8n8.trans.b16", inputs=("b32",), input_types=("b16x2",), outputs=("b32",),
+        syntax="d0, a0", compute=_movmatrix, undefined=_partial_warp, lanes=True, since="sm_75", ptx=(7, 8),
         source="PTX ISA 9.1, movmatrix; measured on H200",
     ),
 )  # fmt: skip

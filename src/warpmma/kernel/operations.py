@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,11 @@ RegisterType = Literal["b16", "b32", "b64", "pred", "imm"]
 _DTYPES = {"b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "pred": np.bool_}
 UNDEFINED = "the lane is not in its membermask, or a lane in it takes no part or has another one, or is no source"
 _MODULES = ("choices", "arithmetic", "conversions", "bits", "collectives", "fragments")
+
+
+def register(type_: str) -> RegisterType:
+    """Class of registers that hold a PTX type of bits, integers or one number: "b32" of "s32" and "f32"."""
+    return cast(RegisterType, type_ if type_ in ("pred", "imm") else f"b{type_.lstrip('bfsu')}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +64,8 @@ class Operation:
         From the arguments of `compute` to bool `[..., 32]`: lanes to which PTX promises nothing. Of `lanes` only.
     only : tuple of str
         The targets that have it, where `since` says too much.
+    input_types : tuple of str
+        PTX types of the inputs, where they say more than their registers: "f32", "s16", "f16x2".
     source : str
         Section of the PTX ISA, or a measurement.
     """
@@ -73,6 +80,7 @@ class Operation:
     lanes: bool = False
     undefined: Callable[..., Array] | None = field(default=None, repr=False, compare=False)
     only: tuple[str, ...] = ()
+    input_types: tuple[str, ...] = ()
     source: str = ""
 
     def __str__(self) -> str:
@@ -82,6 +90,11 @@ class Operation:
     def targets(self) -> tuple[str, ...]:
         """Targets that have it."""
         return self.only or targets_since(self.since)
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """PTX types of the inputs: what a number among the operands of a kernel is a value of."""
+        return self.input_types or self.inputs
 
     @property
     def membermask(self) -> bool:

@@ -67,7 +67,7 @@ class Register:
         warps = self.threads
         site = caller(f"{name}.{kind if kind == 'pred' or name in _BITWISE else 'u' + kind[1:]}")
         warps.costs.count(site, warps.active)
-        a, b = warps.read(site, [warps.operand(z, kind) for z in (x, y)])
+        a, b = warps.read(site, [warps.operand(z, kind, kind, site.mnemonic) for z in (x, y)])
         result = OPERATORS[name](a.astype(DTYPES[kind], copy=False), b.astype(DTYPES[kind], copy=False))
         return warps.made(result if result.dtype == np.bool_ else result.astype(DTYPES[kind], copy=False))
 

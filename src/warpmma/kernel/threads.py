@@ -22,6 +22,7 @@ from ..registers import LANES
 from .accesses import Accesses
 from .costs import Costs
 from .hazards import HazardError, Reporter, Site, caller
+from .literals import several
 from .memory import GlobalMemory, SharedMemory
 from .operations import UNDEFINED, operation
 from .registers import Register
@@ -34,7 +35,6 @@ Array = npt.NDArray[Any]
 _ACCESSES = ("ld.", "st.", "ldmatrix.", "stmatrix.", "cp.async")
 _BARRIERS = ("bar.sync", "bar.cta.sync", "barrier.sync", "barrier.cta.sync", "barrier.sync.aligned",
              "barrier.cta.sync.aligned")  # fmt: skip
-_FLOATS, _UNTYPED = ("f32", "f64"), ("b32", "b64")
 
 
 class Threads(Warps):
@@ -106,10 +106,9 @@ class Threads(Warps):
         if len(operands) != len(row.inputs):
             raise OperandError(f"{row.mnemonic} takes {len(row.inputs)} operands ({row.syntax}); got {len(operands)}")
         given = []
-        for i, (x, kind) in enumerate(zip(operands, row.inputs, strict=True)):
+        for i, (x, kind, type_) in enumerate(zip(operands, row.inputs, row.types, strict=True)):
             if kind != "imm":
-                _check_literal(site, x, across=row.lanes)
-                x = self.operand(x, kind)
+                x = self.operand(x, type_, kind, f"{row.mnemonic}: operand {i} of {row.syntax}")
                 if x.kind != kind:
                     raise OperandError(f"{row.mnemonic}: operand {i} of {row.syntax} is {x.kind}; expected {kind}")
             given.append(x)
@@ -152,7 +151,8 @@ class Threads(Warps):
         layout = record.layout(name)
         kind = f"b{layout.packing.width}"
         given = fragment if isinstance(fragment, list | tuple) else [fragment]
-        registers = [self.operand(x, kind) for x in given]
+        type_ = several(record.type(name), layout.packing)
+        registers = [self.operand(x, type_, kind, f"{record}: {name}[{i}]") for i, x in enumerate(given)]
         if len(registers) != layout.registers or any(x.kind != kind for x in registers):
             got = ", ".join(x.kind for x in registers)
             expected = f"{layout.registers} of {kind}"
@@ -179,7 +179,7 @@ class Threads(Warps):
             elif name == "selector":
                 numbers[name] = x
             else:
-                register = self.operand(x, "b32")
+                register = self.operand(x, "u32", "b32", f"{record}: {name}")
                 if register.kind != "b32":
                     raise OperandError(f"{record}: {name} is a {register.kind} register; expected b32")
                 (words[name],) = self.read(site, [register])
@@ -189,7 +189,7 @@ class Threads(Warps):
 
     def _barrier(self, site: Site, operands: Sequence[Any]) -> None:
         if site.mnemonic == "bar.warp.sync" and len(operands) == 1:
-            (mask,) = self.read(site, [self.operand(operands[0], "b32")])
+            (mask,) = self.read(site, [self.operand(operands[0], "u32", "b32", f"{site.mnemonic}: membermask")])
             named = (mask[..., None] >> np.arange(LANES, dtype=np.uint32)) & 1 != 0
             missing = (named & ~self.active[..., None, :]).any(axis=-1)
             why = "its membermask names lanes that are masked off"
@@ -205,12 +205,3 @@ class Threads(Warps):
         self.reporter.report("barrier", site, missing, detail=why)
         self.costs.barrier(int(here.sum()))
         self._shared.barrier(here)
-
-
-def _check_literal(site: Site, x: Any, *, across: bool) -> None:
-    """Refuse 2 where PTX has 0f40000000: as bits of a float, integers are rarely meant; and floats as integers."""
-    type_ = site.mnemonic.rsplit(".", 1)[-1]
-    if isinstance(x, float | np.floating) and type_ not in _FLOATS + _UNTYPED:
-        raise OperandError(f"{site.mnemonic}: {x!r} is a float; .{type_} takes integers")
-    if is_integer(x) and x != 0 and type_ in _FLOATS and not across:
-        raise OperandError(f"{site.mnemonic}: {x} is an integer; write {float(x)}, or t.constant({x}) for its bits")

@@ -14,6 +14,7 @@ from ..errors import OperandError
 from ..registers import LANES
 from .costs import Costs
 from .hazards import Reporter, Site, caller
+from .literals import fits, is_number, literal
 from .registers import DTYPES, Register
 
 __all__ = ["Warps"]
@@ -58,7 +59,7 @@ class Warps:
     def _predicate(self, name: str, predicate: Register) -> Array:
         if not isinstance(predicate, Register) or predicate.kind != "pred":
             raise OperandError(f"{name} takes a predicate, such as t.laneid < 16; got {predicate!r}")
-        return self.read(caller(name), [self.operand(predicate, "pred")])[0]
+        return self.read(caller(name), [self.operand(predicate, "pred", "pred")])[0]
 
     @contextmanager
     def _masked(self, mask: Array) -> Iterator[None]:
@@ -105,13 +106,13 @@ class Warps:
         if isinstance(value, float | np.floating) and kind in ("b32", "b64"):
             with np.errstate(all="ignore"):  # rounding is the caller's wish, to infinity and below the least number too
                 return self.register(np.asarray(value, f"f{bits // 8}").view(f"u{bits // 8}"), DTYPES[kind])
-        if not is_integer(value) or kind == "pred" or not -(1 << (bits - 1)) <= value < 1 << bits:
+        if not is_integer(value) or kind == "pred" or not fits(int(value), bits):
             raise OperandError(f"{value!r} is no value of a {kind} register")
         return self.register(np.asarray(int(value) & ((1 << bits) - 1), np.uint64), DTYPES[kind])
 
     def update(self, old: Register, new: Register) -> Register:
         """Return the register that keeps `old` in lanes that are masked off and has `new` in the others."""
-        old, new = (self.operand(x, "b32") for x in (old, new))
+        old, new = (self.operand(x, "b32", "b32", "update: an operand") for x in (old, new))
         if old.kind != new.kind:
             raise OperandError(f"update of a {old.kind} register with a {new.kind} one")
         bits = np.where(self.active, new.bits, old.bits)
@@ -120,15 +121,27 @@ class Warps:
         defined = np.where(self.active, made, kept)
         return Register(self, bits, None if defined.all() else defined)
 
-    def operand(self, x: Any, kind: str) -> Register:
-        """Return a register as it is, or one of this kind with a number in every lane."""
+    def operand(self, x: Any, type_: str, kind: str, who: str = "") -> Register:
+        """Return a register as it is, or one with a number in every lane, which is a value of the operand's PTX type.
+
+        Parameters
+        ----------
+        x : Register, int, float or bool
+        type_ : str
+            PTX type of the operand, see `literals`.
+        kind : str
+            Class of the register that holds it.
+        who : str
+            Mnemonic and operand, for errors.
+        """
         if isinstance(x, Register):
             if x.threads is not self:
                 raise OperandError("a register of another launch, or of other blocks: kernels keep none between calls")
             return x
-        if isinstance(x, bool | np.bool_ | float | np.floating) or is_integer(x):
-            return self.constant(x, kind)
-        raise OperandError(f"an operand is {type(x).__name__}; expected a register or a number")
+        who = who or "an operand"
+        if not is_number(x):
+            raise OperandError(f"{who} is {type(x).__name__}; expected a register or a number")
+        return self.register(np.asarray(literal(x, type_, kind, who), np.uint64), DTYPES[kind])
 
     def read(self, site: Site, registers: Sequence[Register], lanes: Array | None = None) -> list[Array]:
         """Bits of registers, `[block, warp, lane]`; report active ones of `lanes` that have not been written."""
