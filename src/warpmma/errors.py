@@ -1,5 +1,11 @@
 """Errors that users can meet: each is a `ValueError` and says what came, what was expected and what is nearest."""
 
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import Self
+
 __all__ = [
     "ArchiveError",
     "MetadataError",
@@ -8,6 +14,7 @@ __all__ = [
     "RegisterError",
     "ScaleError",
     "TargetError",
+    "UnknownNameError",
     "UnsupportedError",
     "WarpmmaError",
 ]
@@ -43,6 +50,23 @@ class ScaleError(WarpmmaError):
 
 class ArchiveError(WarpmmaError):
     """A file of recorded registers that cannot be used."""
+
+
+class UnknownNameError(WarpmmaError, AttributeError):
+    """An attribute that something of warpmma does not have. It is an `AttributeError` too, for `hasattr`'s sake."""
+
+    @classmethod
+    def of(cls, owner: str, name: str, names: Sequence[str], hint: str = "") -> Self:
+        """Make the error for an owner that has some names: say which, and which one is near.
+
+        Examples
+        --------
+        >>> print(UnknownNameError.of("t", "taneid", ["tid", "laneid"]))
+        t has no 'taneid', did you mean 'laneid'? It has tid, laneid
+        """
+        near = difflib.get_close_matches(name, names, 1)
+        meant = hint or (f", did you mean {near[0]!r}?" if near else ".")
+        return cls(f"{owner} has no {name!r}{meant} It has {', '.join(names)}")
 
 
 class UnsupportedError(WarpmmaError):

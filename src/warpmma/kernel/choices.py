@@ -68,8 +68,8 @@ def _setp(
 ) -> Operation:
     kind, type_ = cast(RegisterType, f"b{width}"), mnemonic.rpartition(".")[2]
     return Operation(
-        mnemonic=mnemonic, inputs=(kind, kind), input_types=(type_, type_), outputs=("pred",), syntax="d0, a0, a1", compute=compute, since=since,
-        ptx=ptx, source=f"{_SECTION}: setp",
+        mnemonic=mnemonic, inputs=(kind, kind), input_types=(type_, type_), outputs=("pred",),
+        syntax="d0, a0, a1", compute=compute, since=since, ptx=ptx, source=f"{_SECTION}: setp",
     )  # fmt: skip
 
 
@@ -98,7 +98,8 @@ def _table() -> tuple[Operation, ...]:
             rows.append(
                 Operation(
                     mnemonic=f"selp.{x}{width}", inputs=(kind, kind, "pred"), outputs=(kind,), syntax="d0, a0, a1, a2",
-                    input_types=(f"{x}{width}", f"{x}{width}", "pred"), compute=_select, since="sm_70", ptx=(1, 0), source=f"{_SECTION}: selp",
+                    input_types=(f"{x}{width}", f"{x}{width}", "pred"), compute=_select, since="sm_70", ptx=(1, 0),
+                    source=f"{_SECTION}: selp",
                 )
             )  # fmt: skip
     return tuple(rows)

@@ -202,8 +202,8 @@ def _table() -> tuple[Operation, ...]:
         ("xor.b32", np.bitwise_xor, 0, "u4"),
     ]  # fmt: skip
     reductions = [
-        _row(f"redux.sync.{name}", (name.rpartition(".")[2], "u32"), ("b32",), partial(_redux, function, identity, dtype),
-             since="sm_80", ptx=(7, 0), section="redux.sync")
+        _row(f"redux.sync.{name}", (name.rpartition(".")[2], "u32"), ("b32",),
+             partial(_redux, function, identity, dtype), since="sm_80", ptx=(7, 0), section="redux.sync")
         for name, function, identity, dtype in integers
     ]  # fmt: skip
     # ptxas 13.0: of family 10 alone. No GPU has been asked: derived from PTX's text.

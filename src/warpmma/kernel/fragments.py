@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import as_array
+from .._mnemonics import bare
 from ..errors import OperandError
 from ..instructions import check_known, check_target, since
 from ..layouts import Layout
@@ -283,9 +284,10 @@ def matrix_move(mnemonic: str, target: str | None = None) -> MatrixMove:
     >>> move.matrices, move.registers, move.address_lanes
     (4, 4, 32)
     """
-    move = _sorted().get(tuple(sorted(mnemonic.split(".")))) if isinstance(mnemonic, str) else None
+    name = bare(mnemonic)
+    move = _table().get(name) or _sorted().get(tuple(sorted(name.split("."))))
     if move is None:
-        raise unknown(mnemonic, _table(), "move", "ldmatrix or stmatrix")
+        raise unknown(name, _table(), "move", "ldmatrix or stmatrix")
     if target is not None:
         check_target(move, target)
     return move

@@ -41,7 +41,7 @@ class HazardError(WarpmmaError):
     """A hazard; `hazard` says which."""
 
     def __init__(self, hazard: Hazard) -> None:
-        super().__init__(str(hazard))
+        super().__init__(hazard)  # whose text is the error's
         self.hazard = hazard
 
 
@@ -126,7 +126,7 @@ class Reporter:
     def __init__(self, policy: Policy | Mapping[str, Policy] = "error") -> None:
         chosen = policy if isinstance(policy, Mapping) else dict.fromkeys(KINDS, policy)
         for kind, what in chosen.items():
-            if kind not in KINDS or what not in ("error", "warn"):
+            if kind not in KINDS or not isinstance(what, str) or what not in ("error", "warn"):
                 raise OperandError(
                     f"hazards: {kind!r}: {what!r}; expected 'error' or 'warn' for one of {', '.join(KINDS)}"
                 )

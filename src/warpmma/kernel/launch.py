@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,13 @@ from .._engines import Engine, resolve
 from .._tasks import Progress
 from ..errors import OperandError
 from ..instructions import check_known
+from ..isa import TARGETS, Target
 from ..registers import LANES
 from . import report
+from .blocks import check_kernel
 from .costs import Costs
 from .hazards import Hazard, Policy, Reporter, Site
+from .literals import literal
 from .memory import GlobalMemory
 from .registers import Register
 from .threads import Threads
@@ -30,8 +33,6 @@ Array = npt.NDArray[Any]
 # Threads that go through a kernel together, and bytes of shared memory of theirs: enough to hide the cost of a NumPy
 # call, few enough that their registers stay in cache and that progress can be seen.
 _THREADS, _SHARED = 1 << 15, 1 << 25
-_MOST_THREADS = 1024
-_MOST_SHARED = 227 * 1024  # of the targets that have most, sm_90 and sm_100
 
 
 @dataclass(frozen=True)
@@ -80,15 +81,16 @@ def launch(
     kernel : callable
         Called as `kernel(t, *args)` with the `Threads` of a batch of blocks.
     grid, block : int or sequence of up to 3 int
-        Blocks of the grid; threads of a block, 1024 at most.
+        Blocks of the grid, threads of a block; at most as many as the target takes (`warpmma.isa.TARGETS`).
     args : sequence
         Arrays are placed in global memory, and the kernel gets their address (a 64-bit register); it writes them in
-        place. `Output(array)` is one that holds nothing yet. Integers become 32-bit registers, floats f32, as if they
+        place. They hold numbers in the machine's byte order, C-contiguous. `Output(array)` is one that holds nothing
+        yet. Integers become 32-bit registers, floats f32, as if they
         were parameters of a real kernel; everything else is passed on as it is. Numbers that the kernel loops over or
         branches on in Python are none of these: bind them, `functools.partial(kernel, tiles=4)`.
     target : str
     shared : int
-        Bytes of shared memory of a block.
+        Bytes of shared memory of a block, at most as many as the target has for one.
     hazards : "error", "warn" or dict
         What to do about hazards, or about kinds of them (`hazards.KINDS`): raise `HazardError`, or a `HazardWarning`
         at the kernel's line, once for each kind and line.
@@ -121,14 +123,13 @@ def launch(
     check_known(target)
     resolve(engine)
     _check_calls(kernel, args, threads, progress)
-    extent, each = _extent("grid", grid), _extent("block", block)
-    if math.prod(each) > _MOST_THREADS:
-        raise OperandError(f"block is {block}: {math.prod(each)} threads; expected {_MOST_THREADS} at most")
-    if not is_integer(shared) or not 0 <= shared <= _MOST_SHARED:
-        raise OperandError(f"shared is {shared!r}; expected a number of bytes, {_MOST_SHARED} at most")
+    check_kernel(kernel)
+    limits = TARGETS[target]
+    extent, each = _extent("grid", grid, limits), _extent("block", block, limits)
+    shared = _shared(shared, limits)
     reporter, costs = Reporter(hazards), Costs()
     memory = GlobalMemory(reporter)
-    placed = [_place(memory, x) for x in args]
+    placed = [_place(memory, x, f"args[{i}]") for i, x in enumerate(args)]
     total = math.prod(extent)
     width = -(-math.prod(each) // LANES) * LANES
     batch = max(1, min(_THREADS // width, _SHARED // max(shared, 1)))
@@ -137,7 +138,7 @@ def launch(
         reporter.first_block = first
         t = Threads(
             grid=extent, block=each, blocks=blocks, target=target, memory=memory, shared=shared, reporter=reporter,
-            costs=costs, engine=engine, threads=threads,
+            costs=costs, engine=engine, threads=None if threads is None else int(threads),
         )  # fmt: skip
         kernel(t, *(_argument(t, kind, value) for kind, value in placed))
         if progress:
@@ -156,25 +157,41 @@ def _check_calls(kernel: object, args: object, threads: object, progress: object
         raise OperandError(f"progress is {progress!r}; expected a function of two integers or None")
 
 
-def _extent(name: str, given: int | Sequence[int]) -> tuple[int, int, int]:
-    sizes: tuple[Any, ...] = (given,)
-    if isinstance(given, Sequence):
-        sizes = tuple(given)
-    if not 1 <= len(sizes) <= 3 or not all(is_integer(n) and 0 < n < 1 << 31 for n in sizes):
+def _extent(name: Literal["grid", "block"], given: int | Sequence[int], target: Target) -> tuple[int, int, int]:
+    """Check the size of a grid or block against what its target has."""
+    sizes = tuple(given) if isinstance(given, list | tuple) else (given,)
+    if not 1 <= len(sizes) <= 3 or not all(is_integer(n) and n > 0 for n in sizes):
         raise OperandError(f"{name} is {given!r}; expected one to three positive integers")
-    x, y, z = (*sizes, 1, 1)[:3]
-    return int(x), int(y), int(z)
+    x, y, z = (int(n) for n in (*sizes, 1, 1)[:3])
+    for axis, n, most in zip("xyz", (x, y, z), getattr(target, name), strict=True):
+        if n > most:
+            raise OperandError(f"{name} is {given!r}: {n} along {axis}; on {target} expected {most} at most")
+    if name == "block" and x * y * z > target.threads_per_block:
+        raise OperandError(f"block is {given!r}: {x * y * z} threads; expected {target.threads_per_block} at most")
+    return x, y, z
 
 
-def _place(memory: GlobalMemory, argument: Any) -> tuple[str, Any]:
+def _shared(given: object, target: Target) -> int:
+    most = target.shared_per_block
+    if not is_integer(given) or not 0 <= given <= most:  # type: ignore[operator]
+        raise OperandError(f"shared is {given!r}; on {target} expected a number of bytes, {most} at most")
+    return int(given)  # type: ignore[call-overload, no-any-return]
+
+
+def _place(memory: GlobalMemory, argument: Any, name: str) -> tuple[str, Any]:
+    """Return the class of register that an argument becomes, "" for none, and what it holds."""
     if isinstance(argument, Output):
-        return "b64", memory.add(argument.array, written=False)
+        return "b64", memory.add(argument.array, name, written=False)
     if isinstance(argument, np.ndarray):
-        return "b64", memory.add(argument)
-    if is_integer(argument) or isinstance(argument, float | np.floating):
-        return "b32", argument
+        return "b64", memory.add(argument, name)
+    if is_integer(argument):
+        return "b32", literal(argument, "b32", "b32", name)
+    if isinstance(argument, float | np.floating):
+        return "b32", literal(argument, "f32", "b32", name)
+    if isinstance(argument, np.timedelta64 | np.datetime64 | np.complexfloating | np.void):
+        raise OperandError(f"{name} is a {type(argument).__name__}; expected an integer, a float or an array")
     return "", argument
 
 
-def _argument(t: Threads, kind: str, value: Any) -> Register | Any:
-    return t.constant(value, kind) if kind else value
+def _argument(t: Threads, kind: str, bits: Any) -> Register | Any:
+    return t.constant(bits, kind) if kind else bits

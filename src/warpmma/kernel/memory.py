@@ -70,19 +70,16 @@ class GlobalMemory:
         self._starts: list[int] = []
         self._ends: list[int] = []
 
-    def add(self, array: Array, *, written: bool = True) -> int:
-        """Place an array, which is read and written in place, and return its address.
+    def add(self, array: Array, name: str, *, written: bool = True) -> int:
+        """Place an array, which is read and written in place, and return its address; errors call it by `name`.
 
         Raises
         ------
         OperandError
-            No array, not C-contiguous, or one of Python objects.
+            No array, masked, a matrix, not C-contiguous, or not of numbers in the machine's byte order.
         """
-        if not isinstance(array, np.ndarray) or not array.flags.c_contiguous or array.dtype.hasobject:
-            raise OperandError(
-                f"in global memory lie C-contiguous ndarrays of numbers; got {_described(array)}. "
-                "Use np.ascontiguousarray, and copy back what the kernel has written"
-            )
+        _check_array(array, name)
+        array = array.view(np.ndarray)  # of a subclass such as memmap, the array alone
         start = _BASE if not self._ends else -(-(self._ends[-1] + 1) // _ALIGNMENT) * _ALIGNMENT
         self._data.append(array.reshape(-1).view(np.uint8) if array.size else np.zeros(0, np.uint8))
         self._written.append(None if written else np.zeros(array.nbytes, bool))
@@ -275,5 +272,33 @@ def _aligned(reporter: Reporter, site: Site, address: Array, alignment: int, act
     return aligned
 
 
-def _described(x: object) -> str:
-    return f"{x.dtype} {x.shape}, not contiguous" if isinstance(x, np.ndarray) else type(x).__name__
+def _check_array(array: object, name: str) -> None:
+    """Refuse what memory cannot hold as a kernel sees it."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise OperandError(f"{name} is a masked array, and memory has no masks: fill it first")
+    if isinstance(array, np.matrix):
+        raise OperandError(f"{name} is a np.matrix, whose slices stay matrices: use np.asarray")
+    if not isinstance(array, np.ndarray):
+        raise OperandError(f"{name} is {type(array).__name__}; in global memory lie C-contiguous ndarrays of numbers")
+    if bad := _no_number(array.dtype):
+        raise OperandError(f"{name} is an array of {array.dtype}; in global memory lie numbers: {bad}")
+    if not array.flags.c_contiguous:
+        raise OperandError(
+            f"{name} is {array.dtype} {array.shape}, not contiguous; in global memory lie C-contiguous ndarrays of "
+            "numbers. Use np.ascontiguousarray, and copy back what the kernel has written"
+        )
+
+
+def _no_number(dtype: np.dtype[Any]) -> str:
+    """Say what to do about elements that no GPU knows as numbers; nothing about those that one does."""
+    if dtype.names is not None:
+        return next((bad for name in dtype.names if (bad := _no_number(dtype[name].base))), "")
+    if dtype.kind in "OSUT":
+        return "texts and Python objects are none"
+    if dtype.kind in "mM":
+        return "give a time as an integer, array.view(np.int64)"
+    if not dtype.isnative:
+        return "a GPU is little-endian; convert with array.astype(array.dtype.newbyteorder('=')), and back"
+    if dtype.type is np.void or dtype.itemsize > (16 if dtype.kind == "c" else 8):
+        return "of at most 64 bits, or complex ones of two such"
+    return ""

@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import Any, Literal, cast
+from typing import Any, Literal, SupportsIndex, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import as_array
+from .._arrays import as_array, is_integer
 from .._mnemonics import bare
 from ..errors import MnemonicError, OperandError
 from ..instructions import check_known, check_target
@@ -86,6 +86,12 @@ class Operation:
     def __str__(self) -> str:
         return self.mnemonic
 
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        """By its name, for `compute` may be no function of a module: what is unpickled is the row itself."""
+        if _table().get(self.mnemonic) is self:
+            return operation, (self.mnemonic,)
+        return super().__reduce_ex__(protocol)
+
     @property
     def targets(self) -> tuple[str, ...]:
         """Targets that have it."""
@@ -128,6 +134,8 @@ class Operation:
         OperandError
             A wrong number of operands, dtype or number of lanes; or results that PTX leaves undefined.
         """
+        if not isinstance(undefined, str) or undefined not in ("error", "zero"):
+            raise OperandError(f"{self.mnemonic}: undefined is {undefined!r}; expected 'error' or 'zero'")
         arguments = self._arguments(operands, active)
         results = self.compute(*arguments)
         if self.undefined is not None and (bad := self.undefined(*arguments)).any():
@@ -173,9 +181,9 @@ class Operation:
 
     def _checked(self, operand: npt.ArrayLike, kind: RegisterType, name: str) -> Array | int:
         if kind == "imm":
-            if not isinstance(operand, int | np.integer):
+            if not is_integer(operand):
                 raise OperandError(f"{self.mnemonic}: {name} is {type(operand).__name__}; expected an immediate int")
-            return int(operand)
+            return int(operand)  # type: ignore[arg-type]
         array = as_array(operand, f"{self.mnemonic}: {name}")
         if array.dtype != _DTYPES[kind] or array.shape[-1:] != (LANES,):
             expected = f"{np.dtype(_DTYPES[kind])} [..., {LANES}]"
@@ -216,9 +224,10 @@ def operation(mnemonic: str, target: str | None = None) -> Operation:
     TargetError
         The target has no such operation.
     """
-    row = _table().get(mnemonic) if isinstance(mnemonic, str) else None
+    name = bare(mnemonic)
+    row = _table().get(name)
     if row is None:
-        raise unknown(mnemonic, _table(), "operation", "operation")
+        raise unknown(name, _table(), "operation", "operation")
     if target is not None:
         check_target(row, target)
     return row

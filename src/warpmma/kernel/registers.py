@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import OperandError
+from ..errors import OperandError, UnknownNameError
 from .bits import shl, shr
 from .hazards import caller
 
@@ -52,6 +52,9 @@ class Register:
         """Its type: "b16", "b32", "b64" or "pred"."""
         return _KINDS[self.bits.dtype]
 
+    def __getattr__(self, name: str) -> Any:
+        raise UnknownNameError.of("Register", name, ("bits", "defined", "kind", "threads"))
+
     def __repr__(self) -> str:
         return f"<{self.kind} register of {' x '.join(map(str, self.bits.shape))} threads>"
 
@@ -67,7 +70,7 @@ class Register:
         warps = self.threads
         site = caller(f"{name}.{kind if kind == 'pred' or name in _BITWISE else 'u' + kind[1:]}")
         warps.costs.count(site, warps.active)
-        a, b = warps.read(site, [warps.operand(z, kind, kind, site.mnemonic) for z in (x, y)])
+        a, b = warps.read(site, [warps.operand(z, kind, kind, f"{site.mnemonic}: an operand") for z in (x, y)])
         result = OPERATORS[name](a.astype(DTYPES[kind], copy=False), b.astype(DTYPES[kind], copy=False))
         return warps.made(result if result.dtype == np.bool_ else result.astype(DTYPES[kind], copy=False))
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from .._arrays import is_integer
 from .._engines import Engine
-from ..errors import MnemonicError, OperandError, UnsupportedError, WarpmmaError
+from ..errors import MnemonicError, OperandError, UnknownNameError, UnsupportedError, WarpmmaError
 from ..execution import execute
 from ..instructions import Instruction, parse
 from ..layouts import Operand
@@ -35,6 +35,18 @@ Array = npt.NDArray[Any]
 _ACCESSES = ("ld.", "st.", "ldmatrix.", "stmatrix.", "cp.async")
 _BARRIERS = ("bar.sync", "bar.cta.sync", "barrier.sync", "barrier.cta.sync", "barrier.sync.aligned",
              "barrier.cta.sync.aligned")  # fmt: skip
+_NAMES = ("tid", "ntid", "ctaid", "nctaid", "laneid", "warpid", "target", "where", "any", "update", "constant",
+          "register")  # fmt: skip
+_CUDA = {
+    "threadIdx": "t.tid", "blockIdx": "t.ctaid", "blockDim": "t.ntid", "gridDim": "t.nctaid",
+    "syncthreads": 't("bar.sync")', "syncwarp": 't("bar.warp.sync", membermask)',
+}  # fmt: skip
+_SPECIAL = (
+    "clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi", "smid", "nsmid", "gridid",
+    "nwarpid", "lanemask_eq", "lanemask_le", "lanemask_lt", "lanemask_ge", "lanemask_gt", "clusterid", "nclusterid",
+    "cluster_ctaid", "cluster_nctaid", "cluster_ctarank", "cluster_nctarank", "is_explicit_cluster",
+    "dynamic_smem_size", "total_smem_size", "aggr_smem_size",
+)  # fmt: skip
 
 
 class Threads(Warps):
@@ -71,6 +83,12 @@ class Threads(Warps):
     def _coordinates(self, linear: Array, extent: tuple[int, int, int]) -> tuple[Register, ...]:
         x, y, _ = extent
         return tuple(self.register(i) for i in (linear % x, linear // x % y, linear // (x * y)))
+
+    def __getattr__(self, name: str) -> Any:
+        hint = f": CUDA's {name} is {_CUDA[name]} here." if name in _CUDA else ""
+        if name in _SPECIAL:
+            hint = f": PTX's special register %{name} is not simulated."
+        raise UnknownNameError.of("Threads", name, _NAMES, hint)
 
     def __call__(self, mnemonic: str, *operands: Any) -> Any:
         """Execute an instruction.

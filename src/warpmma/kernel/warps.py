@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .._arrays import is_integer
-from ..errors import OperandError
+from ..errors import OperandError, UnsupportedError
 from ..registers import LANES
+from .blocks import check_entry
+from .bytecode import left_early
 from .costs import Costs
 from .hazards import Reporter, Site, caller
 from .literals import fits, is_number, literal
@@ -20,6 +24,30 @@ from .registers import DTYPES, Register
 __all__ = ["Warps"]
 
 Array = npt.NDArray[Any]
+
+
+class _Mask(AbstractContextManager[None]):
+    """Which lanes act inside of a block, and outside again when it has ended."""
+
+    def __init__(self, warps: Warps, inside: Array) -> None:
+        self._warps, self._inside = warps, inside
+        self._outside: list[tuple[Array, int]] = []
+
+    def __enter__(self) -> None:
+        frame = sys._getframe(1)
+        read = check_entry(frame)
+        self._outside.append((self._warps.active, -1 if read else frame.f_lasti))
+        self._warps.active = self._inside
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self._warps.active, entered = self._outside.pop()
+        frame = sys._getframe(1)
+        if kind is None and entered >= 0 and left_early(frame, entered):
+            raise UnsupportedError(
+                f"{Path(frame.f_code.co_filename).name}: `return`, `break` or `continue` inside the block "
+                f"`with t.where(...)` of line {frame.f_lineno} acts for all lanes, also those that are masked off. "
+                "Leave the block at its end, and mask what follows with the opposite predicate"
+            )
 
 
 class Warps:
@@ -49,8 +77,11 @@ class Warps:
     # Masks
 
     def where(self, predicate: Register) -> AbstractContextManager[None]:
-        """Mask lanes off: only those with the predicate act inside, and write their lanes of registers alone."""
-        return self._masked(self.active & self._predicate("where", predicate))
+        """Mask lanes off: only those with the predicate act inside, and write their lanes of registers alone.
+
+        The block is left at its end: `return`, `break` and `continue` in it would act for all lanes, and are refused.
+        """
+        return _Mask(self, self.active & self._predicate("where", predicate))
 
     def any(self, predicate: Register) -> bool:
         """Whether any active lane has the predicate: `while t.any(p): with t.where(p): ...` loops until none has."""
@@ -60,15 +91,6 @@ class Warps:
         if not isinstance(predicate, Register) or predicate.kind != "pred":
             raise OperandError(f"{name} takes a predicate, such as t.laneid < 16; got {predicate!r}")
         return self.read(caller(name), [self.operand(predicate, "pred", "pred")])[0]
-
-    @contextmanager
-    def _masked(self, mask: Array) -> Iterator[None]:
-        outer = self.active
-        self.active = mask
-        try:
-            yield
-        finally:
-            self.active = outer
 
     def check_whole(self, site: Site) -> None:
         """Report warps of which some lanes act and others do not."""
