@@ -199,7 +199,7 @@ def test_arguments() -> None:
 
 @pytest.mark.parametrize(
     "array",
-    [np.arange(64, dtype=np.uint8), np.arange(64, dtype=">i4"), np.zeros((4, 4), ml_dtypes.bfloat16),
+    [np.arange(64, dtype=np.uint8), np.arange(64, dtype="<i4"), np.zeros((4, 4), ml_dtypes.bfloat16),
      np.arange(8.0).reshape(2, 4), np.ones((3, 3), bool), np.array(5, np.uint64)],
     ids=lambda x: str(x.dtype),
 )  # fmt: skip
@@ -277,7 +277,7 @@ def test_operators_with_numbers(values: list[int], number: int, width: int) -> N
         for name, function in BINARY.items():
             for swap in (False, True):
                 if not fits:
-                    with pytest.raises(OperandError, match=f"is no value of a b{width} register"):
+                    with pytest.raises(OperandError, match=f"is no value of b{width}"):
                         getattr(operator, name)(*((number, x) if swap else (x, number)))
                     continue
                 got = getattr(operator, name)(*((number, x) if swap else (x, number)))
@@ -523,11 +523,6 @@ def test_wrong_arguments() -> None:
             launch(lambda t, *args: None, 1, 32, args, target=TARGET)
     with pytest.raises(OperandError, match="kernel is str"):
         launch("kernel", 1, 32, [], target=TARGET)  # type: ignore[arg-type]
-    for array in (np.zeros((4, 4))[:, ::2], np.array([None, 1]), Output([1, 2])):  # type: ignore[arg-type]
-        with pytest.raises(OperandError, match="in global memory lie C-contiguous ndarrays"):
-            run(lambda t, x: None, array)
-    with pytest.raises(OperandError, match="no value of a b32"):
-        run(lambda t, n: None, 1 << 32)
 
 
 WRONG: dict[str, tuple[Callable[[Any], object], type[WarpmmaError], str]] = {
@@ -543,7 +538,7 @@ WRONG: dict[str, tuple[Callable[[Any], object], type[WarpmmaError], str]] = {
     "float address": (lambda t: t("ld.shared.b32", t.laneid < 3), OperandError, "an address is a b32 or b64 register"),
     "a predicate stored": (lambda t: t("st.shared.b8", 0, t.laneid < 3), OperandError, "expected 16 bits or more"),
     "narrow value": (lambda t: t("st.shared.b32", 0, t.constant(0, "b16")), OperandError, "expected 32 bits or more"),
-    "no register": (lambda t: t("st.shared.b32", 0, None), OperandError, "an operand is NoneType"),
+    "no register": (lambda t: t("st.shared.b32", 0, None), OperandError, "value 0 is NoneType; expected a register"),
     "ldmatrix": (lambda t: t("ldmatrix.sync.aligned.m8n8.x3.shared.b16", 0), MnemonicError, "Nearest"),
     "ldmatrix target": (lambda t: t("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8", 0), TargetError, "not legal on"),
     "ldmatrix operands": (lambda t: t(LDSM, 0, 0), OperandError, "takes an address; got 2"),

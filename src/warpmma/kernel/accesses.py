@@ -16,7 +16,7 @@ from ..instructions import since
 from ..registers import LANES
 from .fragments import matrix_move
 from .hazards import Site
-from .literals import several
+from .literals import several, shown
 from .memory import GlobalMemory, SharedMemory
 from .registers import DTYPES, Register
 from .warps import Warps
@@ -169,8 +169,8 @@ class Accesses:
                 *_exactly(site, operands, 0, "no operands"), -1
             )  # fmt: skip
             if not is_integer(groups) or (of_group and groups < 0):
-                raise OperandError(f"{site.mnemonic} {groups!r}; expected a number of groups, a Python integer")
-            self._wait(groups)
+                raise OperandError(f"{site.mnemonic} {shown(groups)}; expected a number of groups, a Python integer")
+            self._wait(int(groups))
         elif _COPY.fullmatch(site.mnemonic) and len(operands) in (3, 4):
             self._copy(site, *operands)
         else:
@@ -184,8 +184,8 @@ class Accesses:
         warps, active = self._warps, self._warps.active
         sizes = (16,) if ".cg." in site.mnemonic else (4, 8, 16)
         if not is_integer(size) or size not in sizes:
-            raise OperandError(f"{site.mnemonic}: a copy of {size!r} bytes; expected {' or '.join(map(str, sizes))}")
-        where, start = self._address(site, "shared", to), self._address(site, "global", source)
+            raise OperandError(f"{site.mnemonic}: a copy of {shown(size)} bytes; expected {' or '.join(map(str, sizes))}")
+        size, where, start = int(size), self._address(site, "shared", to), self._address(site, "global", source)
         data = np.zeros((*active.shape, size), np.uint8)
         if source_size is None:
             data = self._global.load(site, start, size, active)

@@ -21,7 +21,7 @@ from . import report
 from .blocks import check_kernel
 from .costs import Costs
 from .hazards import Hazard, Policy, Reporter, Site
-from .literals import literal
+from .literals import literal, shown
 from .memory import GlobalMemory
 from .registers import Register
 from .threads import Threads
@@ -152,29 +152,29 @@ def _check_calls(kernel: object, args: object, threads: object, progress: object
     if not isinstance(args, list | tuple):
         raise OperandError(f"args is {type(args).__name__}; expected a list or tuple of the kernel's arguments")
     if threads is not None and not (is_integer(threads) and threads > 0):  # type: ignore[operator]
-        raise OperandError(f"threads is {threads!r}; expected a positive integer or None")
+        raise OperandError(f"threads is {shown(threads)}; expected a positive integer or None")
     if progress is not None and not callable(progress):
-        raise OperandError(f"progress is {progress!r}; expected a function of two integers or None")
+        raise OperandError(f"progress is {shown(progress)}; expected a function of two integers or None")
 
 
 def _extent(name: Literal["grid", "block"], given: int | Sequence[int], target: Target) -> tuple[int, int, int]:
     """Check the size of a grid or block against what its target has."""
     sizes = tuple(given) if isinstance(given, list | tuple) else (given,)
     if not 1 <= len(sizes) <= 3 or not all(is_integer(n) and n > 0 for n in sizes):
-        raise OperandError(f"{name} is {given!r}; expected one to three positive integers")
+        raise OperandError(f"{name} is {shown(given)}; expected one to three positive integers")
     x, y, z = (int(n) for n in (*sizes, 1, 1)[:3])
     for axis, n, most in zip("xyz", (x, y, z), getattr(target, name), strict=True):
         if n > most:
-            raise OperandError(f"{name} is {given!r}: {n} along {axis}; on {target} expected {most} at most")
+            raise OperandError(f"{name} is {shown(given)}: {shown(n)} along {axis}; on {target} expected {most} at most")
     if name == "block" and x * y * z > target.threads_per_block:
-        raise OperandError(f"block is {given!r}: {x * y * z} threads; expected {target.threads_per_block} at most")
+        raise OperandError(f"block is {shown(given)}: {x * y * z} threads; expected {target.threads_per_block} at most")
     return x, y, z
 
 
 def _shared(given: object, target: Target) -> int:
     most = target.shared_per_block
     if not is_integer(given) or not 0 <= given <= most:  # type: ignore[operator]
-        raise OperandError(f"shared is {given!r}; on {target} expected a number of bytes, {most} at most")
+        raise OperandError(f"shared is {shown(given)}; on {target} expected a number of bytes, {most} at most")
     return int(given)  # type: ignore[call-overload, no-any-return]
 
 

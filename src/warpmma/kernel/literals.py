@@ -25,9 +25,10 @@ from ..errors import OperandError
 from ..formats import FORMATS
 from ..registers import Packing
 
-__all__ = ["fits", "is_number", "literal", "several"]
+__all__ = ["fits", "is_number", "literal", "several", "shown"]
 
 _ANY = {"b32": "f32", "b64": "f64"}
+_LONGEST = 80
 _DECIMAL = ("f32", "f64")
 
 
@@ -39,6 +40,15 @@ def is_number(x: object) -> bool:
 def fits(value: int, bits: int) -> bool:
     """Whether an integer fits so many bits, signed or not."""
     return -(1 << (bits - 1)) <= value < 1 << bits
+
+
+def shown(x: object) -> str:
+    """Write what came, for an error, shortened; Python itself writes no integer of more than 4,300 digits."""
+    try:
+        text = repr(x)
+    except ValueError:
+        return "an integer of thousands of digits"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def several(element: str, packing: Packing) -> str:
@@ -72,20 +82,20 @@ def literal(x: Any, type_: str, kind: str, who: str) -> int:
     if isinstance(x, bool | np.bool_) or type_ == "pred":
         if isinstance(x, bool | np.bool_) and type_ == "pred":
             return int(x)
-        raise OperandError(f"{who}: {x!r} is no value of a {type_} operand; predicates are True, False or registers")
+        raise OperandError(f"{who}: {shown(x)} is no value of a {type_} operand; predicates are True, False or registers")
     element, _, count = type_.partition("x")
     if count:
         if x == 0 and not np.signbit(np.float64(x)):
             return 0
         raise OperandError(
-            f"{who} is a register of {count} elements of {element}; as a number it takes 0 alone, got {x!r}. "
+            f"{who} is a register of {count} elements of {element}; as a number it takes 0 alone, got {shown(x)}. "
             f"Use {_by_bits(x, kind)}"
         )
     whole = element[0] in "bsu" and element[1:].isdigit()
     if is_integer(x):
         return _integer(int(x), element, kind, who) if whole else _zero(int(x), element, kind, who)
     if whole and element not in _ANY:
-        raise OperandError(f"{who}: {x!r} is a float; .{element} takes integers")
+        raise OperandError(f"{who}: {shown(x)} is a float; .{element} takes integers")
     return _float(float(x), _ANY.get(element, element), who)
 
 
@@ -94,7 +104,7 @@ def _integer(x: int, type_: str, kind: str, who: str) -> int:
     bits = int(type_[1:])
     if not fits(x, bits):
         range_ = f"{-(1 << (bits - 1))} to {(1 << bits) - 1}"
-        raise OperandError(f"{who}: {x} is no value of {type_}; expected an integer of {range_}")
+        raise OperandError(f"{who}: {shown(x)} is no value of {type_}; expected an integer of {range_}")
     return x & ((1 << int(kind[1:])) - 1)
 
 
@@ -106,12 +116,13 @@ def _zero(x: int, type_: str, kind: str, who: str) -> int:
         write = f"write {float(x)}, or "
     except OverflowError:
         write = ""
-    raise OperandError(f"{who}: {x} is an integer, and .{type_} takes floats; {write}{_by_bits(x, kind)}")
+    raise OperandError(f"{who}: {shown(x)} is an integer, and .{type_} takes floats; {write}{_by_bits(x, kind)}")
 
 
 def _by_bits(x: object, kind: str) -> str:
     """Say how a register of bits is made."""
-    return f"t.constant({x if is_integer(x) else 'bits'}{'' if kind == 'b32' else f', {kind!r}'}) for its bits"
+    bits = int(x) if is_integer(x) and fits(int(x), int(kind[1:])) else "bits"  # type: ignore[call-overload]
+    return f"t.constant({bits}{'' if kind == 'b32' else f', {kind!r}'}) for its bits"
 
 
 def _float(x: float, type_: str, who: str) -> int:
@@ -121,11 +132,11 @@ def _float(x: float, type_: str, who: str) -> int:
         with np.errstate(all="ignore"):
             rounded = np.asarray(x, f"f{width // 8}")
         if (np.isinf(rounded) and not np.isinf(x)) or (rounded == 0 and x != 0):
-            raise OperandError(f"{who}: {x!r} is beyond the range of {type_}, where it would be {float(rounded)}")
+            raise OperandError(f"{who}: {shown(x)} is beyond the range of {type_}, where it would be {float(rounded)}")
         return int(rounded.view(f"u{width // 8}"))
     fmt = FORMATS[type_]
     (code,) = fmt.encode([x])
     value = float(fmt.decode(code))
     if value != x and not (np.isnan(value) and np.isnan(x)):
-        raise OperandError(f"{who}: {x!r} is no value of {type_}; the nearest is {value!r}")
+        raise OperandError(f"{who}: {shown(x)} is no value of {type_}; the nearest is {value!r}")
     return int(code)

@@ -22,7 +22,7 @@ from ..registers import LANES
 from .accesses import Accesses
 from .costs import Costs
 from .hazards import HazardError, Reporter, Site, caller
-from .literals import several
+from .literals import several, shown
 from .memory import GlobalMemory, SharedMemory
 from .operations import UNDEFINED, operation
 from .registers import Register
@@ -99,7 +99,7 @@ class Threads(Warps):
             No such instruction, operands that do not fit it, or a hazard (`HazardError`). A note says where.
         """
         if not isinstance(mnemonic, str):
-            raise MnemonicError(f"a mnemonic is a string such as 'ld.shared.b32'; got {mnemonic!r}")
+            raise MnemonicError(f"a mnemonic is a string such as 'ld.shared.b32'; got {shown(mnemonic)}")
         site = caller(mnemonic)
         self.costs.count(site, self.active)
         try:
@@ -216,7 +216,7 @@ class Threads(Warps):
         if site.mnemonic not in _BARRIERS:
             raise MnemonicError(f"{site.mnemonic!r} with {len(operands)} operands is not simulated; expected bar.sync")
         if operands and not (len(operands) == 1 and is_integer(operands[0]) and operands[0] == 0):
-            raise UnsupportedError(f"{site.mnemonic} {operands}: only barrier 0, of all threads, is simulated")
+            raise UnsupportedError(f"{site.mnemonic} {shown(operands)}: only barrier 0, of all threads, is simulated")
         here: Array = np.any(self.active, axis=(1, 2))
         missing = self.exists & ~self.active & here[:, None, None]
         why = "this thread is masked off; all threads of the block must come"

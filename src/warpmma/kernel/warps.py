@@ -18,7 +18,7 @@ from .blocks import check_entry
 from .bytecode import left_early
 from .costs import Costs
 from .hazards import Reporter, Site, caller
-from .literals import fits, is_number, literal
+from .literals import fits, is_number, literal, shown
 from .registers import DTYPES, Register
 
 __all__ = ["Warps"]
@@ -129,7 +129,7 @@ class Warps:
             with np.errstate(all="ignore"):  # rounding is the caller's wish, to infinity and below the least number too
                 return self.register(np.asarray(value, f"f{bits // 8}").view(f"u{bits // 8}"), DTYPES[kind])
         if not is_integer(value) or kind == "pred" or not fits(int(value), bits):
-            raise OperandError(f"{value!r} is no value of a {kind} register")
+            raise OperandError(f"{shown(value)} is no value of a {kind} register")
         return self.register(np.asarray(int(value) & ((1 << bits) - 1), np.uint64), DTYPES[kind])
 
     def update(self, old: Register, new: Register) -> Register:
