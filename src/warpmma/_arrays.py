@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,6 @@ def as_array(x: npt.ArrayLike, name: str, error: type[WarpmmaError] = OperandErr
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
-def is_integer(value: object) -> bool:
-    """Whether a value is an integer, of Python or NumPy, and no bool."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_)
+def is_integer(value: object) -> TypeGuard[int]:
+    """Whether a value is an integer, of Python or NumPy: no bool, and no span of time, which NumPy counts as one."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_ | np.timedelta64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Self
 
 __all__ = [
@@ -71,3 +71,15 @@ class UnknownNameError(WarpmmaError, AttributeError):
 
 class UnsupportedError(WarpmmaError):
     """A legal request that this version of warpmma does not answer."""
+
+
+_LONGEST = 200
+
+
+def shown(value: object, write: Callable[[object], str] = repr) -> str:
+    """Write what came into an error's text: on one line, not without end, and even if it cannot be written."""
+    try:
+        text = " ".join(write(value).split())
+    except Exception:  # an integer of 5,000 digits, or an object whose `__repr__` fails
+        return f"<{type(value).__name__} that cannot be shown>"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

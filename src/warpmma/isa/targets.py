@@ -7,7 +7,9 @@ which neither has, the architecture traits of CCCL 3 (`cuda/__device/arch_traits
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 __all__ = ["TARGETS", "Target"]
 
@@ -102,11 +104,11 @@ _ROWS: tuple[tuple[int, tuple[str, ...], str, int, int, int, str], ...] = (
     (121, _FAMILY, "RTX Blackwell", 99, 100, 1536, _GUIDE),
 )
 
-TARGETS: dict[str, Target] = {
+TARGETS: Mapping[str, Target] = MappingProxyType({
     f"sm_{number}{suffix}": Target(
         name=f"sm_{number}{suffix}", generation=generation, shared_per_block=block * _KIB, shared_per_sm=sm * _KIB,
         threads_per_sm=threads, source=source,
     )
     for number, suffixes, generation, block, sm, threads, source in _ROWS for suffix in suffixes
-}  # fmt: skip
+})  # fmt: skip
 """Every target that has an `mma`, by its name, oldest first."""

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import is_integer
-from ..errors import MnemonicError, OperandError, TargetError
+from ..errors import MnemonicError, OperandError, TargetError, shown
 from ..instructions import since
 from ..registers import LANES
 from .fragments import matrix_move
 from .hazards import Site
-from .literals import several, shown
+from .literals import several
 from .memory import GlobalMemory, SharedMemory
 from .registers import DTYPES, Register
 from .warps import Warps
@@ -184,7 +184,9 @@ class Accesses:
         warps, active = self._warps, self._warps.active
         sizes = (16,) if ".cg." in site.mnemonic else (4, 8, 16)
         if not is_integer(size) or size not in sizes:
-            raise OperandError(f"{site.mnemonic}: a copy of {shown(size)} bytes; expected {' or '.join(map(str, sizes))}")
+            raise OperandError(
+                f"{site.mnemonic}: a copy of {shown(size)} bytes; expected {' or '.join(map(str, sizes))}"
+            )
         size, where, start = int(size), self._address(site, "shared", to), self._address(site, "global", source)
         data = np.zeros((*active.shape, size), np.uint8)
         if source_size is None:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import OperandError, WarpmmaError
+from ..errors import OperandError, WarpmmaError, shown
 
 __all__ = ["KINDS", "Hazard", "HazardError", "HazardWarning", "Policy", "Reporter", "Site", "caller"]
 
@@ -128,7 +128,7 @@ class Reporter:
         for kind, what in chosen.items():
             if kind not in KINDS or not isinstance(what, str) or what not in ("error", "warn"):
                 raise OperandError(
-                    f"hazards: {kind!r}: {what!r}; expected 'error' or 'warn' for one of {', '.join(KINDS)}"
+                    f"hazards: {shown(kind)}: {shown(what)}; expected 'error' or 'warn' for one of {', '.join(KINDS)}"
                 )
         self._policy = dict(chosen)
         self._found: dict[tuple[str, Site], Hazard] = {}

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from .._arrays import is_integer
 from .._engines import Engine, resolve
 from .._tasks import Progress
-from ..errors import OperandError
+from ..errors import OperandError, shown
 from ..instructions import check_known
 from ..isa import TARGETS, Target
 from ..registers import LANES
@@ -21,7 +21,7 @@ from . import report
 from .blocks import check_kernel
 from .costs import Costs
 from .hazards import Hazard, Policy, Reporter, Site
-from .literals import literal, shown
+from .literals import literal
 from .memory import GlobalMemory
 from .registers import Register
 from .threads import Threads
@@ -165,7 +165,9 @@ def _extent(name: Literal["grid", "block"], given: int | Sequence[int], target: 
     x, y, z = (int(n) for n in (*sizes, 1, 1)[:3])
     for axis, n, most in zip("xyz", (x, y, z), getattr(target, name), strict=True):
         if n > most:
-            raise OperandError(f"{name} is {shown(given)}: {shown(n)} along {axis}; on {target} expected {most} at most")
+            raise OperandError(
+                f"{name} is {shown(given)}: {shown(n)} along {axis}; on {target} expected {most} at most"
+            )
     if name == "block" and x * y * z > target.threads_per_block:
         raise OperandError(f"block is {shown(given)}: {x * y * z} threads; expected {target.threads_per_block} at most")
     return x, y, z

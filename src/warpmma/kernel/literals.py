@@ -21,14 +21,13 @@ from typing import Any
 import numpy as np
 
 from .._arrays import is_integer
-from ..errors import OperandError
+from ..errors import OperandError, shown
 from ..formats import FORMATS
 from ..registers import Packing
 
-__all__ = ["fits", "is_number", "literal", "several", "shown"]
+__all__ = ["fits", "is_number", "literal", "several"]
 
 _ANY = {"b32": "f32", "b64": "f64"}
-_LONGEST = 80
 _DECIMAL = ("f32", "f64")
 
 
@@ -40,15 +39,6 @@ def is_number(x: object) -> bool:
 def fits(value: int, bits: int) -> bool:
     """Whether an integer fits so many bits, signed or not."""
     return -(1 << (bits - 1)) <= value < 1 << bits
-
-
-def shown(x: object) -> str:
-    """Write what came, for an error, shortened; Python itself writes no integer of more than 4,300 digits."""
-    try:
-        text = repr(x)
-    except ValueError:
-        return "an integer of thousands of digits"
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def several(element: str, packing: Packing) -> str:
@@ -82,7 +72,9 @@ def literal(x: Any, type_: str, kind: str, who: str) -> int:
     if isinstance(x, bool | np.bool_) or type_ == "pred":
         if isinstance(x, bool | np.bool_) and type_ == "pred":
             return int(x)
-        raise OperandError(f"{who}: {shown(x)} is no value of a {type_} operand; predicates are True, False or registers")
+        raise OperandError(
+            f"{who}: {shown(x)} is no value of a {type_} operand; predicates are True, False or registers"
+        )
     element, _, count = type_.partition("x")
     if count:
         if x == 0 and not np.signbit(np.float64(x)):

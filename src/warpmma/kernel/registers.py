@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import OperandError, UnknownNameError
+from ..errors import OperandError, UnknownNameError, shown
 from .bits import shl, shr
 from .hazards import caller
 
@@ -65,7 +65,9 @@ class Register:
             raise OperandError(f"{name} of {given} registers; predicates have & | ^ ~ among themselves")
         kind = max(kinds)  # "b16" < "b32" < "b64" by luck of their spelling
         if isinstance(other, float | np.floating):
-            raise OperandError(f"{name} of a register and {other!r}: operators are of integers; others have mnemonics")
+            raise OperandError(
+                f"{name} of a register and {shown(other)}: operators are of integers; others have mnemonics"
+            )
         x, y = (other, self) if swap else (self, other)
         warps = self.threads
         site = caller(f"{name}.{kind if kind == 'pred' or name in _BITWISE else 'u' + kind[1:]}")

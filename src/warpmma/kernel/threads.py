@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from .._arrays import is_integer
 from .._engines import Engine
-from ..errors import MnemonicError, OperandError, UnknownNameError, UnsupportedError, WarpmmaError
+from ..errors import MnemonicError, OperandError, UnknownNameError, UnsupportedError, WarpmmaError, shown
 from ..execution import execute
 from ..instructions import Instruction, parse
 from ..layouts import Operand
@@ -22,7 +22,7 @@ from ..registers import LANES
 from .accesses import Accesses
 from .costs import Costs
 from .hazards import HazardError, Reporter, Site, caller
-from .literals import several, shown
+from .literals import several
 from .memory import GlobalMemory, SharedMemory
 from .operations import UNDEFINED, operation
 from .registers import Register

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import is_integer
-from ..errors import OperandError, UnsupportedError
+from ..errors import OperandError, UnsupportedError, shown
 from ..registers import LANES
 from .blocks import check_entry
 from .bytecode import left_early
 from .costs import Costs
 from .hazards import Reporter, Site, caller
-from .literals import fits, is_number, literal, shown
+from .literals import fits, is_number, literal
 from .registers import DTYPES, Register
 
 __all__ = ["Warps"]
@@ -89,7 +89,7 @@ class Warps:
 
     def _predicate(self, name: str, predicate: Register) -> Array:
         if not isinstance(predicate, Register) or predicate.kind != "pred":
-            raise OperandError(f"{name} takes a predicate, such as t.laneid < 16; got {predicate!r}")
+            raise OperandError(f"{name} takes a predicate, such as t.laneid < 16; got {shown(predicate)}")
         return self.read(caller(name), [self.operand(predicate, "pred", "pred")])[0]
 
     def check_whole(self, site: Site) -> None:
@@ -121,7 +121,7 @@ class Warps:
             What does not fit.
         """
         if kind not in DTYPES:
-            raise OperandError(f"a register is of {', '.join(DTYPES)}; got {kind!r}")
+            raise OperandError(f"a register is of {', '.join(DTYPES)}; got {shown(kind)}")
         bits = 8 * np.dtype(DTYPES[kind]).itemsize
         if isinstance(value, bool | np.bool_) and kind == "pred":
             return self.register(np.asarray(value), np.bool_)
