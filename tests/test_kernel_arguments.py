@@ -151,6 +151,55 @@ def test_integers_of_numpy() -> None:
     run(kernel, numbers, grid=np.int8(3), block=(np.int8(32), np.uint8(1)), shared=np.int16(1024), threads=np.int8(1))
 
 
+# What threads take besides instructions.
+
+THREADS: dict[str, tuple[Callable[[Any], object], str]] = {
+    "register of floats": (lambda t: t.register(np.ones(32, np.float32)), r"are float32; expected integers; bits of"),
+    "register of bools": (lambda t: t.register(np.ones(32, bool)), "the values are bool; expected integers"),
+    "predicate of integers": (lambda t: t.register(np.ones(32, int), bool), "the values are int64; expected bools"),
+    "register too narrow": (lambda t: t.register([1 << 32]), "the values are 4294967296 to 4294967296, beyond 32 bits"),
+    "register of 31": (lambda t: t.register(np.zeros(31, int)), r"are \(31,\); expected what broadcasts to"),
+    "register of text": (lambda t: t.register(["a"]), "the values are <U1; expected integers"),
+    "register of times": (lambda t: t.register(np.zeros(32, "m8[s]")), "expected integers"),
+    "ragged register": (lambda t: t.register([[1], [1, 2]]), "register: the values: no array"),
+    "register of f32": (lambda t: t.register([1], np.float32), "expected uint16, uint32, uint64 or bool"),
+    "register of nothing": (lambda t: t.register([1], "nonsense"), "'nonsense'; expected uint16, uint32, uint64"),
+    "constant": (lambda t: t.constant(np.timedelta64(1, "s")), "is no value of a b32 register"),
+    "huge constant": (lambda t: t.constant(HUGE), "<int that cannot be shown> is no value of a b32 register"),
+    "kind of a constant": (lambda t: t.constant(1, ["b32"]), r"a register is of b16, b32, b64, pred; got \['b32'\]"),
+    "time": (lambda t: t("add.u32", t.laneid, np.timedelta64(1, "s")), "is timedelta64; expected a register or a"),
+    "time of an operator": (lambda t: t.laneid + np.timedelta64(1, "s"), "is timedelta64; expected a register"),
+    "where": (lambda t: t.where(np.ones(32, bool)), "where takes a predicate"),
+    "barrier": (lambda t: t("bar.sync", np.timedelta64(0, "s")), "only barrier 0"),
+    "groups": (lambda t: t("cp.async.wait_group", np.timedelta64(0, "s")), "expected a number of groups"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", THREADS)
+def test_threads(name: str) -> None:
+    function, says = THREADS[name]
+    with pytest.raises(wm.WarpmmaError, match=says):
+        run(function)
+
+
+def test_registers_of_arrays() -> None:
+    found: list[Any] = []
+
+    def kernel(t: Any) -> None:
+        found.extend([t.register([-1, 0] * 16), t.register(np.arange(2)[:, None, None], "u8"), t.register(True, bool)])
+
+    run(kernel, grid=2)
+    assert [x.kind for x in found] == ["b32", "b64", "pred"]
+    assert found[0].bits[1, 0, :2].tolist() == [0xFFFFFFFF, 0] and found[1].bits[:, 0, 5].tolist() == [0, 1]
+
+
+def test_pictures_are_of_a_line() -> None:
+    report = launch(lambda t: t("st.shared.b32", t.laneid * 4, 0), 1, 32, [], target="sm_90", shared=128)
+    for site in (np.array([1, 2]), None, HUGE, "line"):
+        with pytest.raises(OperandError, match="0 accesses to shared memory; give a Site"):
+            report.svg(site)  # type: ignore[arg-type]
+
+
 # Mnemonics and rows.
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import OperandError
+from ..errors import OperandError, shown
 from .costs import BANKS, Costs, Pattern, SharedSite, Swizzle
 from .hazards import Hazard, Site
 
@@ -198,10 +198,12 @@ def svg(costs: Costs, site: Site | int) -> str:
 
 
 def _find(costs: Costs, site: Site | int) -> SharedSite:
-    found = [entry for key, entry in costs.sites.items() if site in (key, key.line)]
+    found = [entry for key, entry in costs.sites.items() if isinstance(site, Site | int) and site in (key, key.line)]
     if len(found) != 1:
         known = "\n  ".join(map(str, costs.sites)) or "none"
-        raise OperandError(f"{site}: {len(found)} accesses to shared memory; give a Site of `costs.sites`:\n  {known}")
+        raise OperandError(
+            f"{shown(site, str)}: {len(found)} accesses to shared memory; give a Site of `costs.sites`:\n  {known}"
+        )
     return found[0]
 
 

@@ -77,12 +77,12 @@ class Threads(Warps):
         self.ctaid = self._coordinates(np.array(blocks).reshape(-1, 1, 1), grid)
         self.ntid = tuple(self.constant(n) for n in block)
         self.nctaid = tuple(self.constant(n) for n in grid)
-        self.laneid = self.register(linear % LANES)
-        self.warpid = self.register(linear // LANES)
+        self.laneid = self._filled(linear % LANES, np.uint32)
+        self.warpid = self._filled(linear // LANES, np.uint32)
 
     def _coordinates(self, linear: Array, extent: tuple[int, int, int]) -> tuple[Register, ...]:
         x, y, _ = extent
-        return tuple(self.register(i) for i in (linear % x, linear // x % y, linear // (x * y)))
+        return tuple(self._filled(i, np.uint32) for i in (linear % x, linear // x % y, linear // (x * y)))
 
     def __getattr__(self, name: str) -> Any:
         hint = f": CUDA's {name} is {_CUDA[name]} here." if name in _CUDA else ""

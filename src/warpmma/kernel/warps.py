@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import is_integer
+from .._arrays import as_array, is_integer
 from ..errors import OperandError, UnsupportedError, shown
 from ..registers import LANES
 from .blocks import check_entry
@@ -102,8 +102,36 @@ class Warps:
 
     # Registers
 
-    def register(self, values: Array, dtype: Any = np.uint32) -> Register:
-        """Return a register that all lanes have written; the values broadcast."""
+    def register(self, values: npt.ArrayLike, dtype: npt.DTypeLike = np.uint32) -> Register:
+        """Return a register that all lanes have written.
+
+        Parameters
+        ----------
+        values : array_like of int or bool
+            Integers that fit, signed or not, and bools for predicates; they broadcast to `[block, warp, lane]`. Bits of
+            floats are `x.view(np.uint32)`.
+        dtype : dtype
+            uint16, uint32, uint64 or bool.
+
+        Raises
+        ------
+        OperandError
+            What is or fits none of these.
+        """
+        array, made = as_array(values, "register: the values"), _dtype(dtype)
+        bits, pred = 8 * made.itemsize, made == np.bool_
+        if array.dtype.kind not in ("b" if pred else "iu"):
+            expected = "bools" if pred else "integers; bits of floats are x.view(np.uint32)"
+            raise OperandError(f"register: the values are {array.dtype}; expected {expected}")
+        if not pred and not all(fits(int(x), bits) for x in (array.min(initial=0), array.max(initial=0))):
+            raise OperandError(f"register: the values are {array.min()} to {array.max()}, beyond {bits} bits")
+        try:
+            np.broadcast_to(array, self.shape)
+        except ValueError:
+            raise OperandError(f"register: the values are {array.shape}; expected what broadcasts to {self.shape}") from None
+        return self._filled(array, made)
+
+    def _filled(self, values: Array, dtype: Any) -> Register:
         return Register(self, np.broadcast_to(values.astype(dtype), self.shape))
 
     def constant(self, value: int | float, kind: str = "b32") -> Register:
@@ -120,17 +148,17 @@ class Warps:
         OperandError
             What does not fit.
         """
-        if kind not in DTYPES:
+        if not isinstance(kind, str) or kind not in DTYPES:
             raise OperandError(f"a register is of {', '.join(DTYPES)}; got {shown(kind)}")
         bits = 8 * np.dtype(DTYPES[kind]).itemsize
         if isinstance(value, bool | np.bool_) and kind == "pred":
-            return self.register(np.asarray(value), np.bool_)
+            return self._filled(np.asarray(value), np.bool_)
         if isinstance(value, float | np.floating) and kind in ("b32", "b64"):
             with np.errstate(all="ignore"):  # rounding is the caller's wish, to infinity and below the least number too
-                return self.register(np.asarray(value, f"f{bits // 8}").view(f"u{bits // 8}"), DTYPES[kind])
+                return self._filled(np.asarray(value, f"f{bits // 8}").view(f"u{bits // 8}"), DTYPES[kind])
         if not is_integer(value) or kind == "pred" or not fits(int(value), bits):
             raise OperandError(f"{shown(value)} is no value of a {kind} register")
-        return self.register(np.asarray(int(value) & ((1 << bits) - 1), np.uint64), DTYPES[kind])
+        return self._filled(np.asarray(int(value) & ((1 << bits) - 1), np.uint64), DTYPES[kind])
 
     def update(self, old: Register, new: Register) -> Register:
         """Return the register that keeps `old` in lanes that are masked off and has `new` in the others."""
@@ -163,7 +191,7 @@ class Warps:
         who = who or "an operand"
         if not is_number(x):
             raise OperandError(f"{who} is {type(x).__name__}; expected a register or a number")
-        return self.register(np.asarray(literal(x, type_, kind, who), np.uint64), DTYPES[kind])
+        return self._filled(np.asarray(literal(x, type_, kind, who), np.uint64), DTYPES[kind])
 
     def read(self, site: Site, registers: Sequence[Register], lanes: Array | None = None) -> list[Array]:
         """Bits of registers, `[block, warp, lane]`; report active ones of `lanes` that have not been written."""
@@ -180,3 +208,14 @@ class Warps:
     def made(self, bits: Array) -> Register:
         """Return a result: written in active lanes."""
         return Register(self, bits, None if self.active is self.exists else self.active)
+
+
+def _dtype(given: npt.DTypeLike) -> np.dtype[Any]:
+    """Return the type of a register's bits."""
+    try:
+        dtype = np.dtype(given)
+    except (TypeError, ValueError, SyntaxError):
+        dtype = None
+    if dtype not in map(np.dtype, DTYPES.values()):
+        raise OperandError(f"register: the type of bits is {shown(given)}; expected uint16, uint32, uint64 or bool")
+    return dtype
