@@ -34,7 +34,7 @@ with warnings.catch_warnings():
 
 ARRAYS: dict[str, tuple[Any, str]] = {
     "matrix": (MATRIX, r"args\[0\] is a np\.matrix, whose slices stay matrices: use np\.asarray"),
-    "masked": (np.ma.masked_array([1.0, 2.0], [0, 1]), r"args\[0\] is a masked array, and memory has no masks"),
+    "masked": (np.ma.masked_array([1.0, 2.0], [False, True]), r"args\[0\] is a masked array, and memory has no masks"),
     "text": (np.array(["a", "b"]), r"args\[0\] is an array of <U1; in global memory lie numbers: texts"),
     "bytes": (np.array([b"a", b"b"]), r"args\[0\] is an array of \|S1; in global memory lie numbers: texts"),
     "new text": (np.array(["a"], np.dtypes.StringDType()), r"args\[0\] is an array of StringDType\(\); in global"),

@@ -98,7 +98,7 @@ def _functions(text: str) -> dict[tuple[str, int], ast.FunctionDef]:
     except (SyntaxError, ValueError, RecursionError):
         return {}
     found = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
-    return {(x.name, min(y.lineno for y in (x, *x.decorator_list))): x for x in found}
+    return {(x.name, min([x.lineno, *(y.lineno for y in x.decorator_list)])): x for x in found}
 
 
 def _source(code: CodeType, names: dict[str, Any]) -> ast.FunctionDef | None:
@@ -125,7 +125,7 @@ def _entry(code: CodeType, at: int) -> bool:
         return False
     blocks = [x for x in ast.walk(function) if isinstance(x, ast.With)]
     # Entering has the place of the statement, or of its expression in later versions of Python.
-    entered = [x for x in blocks if places[at // 2] in [_place(y) for y in (x, *(z.context_expr for z in x.items))]]
+    entered = [x for x in blocks if places[at // 2] in [_place(x), *(_place(item.context_expr) for item in x.items)]]
     for block, way in _escapes(function):
         if block in entered:
             raise _error(code.co_filename, block, way)

@@ -151,7 +151,7 @@ def _check_calls(kernel: object, args: object, threads: object, progress: object
         raise OperandError(f"kernel is {type(kernel).__name__}; expected a function of threads and arguments")
     if not isinstance(args, list | tuple):
         raise OperandError(f"args is {type(args).__name__}; expected a list or tuple of the kernel's arguments")
-    if threads is not None and not (is_integer(threads) and threads > 0):  # type: ignore[operator]
+    if threads is not None and not (is_integer(threads) and threads > 0):
         raise OperandError(f"threads is {shown(threads)}; expected a positive integer or None")
     if progress is not None and not callable(progress):
         raise OperandError(f"progress is {shown(progress)}; expected a function of two integers or None")
@@ -175,9 +175,9 @@ def _extent(name: Literal["grid", "block"], given: int | Sequence[int], target: 
 
 def _shared(given: object, target: Target) -> int:
     most = target.shared_per_block
-    if not is_integer(given) or not 0 <= given <= most:  # type: ignore[operator]
+    if not is_integer(given) or not 0 <= given <= most:
         raise OperandError(f"shared is {shown(given)}; on {target} expected a number of bytes, {most} at most")
-    return int(given)  # type: ignore[call-overload, no-any-return]
+    return int(given)
 
 
 def _place(memory: GlobalMemory, argument: Any, name: str) -> tuple[str, Any]:

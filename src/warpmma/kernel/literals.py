@@ -113,7 +113,7 @@ def _zero(x: int, type_: str, kind: str, who: str) -> int:
 
 def _by_bits(x: object, kind: str) -> str:
     """Say how a register of bits is made."""
-    bits = int(x) if is_integer(x) and fits(int(x), int(kind[1:])) else "bits"  # type: ignore[call-overload]
+    bits = int(x) if is_integer(x) and fits(int(x), int(kind[1:])) else "bits"
     return f"t.constant({bits}{'' if kind == 'b32' else f', {kind!r}'}) for its bits"
 
 

@@ -183,7 +183,7 @@ class Operation:
         if kind == "imm":
             if not is_integer(operand):
                 raise OperandError(f"{self.mnemonic}: {name} is {type(operand).__name__}; expected an immediate int")
-            return int(operand)  # type: ignore[arg-type]
+            return int(operand)
         array = as_array(operand, f"{self.mnemonic}: {name}")
         if array.dtype != _DTYPES[kind] or array.shape[-1:] != (LANES,):
             expected = f"{np.dtype(_DTYPES[kind])} [..., {LANES}]"

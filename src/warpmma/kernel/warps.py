@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +128,9 @@ class Warps:
         try:
             np.broadcast_to(array, self.shape)
         except ValueError:
-            raise OperandError(f"register: the values are {array.shape}; expected what broadcasts to {self.shape}") from None
+            raise OperandError(
+                f"register: the values are {array.shape}; expected what broadcasts to {self.shape}"
+            ) from None
         return self._filled(array, made)
 
     def _filled(self, values: Array, dtype: Any) -> Register:
@@ -212,10 +214,8 @@ class Warps:
 
 def _dtype(given: npt.DTypeLike) -> np.dtype[Any]:
     """Return the type of a register's bits."""
-    try:
-        dtype = np.dtype(given)
-    except (TypeError, ValueError, SyntaxError):
-        dtype = None
-    if dtype not in map(np.dtype, DTYPES.values()):
-        raise OperandError(f"register: the type of bits is {shown(given)}; expected uint16, uint32, uint64 or bool")
-    return dtype
+    with suppress(TypeError, ValueError, SyntaxError):
+        dtype: np.dtype[Any] = np.dtype(given)
+        if dtype in map(np.dtype, DTYPES.values()):
+            return dtype
+    raise OperandError(f"register: the type of bits is {shown(given)}; expected uint16, uint32, uint64 or bool")
