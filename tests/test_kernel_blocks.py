@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from typing import Any
 
 import numpy as np
@@ -206,9 +206,32 @@ def pick(t: Any, p: Any, yes: Any, no: Any) -> Any:
         return t.update(no, yes)
 
 
-def with_a_helper(t: Any, y: Any) -> None:
-    if t is not None:
-        t("st.global.b32", y + t.laneid * 4, pick(t, t.laneid < 3, t.constant(1), t.constant(2)))
+def try_pick(t: Any, p: Any) -> Any:
+    """Nothing follows here, either."""
+    try:
+        if p is not None:
+            with t.where(p):
+                return t.laneid
+    finally:
+        p = None
+
+
+def with_helpers(t: Any, y: Any) -> None:
+    t("st.global.b32", y + t.laneid * 4, pick(t, t.laneid < 3, t.constant(1), t.constant(2)))
+    with t.where(t.laneid < 3):
+        t("st.global.b32", y + t.laneid * 4, try_pick(t, t.laneid < 3))
+
+
+def on_a_stack(t: Any, y: Any) -> None:
+    mask = t.where(t.laneid < 16)
+    with ExitStack() as stack:
+        stack.enter_context(mask)
+        t("st.global.b32", y + t.laneid * 4, 1)
+    with nullcontext():
+        mask.__enter__()
+        t("st.global.b32", y + t.laneid * 4, 1)
+        mask.__exit__(None, None, None)
+        t("st.global.b32", y + t.laneid * 4, 1)
 
 
 class Table:
@@ -245,7 +268,7 @@ def over_an_exception(t: Any, y: Any) -> None:
         t("st.global.b32", y + t.laneid * 4, 7)
 
 
-RIGHT = [loops_inside, with_a_helper, of_something_else, another_name, not_masked, over_an_exception]
+RIGHT = [loops_inside, with_helpers, on_a_stack, of_something_else, another_name, not_masked, over_an_exception]
 
 
 @pytest.mark.parametrize("kernel", RIGHT, ids=lambda kernel: str(kernel.__name__))

@@ -6,7 +6,7 @@ import functools
 import random
 import sys
 import textwrap
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Any
 
 import numpy as np
@@ -134,12 +134,41 @@ KEPT = [
         finally:
             {STORE}
     """,
+    f"""
+    def kernel(t, y):
+        with ExitStack() as stack:
+            stack.enter_context(t.where(t.laneid < 16))
+            {STORE}
+        {STORE}
+    """,
+    f"""
+    def kernel(t, y):
+        mask = t.where(t.laneid < 16)
+        with nullcontext():
+            mask.__enter__()
+            {STORE}
+            mask.__exit__(None, None, None)
+            {STORE}
+        return y
+    """,
+    f"""
+    @contextmanager
+    def masked(t):
+        with t.where(t.laneid < 16):
+            yield
+
+    def kernel(t, y):
+        with masked(t):
+            {STORE}
+        {STORE}
+    """,
 ]
 
 
 @pytest.mark.parametrize("text", KEPT)
 def test_right_without_source(text: str) -> None:
-    run(nowhere(text), np.zeros(32, np.uint32))
+    names = {"ExitStack": ExitStack, "contextmanager": contextmanager, "nullcontext": nullcontext}
+    run(nowhere(text, **names), np.zeros(32, np.uint32))
 
 
 class Watched:
@@ -156,7 +185,8 @@ class Watched:
     def __exit__(self, kind: object, *_: object) -> None:
         entered = self.entered.pop()
         if kind is None:
-            Watched.answers.append(left_early(sys._getframe(1), entered))
+            frame = sys._getframe(1)
+            Watched.answers.append(left_early(frame, frame.f_code, entered))
 
 
 def program(rng: random.Random, indent: int, loop: bool, block: bool) -> list[str]:

@@ -14,6 +14,7 @@ from .errors import (
     RegisterError,
     ScaleError,
     TargetError,
+    UnknownNameError,
     UnsupportedError,
     WarpmmaError,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "RegisterFile",
     "ScaleError",
     "TargetError",
+    "UnknownNameError",
     "UnsupportedError",
     "WarpmmaError",
     "engines",

@@ -44,7 +44,7 @@ def _escapes(function: ast.FunctionDef) -> Iterator[tuple[ast.With, Escape]]:
                 yield from ((x, way) for way in _leaving(x.body) if not (last and _returns_value(way)))
                 yield from walk(x.body, last)
             elif not isinstance(x, _SCOPES):
-                branches = isinstance(x, ast.If | ast.Match)
+                branches = isinstance(x, ast.If | ast.Match) or (isinstance(x, ast.Try) and not x.orelse)
                 for part in _parts(x):
                     yield from walk(part, last and branches)
 
@@ -73,8 +73,8 @@ def _parts(x: ast.stmt) -> Iterator[list[ast.stmt]]:
 
 
 def _returns_value(way: Escape) -> bool:
-    empty = ast.Constant(None)
-    return isinstance(way, ast.Return) and ast.dump(way.value or empty) != ast.dump(empty)
+    value = way.value if isinstance(way, ast.Return) else None
+    return value is not None and not (isinstance(value, ast.Constant) and value.value is None)
 
 
 def _error(file: str, block: ast.With, way: Escape) -> UnsupportedError:

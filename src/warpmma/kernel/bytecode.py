@@ -21,22 +21,28 @@ _ENDS = (*_RETURNS, "RERAISE", "RAISE_VARARGS")
 _SWALLOWED = ("POP_TOP", "POP_EXCEPT", "POP_TOP", "POP_TOP", *(("POP_TOP",) if sys.version_info >= (3, 14) else ()))
 
 
-def left_early(frame: FrameType, entered: int) -> bool:
-    """Tell whether a frame, which calls `__exit__`, certainly leaves its block early; it entered at that offset."""
-    return _left_early(frame.f_code, entered, frame.f_lasti)
+def left_early(frame: FrameType, code: CodeType, entered: int) -> bool:
+    """Tell whether a frame, which calls `__exit__`, certainly leaves early a block that code entered at that offset."""
+    return frame.f_code is code and _left_early(code, entered, frame.f_lasti)
 
 
 @lru_cache(maxsize=4096)
 def _left_early(code: CodeType, entered: int, leaving: int) -> bool:
     steps = list(dis.get_instructions(code))
     index = {step.offset: i for i, step in enumerate(steps)}
-    if entered not in index or leaving not in index:
+    if entered not in index or leaving not in index or not _enters(steps, index[entered]):
         return False
     after = _swallowed(code, steps, index, steps[index[entered] + 1].offset)
     here = index[leaving] + 1
     if after is None or steps[here].opname != "POP_TOP":
         return False
     return _differ(steps, index, here + 1, after)
+
+
+def _enters(steps: list[dis.Instruction], at: int) -> bool:
+    """Whether an instruction enters a block, as no call of `__enter__` by name does."""
+    special = steps[at - 1].opname == "LOAD_SPECIAL" and steps[at].opname.startswith("CALL")  # from Python 3.14 on
+    return steps[at].opname == "BEFORE_WITH" or special
 
 
 def _swallowed(code: CodeType, steps: list[dis.Instruction], index: dict[int, int], inside: int) -> int | None:

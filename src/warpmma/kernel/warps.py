@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -31,18 +32,18 @@ class _Mask(AbstractContextManager[None]):
 
     def __init__(self, warps: Warps, inside: Array) -> None:
         self._warps, self._inside = warps, inside
-        self._outside: list[tuple[Array, int]] = []
+        self._outside: list[tuple[Array, CodeType | None, int]] = []
 
     def __enter__(self) -> None:
         frame = sys._getframe(1)
-        read = check_entry(frame)
-        self._outside.append((self._warps.active, -1 if read else frame.f_lasti))
+        unread = None if check_entry(frame) else frame.f_code
+        self._outside.append((self._warps.active, unread, frame.f_lasti))
         self._warps.active = self._inside
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        self._warps.active, entered = self._outside.pop()
+        self._warps.active, unread, entered = self._outside.pop()
         frame = sys._getframe(1)
-        if kind is None and entered >= 0 and left_early(frame, entered):
+        if kind is None and unread is not None and left_early(frame, unread, entered):
             raise UnsupportedError(
                 f"{Path(frame.f_code.co_filename).name}: `return`, `break` or `continue` inside the block "
                 f"`with t.where(...)` of line {frame.f_lineno} acts for all lanes, also those that are masked off. "
