@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from ._engines import Resolved
 from .arithmetic import product
-from .arithmetic.fused import ieee_add
 from .arithmetic.units import Popcount, Recipe
 from .formats import FORMATS, FloatFormat
 from .warpgroup import AnyInstruction
@@ -25,6 +24,8 @@ from .warpgroup import AnyInstruction
 __all__ = ["Chain", "Operands", "State"]
 
 Array = npt.NDArray[Any]
+
+_F32 = cast(FloatFormat, FORMATS["f32"])
 
 
 class Operands(NamedTuple):
@@ -58,11 +59,10 @@ def _some(x: Array, some: slice) -> Array:
 
 
 class State(NamedTuple):
-    """Codes `[batch, m, n]`: the accumulator of the running chain, and the sums of chains that have ended, if any."""
+    """Codes: accumulators of the running chains, `[batch, m, n]`, and the `sums` of chains that have ended, if any do."""
 
     accumulator: Array
-    slice_sum: Array | None
-    total: Array
+    sums: Array | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,39 +123,28 @@ class Chain:
     def start(self, c: Array) -> State:
         """Begin with codes of C: in the accumulator, or where there are partial sums, as what they are added to."""
         if not self.partial:
-            return State(c, None, c)
-        return State(np.zeros_like(c), None, c)
+            return State(c)
+        sums = np.empty((2, *c.shape), c.dtype)
+        sums[0], sums[1] = _F32.sign_bit, c  # of nothing, -0
+        return State(np.zeros_like(c), sums)
 
     def advance(self, state: State, given: Operands, start: int) -> State:
         """Go on with a part of k that begins at `start`, and ends with an instruction or with k."""
         stop = start + given.b.shape[1]
+        if stop == start:
+            return state
         if stop == self.k and self.whole > self.k:
             given, stop = self._pad(given, self.whole - start), self.whole
-        everything = slice(None)
-        at = start
-        for end, ends_slice in self._ends:
-            if end <= at:
-                continue
-            until = min(end, stop)
-            if until > at:
-                part = given.part(everything, everything, at - start, until - start, self)
-                state = state._replace(accumulator=self._product(part, state.accumulator))
-            at = until
-            if until < end:
-                break
-            if self.partial:
-                state = self._end(state, ends_slice)
-        return state
+        step, sums = self.instruction.k, None
+        ends: list[tuple[int, bool]] = []
+        if state.sums is not None:
+            sums = state.sums.copy()  # a State stays as it is
+            ends = [((end - start) // step, ends_slice) for end, ends_slice in self._ends if start < end <= stop]
+        return State(self._product(given, state.accumulator, ends, sums), sums)
 
     def finish(self, state: State) -> Array:
         """Return codes of D."""
-        return state.total if self.partial else state.accumulator
-
-    def _end(self, state: State, ends_slice: bool) -> State:
-        """Add a partial sum: to its slice's, and that to the total."""
-        done = state.accumulator if state.slice_sum is None else _add(state.slice_sum, state.accumulator)
-        empty = np.zeros_like(state.accumulator)
-        return State(empty, None, _add(state.total, done)) if ends_slice else State(empty, done, state.total)
+        return state.accumulator if state.sums is None else state.sums[1]
 
     def _pad(self, given: Operands, k: int) -> Operands:
         """Pad the end of k with +0, as kernels do."""
@@ -176,13 +165,13 @@ class Chain:
             padded(given.scale_b, 1, scales),
         )
 
-    def _product(self, given: Operands, c: Array) -> Array:
+    def _product(self, given: Operands, c: Array, ends: list[tuple[int, bool]], sums: Array | None) -> Array:
         a, b, k = given.a, given.b, self.instruction.k // self.packed
         if isinstance(self.recipe.unit, Popcount):  # single bits, a word at a time
             a, b, k = _bits(a), _bits(b.swapaxes(1, 2)).swapaxes(1, 2), k // 32
         return product(
             self.recipe, a, b, c, k=k, engine=self.engine, chosen=given.chosen, scale_a=given.scale_a,
-            scale_b=given.scale_b, scales=self.instruction.scales_per_row,
+            scale_b=given.scale_b, scales=self.instruction.scales_per_row, ends=ends, sums=sums,
         )  # fmt: skip
 
 
@@ -190,13 +179,6 @@ def _bits(x: Array) -> Array:
     """Pack single bits `[..., k]` into words `[..., k/32]`."""
     words: Array = np.ascontiguousarray(np.packbits(x, axis=-1, bitorder="little")).view("<u4")
     return words
-
-
-def _add(x: Array, y: Array) -> Array:
-    """Add codes of f32, to nearest even; NaN is the canonical one."""
-    fmt = cast(FloatFormat, FORMATS["f32"])
-    with np.errstate(invalid="ignore"):  # infinities of both signs
-        return ieee_add(fmt, fmt.decode(x), fmt.decode(y))
 
 
 def boundaries(k: int, step: int, split: int | Sequence[int]) -> tuple[int, ...]:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from ..formats import FORMATS, FloatFormat
 from . import native
 from .chain import f32_chains, f64_chain
-from .fused import fused_dot_add, grouped_dot_add
+from .fused import fused_dot_add, grouped_dot_add, ieee_add
 from .integer import integer_sum, popcount
 from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe
 
 __all__ = ["compute", "product"]
 
 Array = npt.NDArray[Any]
+
+_F32 = cast(FloatFormat, FORMATS["f32"])
 
 
 def compute(
@@ -61,23 +64,24 @@ def compute(
 def product(
     recipe: Recipe, a: Array, b: Array, c: Array, *, k: int, engine: Literal["numpy", "native"],
     chosen: Array | None = None, scale_a: Array | None = None, scale_b: Array | None = None, scales: int = 0,
+    ends: native.Ends = (), sums: Array | None = None,
 ) -> Array:  # fmt: skip
     """Compute chains of one instruction over batches of matrices, by either engine.
 
     Parameters
     ----------
     engine : {"numpy", "native"}
-    recipe, a, b, c, k, chosen, scale_a, scale_b, scales
+    recipe, a, b, c, k, chosen, scale_a, scale_b, scales, ends, sums
         As for `native.product`.
 
     Returns
     -------
     ndarray of unsigned int
-        Codes of D, `[batch, m, n]`.
+        Codes of D, `[batch, m, n]`; with `sums`, of the accumulator of the chain that has not ended.
     """
     if engine == "native":
         return native.product(
-            recipe, a, b, c, k=k, chosen=chosen, scale_a=scale_a, scale_b=scale_b, scales=scales
+            recipe, a, b, c, k=k, chosen=chosen, scale_a=scale_a, scale_b=scale_b, scales=scales, ends=ends, sums=sums
         )  # fmt: skip
 
     def rows(x: Array | None, number: int, each: int) -> Array | None:
@@ -89,9 +93,28 @@ def product(
 
     b_k = k if chosen is None else 2 * k
     index = None if chosen is None else chosen.astype(np.intp)
+    where = dict(ends)
     for i in range(a.shape[2] // k):
         c = compute(
             recipe, rows(a, i, k), columns(b, i, b_k), c, chosen=rows(index, i, k),  # type: ignore[arg-type]
             scale_a=rows(scale_a, i, scales), scale_b=columns(scale_b, i, scales),
         )  # fmt: skip
+        if sums is not None and i + 1 in where:
+            _end_chain(c, sums, where[i + 1])
+            c = np.zeros_like(c)
     return c
+
+
+def _end_chain(accumulator: Array, sums: Array, ends_slice: bool) -> None:
+    """Add what a chain came to to the sum of its slice, and where that ends too, that to the total; in f32."""
+    of_slice, total = sums
+    of_slice[...] = _add(of_slice, accumulator)
+    if ends_slice:
+        total[...] = _add(total, of_slice)
+        of_slice[...] = _F32.sign_bit  # -0 changes no addend's bits
+
+
+def _add(x: Array, y: Array) -> Array:
+    """Add codes of f32, to nearest even; NaN is the canonical one."""
+    with np.errstate(invalid="ignore"):  # infinities of both signs
+        return ieee_add(_F32, _F32.decode(x), _F32.decode(y))

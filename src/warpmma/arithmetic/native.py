@@ -6,6 +6,7 @@ instruction along k, from matrices of codes or from registers; its bits are thos
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
@@ -27,6 +28,7 @@ except ImportError:  # installed without a compiler
 __all__ = ["Level", "Registers", "levels", "product"]
 
 Array = npt.NDArray[Any]
+Ends = Sequence[tuple[int, bool]]
 
 # As `Unit` in native/plan.hpp and as the modes in native/module.cpp.
 _UNITS = (FusedDotAdd, GroupedDotAdd, FmaChain, FloatChains, IntegerSum, Popcount)
@@ -67,7 +69,8 @@ def _level(name: str | None, lanes: int) -> Level:
 
 def product(
     recipe: Recipe, a: Array, b: Array, c: Array, *, k: int, chosen: Array | None = None,
-    scale_a: Array | None = None, scale_b: Array | None = None, scales: int = 0, level: str | None = None,
+    scale_a: Array | None = None, scale_b: Array | None = None, scales: int = 0, ends: Ends = (),
+    sums: Array | None = None, level: str | None = None,
 ) -> Array:  # fmt: skip
     """Compute chains of instructions over batches of matrices.
 
@@ -85,13 +88,19 @@ def product(
         Codes of block scales, `[batch, m, scales K / k]` and `[batch, scales K / k, n]`.
     scales : int
         Block scales of one row in one instruction.
+    ends : sequence of (int, bool)
+        Where chains end: after how many instructions, ascending, and whether a slice of k ends there too. What comes
+        next begins at +0.
+    sums : ndarray of uint32, optional
+        Given with `ends`: codes of f32, `[2, batch, m, n]`, the sum of this slice's chains and that of slices, to which
+        chains are added as they end. A sum of nothing is -0. It is written in place.
     level : str, optional
         Name of a build, for tests; otherwise the fastest.
 
     Returns
     -------
     ndarray of unsigned int
-        Codes of D, `[batch, m, n]`.
+        Codes of D, `[batch, m, n]`; with `sums`, of the accumulator of the chain that has not ended.
     """
     of = _level(level, 0)
     a, b, c = (_whole_strides(x) for x in (a, b, c))
@@ -99,7 +108,10 @@ def product(
     out = np.empty(c.shape, FORMATS[recipe.d].code_dtype)
     plan = _plan(recipe, k, chosen is not None, scales)
     if out.size:
-        _native.execute(plan, of.number, a, b, c, out, False, m, n, a.shape[2], chosen, scale_a, scale_b)
+        where = None if sums is None else np.array(ends, np.int64).reshape(-1, 2)
+        _native.execute(
+            plan, of.number, a, b, c, out, False, m, n, a.shape[2], chosen, scale_a, scale_b, ends=where, sums=sums
+        )
     return out
 
 

@@ -149,10 +149,96 @@ WARPMMA_INLINE void tile(const Plan& p, Panel& v, Panel& s, uint32_t* c, int64_t
   }
 }
 
+// What runs through the tiles of W x R elements: accumulators, or sums of them. `Code` has 64 bits for f64, else 32;
+// what is computed in f32 is held as its values.
+template <int W, int R, class Code>
+struct Tiles {
+  const Plan& p;
+  const Job& j;
+  int64_t v_outer, s_outer;  // elements along the lanes, and across them
+  int64_t v_panels = (v_outer + W - 1) / W, s_panels = (s_outer + R - 1) / R;
+  Buffer<Code> buffer = Buffer<Code>(v_panels * s_panels * kTile);
+
+  static constexpr int kTile = W * R;
+  bool floats() const { return sizeof(Code) == 4 && p.unit != Unit::integer && p.unit != Unit::popcount; }
+  int lanes(int64_t at) const { return static_cast<int>(std::min<int64_t>(W, v_outer - at / s_panels * W)); }
+  int rows(int64_t at) const { return static_cast<int>(std::min<int64_t>(R, s_outer - at % s_panels * R)); }
+};
+
+template <int W, int R, class Code>
+static void read_tiles(const Tiles<W, R, Code>& t, Source from, int64_t batch, int matrix) {
+  constexpr int kTile = W * R;
+  if (t.p.sparse) std::swap(from.outer, from.along);
+  alignas(64) Code codes[kTile];
+  for (int64_t at = 0; at < t.v_panels * t.s_panels; at++) {
+    Code* const x = t.buffer.get() + at * kTile;
+    if (t.j.registers) {
+      fetch<W>(reinterpret_cast<const Code*>(from.data) + batch * from.batch, t.p.c_table,
+               (matrix * t.v_panels * t.s_panels + at) * kTile, kTile, codes);
+    } else {
+      if (t.rows(at) < R) std::memset(codes, 0, sizeof codes);
+      fetch<W>(from, batch, at / t.s_panels * W, t.lanes(at), at % t.s_panels * R, t.rows(at), 1, kInOrder, codes);
+    }
+    if constexpr (sizeof(Code) == 4) {
+      if (t.floats()) {
+        for (int r = 0; r < R; r++) store(x + r * W, decode<W>(t.p.c, load<typename Vec<W>::I>(codes + r * W)).value);
+        continue;
+      }
+    }
+    std::memcpy(x, codes, sizeof codes);
+  }
+}
+
+template <int W, class Code, class Element>
+WARPMMA_INLINE void put(const Code* x, int lanes, int64_t v_along, int rows, int64_t s_along, Element* to) {
+  for (int lane = 0; lane < lanes; lane++)
+    for (int r = 0; r < rows; r++) to[lane * v_along + r * s_along] = static_cast<Element>(x[r * W + lane]);
+}
+
+// To codes of matrices `[batch, m, n]`; of registers to tiles of codes, one matrix of a warp after the other.
+template <int W, int R, class Code>
+static void write_tiles(const Tiles<W, R, Code>& t, int64_t batch, int matrix, char* to, int size) {
+  constexpr int kTile = W * R;
+  alignas(64) Code codes[kTile];
+  const int64_t v_along = t.p.sparse ? 1 : t.j.n, s_along = t.p.sparse ? t.j.n : 1;
+  for (int64_t at = 0; at < t.v_panels * t.s_panels; at++) {
+    const Code* x = t.buffer.get() + at * kTile;
+    if constexpr (sizeof(Code) == 4) {
+      if (t.floats()) {
+        for (int r = 0; r < R; r++) encode<W>(t.p, reinterpret_cast<const float*>(x) + r * W, codes + r * W);
+        x = codes;
+      }
+    }
+    if (t.j.registers) {
+      std::memcpy(to + (matrix * t.v_panels * t.s_panels + at) * sizeof codes, x, sizeof codes);
+      continue;
+    }
+    const int64_t first = (batch * t.j.m * t.j.n) + at / t.s_panels * W * v_along + at % t.s_panels * R * s_along;
+    if (size == sizeof(Code))
+      put<W>(x, t.lanes(at), v_along, t.rows(at), s_along, reinterpret_cast<Code*>(to) + first);
+    else
+      put<W>(x, t.lanes(at), v_along, t.rows(at), s_along, reinterpret_cast<uint16_t*>(to) + first);
+  }
+}
+
+// A chain ends: add its accumulators to the sums of a slice, and where that ends too those to the totals; begin again.
+// A sum begins as -0, which changes no addend's bits.
+template <int W, int R>
+WARPMMA_INLINE void end_chain(bool ends_slice, void* of_chain, void* of_slice, void* of_all) {
+  using F = typename Vec<W>::F;
+  float *const accumulator = static_cast<float*>(of_chain), *const slice = static_cast<float*>(of_slice);
+  float* const total = static_cast<float*>(of_all);
+  for (int i = 0; i < W * R; i += W) {
+    const F sum = load<F>(slice + i) + load<F>(accumulator + i);
+    store(accumulator + i, F{});
+    store(slice + i, ends_slice ? bits<F>(typename Vec<W>::I{} + INT32_MIN) : sum);
+    if (ends_slice) store(total + i, load<F>(total + i) + sum);
+  }
+}
+
 // `Code` is the type of C's and D's codes on the way: 64 bits for f64, else 32.
 template <int W, int R, class Code>
 WARPMMA_INLINE void run(const Plan& p, const Job& j) {
-  const bool integers = p.unit == Unit::integer || p.unit == Unit::popcount;
   std::vector<int32_t> natural(p.b_k);
   for (int i = 0; i < p.b_k; i++) natural[i] = i;
   // Dense: rows of A along the lanes. Sparse: columns of B, of which whole rows are chosen.
@@ -174,39 +260,29 @@ WARPMMA_INLINE void run(const Plan& p, const Job& j) {
             p.k,
             p.order.data(),
             p.sparse};
-  Source of_c = j.c;
-  if (p.sparse) std::swap(of_c.outer, of_c.along);
-  const int64_t v_panels = (v.outer + W - 1) / W, s_panels = (s.outer + R - 1) / R;
+  const bool sums = j.slice_sum != nullptr;
+  Tiles<W, R, Code> c{p, j, v.outer, s.outer};
+  Tiles<W, R, uint32_t> slice{p, j, sums ? v.outer : 0, s.outer}, total{p, j, sums ? v.outer : 0, s.outer};
+  const int64_t v_panels = c.v_panels, s_panels = c.s_panels;
   const int64_t all = j.k / p.k, most = std::min<int64_t>(all, std::max(1, kBlock / p.k));
   constexpr int kTile = W * R;
   Side<W>::reserve(v, 1, most);
   Side<R>::reserve(s, s_panels, most);
-  Buffer<Code> c(v_panels * s_panels * kTile), d(p.matrices * v_panels * s_panels * kTile);
+  Buffer<Code> d(j.registers ? p.matrices * v_panels * s_panels * kTile : 0);
+  char* const to = j.registers ? reinterpret_cast<char*>(d.get()) : j.d;
   std::vector<Panel> panels(s_panels);
-  alignas(64) Code codes[kTile];
   for (int64_t batch = 0; batch < j.batch; batch++) {
     for (int matrix = 0; matrix < p.matrices; matrix++) {
-      for (int64_t at = 0; at < v_panels * s_panels; at++) {
-        const int64_t vi = at / s_panels * W, si = at % s_panels * R;
-        Code* const x = c.get() + at * kTile;
-        if (j.registers) {
-          fetch<W>(reinterpret_cast<const Code*>(j.c.data) + batch * j.c.batch, p.c_table,
-                   (matrix * v_panels * s_panels + at) * kTile, kTile, codes);
-        } else {
-          const int rows = static_cast<int>(std::min<int64_t>(R, s.outer - si));
-          if (rows < R) std::memset(codes, 0, sizeof codes);
-          fetch<W>(of_c, batch, vi, static_cast<int>(std::min<int64_t>(W, v.outer - vi)), si, rows, 1, kInOrder, codes);
-        }
-        if constexpr (sizeof(Code) == 4) {
-          if (!integers) {
-            for (int r = 0; r < R; r++) store(x + r * W, decode<W>(p.c, load<typename Vec<W>::I>(codes + r * W)).value);
-            continue;
-          }
-        }
-        std::memcpy(x, codes, sizeof codes);
+      read_tiles(c, j.c, batch, matrix);
+      if (sums) {
+        read_tiles(slice, {j.slice_sum, 4, j.m * j.n, j.n, 1}, batch, 0);
+        read_tiles(total, {j.total, 4, j.m * j.n, j.n, 1}, batch, 0);
       }
-      for (int64_t first = 0; first < all; first += most) {
-        const int64_t instructions = std::min(most, all - first);
+      const End *end = j.ends.data(), *const last = end + j.ends.size();
+      for (int64_t first = 0, instructions = 0; first < all; first += instructions) {
+        const bool more = end != last;
+        instructions = std::min(most, (more ? end->after : all) - first);
+        const bool chain_ends = more && first + instructions == end->after;
         for (int64_t at = 0; at < s_panels; at++) {
           panels[at] = Side<R>::pack(s, j, batch, matrix, at, at, first, instructions, s_panels);
           if (p.sparse) {
@@ -222,29 +298,20 @@ WARPMMA_INLINE void run(const Plan& p, const Job& j) {
         }
         for (int64_t at = 0; at < v_panels; at++) {
           Panel panel = Side<W>::pack(v, j, batch, matrix, at, 0, first, instructions, v_panels);
-          for (int64_t other = 0; other < s_panels; other++)
-            tile<W, R>(p, panel, panels[other], c.get() + (at * s_panels + other) * kTile, instructions);
+          for (int64_t other = 0; other < s_panels; other++) {
+            const int64_t place = (at * s_panels + other) * kTile;
+            tile<W, R>(p, panel, panels[other], c.buffer.get() + place, instructions);
+            if (chain_ends)
+              end_chain<W, R>(end->slice, c.buffer.get() + place, slice.buffer.get() + place,
+                              total.buffer.get() + place);
+          }
         }
+        if (chain_ends) end++;
       }
-      for (int64_t at = 0; at < v_panels * s_panels; at++) {
-        const Code* x = c.get() + at * kTile;
-        if constexpr (sizeof(Code) == 4) {
-          if (!integers) {
-            for (int r = 0; r < R; r++) encode<W>(p, reinterpret_cast<const float*>(x) + r * W, codes + r * W);
-            x = codes;
-          }
-        }
-        if (j.registers) {
-          std::memcpy(d.get() + (matrix * v_panels * s_panels + at) * kTile, x, sizeof codes);
-          continue;
-        }
-        const int64_t vi = at / s_panels * W, si = at % s_panels * R;
-        for (int r = 0; r < std::min<int64_t>(R, s.outer - si); r++)
-          for (int lane = 0; lane < std::min<int64_t>(W, v.outer - vi); lane++) {
-            const int64_t row = p.sparse ? si + r : vi + lane, column = p.sparse ? vi + lane : si + r;
-            const Code code = x[r * W + lane];
-            std::memcpy(j.d + ((batch * j.m + row) * j.n + column) * j.d_size, &code, j.d_size);
-          }
+      write_tiles(c, batch, matrix, to, j.registers ? sizeof(Code) : j.d_size);
+      if (sums) {
+        write_tiles(slice, batch, 0, j.slice_sum, 4);
+        write_tiles(total, batch, 0, j.total, 4);
       }
     }
     if (j.registers) {

@@ -30,6 +30,8 @@ class Environment {
 };
 
 using Array = nb::ndarray<nb::ro, nb::device::cpu>;
+using Ends = nb::ndarray<const int64_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
+using Sums = nb::ndarray<uint32_t, nb::shape<2, -1, -1, -1>, nb::c_contig, nb::device::cpu>;
 
 Source source(const Array& x, bool registers) {
   Source s;
@@ -44,8 +46,25 @@ Source source(const Array& x, bool registers) {
   return s;
 }
 
+// Sums of f32 accumulators alone, of matrices; and where chains end.
+void partial_sums(const Plan& p, Job& j, const Ends& ends, const Sums& sums) {
+  const bool f32 = p.unit != Unit::integer && p.unit != Unit::popcount && p.unit != Unit::f64_chain && !p.half;
+  const auto shape = [&](int axis) { return static_cast<int64_t>(sums.shape(axis)); };
+  if (!f32 || j.registers || !ends.is_valid() || shape(1) != j.batch || shape(2) != j.m || shape(3) != j.n)
+    throw nb::value_error("partial sums are of f32, [2, batch, m, n], and have ends");
+  for (size_t i = 0; i < ends.shape(0); i++) {
+    const int64_t after = ends(i, 0);
+    if (after <= (i ? ends(i - 1, 0) : 0) || after > j.k / p.k)
+      throw nb::value_error("chains end after 1 to all instructions, ascending");
+    j.ends.push_back({after, ends(i, 1) != 0});
+  }
+  j.slice_sum = reinterpret_cast<char*>(sums.data());
+  j.total = j.slice_sum + sums.nbytes() / 2;
+}
+
 void execute(const Plan& p, int level, const Array& a, const Array& b, const Array& c, const Array& d, bool registers,
-             int64_t m, int64_t n, int64_t k, const Array& chosen, const Array& scale_a, const Array& scale_b) {
+             int64_t m, int64_t n, int64_t k, const Array& chosen, const Array& scale_a, const Array& scale_b,
+             const Ends& ends, const Sums& sums) {
   Job j;
   j.batch = static_cast<int64_t>(d.shape(0));
   j.m = m;
@@ -63,6 +82,7 @@ void execute(const Plan& p, int level, const Array& a, const Array& b, const Arr
   j.d = const_cast<char*>(static_cast<const char*>(d.data()));
   j.d_size = static_cast<int>(d.itemsize());
   j.registers = registers;
+  if (sums.is_valid()) partial_sums(p, j, ends, sums);
   nb::gil_scoped_release release;
   Environment environment(p.rounding);
   kLevels[level].run(p, j);
@@ -126,7 +146,8 @@ NB_MODULE(_native, m) {
       .def_rw("d_flat", &Plan::d_flat)
       .def_rw("d_shift", &Plan::d_shift);
   m.def("execute", &execute, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-        nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg().none());
+        nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg().none(),
+        nb::arg("ends").noconvert().none() = nb::none(), nb::arg("sums").noconvert().none() = nb::none());
   m.def("levels", [] {
     nb::list found;
     int number = 0;
