@@ -59,7 +59,7 @@ def _some(x: Array, some: slice) -> Array:
 
 
 class State(NamedTuple):
-    """Codes: accumulators of the running chains, `[batch, m, n]`, and the `sums` of chains that have ended, if any do."""
+    """Codes: accumulators of the running chains, `[batch, m, n]`; the `sums` of chains that have ended, if any do."""
 
     accumulator: Array
     sums: Array | None = None
