@@ -11,7 +11,14 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 Call = Callable[[], object]
 Section = Literal[
-    "matmul, one thread", "against mmasim", "kinds of input", "registers to registers", "latency", "scaling", "memory"
+    "matmul, one thread",
+    "options of matmul",
+    "against mmasim",
+    "kinds of input",
+    "registers to registers",
+    "latency",
+    "scaling",
+    "memory",
 ]
 
 
