@@ -79,8 +79,8 @@ def model(case: Case, x: dict[str, Array], c: Array, sums: Array, ends: native.E
         of_slice, c, at = added(of_slice, done), np.zeros_like(c), end
         if ends_slice:
             total, of_slice = added(total, of_slice), np.full_like(c, 1 << 31)
-    piece = part(case, x, at, count)
-    left = product(case.recipe, c=c, k=case.k, scales=case.blocks, engine="numpy", **piece)
+    rest: dict[str, Any] = part(case, x, at, count)
+    left = product(case.recipe, c=c, k=case.k, scales=case.blocks, engine="numpy", **rest)
     return left, np.stack([of_slice, total])
 
 
@@ -181,14 +181,16 @@ def test_partial_sums_are_sums_of_plain_products(engine: Any, mnemonic: str, tar
         qa, qb = quantize(a, i, "A"), quantize(b, i, "B")
         a, b, scales = qa.elements, qb.elements, {"scale_a": qa.scales, "scale_b": qb.scales}
     else:
-        a, b = (i.format(x).array(i.format(x).encode(y)) for x, y in (("A", a), ("B", b)))
+        of_a, of_b = i.format("A"), i.format("B")
+        a, b = of_a.array(of_a.encode(a)), of_b.array(of_b.encode(b))
     call: Any = partial(wm.matmul, instruction=i, target=target, engine=engine)
 
     def plain(start: int, stop: int) -> Array:
         """Codes of the product of some of k."""
         some = {name: v[..., start // size : stop // size] for name, v in scales.items() if name == "scale_a"}
         some |= {name: v[start // size : stop // size] for name, v in scales.items() if name == "scale_b"}
-        return call(a[..., start:stop], b[start:stop], **some).view(np.uint32)
+        d: Array = call(a[..., start:stop], b[start:stop], **some)
+        return d.view(np.uint32)
 
     def check(expected: Array, *more: Array, **options: Any) -> None:
         same(call(a, b, *more, **scales, **options).view(np.uint32), expected)

@@ -77,10 +77,10 @@ def check(matrix: Array, i: Instruction, operand: Operand) -> Quantized:
 def hard(kind: str, shape: tuple[int, ...], rng: Rng) -> Array:
     """Codes of float32."""
     if kind == "any":
-        return rng.integers(0, 1 << 32, shape, np.uint32)
-    signs = rng.integers(0, 2, shape, np.uint32) << np.uint32(31)
+        return rng.integers(0, 1 << 32, shape, dtype=np.uint32)
     if kind == "subnormal":
-        return rng.integers(0, 1 << 25, shape, np.uint32) | signs
+        signs: Array = rng.integers(0, 2, shape, np.uint32) << np.uint32(31)
+        return signs | rng.integers(0, 1 << 25, shape, np.uint32)
     if kind == "ties":  # few bits, and their neighbours
         few = rng.integers(1, 1 << 13, shape, np.uint32) << np.uint32(18)
         return few + rng.integers(-1, 2, shape).astype(np.uint32)
@@ -106,8 +106,9 @@ def test_parts_cannot_be_seen(i: Instruction, at_a_time: int, monkeypatch: pytes
     """Parts of one block, of some columns, of several matrices."""
     monkeypatch.setattr(scaling, "_PART", at_a_time)
     rng = np.random.default_rng(2)
-    for operand in ("A", "B"):
-        check(rng.standard_normal((3, 5, 2 * block_size(i))).astype(np.float32), i, operand)  # type: ignore[arg-type]
+    operands: tuple[Operand, ...] = ("A", "B")
+    for operand in operands:
+        check(rng.standard_normal((3, 5, 2 * block_size(i))).astype(np.float32), i, operand)
 
 
 @pytest.mark.parametrize("element", ELEMENTS)

@@ -60,4 +60,5 @@ def levels() -> list[tuple[str, int, int, int]]: ...
 def execute(
     plan: Plan, level: int, a: Array, b: Array, c: Array, d: npt.NDArray[np.unsignedinteger[Any]], registers: bool,
     m: int, n: int, k: int, chosen: Array | None, scale_a: Array | None, scale_b: Array | None,
+    *, ends: npt.NDArray[np.int64] | None = None, sums: npt.NDArray[np.uint32] | None = None,
 ) -> None: ...  # fmt: skip
