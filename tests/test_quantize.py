@@ -80,7 +80,8 @@ def hard(kind: str, shape: tuple[int, ...], rng: Rng) -> Array:
         return rng.integers(0, 1 << 32, shape, dtype=np.uint32)
     if kind == "subnormal":
         signs: Array = rng.integers(0, 2, shape, np.uint32) << np.uint32(31)
-        return signs | rng.integers(0, 1 << 25, shape, np.uint32)
+        small: Array = rng.integers(0, 1 << 25, shape, np.uint32)
+        return np.bitwise_or(small, signs)
     if kind == "ties":  # few bits, and their neighbours
         few = rng.integers(1, 1 << 13, shape, np.uint32) << np.uint32(18)
         return few + rng.integers(-1, 2, shape).astype(np.uint32)

@@ -108,10 +108,11 @@ def product(
 def _end_chain(accumulator: Array, sums: Array, ends_slice: bool) -> None:
     """Add what a chain came to to the sum of its slice, and where that ends too, that to the total; in f32."""
     of_slice, total = sums
-    of_slice[...] = _add(of_slice, accumulator)
+    nothing = _F32.sign_bit  # -0, which changes no addend's bits
+    of_slice[...] = accumulator if (of_slice == nothing).all() else _add(of_slice, accumulator)
     if ends_slice:
         total[...] = _add(total, of_slice)
-        of_slice[...] = _F32.sign_bit  # -0 changes no addend's bits
+        of_slice[...] = nothing
 
 
 def _add(x: Array, y: Array) -> Array:
