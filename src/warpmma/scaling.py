@@ -12,16 +12,15 @@ row i of A, so a pair of lanes in each quad, and i2 i1 i0 t1 t0 for a column i o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from ._arrays import as_array, is_integer
+from ._blocks import as_float32, elements, mx, nvfp4, peaks
 from .errors import OperandError, ScaleError
 from .formats import FORMATS, FloatFormat
 from .instructions import Instruction, instructions, parse
@@ -39,8 +38,6 @@ Float64 = npt.NDArray[np.float64]
 _F32, _F64, _F16, _BF16, _UE8M0, _UE4M3 = (
     cast(FloatFormat, FORMATS[name]) for name in ("f32", "f64", "f16", "bf16", "ue8m0", "ue4m3")
 )
-# Numbers at a time that are quantised: their float64 temporaries stay in a second-level cache.
-_PART = 1 << 15
 _TYPED = {"ue8m0": _UE8M0, "ue4m3": cast(FloatFormat, FORMATS["e4m3"])}  # formats whose dtype matrices of scales have
 
 # The law: the bit of s, byte-id (y), thread-id (t), row or column (i) at each bit of a place, lowest first.
@@ -297,85 +294,19 @@ def quantize(matrix: npt.ArrayLike, instruction: str | Instruction, operand: Ope
     # Every block beside the next; of B as many side by side as it has columns.
     across = 1 if operand == "A" else columns
     blocks = bits.reshape(math.prod(batch) * math.prod(each) // max(1, across), size, across)
-    peaks = np.empty((len(blocks), across), np.uint32)
-    for some, side in _parts(blocks):
-        # Of magnitudes the larger code is that of the larger number; infinity is above all of them, NaN above that.
-        (blocks[some, :, side] & np.uint32(_F32.sign_bit - 1)).max(axis=1, out=peaks[some, side])
-    endless = peaks >= cast(int, _F32.inf_code)
+    top = peaks(blocks)
+    endless = top >= cast(int, _F32.inf_code)
     if record.stype == "ue4m3" and endless.any():
         raise OperandError(f"{record}: {operand} holds NaN or infinity, for which NVFP4 has no scale")
     fmt = cast(FloatFormat, record.format(operand))
-    rule = _mx if record.stype == "ue8m0" else _nvfp4
-    scales, divisors, tensor_scale = rule(_F32.decode(peaks).reshape(*batch, math.prod(each)), fmt)
-    codes = _elements(fmt, blocks, divisors.reshape(peaks.shape))
+    rule = mx if record.stype == "ue8m0" else nvfp4
+    scales, divisors, tensor_scale = rule(_F32.decode(top).reshape(*batch, math.prod(each)), fmt)
+    codes = elements(fmt, blocks, divisors.reshape(top.shape))
     if endless.any():
         codes[np.broadcast_to(endless[:, None], codes.shape)] = 0
     return Quantized(
         elements=fmt.array(codes.reshape(bits.shape)), scales=scales.reshape(*batch, *each), tensor_scale=tensor_scale
     )
-
-
-def _mx(peaks: Float64, fmt: FloatFormat) -> tuple[Array, Float64, None]:
-    """Codes of scales and what elements are divided by, `[..., blocks]`, by OCP's rule."""
-    # A float32 but 0 is a normal float64, so that the exponent field is floor(log2); that of 0 is the least.
-    shared = np.clip((peaks.view(np.int64) >> 52) - 1023 - fmt.emax, _UE8M0.emin, _UE8M0.emax)
-    scales = np.where(np.isfinite(peaks), shared + _UE8M0.bias, 0xFF).astype(np.uint8)
-    return scales, ((1023 + shared) << 52).view(np.float64), None
-
-
-def _nvfp4(peaks: Float64, fmt: FloatFormat) -> tuple[Array, Float64, Array]:
-    """Codes of scales, divisors and tensor scales, by the numbered rules of `quantize`."""
-    whole = peaks.max(axis=-1, initial=0.0)
-    tensor = np.where(whole > 0, np.maximum(_float32(whole / (448 * 6)), 2.0**-149), 1.0)
-    scales = _UE4M3.encode(_float32(_float32(peaks / 6) / tensor[..., None]))
-    divisors = _float32(_UE4M3.decode(scales) * tensor[..., None])
-    return scales, np.where(divisors > 0, divisors, np.inf), _F32.encode(tensor).view(np.float32)[()]
-
-
-def _elements(fmt: FloatFormat, blocks: Array, divisors: Float64) -> Array:
-    """Codes of numbers divided by what is their block's, rounded to float32 and then to a format of narrow elements.
-
-    Parameters
-    ----------
-    fmt : FloatFormat
-    blocks : ndarray of uint32
-        Codes of float32, `[blocks, size, columns]`.
-    divisors : ndarray of float64
-        `[blocks, columns]`.
-
-    Notes
-    -----
-    A quotient is rounded to float32 by way of float64, see `_float32`; that of a power of two is exact. What the
-    machine may flush to zero there is below 2**-126, far below half of any element. Then the lower half of the code
-    goes: if it is not zero, the last bit of the upper half is set. Every midpoint of two elements has at most 5
-    significant bits, the upper half 8: a number that is no midpoint becomes none, and stays on its side. So a table of
-    65,536 elements says what it rounds to.
-    """
-    table, codes = _rounded(fmt), np.empty(blocks.shape, fmt.code_dtype)
-    for some, side in _parts(blocks):
-        with np.errstate(all="ignore"):  # infinity and NaN, and what is too small for float32
-            quotients = _F32.decode(blocks[some, :, side]) / divisors[some, None, side]
-            bits = quotients.astype(np.float32).view(np.uint32)
-        upper = bits >> np.uint32(16)
-        upper |= (bits & np.uint32(0xFFFF)) != 0
-        codes[some, :, side] = table.take(upper.astype(np.intp))
-    return codes
-
-
-@cache
-def _rounded(fmt: FloatFormat) -> Array:
-    """Codes of what all bfloat16 numbers round to."""
-    return fmt.encode(_BF16.decode(np.arange(1 << 16, dtype=np.uint16)))
-
-
-def _float32(values: Float64) -> Float64:
-    """Round to float32, still as float64: products and quotients of float32 become float32 arithmetic's.
-
-    A product is exact in float64. A quotient x / y that is not a midpoint m of two float32 differs from it by
-    2**-49 of its size or more, since x and m * y differ and have at most 24 and 49 bits; so float64 does not
-    round it to m. The rounding here is done on integers, which no machine flushes to zero.
-    """
-    return _F32.decode(_F32.encode(values))
 
 
 def _scaled(instruction: str | Instruction) -> Instruction:
@@ -442,25 +373,9 @@ def _bits(record: Instruction, operand: Operand, matrix: npt.ArrayLike) -> Array
     codes = np.ascontiguousarray(fmt.codes(array))
     if fmt is _F32:
         return codes.reshape(array.shape)
-    bits = np.empty(array.shape, np.uint32)
-    flat, of = bits.reshape(-1), codes.reshape(-1)
-    for start in range(0, flat.size, _PART):
-        part = slice(start, start + _PART)
-        values = fmt.decode(of[part])
-        flat[part] = _F32.encode(values)
-        wrong = (_F32.decode(flat[part]) != values) & ~np.isnan(values)
-        if wrong.any():  # of float64 alone
-            at = start + int(wrong.argmax())
-            place = [int(x) for x in np.unravel_index(at, array.shape)]
-            came = f"{operand} holds {values[at - start]} at {place}"
-            raise OperandError(f"{record}: {came}, which is no float32; round it with .astype(np.float32)")
+    bits, wrong = as_float32(fmt, codes.reshape(array.shape))
+    if wrong is not None:
+        place = [int(x) for x in np.unravel_index(wrong, array.shape)]
+        came = f"{operand} holds {fmt.decode(codes.reshape(-1)[wrong])} at {place}"
+        raise OperandError(f"{record}: {came}, which is no float32; round it with .astype(np.float32)")
     return bits
-
-
-def _parts(blocks: Array) -> Iterator[tuple[slice, slice]]:
-    """Cut `[blocks, size, columns]` into parts that stay in a cache: which blocks, and which columns."""
-    count, size, columns = blocks.shape
-    wide = max(1, min(columns, _PART // size))
-    high = max(1, _PART // (size * wide))
-    for start, side in product(range(0, count, high), range(0, columns, wide)):
-        yield slice(start, start + high), slice(side, side + wide)
