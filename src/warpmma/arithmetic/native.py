@@ -25,7 +25,7 @@ try:
 except ImportError:  # installed without a compiler
     _native = None  # type: ignore[assignment]
 
-__all__ = ["Level", "Registers", "levels", "product"]
+__all__ = ["Ends", "Level", "Registers", "levels", "product"]
 
 Array = npt.NDArray[Any]
 Ends = Sequence[tuple[int, bool]]
