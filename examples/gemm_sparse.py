@@ -99,32 +99,19 @@ def gemm(t: Any, a: Any, metadata: Any, b: Any, d: Any, *, m: int, n: int, k: in
                     t("st.global.v2.f32", d + (row * n + column) * 4, *x[2 * half : 2 * half + 2])
 
 
-def _tiles(a: Array) -> Array:
-    """Cut A, `[m, k]`, into what an instruction takes, `[m/16, k/32, 16, 32]`: zeros to the end of the tiles."""
-    m, k = a.shape
-    whole = np.pad(a, [(0, -m % TILE_M), (0, -k % TILE_K)])
-    return whole.reshape(whole.shape[0] // 16, 16, whole.shape[1] // 32, 32).swapaxes(1, 2)
-
-
-def _matrix(tiles: Array, m: int, k: int) -> Array:
-    return np.ascontiguousarray(tiles.swapaxes(1, 2).reshape(tiles.shape[0] * 16, -1)[:m, :k])
-
-
-def sparse(a: Array) -> Array:
-    """Zero two of every four elements of a matrix, those that are smallest."""
-    return _matrix(prune(_tiles(a), MMA), *a.shape)
-
-
 def compressed(a: Array) -> tuple[Array, Array]:
     """Return stored elements of A, `[m, k/2]`, and metadata words, `[rows of 16, steps of 64, lane]`."""
-    stored, indices = compress(_tiles(a), MMA)
-    first = pack_metadata(indices[:, 0::2], MMA, selector=0)
-    return _matrix(stored, a.shape[0], a.shape[1] // 2), pack_metadata(indices[:, 1::2], MMA, selector=1, into=first)
+    m, k = a.shape
+    stored, indices = compress(np.pad(a, [(0, -m % TILE_M), (0, -k % TILE_K)]), MMA)  # zeros to the end of the tiles
+    tiles = indices.reshape(len(indices) // 16, 16, -1, 32 // 4, 2).swapaxes(1, 2)  # of the instruction
+    first = pack_metadata(tiles[:, 0::2], MMA, selector=0)
+    metadata = pack_metadata(tiles[:, 1::2], MMA, selector=1, into=first)
+    return np.ascontiguousarray(stored[:m, : k // 2]), metadata
 
 
 def operands(case: Case) -> tuple[Array, Array]:
     """Make A, dense with its zeros, and B."""
-    return sparse(halves(2 * case.seed, case.m, case.k)), halves(2 * case.seed + 1, case.k, case.n)
+    return prune(halves(2 * case.seed, case.m, case.k), MMA), halves(2 * case.seed + 1, case.k, case.n)
 
 
 def call(case: Case) -> Call:

@@ -360,5 +360,5 @@ def test_values_are_refused_when_they_come() -> None:
     bits = da.full((20, 300), 2, dtype=np.uint8)
     with pytest.raises(OperandError, match=exactly(f"{B1}: A: b1: 2 at [0, 0] does not fit; expected 0 to 1")):
         wm.matmul(bits, bits.T, instruction=B1, target="sm_90").compute()
-    with pytest.raises(MetadataError, match=r"A breaks the 2:4 pattern at warp \(0, 0\)"):
+    with pytest.raises(MetadataError, match=r"A breaks the 2:4 pattern at row 0, group 0 "):
         wm.matmul(LAZY_A, LAZY_B, instruction=SP, target="sm_90").compute()

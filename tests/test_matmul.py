@@ -25,7 +25,15 @@ from hypothesis import strategies as st
 import warpmma as wm
 from warpmma import sparsity as sp
 from warpmma.arithmetic.reference import dot
-from warpmma.errors import MetadataError, MnemonicError, OperandError, ScaleError, TargetError, WarpmmaError
+from warpmma.errors import (
+    MetadataError,
+    MnemonicError,
+    OperandError,
+    ScaleError,
+    TargetError,
+    UnsupportedError,
+    WarpmmaError,
+)
 from warpmma.formats import FORMATS, FloatFormat, Format
 from warpmma.instructions import TARGETS, Instruction, instructions, parse
 from warpmma.matmul import default_instruction
@@ -1080,9 +1088,8 @@ def with_tensor_scale(x: Any) -> dict[str, Any]:
          f"{SP}: k is 42; expected a multiple of 4, the group of the sparsity pattern"),
         (OperandError, {**STORED, "a": zeros(3, 21), "b": zeros(42, 5)}, f"{SP}: k is 42; expected a multiple of 4, ~"),
         (MetadataError, {**SPARSE_ARGUMENTS, "a": BROKEN},
-         f"{SP}: A breaks the 2:4 pattern at warp (0, 0), row 0, group 0 (columns 0 to 3): [1.0, 1.0, 1.0, 0.0]; "
-         "expected at most 2 nonzero elements (see prune); a warp is here a tile, counted by 16 rows and 32 columns of "
-         "A after its batch"),
+         f"{SP}: A breaks the 2:4 pattern at row 0, group 0 (columns 0 to 3): [1.0, 1.0, 1.0, 0.0]; "
+         "expected at most 2 nonzero elements (see prune)"),
         (OperandError, {**STORED, "indices": zeros(3, 9, 2, dtype=int)},
          f"{SP}: indices are int64 (3, 9, 2); expected int [..., 3, 10, 2]"),
         (OperandError, {**STORED, "indices": zeros(3, 10, 2)}, f"{SP}: indices are float16 (3, 10, 2); expected int ~"),
@@ -1090,9 +1097,12 @@ def with_tensor_scale(x: Any) -> dict[str, Any]:
         (OperandError, {**STORED, "indices": zeros(2, 3, 10, 2, dtype=int) + np.array([0, 1]), "b": zeros(3, 40, 5)},
          f"{SP}: batches do not broadcast: A (3, 20), B (3, 40, 5), indices (2, 3, 20)"),
         (MetadataError, {**STORED, "indices": full((3, 10, 2), 4, int)},
-         f"{SP}: indices go from 0 to 4; expected 0 to 3"),
+         f"{SP}: indices go from 4 to 4; expected 0 to 3"),
         (MetadataError, {**STORED, "indices": full((3, 10, 2), 2, int)},
-         f"{SP}: metadata nibble 0 of lane 0 is 0xa, ~; a warp is ~"),
+         f"{SP}: indices (2, 2), nibble 0xa, of row 0, group 0 (columns 0 to 3); legal are 0x1, ~ (PTX: i0 != i1)"),
+        (UnsupportedError, {"a": zeros(3, 20, dtype="u2"), "b": zeros(40, 5, dtype="u2"), "target": "sm_100",
+                            "instruction": SP.replace("f16", "bf16"), "indices": full((3, 10, 2), [1, 0], int)},
+         f"{SP.replace('f16', 'bf16')}: indices (1, 0), nibble 0x1, of row 0, ~ for bf16 ptxas does not sort them ~"),
         # Scales
         (ScaleError, {"scale_a": OF_A}, f"{F16} has no block scales; got some (name an instruction with .block_scale)"),
         (ScaleError, {**SCALED_ARGUMENTS, "scale_a": None}, f"{MX} needs block scales of A and of B"),

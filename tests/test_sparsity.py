@@ -317,10 +317,16 @@ MET, OP = MetadataError, OperandError
         ("compress(FULL_A, F16)", MET, "[0.0, 1.0, nan, -2.0]; expected at most 2 nonzero elements (see prune)"),
         ("compress(np.ones((16, 64), np.int8), S4)", MET, "expected at most 2 nonzero pairs"),
         ("compress(np.ones((16, 8), np.float32), TF32)", MET, "[1.0, 1.0]; expected at most 1 nonzero"),
-        ("compress(STORED_A, F16)", OP, "A is (16, 8); expected [..., 16, 16]"),
+        ("compress(STORED_A[:, 1:], F16)", OP, "A is (16, 7); expected [..., m, k], the latter a multiple of 4"),
         ("prune(np.zeros((16, 16)), F16)", OP, "A: f16: got dtype float64; expected float16"),
         ("prune(np.full((16, 64), 9, np.int8), S4)", OP, "A: s4: 9 at [0, 0] does not fit; expected -8 to 7"),
-        ("expand(FULL_A, INDICES, F16)", OP, "A is (2, 16, 16); expected [..., 16, 8]"),
+        ("compress(FULL_A[0, 0], F16)", OP, "A is (16,); expected [..., m, k], the latter a multiple of 4"),
+        ("prune(np.zeros((16, 68), np.int8), S4)", OP, "A is (16, 68); expected [..., m, k], the latter a multi"),
+        ("expand(STORED_A[:, 1:], INDICES, F16)", OP, "A is (16, 7); expected [..., m, k/2], the latter a multip"),
+        ("expand(FULL_A, INDICES, F16)", MET, "indices are uint8 (2, 16, 4, 2); expected int [..., 16, 8, 2]"),
+        ("check_indices(INDICES[0, 0], F16)", MET, "indices are uint8 (4, 2); expected int [..., m, groups, 2]"),
+        ("check_indices(INDICES, F16, legal=[9])", MET, "nibble 0x4, of matrix (0,), row 0, group 0 (columns 0 to "),
+        ("rows_met(INDICES[..., ::-1], TF32)", MET, "indices (1, 0), nibble 0x1, of matrix (0,), row 0, group 0 (colu"),
         ("expand(STORED_A, EQUAL, F16)", MET, "cannot expand warp (1,), row 2, group 3 (columns 12 to 15)"),
         ("expand(STORED_A, EQUAL, F16)", MET, "its indices are (2, 2); expected i0 != i1"),
         ("expand(STORED_1, INDICES[0, ..., ::-1], TF32)", MET, "are (1, 0); expected (i0, i1) = (0, 1) or (2, 3), "),
@@ -353,6 +359,7 @@ def test_dense_instructions_have_none_of_it() -> None:
     for arguments in (
         "pattern(i)", "selectors(i)", "legal_codes(i)", "compress(FULL_A, i)", "prune(FULL_A, i)",
         "expand(STORED_A, INDICES, i)", "metadata_place(i, 0, 0)", "pack_metadata(INDICES, i)",
+        "check_indices(INDICES, i)", "rows_met(INDICES, i)",
         "unpack_metadata(WORDS, i)", "check_metadata(WORDS, i)", "positions(WORDS, i)", "halves(WORDS, i)",
     ):  # fmt: skip
         with pytest.raises(MetadataError, match=r"f32 is dense, without pattern and metadata; expected an mma\.sp"):

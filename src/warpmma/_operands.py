@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,12 @@ import numpy.typing as npt
 
 from ._arrays import as_array
 from ._chain import Operands
-from .errors import MetadataError, OperandError, ScaleError, UnsupportedError
-from .execution import check_sparse
+from .errors import OperandError, ScaleError
+from .execution import check_legal
 from .instructions import Instruction
 from .layouts import Operand
 from .scaling import block_size, scale_codes
-from .sparsity import compress, pack_metadata, pattern, positions
+from .sparsity import check_indices, compress, pattern, rows_met
 from .warpgroup import AnyInstruction
 
 __all__ = ["broadcasts", "check_c", "check_scales", "codes_of_c", "operands"]
@@ -84,53 +85,16 @@ def check_c(record: AnyInstruction, c: tuple[int, ...], shape: tuple[int, ...]) 
 def _stored(
     record: Instruction, target: str, a: Array, k: int, indices: npt.ArrayLike | None
 ) -> tuple[Array, Array]:  # fmt: skip
-    """Return stored elements of A, and the row of B within its instruction that each meets.
-
-    The functions of `sparsity` work on matrices of one instruction, so A is cut into these.
-    """
-    width = pattern(record).width
-    m, (rows, columns) = a.shape[-2], (-(-a.shape[-2] // record.m), -(-k // record.k))
-
-    def tiles(x: Array, each: int) -> Array:
-        """`[..., m, x]` as `[..., tiles of rows, tiles of k, rows, each]`."""
-        widths = [(0, 0)] * (x.ndim - 2) + [(0, rows * record.m - m), (0, columns * each - x.shape[-1])]
-        split = np.pad(x, widths).reshape(*x.shape[:-2], rows, record.m, columns, each)
-        return split.swapaxes(-3, -2)
-
-    def whole(x: Array) -> Array:
-        """Invert `tiles`, and leave the padding of rows away."""
-        joined = x.swapaxes(-3, -2).reshape(*x.shape[:-4], rows * record.m, columns * x.shape[-1])
-        return joined[..., :m, : k // 2]
-
+    """Return stored elements of A, and the row of B within its instruction that each meets."""
     if indices is None:
-        try:
-            stored, found = compress(tiles(a, record.k), record)
-        except MetadataError as error:
-            raise MetadataError(f"{error}; {_tiles_of(record)}") from None
-        a = whole(stored)
-    else:
-        array, groups = as_array(indices, f"{record}: indices"), k // width
-        if array.shape[-3:] != (m, groups, 2) or array.dtype.kind not in "iu":
-            raise OperandError(
-                f"{record}: indices are {array.dtype} {array.shape}; expected int [..., {m}, {groups}, 2]"
-            )
-        # Groups beyond the matrix hold zeros; any legal indices will do for them, and the first stand for all.
-        legal = np.array([0, 1], array.dtype)
-        filled = np.broadcast_to(legal, (*array.shape[:-3], rows * record.m, columns * record.k // width, 2)).copy()
-        filled[..., :m, :groups, :] = array
-        split = filled.reshape(*array.shape[:-3], rows, record.m, columns, record.k // width, 2)
-        found = split.swapaxes(-4, -3)
-    words = pack_metadata(found, record)
-    try:
-        check_sparse(record, words, 0, "error", target)
-    except (MetadataError, UnsupportedError) as error:
-        raise type(error)(f"{error}; {_tiles_of(record)}") from None
-    return a, whole(positions(words, record).astype(np.uint8))
-
-
-def _tiles_of(record: Instruction) -> str:
-    """Say what a warp is where nobody gave any."""
-    return f"a warp is here a tile, counted by {record.m} rows and {record.k} columns of A after its batch"
+        a, found = compress(a, record)
+        return a, rows_met(found, record)
+    array, expected = as_array(indices, f"{record}: indices"), (a.shape[-2], k // pattern(record).width, 2)
+    if array.shape[-3:] != expected or array.dtype.kind not in "iu":
+        tail = ", ".join(map(str, expected))
+        raise OperandError(f"{record}: indices are {array.dtype} {array.shape}; expected int [..., {tail}]")
+    check_legal(record, target, partial(check_indices, array, record))
+    return a, rows_met(array, record)
 
 
 # Block-scaled operands

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._arrays import as_array, is_integer
+from ._dtypes import dtype_named
 from ._rounding import Float64, Rounding, check_rounding, on_magnitude, quantize
 from .errors import OperandError
 
@@ -71,7 +72,7 @@ class _Coded:
     @cached_property
     def dtype(self) -> np.dtype[Any]:
         """NumPy or ml_dtypes type of a matrix of this format."""
-        return _dtype(self.dtype_name)
+        return dtype_named(self.dtype_name)
 
     @cached_property
     def code_dtype(self) -> np.dtype[Any]:
@@ -414,16 +415,6 @@ class IntegerFormat(_Coded):
 Format = FloatFormat | IntegerFormat
 
 
-def _dtype(name: str) -> np.dtype[Any]:
-    try:
-        return np.dtype(name)
-    except TypeError:
-        import ml_dtypes  # a tenth of the time that `import warpmma` takes, and many uses need none of it
-
-        dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
-        return dtype
-
-
 def _codes(fmt: Format, array: npt.ArrayLike) -> Array:
     array = as_array(array, fmt.name)
     if array.dtype == object:
@@ -438,7 +429,7 @@ def _codes(fmt: Format, array: npt.ArrayLike) -> Array:
     if isinstance(fmt, IntegerFormat) and array.dtype.kind in "iub":
         low, high = (0, fmt.mask) if array.dtype.kind == "u" and fmt.bits < 8 else (fmt.least, fmt.greatest)
         wide = _checked(fmt, array, low, high)
-        return (wide.astype(np.int64) & fmt.mask).astype(fmt.code_dtype)
+        return wide.astype(fmt.code_dtype) & fmt.code_dtype.type(fmt.mask)  # two's complement, cut to the width
     raise OperandError(
         f"{fmt.name}: got dtype {array.dtype}; expected {fmt.dtype}, or raw codes as {fmt.code_dtype}"
         + (f" (to round values, use warpmma.FORMATS[{fmt.name!r}].encode)" if array.dtype.kind == "f" else "")

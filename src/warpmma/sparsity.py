@@ -16,6 +16,9 @@ Anything else, a dense instruction too, is a `MetadataError`. A matrix is A, `[.
 elements, `[..., m, k/2]`, of A's NumPy or ml_dtypes type or raw unsigned codes; another shape or dtype, and
 batches that do not broadcast, are an `OperandError`.
 
+Functions of matrices take them whole, of any m and any k that the group's width divides, as `matmul` does; those of
+metadata registers work on the m and k of one instruction.
+
 Sources: PTX ISA 9.1, 9.7.14.6.1 "Sparse matrix storage" (patterns, codes), 9.7.14.6.2 (metadata, as figures);
 docs/specification/ptx.md 3; measured on an H200 (docs/specification/h200.md 2): 88 mnemonics with every selector,
 819,200 outputs, 0 differences, and all sixteen nibbles.
@@ -25,7 +28,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -33,6 +35,25 @@ import numpy as np
 import numpy.typing as npt
 
 from ._arrays import as_array, is_integer
+from ._groups import (
+    DISTINCT,
+    RULE,
+    SORTED_CODES,
+    WHOLE,
+    Pattern,
+    checked_indices,
+    checked_matrix,
+    columns,
+    first_outside,
+    heaviest,
+    legal_are,
+    named,
+    nibble_of,
+    outside,
+    pattern,
+    pieces,
+    what_is_one,
+)
 from .errors import MetadataError, OperandError
 from .formats import FloatFormat
 from .instructions import Instruction, parse
@@ -40,8 +61,8 @@ from .layouts import Layout
 from .registers import LANES, Packing
 
 __all__ = [
-    "SORTED_CODES", "Pattern", "check_metadata", "compress", "expand", "halves", "legal_codes", "metadata_place",
-    "pack_metadata", "pattern", "positions", "prune", "selectors", "unpack_metadata",
+    "SORTED_CODES", "Pattern", "check_indices", "check_metadata", "compress", "expand", "halves", "legal_codes",
+    "metadata_place", "pack_metadata", "pattern", "positions", "prune", "rows_met", "selectors", "unpack_metadata",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -49,54 +70,6 @@ UInt8 = npt.NDArray[np.uint8]
 Mnemonic = str | Instruction
 
 _WARPS = 1024  # checked at a time
-_PLACES = 4  # of a group: what a 2-bit index tells apart
-SORTED_CODES = frozenset(i0 | i1 << 2 for i1 in range(_PLACES) for i0 in range(i1))
-"""Nibbles whose first index is below the second."""
-
-_DISTINCT = SORTED_CODES | {i1 | i0 << 2 for i1 in range(_PLACES) for i0 in range(i1)}
-_WHOLE = frozenset({0b0100, 0b1110})
-_RULE = {SORTED_CODES: "i0 < i1", _DISTINCT: "i0 != i1", _WHOLE: "(i0, i1) = (0, 1) or (2, 3), whole elements"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pattern:
-    """What a group of A's logical columns is.
-
-    `width` is 4 columns for elements in 8 or 16 bits (8-bit containers too), 2 for tf32, 8 for 4-bit ones.
-    """
-
-    width: int
-
-    @property
-    def kept(self) -> int:
-        """Stored elements of a group."""
-        return self.width // 2
-
-    @property
-    def unit(self) -> int:
-        """Elements kept together, which one index addresses; of tf32, two indices address the one."""
-        return max(1, self.width // _PLACES)
-
-    @property
-    def units(self) -> int:
-        """Units of a group; half of them are kept."""
-        return self.width // self.unit
-
-
-def pattern(instruction: Mnemonic) -> Pattern:
-    """Sparsity pattern of an instruction's A.
-
-    Examples
-    --------
-    >>> pattern("mma.sp.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32")
-    Pattern(width=8)
-    """
-    record = parse(instruction)
-    if not record.sparse:
-        raise MetadataError(f"{record} is dense, without pattern and metadata; expected an mma.sp")
-    # An index addresses at least 8 bits, which may be two elements, and at most 16, which may be half of one.
-    slot = record.packing("A").slot
-    return Pattern(width=_PLACES * min(max(slot, 8), 16) // slot)
 
 
 def compress(matrix: npt.ArrayLike, instruction: Mnemonic) -> tuple[Array, UInt8]:
@@ -117,26 +90,32 @@ def compress(matrix: npt.ArrayLike, instruction: Mnemonic) -> tuple[Array, UInt8
 
     Examples
     --------
-    >>> A = np.tile(np.float16([0, 5, 0, 6, 0, 0, 7, 0]), (16, 2))
+    >>> A = np.tile(np.float16([0, 5, 0, 6, 0, 0, 7, 0]), (100, 50))
     >>> stored, indices = compress(A, "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
+    >>> stored.shape, indices.shape
+    ((100, 200), (100, 100, 2))
     >>> stored[0, :4], indices[0, :2].tolist()
     (array([5., 6., 0., 7.], dtype=float16), [[1, 3], [0, 2]])
     """
     record, law = parse(instruction), pattern(instruction)
-    array, values = _matrix(record, matrix, record.k)
-    occupied = np.any(values != 0, axis=-1)
-    over = occupied.sum(axis=-1) > law.units // 2
-    if over.any():
-        *warp, row, group = np.argwhere(over)[0].tolist()
-        raise MetadataError(
-            f"{record}: A breaks the {law.kept}:{law.width} pattern at {_name(law, warp, row, group)}: "
-            f"{values[(*warp, row, group)].ravel().tolist()}; expected at most "
-            f"{law.units // 2} nonzero {'pairs' if law.unit == 2 else 'elements'} (see prune)"
-        )
-    each = _PLACES // law.units  # places of a unit: 1, or the two halves of a tf32 element
-    places = _heaviest(occupied)[..., None] * each + np.arange(each)
-    indices = places.reshape(*over.shape, 2).astype(np.uint8)
-    return np.take_along_axis(array, _stand(record, _nibbles(record, indices)), axis=-1), indices
+    array, read = checked_matrix(record, matrix, law.width)
+    batch = (*array.shape[:-1], array.shape[-1] // law.width)
+    groups, table = array.reshape(-1, law.width), columns(law)
+    stored, nibbles = np.empty((len(groups), law.kept), array.dtype), np.empty(len(groups), np.uint8)
+    for piece in pieces(len(groups)):
+        values = read(piece)
+        occupied = np.any(values != 0, axis=-1)
+        over = np.flatnonzero(occupied.sum(axis=-1) > law.units // 2)
+        if over.size:
+            at = named(law, np.unravel_index(piece.start + over[0], batch), what_is_one(record, array, law.width))
+            raise MetadataError(
+                f"{record}: A breaks the {law.kept}:{law.width} pattern at {at}: {values[over[0]].ravel().tolist()}; "
+                f"expected at most {law.units // 2} nonzero {'pairs' if law.unit == 2 else 'elements'} (see prune)"
+            )
+        found = nibbles[piece] = nibble_of(law).take(np.packbits(occupied, axis=-1, bitorder="little")[:, 0])
+        stored[piece] = np.take_along_axis(groups[piece], table.take(found, axis=0), axis=-1)
+    indices = np.stack([nibbles & 3, nibbles >> 2], axis=-1).reshape(*batch, 2)
+    return stored.reshape(*array.shape[:-1], array.shape[-1] // 2), indices
 
 
 def prune(matrix: npt.ArrayLike, instruction: Mnemonic) -> Array:
@@ -149,18 +128,20 @@ def prune(matrix: npt.ArrayLike, instruction: Mnemonic) -> Array:
     Examples
     --------
     >>> i = "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
-    >>> prune(np.tile(np.float16([1, -3, 2, -2]), (16, 4)), i)[0, :4]
+    >>> prune(np.tile(np.float16([1, -3, 2, -2]), (3, 5)), i)[0, :4]
     array([ 0., -3.,  2.,  0.], dtype=float16)
     """
-    record = parse(instruction)
-    array, values = _matrix(record, matrix, record.k)
-    # Infinity makes way for NaN: float64's largest is above every finite value of A's types.
-    magnitude = np.nan_to_num(np.abs(values.astype(np.float64)), nan=np.inf, posinf=np.finfo(np.float64).max)
-    weight = magnitude.sum(axis=-1)
-    goes = np.ones(weight.shape, bool)
-    np.put_along_axis(goes, _heaviest(weight), False, axis=-1)
-    goes = (goes[..., None] & (values != 0)).reshape(array.shape)
-    return np.where(goes, np.zeros((), array.dtype), array)
+    record, law = parse(instruction), pattern(instruction)
+    array, read = checked_matrix(record, matrix, law.width)
+    pruned = array.copy()
+    groups, zero = pruned.reshape(-1, law.width), np.zeros((), array.dtype)
+    for piece in pieces(len(groups)):
+        values = read(piece)
+        # Infinity makes way for NaN: float64's largest is above every finite value of A's types.
+        magnitude = np.nan_to_num(np.abs(values.astype(np.float64)), nan=np.inf, posinf=np.finfo(np.float64).max)
+        goes = ~heaviest(magnitude.sum(axis=-1))[..., None] & (values != 0)
+        groups[piece][goes.reshape(-1, law.width)] = zero
+    return pruned
 
 
 def expand(stored: npt.ArrayLike, indices: npt.ArrayLike, instruction: Mnemonic) -> Array:
@@ -170,22 +151,70 @@ def expand(stored: npt.ArrayLike, indices: npt.ArrayLike, instruction: Mnemonic)
     Equal indices, and for tf32 all but (0, 1) and (2, 3), are a `MetadataError`.
     """
     record, law = parse(instruction), pattern(instruction)
-    array, _ = _matrix(record, stored, record.k // 2)
-    nibbles = _nibbles(record, indices)
-    codes = _WHOLE if law.units == 2 else _DISTINCT
-    bad = _outside(nibbles, codes)
-    if bad.any():
-        *warp, row, group = np.argwhere(bad)[0].tolist()
-        nibble = nibbles[(*warp, row, group)]
+    array, _ = checked_matrix(record, stored, law.kept, stored=True)
+    shape = (array.shape[-2], array.shape[-1] // law.kept)
+    nibbles = checked_indices(record, indices, shape)
+    codes = WHOLE if law.units == 2 else DISTINCT
+    if place := first_outside(nibbles, codes):
         raise MetadataError(
-            f"{record}: cannot expand {_name(law, warp, row, group)}: its indices are "
-            f"({nibble & 3}, {nibble >> 2}); expected {_RULE[codes]}"
+            f"{record}: cannot expand {named(law, place, what_is_one(record, array, law.kept))}: its indices are "
+            f"({nibbles[place] & 3}, {nibbles[place] >> 2}); expected {RULE[codes]}"
         )
     batch = _batch(record, stored=array.shape[:-2], indices=nibbles.shape[:-2])
-    columns = np.broadcast_to(_stand(record, nibbles), (*batch, *array.shape[-2:]))
-    matrix = np.zeros((*batch, record.m, record.k), array.dtype)
-    np.put_along_axis(matrix, columns, np.broadcast_to(array, columns.shape), axis=-1)
-    return matrix
+    given = np.broadcast_to(array, (*batch, *array.shape[-2:])).reshape(-1, law.kept)
+    which = np.broadcast_to(nibbles, (*batch, *shape)).reshape(-1)
+    matrix, table = np.zeros((len(which), law.width), array.dtype), columns(law)
+    for piece in pieces(len(which)):
+        np.put_along_axis(matrix[piece], table.take(which[piece], axis=0), given[piece], axis=-1)
+    return matrix.reshape(*batch, shape[0], shape[1] * law.width)
+
+
+def check_indices(indices: npt.ArrayLike, instruction: Mnemonic, *, legal: Iterable[int] | None = None) -> None:
+    """Raise `MetadataError` unless the indices of every group are legal: `check_metadata` of whole matrices.
+
+    Legal are `legal_codes(instruction)`, or the nibbles in `legal`. The error names the first that are not.
+
+    Examples
+    --------
+    >>> i = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
+    >>> check_indices(np.tile([1, 3], (100, 50, 1)), i)
+    >>> check_indices(np.tile([3, 1], (100, 50, 1)), i)
+    Traceback (most recent call last):
+        ...
+    warpmma.errors.MetadataError: mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32:
+    indices (3, 1), nibble 0x7, of row 0, group 0 (columns 0 to 3);
+    legal are 0x4, 0x8, 0x9, 0xc, 0xd, 0xe (PTX: i0 < i1)
+    """
+    record = parse(instruction)
+    nibbles, codes = checked_indices(record, indices), legal_codes(record) if legal is None else frozenset(legal)
+    if place := first_outside(nibbles, codes):
+        raise MetadataError(
+            f"{record}: indices ({nibbles[place] & 3}, {nibbles[place] >> 2}), nibble {nibbles[place]:#x}, of "
+            f"{named(pattern(record), place, 'matrix')}; {legal_are(codes, legal)}"
+        )
+
+
+def rows_met(indices: npt.ArrayLike, instruction: Mnemonic) -> UInt8:
+    """Row of B that every stored element meets in its instruction: uint8 `[..., m, k/2]`.
+
+    It is the column at which `expand` puts the element, counted from the beginning of its instruction's k. Indices
+    that tell no element of tf32 are a `MetadataError`; others need not be legal.
+
+    Examples
+    --------
+    >>> rows_met([[[0, 1], [2, 3], [0, 3], [1, 2], [0, 2]]], "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
+    array([[ 0,  1,  6,  7,  8, 11, 13, 14,  0,  2]], dtype=uint8)
+    """
+    record, law = parse(instruction), pattern(instruction)
+    if law.units == 2:
+        check_indices(indices, record)
+    nibbles = checked_indices(record, indices)
+    each, flat = record.k // law.width, nibbles.reshape(-1)
+    rows, table = np.empty((flat.size, law.kept), np.uint8), _table(record)
+    for piece in pieces(flat.size):
+        group = np.arange(piece.start, piece.stop) % max(1, nibbles.shape[-1]) % each
+        rows[piece] = table.take(flat[piece] + 16 * group, axis=0)
+    return rows.reshape(*nibbles.shape[:-1], nibbles.shape[-1] * law.kept)
 
 
 def selectors(instruction: Mnemonic) -> tuple[int, ...]:
@@ -213,7 +242,9 @@ def pack_metadata(
 ) -> npt.NDArray[np.uint32]:
     """Pack indices, whether legal or not, into metadata registers, uint32 `[..., 32]`.
 
-    Lanes that the selector leaves out are 0, or as in the registers `into`; the batches broadcast.
+    Lanes that the selector leaves out are 0, or as in the registers `into`; the batches broadcast. Indices of a whole
+    matrix, of rows and k that tiles of the instruction fill, become those of its tiles by
+    `indices.reshape(m // 16, 16, -1, groups, 2).swapaxes(1, 2)`, groups being those of one tile.
 
     Examples
     --------
@@ -224,7 +255,7 @@ def pack_metadata(
     """
     record = parse(instruction)
     places, packing = _places(record, selector), _layout(record).packing
-    nibbles = _nibbles(record, indices)
+    nibbles = checked_indices(record, indices, (record.m, record.k // pattern(record).width))
     words = np.zeros(LANES, np.uint32) if into is None else _words(record, into)
     batch = _batch(record, indices=nibbles.shape[:-2], into=words.shape[:-1])
     fields = np.broadcast_to(packing.unpack(words), (*batch, LANES, packing.per_register)).copy()
@@ -246,9 +277,9 @@ def legal_codes(instruction: Mnemonic) -> frozenset[int]:
     """
     record = parse(instruction)
     if pattern(record).units == 2:
-        return _WHOLE
+        return WHOLE
     fp8 = isinstance(record.format("A"), FloatFormat) and record.packing("A").slot == 8
-    return _DISTINCT if record.sparsity == "sp" and not fp8 else SORTED_CODES
+    return DISTINCT if record.sparsity == "sp" and not fp8 else SORTED_CODES
 
 
 def check_metadata(
@@ -270,18 +301,16 @@ def check_metadata(
         flat = np.arange(start, min(start + _WARPS, math.prod(batch)))
         chunk = array[flat] if len(batch) == 1 else array[np.unravel_index(flat, batch)] if batch else array[None]
         nibbles = layout.packing.unpack(chunk)
-        bad = _outside(nibbles, codes) & here
+        bad = outside(nibbles, codes) & here
         if not bad.any():
             continue
         first, lane, number = np.argwhere(bad)[0].tolist()
         warp = [int(x) for x in np.unravel_index(start + first, batch)] if batch else []
         _, row, group = (int(place[lane, number]) for place in layout.places)
         nibble = nibbles[first, lane, number]
-        rule = f"PTX: {_RULE[codes]}" if legal is None else "as asked"
         raise MetadataError(
             f"{record}: metadata nibble {number} of lane {lane} is {nibble:#x}, indices ({nibble & 3}, "
-            f"{nibble >> 2}), for {_name(pattern(record), warp, row, group)}; legal are "
-            f"{', '.join(map(hex, sorted(codes)))} ({rule})"
+            f"{nibble >> 2}), for {named(pattern(record), (*warp, row, group))}; {legal_are(codes, legal)}"
         )
 
 
@@ -341,52 +370,13 @@ def _read(record: Instruction, words: npt.ArrayLike, selector: int) -> Array:
 def _table(record: Instruction) -> Array:
     """Columns of a group's stored elements, `[16 * group + nibble, stored element]`."""
     law = pattern(record)
-    nibble, stored = np.arange(16)[:, None], np.arange(law.kept)
-    index = nibble >> 2 * (2 * stored // law.kept) & 3  # i0 for the first half of them, and for tf32
-    column = index * law.width // _PLACES + stored % law.unit
-    return (np.arange(0, record.k, law.width)[:, None, None] + column).reshape(-1, law.kept)
+    return (np.arange(0, record.k, law.width)[:, None, None] + columns(law)).reshape(-1, law.kept)
 
 
 def _stand(record: Instruction, nibbles: Array) -> Array:
     """Columns at which the stored elements stand, `[..., m, k/2]`."""
     rows = nibbles + np.arange(0, 16 * nibbles.shape[-1], 16)
     return _table(record).take(rows, axis=0).reshape(*nibbles.shape[:-1], record.k // 2)
-
-
-def _outside(nibbles: Array, codes: frozenset[int]) -> Array:
-    """Where a nibble is none of these codes, which make a mask of sixteen bits."""
-    mask = np.uint32(sum(1 << code for code in range(16) if code in codes))
-    return np.asarray(mask >> nibbles & 1 == 0)
-
-
-def _heaviest(weight: Array) -> Array:
-    """Return the half of the units in the last axis that weighs most, ascending; of equals the lower."""
-    order = np.argsort(-weight.astype(np.float64), axis=-1, kind="stable")
-    return np.sort(order[..., : weight.shape[-1] // 2], axis=-1)
-
-
-def _matrix(record: Instruction, matrix: npt.ArrayLike, columns: int) -> tuple[Array, Array]:
-    """Check A or its stored elements; return it, and its values by row, group, unit and element."""
-    array, fmt, law = as_array(matrix, f"{record}: A"), record.format("A"), pattern(record)
-    if array.shape[-2:] != (record.m, columns):
-        raise OperandError(f"{record}: A is {array.shape}; expected [..., {record.m}, {columns}]")
-    try:
-        values = fmt.decode(fmt.codes(array))
-    except OperandError as error:
-        raise OperandError(f"{record}: A: {error}") from None
-    groups = record.k // law.width
-    return array, values.reshape(*array.shape[:-1], groups, columns // groups // law.unit, law.unit)
-
-
-def _nibbles(record: Instruction, indices: npt.ArrayLike) -> Array:
-    array, groups = as_array(indices, f"{record}: indices", MetadataError), record.k // pattern(record).width
-    shape = (record.m, groups, 2)
-    if array.shape[-3:] != shape or array.dtype.kind not in "iu":
-        tail = ", ".join(map(str, shape))
-        raise MetadataError(f"{record}: indices are {array.dtype} {array.shape}; expected int [..., {tail}]")
-    if array.size and not 0 <= array.min() <= array.max() <= 3:
-        raise MetadataError(f"{record}: indices go from {array.min()} to {array.max()}; expected 0 to 3")
-    return np.asarray(array[..., 0] | array[..., 1] << 2, np.uint8)
 
 
 def _words(record: Instruction, words: npt.ArrayLike) -> Array:
@@ -406,8 +396,3 @@ def _batch(record: Instruction, **shapes: tuple[int, ...]) -> tuple[int, ...]:
 def _check_index(record: Instruction, name: str, value: int, count: int) -> None:
     if not is_integer(value) or not 0 <= value < count:
         raise MetadataError(f"{record}: {name} is {value!r}; legal are {', '.join(map(str, range(count)))}")
-
-
-def _name(law: Pattern, warp: list[int], row: int, group: int) -> str:
-    at = f"warp {tuple(warp)}, " if warp else ""
-    return f"{at}row {row}, group {group} (columns {law.width * group} to {law.width * (group + 1) - 1})"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -16,7 +18,7 @@ from ..registers import LANES
 from ..scaling import scale_place
 from ..sparsity import SORTED_CODES, check_metadata, metadata_place
 
-__all__ = ["Ids", "Undefined", "check_choices", "check_fragment", "check_sparse", "check_words"]
+__all__ = ["Ids", "Undefined", "check_choices", "check_fragment", "check_legal", "check_sparse", "check_words"]
 
 Array = npt.NDArray[Any]
 Undefined = Literal["error", "hardware"]
@@ -94,13 +96,21 @@ def check_sparse(
                 f"{', '.join(targets.UNDEFINED_MEASURED)}, measured on an H200"
             )
         return instruction.a_type == "tf32"
-    check_metadata(metadata, instruction, selector=selector)
+    check_legal(instruction, target, partial(check_metadata, metadata, instruction, selector=selector))
+    return False
+
+
+def check_legal(instruction: Instruction, target: str, check: Callable[..., None]) -> None:
+    """Raise `MetadataError` for indices that are undefined, `UnsupportedError` for ones of unknown effect.
+
+    `check(legal=...)` raises `MetadataError` unless all nibbles are among these; PTX's, if that is None.
+    """
+    check(legal=None)
     if targets.reversed_unknown(instruction, target):
         try:
-            check_metadata(metadata, instruction, selector=selector, legal=SORTED_CODES)
+            check(legal=SORTED_CODES)
         except MetadataError as error:
             raise UnsupportedError(
                 f"{error}. PTX allows descending indices, but for {instruction.a_type} ptxas does not sort them on "
                 f"{target}, and what the hardware makes of them is not known"
             ) from None
-    return False

@@ -1,0 +1,177 @@
+"""A sparse A group by group: its pattern, and matrices and indices of any size cut into groups.
+
+What `sparsity` says of a matrix it says of every group of a row, so work is done on so many groups at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._arrays import as_array
+from .errors import MetadataError, OperandError
+from .instructions import Instruction, parse
+
+__all__ = [
+    "DISTINCT", "RULE", "SORTED_CODES", "WHOLE", "Pattern", "checked_indices", "checked_matrix", "columns",
+    "first_outside", "heaviest", "legal_are", "named", "nibble_of", "outside", "pattern", "pieces", "what_is_one",
+]  # fmt: skip
+
+Array = npt.NDArray[Any]
+UInt8 = npt.NDArray[np.uint8]
+
+_GROUPS = 1 << 15  # of a matrix at a time: their values as float64 stay in cache, and memory is that of the results
+_PLACES = 4  # of a group: what a 2-bit index tells apart
+SORTED_CODES = frozenset(i0 | i1 << 2 for i1 in range(_PLACES) for i0 in range(i1))
+"""Nibbles whose first index is below the second."""
+
+DISTINCT = SORTED_CODES | {i1 | i0 << 2 for i1 in range(_PLACES) for i0 in range(i1)}
+WHOLE = frozenset({0b0100, 0b1110})
+RULE = {SORTED_CODES: "i0 < i1", DISTINCT: "i0 != i1", WHOLE: "(i0, i1) = (0, 1) or (2, 3), whole elements"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pattern:
+    """What a group of A's logical columns is.
+
+    `width` is 4 columns for elements in 8 or 16 bits (8-bit containers too), 2 for tf32, 8 for 4-bit ones.
+    """
+
+    width: int
+
+    @property
+    def kept(self) -> int:
+        """Stored elements of a group."""
+        return self.width // 2
+
+    @property
+    def unit(self) -> int:
+        """Elements kept together, which one index addresses; of tf32, two indices address the one."""
+        return max(1, self.width // _PLACES)
+
+    @property
+    def units(self) -> int:
+        """Units of a group; half of them are kept."""
+        return self.width // self.unit
+
+
+def pattern(instruction: str | Instruction) -> Pattern:
+    """Sparsity pattern of an instruction's A.
+
+    Examples
+    --------
+    >>> pattern("mma.sp.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32")
+    Pattern(width=8)
+    """
+    record = parse(instruction)
+    if not record.sparse:
+        raise MetadataError(f"{record} is dense, without pattern and metadata; expected an mma.sp")
+    # An index addresses at least 8 bits, which may be two elements, and at most 16, which may be half of one.
+    slot = record.packing("A").slot
+    return Pattern(width=_PLACES * min(max(slot, 8), 16) // slot)
+
+
+@cache
+def columns(law: Pattern) -> Array:
+    """Columns of a group's stored elements within it, `[nibble, stored element]`."""
+    nibble, stored = np.arange(16)[:, None], np.arange(law.kept)
+    index = nibble >> 2 * (2 * stored // law.kept) & 3  # i0 for the first half of them, and for tf32
+    return np.asarray(index * law.width // _PLACES + stored % law.unit)
+
+
+@cache
+def nibble_of(law: Pattern) -> UInt8:
+    """Nibble that `compress` stores for every set of occupied units, a bit for each."""
+    occupied = np.arange(1 << law.units)[:, None] >> np.arange(law.units) & 1
+    kept = np.nonzero(heaviest(occupied))[1].reshape(len(occupied), -1, 1)
+    each = _PLACES // law.units  # places of a unit: 1, or the two halves of a tf32 element
+    i0, i1 = (kept * each + np.arange(each)).reshape(len(occupied), 2).T
+    return np.asarray(i0 | i1 << 2, np.uint8)
+
+
+def outside(nibbles: Array, codes: frozenset[int]) -> Array:
+    """Where a nibble is none of these codes, which make a mask of sixteen bits."""
+    mask = np.uint32(sum(1 << code for code in range(16) if code in codes))
+    return np.asarray(mask >> nibbles & 1 == 0)
+
+
+def first_outside(nibbles: Array, codes: frozenset[int]) -> tuple[int, ...]:
+    """Return the place of the first nibble that is none of these codes, if any."""
+    flat = nibbles.reshape(-1)
+    for piece in pieces(flat.size):
+        bad = np.flatnonzero(outside(flat[piece], codes))
+        if bad.size:
+            return tuple(int(x) for x in np.unravel_index(piece.start + bad[0], nibbles.shape))
+    return ()
+
+
+def pieces(groups: int) -> Iterator[slice]:
+    """Cut so many groups."""
+    return (slice(start, min(start + _GROUPS, groups)) for start in range(0, groups, _GROUPS))
+
+
+def heaviest(weight: Array) -> Array:
+    """Mark the half of the units of `[group, unit]` that weighs most; of equals the lower."""
+    units = np.ascontiguousarray(weight.T)  # so that NumPy's loops run along the groups
+    before = [
+        sum((other >= one if j < i else other > one).view(np.uint8) for j, other in enumerate(units) if i != j)
+        for i, one in enumerate(units)
+    ]
+    return np.less(before, len(units) // 2).T
+
+
+def checked_matrix(
+    record: Instruction, matrix: npt.ArrayLike, width: int, *, stored: bool = False
+) -> tuple[Array, Callable[[slice], Array]]:  # fmt: skip
+    """Check A, or its stored elements, of which a group has so many.
+
+    Return it, contiguous, and a function from groups, counted through all of it, to their values `[group, unit,
+    element]`.
+    """
+    array, fmt, law = as_array(matrix, f"{record}: A"), record.format("A"), pattern(record)
+    if array.ndim < 2 or array.shape[-1] % width:
+        shape = f"[..., m, {'k/2' if stored else 'k'}], the latter a multiple of {width}"
+        raise OperandError(f"{record}: A is {array.shape}; expected {shape}")
+    array = np.ascontiguousarray(array)
+    try:
+        codes = fmt.codes(array).reshape(-1, width // law.unit, law.unit)
+    except OperandError as error:
+        raise OperandError(f"{record}: A: {error}") from None
+    return array, lambda piece: fmt.decode(codes[piece])
+
+
+def checked_indices(record: Instruction, indices: npt.ArrayLike, shape: tuple[int, int] | None = None) -> Array:
+    """Check indices, of so many rows and groups if these are given, and return them as nibbles."""
+    array = as_array(indices, f"{record}: indices", MetadataError)
+    expected = array.shape[-3:-1] if shape is None else shape
+    if array.ndim < 3 or array.shape[-3:] != (*expected, 2) or array.dtype.kind not in "iu":
+        tail = "m, groups" if shape is None else ", ".join(map(str, shape))
+        raise MetadataError(f"{record}: indices are {array.dtype} {array.shape}; expected int [..., {tail}, 2]")
+    if array.size and not 0 <= array.min() <= array.max() <= 3:
+        raise MetadataError(f"{record}: indices go from {array.min()} to {array.max()}; expected 0 to 3")
+    i0, i1 = (array[..., x].astype(np.uint8) for x in (0, 1))
+    return i0 | i1 << 2
+
+
+def named(law: Pattern, place: Iterable[int], what: str = "warp") -> str:
+    """Name a group, its place being that in the batch of `what`, row and number."""
+    *batch, row, group = map(int, place)
+    at = f"{what} {tuple(batch)}, " if batch else ""
+    return f"{at}row {row}, group {group} (columns {law.width * group} to {law.width * (group + 1) - 1})"
+
+
+def what_is_one(record: Instruction, array: Array, width: int) -> str:
+    """Say what one matrix of a batch is: a warp's if it is what one instruction takes."""
+    tile = (record.m, record.k // pattern(record).width * width)
+    return "warp" if array.shape[-2:] == tile else "matrix"
+
+
+def legal_are(codes: frozenset[int], legal: object) -> str:
+    """Say which nibbles are legal, and why."""
+    rule = f"PTX: {RULE[codes]}" if legal is None else "as asked"
+    return f"legal are {', '.join(map(hex, sorted(codes)))} ({rule})"
