@@ -7,6 +7,7 @@ from typing import Any, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
+from ._dlpack import imported
 from .errors import OperandError, WarpmmaError
 
 __all__ = ["as_array", "is_integer"]
@@ -16,6 +17,8 @@ def as_array(x: npt.ArrayLike, name: str, error: type[WarpmmaError] = OperandErr
     """Return an array in the machine's byte order, or raise `error` for what is none, such as a ragged list."""
     if isinstance(x, np.ma.MaskedArray):
         raise error(f"{name} is a masked array, and no instruction knows masks; fill it first")
+    if type(x) is not np.ndarray:
+        x = imported(x, name, error)
     try:
         array = np.asarray(x)
     except (ValueError, TypeError, OverflowError) as reason:

@@ -54,7 +54,8 @@ def matmul(
     a, b : array_like, Quantized or dask.array.Array
         `[..., m, k]` and `[..., k, n]`, of the operands' NumPy or ml_dtypes types, or raw unsigned codes (then name the
         instruction); the leading dimensions broadcast. For a sparse instruction A is dense and obeys the pattern, as
-        `sparsity.prune` makes it, or holds the stored elements `[..., m, k/2]` with `indices`. Dask arrays have two dimensions; then D is one too.
+        `sparsity.prune` makes it, or holds the stored elements `[..., m, k/2]` with `indices`. Dask arrays have two
+        dimensions; then D is one too.
     c : array_like, optional
         `[..., m, n]`, of C's type; it broadcasts. +0 by default.
     instruction : str, Instruction or WarpgroupInstruction, optional
