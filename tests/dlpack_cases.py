@@ -64,11 +64,11 @@ class Exported:
         managed = (ctypes.c_uint64 * len(words))(*words)
         freed, address = self.freed, ctypes.addressof(managed)
 
-        @_DESTROY
-        def destroy(_: int) -> None:
+        def ended(_: int) -> None:
             freed.append(address)
             _alive.pop(address)
 
+        destroy = _DESTROY(ended)
         _alive[address] = (managed, extents, x, label, destroy)
         return _NEW(address, label, destroy)
 

@@ -474,7 +474,7 @@ def test_infinities_that_meet_in_a_sum() -> None:
     a, b = np.ones((1, 32), np.float16), np.zeros((32, 1), np.float16)
     b[0], b[16] = np.inf, -np.inf
     for engine, more in product(ENGINES, ({"split_k": 2}, {"promote_every": 16})):
-        d = wm.matmul(a, b, target="sm_90", engine=engine, threads=2, **more)  # type: ignore[arg-type]
+        d = wm.matmul(a, b, target="sm_90", engine=engine, threads=2, **more)  # type: ignore[call-overload]
         assert d.view(np.uint32).item() == 0x7FFFFFFF
     payload = np.array([[0xFFC12345]], np.uint32).view(np.float32)
     assert wm.matmul(a[:, :16], b[:16], payload, target="sm_90", promote_every=16).view(np.uint32).item() == 0x7FFFFFFF
@@ -751,6 +751,13 @@ def test_out_is_written_and_returned(engine: Any) -> None:
         assert call(out=view) is view
         same(view.view(np.float32), d)
         assert (buffer[[0, 4]] == 7).all()
+    flat = d[0]
+    for other in (np.zeros((20, 9), np.float32).view(kind) for kind in (np.matrix, np.recarray)):
+        assert wm.matmul(a[0], b, target="sm_90", engine=engine, out=other) is other
+        same(np.asarray(other), flat)
+    memory = bytearray(4 * 20 * 9 + 1)
+    unaligned = np.frombuffer(memory, np.float32, 20 * 9, offset=1).reshape(20, 9)
+    same(wm.matmul(a[0], b, target="sm_90", engine=engine, out=unaligned), flat)
     integers = rng.integers(-9, 9, (2, 5, 6), np.int8)
     for kind in ("i4", "u4"):
         out = np.empty((5, 5), kind)
@@ -1137,6 +1144,10 @@ def with_tensor_scale(x: Any) -> dict[str, Any]:
          "out is float32 (1, 3, 5); expected a writable C-contiguous float32 ~"),
         (OperandError, {"out": zeros(5, 3, **F4).T},
          "out is float32 (3, 5) that is not contiguous; expected a writable ~"),
+        *((OperandError, {"out": x}, "out is a masked array, whose mask products do not know; give its .data")
+          for x in (np.ma.zeros((3, 5), "f4"), np.ma.array(zeros(3, 5), mask=True))),
+        (OperandError, {"out": np.broadcast_to(np.float32(0), (3, 5))}, "out is float32 (3, 5) that is read-only; ~"),
+        (OperandError, {"out": np.float32(0)}, "out is float32; expected a writable C-contiguous float32 array (3, 5)"),
         (OperandError, {"out": read_only(zeros(3, 5, **F4))},
          "out is float32 (3, 5) that is read-only; expected a writable ~"),
         (OperandError, {"out": [[0.0] * 5] * 3}, "out is list; expected a writable C-contiguous float32 array (3, 5)"),

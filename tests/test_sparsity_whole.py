@@ -138,7 +138,7 @@ def test_what_came_is_left_as_it_was() -> None:
     pruned = sp.prune(matrix, F16)
     assert matrix.all() and not np.shares_memory(pruned, matrix)
     sp.prune(pruned, F16)[...] = 5
-    same(pruned, np.tile(np.float16([1, 1, 0, 0]), (3, 2)))
+    same(pruned, np.tile(np.array([1, 1, 0, 0], np.float16), (3, 2)))
 
 
 def test_block_scaled_weights() -> None:

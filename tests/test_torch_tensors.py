@@ -144,6 +144,6 @@ def test_what_is_refused(x: Any, message: str) -> None:
 
 def test_what_resolves_it() -> None:
     x = torch.conj(torch.tensor([1 + 2j, 3 + 4j])).imag
-    same(as_array(x.resolve_neg(), "A"), np.float32([-2, -4]))
+    same(as_array(x.resolve_neg(), "A"), np.array([-2, -4], np.float32))
     x = torch.ones(3, dtype=torch.bfloat16, requires_grad=True)
     same(as_array(x.detach(), "A"), np.ones(3, ml_dtypes.bfloat16))

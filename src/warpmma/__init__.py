@@ -6,6 +6,7 @@
 
 from ._engines import engines
 from ._evidence import Evidence
+from .choice import Choice, choose
 from .errors import (
     ArchiveError,
     MetadataError,
@@ -19,6 +20,7 @@ from .errors import (
     WarpmmaError,
 )
 from .execution import evidence, execute, load, mma, store
+from .finding import find
 from .formats import FORMATS
 from .instructions import TARGETS, Instruction, instructions, parse
 from .matmul import matmul
@@ -28,6 +30,7 @@ __all__ = [
     "FORMATS",
     "TARGETS",
     "ArchiveError",
+    "Choice",
     "Evidence",
     "Instruction",
     "MetadataError",
@@ -40,9 +43,11 @@ __all__ = [
     "UnknownNameError",
     "UnsupportedError",
     "WarpmmaError",
+    "choose",
     "engines",
     "evidence",
     "execute",
+    "find",
     "instructions",
     "load",
     "matmul",

@@ -19,8 +19,9 @@ from . import _engines
 from ._arrays import as_array, is_integer
 from ._chain import Chain, State
 from ._operands import check_c, check_scales, codes_of_c, operands
+from ._results import finish, output_format
+from .choice import decide, outline
 from .errors import OperandError, ScaleError, WarpmmaError
-from .matmul import check_shapes, choose, finish, output_format, plan
 from .warpgroup import AnyInstruction
 
 __all__ = ["matmul"]
@@ -46,16 +47,16 @@ def matmul(
     if not all(map(is_integer, (m, k, n))):
         raise OperandError(f"dask: A is {a.shape} and B is {b.shape}; expected known lengths (see compute_chunk_sizes)")
     a, b = da.asarray(a), da.asarray(b)
-    kinds = [None if x is None else as_array(np.empty((0, 0), x.dtype), "") for x in (a, b, c)]
-    record = choose(kinds[0], kinds[1], kinds[2], instruction, target, sparse=False)  # type: ignore[arg-type]
-    check_shapes(record, a.shape, b.shape)
+    record, chain = decide(
+        outline(a, "A"), outline(b, "B"), None if c is None else outline(c, "C"), instruction, target, engine,
+        stored=False, split_k=split_k, promote_every=promote_every, epilogue=epilogue,
+    )  # fmt: skip
     check_scales(record, a.shape, b.shape, *(None if x is None else x.shape for x in (scale_a, scale_b)))
     for x in (scale_a, scale_b):
         if x is not None and x.ndim != 2:
             raise ScaleError(f"{record}: scales are {x.shape}; expected two dimensions, as dask matrices have")
     if c is not None:
         check_c(record, c.shape, (m, n))
-    chain = plan(record, target, engine, k=k, split_k=split_k, promote_every=promote_every, epilogue=epilogue)
     along = _whole_instructions(a.chunks[1], record.k)
     a, b = a.rechunk({1: along}), b.rechunk({0: along})
     if c is None:

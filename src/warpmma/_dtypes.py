@@ -16,4 +16,5 @@ def dtype_named(name: str) -> np.dtype[Any]:
     except TypeError:
         import ml_dtypes  # a tenth of the time that `import warpmma` takes, and many uses need none of it
 
-        return np.dtype(getattr(ml_dtypes, name))
+        dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return dtype

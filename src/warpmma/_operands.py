@@ -19,7 +19,9 @@ from .scaling import block_size, scale_codes
 from .sparsity import check_indices, compress, pattern, rows_met
 from .warpgroup import AnyInstruction
 
-__all__ = ["broadcasts", "check_c", "check_scales", "codes_of_c", "operands"]
+__all__ = [
+    "batch_of", "broadcasts", "check_c", "check_indices_shape", "check_scales", "codes_of_c", "operands",
+]  # fmt: skip
 
 Array = npt.NDArray[Any]
 
@@ -34,13 +36,19 @@ def operands(
         a, chosen = _stored(record, target, a, b.shape[-2], indices)
     scales = _scales(record, a, b, scale_a, scale_b)
     codes = [_codes(record, "A", a), _codes(record, "B", b), chosen, *scales]
-    try:
-        batch = np.broadcast_shapes(*(x.shape[:-2] for x in codes if x is not None))
-    except (ValueError, RuntimeError):  # the latter for more dimensions than NumPy broadcasts
-        names = ("A", "B", "indices", "scales of A", "scales of B")
-        shapes = ", ".join(f"{name} {x.shape}" for name, x in zip(names, codes, strict=True) if x is not None)
-        raise OperandError(f"{record}: batches do not broadcast: {shapes}") from None
+    batch = batch_of(record, *(None if x is None else x.shape for x in codes))
     return batch, Operands(*(None if x is None else _flat(x, batch) for x in codes))  # type: ignore[arg-type]
+
+
+def batch_of(record: AnyInstruction, *shapes: tuple[int, ...] | None) -> tuple[int, ...]:
+    """Broadcast the leading dimensions of A, B, rows that a sparse A's elements meet, and scales of A and B."""
+    names = ("A", "B", "indices", "scales of A", "scales of B")
+    given = {name: shape for name, shape in zip(names, shapes, strict=True) if shape is not None}
+    try:
+        return np.broadcast_shapes(*(shape[:-2] for shape in given.values()))
+    except (ValueError, RuntimeError):  # the latter for more dimensions than NumPy broadcasts
+        came = ", ".join(f"{name} {shape}" for name, shape in given.items())
+        raise OperandError(f"{record}: batches do not broadcast: {came}") from None
 
 
 def _flat(x: Array, batch: tuple[int, ...]) -> Array:
@@ -89,12 +97,18 @@ def _stored(
     if indices is None:
         a, found = compress(a, record)
         return a, rows_met(found, record)
-    array, expected = as_array(indices, f"{record}: indices"), (a.shape[-2], k // pattern(record).width, 2)
-    if array.shape[-3:] != expected or array.dtype.kind not in "iu":
-        tail = ", ".join(map(str, expected))
-        raise OperandError(f"{record}: indices are {array.dtype} {array.shape}; expected int [..., {tail}]")
+    array = as_array(indices, f"{record}: indices")
+    check_indices_shape(record, array, a, k)
     check_legal(record, target, partial(check_indices, array, record))
     return a, rows_met(array, record)
+
+
+def check_indices_shape(record: Instruction, indices: Array, a: Array, k: int) -> None:
+    """Raise `OperandError` unless indices are integers, two for every group of each row of A."""
+    expected = (a.shape[-2], k // pattern(record).width, 2)
+    if indices.shape[-3:] != expected or indices.dtype.kind not in "iu":
+        tail = ", ".join(map(str, expected))
+        raise OperandError(f"{record}: indices are {indices.dtype} {indices.shape}; expected int [..., {tail}]")
 
 
 # Block-scaled operands

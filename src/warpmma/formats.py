@@ -429,7 +429,8 @@ def _codes(fmt: Format, array: npt.ArrayLike) -> Array:
     if isinstance(fmt, IntegerFormat) and array.dtype.kind in "iub":
         low, high = (0, fmt.mask) if array.dtype.kind == "u" and fmt.bits < 8 else (fmt.least, fmt.greatest)
         wide = _checked(fmt, array, low, high)
-        return wide.astype(fmt.code_dtype) & fmt.code_dtype.type(fmt.mask)  # two's complement, cut to the width
+        cut: Array = wide.astype(fmt.code_dtype) & fmt.code_dtype.type(fmt.mask)  # two's complement, cut to the width
+        return cut
     raise OperandError(
         f"{fmt.name}: got dtype {array.dtype}; expected {fmt.dtype}, or raw codes as {fmt.code_dtype}"
         + (f" (to round values, use warpmma.FORMATS[{fmt.name!r}].encode)" if array.dtype.kind == "f" else "")

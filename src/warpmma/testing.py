@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from ._arrays import as_array, is_integer
 from ._difference import difference
 from ._evidence import Evidence
 from ._reading import reader
+from .choice import Multiplicand, Options
 from .errors import OperandError
 from .formats import FORMATS, FloatFormat, Format
 from .instructions import Instruction, check_known, parse
@@ -189,7 +190,9 @@ class Gpu:
         """Execute an instruction on registers: `warpmma.execute`."""
         return execution.execute(instruction, a, b, c, target=self.target, **more)
 
-    def matmul(self, a: Any, b: Any, c: npt.ArrayLike | None = None, **more: Any) -> Any:
+    def matmul(
+        self, a: Multiplicand, b: Multiplicand, c: npt.ArrayLike | None = None, **more: Unpack[Options]
+    ) -> Array:  # fmt: skip
         """Multiply matrices of any size: `warpmma.matmul`."""
         return matmul(a, b, c, target=self.target, **more)
 
