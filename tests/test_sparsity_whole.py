@@ -171,8 +171,9 @@ def test_the_place_of_an_error_is_that_in_the_matrix() -> None:
 
 @pytest.mark.parametrize("dtype", ["f2", "i1"])
 def test_memory_is_that_of_the_results(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However large the matrix: its values as float64 would be 32 MiB here."""
+    """However large the matrix: its values as float64 would be 32 MiB here. Of integers codes are a copy."""
     monkeypatch.undo()
+    codes = {"f2": 0, "i1": 4}[dtype]
     name = F16 if dtype == "f2" else "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.s32.s8.s8.s32"
     matrix = np.random.default_rng(5).integers(-9, 9, (1024, 4096)).astype(dtype)
     pruned = sp.prune(matrix, name)
@@ -187,4 +188,4 @@ def test_memory_is_that_of_the_results(dtype: str, monkeypatch: pytest.MonkeyPat
         peak = tracemalloc.get_traced_memory()[1] / 2**20
         tracemalloc.stop()
         own = sum(x.nbytes for x in (result if isinstance(result, tuple) else (result,)) if x is not None) / 2**20
-        assert peak < own + 14
+        assert peak < own + codes + 6
