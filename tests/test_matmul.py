@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 import warpmma as wm
 from warpmma import sparsity as sp
+from warpmma._chain import Chain
 from warpmma.arithmetic.reference import dot
 from warpmma.errors import (
     MetadataError,
@@ -844,7 +845,7 @@ def no_threads_left() -> Iterator[None]:
 def slow_tiles(then: Callable[[int], object]) -> Iterator[list[int]]:
     """Small tiles that take some time each, and `then` what is called with their number; yield those that began."""
     began: list[int] = []
-    advance = module.Chain.advance
+    advance = Chain.advance
 
     def slow(*args: Any) -> Any:
         began.append(len(began))
@@ -853,7 +854,7 @@ def slow_tiles(then: Callable[[int], object]) -> Iterator[list[int]]:
         return advance(*args)
 
     with no_threads_left(), small_tiles(4), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module.Chain, "advance", slow)
+        patch.setattr(Chain, "advance", slow)
         yield began
         count = len(began)
         time.sleep(0.05)
