@@ -57,20 +57,20 @@ def words(n: int = 256) -> np.ndarray[Any, Any]:
 
 
 def read_after_write(t: Any) -> None:
-    t("st.shared.b32", t.tid[0] * 4, t.tid[0])
+    t("st.shared.b32", t.tid[0] * 4, t.tid[0])  # there
     t("ld.shared.b32", (63 - t.tid[0]) * 4)  # here
 
 
 def write_after_read(t: Any) -> None:
     t("st.shared.b32", t.tid[0] * 4, t.tid[0])
     t("bar.sync")
-    t("ld.shared.b32", (63 - t.tid[0]) * 4)
+    t("ld.shared.b32", (63 - t.tid[0]) * 4)  # there
     t("st.shared.b32", t.tid[0] * 4, 0)  # here
 
 
 def write_after_write(t: Any) -> None:
     with t.where(t.warpid == 0):
-        t("st.shared.b32", t.laneid * 4, 1)
+        t("st.shared.b32", t.laneid * 4, 1)  # there
     with t.where(t.warpid == 1):
         t("st.shared.b8", t.laneid + 127, 1)  # here
 
@@ -79,7 +79,7 @@ def write_after_reads(t: Any) -> None:
     with t.where(t.warpid == 0):
         t("st.shared.b32", t.laneid * 4, 1)
     t("bar.sync")
-    t("ld.shared.b32", t.laneid * 4)
+    t("ld.shared.b32", t.laneid * 4)  # there
     with t.where(t.warpid == 1):
         t("st.shared.b32", t.laneid * 4, 1)  # here
 
@@ -91,8 +91,22 @@ def write_after_reads_in_turn(t: Any) -> None:
     t("bar.sync")
     for warp in (0, 1):
         with t.where(t.warpid == warp):
-            t("ld.shared.b32", t.laneid * 4)
+            t("ld.shared.b32", t.laneid * 4)  # there
     with t.where(t.warpid == 1):
+        t("st.shared.b32", t.laneid * 4, 1)  # here
+
+
+def write_after_reads_at_two_lines(t: Any) -> None:
+    """Of both warps that read it, the one that does not write; and its line, however often the other reads."""
+    with t.where(t.warpid == 0):
+        t("st.shared.b32", t.laneid * 4, 1)
+    t("bar.sync")
+    with t.where(t.warpid == 0):
+        t("ld.shared.b32", t.laneid * 4)
+    with t.where(t.warpid == 1):
+        t("ld.shared.b64", t.laneid % 16 * 8)  # there
+    with t.where(t.warpid == 0):
+        t("ld.shared.b32", t.laneid * 4)
         t("st.shared.b32", t.laneid * 4, 1)  # here
 
 
@@ -122,7 +136,7 @@ def matrices_overlap(t: Any) -> None:
 def copy_onto_reads(t: Any, x: Any) -> None:
     t("st.shared.b32", t.tid[0] * 4, 0)
     t("bar.sync")
-    t("ld.shared.b32", (t.tid[0] ^ 32) * 4)
+    t("ld.shared.b32", (t.tid[0] ^ 32) * 4)  # there
     with t.where(t.tid[0] < 16):
         t(COPY, t.tid[0] * 16, x + t.tid[0] * 16, 16)  # here
 
@@ -131,7 +145,7 @@ def copy_onto_reads_and_wait_later(t: Any, x: Any) -> None:
     """The barrier between the copy and its wait saves nobody."""
     t("st.shared.b32", t.tid[0] * 4, 0)
     t("bar.sync")
-    t("ld.shared.b32", (t.tid[0] ^ 32) * 4)
+    t("ld.shared.b32", (t.tid[0] ^ 32) * 4)  # there
     with t.where(t.tid[0] < 16):
         t(COPY, t.tid[0] * 16, x + t.tid[0] * 16, 16)  # here
     t("bar.sync")
@@ -139,27 +153,27 @@ def copy_onto_reads_and_wait_later(t: Any, x: Any) -> None:
 
 
 def read_copied_without_barrier(t: Any, x: Any) -> None:
-    t(COPY, t.tid[0] * 16, x + t.tid[0] * 16, 16)
+    t(COPY, t.tid[0] * 16, x + t.tid[0] * 16, 16)  # there
     t(WAIT_ALL)
     t("ld.shared.b32", (t.tid[0] ^ 32) * 16)  # here
 
 
 def barrier_before_wait(t: Any, x: Any) -> None:
-    t(COPY, t.tid[0] * 16, x + t.tid[0] * 16, 16)
+    t(COPY, t.tid[0] * 16, x + t.tid[0] * 16, 16)  # there
     t("bar.sync")
     t(WAIT_ALL)
     t("ld.shared.b32", (t.tid[0] ^ 32) * 16)  # here
 
 
 def barrier_of_another_block(t: Any) -> None:
-    t("st.shared.b32", t.tid[0] * 4, t.tid[0])
+    t("st.shared.b32", t.tid[0] * 4, t.tid[0])  # there
     with t.where(t.ctaid[0] == 0):
         t("bar.sync")
     t("ld.shared.b32", (t.tid[0] ^ 32) * 4)  # here
 
 
 def matrix_race(t: Any) -> None:
-    t("st.shared.v2.b32", t.tid[0] * 8, 0, 0)
+    t("st.shared.v2.b32", t.tid[0] * 8, 0, 0)  # there
     t(LDSM, t.laneid * 16)  # here
 
 
@@ -168,8 +182,9 @@ RACES = [
     Case(read_after_write, "race", address=252, count=64, says="warp 1 wrote it"),
     Case(write_after_read, "race", address=0, count=64, says="warp 1 read it"),
     Case(write_after_write, "race", warp=1, address=127, says="warp 0 wrote it"),
-    Case(write_after_reads, "race", warp=1, address=0, count=32, says="several warps read it"),
-    Case(write_after_reads_in_turn, "race", warp=1, address=0, count=32, says="several warps read it"),
+    Case(write_after_reads, "race", warp=1, address=0, count=32, says="warp 0 read it at"),
+    Case(write_after_reads_in_turn, "race", warp=1, address=0, count=32, says="warp 0 read it at"),
+    Case(write_after_reads_at_two_lines, "race", address=0, count=32, says="warp 1 read it at"),
     Case(write_with_write, "race", address=0, count=32, says="warp 1 writes it in this very access"),
     Case(copy_with_copy, "race", address=0, count=32, args=X, says="in this very access"),
     Case(write_within_warp, "race", address=0, count=16, says="another lane", options={"block": 32}),
@@ -398,36 +413,36 @@ ADDRESSES = [
 
 
 def read_before_wait(t: Any, x: Any) -> None:
-    t(COPY, t.laneid * 16, x, 16)
+    t(COPY, t.laneid * 16, x, 16)  # there
     t(COMMIT)
     t("ld.shared.b8", t.laneid * 16 + 15)  # here
 
 
 def matrix_before_wait(t: Any, x: Any) -> None:
-    t(COPY, t.laneid * 16, x, 16)
+    t(COPY, t.laneid * 16, x, 16)  # there
     t(LDSM1, t.laneid * 16)  # here
 
 
 def write_before_wait(t: Any, x: Any) -> None:
-    t(COPY, t.laneid * 16, x, 16)
+    t(COPY, t.laneid * 16, x, 16)  # there
     t("st.shared.b32", t.laneid * 16, 0)  # here
 
 
 def copy_before_wait(t: Any, x: Any) -> None:
-    t(COPY, t.laneid * 16, x, 16)
+    t(COPY, t.laneid * 16, x, 16)  # there
     t(COMMIT)
     t(COPY, t.laneid * 16, x, 16)  # here
 
 
 def not_committed(t: Any, x: Any) -> None:
-    t(COPY, t.laneid * 16, x, 16)
+    t(COPY, t.laneid * 16, x, 16)  # there
     t(WAIT, 0)
     t("ld.shared.b32", t.laneid * 16)  # here
 
 
 def waits_for_too_few(t: Any, x: Any) -> None:
     for group in range(3):
-        t(COPY, t.laneid * 16 + group * 512, x, 16)
+        t(COPY, t.laneid * 16 + group * 512, x, 16)  # there
         t(COMMIT)
     t(WAIT, 1)
     t("ld.shared.b32", t.laneid * 16 + 512)
@@ -435,7 +450,7 @@ def waits_for_too_few(t: Any, x: Any) -> None:
 
 
 def waits_for_others(t: Any, x: Any) -> None:
-    t(COPY, t.laneid * 16, x, 16)
+    t(COPY, t.laneid * 16, x, 16)  # there
     t(COMMIT)
     with t.where(t.laneid < 30):
         t(WAIT, 0)
@@ -443,7 +458,7 @@ def waits_for_others(t: Any, x: Any) -> None:
 
 
 def commits_for_others(t: Any, x: Any) -> None:
-    t(COPY, t.laneid * 16, x, 16)
+    t(COPY, t.laneid * 16, x, 16)  # there
     with t.where(t.laneid < 30):
         t(COMMIT)
     t(WAIT, 0)
@@ -452,14 +467,22 @@ def commits_for_others(t: Any, x: Any) -> None:
 
 def read_from_another_warp(t: Any, x: Any) -> None:
     with t.where(t.warpid == 0):
-        t(COPY, t.laneid * 16, x, 16)
+        t(COPY, t.laneid * 16, x, 16)  # there
     t("bar.sync")
     with t.where(t.warpid == 1):
         t("ld.shared.b32", t.laneid * 16)  # here
 
 
 PENDING = [
-    Case(read_before_wait, "pending", address=15, count=32, args=X, options=ONE),
+    Case(
+        read_before_wait,
+        "pending",
+        address=15,
+        count=32,
+        args=X,
+        options=ONE,
+        says="is still to fill it, and was not waited for",
+    ),
     Case(matrix_before_wait, "pending", address=0, count=8, args=X, options=ONE),
     Case(write_before_wait, "pending", address=0, count=32, args=X, options=ONE),
     Case(copy_before_wait, "pending", address=0, count=32, args=X, options=ONE),
@@ -558,6 +581,13 @@ def test_found(case: Case) -> None:
     assert case.says in text
     if case.address is not None:
         assert f"{case.address:#x}" in text
+    if case.kind == "pending" or (case.kind == "race" and "another lane of the warp" not in text):
+        assert hazard.other is not None
+        itself = "in this very access" in text
+        assert linecache.getline(hazard.other.file, hazard.other.line).endswith("# here\n" if itself else "# there\n")
+        assert itself or f" at {hazard.other.place} ({hazard.other.mnemonic})" in text
+    else:
+        assert hazard.other is None
 
 
 def test_all_kinds_are_tested() -> None:
@@ -884,3 +914,13 @@ def test_warnings_can_be_errors() -> None:
 def test_no_arrays() -> None:
     with pytest.raises(HazardError, match="no array is in global memory"):
         run(lambda t: t("ld.global.b32", 16))
+
+
+def test_lines_beyond_those_that_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.import_module("warpmma.kernel.memory"), "_MOST_SITES", 1)
+    with pytest.raises(HazardError, match="warp 1 wrote it at test_kernel") as caught:
+        run(read_after_write)
+    assert caught.value.hazard.other is not None
+    with pytest.raises(HazardError, match="warp 1 read it at a line that was not noted") as caught:
+        run(write_after_read)
+    assert caught.value.hazard.other is None

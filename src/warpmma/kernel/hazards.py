@@ -91,6 +91,8 @@ class Hazard:
         How many lanes met it there at once.
     detail : str
         What was there, and what was expected.
+    other : Site or None
+        The line of the other access of a race, and that of the `cp.async` which is pending.
     """
 
     kind: str
@@ -101,6 +103,7 @@ class Hazard:
     address: int | None = None
     count: int = 1
     detail: str = ""
+    other: Site | None = None
 
     def __str__(self) -> str:
         at = "" if self.address is None else f" at address {self.address:#x}"
@@ -140,8 +143,9 @@ class Reporter:
         return list(self._found.values())
 
     def report(
-        self, kind: str, site: Site, bad: Array, address: Array | None = None, detail: str | Callable[[int], str] = ""
-    ) -> None:
+        self, kind: str, site: Site, bad: Array, address: Array | None = None, detail: str | Callable[[int], str] = "",
+        other: Site | None = None,
+    ) -> None:  # fmt: skip
         """Report lanes `[block, warp, lane]` that met a hazard, if any did.
 
         Parameters
@@ -153,6 +157,8 @@ class Reporter:
             What every lane accesses.
         detail : str or callable
             What was there, and what was expected; a function of the first such lane's address.
+        other : Site, optional
+            The other line that has to do with it.
         """
         if not bad.any():
             return
@@ -161,6 +167,7 @@ class Reporter:
         hazard = Hazard(
             kind=kind, site=site, block=self.first_block + block, warp=warp, lane=lane, address=at,
             count=int(bad.sum()), detail=detail if isinstance(detail, str) else detail(at or 0),
+            other=other,
         )  # fmt: skip
         if self._policy.get(kind, "error") == "error":
             raise HazardError(hazard)

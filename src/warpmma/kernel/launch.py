@@ -32,7 +32,7 @@ Array = npt.NDArray[Any]
 
 # Threads that go through a kernel together, and bytes of shared memory of theirs: enough to hide the cost of a NumPy
 # call, few enough that their registers stay in cache and that progress can be seen.
-_THREADS, _SHARED = 1 << 15, 1 << 25
+_THREADS, _SHARED = 1 << 15, 1 << 24
 
 
 @dataclass(frozen=True)

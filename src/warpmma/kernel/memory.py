@@ -7,6 +7,7 @@ access of 2, 4, 8 or 16 aligned bytes a lane goes through a view of them as word
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,19 +23,15 @@ Array = npt.NDArray[Any]
 # Global allocations begin at multiples of this, as those of cudaMalloc do at least.
 _ALIGNMENT = 256
 _BASE = 0x7F0000000000
-# What is known of a byte of shared memory: the warp that wrote or read it since the last barrier, as its number plus 1.
-_NOBODY, _SEVERAL = 0, 0xFF
 _GRAIN = 16
-_SAYS = {
-    "wrote": "wrote it, and no barrier lies between",
-    "read": "read it, and no barrier lies between",
-    "writes": "writes it in this very access",
-}
+_WORDS = (1, 2, 4, 8, 16, 32)  # bytes of an access that go through views as words; 32 of what is known of 16 bytes
+_NOBODY = 0
+_MOST_SITES = 0xFFFF  # lines that are told apart
 
 
 def get(memory: Array, offset: Array, size: int) -> Array:
     """Bytes `[n, size]` of memory, uint8, from offsets `[n]` on: multiples of the size if that is a power of two."""
-    if size not in (1, 2, 4, 8, 16):
+    if size not in _WORDS:
         return memory[offset[:, None] + np.arange(size)]
     words = _words(memory, size)
     return np.take(words, offset // size, axis=0).view(np.uint8)
@@ -43,7 +40,7 @@ def get(memory: Array, offset: Array, size: int) -> Array:
 def put(memory: Array, offset: Array, data: Array) -> None:
     """Write bytes `[n, size]`; where offsets are the same, the last."""
     size = data.shape[-1]
-    if size not in (1, 2, 4, 8, 16):
+    if size not in _WORDS:
         memory[offset[:, None] + np.arange(size)] = data
         return
     words = _words(memory, size)
@@ -148,8 +145,70 @@ class GlobalMemory:
         return f"{size} bytes outside of all arrays; the nearest, {array}, {off}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Access:
+    """What lanes access at a line.
+
+    Attributes
+    ----------
+    site : Site
+    address : ndarray of int
+        `[block, warp, lane]`.
+    lanes : ndarray of bool
+        Which of these count, n in all.
+    offset, own : ndarray of int
+        Where their bytes begin `[n]`, and their warps' numbers plus 1 `[n, 1]`.
+    size : int
+        Bytes of each.
+    """
+
+    site: Site
+    address: Array
+    lanes: Array
+    offset: Array
+    own: Array
+    size: int
+
+
+class _Record:
+    """Which warp did something to each byte of shared memory, and where: it begins with nobody.
+
+    Attributes
+    ----------
+    warp : ndarray of uint8
+        Numbers plus 1.
+    site : ndarray of uint16
+        Of a line in a list of them; it means nothing where there is no warp.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.warp, self.site = (np.zeros(size * width // 8, np.uint64).view(f"u{width}") for width in (1, 2))
+
+    def get(self, access: _Access) -> Array:
+        """Warps `[n, size]`."""
+        return get(self.warp, access.offset, access.size)
+
+    def note(self, access: _Access, site: int, which: Array | None = None) -> None:
+        """Note an access's warps at these of its bytes, bool `[n, size]`, or at all."""
+        offset, own = access.offset, access.own
+        if which is not None and not which.all():
+            whole = np.asarray(which.all(axis=1))
+            part = which.any(axis=1) & ~whole
+            if part.any():
+                lane, byte = np.nonzero(which & part[:, None])
+                at = offset[lane] + byte
+                self.warp[at], self.site[at] = own[lane, 0], site
+            offset, own = offset[whole], own[whole]
+        shape = (len(offset), access.size)
+        put(self.warp, offset, np.broadcast_to(own, shape))
+        put(self.site.view(np.uint8), 2 * offset, np.full(shape, site, np.uint16).view(np.uint8))
+
+
 class SharedMemory:
     """Shared memory of a batch of blocks, with a record of accesses since the last barrier.
+
+    Of each byte it knows the warp that wrote it last, two different warps that have read it, and the warp whose
+    `cp.async` is still to fill it: enough to find every race, and to name the other warp and its line.
 
     Parameters
     ----------
@@ -163,26 +222,21 @@ class SharedMemory:
         self.size = size
         self._blocks = blocks
         stride = -(-size // _GRAIN) * _GRAIN
-        self._data, self._written, self._pending, self._writer, self._reader = (
-            np.zeros(blocks * stride // 8, np.uint64).view(np.uint8) for _ in range(5)
-        )
+        self._data, self._written = (np.zeros(blocks * stride // 8, np.uint64).view(np.uint8) for _ in range(2))
+        self._writer, self._reader, self._second, self._pending = (_Record(blocks * stride) for _ in range(4))
+        self._sites: list[Site | None] = [None]
+        self._numbers: dict[Site, int] = {}
         self._base = (np.arange(blocks, dtype=np.int64) * stride)[:, None, None]
         self._own = np.arange(1, warps + 1, dtype=np.uint8)[None, :, None]
 
     def load(self, site: Site, address: Array, size: int, active: Array, *, alignment: int = 0) -> Array:
         """Bytes `[block, warp, lane, size]`; 0 in lanes that are not active."""
-        offset, lanes, own = self._place(site, address, size, active, alignment or size)
-        self._check(site, "pending", lanes, address, get(self._pending, offset, size) != 0)
-        self._check(site, "unwritten", lanes, address, get(self._written, offset, size) == 0)
-        self._check_others(site, lanes, address, get(self._writer, offset, size), own, "wrote")
-        reader = get(self._reader, offset, size)
-        put(self._reader, offset, np.where((reader == _NOBODY) | (reader == own), own, _SEVERAL))
-        # Of several warps that read a byte in this very access, one was noted; it was not alone.
-        reader = get(self._reader, offset, size)
-        alone = (reader == own) | (reader == _SEVERAL)
-        if not alone.all():
-            crowd = ~alone.all(axis=1)
-            put(self._reader, offset[crowd], np.where(alone[crowd], reader[crowd], np.uint8(_SEVERAL)))
+        access = self._place(site, address, size, active, alignment or size)
+        offset, lanes = access.offset, access.lanes
+        self._check_pending(access)
+        self._check(access, "unwritten", get(self._written, offset, size) == 0)
+        self._check_others(access, "wrote", self._writer)
+        self._note_readers(access)
         data = get(self._data, offset, size)
         if lanes.all():
             return data.reshape(*active.shape, size)
@@ -192,77 +246,116 @@ class SharedMemory:
 
     def store(self, site: Site, address: Array, data: Array, active: Array) -> None:
         """Write bytes `[block, warp, lane, size]`."""
-        size = data.shape[-1]
-        offset, lanes, own = self._place(site, address, size, active, size)
-        self._claim(site, lanes, address, offset, own, size)
-        self._write(site, lanes, address, offset, data[lanes])
+        access = self._place(site, address, data.shape[-1], active, data.shape[-1])
+        self._claim(access)
+        self._write(access, data[access.lanes])
 
     def reserve(self, site: Site, address: Array, size: int, active: Array) -> Array:
         """Announce bytes that a `cp.async` will write, from now on; return the lanes that may."""
-        offset, lanes, own = self._place(site, address, size, active, size)
-        self._claim(site, lanes, address, offset, own, size)
-        put(self._pending, offset, np.ones((len(offset), size), np.uint8))
-        return lanes
+        access = self._place(site, address, size, active, size)
+        self._claim(access)
+        self._pending.note(access, self._line(site))
+        return access.lanes
 
     def complete(self, site: Site, address: Array, data: Array, lanes: Array) -> None:
         """Write what the `cp.async` of a line has brought: what has been reserved."""
-        size = data.shape[-1]
-        offset, own = (self._base + address)[lanes], np.broadcast_to(self._own, lanes.shape)[lanes][:, None]
-        put(self._pending, offset, np.zeros((len(offset), size), np.uint8))
-        put(self._writer, offset, np.broadcast_to(own, (len(offset), size)))
-        self._write(site, lanes, address, offset, data[lanes])
+        access = self._access(site, address, lanes, data.shape[-1])
+        put(self._pending.warp, access.offset, np.zeros((len(access.offset), access.size), np.uint8))
+        self._writer.note(access, self._line(site))
+        self._write(access, data[lanes])
 
     def barrier(self, blocks: Array) -> None:
         """All threads of blocks have met; bool `[block]`."""
-        for record in (self._writer, self._reader):
-            record.reshape(self._blocks, -1)[blocks] = _NOBODY
+        chosen = slice(None) if blocks.all() else blocks
+        for record in (self._writer, self._reader, self._second):
+            record.warp.reshape(self._blocks, -1)[chosen] = _NOBODY
 
-    def _claim(self, site: Site, lanes: Array, address: Array, offset: Array, own: Array, size: int) -> None:
+    def _note_readers(self, access: _Access) -> None:
+        reader = self._reader.get(access)
+        free = reader == _NOBODY
+        if free.any():
+            self._reader.note(access, self._line(access.site), free)
+            reader = self._reader.get(access)  # of several warps that read a byte in this very access, one was noted
+        another = reader != access.own
+        if another.any():
+            another &= self._second.get(access) == _NOBODY
+            if another.any():
+                self._second.note(access, self._line(access.site), another)
+
+    def _claim(self, access: _Access) -> None:
         """Check that nobody else touches bytes, and note who writes them."""
-        self._check(site, "pending", lanes, address, get(self._pending, offset, size) != 0)
-        self._check_others(site, lanes, address, get(self._writer, offset, size), own, "wrote")
-        self._check_others(site, lanes, address, get(self._reader, offset, size), own, "read")
-        put(self._writer, offset, np.broadcast_to(own, (len(offset), size)))
-        self._check_others(site, lanes, address, get(self._writer, offset, size), own, "writes")
+        self._check_pending(access)
+        self._check_others(access, "wrote", self._writer)
+        self._check_others(access, "read", self._reader, self._second)
+        self._writer.note(access, self._line(access.site))
+        self._check_others(access, "writes", self._writer)
 
-    def _write(self, site: Site, lanes: Array, address: Array, offset: Array, data: Array) -> None:
-        size = data.shape[-1]
-        put(self._data, offset, data)
-        put(self._written, offset, np.ones((len(offset), size), np.uint8))
+    def _write(self, access: _Access, data: Array) -> None:
+        put(self._data, access.offset, data)
+        put(self._written, access.offset, np.ones((len(access.offset), access.size), np.uint8))
         self._check(
-            site, "race", lanes, address, get(self._data, offset, size) != data,
+            access, "race", get(self._data, access.offset, access.size) != data,
             "another lane of the warp writes something else there in this very access",
         )  # fmt: skip
 
-    def _place(
-        self, site: Site, address: Array, size: int, active: Array, alignment: int
-    ) -> tuple[Array, Array, Array]:  # fmt: skip
-        """Offsets of lanes that may act `[n]`, the mask of these lanes, and their warps' numbers plus 1 `[n, 1]`."""
+    def _place(self, site: Site, address: Array, size: int, active: Array, alignment: int) -> _Access:
+        """Take the lanes that may act."""
         lanes = active & _aligned(self._reporter, site, address, alignment, active)
         outside = lanes & ((address > self.size) | (address.astype(np.int64) > self.size - size))
         self._reporter.report(
             "bounds", site, outside, address,
             f"{size} bytes that are not all in shared memory, which has {self.size} bytes",
         )  # fmt: skip
-        lanes = lanes & ~outside
+        return self._access(site, address, lanes & ~outside, size)
+
+    def _access(self, site: Site, address: Array, lanes: Array, size: int) -> _Access:
         offset, own = self._base + address.astype(np.int64), np.broadcast_to(self._own, lanes.shape)
-        if lanes.all():
-            return offset.reshape(-1), lanes, own.reshape(-1, 1)
-        return offset[lanes], lanes, own[lanes][:, None]
+        every = lanes.all()
+        return _Access(
+            site=site, address=address, lanes=lanes, size=size, offset=offset.reshape(-1) if every else offset[lanes],
+            own=(own.reshape(-1) if every else own[lanes])[:, None],
+        )  # fmt: skip
 
-    def _check_others(self, site: Site, lanes: Array, address: Array, who: Array, own: Array, did: str) -> None:
+    def _line(self, site: Site) -> int:
+        """Return a line's number; 0, which says nothing, for those that are too many."""
+        number = self._numbers.get(site, 0)
+        if not number and len(self._sites) <= _MOST_SITES:
+            number = self._numbers[site] = len(self._sites)
+            self._sites.append(site)
+        return number
+
+    def _check_others(self, access: _Access, did: str, *records: _Record) -> None:
         """Report bytes that another warp has written, or read, since the last barrier."""
-        bad = (who != _NOBODY) & (who != own)
+        who = records[0].get(access)
+        if not who.any():
+            return
+        for record in records[1:]:
+            who = np.where(who == access.own, record.get(access), who)
+        bad = (who != _NOBODY) & (who != access.own)
         if bad.any():
-            first = int(who[bad][0])
-            named = "several warps" if first == _SEVERAL else f"warp {first - 1}"
-            self._check(site, "race", lanes, address, bad, f"{named} {_SAYS[did]}")
+            warp, other = self._first(access, bad, *records)
+            when = "in this very access" if did == "writes" else f"{_at(other)}, and no barrier lies between"
+            self._check(access, "race", bad, f"{warp} {did} it {when}", other)
 
-    def _check(self, site: Site, kind: str, lanes: Array, address: Array, bad: Array, detail: str = "") -> None:
+    def _check_pending(self, access: _Access) -> None:
+        bad = self._pending.get(access) != _NOBODY
         if bad.any():
-            where = np.zeros(lanes.shape, bool)
-            where[lanes] = bad.any(axis=1)
-            self._reporter.report(kind, site, where, address, detail)
+            warp, other = self._first(access, bad, self._pending)
+            says = f"the cp.async of {warp} {_at(other)} is still to fill it, and was not waited for"
+            self._check(access, "pending", bad, says, other)
+
+    def _first(self, access: _Access, bad: Array, *records: _Record) -> tuple[str, Site | None]:
+        """Return the warp of a record, not its own, at the first bad byte; and its line."""
+        lane, byte = np.argwhere(bad)[0]
+        at, own = access.offset[lane] + byte, access.own[lane, 0]
+        record = next((r for r in records if r.warp[at] != own), records[0])
+        return f"warp {record.warp[at] - 1}", self._sites[record.site[at]]
+
+    def _check(self, access: _Access, kind: str, bad: Array, detail: str = "", other: Site | None = None) -> None:
+        if bad.any():
+            where = np.zeros(access.lanes.shape, bool)
+            where[access.lanes] = bad.any(axis=1)
+            self._reporter.report(kind, access.site, where, access.address, detail, other)
 
 
 def _aligned(reporter: Reporter, site: Site, address: Array, alignment: int, active: Array) -> Array:
@@ -270,6 +363,10 @@ def _aligned(reporter: Reporter, site: Site, address: Array, alignment: int, act
     aligned: Array = address % address.dtype.type(alignment) == 0
     reporter.report("misaligned", site, active & ~aligned, address, f"expected a multiple of {alignment} bytes")
     return aligned
+
+
+def _at(site: Site | None) -> str:
+    return f"at {site.place} ({site.mnemonic})" if site else "at a line that was not noted"
 
 
 def _check_array(array: object, name: str) -> None:
