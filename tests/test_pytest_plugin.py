@@ -165,6 +165,39 @@ def test_it(gpu):
     assert "def assert_same_bits" not in text
 
 
+MISTAKES = """
+def reverse(t, x):
+    t("st.shared.b32", t.tid[0] * 4, t("ld.global.b32", x + t.tid[0] * 4))
+    t("st.global.b32", x + t.tid[0] * 4, t("ld.shared.b32", (63 - t.tid[0]) * 4))
+
+def test_barrier(gpu):
+    gpu.launch(reverse, 1, 64, [np.arange(64, dtype=np.uint32)], shared=256)
+
+def test_shape(gpu):
+    gpu.mma(F16, np.ones((16, 15), np.float16), np.ones((16, 8), np.float16))
+"""
+
+
+def test_reports_of_mistakes_end_at_the_line_that_has_them(run: Run) -> None:
+    text = run(MISTAKES, "--show-capture=no", status=1)
+    barrier, shape = text.partition("_ test_barrier")[2].split("_ test_shape")
+    assert ">       gpu.launch(reverse, 1, 64, [np.arange(64, dtype=np.uint32)], shared=256)\n" in barrier
+    assert (
+        "E       warpmma.kernel.hazards.HazardError: test_it.py:8: ld.shared.b32: race: block 0, warp 0, lane "
+        in barrier
+    )
+    assert ": warp 1 wrote it at test_it.py:7 (st.shared.b32), and no barrier lies between" in barrier
+    assert "\ntest_it.py:8: HazardError\n" in barrier
+    assert len(barrier.splitlines()) < 25
+    assert ">       gpu.mma(F16, np.ones((16, 15), np.float16)" in shape
+    assert "\ntest_it.py:14: OperandError\n" in shape
+    assert "launch.py" not in text
+    assert "execution.py" not in text
+    text = run(MISTAKES, "--full-trace", status=1)
+    assert "launch.py" in text
+    assert "execution.py" in text
+
+
 def test_it_goes_with_hypothesis_and_with_fixtures_of_any_scope(run: Run) -> None:
     text = run(
         """

@@ -2,18 +2,21 @@
 
 The fixture `gpu` is a `warpmma.testing.Gpu` for each target that `--warpmma-target` names (sm_90 if none is named). Two
 marks choose targets for a test: `warpmma_targets("sm_80", "sm_90")` names others, and `warpmma_instruction(mnemonic)`
-skips those that lack an instruction. Tests of one target run together.
+skips those that lack an instruction. Tests of one target run together. Reports of a `WarpmmaError` end at the line of
+the test or kernel, not inside this package.
 
 pytest imports this module whenever it starts. So it imports nothing that it may not need.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from .errors import WarpmmaError
 
 if TYPE_CHECKING:
     from .testing import Gpu
@@ -86,6 +89,20 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         for target, reason in lacking.items()
     ]
     metafunc.parametrize("_warpmma_target", params, indirect=True)
+
+
+# First, before another hook makes a report of it.
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let reports of our errors end at the user's line, unless `--full-trace` asks for all of them."""
+    error = call.excinfo and call.excinfo.value
+    if isinstance(error, WarpmmaError) and not item.config.getoption("fulltrace"):
+        from ._tracebacks import end_outside
+
+        end_outside(error)
+    return (yield)
 
 
 @pytest.fixture(scope="session")

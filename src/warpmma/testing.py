@@ -182,18 +182,21 @@ class Gpu:
         **more: Any,
     ) -> Array:  # fmt: skip
         """Multiply matrices as one instruction does: `warpmma.mma`."""
+        __tracebackhide__ = True
         return execution.mma(instruction, a, b, c, target=self.target, **more)
 
     def execute(
         self, instruction: str | Instruction, a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike, **more: Any
     ) -> Array:
         """Execute an instruction on registers: `warpmma.execute`."""
+        __tracebackhide__ = True
         return execution.execute(instruction, a, b, c, target=self.target, **more)
 
     def matmul(
         self, a: Multiplicand, b: Multiplicand, c: npt.ArrayLike | None = None, **more: Unpack[Options]
     ) -> Array:  # fmt: skip
         """Multiply matrices of any size: `warpmma.matmul`."""
+        __tracebackhide__ = True
         return matmul(a, b, c, target=self.target, **more)
 
     def launch(
@@ -203,6 +206,7 @@ class Gpu:
         """Run a kernel written in Python: `warpmma.kernel.launch.launch`."""
         from .kernel.launch import launch  # simulated blocks, which most tests do without
 
+        __tracebackhide__ = True
         return launch(kernel, grid, block, args, target=self.target, **more)
 
     def evidence(self, instruction: str | AnyInstruction) -> Evidence:

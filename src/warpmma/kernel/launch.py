@@ -13,14 +13,15 @@ import numpy.typing as npt
 from .._arrays import is_integer
 from .._engines import Engine, resolve
 from .._tasks import Progress
-from ..errors import OperandError, shown
+from .._tracebacks import end_outside
+from ..errors import OperandError, WarpmmaError, shown
 from ..instructions import check_known
 from ..isa import TARGETS, Target
 from ..registers import LANES
 from . import report
 from .blocks import check_kernel
 from .costs import Costs
-from .hazards import Hazard, Policy, Reporter, Site
+from .hazards import Hazard, HazardWarning, Policy, Reporter, Site
 from .literals import literal
 from .memory import GlobalMemory
 from .registers import Register
@@ -120,6 +121,7 @@ def launch(
     >>> numbers[-3:]
     array([250, 252, 254], dtype=uint32)
     """
+    __tracebackhide__ = True
     check_known(target)
     resolve(engine)
     _check_calls(kernel, args, threads, progress)
@@ -140,7 +142,12 @@ def launch(
             grid=extent, block=each, blocks=blocks, target=target, memory=memory, shared=shared, reporter=reporter,
             costs=costs, engine=engine, threads=None if threads is None else int(threads),
         )  # fmt: skip
-        kernel(t, *(_argument(t, kind, value) for kind, value in placed))
+        given = [_argument(t, kind, value) for kind, value in placed]
+        try:
+            kernel(t, *given)
+        except (WarpmmaError, HazardWarning) as error:
+            end_outside(error)  # at the kernel's line
+            raise
         if progress:
             progress(blocks.stop, total)
     return Launch(reporter.found, costs)

@@ -75,6 +75,10 @@ class Warps:
         self.exists = np.broadcast_to(np.arange(warps * LANES).reshape(1, warps, LANES) < number, self.shape)
         self.active = self.exists
 
+    def __repr__(self) -> str:
+        blocks, warps, _ = self.shape
+        return f"<threads of {blocks} x {warps} warps on {self.target}>"
+
     # Masks
 
     def where(self, predicate: Register) -> AbstractContextManager[None]:

@@ -1,0 +1,26 @@
+"""Tracebacks that end where a user's mistake is: at the innermost line that is not the package's."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import TracebackType
+
+__all__ = ["end_outside"]
+
+_OURS = str(Path(__file__).parent) + os.sep
+
+
+def end_outside(error: BaseException) -> None:
+    """Cut off the frames of this package that an exception's traceback ends with, unless all are the package's.
+
+    What the exception says is for whoever called the package; how it found out is of no use to them.
+    """
+    last: TracebackType | None = None
+    step = error.__traceback__
+    while step is not None:
+        if not step.tb_frame.f_code.co_filename.startswith(_OURS):
+            last = step
+        step = step.tb_next
+    if last is not None:
+        last.tb_next = None
