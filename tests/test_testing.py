@@ -161,6 +161,8 @@ def test_what_is_shown_is_short() -> None:
     f32, f16, bf16 = (reader(FORMATS[name]).show for name in ("f32", "f16", "bf16"))
     assert [f32(0x3F80_0001), f32(0x3DCC_CCCD), f32(0x8000_0000)] == ["1.0000001", "0.1", "-0"]
     assert [f16(0x7BFF), f16(1), bf16(0x3DCD)] == ["65504", "6e-08", "0.1"]
+    e2m3, ue8m0 = (reader(FORMATS[name]).show for name in ("e2m3", "ue8m0"))
+    assert [e2m3(0x1F), ue8m0(0xFE)] == ["7.5", "1.7e+38"]  # not 8 and 2e+38, which would be clamped to these
 
 
 FOREIGN = [

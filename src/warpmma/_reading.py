@@ -103,8 +103,9 @@ def _show(fmt: FloatFormat, code: int) -> str:
     if number.kind != "finite":
         return sign + {"infinity": "inf", "nan": "nan"}[number.kind]
     kept = code & fmt.mask & ~fmt.sign_bit & -(1 << fmt.padding)
-    value = float(fmt.decode(np.array(kept, fmt.code_dtype)))
-    return sign + _shortest(value, lambda near: int(fmt.encode(near)) == kept)
+    value, most = (float(fmt.decode(np.array(code, fmt.code_dtype))) for code in (kept, fmt.max_code))
+    # What is larger than all numbers may be clamped to the largest; that does not make it one.
+    return sign + _shortest(value, lambda near: near <= most and int(fmt.encode(near)) == kept)
 
 
 def _shortest(value: float, same: Callable[[float], bool]) -> str:

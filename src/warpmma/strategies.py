@@ -36,6 +36,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from . import sparsity, targets
+from ._literals import Literal as ArrayLiteral
 from .errors import OperandError
 from .execution import load
 from .formats import FORMATS, FloatFormat, Format, IntegerFormat
@@ -92,8 +93,8 @@ def matrices(
     """
     values = _values(_format(format), kind)
     if isinstance(shape, st.SearchStrategy):
-        return shape.flatmap(lambda drawn: _arrays(values, _shape(drawn)))
-    return _arrays(values, _shape(shape))
+        return shape.flatmap(lambda drawn: _matrices(values, _shape(drawn)))
+    return _matrices(values, _shape(shape))
 
 
 def fragments(
@@ -109,7 +110,7 @@ def fragments(
     """
     record = parse(instruction)
     shape = (*_shape(batch), *record.layout(operand).shape)
-    return matrices(record.format(operand), shape, kind=kind).map(lambda matrix: load(record, operand, matrix))
+    return _loaded(record, operand, matrices(record.format(operand), shape, kind=kind))
 
 
 def operands(
@@ -158,54 +159,49 @@ def operands(
         raise OperandError(f"form is {form!r}; expected 'matrices' or 'registers'")
     if target is not None:
         check_target(record, target)
-    named = (("a", "A"), ("b", "B"), ("c", "C"))
-    parts: dict[str, st.SearchStrategy[Any]] = {
-        name: matrices(record.format(operand), (*lead, *record.layout(operand).shape), kind=kind)
-        for name, operand in cast(Any, named)
-    }
+    operand: Operand
+    parts: dict[str, st.SearchStrategy[Array]] = {}
+    for operand in ("A", "B", "C"):
+        shape = (*lead, *record.layout(operand).shape)
+        parts[operand.lower()] = matrices(record.format(operand), shape, kind=kind)
     if record.block_scale:
         scales = _values(FORMATS[record.stype or ""], kind, simplest=1.0)
-        parts["scale_a"] = _arrays(scales, (*lead, record.m, record.scales_per_row))
-        parts["scale_b"] = _arrays(scales, (*lead, record.scales_per_row, record.n))
-    if record.sparse:
-        parts["metadata"] = _metadata(record, lead, target)
-    whole = st.fixed_dictionaries(parts).map(_unpack_metadata)
-    if form == "matrices":
-        return whole
-    ids = {f"{name}_{x}": st.sampled_from(legal) for x, name, legal in _ids(record)}
-    return st.builds(lambda given, chosen: _registers(record, given, chosen), whole, st.fixed_dictionaries(ids))
+        parts["scale_a"] = _matrices(scales, (*lead, record.m, record.scales_per_row))
+        parts["scale_b"] = _matrices(scales, (*lead, record.scales_per_row, record.n))
+
+    @st.composite
+    def operands_of(draw: Draw) -> dict[str, Any]:
+        given = _in_registers(draw, record, parts) if form == "registers" else {x: draw(parts[x]) for x in parts}
+        return {**given, **_metadata(draw, record, lead, target)} if record.sparse else given
+
+    return operands_of()
 
 
-def _ids(record: Instruction) -> list[tuple[str, str, tuple[int, ...]]]:
-    """Operand, name and legal values of each byte-id and thread-id."""
-    if not record.block_scale:
-        return []
-    return [
-        (operand.lower(), name, legal)
-        for operand in cast(tuple[Operand, ...], ("A", "B"))
-        for name, legal in (("byte_id", byte_ids(record)), ("thread_id", thread_ids(operand)))
-    ]
+def _loaded(record: Instruction, operand: Operand, matrix: st.SearchStrategy[Array]) -> st.SearchStrategy[Array]:
+    # Like this, hypothesis writes a call that can be copied.
+    return st.builds(load, st.just(str(record)), st.just(operand), matrix)
 
 
-def _registers(record: Instruction, given: dict[str, Any], ids: dict[str, int]) -> dict[str, Any]:
-    named = dict(given)
-    for operand in cast(tuple[Operand, ...], ("A", "B", "C")):
-        named[operand.lower()] = load(record, operand, given[operand.lower()])
-        name = f"scale_{operand.lower()}"
-        if name in given:
-            mine = {key[:-2]: value for key, value in ids.items() if key[-1] == operand.lower()}
-            named[name] = pack_scales(given[name], record, operand, **mine)
-    return named | ids
+def _in_registers(draw: Draw, record: Instruction, parts: dict[str, st.SearchStrategy[Array]]) -> dict[str, Any]:
+    """Draw matrices and scales, packed into registers, with byte-ids and thread-ids."""
+    given: dict[str, Any] = {x: draw(_loaded(record, cast(Operand, x.upper()), parts[x])) for x in "abc"}
+    chosen: dict[str, int] = {}
+    for x in ("a", "b") if record.block_scale else ():
+        operand = cast(Literal["A", "B"], x.upper())
+        ids = {
+            "byte_id": draw(st.sampled_from(byte_ids(record))),
+            "thread_id": draw(st.sampled_from(thread_ids(operand))),
+        }
+        each = {name: st.just(value) for name, value in ids.items()}
+        given[f"scale_{x}"] = draw(
+            st.builds(pack_scales, parts[f"scale_{x}"], st.just(str(record)), st.just(operand), **each)
+        )
+        chosen |= {f"{name}_{x}": value for name, value in ids.items()}
+    return given | chosen
 
 
-def _unpack_metadata(given: dict[str, Any]) -> dict[str, Any]:
-    words = given.pop("metadata", None)
-    return given if words is None else {**given, **words}
-
-
-@st.composite
 def _metadata(draw: Draw, record: Instruction, lead: tuple[int, ...], target: str | None) -> dict[str, Any]:
-    """Generate legal metadata and a selector; what the selector leaves out is anything."""
+    """Draw legal metadata and a selector; what the selector leaves out is anything."""
     codes = sparsity.legal_codes(record)
     if any(targets.reversed_unknown(record, t) for t in ([target] if target else record.targets)):
         codes &= sparsity.SORTED_CODES
@@ -215,12 +211,10 @@ def _metadata(draw: Draw, record: Instruction, lead: tuple[int, ...], target: st
     selector = draw(st.sampled_from(sparsity.selectors(record)))
     groups = record.k // sparsity.pattern(record).width
     nibbles = draw(_arrays(values, (*lead, record.m, groups)))
-    rest = np.full((*lead, LANES), draw(st.sampled_from((0, 0xFFFF_FFFF))), np.uint32)
+    rest = np.full((*lead, LANES), draw(st.sampled_from((order[0] * 0x1111_1111, 0, 0xFFFF_FFFF))), np.uint32)
     indices = np.stack([nibbles & 3, nibbles >> 2], axis=-1)
-    return {
-        "metadata": sparsity.pack_metadata(indices, record, selector=selector, into=rest),
-        "selector": selector,
-    }
+    words = sparsity.pack_metadata(indices, record, selector=selector, into=rest)
+    return {"metadata": draw(st.just(ArrayLiteral("uint32", words)).map(array_with)), "selector": selector}
 
 
 # Values of a format and a kind
@@ -233,15 +227,15 @@ class _Values:
     """Codes to choose from.
 
     `listed` are those that get more weight, the simplest first. There are `count` in all, and `numbered` maps 0 to
-    count - 1 to them, small ones first. `finish` makes what is wanted of an array of them. `milder` are choices that
-    most of a large array is made of, so that a NaN or the largest number is not in every sum.
+    count - 1 to them, small ones first. `milder` are choices that most of a large array is made of, so that a NaN or
+    the largest number is not in every sum.
     """
 
     name: str
     listed: tuple[int, ...]
     count: int
     numbered: Callable[[Array], Array]
-    finish: Callable[[Array], Array] = np.asarray
+    format: str = ""
     milder: tuple[_Values, ...] = ()
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # as hypothesis writes it in its messages
@@ -266,7 +260,7 @@ def _values(fmt: Format, kind: Kind, simplest: float = 0.0) -> _Values:
     start = int(fmt.encode(simplest if not isinstance(fmt, FloatFormat) or fmt.subnormals else 1.0))
     listed = tuple(dict.fromkeys([start, *few]))
     milder = tuple(_values(fmt, k, simplest) for k in _MILDER.get(kind, ()))
-    made = partial(_Values, name=f"{kind} {fmt.name}", listed=listed, finish=fmt.array, milder=milder)
+    made = partial(_Values, name=f"{kind} {fmt.name}", listed=listed, format=fmt.name, milder=milder)
     if kind in ("exact", "ties", "special"):
         return made(count=len(listed), numbered=np.array(listed, fmt.code_dtype).__getitem__)
     if isinstance(fmt, IntegerFormat):
@@ -342,15 +336,24 @@ def _few_integers(fmt: IntegerFormat, kind: Kind) -> tuple[int, ...]:
     return tuple(int(fmt.encode(v)) for v in chosen if fmt.least <= v <= fmt.greatest)
 
 
-# Arrays of codes
+# Arrays
+
+
+def array_with(written: ArrayLiteral) -> Array:
+    """Return an array that hypothesis writes as a call of `testing.array_with`, for it writes this function's name."""
+    return written.array
+
+
+def _matrices(values: _Values, shape: tuple[int, ...]) -> st.SearchStrategy[Array]:
+    return _arrays(values, shape).map(lambda codes: ArrayLiteral(values.format, codes)).map(array_with)
 
 
 @st.composite
 def _arrays(draw: Draw, values: _Values, shape: tuple[int, ...]) -> Array:
-    """Generate arrays: small ones code by code; large ones of a palette, in a block outside of which all is simple."""
+    """Generate codes: few of them one by one; many from a palette, in a block outside of which all is simple."""
     size, simplest = math.prod(shape), values.listed[0]
     if size <= _FEW:
-        return values.finish(_array([draw(values.codes) for _ in range(size)], values).reshape(shape))
+        return _array([draw(values.codes) for _ in range(size)], values).reshape(shape)
     most = draw(st.sampled_from((*values.milder, values)))
     # An entry is random codes or one, in this order: so hypothesis tries the one while it is not yet shrunk.
     palette = draw(st.lists(st.tuples(st.booleans(), most.codes), min_size=1, max_size=_PALETTE))
@@ -367,7 +370,7 @@ def _arrays(draw: Draw, values: _Values, shape: tuple[int, ...]) -> Array:
         out[(slice(None),) * axis + (slice(0, max(0, last + 1 - kept)),)] = simplest
     for place, code in draw(st.lists(st.tuples(st.integers(0, size - 1), values.codes), max_size=_ALONE)):
         out.flat[place] = code
-    return values.finish(out)
+    return out
 
 
 def _array(codes: Sequence[int], values: _Values) -> Array:

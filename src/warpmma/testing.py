@@ -17,6 +17,7 @@ from . import execution
 from ._arrays import as_array, is_integer
 from ._difference import difference
 from ._evidence import Evidence
+from ._literals import array_with
 from ._reading import reader
 from .choice import Multiplicand, Options
 from .errors import OperandError
@@ -26,7 +27,7 @@ from .layouts import Operand
 from .matmul import matmul
 from .warpgroup import AnyInstruction, parse_any
 
-__all__ = ["Gpu", "assert_same_bits", "ulps"]
+__all__ = ["Gpu", "array_with", "assert_same_bits", "ulps"]
 
 Array = npt.NDArray[Any]
 
