@@ -101,7 +101,7 @@ def test_what_is_no_array_is_refused(call: Callable[[], Array], says: str) -> No
 
 def written(strategy: Any, holds: Callable[[Any], Any]) -> tuple[str, Any]:
     """What hypothesis writes of the example of which something does not hold, and that example."""
-    last = []
+    last: list[Any] = []
 
     @settings(
         max_examples=500, database=None, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck),
