@@ -20,6 +20,7 @@ RESULTS = Path(__file__).with_name("results")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="benchmarks: also what takes minutes, such as matmul of 4096")
+    parser.addoption("--check", action="store_true", help="benchmarks: fail if a figure that is promised is missed")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -54,11 +55,28 @@ def engine(request: pytest.FixtureRequest) -> Iterator[str]:
     yield request.param
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Also after a failure or Ctrl-C, of what was measured until then."""
+def _records(config: pytest.Config) -> list[report.Record]:
     session: Any = getattr(config, "_benchmarksession", None)
     measured = [b for b in getattr(session, "benchmarks", []) if b.stats.data and "section" in b.extra_info]
-    records = [report.Record.of(b.extra_info, b.stats.data) for b in measured]
+    return [report.Record.of(b.extra_info, b.stats.data) for b in measured]
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Fail if asked to, unless the session has failed anyway."""
+    if (
+        session.config.getoption("check")
+        and exitstatus == pytest.ExitCode.OK
+        and report.missed(_records(session.config))
+    ):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Also after a failure or Ctrl-C, of what was measured until then."""
+    records = _records(config)
+    if config.getoption("check"):
+        for each in report.missed(records):
+            terminalreporter.write_line(f"--check: {each}", red=True)
     if not records:
         return
     about = {

@@ -132,6 +132,12 @@ def promises(records: Sequence[Record]) -> list[Promise]:
 _MOST = {"e4m3 wgmma 2048: ": 1.3, **{f"quantize {x} 1024 x": 1.0 for x in ("mxf8f6f4", "mxf4", "nvfp4")}}
 
 
+def missed(records: Sequence[Record]) -> list[str]:
+    """Say which promises are not kept; that is no less so if none was put to the test."""
+    found = promises(records)
+    return [f"{p.label}: {p.came}" for p in found if not p.met] if found else ["nothing that is promised was measured"]
+
+
 def kinds_of_input(records: Sequence[Record]) -> dict[str, dict[str, float]]:
     """Speed of each kind of input, as a part of that of normal ones, by what was computed."""
     found: dict[str, dict[str, float]] = {}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from oracles import needs
 
 import warpmma as wm
 from warpmma.errors import MetadataError, ScaleError
@@ -18,10 +18,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 
 import compare_gpu  # type: ignore[import-not-found,unused-ignore]
 
-PTXAS = shutil.which("ptxas")
 
-
-@pytest.mark.skipif(PTXAS is None, reason="no ptxas on the PATH")
+@needs("ptxas")
 @pytest.mark.parametrize("target", ["sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120a"])
 def test_kernels_assemble(target: str, tmp_path: Path) -> None:
     known = [i for i in wm.instructions(target) if i.ptx <= (9, 0)]  # what ptxas 13.0 reads
@@ -30,7 +28,7 @@ def test_kernels_assemble(target: str, tmp_path: Path) -> None:
     source = tmp_path / "k.ptx"
     source.write_text(module(kernels, target, (9, 0)))
     done = subprocess.run(
-        [str(PTXAS), f"-arch={target}", source, "-o", tmp_path / "k.cubin"], capture_output=True, text=True, check=False
+        ["ptxas", f"-arch={target}", source, "-o", tmp_path / "k.cubin"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
 

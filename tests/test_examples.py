@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from oracles import needs
 
 from warpmma import matmul
 from warpmma.kernel.hazards import HazardError
@@ -80,7 +80,9 @@ def test_without_swizzle_there_are_conflicts_and_the_advice_is_the_swizzle() -> 
 
 
 # Of the launches of CASES[1], by Nsight Compute on the H200: `l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum` and
-# `l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum`.
+# `l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum`. Without a swizzle, 4 wavefronts that the simulator does
+# not have come and go on the GPU.
+EXTRA = {"plain": (4, 4)}
 COUNTED = {"gemm_f16": (2560, 0), "gemm_sparse": (3072, 0), "gemm_int8": (2048, 0), "plain": (15364, 12804)}
 
 
@@ -91,10 +93,8 @@ def test_conflicts_are_those_that_the_gpu_counts(name: str) -> None:
     sites = twins.simulate(call).costs.sites
     loads = [entry for site, entry in sites.items() if site.mnemonic.startswith("ldmatrix")]
     found = (sum(x.wavefronts for x in loads), sum(x.conflicts for x in loads))
-    if name == "plain":  # conflicts of 4 wavefronts that come and go on the GPU: 0.03 %
-        assert found == (15360, 12800)
-    else:
-        assert found == COUNTED[name]
+    extra = EXTRA.get(name, (0, 0))
+    assert (found[0] + extra[0], found[1] + extra[1]) == COUNTED[name]
 
 
 def test_another_order_of_sums_is_noticed() -> None:
@@ -134,7 +134,7 @@ class _Without:
         return None if mnemonic == self._mnemonic else self._threads(mnemonic, *operands)
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@needs("nvcc")
 def test_twins_compile_without_warnings() -> None:
     run = twins.RECORDED.parent / "cuda" / "run.py"
     done = subprocess.run([sys.executable, run, "--compile-only", *NAMES], capture_output=True, text=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from oracles import needs
 
 from warpmma import matmul
 from warpmma._engines import resolve
@@ -145,7 +145,7 @@ def test_main(example: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert "no bank conflicts" in capsys.readouterr().out
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@needs("nvcc")
 @pytest.mark.parametrize(("name", "arch"), [("attention", "sm_90"), ("gemm_nvfp4", "sm_120a")])
 def test_twins_compile_without_warnings(name: str, arch: str, tmp_path: Path) -> None:
     source = twins.RECORDED.parent / "cuda" / f"{name}.cu"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from oracles import PUBLISHED_ROWS, needs
 
 from warpmma import engines, execute
 from warpmma._engines import Engine
@@ -16,7 +17,6 @@ from warpmma.instructions import Instruction, instructions, parse
 from warpmma.targets import recipe
 
 H200 = Path(__file__).parent / "data" / "h200_sm90a.npz"
-ROWS = Path(__file__).parents[2] / "shared" / "rows" / "published_rows.npz"
 RECORDED = open_recording(H200)
 each_engine = pytest.mark.parametrize("engine", engines())
 
@@ -50,22 +50,33 @@ def test_other_targets_differ(target: str, engine: Engine, monkeypatch: pytest.M
     assert differing >= ({"e4m3", "e5m2"} if target == "sm_120" else {"f16", "bf16", "tf32"})
 
 
-def _published() -> list[tuple[str, Instruction]]:
-    if not ROWS.exists():
-        return []
-    with np.load(ROWS, allow_pickle=False) as archive:
-        names = [key.split("|") for key in archive.files if key.endswith("|d")]
-    return [(target, parse(mnemonic)) for target, mnemonic, _ in names if mnemonic.startswith("mma")]
+SM8X = "sm_80 sm_86 sm_89"
+SETS = {
+    "m8n8k4": {"f32.f16.f16.f32": "sm_70", "f16.f16.f16.f16": "sm_70"},
+    "m16n8k4": {"f32.tf32.tf32.f32": f"{SM8X} sm_90 sm_100"},
+    "m16n8k8": dict.fromkeys(("f32.f16.f16.f32", "f16.f16.f16.f16", "f32.bf16.bf16.f32"), SM8X),
+    "m16n8k16": dict.fromkeys(("f32.f16.f16.f32", "f16.f16.f16.f16", "f32.bf16.bf16.f32"), "sm_90 sm_100"),
+    "m16n8k32": dict.fromkeys(("f32.e4m3.e4m3.f32", "f32.e5m2.e5m2.f32"), "sm_89 sm_100")
+    | dict.fromkeys(("f16.e4m3.e4m3.f16", "f16.e5m2.e5m2.f16"), "sm_89 sm_90 sm_100"),
+}  # fmt: skip
+PUBLISHED = [
+    (target, parse(f"mma.sync.aligned.{shape}.row.col.{types}"))
+    for shape, of_shape in SETS.items() for types, targets in of_shape.items() for target in targets.split()
+]  # fmt: skip
 
 
-@pytest.mark.skipif(not ROWS.exists(), reason="the published rows are not here")
-def test_published_rows_are_of_six_targets() -> None:
-    assert {target for target, _ in _published()} == {"sm_70", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100"}
+@needs("published rows")
+def test_the_published_rows_are_these() -> None:
+    with np.load(PUBLISHED_ROWS, allow_pickle=False) as archive:
+        names = [key.split("|")[:2] for key in archive.files if key.endswith("|d")]
+    ours = [(target, parse(mnemonic)) for target, mnemonic in names if mnemonic.startswith("mma")]
+    assert len(ours) == len(PUBLISHED) and set(ours) == set(PUBLISHED)
 
 
-@pytest.mark.parametrize(("target", "instruction"), _published(), ids=str)
+@needs("published rows")
+@pytest.mark.parametrize(("target", "instruction"), PUBLISHED, ids=str)
 def test_published_rows(target: str, instruction: Instruction) -> None:
-    with np.load(ROWS, allow_pickle=False) as archive:
+    with np.load(PUBLISHED_ROWS, allow_pickle=False) as archive:
         a, b, c, d = (archive[f"{target}|{instruction}|{x}"] for x in "abcd")
     assert len(d) == 2500
     how = recipe(instruction, target)

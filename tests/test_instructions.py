@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from functools import lru_cache
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import skip_without
 
 from warpmma._families import Version
 from warpmma.errors import MnemonicError, OperandError, TargetError
@@ -371,8 +371,7 @@ class Ptxas:
 
 @pytest.fixture(scope="module")
 def ptxas(tmp_path_factory: pytest.TempPathFactory) -> Ptxas:
-    if shutil.which("ptxas") is None:
-        pytest.skip("ptxas is not on PATH")
+    skip_without("ptxas")
     return Ptxas(tmp_path_factory.mktemp("ptxas"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pytest
+from oracles import skip_without
 
 from warpmma.errors import OperandError
 from warpmma.instructions import Instruction, instructions, parse
@@ -300,7 +302,8 @@ DEFECTS = {
 
 
 def atoms() -> Iterator[tuple[str, Any, Instruction]]:
-    package = pytest.importorskip("tensor_layouts.atoms_nv")
+    skip_without("tensor-layouts")
+    package: Any = importlib.import_module("tensor_layouts.atoms_nv")
     for name, atom in vars(package).items():
         if getattr(atom, "ptx", "").startswith("mma.sync."):  # the others are wgmma, tcgen05 and dp4a
             mnemonic, _, note = atom.ptx.partition(" ")

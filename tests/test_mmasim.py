@@ -5,6 +5,7 @@ Skipped where it is not installed. It compiles an extension on import and needs 
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy.typing as npt
 import pytest
 from cases import Case, cases
 from generators import operands, styles
+from oracles import skip_without
 
 from warpmma.arithmetic import compute
 from warpmma.formats import FORMATS
@@ -20,12 +22,12 @@ from warpmma.instructions import parse
 from warpmma.targets import recipe as find_recipe
 from warpmma.warpgroup import parse_warpgroup, warpgroup_instructions
 
-torch = pytest.importorskip("torch")
+skip_without("mmasim")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    nv_ptx = pytest.importorskip("mmasim.nv_ptx")
-    isa = pytest.importorskip("mmasim.nv_ptx.isa_mma")
-    isa_wgmma = pytest.importorskip("mmasim.nv_ptx.isa_wgmma")
+    torch, nv_ptx, isa, isa_wgmma = map(
+        importlib.import_module, ("torch", "mmasim.nv_ptx", "mmasim.nv_ptx.isa_mma", "mmasim.nv_ptx.isa_wgmma")
+    )
 
 ARCHITECTURES = {
     "Volta": "sm_70",

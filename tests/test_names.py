@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from oracles import needs
 
 import warpmma as wm
 from warpmma.errors import MnemonicError, TargetError, WarpmmaError
@@ -290,7 +290,7 @@ def test_opcodes_are_those_that_are_simulated() -> None:
             launch(lambda t, name=name: t(name), 1, 32, [], target="sm_90a")
 
 
-@pytest.mark.skipif(shutil.which("ptxas") is None, reason="needs ptxas")
+@needs("ptxas")
 def test_opcodes_are_those_of_ptxas(tmp_path: Path) -> None:
     """ptxas names what is no opcode; it knows some only with what follows them."""
     followed = {

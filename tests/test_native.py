@@ -21,6 +21,7 @@ from cases import Case, cases, reference
 from generators import STYLES, operands, styles
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from oracles import needs
 
 from warpmma import execute
 from warpmma.arithmetic import compute, native
@@ -40,7 +41,7 @@ import compare_engines  # type: ignore[import-not-found,unused-ignore]
 import compare_gpu  # type: ignore[import-not-found,unused-ignore]
 
 LEVELS = native.levels()
-pytestmark = pytest.mark.skipif(not LEVELS, reason="warpmma was installed without its native engine")
+pytestmark = needs("native engine")
 
 Array = npt.NDArray[Any]
 Rng = np.random.Generator

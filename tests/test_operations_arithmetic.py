@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 from collections import defaultdict
@@ -16,6 +15,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
+from oracles import needs
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 import compare_operations as tool
@@ -107,7 +107,7 @@ _TARGET_BEFORE = {
 _VERSION_BEFORE = {(6, 5): (6, 4), (7, 1): (7, 0), (7, 2): (7, 1), (8, 1): (8, 0)}  # of others, the target's first
 
 
-@pytest.mark.skipif(shutil.which("ptxas") is None, reason="needs ptxas")
+@needs("ptxas")
 def test_every_row_assembles_for_its_oldest_target_and_version_and_not_before(tmp_path: Path) -> None:
     batches: dict[tuple[str, tuple[int, int], bool], list[str]] = defaultdict(list)
     for row in ROWS.values():

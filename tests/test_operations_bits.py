@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import shutil
 import subprocess
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +15,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import needs
 
 from warpmma.errors import OperandError, TargetError
 from warpmma.instructions import TARGETS
@@ -417,9 +417,7 @@ def test_replay(name: str) -> None:
 
 # ptxas
 
-PTXAS = shutil.which("ptxas")
 FIRST = {"sm_75": (6, 3), "sm_80": (7, 0), "sm_90": (7, 8), "sm_100f": (8, 8)}  # the PTX version that brought a target
-needs_ptxas = pytest.mark.skipif(PTXAS is None, reason="no ptxas on the PATH")
 
 
 def statement(row: Operation | MatrixMove) -> str:
@@ -437,7 +435,7 @@ def assembles(target: str, version: tuple[int, int], *rows: Operation | MatrixMo
     registers = [f".reg .{kind} %{name}{letter}<5>;" for name, kind in kinds for letter in "ad"]
     head = [f".version {version[0]}.{version[1]}", f".target {target}", ".address_size 64", ".visible .entry k() {"]
     body = [*registers, ".reg .b64 %p;", *map(statement, rows), "ret;", "}"]
-    command = [str(PTXAS), f"-arch={target}", "/dev/stdin", "-o", "/dev/null"]
+    command = ["ptxas", f"-arch={target}", "/dev/stdin", "-o", "/dev/null"]
     return subprocess.run(command, input="\n".join([*head, *body]), capture_output=True, text=True).stderr
 
 
@@ -451,13 +449,13 @@ def groups() -> dict[tuple[str, tuple[int, int]], list[Operation | MatrixMove]]:
     return found
 
 
-@needs_ptxas
+@needs("ptxas")
 def test_every_row_assembles_for_its_oldest_target() -> None:
     for (target, version), rows in groups().items():
         assert assembles(target, version, *rows) == ""
 
 
-@needs_ptxas
+@needs("ptxas")
 def test_no_row_is_older_than_it_says() -> None:
     """One minor PTX version before its first, or on any other target, ptxas refuses a row."""
     known = [t for t in TARGETS if not assembles(t, (9, 0))]

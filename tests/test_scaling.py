@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from oracles import needs
 
 from warpmma.errors import OperandError, ScaleError
 from warpmma.formats import FORMATS
@@ -179,9 +180,9 @@ def mx_blocks() -> Array:
     return np.concatenate([anywhere, least, greatest, ties, np.array([[0.0, -0.0] * 16], np.float32)])
 
 
+@needs("gfloat")
 @pytest.mark.parametrize("element", ELEMENTS)
 def test_mx_is_gfloats(element: str) -> None:
-    pytest.importorskip("gfloat")
     from gfloat import formats
     from gfloat.block import BlockFormatInfo, compute_scale_amax, encode_block
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from collections import Counter
 from dataclasses import replace
@@ -17,6 +16,7 @@ from cases import reference
 from generators import operands, styles
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import needs
 
 import warpmma as wm
 from warpmma._evidence import EVIDENCE, evidence
@@ -316,10 +316,7 @@ def _taken(folder: Path, statements: dict[str, str], target: str = "sm_90a", ver
     return {mnemonic for line, mnemonic in enumerate(statements) if line not in refused}
 
 
-needs_ptxas = pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas is not on PATH")
-
-
-@needs_ptxas
+@needs("ptxas")
 def test_ptxas_takes_these_and_no_others(tmp_path: Path) -> None:
     """Every row of the table with every multiple of 4 for N."""
     asked = {}
@@ -331,7 +328,7 @@ def test_ptxas_takes_these_and_no_others(tmp_path: Path) -> None:
     assert _taken(tmp_path, asked) == set(VERSIONS)
 
 
-@needs_ptxas
+@needs("ptxas")
 def test_ptxas_takes_them_from_their_versions_on_one_target(tmp_path: Path) -> None:
     n16 = {str(i): _statement(str(i), i.n, i.d_type, i.a_type) for i in ALL if i.n == 16}
     for version in ((8, 0), (8, 3), (8, 4)):
@@ -341,7 +338,7 @@ def test_ptxas_takes_them_from_their_versions_on_one_target(tmp_path: Path) -> N
     assert _taken(tmp_path, n16, "sm_100a", "8.6") == set()
 
 
-@needs_ptxas
+@needs("ptxas")
 def test_ptxas_takes_these_orders(tmp_path: Path) -> None:
     orders = [
         (S8.replace("m64n8k32.s32.s8", "s32.s8.m64n8k32") + ".satfinite", "s32", True),

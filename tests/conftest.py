@@ -1,0 +1,21 @@
+"""Options of the tests."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--all-oracles", action="store_true",
+        help="tests: compare with everything there is to compare with; an error if any of it is absent",
+    )  # fmt: skip
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    if session.config.getoption("all_oracles"):
+        from oracles import ORACLES, absent  # beside this file, which is on the path by now
+
+        lacking = [absent(name) for name in ORACLES if absent(name)]
+        if lacking:
+            raise pytest.UsageError("--all-oracles: " + "; ".join(lacking))
