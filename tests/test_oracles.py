@@ -26,7 +26,7 @@ def test_why_an_oracle_is_absent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     monkeypatch.setattr(oracles, "PUBLISHED_ROWS", tmp_path / "rows.npz")
     assert ORACLES["published rows"]() == f"no file {tmp_path / 'rows.npz'}; $WARPMMA_PUBLISHED_ROWS can name it"
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr(oracles.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("oracles.importlib.util.find_spec", lambda name: None)
     assert ORACLES["ptxas"]() == "no ptxas on the PATH"
     assert ORACLES["mmasim"]() == "torch and mmasim: not installed"
 
