@@ -36,7 +36,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from . import sparsity, targets
-from ._literals import Literal as ArrayLiteral
+from ._written import Written
 from .errors import OperandError
 from .execution import load
 from .formats import FORMATS, FloatFormat, Format, IntegerFormat
@@ -214,7 +214,7 @@ def _metadata(draw: Draw, record: Instruction, lead: tuple[int, ...], target: st
     rest = np.full((*lead, LANES), draw(st.sampled_from((order[0] * 0x1111_1111, 0, 0xFFFF_FFFF))), np.uint32)
     indices = np.stack([nibbles & 3, nibbles >> 2], axis=-1)
     words = sparsity.pack_metadata(indices, record, selector=selector, into=rest)
-    return {"metadata": draw(st.just(ArrayLiteral("uint32", words)).map(array_with)), "selector": selector}
+    return {"metadata": draw(st.just(Written("uint32", words)).map(array_with)), "selector": selector}
 
 
 # Values of a format and a kind
@@ -339,13 +339,13 @@ def _few_integers(fmt: IntegerFormat, kind: Kind) -> tuple[int, ...]:
 # Arrays
 
 
-def array_with(written: ArrayLiteral) -> Array:
+def array_with(written: Written) -> Array:
     """Return an array that hypothesis writes as a call of `testing.array_with`, for it writes this function's name."""
     return written.array
 
 
 def _matrices(values: _Values, shape: tuple[int, ...]) -> st.SearchStrategy[Array]:
-    return _arrays(values, shape).map(lambda codes: ArrayLiteral(values.format, codes)).map(array_with)
+    return _arrays(values, shape).map(lambda codes: Written(values.format, codes)).map(array_with)
 
 
 @st.composite

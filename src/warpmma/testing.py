@@ -17,8 +17,8 @@ from . import execution
 from ._arrays import as_array, is_integer
 from ._difference import difference
 from ._evidence import Evidence
-from ._literals import array_with
 from ._reading import reader
+from ._written import array_with
 from .choice import Multiplicand, Options
 from .errors import OperandError
 from .formats import FORMATS, FloatFormat, Format

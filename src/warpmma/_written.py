@@ -17,7 +17,7 @@ from ._reading import reader
 from .errors import OperandError
 from .formats import FORMATS, FloatFormat, Format
 
-__all__ = ["Literal", "array_with"]
+__all__ = ["Written", "array_with"]
 
 Array = npt.NDArray[Any]
 
@@ -74,7 +74,7 @@ def array_with(
 
 
 @dataclass(frozen=True)
-class Literal:
+class Written:
     """An array, of which hypothesis writes the arguments of `array_with` that make it.
 
     Attributes

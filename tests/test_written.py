@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 import warpmma as wm
-from warpmma._literals import Literal
+from warpmma._written import Written
 from warpmma.errors import OperandError
 from warpmma.formats import FORMATS, Format
 from warpmma.scaling import pack_scales
@@ -49,22 +49,22 @@ def test_what_is_written_makes_the_same_bits(fmt: Format) -> None:
         ends = [0, 1, fmt.mask, fmt.mask >> 1, (fmt.mask >> 1) + 1, 1 << (fmt.bits - 2)]
         codes = np.concatenate([codes, np.array(ends, np.uint64)])
     for some in np.array_split(codes.astype(fmt.code_dtype), len(codes) // 8 or 1):
-        text = f"array_with({Literal(fmt.name, some)})"
+        text = f"array_with({Written(fmt.name, some)})"
         made = eval(text, NAMES)
         assert made.dtype == fmt.dtype
         assert (made.view(np.uint8) == fmt.array(some).view(np.uint8)).all(), text
 
 
 def test_the_commonest_element_fills() -> None:
-    assert str(Literal("f16", np.array([[0x3C00] * 3, [0, 0x3C00, 0x7E01]], np.uint16))) == (
+    assert str(Written("f16", np.array([[0x3C00] * 3, [0, 0x3C00, 0x7E01]], np.uint16))) == (
         "'f16', (2, 3), {(1, 0): 0.0, (1, 2): 0x7e01}, fill=1.0"
     )
-    assert str(Literal("uint32", np.array([0, 9, 0], np.uint32))) == "'uint32', (3,), {(1,): 0x9}"
-    assert str(Literal("s32", np.array([], np.uint32))) == "'s32', (0,), {}"
+    assert str(Written("uint32", np.array([0, 9, 0], np.uint32))) == "'uint32', (3,), {(1,): 0x9}"
+    assert str(Written("s32", np.array([], np.uint32))) == "'s32', (0,), {}"
 
 
 def test_long_ones_are_cut_and_say_so() -> None:
-    text = str(Literal("u8", np.arange(1, 101).astype(np.uint8)))
+    text = str(Written("u8", np.arange(1, 101).astype(np.uint8)))
     assert text.startswith("'u8', (100,), {(1,): 2, (2,): 3,") and text.endswith(", ...: '83 more'}, fill=1")
     with pytest.raises(OperandError, match="83 more: this example was too long to be printed whole"):
         eval(f"array_with({text})", NAMES)
