@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import os
 import subprocess
 import sys
@@ -294,13 +293,6 @@ def test_the_page_about_it_tells_the_truth(run: Run) -> None:
     one, other = "pairs[group, thread + 4]", "pairs[group + 8, thread]"
     swapped = example.replace(one, "?").replace(other, one).replace("?", other)
     assert "5 passed, 1 skipped" in run(swapped, *targets)
-
-
-def test_the_examples_of_the_page_are_right() -> None:
-    page = Path(__file__).parents[1] / "docs" / "testing.md"
-    found = doctest.testfile(str(page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
-    assert found.failed == 0
-    assert found.attempted == 8
 
 
 def test_it_imports_no_more_than_the_package(tmp_path: Path) -> None:
