@@ -82,6 +82,13 @@ def test_errors_before_the_kernel_say_where_they_arise() -> None:
     assert frames(caught.value)[-1].filename != __file__
 
 
+def test_threads_are_shown_briefly() -> None:
+    """As pytest does above a kernel's lines."""
+    shown: list[str] = []
+    launch(lambda t: shown.append(repr(t)), 3, 96, [], target="sm_90")
+    assert shown == ["<threads of 3 x 3 warps on sm_90>"]
+
+
 def test_nothing_is_cut_where_all_is_ours() -> None:
     from warpmma._tracebacks import end_outside
 
