@@ -47,6 +47,7 @@ def _package(*names: str) -> str:
 ORACLES: dict[str, Callable[[], str]] = {
     "ptxas": lambda: _program("ptxas"),
     "nvcc": lambda: _program("nvcc"),
+    "PyTorch": lambda: _package("torch"),
     "mmasim": lambda: _package("torch", "mmasim"),
     "gfloat": lambda: _package("gfloat"),
     "tensor-layouts": lambda: _package("tensor_layouts"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from functools import partial
 from typing import Any
@@ -10,6 +11,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
+from oracles import skip_without
 
 import warpmma as wm
 from warpmma import sparsity
@@ -17,7 +19,8 @@ from warpmma._arrays import as_array
 from warpmma.errors import OperandError
 from warpmma.testing import assert_same_bits
 
-torch: Any = pytest.importorskip("torch")
+skip_without("PyTorch")
+torch: Any = importlib.import_module("torch")
 
 Array = npt.NDArray[Any]
 same = partial(np.testing.assert_array_equal, strict=True)
