@@ -322,7 +322,7 @@ def exactly(message: str) -> str:
         (OperandError, {"byte_id_b": 2}, f"{F16} is not block-scaled: it takes no byte-id and thread-id; ~"),
         (OperandError, {"instruction": SP, "a": A[:2]}, f"{SP} needs metadata"),
         (OperandError, {**SCALED, "scale_a": WORDS}, f"{MX} needs scale_b"),
-        (OperandError, {"engine": "cuda"}, "unknown engine 'cuda'; expected 'auto', 'numpy' or 'native'"),
+        (OperandError, {"engine": "cuda"}, "engine is 'cuda'; expected 'auto', 'numpy' or 'native'"),
         (OperandError, {"threads": 0}, "threads is 0; expected a positive integer or None"),
         (OperandError, {"threads": 1.0}, "threads is 1.0; expected a positive integer or None"),
     ],

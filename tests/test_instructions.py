@@ -308,7 +308,7 @@ def test_targets_without_the_instruction_are_refused() -> None:
 @pytest.mark.parametrize("operand", ["E", "d", "", "CD"])
 def test_unknown_operands_are_refused(operand: Any) -> None:
     for use in (parse(F16).type, parse(F16).format, parse(F16).packing, parse(F16).layout):
-        with pytest.raises(OperandError, match=f"no operand '{operand}'; expected 'A', 'B', 'C' or 'D'"):
+        with pytest.raises(OperandError, match=f"operand is '{operand}'; expected 'A', 'B', 'C' or 'D'"):
             use(operand)
 
 

@@ -128,7 +128,7 @@ HUGE = 10**5000  # which Python does not print
         ({"shared": np.timedelta64(3, "s")}, "shared is "), ({"shared": np.array([3, 4])}, "shared is "),
         ({"shared": HUGE}, "shared is <int that cannot be shown>"),
         ({"threads": np.array([1, 2])}, "threads is "),
-        ({"engine": np.array(["numpy"])}, "unknown engine"), ({"progress": np.array([1, 2])}, "progress is "),
+        ({"engine": np.array(["numpy"])}, "engine is "), ({"progress": np.array([1, 2])}, "progress is "),
     ],
     ids=lambda x: x if isinstance(x, str) else "",
 )  # fmt: skip

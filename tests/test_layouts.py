@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ import numpy.typing as npt
 import pytest
 from oracles import skip_without
 
+from warpmma import layouts
 from warpmma.errors import OperandError
 from warpmma.instructions import Instruction, instructions, parse
 from warpmma.layouts import Layout, Operand
@@ -20,6 +22,10 @@ from warpmma.registers import LANES, Packing
 Array = npt.NDArray[Any]
 Formula = Callable[[Array, Array, Array], tuple[Array, ...]]
 
+F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+SP = "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+QUAD = "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32"
+HALVES = Packing(slot=16, bits=16)
 OPERANDS: tuple[Operand, ...] = ("A", "B", "C", "D")
 LANE = np.arange(LANES)[:, None]
 G, T = LANE >> 2, LANE & 3  # PTX's groupID and threadID_in_group
@@ -85,19 +91,40 @@ def test_locate_finds_every_element(layout: Layout) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mnemonic", "element"),
+    ("mnemonic", "element", "message"),
     [
-        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", (16, 0, 0)),
-        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", (0, 16, 0)),
-        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", (-1, 0, 0)),
-        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", (0, 0, 1)),  # there is one matrix only
-        ("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32", (0, 0, 4)),
-        ("mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", (0, 8, 0)),  # eight of sixteen are stored
+        (F16, (16, 0), "row 16, column 0 is outside (16, 16); expected a row of 0 to 15"),
+        (F16, (3, 40), "row 3, column 40 is outside (16, 16); expected a column of 0 to 15"),
+        (F16, (-1, 0), "row -1, column 0 is outside (16, 16); expected a row of 0 to 15"),
+        (F16, (1.0, 0), "row 1.0, column 0 is outside (16, 16); expected a row of 0 to 15"),
+        (F16, (0, 0, 1), "matrix 1, row 0, column 0 is outside (16, 16); expected a matrix of 0 to 0"),
+        (QUAD, (0, 0, 4), "matrix 4, row 0, column 0 is outside (4, 8, 4); expected a matrix of 0 to 3"),
+        (QUAD, (0, 4, 3), "matrix 3, row 0, column 4 is outside (4, 8, 4); expected a column of 0 to 3"),
+        # eight of sixteen are stored
+        (SP, (0, 8), "row 0, column 8 is outside (16, 8); expected a column of 0 to 7"),
     ],
 )
-def test_elements_outside_the_matrix_are_refused(mnemonic: str, element: tuple[int, int, int]) -> None:
-    with pytest.raises(OperandError, match=r"^element \(.*\) is outside \(.*\)$"):
+def test_elements_outside_the_matrix_are_refused(mnemonic: str, element: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(OperandError, match=f"^{re.escape(message)}$"):
         parse(mnemonic).layout("A").locate(*element)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: layouts.multiplicand("C", 16, 16, HALVES), "operand is 'C'; expected 'A' or 'B'"),
+        (lambda: layouts.multiplicand("A", 32, 16, HALVES), "outer is 32; expected one of 8, 16"),
+        (lambda: layouts.multiplicand("A", 16, 12, HALVES), "k is 12; expected one of 1, 2, 4, "),
+        (lambda: layouts.multiplicand("A", 16, 16, None), "packing is None; expected a Packing"),  # type: ignore[arg-type]
+        (lambda: layouts.accumulator(17, HALVES), "m is 17; expected one of 8, 16"),
+        (lambda: layouts.quad_pair("A", "rows", HALVES), "layout is 'rows'; expected 'row' or 'col'; did you mea"),
+        (lambda: Layout(row=None, column=("l0",), packing=HALVES),  # type: ignore[arg-type]
+         "no bijection, or registers left half full: row None, column ('l0',)"),
+    ],
+)  # fmt: skip
+def test_layouts_that_do_not_exist_are_refused(build: Callable[[], Layout], message: str) -> None:
+    with pytest.raises(OperandError, match=f"^{re.escape(message)}"):
+        build()
 
 
 @each_layout

@@ -1016,7 +1016,7 @@ def read_only(x: Array) -> Array:
     return x
 
 
-FLOATS = "f32, tf32, f16, bf16, e5m2, e4m3, e3m2, e2m3, e2m1"
+FLOATS = "'f32', 'tf32', 'f16', 'bf16', 'e5m2', 'e4m3', 'e3m2', 'e2m3' or"
 F4 = {"dtype": "f4"}
 FP4 = {"a": zeros(3, 40, dtype="u1"), "b": zeros(40, 5, dtype="u1")}
 OF_A, OF_B = zeros(3, 2, dtype="u1"), zeros(2, 5, dtype="u1")
@@ -1093,7 +1093,7 @@ def with_tensor_scale(x: Any) -> dict[str, Any]:
         (OperandError, {"instruction": QUAD, "target": "sm_70", "a": zeros(3, 4), "b": zeros(4, 5), "promote_every": 4},
          f"{QUAD}: D is f32 ~"),
         # Epilogue
-        *((OperandError, {"epilogue": x}, f"epilogue is {x!r}; expected one of {FLOATS}")
+        *((OperandError, {"epilogue": x}, f"epilogue is {x!r}; expected {FLOATS} ~")
           for x in ("f64", "s8", "ue8m0", "float16", "", 16, ["f16"])),
         (OperandError, {**S8_ARGUMENTS, "epilogue": "f16"},
          f"{S8}: D is s32, which no epilogue rounds; expected f32 or f16"),
@@ -1166,8 +1166,8 @@ def with_tensor_scale(x: Any) -> dict[str, Any]:
         (OperandError, {"out": zeros(3, 5, **F4), "epilogue": "bf16"},
          "out is float32 (3, 5); expected a ~ bfloat16 array (3, 5)"),
         # How
-        (OperandError, {"engine": "cuda"}, "unknown engine 'cuda'; expected 'auto', 'numpy' or 'native'"),
-        (OperandError, {"engine": None}, "unknown engine None; expected 'auto', 'numpy' or 'native'"),
+        (OperandError, {"engine": "cuda"}, "engine is 'cuda'; expected 'auto', 'numpy' or 'native'"),
+        (OperandError, {"engine": None}, "engine is None; expected 'auto', 'numpy' or 'native'"),
         *((OperandError, {"threads": x}, f"threads is {x!r}; expected a positive integer or None")
           for x in (0, -1, 1.0, "2", True)),
         *((OperandError, {"progress": x}, f"progress is {x!r}; expected a function of two integers or None")

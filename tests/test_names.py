@@ -310,7 +310,7 @@ def test_opcodes_are_those_of_ptxas(tmp_path: Path) -> None:
 def test_what_foreign_names_mean_is_what_is_said() -> None:
     """PTX that is said to be simulated is, and the rest is not; both are named with an opcode of PTX."""
     rows = {str(row) for row in operations()} | {str(row) for row in matrix_moves()}
-    for name, ptx in (CUDA | MACHINE).items():
+    for name, ptx in {**CUDA, **MACHINE}.items():
         mnemonic = re.split(r"[, ]", ptx)[0]
         door = SIMULATED.get(mnemonic.split(".")[0])
         absent = any(mnemonic == start or mnemonic.startswith(f"{start}.") for start in ABSENT)

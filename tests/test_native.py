@@ -220,7 +220,7 @@ def test_integers_are_clamped_after_every_instruction(case: Case) -> None:
     rng, count = np.random.default_rng(16), crossing(case)
 
     def extreme(name: str, low: Array) -> Array:
-        fmt = FORMATS[getattr(case.recipe, name)]
+        fmt = FORMATS[str(getattr(case.recipe, name))]
         sign = 1 << (fmt.bits - 1)
         high = sign - 1 if getattr(fmt, "signed", False) else fmt.mask
         return np.where(low, sign, high).astype(fmt.code_dtype)

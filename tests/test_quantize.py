@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -15,7 +15,7 @@ import pytest
 
 from warpmma import _blocks
 from warpmma.errors import OperandError
-from warpmma.formats import FORMATS, FloatFormat
+from warpmma.formats import FloatFormat, floating
 from warpmma.instructions import Instruction, instructions
 from warpmma.layouts import Operand
 from warpmma.scaling import Quantized, block_size, quantize
@@ -28,7 +28,7 @@ SCALED = list(
     {(i.a_type, i.b_type, i.stype, i.scales_per_row, i.sparse): i for i in instructions() if i.block_scale}.values()
 )
 ELEMENTS = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
-F32, UE8M0, UE4M3 = (cast(FloatFormat, FORMATS[name]) for name in ("f32", "ue8m0", "ue4m3"))
+F32, UE8M0, UE4M3 = map(floating, ("f32", "ue8m0", "ue4m3"))
 
 
 # The rules, in float64 on whole arrays `[..., blocks, size]`, each rounding to float32 by `encode` and `decode`.
@@ -59,7 +59,7 @@ def nvfp4(blocks: Array, fmt: FloatFormat) -> tuple[Array, Array, Array]:
 
 def check(matrix: Array, i: Instruction, operand: Operand) -> Quantized:
     """Compare a matrix `[..., rows, K]`, or transposed as B, with the rules."""
-    size, fmt = block_size(i), cast(FloatFormat, i.format(operand))
+    size, fmt = block_size(i), floating(i.type(operand))
     blocks = F32.decode(matrix.view(np.uint32)).reshape(*matrix.shape[:-1], -1, size)
     elements, scales, tensor = (mx if i.stype == "ue8m0" else nvfp4)(blocks, fmt)
     elements = elements.reshape(matrix.shape)
@@ -115,7 +115,7 @@ def test_parts_cannot_be_seen(i: Instruction, at_a_time: int, monkeypatch: pytes
 @pytest.mark.parametrize("element", ELEMENTS)
 def test_the_table_rounds_as_encode_does(element: str) -> None:
     """Every upper half of a float32, with lower halves that decide ties."""
-    fmt = cast(FloatFormat, FORMATS[element])
+    fmt = floating(element)
     upper = np.arange(1 << 16, dtype=np.uint32)[:, None] << np.uint32(16)
     bits = upper | np.array([0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF], np.uint32)
     codes = _blocks.elements(fmt, bits[..., None], np.ones((len(bits), 1)))[..., 0]

@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from itertools import product
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ._arrays import frozen
 from ._rounding import Float64
-from .formats import FORMATS, FloatFormat
+from .formats import FloatFormat, floating
 
 __all__ = ["as_float32", "elements", "mx", "nvfp4", "peaks"]
 
 Array = npt.NDArray[Any]
 
-_F32, _BF16, _UE8M0, _UE4M3 = (cast(FloatFormat, FORMATS[name]) for name in ("f32", "bf16", "ue8m0", "ue4m3"))
+_F32, _BF16, _UE8M0, _UE4M3 = map(floating, ("f32", "bf16", "ue8m0", "ue4m3"))
 _PART = 1 << 15  # numbers at a time
 
 
@@ -97,9 +98,7 @@ def elements(fmt: FloatFormat, blocks: Array, divisors: Float64) -> Array:
 @cache
 def _rounded(fmt: FloatFormat) -> Array:
     """Codes of what all bfloat16 numbers round to."""
-    table = fmt.encode(_BF16.decode(np.arange(1 << 16, dtype=np.uint16)))
-    table.flags.writeable = False
-    return table
+    return frozen(fmt.encode(_BF16.decode(np.arange(1 << 16, dtype=np.uint16))))
 
 
 def _float32(values: Float64) -> Float64:

@@ -18,14 +18,14 @@ import numpy.typing as npt
 from ._engines import Resolved
 from .arithmetic import product
 from .arithmetic.units import Popcount, Recipe
-from .formats import FORMATS, FloatFormat
+from .formats import FORMATS
 from .warpgroup import AnyInstruction
 
 __all__ = ["Chain", "Operands", "State"]
 
 Array = npt.NDArray[Any]
 
-_F32 = cast(FloatFormat, FORMATS["f32"])
+_F32 = FORMATS["f32"]
 
 
 class Operands(NamedTuple):

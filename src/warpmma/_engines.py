@@ -6,8 +6,9 @@ from typing import Literal
 
 import numpy as np
 
+from ._arrays import check_choice
 from .arithmetic import native
-from .errors import OperandError, UnsupportedError
+from .errors import UnsupportedError
 
 __all__ = ["Engine", "Resolved", "engines", "resolve"]
 
@@ -36,8 +37,7 @@ def engines() -> dict[str, str]:
 
 def resolve(engine: str) -> Resolved:
     """Return the engine to use; raise `OperandError` if there is none of that name, `UnsupportedError` if not here."""
-    if not isinstance(engine, str) or engine not in ("auto", "numpy", "native"):
-        raise OperandError(f"unknown engine {engine!r}; expected 'auto', 'numpy' or 'native'")
+    check_choice("engine", engine, ("auto", "numpy", "native"))
     if engine == "native" and not native.levels():
         raise UnsupportedError(
             "the native engine is not built: warpmma was installed without a C++ compiler; use engine='auto' or 'numpy'"

@@ -5,15 +5,16 @@ What `sparsity` says of a matrix it says of every group of a row, so work is don
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import as_array
+from ._arrays import as_array, frozen
 from .errors import MetadataError, OperandError
 from .instructions import Instruction, parse
 
@@ -32,7 +33,9 @@ SORTED_CODES = frozenset(i0 | i1 << 2 for i1 in range(_PLACES) for i0 in range(i
 
 DISTINCT = SORTED_CODES | {i1 | i0 << 2 for i1 in range(_PLACES) for i0 in range(i1)}
 WHOLE = frozenset({0b0100, 0b1110})
-RULE = {SORTED_CODES: "i0 < i1", DISTINCT: "i0 != i1", WHOLE: "(i0, i1) = (0, 1) or (2, 3), whole elements"}
+RULE: Mapping[frozenset[int], str] = MappingProxyType(
+    {SORTED_CODES: "i0 < i1", DISTINCT: "i0 != i1", WHOLE: "(i0, i1) = (0, 1) or (2, 3), whole elements"}
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +84,7 @@ def columns(law: Pattern) -> Array:
     """Columns of a group's stored elements within it, `[nibble, stored element]`."""
     nibble, stored = np.arange(16)[:, None], np.arange(law.kept)
     index = nibble >> 2 * (2 * stored // law.kept) & 3  # i0 for the first half of them, and for tf32
-    return np.asarray(index * law.width // _PLACES + stored % law.unit)
+    return frozen(index * law.width // _PLACES + stored % law.unit)
 
 
 @cache
@@ -91,7 +94,7 @@ def nibble_of(law: Pattern) -> UInt8:
     kept = np.nonzero(heaviest(occupied))[1].reshape(len(occupied), -1, 1)
     each = _PLACES // law.units  # places of a unit: 1, or the two halves of a tf32 element
     i0, i1 = (kept * each + np.arange(each)).reshape(len(occupied), 2).T
-    return np.asarray(i0 | i1 << 2, np.uint8)
+    return frozen(np.asarray(i0 | i1 << 2, np.uint8))
 
 
 def outside(nibbles: Array, codes: frozenset[int]) -> Array:

@@ -46,7 +46,7 @@ def batch_of(record: AnyInstruction, *shapes: tuple[int, ...] | None) -> tuple[i
     given = {name: shape for name, shape in zip(names, shapes, strict=True) if shape is not None}
     try:
         return np.broadcast_shapes(*(shape[:-2] for shape in given.values()))
-    except (ValueError, RuntimeError):  # the latter for more dimensions than NumPy broadcasts
+    except ValueError:
         came = ", ".join(f"{name} {shape}" for name, shape in given.items())
         raise OperandError(f"{record}: batches do not broadcast: {came}") from None
 
@@ -77,7 +77,7 @@ def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
     """Whether a shape broadcasts to another."""
     try:
         return np.broadcast_shapes(shape, to) == to
-    except (ValueError, RuntimeError):
+    except ValueError:
         return False
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ._arrays import check_choice
 from .errors import OperandError
-from .formats import FORMATS, FloatFormat, Format
+from .formats import FORMATS, FloatFormat, Format, floating
 from .warpgroup import AnyInstruction
 
 __all__ = ["alpha_of", "checked_out", "finish", "output_format"]
@@ -21,8 +22,7 @@ def output_format(record: AnyInstruction, epilogue: str | None) -> Format:
     if epilogue is None:
         return record.format("D")
     floats = [name for name, fmt in FORMATS.items() if isinstance(fmt, FloatFormat) and fmt.signed and name != "f64"]
-    if not isinstance(epilogue, str) or epilogue not in floats:
-        raise OperandError(f"epilogue is {epilogue!r}; expected one of {', '.join(floats)}")
+    check_choice("epilogue", epilogue, floats)
     if record.d_type not in ("f32", "f16"):
         raise OperandError(f"{record}: D is {record.d_type}, which no epilogue rounds; expected f32 or f16")
     return FORMATS[epilogue]
@@ -32,18 +32,18 @@ def finish(record: AnyInstruction, codes: Array, epilogue: str | None, alpha: Ar
     """Scale and round codes of D."""
     if epilogue is None and alpha is None:
         return codes
-    fmt = cast(FloatFormat, record.format("D"))
+    fmt = floating(record.d_type)
     if alpha is not None:  # 48 bits, exact in float64, and then rounded once
         with np.errstate(invalid="ignore"):  # infinity times zero
             codes = fmt.encode(fmt.decode(codes) * alpha, "rn")
-    return codes if epilogue is None else cast(FloatFormat, FORMATS[epilogue]).encode(fmt.decode(codes), "rn")
+    return codes if epilogue is None else floating(epilogue).encode(fmt.decode(codes), "rn")
 
 
 def alpha_of(given: list[Array], batch: tuple[int, ...]) -> Array | None:
     """Product of tensor scales for every matrix of the batch, rounded to f32, as float64."""
     if not given:
         return None
-    fmt = cast(FloatFormat, FORMATS["f32"])
+    fmt = FORMATS["f32"]
     product = np.ones(())
     for x in given:  # two of 24 bits: exact in float64
         with np.errstate(invalid="ignore"):  # infinity times zero

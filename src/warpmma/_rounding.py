@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .errors import OperandError
+from ._arrays import check_choice
 
 __all__ = ["Float64", "Rounding", "check_rounding", "on_magnitude", "quantize"]
 
@@ -18,8 +18,7 @@ Rounding = Literal["rn", "rz", "rm", "rp"]
 
 def check_rounding(rounding: str) -> None:
     """Raise `OperandError` for anything but one of PTX's four roundings."""
-    if rounding not in ("rn", "rz", "rm", "rp"):
-        raise OperandError(f"unknown rounding {rounding!r}; expected 'rn', 'rz', 'rm' or 'rp'")
+    check_choice("rounding", rounding, ("rn", "rz", "rm", "rp"))
 
 
 def on_magnitude(rounding: Rounding, negative: Array) -> Literal["rn", "rz"] | Array:

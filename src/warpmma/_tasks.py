@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ._arrays import is_integer
-from .errors import OperandError
+from .errors import OperandError, shown
 
 __all__ = ["Progress", "for_each"]
 
@@ -29,9 +29,9 @@ def for_each(
         Is told how many pieces are done, and how many there are, in the caller's thread.
     """
     if threads is not None and (not is_integer(threads) or threads < 1):
-        raise OperandError(f"threads is {threads!r}; expected a positive integer or None")
+        raise OperandError(f"threads is {shown(threads)}; expected a positive integer or None")
     if progress is not None and not callable(progress):
-        raise OperandError(f"progress is {progress!r}; expected a function of two integers or None")
+        raise OperandError(f"progress is {shown(progress)}; expected a function of two integers or None")
     if threads is None or threads == 1:
         for done, item in enumerate(items, 1):
             run(item)

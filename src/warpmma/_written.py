@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ._arrays import is_integer
 from ._reading import reader
-from .errors import OperandError
+from .errors import OperandError, shown
 from .formats import FORMATS, FloatFormat, Format
 
 __all__ = ["Written", "array_with"]
@@ -66,10 +66,12 @@ def array_with(
         codes = np.full(shape, coder.read(fill), coder.dtype)
         for index, value in elements.items():
             if index is ...:
-                raise OperandError(f"array_with: {value}: this example was too long to be printed whole")
+                raise OperandError(f"array_with: {shown(value, str)}: this example was too long to be printed whole")
             codes[index] = coder.read(value)
-    except (TypeError, ValueError, IndexError, OverflowError) as error:
-        raise error if isinstance(error, OperandError) else OperandError(f"array_with: {error}") from None
+    except (MemoryError, OperandError):
+        raise
+    except Exception as error:  # what comes may be anything
+        raise OperandError(f"array_with: {shown(error, str)}") from None
     return coder.array(codes)
 
 
@@ -122,8 +124,8 @@ def _coder(name: str) -> _Coder:
         return _Coder(
             dtype=fmt.code_dtype, read=partial(_code, fmt), write=partial(_text, fmt), array=fmt.array
         )  # fmt: skip
-    if name not in ("uint32", "uint64"):
-        raise OperandError(f"array_with: no format {name!r}; expected one of {', '.join(FORMATS)}, uint32, uint64")
+    if not isinstance(name, str) or name not in ("uint32", "uint64"):
+        raise OperandError(f"array_with: no format {shown(name)}; expected one of {', '.join(FORMATS)}, uint32, uint64")
     return _Coder(dtype=np.dtype(name), read=operator.index, write=hex, array=np.asarray)
 
 
@@ -131,7 +133,7 @@ def _code(fmt: Format, value: Any) -> int:
     """Return the code of a value in the format's range, or a code itself."""
     if isinstance(fmt, FloatFormat) and is_integer(value):
         if not 0 <= value <= fmt.mask:
-            raise OperandError(f"array_with: {value:#x} is no code of {fmt.name}; expected 0 to {fmt.mask:#x}")
+            raise OperandError(f"array_with: {shown(value, hex)} is no code of {fmt.name}; expected 0 to {fmt.mask:#x}")
         return int(value)
     code = np.asarray(fmt.encode(value))
     if isinstance(fmt, FloatFormat):
@@ -140,7 +142,7 @@ def _code(fmt: Format, value: Any) -> int:
     else:
         held = float(fmt.decode(code)) == value
     if not held:
-        raise OperandError(f"array_with: {value!r} is no value of {fmt.name}")
+        raise OperandError(f"array_with: {shown(value)} is no value of {fmt.name}")
     return int(code)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _engines, targets
-from ._arrays import as_array, is_integer
+from ._arrays import as_array, check_choice, is_integer, members
 from ._chain import Chain, boundaries
 from ._engines import Engine, Resolved
 from ._evidence import Evidence, evidence
@@ -20,7 +20,7 @@ from ._operands import batch_of, broadcasts, check_c, check_indices_shape, check
 from ._results import output_format
 from ._tasks import Progress
 from .arithmetic.units import FmaChain, FusedDotAdd, IntegerSum, Popcount, Recipe
-from .errors import MnemonicError, OperandError, ScaleError, WarpmmaError
+from .errors import MnemonicError, OperandError, ScaleError, WarpmmaError, shown
 from .finding import find
 from .formats import FORMATS
 from .instructions import Instruction, check_known, check_target, instructions
@@ -191,13 +191,12 @@ def choose(
     """
     a, scale_a, alpha_a = quantized("A", a, scale_a)
     b, scale_b, alpha_b = quantized("B", b, scale_b)
-    given = {"A": a, "B": b, "C": c, "indices": indices}
-    x, y, z, places = (None if v is None else outline(v, name) for name, v in given.items())
+    a, b = outline(a, "A"), outline(b, "B")
+    z, places = (None if v is None else outline(v, name) for name, v in (("C", c), ("indices", indices)))
     of_a, of_b = (
         None if s is None else outline(s, f"scales of {operand}", ScaleError).shape
         for operand, s in (("A", scale_a), ("B", scale_b))
     )
-    a, b = cast(Array, x), cast(Array, y)
     record, chain = decide(
         a, b, z, instruction, target, engine, stored=places is not None, split_k=split_k, promote_every=promote_every,
         epilogue=epilogue,
@@ -223,7 +222,7 @@ def choose(
 def default_instruction(
     a: str, b: str, c: str | None, target: str, *, sparse: bool = False
 ) -> Instruction:  # fmt: skip
-    """Return the `mma` with the largest k that a target has for PTX types of A, B and C.
+    """Return the `mma` with the largest k that a target has for PTX types of A, B and C; an error where there is none.
 
     Examples
     --------
@@ -231,6 +230,11 @@ def default_instruction(
     'mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32'
     """
     check_known(target)
+    for name, given in (("A", a), ("B", b), ("C", c)):
+        if given is not None or name != "C":
+            check_choice(f"type of {name}", given, tuple(FORMATS))
+    if not isinstance(sparse, bool):
+        raise OperandError(f"sparse is {shown(sparse)}; expected a bool")
     usual = (c,) if c else ("f32", "s32", "f64")
     found = [
         i for i in instructions(target)
@@ -295,10 +299,10 @@ def _chain(
 ) -> Chain:  # fmt: skip
     """Check what is to be done along k, and put it down."""
     resolved = _engines.resolve(engine)
-    several = isinstance(split_k, Sequence) and not isinstance(split_k, str)
-    lengths: list[Any] = list(cast(Sequence[int], split_k)) if several else [split_k]
+    given = members(split_k, k)
+    several, lengths = given is not None, [cast(int, split_k)] if given is None else given
     if not lengths or not all(is_integer(x) and x > 0 for x in lengths):
-        raise OperandError(f"split_k is {split_k!r}; expected a positive number of slices, or their lengths")
+        raise OperandError(f"split_k is {shown(split_k)}; expected a positive number of slices, or their lengths")
     lengths = [int(x) for x in lengths]  # NumPy's narrow integers would overflow
     if several and (sum(lengths) != k or any(x % record.k for x in lengths[:-1])):
         raise OperandError(
@@ -307,10 +311,10 @@ def _chain(
     if promote_every is not None and (
         not is_integer(promote_every) or promote_every < 1 or promote_every % record.k
     ):  # fmt: skip
-        raise OperandError(f"{record}: promote_every is {promote_every!r}; expected a multiple of {record.k}")
+        raise OperandError(f"{record}: promote_every is {shown(promote_every)}; expected a multiple of {record.k}")
     slices = boundaries(k, record.k, lengths if several else lengths[0])
     chain = Chain(
-        instruction=record, recipe=targets.recipe(record, target), engine=resolved, k=k, slices=slices,
+        instruction=record, recipe=targets.recipe_of(record, target), engine=resolved, k=k, slices=slices,
         promote=int(promote_every or 0),
     )  # fmt: skip
     if (lengths != [1] or promote_every) and record.d_type != "f32":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Sequence
-from typing import Self
+from typing import Any, Self
 
 __all__ = [
     "ArchiveError",
@@ -76,7 +76,7 @@ class UnsupportedError(WarpmmaError):
 _LONGEST = 200
 
 
-def shown(value: object, write: Callable[[object], str] = repr) -> str:
+def shown(value: object, write: Callable[[Any], str] = repr) -> str:
     """Write what came into an error's text: on one line, not without end, and even if it cannot be written."""
     try:
         text = " ".join(write(value).split())

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from ._arrays import is_integer
-from .errors import MnemonicError
+from .errors import MnemonicError, shown
 from .instructions import instructions
 from .warpgroup import AnyInstruction, warpgroup_instructions
 
@@ -90,10 +90,10 @@ def _check(part: str, value: object) -> None:
     fits = is_integer(value) if kind is int else isinstance(value, kind)
     if fits and value in legal:
         return
-    near = get_close_matches(value, sorted(legal), 1) if fits and isinstance(value, str) else []
+    near = get_close_matches(value[:80], sorted(legal), 1) if fits and isinstance(value, str) else []
     meant = f", did you mean {near[0]!r}?" if near else ";"
     listed = ", ".join(map(repr, sorted(legal)))
-    raise MnemonicError(f"no instruction has {part}={value!r}{meant} expected one of {listed}")
+    raise MnemonicError(f"no instruction has {part}={shown(value)}{meant} expected one of {listed}")
 
 
 def _every(target: str | None) -> tuple[AnyInstruction, ...]:

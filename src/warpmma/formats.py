@@ -10,19 +10,22 @@ largest values); the `cvt` page of PTX for what overflow does.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, Literal, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import as_array, is_integer
+from ._arrays import as_array, check_choice, frozen, is_integer, suggestion
 from ._dtypes import dtype_named
+from ._records import Record
 from ._rounding import Float64, Rounding, check_rounding, on_magnitude, quantize
-from .errors import OperandError
+from .errors import OperandError, shown
 
-__all__ = ["FORMATS", "FloatFormat", "Format", "IntegerFormat", "Number"]
+__all__ = ["FORMATS", "FloatFormat", "Format", "IntegerFormat", "Number", "floating", "integer"]
 
 Array = npt.NDArray[Any]
 
@@ -57,7 +60,7 @@ def _code_dtype(bits: int) -> np.dtype[Any]:
     return np.dtype(f"uint{next(w for w in (8, 16, 32, 64) if bits <= w)}")
 
 
-class _Coded:
+class _Coded(Record):
     """What follows for every format from its width and the type of its matrices."""
 
     name: str
@@ -100,6 +103,35 @@ class _Coded:
         """
         return _codes(cast("Format", self), array)
 
+    def array(self, codes: npt.ArrayLike) -> Array:
+        """Array of this format's dtype that holds these codes, bit for bit: the inverse of `codes`.
+
+        Parameters
+        ----------
+        codes : array_like of unsigned int
+            Of any integer dtype, if they fit the format's width.
+
+        Returns
+        -------
+        ndarray
+            A view, where the codes are of the code dtype and an element fills its bytes.
+
+        Raises
+        ------
+        OperandError
+            Values, which are for `encode`; or codes that do not fit.
+
+        Examples
+        --------
+        >>> FORMATS["f16"].array([0x3C00, 0xC000])
+        array([ 1., -2.], dtype=float16)
+        """
+        fmt = cast("Format", self)
+        checked = _as_codes(fmt, codes)
+        if isinstance(fmt, IntegerFormat) and fmt.bits < 8:  # ml_dtypes keeps them sign-extended, so a view will not do
+            return np.asarray(fmt.decode(checked), np.int8 if fmt.signed else np.uint8).astype(fmt.dtype)
+        return np.asarray(checked.view(fmt.dtype))
+
 
 @dataclass(frozen=True, kw_only=True)
 class FloatFormat(_Coded):
@@ -139,6 +171,10 @@ class FloatFormat(_Coded):
     dtype_name: str
     padding: int = 0
     source: str
+
+    def __post_init__(self) -> None:
+        check_choice("nan", self.nan, ("ieee", "ones", "none"))
+        check_choice("overflow", self.overflow, ("infinity", "saturate"))
 
     @property
     def bits(self) -> int:  # type: ignore[override]
@@ -190,7 +226,7 @@ class FloatFormat(_Coded):
         """The sign's bit in a code; 0 for an unsigned format."""
         return 1 << (self.bits - 1) if self.signed else 0
 
-    def unpack(self, code: int) -> Number:
+    def unpack(self, code: int | np.integer[Any] | Array) -> Number:
         """Decode one code, on Python integers.
 
         Examples
@@ -198,7 +234,7 @@ class FloatFormat(_Coded):
         >>> FORMATS["f16"].unpack(0xC000)
         Number(kind='finite', sign=1, significand=1024, exponent=-9)
         """
-        _check_code(self, code)
+        code = _one_code(self, code)
         sign = int(bool(code & self.sign_bit))
         magnitude = (code & ~self.sign_bit) >> self.padding
         field, fraction = magnitude >> self.fraction_bits, magnitude & ((1 << self.fraction_bits) - 1)
@@ -260,9 +296,7 @@ class FloatFormat(_Coded):
             values[magnitude > self.inf_code] = np.nan
         elif self.nan_code is not None:
             values[magnitude == self.nan_code] = np.nan
-        table: Float64 = np.where(codes & self.sign_bit, -values, values)
-        table.flags.writeable = False
-        return table
+        return frozen(np.where(codes & self.sign_bit, -values, values))
 
     def encode(
         self,
@@ -302,8 +336,7 @@ class FloatFormat(_Coded):
         """
         check_rounding(rounding)
         policy = self.overflow if overflow is None else overflow
-        if policy not in ("infinity", "saturate"):
-            raise OperandError(f"unknown overflow {policy!r}; expected 'infinity' or 'saturate'")
+        check_choice("overflow", policy, ("infinity", "saturate"))
         values = _numbers(self, values)
         if self.name == "f64":
             return values.view(np.uint64)
@@ -333,10 +366,6 @@ class FloatFormat(_Coded):
         codes = (magnitude << self.padding) + np.where(negative, self.sign_bit, 0)
         canonical = self.max_code if self.nan_code is None else self.nan_code
         return np.where(np.isnan(values), canonical, codes).astype(self.code_dtype)
-
-    def array(self, codes: Array) -> Array:
-        """View codes as an array of this format's dtype, bit for bit."""
-        return codes.astype(self.code_dtype, copy=False).view(self.dtype)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -371,7 +400,7 @@ class IntegerFormat(_Coded):
         """The greatest value."""
         return self.least + self.mask
 
-    def unpack(self, code: int) -> int:
+    def unpack(self, code: int | np.integer[Any] | Array) -> int:
         """Decode one code, on Python integers.
 
         Examples
@@ -379,7 +408,7 @@ class IntegerFormat(_Coded):
         >>> FORMATS["s4"].unpack(0xF)
         -1
         """
-        _check_code(self, code)
+        code = _one_code(self, code)
         return code - (1 << self.bits) if self.signed and code >> (self.bits - 1) else code
 
     def decode(self, codes: npt.ArrayLike) -> npt.NDArray[np.int64]:
@@ -402,14 +431,12 @@ class IntegerFormat(_Coded):
             values = _numbers(self, values)
             with np.errstate(invalid="ignore"):  # a signalling NaN
                 rounded = {"rn": np.rint, "rz": np.trunc, "rm": np.floor, "rp": np.ceil}[rounding](values)
-            values = np.nan_to_num(np.clip(rounded, self.least, self.greatest), nan=0.0).astype(np.int64)
-        return (np.clip(values, self.least, self.greatest).astype(np.int64) & self.mask).astype(self.code_dtype)
-
-    def array(self, codes: Array) -> Array:
-        """Array of this format's dtype that holds these codes."""
-        if self.bits < 8:  # ml_dtypes keeps a 4-bit integer sign-extended in its byte, so a view will not do
-            return self.decode(codes).astype(np.int8 if self.signed else np.uint8).astype(self.dtype)
-        return codes.astype(self.code_dtype, copy=False).view(self.dtype)
+            clamped: Array = np.nan_to_num(np.clip(rounded, self.least, self.greatest), nan=0.0)
+        else:
+            values = values.astype(np.uint8) if values.dtype.kind == "b" else values
+            limits = np.iinfo(values.dtype)  # bounds beyond it are no numbers of that type, and nothing is beyond them
+            clamped = np.clip(values, max(self.least, limits.min), min(self.greatest, limits.max))
+        return (clamped.astype(np.int64) & self.mask).astype(self.code_dtype)
 
 
 Format = FloatFormat | IntegerFormat
@@ -437,15 +464,21 @@ def _codes(fmt: Format, array: npt.ArrayLike) -> Array:
     )
 
 
-def _check_code(fmt: Format, code: int) -> None:
-    if not is_integer(code) or not 0 <= code <= fmt.mask:
-        raise OperandError(f"{fmt.name}: code {code!r} does not fit {fmt.bits} bits")
+def _one_code(fmt: Format, code: Any) -> int:
+    """Return a code as Python's integer, with which NumPy's does not mix."""
+    if isinstance(code, np.ndarray) and not code.ndim:
+        code = code[()]
+    if not is_integer(code):
+        raise OperandError(f"{fmt.name}: a code is an integer; got {shown(code)}")
+    if not 0 <= code <= fmt.mask:
+        raise OperandError(f"{fmt.name}: code {shown(code)} does not fit {fmt.bits} bits")
+    return int(code)
 
 
 def _numbers(fmt: Format, values: npt.ArrayLike) -> Float64:
     """Values to be rounded, as float64; integers only where that is exact, for they would be rounded twice."""
     array = as_array(values, fmt.name)
-    if array.dtype.kind not in "iufbV" or array.dtype.names:
+    if array.dtype.kind not in "iufbV" or array.dtype.type is np.void:
         raise OperandError(f"{fmt.name}: cannot encode dtype {array.dtype}; give an integer or a float dtype")
     if array.dtype.itemsize > 8 or (
         array.dtype.kind in "iu" and array.size and max(abs(int(array.min())), int(array.max())) > 1 << 53
@@ -489,27 +522,97 @@ def _float(
     )  # fmt: skip
 
 
-FORMATS: dict[str, Format] = {
-    f.name: f
-    for f in (
-        _float("f64", (11, 52), 1023, "ieee", "infinity", "float64", _IEEE),
-        _float("f32", (8, 23), 127, "ieee", "infinity", "float32", _IEEE),
-        _float("tf32", (8, 10), 127, "ieee", "infinity", "float32", _PTX, padding=13),
-        _float("f16", (5, 10), 15, "ieee", "infinity", "float16", _IEEE),
-        _float("bf16", (8, 7), 127, "ieee", "infinity", "bfloat16", _PTX),
-        _float("e5m2", (5, 2), 15, "ieee", "saturate", "float8_e5m2", _OCP8),
-        _float("e4m3", (4, 3), 7, "ones", "saturate", "float8_e4m3fn", _OCP8),
-        _float("e3m2", (3, 2), 3, "none", "saturate", "float6_e3m2fn", _MX),
-        _float("e2m3", (2, 3), 1, "none", "saturate", "float6_e2m3fn", _MX),
-        _float("e2m1", (2, 1), 1, "none", "saturate", "float4_e2m1fn", _MX),
-        _float("ue8m0", (8, 0), 127, "ones", "saturate", "float8_e8m0fnu", _MX, signed=False, subnormals=False),
-        _float("ue4m3", (4, 3), 7, "ones", "saturate", "uint8", _PTX, signed=False),
-        IntegerFormat(name="s32", bits=32, signed=True, dtype_name="int32", source=_INTEGER),
-        IntegerFormat(name="s8", bits=8, signed=True, dtype_name="int8", source=_INTEGER),
-        IntegerFormat(name="u8", bits=8, signed=False, dtype_name="uint8", source=_INTEGER),
-        IntegerFormat(name="s4", bits=4, signed=True, dtype_name="int4", source=_INTEGER),
-        IntegerFormat(name="u4", bits=4, signed=False, dtype_name="uint4", source=_INTEGER),
-        IntegerFormat(name="b1", bits=1, signed=False, dtype_name="uint8", source=_INTEGER),
-    )
-}
-"""Every format of a matrix operand or a scale, by its PTX name."""
+_FloatName = Literal["f64", "f32", "tf32", "f16", "bf16", "e5m2", "e4m3", "e3m2", "e2m3", "e2m1", "ue8m0", "ue4m3"]
+_IntegerName = Literal["s32", "s8", "u8", "s4", "u4", "b1"]
+
+if TYPE_CHECKING:
+
+    class _Formats(Mapping[str, Format]):
+        """Formats by name, such that a name written out has a type of its own."""
+
+        @overload
+        def __getitem__(self, name: _FloatName) -> FloatFormat: ...
+        @overload
+        def __getitem__(self, name: _IntegerName) -> IntegerFormat: ...
+        @overload
+        def __getitem__(self, name: str) -> Format: ...
+        def __getitem__(self, name: str) -> Format:
+            raise NotImplementedError
+
+
+class _UnknownFormatError(OperandError, KeyError):
+    """A name that no format has: an error of ours, and such as mappings raise."""
+
+    __str__ = OperandError.__str__
+
+
+class _ByName(dict[str, Format]):
+    def __missing__(self, name: object) -> Format:
+        raise _UnknownFormatError(f"no format {shown(name)}; expected one of {', '.join(self)}{suggestion(name, self)}")
+
+
+FORMATS: _Formats = cast(
+    "_Formats",
+    MappingProxyType(
+        _ByName(
+            (f.name, f)
+            for f in (
+                _float("f64", (11, 52), 1023, "ieee", "infinity", "float64", _IEEE),
+                _float("f32", (8, 23), 127, "ieee", "infinity", "float32", _IEEE),
+                _float("tf32", (8, 10), 127, "ieee", "infinity", "float32", _PTX, padding=13),
+                _float("f16", (5, 10), 15, "ieee", "infinity", "float16", _IEEE),
+                _float("bf16", (8, 7), 127, "ieee", "infinity", "bfloat16", _PTX),
+                _float("e5m2", (5, 2), 15, "ieee", "saturate", "float8_e5m2", _OCP8),
+                _float("e4m3", (4, 3), 7, "ones", "saturate", "float8_e4m3fn", _OCP8),
+                _float("e3m2", (3, 2), 3, "none", "saturate", "float6_e3m2fn", _MX),
+                _float("e2m3", (2, 3), 1, "none", "saturate", "float6_e2m3fn", _MX),
+                _float("e2m1", (2, 1), 1, "none", "saturate", "float4_e2m1fn", _MX),
+                _float("ue8m0", (8, 0), 127, "ones", "saturate", "float8_e8m0fnu", _MX, signed=False, subnormals=False),
+                _float("ue4m3", (4, 3), 7, "ones", "saturate", "uint8", _PTX, signed=False),
+                IntegerFormat(name="s32", bits=32, signed=True, dtype_name="int32", source=_INTEGER),
+                IntegerFormat(name="s8", bits=8, signed=True, dtype_name="int8", source=_INTEGER),
+                IntegerFormat(name="u8", bits=8, signed=False, dtype_name="uint8", source=_INTEGER),
+                IntegerFormat(name="s4", bits=4, signed=True, dtype_name="int4", source=_INTEGER),
+                IntegerFormat(name="u4", bits=4, signed=False, dtype_name="uint4", source=_INTEGER),
+                IntegerFormat(name="b1", bits=1, signed=False, dtype_name="uint8", source=_INTEGER),
+            )
+        )
+    ),
+)
+"""Every format of a matrix operand or a scale, by its PTX name; read-only."""
+
+
+def floating(name: str) -> FloatFormat:
+    """Return a floating-point format by its PTX name; any other name is an `OperandError`.
+
+    Examples
+    --------
+    >>> floating("bf16").fraction_bits
+    7
+    """
+    return _of(FloatFormat, name)
+
+
+def integer(name: str) -> IntegerFormat:
+    """Return an integer format by its PTX name; any other name is an `OperandError`.
+
+    Examples
+    --------
+    >>> integer("s8").greatest
+    127
+    """
+    return _of(IntegerFormat, name)
+
+
+_Kind = TypeVar("_Kind", FloatFormat, IntegerFormat)
+
+
+def _of(kind: type[_Kind], name: str) -> _Kind:
+    if not isinstance(name, str):
+        raise OperandError(f"a format is named by a string; got {shown(name)}")
+    fmt = FORMATS[name]
+    if not isinstance(fmt, kind):
+        came = "floating-point" if isinstance(fmt, FloatFormat) else "integer"
+        names = ", ".join(known for known, other in FORMATS.items() if isinstance(other, kind))
+        raise OperandError(f"{name} is of the {came} formats; expected one of {names}")
+    return fmt

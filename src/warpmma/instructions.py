@@ -9,19 +9,21 @@ Sources: PTX ISA 9.1, 9.7.14.5.14 and 9.7.14.6.3; the sets of legal mnemonics we
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property, lru_cache
 from itertools import product
 from typing import Protocol
 
 from . import isa
+from ._arrays import check_choice, is_integer
 from ._families import FAMILIES, ROUNDINGS, Family, Version
 from ._mnemonics import Grammar, bare, difference
-from .errors import MnemonicError, OperandError, TargetError
+from ._records import Record
+from .errors import MnemonicError, TargetError, shown
 from .formats import FORMATS, Format
 from .isa.gpus import unknown
 from .isa.names import explained
-from .layouts import Layout, Operand, accumulator, multiplicand, quad_pair
+from .layouts import OPERANDS, Layout, Operand, accumulator, multiplicand, quad_pair
 from .registers import Packing
 
 __all__ = [
@@ -40,12 +42,32 @@ TARGETS = tuple(isa.TARGETS)
 """Every target that has an `mma`, oldest first; "f" marks family-specific and "a" architecture-specific features."""
 
 
-class MatrixInstruction:
-    """What follows from shape and types, whatever the kind of instruction."""
+class MatrixInstruction(Record):
+    """What follows from shape and types, whatever the kind of instruction.
+
+    A field that is nothing a mnemonic could hold is a `MnemonicError`.
+    """
 
     m: int
     n: int
     k: int
+
+    def __post_init__(self) -> None:
+        plain: type[int] | type[str]
+        for field in fields(self):  # type: ignore[arg-type]
+            name, value = field.name, getattr(self, field.name)
+            if name in ("m", "n", "k"):
+                good, plain, expected = is_integer(value) and 0 < value < 10_000, int, "an integer of 1 to 9999"
+            elif name == "satfinite":
+                good, plain, expected = isinstance(value, bool), bool, "a bool"
+            else:
+                good, plain, expected = isinstance(value, str) and len(value) <= 40, str, "a qualifier, a string"
+                if value is None:
+                    continue
+            if not good:
+                raise MnemonicError(f"no instruction has {name} {shown(value)}; expected {expected}")
+            if type(value) is not plain:  # NumPy's, or a subclass, which may act otherwise
+                object.__setattr__(self, name, plain(value))
 
     @property
     def shape(self) -> str:
@@ -54,8 +76,7 @@ class MatrixInstruction:
 
     def type(self, operand: Operand) -> str:
         """PTX type of an operand: "A", "B", "C" or "D"."""
-        if not isinstance(operand, str) or operand not in ("A", "B", "C", "D"):
-            raise OperandError(f"no operand {operand!r}; expected 'A', 'B', 'C' or 'D'")
+        check_choice("operand", operand, OPERANDS)
         return str(getattr(self, f"{operand.lower()}_type"))
 
     def format(self, operand: Operand) -> Format:
@@ -235,15 +256,22 @@ def _table() -> dict[Instruction, Family]:
     return {instruction: family for family in FAMILIES for instruction in _records(family)}
 
 
-@cache
 def since(first: str) -> tuple[str, ...]:
     """List the targets that have what appeared with a target; "f" and "a" at its end ask for such feature sets.
+
+    An unknown target is a `TargetError`.
 
     Examples
     --------
     >>> since("sm_120f")
     ('sm_120f', 'sm_120a', 'sm_121f', 'sm_121a')
     """
+    check_known(first)
+    return _since(first)
+
+
+@cache
+def _since(first: str) -> tuple[str, ...]:
     oldest = isa.TARGETS[first]
     having = {"f": ("f", "a"), "a": ("a",)}.get(oldest.features, ("", "f", "a"))
     return tuple(t.name for t in isa.TARGETS.values() if t.number >= oldest.number and t.features in having)
@@ -285,9 +313,11 @@ class _Targeted(Protocol):
     def targets(self) -> tuple[str, ...]: ...
 
 
-def check_target(instruction: _Targeted, target: str) -> None:
-    """Raise `TargetError` unless the target exists and has the instruction."""
+def check_target(instruction: str | _Targeted, target: str) -> None:
+    """Raise `TargetError` unless the target exists and has the instruction, a record of any kind or an `mma`'s name."""
     check_known(target)
+    if isinstance(instruction, str) or getattr(type(instruction), "targets", None) is None:
+        instruction = parse(instruction)  # type: ignore[arg-type]
     if target not in instruction.targets:
         raise TargetError(f"{instruction} is not legal on {target}; legal on {', '.join(instruction.targets)}")
 
@@ -357,7 +387,7 @@ def parse(mnemonic: str | Instruction) -> Instruction:
     """
     if isinstance(mnemonic, Instruction):
         return _checked(mnemonic)
-    return _parse(bare(mnemonic), mnemonic)
+    return _parse(bare(mnemonic), str(mnemonic))
 
 
 @lru_cache(maxsize=4096)

@@ -16,6 +16,7 @@ The exceptions are `mma.m8n8k4` with f16 operands, where l2 l3 name one of four 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, Literal
@@ -23,14 +24,16 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import is_integer
-from .errors import OperandError
+from ._arrays import check_choice, frozen, is_integer
+from ._records import Record
+from .errors import OperandError, shown
 from .registers import LANES, Packing
 
-__all__ = ["Layout", "accumulator", "multiplicand", "quad_pair"]
+__all__ = ["OPERANDS", "Layout", "accumulator", "multiplicand", "quad_pair"]
 
 Array = npt.NDArray[Any]
 Operand = Literal["A", "B", "C", "D"]
+OPERANDS: tuple[Operand, ...] = ("A", "B", "C", "D")
 _LANE_BITS = tuple(f"l{i}" for i in range(5))
 
 
@@ -38,9 +41,15 @@ def _bits(first: int, count: int) -> tuple[str, ...]:
     return tuple(f"e{i}" for i in range(first, first + count))
 
 
+def _is_bits(names: object) -> bool:
+    return isinstance(names, tuple) and all(isinstance(name, str) for name in names)
+
+
 @dataclass(frozen=True, kw_only=True)
-class Layout:
+class Layout(Record):
     """One operand's layout, as a renaming of bits.
+
+    The arrays that are derived from it are read-only.
 
     Attributes
     ----------
@@ -63,10 +72,13 @@ class Layout:
     packing: Packing
 
     def __post_init__(self) -> None:
-        named = self.row + self.column + self.matrix
+        coordinates = (self.row, self.column, self.matrix)
+        named = sum(coordinates, ()) if all(map(_is_bits, coordinates)) else ()
         expected = _LANE_BITS + _bits(0, len(named) - len(_LANE_BITS))
-        if sorted(named) != sorted(expected) or self.elements % self.packing.per_register:
-            raise OperandError(f"no bijection, or registers left half full: row {self.row}, column {self.column}")
+        bijective = isinstance(self.packing, Packing) and sorted(named) == sorted(expected)
+        if not bijective or self.elements % self.packing.per_register:
+            came = f"row {shown(self.row)}, column {shown(self.column)}"
+            raise OperandError(f"no bijection, or registers left half full: {came}")
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -98,7 +110,7 @@ class Layout:
             for weight, name in enumerate(names):
                 source = lane if name[0] == "l" else i
                 value |= ((source >> int(name[1:])) & 1) << weight
-            return value
+            return frozen(value)
 
         return coordinate(self.matrix), coordinate(self.row), coordinate(self.column)
 
@@ -106,7 +118,7 @@ class Layout:
     def flat(self) -> Array:
         """Index into the flattened matrices of the element at `[register, lane, position in the register]`."""
         index = np.ravel_multi_index(self.places, (self.matrices, 1 << len(self.row), 1 << len(self.column)))
-        return np.ascontiguousarray(index.reshape(LANES, self.registers, -1).swapaxes(0, 1))
+        return frozen(index.reshape(LANES, self.registers, -1).swapaxes(0, 1))
 
     @cached_property
     def slots(self) -> tuple[Array, Array]:
@@ -114,27 +126,32 @@ class Layout:
         place = np.empty(self.flat.size, np.intp)
         place[self.flat.ravel()] = np.arange(self.flat.size)
         word, position = np.divmod(place.reshape(self.shape), self.packing.per_register)
-        return word, position
+        return frozen(word), frozen(position)
 
     @cached_property
     def order(self) -> Array:
         """Where each element sits among the codes `[register, lane, position]`, flattened: the inverse of `flat`."""
         word, position = self.slots
-        return word * self.packing.per_register + position
+        return frozen(word * self.packing.per_register + position)
 
     def locate(self, row: int, column: int, matrix: int = 0) -> tuple[int, int, int]:
-        """Lane, register and lowest bit of one element.
+        """Lane, register and lowest bit of one element; one that does not exist is an `OperandError`.
 
         Examples
         --------
         >>> multiplicand("A", 16, 16, Packing(slot=16, bits=16)).locate(3, 5)
         (14, 0, 16)
         """
-        index = (matrix, row, column) if self.matrix else (row, column)
-        if any(not is_integer(x) or not 0 <= x < n for x, n in zip(index, self.shape, strict=True)) or (
-            matrix and not self.matrix
-        ):
-            raise OperandError(f"element {(matrix, row, column)} is outside {self.shape}")
+        most = {"matrix": self.matrices, "row": 1 << len(self.row), "column": 1 << len(self.column)}
+        came = dict(zip(most, (matrix, row, column), strict=True))
+        for name, value in came.items():
+            if not is_integer(value) or not 0 <= value < most[name]:
+                given = [
+                    f"{key} {shown(x)}" for key, x in came.items() if self.matrix or key != "matrix" or key == name
+                ]
+                expected = f"expected a {name} of 0 to {most[name] - 1}"
+                raise OperandError(f"{', '.join(given)} is outside {self.shape}; {expected}")
+        index = (matrix, row, column)[-len(self.shape) :]
         word, position = (int(x[index]) for x in self.slots)
         return word % LANES, word // LANES, position * self.packing.slot + self.packing.shift
 
@@ -209,9 +226,22 @@ def _sum_of_terms(bits: list[tuple[str, int]], sizes: dict[str, int]) -> str:
     return " + ".join(terms) or "0"
 
 
-@cache
 def multiplicand(operand: Operand, outer: int, k: int, packing: Packing) -> Layout:
-    """Layout of A (outer = m, 8 or 16) or B (outer = n = 8) over k elements, by the law."""
+    """Layout of A (outer = m, 8 or 16) or B (outer = n = 8) over k elements, by the law.
+
+    Raises
+    ------
+    OperandError
+        Another operand or shape.
+    """
+    check_choice("operand", operand, ("A", "B"))
+    _check_shape("outer", outer, (8, 16))
+    _check_shape("k", k, [1 << i for i in range(12)])
+    return _multiplicand(operand, int(outer), int(k), _checked(packing))
+
+
+@cache
+def _multiplicand(operand: Operand, outer: int, k: int, packing: Packing) -> Layout:
     inside = packing.per_register.bit_length() - 1
     high = outer.bit_length() - 4  # 1 where the low register bit tells rows 0-7 from 8-15
     along = k.bit_length() - 1 - inside - 2
@@ -222,19 +252,35 @@ def multiplicand(operand: Operand, outer: int, k: int, packing: Packing) -> Layo
     return Layout(row=inner, column=across, packing=packing)
 
 
-@cache
 def accumulator(m: int, packing: Packing) -> Layout:
-    """Layout of C and D, m rows (8 or 16) by 8 columns."""
+    """Layout of C and D, m rows (8 or 16) by 8 columns; another m is an `OperandError`."""
+    _check_shape("m", m, (8, 16))
+    return _accumulator(int(m), _checked(packing))
+
+
+@cache
+def _accumulator(m: int, packing: Packing) -> Layout:
     return Layout(row=("l2", "l3", "l4", *_bits(1, m.bit_length() - 4)), column=("e0", "l0", "l1"), packing=packing)
 
 
-@cache
 def quad_pair(operand: Operand, layout: str, packing: Packing) -> Layout:
     """Layouts of `mma.m8n8k4` with f16 operands (PTX ISA 9.1, 9.7.14.5.1).
 
     Matrix q of four belongs to lanes 4q to 4q+3 and 16+4q to 16+4q+3, so l2 l3 name it and l4 is the coordinate's bit
-    2. `layout` is the qualifier of A or B, and means nothing for C and D.
+    2. `layout` is the qualifier of A or B, "row" or "col", and means nothing for C and D.
+
+    Raises
+    ------
+    OperandError
+        Another operand or layout.
     """
+    check_choice("operand", operand, OPERANDS)
+    check_choice("layout", layout, ("row", "col"))
+    return _quad_pair(operand, layout, _checked(packing))
+
+
+@cache
+def _quad_pair(operand: Operand, layout: str, packing: Packing) -> Layout:
     matrix = ("l2", "l3")
     if operand in "CD":
         if packing.slot == 32:
@@ -245,3 +291,14 @@ def quad_pair(operand: Operand, layout: str, packing: Packing) -> Layout:
     outer, k = (("l0", "l1", "l4"), ("e0", "e1")) if along_k else (("e0", "e1", "l4"), ("l0", "l1"))
     row, column = (outer, k) if operand == "A" else (k, outer)
     return Layout(row=row, column=column, matrix=matrix, packing=packing)
+
+
+def _check_shape(name: str, value: object, legal: Sequence[int]) -> None:
+    if not is_integer(value) or value not in legal:
+        raise OperandError(f"{name} is {shown(value)}; expected one of {', '.join(map(str, legal))}")
+
+
+def _checked(packing: Packing) -> Packing:
+    if not isinstance(packing, Packing):
+        raise OperandError(f"packing is {shown(packing)}; expected a Packing")
+    return packing

@@ -6,6 +6,7 @@ of a register always sits in its low bits (PTX ISA 9.1, 9.7.14.5).
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,8 +16,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import as_array, is_integer
-from .errors import RegisterError
+from ._arrays import MOST_DIMENSIONS, as_array, frozen, is_integer, members
+from ._records import Record
+from .errors import RegisterError, shown
 
 __all__ = ["LANES", "Packing", "RegisterFile"]
 
@@ -26,7 +28,7 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Packing:
+class Packing(Record):
     """How elements share a register.
 
     Attributes
@@ -53,10 +55,15 @@ class Packing:
     shift: int = 0
 
     def __post_init__(self) -> None:
-        if self.slot not in (1, 4, 8, 16, 32, 64) or not (
-            self.bits > 0 and self.shift >= 0 and self.bits + self.shift <= self.slot
-        ):
-            raise RegisterError(f"{self} is no packing: bits and shift must fit a slot of 1, 4, 8, 16, 32 or 64 bits")
+        named = {"slot": self.slot, "bits": self.bits, "shift": self.shift}
+        slot, bits, shift = (int(x) if is_integer(x) else -1 for x in named.values())
+        if slot not in (1, 4, 8, 16, 32, 64) or bits < 1 or shift < 0 or bits + shift > slot:
+            came = ", ".join(f"{name}={shown(value)}" for name, value in named.items())
+            raise RegisterError(
+                f"Packing({came}) is no packing: bits and shift must fit a slot of 1, 4, 8, 16, 32 or 64 bits"
+            )
+        for name, value in named.items():
+            object.__setattr__(self, name, int(value))  # NumPy's integers would overflow in what follows
 
     @cached_property
     def width(self) -> int:
@@ -86,9 +93,7 @@ class Packing:
     @cached_property
     def shifts(self) -> Array:
         """Bit at which each element of a register begins, ascending; read-only."""
-        shifts: Array = (np.arange(self.per_register, dtype=self.dtype) * self.slot + self.shift).astype(self.dtype)
-        shifts.flags.writeable = False
-        return shifts
+        return frozen((np.arange(self.per_register, dtype=self.dtype) * self.slot + self.shift).astype(self.dtype))
 
     def pack(self, codes: npt.ArrayLike) -> Array:
         """Pack `[..., per_register]` codes into `[...]` registers; padding is 0.
@@ -137,6 +142,7 @@ class Packing:
 
 Width = Literal[32, 64]
 _CLASSES: dict[int, str] = {32: ".b32", 64: ".b64"}
+_MOST_NAMES = 1 << 16  # of a fragment; no warp has as many registers
 
 
 class RegisterFile:
@@ -166,8 +172,13 @@ class RegisterFile:
 
     def __init__(self, warps: tuple[int, ...] = ()) -> None:
         if not isinstance(warps, tuple) or not all(is_integer(n) and n >= 0 for n in warps):
-            raise RegisterError(f"warps is {warps!r}; expected a shape, a tuple of non-negative integers")
-        self.warps = warps
+            raise RegisterError(f"warps is {shown(warps)}; expected a shape, a tuple of non-negative integers")
+        most = MOST_DIMENSIONS - 2  # a fragment has those of its registers and lanes too
+        if len(warps) > most:
+            raise RegisterError(f"warps has {len(warps)} dimensions; expected at most {most}")
+        if math.prod(map(int, warps)) > sys.maxsize // (8 * LANES):
+            raise RegisterError(f"warps is {shown(warps)}; a register of so many lanes fits no memory")
+        self.warps = tuple(map(int, warps))
         self._values: dict[str, Array] = {}
         self._written: dict[str, npt.NDArray[np.bool_]] = {}
 
@@ -175,11 +186,11 @@ class RegisterFile:
         return iter(self._values)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._values
+        return isinstance(name, str) and name in self._values
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{_CLASSES[self.width(name)]} {name}" for name in self)
-        return f"RegisterFile(warps={self.warps}: {shown or 'empty'})"
+        registers = ", ".join(f"{_CLASSES[self.width(name)]} {name}" for name in self)
+        return f"RegisterFile(warps={self.warps}: {registers or 'empty'})"
 
     def declare(self, width: Width, *names: str) -> None:
         """Add unwritten registers of 32 or 64 bits.
@@ -187,13 +198,18 @@ class RegisterFile:
         Raises
         ------
         RegisterError
-            Another width, or a name that is taken.
+            Another width, a name that is no string, or one that is taken; then none is added.
         """
-        if width not in _CLASSES:
-            raise RegisterError(f"a register has 32 or 64 bits, not {width}")
-        for name in names:
+        if not is_integer(width) or width not in _CLASSES:
+            raise RegisterError(f"a register has 32 or 64 bits, not {shown(width)}")
+        for index, name in enumerate(names):
+            if not isinstance(name, str):
+                raise RegisterError(f"the name of a register is a string, not {shown(name)}")
             if name in self._values:
                 raise RegisterError(f"{name} is already declared, as {_CLASSES[self.width(name)]}")
+            if name in names[:index]:
+                raise RegisterError(f"{name} is declared twice")
+        for name in names:
             self._values[name] = np.zeros((*self.warps, LANES), f"uint{width}")
             self._written[name] = np.zeros((*self.warps, LANES), bool)
 
@@ -220,16 +236,10 @@ class RegisterFile:
         Raises
         ------
         RegisterError
-            Unknown name, a shape that does not broadcast, or values that do not fit.
+            Unknown name, a shape that does not broadcast, values that do not fit, or a mask that is not bool.
         """
-        register = self._register(name)
-        values = as_array(values, name, RegisterError)
-        if values.dtype.kind not in "iu":
-            raise RegisterError(f"{name} holds bits: got dtype {values.dtype}; expected {register.dtype}")
-        if values.size and (int(values.min()) < 0 or int(values.max()) > np.iinfo(register.dtype).max):
-            raise RegisterError(f"{name} is {_CLASSES[self.width(name)]}: a value of {values.dtype} does not fit it")
-        values = _broadcast(name, "values", values, register.shape)
-        mask = _broadcast(name, "a mask", np.asarray(where, bool), register.shape)
+        register, values = self._fitting(name, values)
+        mask = _mask(name, where, register.shape)
         np.copyto(register, values, where=mask, casting="unsafe")
         self._written[name] |= mask
 
@@ -245,10 +255,10 @@ class RegisterFile:
         Raises
         ------
         RegisterError
-            Unknown name, or a needed lane that was never written (named by warp and lane).
+            Unknown name, a needed lane that was never written (named by warp and lane), or a mask that is not bool.
         """
         register = self._register(name)
-        missing = _broadcast(name, "a mask", np.asarray(where, bool), register.shape) & ~self._written[name]
+        missing = _mask(name, where, register.shape) & ~self._written[name]
         if missing.any():
             warp = tuple(int(x) for x in np.argwhere(missing)[0][:-1])
             lanes = _ranges(np.flatnonzero(missing[warp]))
@@ -258,26 +268,51 @@ class RegisterFile:
 
     def write_fragment(self, names: Sequence[str], fragment: npt.ArrayLike) -> None:
         """Write `[..., register, lane]`, a fragment, to as many named registers."""
-        fragment = np.asarray(fragment)
+        names, fragment = _names(names), as_array(fragment, "fragment", RegisterError)
         if fragment.ndim < 2 or fragment.shape[-2:] != (len(names), LANES):
-            expected = f"[..., {len(names)}, {LANES}] for {list(names)}"
+            expected = f"[..., {len(names)}, {LANES}] for {names}"
             raise RegisterError(f"got a fragment {fragment.shape}; expected {expected}")
-        for name in names:  # all of them before any is written
-            self._register(name)
-        for index, name in enumerate(names):
-            self.write(name, fragment[..., index, :])
+        parts = [fragment[..., index, :] for index in range(len(names))]
+        for name, part in zip(names, parts, strict=True):  # all of them before any is written
+            self._fitting(name, part)
+        for name, part in zip(names, parts, strict=True):
+            self.write(name, part)
 
     def read_fragment(self, names: Sequence[str]) -> Array:
         """Read named registers of one width as a fragment `[*warps, register, lane]`."""
+        names = _names(names)
         widths = {name: self.width(name) for name in names}
         if len(set(widths.values())) != 1:
             raise RegisterError(f"a fragment is one or more registers of one width; got {widths}")
         return np.stack([self.read(name) for name in names], axis=-2)
 
+    def _fitting(self, name: str, values: npt.ArrayLike) -> tuple[Array, Array]:
+        """Return a register, and values that fit it, broadcast to its shape."""
+        register, array = self._register(name), as_array(values, name, RegisterError)
+        if array.dtype.kind not in "iu":
+            raise RegisterError(f"{name} holds bits: got dtype {array.dtype}; expected {register.dtype}")
+        if array.size and (int(array.min()) < 0 or int(array.max()) > np.iinfo(register.dtype).max):
+            raise RegisterError(f"{name} is {_CLASSES[self.width(name)]}: a value of {array.dtype} does not fit it")
+        return register, _broadcast(name, "values", array, register.shape)
+
     def _register(self, name: str) -> Array:
-        if name not in self._values:
-            raise RegisterError(f"no register {name!r}; declared are {', '.join(self) or 'none'}")
+        if name not in self:
+            raise RegisterError(f"no register {shown(name)}; declared are {', '.join(self) or 'none'}")
         return self._values[name]
+
+
+def _names(names: Sequence[str]) -> list[str]:
+    listed = members(names, _MOST_NAMES)
+    if listed is None or not all(isinstance(x, str) for x in listed):
+        raise RegisterError(f"names are {shown(names)}; expected a sequence of strings")
+    return listed
+
+
+def _mask(name: str, where: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[np.bool_]:
+    mask = as_array(where, f"{name}: where", RegisterError)
+    if mask.dtype != bool:
+        raise RegisterError(f"{name}: where is {shown(where)}, of {mask.dtype}; expected bool")
+    return _broadcast(name, "a mask", mask, shape)
 
 
 def _broadcast(name: str, what: str, array: Array, shape: tuple[int, ...]) -> Array:

@@ -12,33 +12,33 @@ row i of A, so a pair of lanes in each quad, and i2 i1 i0 t1 t0 for a column i o
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import as_array, is_integer
+from ._arrays import as_array, frozen, is_integer, members
 from ._blocks import as_float32, elements, mx, nvfp4, peaks
-from .errors import OperandError, ScaleError
-from .formats import FORMATS, FloatFormat
+from .errors import OperandError, ScaleError, shown
+from .formats import FORMATS, floating
 from .instructions import Instruction, instructions, parse
 from .layouts import Operand
 from .registers import LANES
 
 __all__ = [
-    "Quantized", "block_size", "byte_ids", "pack_scales", "quantize", "scale_codes", "scale_place", "thread_ids",
-    "unpack_scales",
+    "Quantized", "block_size", "byte_ids", "checked_ids", "pack_scales", "quantize", "scale_codes", "scale_place",
+    "thread_ids", "unpack_scales",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
 Float64 = npt.NDArray[np.float64]
 
-_F32, _F64, _F16, _BF16, _UE8M0, _UE4M3 = (
-    cast(FloatFormat, FORMATS[name]) for name in ("f32", "f64", "f16", "bf16", "ue8m0", "ue4m3")
-)
-_TYPED = {"ue8m0": _UE8M0, "ue4m3": cast(FloatFormat, FORMATS["e4m3"])}  # formats whose dtype matrices of scales have
+_F32, _F64, _F16, _BF16, _UE8M0, _UE4M3 = map(floating, ("f32", "f64", "f16", "bf16", "ue8m0", "ue4m3"))
+_TYPED = {"ue8m0": _UE8M0, "ue4m3": FORMATS["e4m3"]}  # formats whose dtype matrices of scales have
+_ELEMENTS = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
 
 # The law: the bit of s, byte-id (y), thread-id (t), row or column (i) at each bit of a place, lowest first.
 _BYTE = {1: ("y0", "y1"), 2: ("s0", "y1"), 4: ("s0", "s1")}
@@ -60,8 +60,7 @@ def _octets(operand: Operand, s: int, byte_id: int, thread_id: int) -> Array:
     octets = np.zeros((index.size, s), np.intp)
     for weight, bit in enumerate(place):
         octets |= (values[bit[0]] >> int(bit[1]) & 1) << weight
-    octets.flags.writeable = False
-    return _along_k(octets, operand)
+    return _along_k(frozen(octets), operand)
 
 
 def block_size(instruction: str | Instruction) -> int:
@@ -120,8 +119,9 @@ def scale_place(
     """
     record = _scaled(instruction)
     octets = _along_k(_select(record, operand, byte_id, thread_id), operand)
-    if not (0 <= index < octets.shape[0] and 0 <= block < octets.shape[1]):
-        came = f"index {index}, block {block} of {operand}"
+    given = (index, block)
+    if not all(is_integer(x) and 0 <= x < n for x, n in zip(given, octets.shape, strict=True)):
+        came = f"index {shown(index)}, block {shown(block)} of {operand}"
         raise ScaleError(f"{record}: no scale for {came}; it has {octets.shape[0]} by {octets.shape[1]}")
     lane, byte = divmod(int(octets[index, block]), 4)
     return lane, 8 * byte
@@ -230,15 +230,36 @@ class Quantized:
 
         They are exact: at most 2 + 4 + 24 significand bits (NVFP4), and 0 or between 2**-159 (the least e2m1,
         ue4m3 and f32) and 2**144 (the largest e5m2 and ue8m0) in magnitude.
+
+        Raises
+        ------
+        OperandError, ScaleError
+            Elements of no type that has block scales; scales that do not go with them.
         """
-        values = self.elements.astype(np.float64)
-        axis = -1 if self.elements.shape[-1] != self.scales.shape[-1] else -2  # a block is never one element
+        elements, codes = as_array(self.elements, "elements"), as_array(self.scales, "scales", ScaleError)
+        fmt = next((f for f in map(floating, _ELEMENTS) if f.dtype == elements.dtype), None)
+        if fmt is None or elements.ndim < 2:
+            raise OperandError(
+                f"elements are {elements.dtype} {elements.shape}; expected an ml_dtypes type of 4 to 8 bits"
+            )
+        own, came = elements.shape, codes.shape
+        axis = -1 if own[-1:] != came[-1:] else -2  # a block is never one element
+        blocks = came[axis] if len(came) == len(own) else 0
+        if codes.dtype != np.uint8 or not blocks or own[axis] % blocks or _without(own, axis) != _without(came, axis):
+            raise ScaleError(f"scales are {codes.dtype} {came}; expected uint8, blocks of a row or column of {own}")
         if self.tensor_scale is None:
-            scales = _UE8M0.decode(self.scales)
+            scales = _UE8M0.decode(codes)
         else:
-            tensor = _F32.decode(np.asarray(self.tensor_scale, np.float32).view(np.uint32))
-            scales = _UE4M3.decode(self.scales & np.uint8(_UE4M3.mask)) * tensor[..., None, None]
-        return values * scales.repeat(values.shape[axis] // scales.shape[axis], axis)
+            given = as_array(self.tensor_scale, "tensor_scale", ScaleError)
+            if given.dtype != np.float32 or given.shape not in ((), own[:-2]):
+                raise ScaleError(f"tensor_scale is {given.dtype} {given.shape}; expected float32 {own[:-2]}")
+            tensor = _F32.decode(given.view(np.uint32))
+            scales = _UE4M3.decode(codes & np.uint8(_UE4M3.mask)) * tensor[..., None, None]
+        return fmt.decode(fmt.codes(elements)) * scales.repeat(own[axis] // blocks, axis)
+
+
+def _without(shape: tuple[int, ...], axis: int) -> list[int]:
+    return [n for i, n in enumerate(shape, -len(shape)) if i != axis]
 
 
 def quantize(matrix: npt.ArrayLike, instruction: str | Instruction, operand: Operand = "A") -> Quantized:
@@ -295,10 +316,10 @@ def quantize(matrix: npt.ArrayLike, instruction: str | Instruction, operand: Ope
     across = 1 if operand == "A" else columns
     blocks = bits.reshape(math.prod(batch) * math.prod(each) // max(1, across), size, across)
     top = peaks(blocks)
-    endless = top >= cast(int, _F32.inf_code)
+    endless = top >= _F32.max_code + 1  # infinity
     if record.stype == "ue4m3" and endless.any():
         raise OperandError(f"{record}: {operand} holds NaN or infinity, for which NVFP4 has no scale")
-    fmt = cast(FloatFormat, record.format(operand))
+    fmt = floating(record.type(operand))
     rule = mx if record.stype == "ue8m0" else nvfp4
     scales, divisors, tensor_scale = rule(_F32.decode(top).reshape(*batch, math.prod(each)), fmt)
     codes = elements(fmt, blocks, divisors.reshape(top.shape))
@@ -322,9 +343,9 @@ def _scaled(instruction: str | Instruction) -> Instruction:
 
 def _checked(operand: Operand) -> Operand:
     """Check that an operand can have scales."""
-    if operand not in ("A", "B"):
-        raise OperandError(f"operand {operand!r} has no scales; expected 'A' or 'B'")
-    return operand
+    if not isinstance(operand, str) or operand not in ("A", "B"):
+        raise OperandError(f"operand {shown(operand)} has no scales; expected 'A' or 'B'")
+    return "A" if operand == "A" else "B"
 
 
 def _along_k(array: Array, operand: Operand) -> Array:
@@ -338,8 +359,21 @@ def _select(record: Instruction, operand: Operand, byte_id: int, thread_id: int)
     for name, (value, expected) in legal.items():
         if not is_integer(value) or value not in expected:
             choices = ", ".join(map(str, expected))
-            raise ScaleError(f"{record}: {name} of {operand} is {value!r}; expected {choices}")
+            raise ScaleError(f"{record}: {name} of {operand} is {shown(value)}; expected {choices}")
     return _octets(operand, record.scales_per_row, int(byte_id), int(thread_id))
+
+
+def checked_ids(instruction: str | Instruction, ids: Sequence[int]) -> tuple[int, int, int, int]:
+    """Return byte-id and thread-id of A, byte-id and thread-id of B; raise `ScaleError` for what is undefined."""
+    record, four = _scaled(instruction), members(ids, 4)
+    if four is None or len(four) != 4:
+        raise ScaleError(
+            f"{record}: ids are {shown(ids)}; expected byte-id and thread-id of A, byte-id and thread-id of B"
+        )
+    byte_a, thread_a, byte_b, thread_b = four
+    _select(record, "A", byte_a, thread_a)
+    _select(record, "B", byte_b, thread_b)
+    return int(byte_a), int(thread_a), int(byte_b), int(thread_b)
 
 
 def _words(record: Instruction, operand: Operand, words: npt.ArrayLike) -> Array:
@@ -351,8 +385,9 @@ def _words(record: Instruction, operand: Operand, words: npt.ArrayLike) -> Array
     return array
 
 
-def scale_codes(record: Instruction, operand: Operand, scales: npt.ArrayLike) -> Array:
+def scale_codes(record: str | Instruction, operand: Operand, scales: npt.ArrayLike) -> Array:
     """Return codes of scales, given as codes or as an ml_dtypes array; raise `ScaleError` for anything else."""
+    record, operand = _scaled(record), _checked(operand)
     array, stype = as_array(scales, f"{record}: scales of {operand}", ScaleError), record.stype or ""
     if array.dtype != np.uint8 and array.dtype != _TYPED[stype].dtype:
         expected = f"{_TYPED[stype].dtype}, or codes as uint8 (from values: FORMATS[{stype!r}].encode)"

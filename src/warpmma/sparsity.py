@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import as_array, is_integer
+from ._arrays import as_array, frozen, is_integer
 from ._groups import (
     DISTINCT,
     RULE,
@@ -54,7 +54,7 @@ from ._groups import (
     pieces,
     what_is_one,
 )
-from .errors import MetadataError, OperandError
+from .errors import MetadataError, OperandError, shown
 from .formats import FloatFormat
 from .instructions import Instruction, parse
 from .layouts import Layout
@@ -287,10 +287,10 @@ def check_metadata(
 ) -> None:
     """Raise `MetadataError` unless every nibble in the selected lanes is legal; no other lanes are looked at.
 
-    Legal are `legal_codes(instruction)`, or the nibbles in `legal`. The error names the first that is not by
+    Legal are `legal_codes(instruction)`, or the nibbles in `legal`, 0 to 15. The error names the first that is not by
     warp, lane and number, and says what is legal and why.
     """
-    record, codes = parse(instruction), legal_codes(instruction) if legal is None else frozenset(legal)
+    record, codes = parse(instruction), legal_codes(instruction) if legal is None else _asked(legal)
     layout = _layout(record)
     _check_index(record, "selector", selector, layout.matrices)
     array = _words(record, words)
@@ -342,6 +342,21 @@ def halves(words: npt.ArrayLike, instruction: Mnemonic, *, selector: int = 0) ->
     return unpack_metadata(words, instruction, selector=selector)
 
 
+def _asked(legal: Iterable[int]) -> frozenset[int]:
+    """Take nibbles one by one: what is none ends it, however many follow."""
+    codes = set()
+    try:
+        for code in legal:
+            if not is_integer(code) or not 0 <= code < 1 << 4:
+                raise MetadataError(f"legal is {shown(legal)}; {shown(code)} is no nibble, an integer of 0 to 15")
+            codes.add(int(code))
+    except MetadataError:
+        raise
+    except Exception:  # no iterable, or one that fails
+        raise MetadataError(f"legal is {shown(legal)}; expected nibbles, integers of 0 to 15") from None
+    return frozenset(codes)
+
+
 @cache
 def _layout(record: Instruction) -> Layout:
     """Layout of the metadata register, by the law."""
@@ -370,7 +385,7 @@ def _read(record: Instruction, words: npt.ArrayLike, selector: int) -> Array:
 def _table(record: Instruction) -> Array:
     """Columns of a group's stored elements, `[16 * group + nibble, stored element]`."""
     law = pattern(record)
-    return (np.arange(0, record.k, law.width)[:, None, None] + columns(law)).reshape(-1, law.kept)
+    return frozen((np.arange(0, record.k, law.width)[:, None, None] + columns(law)).reshape(-1, law.kept))
 
 
 def _stand(record: Instruction, nibbles: Array) -> Array:
@@ -395,4 +410,4 @@ def _batch(record: Instruction, **shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 def _check_index(record: Instruction, name: str, value: int, count: int) -> None:
     if not is_integer(value) or not 0 <= value < count:
-        raise MetadataError(f"{record}: {name} is {value!r}; legal are {', '.join(map(str, range(count)))}")
+        raise MetadataError(f"{record}: {name} is {shown(value)}; legal are {', '.join(map(str, range(count)))}")

@@ -26,22 +26,25 @@ shrinks to few elements, the rest +0; those of a small matrix shrink to small nu
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
 from . import sparsity, targets
+from ._arrays import MOST_DIMENSIONS, check_choice, is_integer, members
 from ._written import Written
-from .errors import OperandError
+from .errors import OperandError, shown
 from .execution import load
 from .formats import FORMATS, FloatFormat, Format, IntegerFormat
 from .instructions import Instruction, check_target, parse
-from .layouts import Operand
+from .layouts import OPERANDS, Operand
 from .registers import LANES
 from .scaling import byte_ids, pack_scales, thread_ids
 
@@ -155,13 +158,11 @@ def operands(
     >>> test()
     """
     record, lead = parse(instruction), _shape(batch)
-    if form not in ("matrices", "registers"):
-        raise OperandError(f"form is {form!r}; expected 'matrices' or 'registers'")
+    check_choice("form", form, ("matrices", "registers"))
     if target is not None:
         check_target(record, target)
-    operand: Operand
     parts: dict[str, st.SearchStrategy[Array]] = {}
-    for operand in ("A", "B", "C"):
+    for operand in OPERANDS[:3]:
         shape = (*lead, *record.layout(operand).shape)
         parts[operand.lower()] = matrices(record.format(operand), shape, kind=kind)
     if record.block_scale:
@@ -184,10 +185,10 @@ def _loaded(record: Instruction, operand: Operand, matrix: st.SearchStrategy[Arr
 
 def _in_registers(draw: Draw, record: Instruction, parts: dict[str, st.SearchStrategy[Array]]) -> dict[str, Any]:
     """Draw matrices and scales, packed into registers, with byte-ids and thread-ids."""
-    given: dict[str, Any] = {x: draw(_loaded(record, cast(Operand, x.upper()), parts[x])) for x in "abc"}
+    given: dict[str, Any] = {x.lower(): draw(_loaded(record, x, parts[x.lower()])) for x in OPERANDS[:3]}
     chosen: dict[str, int] = {}
-    for x in ("a", "b") if record.block_scale else ():
-        operand = cast(Literal["A", "B"], x.upper())
+    for operand in OPERANDS[:2] if record.block_scale else ():
+        x = operand.lower()
         ids = {
             "byte_id": draw(st.sampled_from(byte_ids(record))),
             "thread_id": draw(st.sampled_from(thread_ids(operand))),
@@ -252,10 +253,13 @@ class _Values:
         return self.numbered(words % np.uint64(self.count) if self.count < 1 << 64 else words)
 
 
-@cache
 def _values(fmt: Format, kind: Kind, simplest: float = 0.0) -> _Values:
-    if kind not in KINDS:
-        raise OperandError(f"kind is {kind!r}; expected one of {', '.join(KINDS)}")
+    check_choice("kind", kind, KINDS)
+    return _cached_values(fmt, kind, simplest)
+
+
+@cache
+def _cached_values(fmt: Format, kind: Kind, simplest: float) -> _Values:
     few = _few_floats(fmt, kind) if isinstance(fmt, FloatFormat) else _few_integers(fmt, kind)
     start = int(fmt.encode(simplest if not isinstance(fmt, FloatFormat) or fmt.subnormals else 1.0))
     listed = tuple(dict.fromkeys([start, *few]))
@@ -382,16 +386,18 @@ def _format(given: str | Format | npt.DTypeLike) -> Format:
         return given
     if isinstance(given, str) and given in FORMATS:
         return FORMATS[given]
-    try:
+    with suppress(Exception):  # what is no dtype can raise anything, by attributes of its own
         dtype = np.dtype(given)
         return next(f for f in FORMATS.values() if f.dtype == dtype and f.name not in ("tf32", "ue4m3", "b1"))
-    except (TypeError, StopIteration):
-        pass
-    raise OperandError(f"no format {given!r}; expected one of {', '.join(FORMATS)}, or their NumPy or ml_dtypes types")
+    raise OperandError(
+        f"no format {shown(given)}; expected one of {', '.join(FORMATS)}, or their NumPy or ml_dtypes types"
+    )
 
 
 def _shape(given: Any) -> tuple[int, ...]:
-    shape = tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
-    if not all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 0 for n in shape):
-        raise OperandError(f"shape is {given!r}; expected non-negative integers")
+    listed = members(given, MOST_DIMENSIONS)
+    shape = (given,) if listed is None else tuple(listed)
+    good = len(shape) <= MOST_DIMENSIONS and all(is_integer(n) and n >= 0 for n in shape)
+    if not good or math.prod(map(int, shape)) > sys.maxsize // 8:
+        raise OperandError(f"shape is {shown(given)}; expected non-negative integers")
     return tuple(int(n) for n in shape)

@@ -10,15 +10,19 @@ docs/specification/lowering.md the machine instructions that ptxas 13.0 emits.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from types import MappingProxyType
 from typing import Literal
 
+from ._arrays import is_integer
 from .arithmetic.units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, Unit
+from .errors import TargetError, shown
 from .formats import FORMATS
-from .instructions import Instruction, check_target
+from .instructions import Instruction, check_known, check_target, parse
 from .isa import TARGETS
-from .warpgroup import AnyInstruction, WarpgroupInstruction
+from .warpgroup import AnyInstruction, WarpgroupInstruction, parse_any
 
 __all__ = [
     "GENERATIONS",
@@ -31,19 +35,23 @@ __all__ = [
     "group",
     "path",
     "recipe",
+    "recipe_of",
     "reversed_unknown",
 ]
 
 
 def family(*numbers: int) -> tuple[str, ...]:
     """Name the targets of some architectures: plain, family-specific and architecture-specific."""
+    for number in numbers:
+        if not is_integer(number):
+            raise TargetError(f"an architecture is a number such as 90; got {shown(number)}")
     return tuple(target.name for target in TARGETS.values() if target.number in numbers)
 
 
-GENERATIONS: dict[str, tuple[str, ...]] = {
+GENERATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType({
     name: tuple(target.name for target in TARGETS.values() if target.generation == name)
     for name in dict.fromkeys(target.generation for target in TARGETS.values())
-}
+})  # fmt: skip
 """Targets that share their arithmetic."""
 
 
@@ -57,7 +65,7 @@ class Core:
         Bytes of A that one step takes in a row; L follows from the width of the elements.
     fraction_bits : int
         F.
-    floor : dict
+    floor_f32, floor_f16 : int
         Z, by the type of D.
     f32_bits : int
         Fraction bits of an f32 result.
@@ -65,7 +73,8 @@ class Core:
 
     operand_bytes: int
     fraction_bits: int
-    floor: dict[str, int]
+    floor_f32: int
+    floor_f16: int
     f32_bits: int = 23
 
     def unit(self, d_type: str, element_bits: int) -> FusedDotAdd:
@@ -73,7 +82,7 @@ class Core:
         return FusedDotAdd(
             fraction_bits=self.fraction_bits,
             products=self.operand_bytes * 8 // element_bits,
-            floor=self.floor[d_type],
+            floor=self.floor_f32 if d_type == "f32" else self.floor_f16,
             result_bits=self.f32_bits if d_type == "f32" else 10,
             rounding="rz" if d_type == "f32" else "rn",
         )
@@ -82,11 +91,11 @@ class Core:
 # docs/specification/numerics.md 1.2 and 1.4. Z is (least exponent of D) - (F - 18), but for fp8 with F = 13, where it
 # cannot be observed: products are multiples of 2^-32, which 2^(Z - 13) divides. There it is the Z of the generation's
 # other types.
-_VOLTA = Core(operand_bytes=8, fraction_bits=23, floor={"f32": -131, "f16": -19})
-_AMPERE = Core(operand_bytes=16, fraction_bits=24, floor={"f32": -132, "f16": -20})
-_ADA_FP8 = Core(operand_bytes=16, fraction_bits=13, floor={"f32": -132, "f16": -20}, f32_bits=13)
-_HOPPER = Core(operand_bytes=32, fraction_bits=25, floor={"f32": -133, "f16": -21})
-_HOPPER_FP8 = Core(operand_bytes=32, fraction_bits=13, floor={"f32": -133, "f16": -21}, f32_bits=13)
+_VOLTA = Core(operand_bytes=8, fraction_bits=23, floor_f32=-131, floor_f16=-19)
+_AMPERE = Core(operand_bytes=16, fraction_bits=24, floor_f32=-132, floor_f16=-20)
+_ADA_FP8 = Core(operand_bytes=16, fraction_bits=13, floor_f32=-132, floor_f16=-20, f32_bits=13)
+_HOPPER = Core(operand_bytes=32, fraction_bits=25, floor_f32=-133, floor_f16=-21)
+_HOPPER_FP8 = Core(operand_bytes=32, fraction_bits=13, floor_f32=-133, floor_f16=-21, f32_bits=13)
 # docs/specification/numerics.md 1.3
 _FP4 = GroupedDotAdd(group=16, fraction_bits=35, floor=-139, result_bits=23, rounding="rz")
 
@@ -173,24 +182,23 @@ PATHS: tuple[Path, ...] = (
 """What each group of instructions becomes on each generation."""
 
 
-def group(instruction: AnyInstruction) -> str:
+def group(instruction: str | AnyInstruction) -> str:
     """Name the group of instructions that share a path: the types decide it, and the shape where one type has two.
 
     Examples
     --------
-    >>> from .instructions import parse
-    >>> group(parse("mma.sync.aligned.m16n8k16.row.col.f32.e4m3.e5m2.f32"))
+    >>> group("mma.sync.aligned.m16n8k16.row.col.f32.e4m3.e5m2.f32")
     'fp8'
-    >>> from .warpgroup import parse_warpgroup
-    >>> group(parse_warpgroup("wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e5m2"))
+    >>> group("wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e5m2")
     'wgmma fp8'
     """
-    types = {instruction.a_type, instruction.b_type}
-    if instruction.shape == "m8n8k4" and types == {"f16"}:
+    record = parse_any(instruction)
+    types = {record.a_type, record.b_type}
+    if record.shape == "m8n8k4" and types == {"f16"}:
         return "quad pair"
-    if instruction.block_scale:
-        return str(instruction.kind)
-    return next(name for name, members in _GROUPS[type(instruction)].items() if types <= members)
+    if record.block_scale:
+        return str(record.kind)
+    return next(name for name, members in _GROUPS[type(record)].items() if types <= members)
 
 
 _HALF, _FP8, _INT8 = {"f16", "bf16", "tf32"}, {"e4m3", "e5m2"}, {"s8", "u8"}
@@ -213,21 +221,25 @@ _GROUPS: dict[type[AnyInstruction], dict[str, set[str]]] = {
 }
 
 
-@cache
-def path(instruction: AnyInstruction, target: str) -> Path:
+def path(instruction: str | AnyInstruction, target: str) -> Path:
     """Return what an instruction becomes on a target; raise `TargetError` if the target lacks it."""
-    check_target(instruction, target)
-    names = (group(instruction), f"{group(instruction)} {instruction.d_type}")
+    record = parse_any(instruction)
+    check_target(record, target)
+    return _path(record, target)
+
+
+@cache
+def _path(record: AnyInstruction, target: str) -> Path:
+    names = (group(record), f"{group(record)} {record.d_type}")
     return next(p for p in PATHS if p.group in names and TARGETS[target].generation in p.generations)
 
 
-@cache
-def recipe(instruction: AnyInstruction, target: str) -> Recipe:
+def recipe(instruction: str | AnyInstruction, target: str) -> Recipe:
     """Return the recipe of an instruction on a target.
 
     Parameters
     ----------
-    instruction : Instruction or WarpgroupInstruction
+    instruction : str, Instruction or WarpgroupInstruction
     target : str
 
     Returns
@@ -236,31 +248,38 @@ def recipe(instruction: AnyInstruction, target: str) -> Recipe:
 
     Raises
     ------
-    TargetError
-        Unknown target, or one that lacks the instruction.
+    MnemonicError, TargetError
+        No such instruction, or not on this target.
 
     Examples
     --------
-    >>> from .instructions import parse
-    >>> i = parse("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
+    >>> i = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
     >>> recipe(i, "sm_80").unit.products, recipe(i, "sm_90").unit.products
     (8, 16)
     """
-    taken = path(instruction, target)
+    record = parse_any(instruction)
+    check_target(record, target)
+    return recipe_of(record, target)
+
+
+@cache
+def recipe_of(record: AnyInstruction, target: str) -> Recipe:
+    """Return the recipe of a record on a target that is known to have it."""
+    taken = _path(record, target)
     unit = taken.arithmetic
     if isinstance(unit, Core):
         # Elements of 4 and 6 bits take a byte in these kinds; tf32 takes a whole register.
-        width = max(8, FORMATS[taken.convert or instruction.a_type].bits)
-        unit = unit.unit(instruction.d_type, width)
-    elif isinstance(unit, FmaChain) and instruction.rounding:
-        unit = replace(unit, rounding=instruction.rounding)  # type: ignore[arg-type]
+        width = max(8, FORMATS[taken.convert or record.a_type].bits)
+        unit = unit.unit(record.d_type, width)
+    elif isinstance(unit, FmaChain) and record.rounding:
+        unit = replace(unit, rounding=record.rounding)  # type: ignore[arg-type]
     elif isinstance(unit, IntegerSum):
-        unit = replace(unit, saturate=instruction.satfinite)
+        unit = replace(unit, saturate=record.satfinite)
     elif isinstance(unit, Popcount):
-        unit = replace(unit, operation=instruction.bit_op)  # type: ignore[arg-type]
+        unit = replace(unit, operation=record.bit_op)  # type: ignore[arg-type]
     return Recipe(
-        d=instruction.d_type, a=instruction.a_type, b=instruction.b_type, c=instruction.c_type, unit=unit,
-        convert=taken.convert, order=taken.order, accumulate=taken.accumulate, scale=instruction.stype,
+        d=record.d_type, a=record.a_type, b=record.b_type, c=record.c_type, unit=unit,
+        convert=taken.convert, order=taken.order, accumulate=taken.accumulate, scale=record.stype,
     )  # fmt: skip
 
 
@@ -275,6 +294,8 @@ bf16 it does not, so what a reversed pair of indices does there is not known (ma
 """
 
 
-def reversed_unknown(instruction: Instruction, target: str) -> bool:
+def reversed_unknown(instruction: str | Instruction, target: str) -> bool:
     """Whether descending metadata, which PTX allows, has an unknown effect on this target."""
-    return any(instruction.a_type == name and TARGETS[target].generation in where for name, where in REVERSED_UNSORTED)
+    a_type = parse(instruction).a_type
+    check_known(target)
+    return any(a_type == name and TARGETS[target].generation in where for name, where in REVERSED_UNSORTED)

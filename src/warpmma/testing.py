@@ -14,16 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from . import execution
-from ._arrays import as_array, is_integer
+from ._arrays import as_array, check_choice, is_integer, members
 from ._difference import difference
 from ._evidence import Evidence
 from ._reading import reader
 from ._written import array_with
 from .choice import Multiplicand, Options
-from .errors import OperandError
+from .errors import OperandError, shown
 from .formats import FORMATS, FloatFormat, Format
 from .instructions import Instruction, check_known, parse
-from .layouts import Operand
+from .layouts import OPERANDS, Operand
 from .matmul import matmul
 from .warpgroup import AnyInstruction, parse_any
 
@@ -81,12 +81,13 @@ def assert_same_bits(
     largest difference: 1 ulp, at [8, 2]
     """
     __tracebackhide__ = True
-    if not isinstance(names, Sequence) or len(names) != 2 or not all(isinstance(x, str) for x in names):
-        raise OperandError(f"names are {names!r}; expected two strings")
+    listed = members(names, 2)
+    if listed is None or len(listed) != 2 or not all(isinstance(x, str) for x in listed):
+        raise OperandError(f"names are {shown(names)}; expected two strings")
     if not is_integer(limit) or limit < 0:
-        raise OperandError(f"limit is {limit!r}; expected how many elements to list")
-    if nan not in ("bits", "any"):
-        raise OperandError(f"nan is {nan!r}; expected 'bits' or 'any'")
+        raise OperandError(f"limit is {shown(limit)}; expected how many elements to list")
+    check_choice("nan", nan, ("bits", "any"))
+    check_choice("operand", operand, OPERANDS)
     record = None if instruction is None else parse(instruction)
     report = difference(
         actual, expected, record=record, operand=operand, names=names, limit=limit, any_nan=nan == "any"
@@ -125,9 +126,9 @@ def ulps(format: str | Format, x: npt.ArrayLike, y: npt.ArrayLike) -> Any:
     >>> ulps("f64", np.inf, -np.inf) == 2 * 0x7FF0_0000_0000_0000
     True
     """
-    fmt = FORMATS.get(format) if isinstance(format, str) else format
+    fmt = FORMATS[format] if isinstance(format, str) else format
     if not isinstance(fmt, Format):
-        raise OperandError(f"unknown format {format!r}; expected one of {', '.join(FORMATS)}")
+        raise OperandError(f"no format {shown(format)}; expected one of {', '.join(FORMATS)}")
     read = reader(fmt)
     (of_x, nan_x), (of_y, nan_y) = (read.order(read.codes(_raw(fmt, z))) for z in (x, y))
     try:

@@ -269,7 +269,7 @@ def parse_warpgroup(mnemonic: str | WarpgroupInstruction) -> WarpgroupInstructio
     """
     if isinstance(mnemonic, WarpgroupInstruction):
         return _checked(mnemonic)
-    return _parse(bare(mnemonic), mnemonic)
+    return _parse(bare(mnemonic), str(mnemonic))
 
 
 @lru_cache(maxsize=4096)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from ..formats import FORMATS, FloatFormat
+from ..formats import FORMATS
 from . import native
 from .chain import f32_chains, f64_chain
 from .fused import fused_dot_add, grouped_dot_add, ieee_add
@@ -18,7 +18,7 @@ __all__ = ["compute", "product"]
 
 Array = npt.NDArray[Any]
 
-_F32 = cast(FloatFormat, FORMATS["f32"])
+_F32 = FORMATS["f32"]
 
 
 def compute(

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from .._rounding import Float64
-from ..formats import FORMATS, FloatFormat
+from ..formats import FORMATS, floating
 from .fused import ieee_add
 from .units import FloatChains, FmaChain, Recipe, steps
 
@@ -36,9 +35,9 @@ def f32_chains(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
     it is one f32 addition.
     """
     unit = cast(FloatChains, recipe.unit)
-    fmt, d = cast(FloatFormat, FORMATS["f32"]), cast(FloatFormat, FORMATS[recipe.d])
-    products = FORMATS[recipe.a].decode(a) * FORMATS[recipe.b].decode(b)
-    total = cast(Float64, FORMATS[recipe.c].decode(c))
+    fmt, d = FORMATS["f32"], floating(recipe.d)
+    products = floating(recipe.a).decode(a) * floating(recipe.b).decode(b)
+    total = floating(recipe.c).decode(c)
     for step in steps("ascending", unit.length, len(a)):
         chain = np.zeros(products.shape[1:])
         for position, i in enumerate(step):

@@ -19,8 +19,9 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from .._arrays import frozen
 from .._rounding import Float64, quantize
-from ..formats import FORMATS, FloatFormat
+from ..formats import FloatFormat, floating
 from .pairs import Pairs
 from .units import FusedDotAdd, GroupedDotAdd, Recipe, steps
 
@@ -58,12 +59,12 @@ def fused_dot_add(
         Codes of D.
     """
     unit = cast(FusedDotAdd, recipe.unit)
-    d = _float(recipe.d)
+    d = floating(recipe.d)
     a_values, a_exponents = _operand(recipe, recipe.a, a, scale_a)
     b_values, b_exponents = _operand(recipe, recipe.b, b, scale_b)
-    c_values = _float(recipe.c).decode(c)
+    c_values = floating(recipe.c).decode(c)
     after = recipe.accumulate == "after"
-    accumulator, least = (np.zeros(()), d.emin) if after else (c_values, _float(recipe.c).emin)
+    accumulator, least = (np.zeros(()), d.emin) if after else (c_values, floating(recipe.c).emin)
     codes: Array = np.zeros((), d.code_dtype)
     for number, step in enumerate(steps(recipe.order, unit.products, len(a))):
         if number:
@@ -80,8 +81,8 @@ def grouped_dot_add(
 ) -> Array:  # fmt: skip
     """Compute D by groups (rule 13); parameters and result as for `fused_dot_add`, with a `GroupedDotAdd`."""
     unit = cast(GroupedDotAdd, recipe.unit)
-    scale_format = _float(cast(str, recipe.scale))
-    a_values, b_values = _float(recipe.a).decode(a), _float(recipe.b).decode(b)
+    scale_format = floating(cast(str, recipe.scale))
+    a_values, b_values = floating(recipe.a).decode(a), floating(recipe.b).decode(b)
     scales = [scale_format.decode(s) for s in (cast(Array, scale_a), cast(Array, scale_b))]
     exponents = [nominal_exponents(s, scale_format.emin) for s in scales]
     # The sum of exponents is below every floor where a scale is zero; where all products are, it is put there.
@@ -94,7 +95,7 @@ def grouped_dot_add(
         block = first * len(factor) // len(a)
         addends.append(sum(sums) * factor[block])
         says.append(np.where(np.any(alive, axis=0), nominal[block], np.int16(_NO_EXPONENT)))
-    c_format = _float(recipe.c)
+    c_format = floating(recipe.c)
     c_values = c_format.decode(c)
     largest = np.maximum(nominal_exponents(c_values, c_format.emin), unit.floor)
     for exponent in says:
@@ -104,7 +105,7 @@ def grouped_dot_add(
     total = np.trunc(c_values * scale)
     for addend in addends:
         total = total + np.trunc(addend * scale)
-    return _result(unit, _float(recipe.d), total * _power(largest - unit.fraction_bits))
+    return _result(unit, floating(recipe.d), total * _power(largest - unit.fraction_bits))
 
 
 def ieee_add(fmt: FloatFormat, x: Float64, y: Float64) -> Array:
@@ -117,10 +118,6 @@ def ieee_add(fmt: FloatFormat, x: Float64, y: Float64) -> Array:
     return fmt.encode(x + y, "rn", overflow="infinity")
 
 
-def _float(name: str) -> FloatFormat:
-    return cast(FloatFormat, FORMATS[name])
-
-
 def _slice(step: Sequence[int]) -> slice | list[int]:
     """Return a run of indices as a slice, which copies nothing."""
     run = slice(step[0], step[-1] + 1)
@@ -129,14 +126,14 @@ def _slice(step: Sequence[int]) -> slice | list[int]:
 
 def _operand(recipe: Recipe, name: str, codes: Array, scales: Array | None) -> tuple[Float64, Array]:
     """Return values and nominal exponents of codes, scaled; the exponents of the format that they are converted to."""
-    fmt = _float(name)
+    fmt = floating(name)
     values = fmt.decode(codes)
     if fmt.bits > 16:
         exponents = nominal_exponents(values, fmt.emin)
     else:
         exponents = _exponent_table(name, recipe.convert or name).take(codes.astype(np.intp))
     if scales is not None:
-        scale_format = _float(cast(str, recipe.scale))
+        scale_format = floating(cast(str, recipe.scale))
         each = len(codes) // len(scales)
         scale_values = scale_format.decode(scales)
         values = values * np.repeat(scale_values, each, axis=0)
@@ -147,8 +144,8 @@ def _operand(recipe: Recipe, name: str, codes: Array, scales: Array | None) -> t
 @cache
 def _exponent_table(name: str, converted: str) -> npt.NDArray[np.int16]:
     """Nominal exponent of every code of a format of at most 16 bits."""
-    codes = np.arange(1 << _float(name).bits)
-    return nominal_exponents(_float(name).decode(codes), _float(converted).emin)
+    codes = np.arange(1 << floating(name).bits)
+    return frozen(nominal_exponents(floating(name).decode(codes), floating(converted).emin))
 
 
 def nominal_exponents(values: Float64, emin: int) -> npt.NDArray[np.int16]:

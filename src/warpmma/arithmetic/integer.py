@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from ..formats import FORMATS, IntegerFormat
+from ..formats import FORMATS, integer
 from .pairs import Pairs
 from .units import IntegerSum, Popcount, Recipe
 
@@ -38,7 +38,7 @@ def integer_sum(recipe: Recipe, a: Array, b: Array, c: Array, chosen: Array | No
     A product of 8-bit integers is below 2^16 in magnitude, and at most 256 of them stay below 2^24: int32 holds the
     sum, and int64 the sum and C.
     """
-    d = cast(IntegerFormat, FORMATS[recipe.d])
+    d = integer(recipe.d)
     pairs = Pairs(len(a), slice(None), (_values(recipe.a, a),), (_values(recipe.b, b),), chosen)
     products = sum((x * y).sum(axis=0, dtype=np.int32) for x, y in pairs.runs(0))
     total = products + FORMATS[recipe.c].decode(c).astype(np.int64)
@@ -65,7 +65,7 @@ def popcount(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
     ndarray of unsigned int
         Codes of D.
     """
-    d = cast(IntegerFormat, FORMATS[recipe.d])
+    d = integer(recipe.d)
     combine = {"xor": np.bitwise_xor, "and": np.bitwise_and}[cast(Popcount, recipe.unit).operation]
     ones = np.bitwise_count(combine(a, b)).sum(axis=0, dtype=np.int64)
     codes: Array = ((ones + c.astype(np.int64)) & d.mask).astype(d.code_dtype)
@@ -74,5 +74,5 @@ def popcount(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
 
 def _values(name: str, codes: Array) -> npt.NDArray[np.int32]:
     """Values of narrow integers; as `IntegerFormat.decode`, without its check and in the width that products need."""
-    least = cast(IntegerFormat, FORMATS[name]).least
+    least = integer(name).least
     return (codes.astype(np.int32) ^ -least) + least

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import UnsupportedError
-from ..formats import FORMATS, FloatFormat, IntegerFormat
+from ..formats import FORMATS, IntegerFormat, floating
 from ..layouts import Layout
 from .fused import nominal_exponents
 from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, steps
@@ -257,7 +257,7 @@ def _make_plan(recipe: Recipe, k: int, sparse: bool, scales: int) -> Any:
     plan.order = [i for step in cut for i in step]
     plan.step, plan.steps = len(cut[0]), len(cut)
     if recipe.scale:
-        fmt = cast(FloatFormat, FORMATS[recipe.scale])
+        fmt = floating(recipe.scale)
         values = np.resize(fmt.decode(np.arange(fmt.mask + 1)), 256)  # the C++ looks up any byte
         if isinstance(unit, FusedDotAdd) and fmt.subnormals:  # it wants powers of two there
             raise UnsupportedError(f"the native engine does not do {recipe}; use engine='numpy'")
@@ -272,7 +272,7 @@ def _format(name: str, converted: str) -> Any:
     if isinstance(fmt, IntegerFormat):
         out.integer, out.is_signed = True, fmt.signed
     elif fmt.bits <= 32:
-        to = cast(FloatFormat, FORMATS[converted])
+        to = floating(converted)
         out.fraction_bits, out.emin, out.nominal_emin = fmt.fraction_bits + fmt.padding, fmt.emin, to.emin
         out.magnitude = fmt.sign_bit - (1 << fmt.padding)
         # No magnitude reaches 2^30 but of f32 and tf32, which have infinities.

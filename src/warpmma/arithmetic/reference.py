@@ -63,7 +63,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from .._rounding import Rounding
-from ..formats import FORMATS, FloatFormat, IntegerFormat, Number
+from ..formats import FloatFormat, Number, floating, integer
 from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, steps
 
 __all__ = ["dot"]
@@ -174,10 +174,6 @@ def _round(
     return sign | magnitude
 
 
-def _float(name: str) -> FloatFormat:
-    return cast(FloatFormat, FORMATS[name])
-
-
 # Rules 1 to 13
 
 
@@ -185,7 +181,7 @@ def _scales(recipe: Recipe, k: int, scale_a: Sequence[int], scale_b: Sequence[in
     """Product of the two scales of each of k products, and its nominal exponent; ones without block scales."""
     if recipe.scale is None:
         return [(Number("finite", 0, 1, 0), 0)] * k
-    fmt = _float(recipe.scale)
+    fmt = floating(recipe.scale)
     pairs = [_multiply(fmt.unpack(x), fmt.unpack(y)) for x, y in zip(scale_a, scale_b, strict=True)]
     return [(pair, pair.exponent + 2 * fmt.fraction_bits) for pair in pairs for _ in range(k // len(pairs))]
 
@@ -194,14 +190,14 @@ def _fused(
     recipe: Recipe, unit: FusedDotAdd, a: Sequence[int], b: Sequence[int], c: int, scales: Terms
 ) -> int:  # fmt: skip
     after = recipe.accumulate == "after"
-    d_format = _float(recipe.d)
-    formats = [_float(recipe.convert or name) for name in (recipe.a, recipe.b)]
+    d_format = floating(recipe.d)
+    formats = [floating(recipe.convert or name) for name in (recipe.a, recipe.b)]
     rows = [
-        [fmt.unpack(_round(_float(name).unpack(x), fmt, "rn")) if recipe.convert else fmt.unpack(x) for x in codes]
+        [fmt.unpack(_round(floating(name).unpack(x), fmt, "rn")) if recipe.convert else fmt.unpack(x) for x in codes]
         for name, fmt, codes in zip((recipe.a, recipe.b), formats, (a, b), strict=True)
     ]
     bits = sum(fmt.fraction_bits for fmt in formats)
-    accumulator_format = d_format if after else _float(recipe.c)
+    accumulator_format = d_format if after else floating(recipe.c)
     accumulator = 0 if after else c
     for step in steps(recipe.order, unit.products, len(a)):
         products = [(_multiply(rows[0][i], rows[1][i]), scales[i]) for i in step]
@@ -212,16 +208,18 @@ def _fused(
         accumulator_format = d_format
     if not after:
         return accumulator
-    return _round(_add(_float(recipe.c).unpack(c), d_format.unpack(accumulator)), d_format, "rn")
+    return _round(_add(floating(recipe.c).unpack(c), d_format.unpack(accumulator)), d_format, "rn")
 
 
 def _grouped(
     recipe: Recipe, unit: GroupedDotAdd, a: Sequence[int], b: Sequence[int], c: int, scales: Terms
 ) -> int:  # fmt: skip
-    c_format = _float(recipe.c)
+    c_format = floating(recipe.c)
     start = c_format.unpack(c)
     terms = [(start, start.exponent + c_format.fraction_bits)]
-    products = [_multiply(_float(recipe.a).unpack(x), _float(recipe.b).unpack(y)) for x, y in zip(a, b, strict=True)]
+    products = [
+        _multiply(floating(recipe.a).unpack(x), floating(recipe.b).unpack(y)) for x, y in zip(a, b, strict=True)
+    ]
     for first in range(0, len(a), unit.group):
         members, (scale, nominal) = products[first : first + unit.group], scales[first]
         total = Number("finite")
@@ -232,7 +230,7 @@ def _grouped(
         silent = zeros or (scale.kind == "finite" and not scale.significand)
         terms.append((_multiply(total, scale), unit.floor if silent else nominal))
     nominals = [nominal for _, nominal in terms[1:]] + ([terms[0][1]] if start.significand else [])
-    return _aligned_sum(unit, terms, _float(recipe.d), nominals)
+    return _aligned_sum(unit, terms, floating(recipe.d), nominals)
 
 
 def _fused_step(unit: FusedDotAdd, terms: Terms, d: FloatFormat) -> int:
@@ -262,7 +260,7 @@ def _aligned_sum(unit: FusedDotAdd | GroupedDotAdd, terms: Terms, d: FloatFormat
 
 
 def _f64_chain(unit: FmaChain, a: Sequence[int], b: Sequence[int], c: int) -> int:
-    fmt = _float("f64")
+    fmt = floating("f64")
     quiet = 1 << (fmt.fraction_bits - 1)
     result = c
     for x, y in zip(a, b, strict=True):
@@ -279,9 +277,11 @@ def _f64_chain(unit: FmaChain, a: Sequence[int], b: Sequence[int], c: int) -> in
 
 
 def _f32_chains(recipe: Recipe, unit: FloatChains, a: Sequence[int], b: Sequence[int], c: int) -> int:
-    fmt = _float("f32")
-    products = [_multiply(_float(recipe.a).unpack(x), _float(recipe.b).unpack(y)) for x, y in zip(a, b, strict=True)]
-    total = _float(recipe.c).unpack(c)
+    fmt = floating("f32")
+    products = [
+        _multiply(floating(recipe.a).unpack(x), floating(recipe.b).unpack(y)) for x, y in zip(a, b, strict=True)
+    ]
+    total = floating(recipe.c).unpack(c)
     for step in steps("ascending", unit.length, len(a)):
         chain = Number("finite")
         for position, i in enumerate(step):
@@ -289,20 +289,20 @@ def _f32_chains(recipe: Recipe, unit: FloatChains, a: Sequence[int], b: Sequence
             exact = products[i] if first else _add(products[i], chain)
             chain = fmt.unpack(_round(exact, fmt, "rn"))
         total = fmt.unpack(_round(_add(total, chain), fmt, "rn"))
-    return _round(total, _float(recipe.d), "rn")
+    return _round(total, floating(recipe.d), "rn")
 
 
 # Rules 17 and 18
 
 
 def _integer(recipe: Recipe, unit: IntegerSum | Popcount, a: Sequence[int], b: Sequence[int], c: int) -> int:
-    d = cast(IntegerFormat, FORMATS[recipe.d])
-    total = cast(int, FORMATS[recipe.c].unpack(c))
+    d = integer(recipe.d)
+    total = integer(recipe.c).unpack(c)
     for x, y in zip(a, b, strict=True):
         if isinstance(unit, Popcount):
             total += x ^ y if unit.operation == "xor" else x & y
         else:
-            total += cast(int, FORMATS[recipe.a].unpack(x)) * cast(int, FORMATS[recipe.b].unpack(y))
+            total += integer(recipe.a).unpack(x) * integer(recipe.b).unpack(y)
     if isinstance(unit, IntegerSum) and unit.saturate:
         total = min(max(total, d.least), d.greatest)
     return total & d.mask

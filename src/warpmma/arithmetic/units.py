@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from .._arrays import check_choice
+
 __all__ = [
     "FloatChains",
     "FmaChain",
@@ -48,6 +50,9 @@ class FusedDotAdd:
     result_bits: int
     rounding: Literal["rz", "rn"]
 
+    def __post_init__(self) -> None:
+        check_choice("rounding", self.rounding, ("rz", "rn"))
+
 
 @dataclass(frozen=True, kw_only=True)
 class GroupedDotAdd:
@@ -67,6 +72,9 @@ class GroupedDotAdd:
     result_bits: int
     rounding: Literal["rz", "rn"]
 
+    def __post_init__(self) -> None:
+        check_choice("rounding", self.rounding, ("rz", "rn"))
+
 
 @dataclass(frozen=True, kw_only=True)
 class FmaChain:
@@ -78,6 +86,9 @@ class FmaChain:
     """
 
     rounding: Literal["rn", "rz", "rm", "rp"] = "rn"
+
+    def __post_init__(self) -> None:
+        check_choice("rounding", self.rounding, ("rn", "rz", "rm", "rp"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +105,9 @@ class FloatChains:
 
     length: int
     seed: Literal["zero", "product"]
+
+    def __post_init__(self) -> None:
+        check_choice("seed", self.seed, ("zero", "product"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +133,9 @@ class Popcount:
     """
 
     operation: Literal["xor", "and"]
+
+    def __post_init__(self) -> None:
+        check_choice("operation", self.operation, ("xor", "and"))
 
 
 Unit = FusedDotAdd | GroupedDotAdd | FmaChain | FloatChains | IntegerSum | Popcount
@@ -154,6 +171,10 @@ class Recipe:
     accumulate: Literal["within", "after"] = "within"
     scale: str | None = None
 
+    def __post_init__(self) -> None:
+        check_choice("order", self.order, ("ascending", "halves"))
+        check_choice("accumulate", self.accumulate, ("within", "after"))
+
 
 def steps(order: str, products: int, k: int) -> Sequence[Sequence[int]]:
     """Which products each step of a fused dot-add takes.
@@ -165,6 +186,7 @@ def steps(order: str, products: int, k: int) -> Sequence[Sequence[int]]:
     >>> steps("halves", 16, 8)
     [[0, 1, 4, 5], [2, 3, 6, 7]]
     """
+    check_choice("order", order, ("ascending", "halves"))
     runs = [list(range(k))]
     if order == "halves":
         runs = [[i for i in range(k) if i % 4 in half] for half in ((0, 1), (2, 3))]

@@ -29,7 +29,7 @@ def broadcast(instruction: Instruction, operands: dict[str, Array]) -> tuple[int
         return own.pop()
     try:
         return np.broadcast_shapes(*own)
-    except (ValueError, RuntimeError):  # the latter for more dimensions than NumPy broadcasts
+    except ValueError:
         shapes = ", ".join(f"{name} {x.shape}" for name, x in operands.items())
         raise OperandError(f"{instruction}: batches do not broadcast: {shapes}") from None
 

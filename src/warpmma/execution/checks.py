@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import targets
-from .._arrays import as_array, is_integer
-from ..errors import MetadataError, OperandError, UnsupportedError
+from .._arrays import as_array, check_choice, is_integer
+from ..errors import MetadataError, OperandError, UnsupportedError, shown
 from ..instructions import Instruction
 from ..layouts import Operand
 from ..registers import LANES
@@ -68,21 +68,22 @@ def check_choices(
     instruction: Instruction, selector: int, undefined: str, ids: Ids
 ) -> None:  # fmt: skip
     """Refuse a selector, byte-id or thread-id that the instruction has no use for, or does not have."""
-    if not isinstance(undefined, str) or undefined not in ("error", "hardware"):
-        raise OperandError(f"undefined is {undefined!r}; expected 'error' or 'hardware'")
+    check_choice("undefined", undefined, ("error", "hardware"))
     if undefined == "hardware" and not instruction.sparse:
         raise OperandError(f"{instruction} is dense: it has no metadata, undefined or not; leave undefined='error'")
     if instruction.sparse:
         metadata_place(instruction, 0, 0, selector=selector)  # which checks the selector, as the next the ids
     elif not is_integer(selector) or selector:
-        raise OperandError(f"{instruction} is dense: it takes no selector; got {selector!r}")
+        raise OperandError(f"{instruction} is dense: it takes no selector; got {shown(selector)}")
     for operand, named in ids.items():
         if instruction.block_scale:
             scale_place(instruction, operand, 0, 0, **named)
             continue
         for x in named.values():
             if not is_integer(x) or x:
-                raise OperandError(f"{instruction} is not block-scaled: it takes no byte-id and thread-id; got {named}")
+                raise OperandError(
+                    f"{instruction} is not block-scaled: it takes no byte-id and thread-id; got {shown(named)}"
+                )
 
 
 def check_sparse(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._arrays import frozen
 from ..instructions import Instruction
 from ..layouts import Layout
 
@@ -55,7 +56,7 @@ def _gather(layout: Layout, dtype: np.dtype[Any], arrange: Callable[[Array], Arr
     """Return a function from registers `[warp, register, lane]` to codes, arranged, with the warps last."""
     packing = layout.packing
     word, position = (arrange(x) for x in layout.slots)
-    shift = packing.shifts[position][..., None]
+    shift = frozen(packing.shifts[position])[..., None]
     whole = packing.per_register == 1
     mask = packing.dtype.type(packing.mask)
 

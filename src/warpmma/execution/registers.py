@@ -113,7 +113,7 @@ def execute_checked(
     batch = broadcast(record, operands)
     mixed = record.sparse and check_sparse(record, operands["metadata"], selector, undefined, target)
     call = _Call(
-        instruction=record, recipe=targets.recipe(record, target), selector=selector, ids=ids, mixed=mixed,
+        instruction=record, recipe=targets.recipe_of(record, target), selector=selector, ids=ids, mixed=mixed,
         native=resolved == "native",
         read={name: reader(x, 2 if name in "ABC" else 1, batch) for name, x in operands.items()},
     )  # fmt: skip

@@ -8,6 +8,8 @@ Reference".
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from .machine import matrix
 
@@ -15,7 +17,7 @@ __all__ = ["CUDA", "MACHINE", "no_instruction", "ptx_of"]
 
 _ROUNDED = {"rn": "rn", "rz": "rz", "ru": "rp", "rd": "rm"}  # CUDA's suffixes in PTX
 
-CUDA: dict[str, str] = {
+CUDA: Mapping[str, str] = MappingProxyType({
     "__syncthreads": "bar.sync",
     "__syncthreads_and": "bar.red.and.pred",
     "__syncthreads_or": "bar.red.or.pred",
@@ -119,13 +121,13 @@ CUDA: dict[str, str] = {
     "load_matrix_sync": "wmma.load",
     "mma_sync": "wmma.mma (two mma.sync of its types)",
     "store_matrix_sync": "wmma.store",
-}  # fmt: skip
+})  # fmt: skip
 """Functions of CUDA C++, with the PTX that is their work; where one has several types, that of 32 bits."""
 
 _HOST = re.compile(r"cuda[A-Z]\w*|cu[A-Z]\w*|cublas\w*|cudnn\w*")
 _LIBRARY = re.compile(r"__(nv|nvvm)_\w+|llvm\.nvvm\.\S+")
 
-MACHINE: dict[str, str] = {
+MACHINE: Mapping[str, str] = MappingProxyType({
     **{
         f"{name}.16.{m}88{n and f'.{n}'}": f"{op}.sync.aligned.m8n8.x{n or 1}{trans}.shared.b16"
         for name, op in (("LDSM", "ldmatrix"), ("STSM", "stmatrix"))
@@ -207,7 +209,7 @@ MACHINE: dict[str, str] = {
     **dict.fromkeys(("UTCHMMA", "UTCQMMA", "UTCIMMA", "UTCOMMA"), "tcgen05.mma"),
     **dict.fromkeys(("HMMA", "IMMA", "QMMA", "OMMA", "DMMA", "BMMA"), "mma.sync.aligned"),
     **dict.fromkeys(("HGMMA", "IGMMA", "QGMMA", "BGMMA"), "wgmma.mma_async"),
-}  # fmt: skip
+})  # fmt: skip
 """Names of machine instructions, whole or the beginning of longer ones, with the PTX that they are made of."""
 
 

@@ -15,6 +15,8 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from ..errors import shown
+
 __all__ = ["GPUS", "Gpus", "unknown"]
 
 
@@ -134,7 +136,7 @@ def unknown(target: object, known: Collection[str]) -> str:
     if not isinstance(target, str):
         spelled = _spelled(_capability(target), known)
         meant = f". Did you mean {spelled!r}?" if spelled else ""
-        return f"a target is a string such as 'sm_90'; got {target!r}{meant}"
+        return f"a target is a string such as 'sm_90'; got {shown(target)}{meant}"
     quoted = repr(target) if len(target) <= _LONGEST else f"{target[:_LONGEST]!r}..."
     return f"unknown target {quoted}{_explained(target[:_LONGEST], known)} Known are {', '.join(known)}"
 
@@ -157,9 +159,9 @@ def _explained(target: str, known: Collection[str]) -> str:
 def _capability(target: object) -> str:
     """Write a number, or a pair such as PyTorch gives, as a compute capability; "" for anything else."""
     if type(target) in (int, float):
-        return str(target)
+        return shown(target, str)
     if type(target) in (tuple, list) and [type(x) for x in target] == [int, int]:  # type: ignore[attr-defined]
-        return ".".join(map(str, target))  # type: ignore[call-overload]
+        return ".".join(shown(x, str) for x in target)  # type: ignore[attr-defined]
     return ""
 
 

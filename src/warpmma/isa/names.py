@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Literal
 
 from .foreign import no_instruction, ptx_of
@@ -32,14 +33,14 @@ _OPERATIONS = """
 """
 _ACCESSES = "bar barrier cp ld st"
 
-SIMULATED: dict[str, Door] = {
+SIMULATED: Mapping[str, Door] = MappingProxyType({
     "mma": "mma",
     "wgmma": "wgmma",
     **dict.fromkeys(_OPERATIONS.split(), "operation"),
     "ldmatrix": "move",
     "stmatrix": "move",
     **dict.fromkeys(_ACCESSES.split(), "access"),
-}
+})  # fmt: skip
 """Opcodes with instructions that are simulated, and which function reads them."""
 
 _ABSENT = """

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -92,7 +93,7 @@ def _types() -> dict[str, RegisterOf]:
     return {t.name: t for t in (*types, *(RegisterOf(name=i.name, fmt=i, slot=i.bits) for i in integers))}
 
 
-TYPES: dict[str, RegisterOf] = _types()
+TYPES: Mapping[str, RegisterOf] = MappingProxyType(_types())
 """Types of operands, by their PTX names."""
 
 

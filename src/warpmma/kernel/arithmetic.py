@@ -32,6 +32,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from .._arrays import frozen
 from .._rounding import Float64, Rounding
 from ..arithmetic.chain import fma64
 from ..formats import FORMATS, FloatFormat
@@ -44,8 +45,8 @@ Array = npt.NDArray[Any]
 Words = frozenset[str]
 Formats = Sequence[FloatFormat]
 
-_F64 = cast(FloatFormat, FORMATS["f64"])
-_ONE = np.array(_F64.bias << _F64.fraction_bits, np.uint64)
+_F64 = FORMATS["f64"]
+_ONE = frozen(np.array(_F64.bias << _F64.fraction_bits, np.uint64))
 
 
 def sum_to_odd(product: Float64, addend: Float64) -> Float64:

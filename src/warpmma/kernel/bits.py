@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._arrays import frozen
 from ..errors import OperandError
 from .operations import Operation, register
 
@@ -186,7 +187,7 @@ def _prmt(a: Array, b: Array, c: Array) -> Array:
 
 
 def _prmt_mode(mode: str) -> Function:
-    controls = np.array(_PERMUTATIONS[mode], np.uint32)
+    controls = frozen(np.array(_PERMUTATIONS[mode], np.uint32))
     return lambda a, b, c: _prmt(a, b, controls[c & 3])
 
 

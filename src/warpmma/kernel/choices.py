@@ -18,7 +18,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from ..formats import FORMATS, FloatFormat
+from ..formats import FloatFormat, floating
 from .operations import Operation, RegisterType
 
 __all__ = ["OPERATIONS"]
@@ -42,7 +42,7 @@ def _order(fmt: FloatFormat, code: Array, ftz: bool) -> tuple[Array, Array]:
 
 
 def _float_compare(name: str, type_: str, ftz: bool) -> Callable[[Array, Array], tuple[Array]]:
-    fmt = cast(FloatFormat, FORMATS[type_])
+    fmt = floating(type_)
     unordered = name.removesuffix("u") in _COMPARE and name.endswith("u")
 
     def compare(a: Array, b: Array) -> tuple[Array]:

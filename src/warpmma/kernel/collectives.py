@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._arrays import frozen
 from ..isa import TARGETS
 from ..registers import LANES
 from .operations import Operation, RegisterType, register
@@ -38,7 +39,7 @@ __all__ = ["OPERATIONS"]
 
 Array = npt.NDArray[Any]
 
-_LANE = np.arange(LANES)
+_LANE = frozen(np.arange(LANES))
 _FULL = 0xFFFFFFFF
 _NAN = 0x7FFFFFFF
 _FAMILY_10 = tuple(t.name for t in TARGETS.values() if t.capability[0] == 10 and t.features)

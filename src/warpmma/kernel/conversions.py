@@ -49,7 +49,7 @@ Array = npt.NDArray[Any]
 Words = frozenset[str]
 
 _U = np.uint64
-_F32, _UE8M0 = cast(FloatFormat, FORMATS["f32"]), cast(FloatFormat, FORMATS["ue8m0"])
+_F32, _UE8M0 = FORMATS["f32"], FORMATS["ue8m0"]
 _TF32_NAN, _TF32_LAST = np.uint32(0x7FFFE000), np.uint32(0x2000)
 _INTEGRAL: dict[str, Any] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 
@@ -181,7 +181,7 @@ def _clamped_integers(wide: Array, signed: bool, out: IntegerFormat) -> Array:
 
 def _pack(out: IntegerFormat, *x: Array) -> tuple[Array]:
     """Rule 11."""
-    s32 = cast(IntegerFormat, FORMATS["s32"])
+    s32 = FORMATS["s32"]
     a, b = (_integer_to_integer(s32, out, frozenset({"sat"}), codes).astype(np.uint32) for codes in x[:2])
     size = np.uint32(out.bits)
     word = b | (a << size)

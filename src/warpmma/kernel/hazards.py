@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -24,7 +25,7 @@ __all__ = ["KINDS", "Hazard", "HazardError", "HazardWarning", "Policy", "Reporte
 Array = npt.NDArray[Any]
 Policy = Literal["error", "warn"]
 
-KINDS: dict[str, str] = {
+KINDS: Mapping[str, str] = MappingProxyType({
     "race": "two warps touch a byte of shared memory between two barriers, and one of them writes it",
     "unwritten": "memory is read that nobody wrote",
     "poison": "a register is read in a lane that did not write it",
@@ -33,7 +34,7 @@ KINDS: dict[str, str] = {
     "pending": "shared memory is touched that a cp.async without its wait is still to fill",
     "barrier": "a barrier that not all threads of the block reach",
     "divergent": "a warp's lanes execute an instruction together, and some of them are masked off",
-}
+})  # fmt: skip
 """What is found, and what each word means."""
 
 

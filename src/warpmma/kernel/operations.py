@@ -15,9 +15,9 @@ from typing import Any, Literal, SupportsIndex, cast
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import as_array, is_integer
+from .._arrays import as_array, check_choice, is_integer
 from .._mnemonics import bare
-from ..errors import MnemonicError, OperandError, shown
+from ..errors import MnemonicError, OperandError
 from ..instructions import check_known, check_target
 from ..instructions import since as targets_since
 from ..isa.names import Door, explained, near
@@ -134,8 +134,7 @@ class Operation:
         OperandError
             A wrong number of operands, dtype or number of lanes; or results that PTX leaves undefined.
         """
-        if not isinstance(undefined, str) or undefined not in ("error", "zero"):
-            raise OperandError(f"{self.mnemonic}: undefined is {shown(undefined)}; expected 'error' or 'zero'")
+        check_choice(f"{self.mnemonic}: undefined", undefined, ("error", "zero"))
         arguments = self._arguments(operands, active)
         results = self.compute(*arguments)
         if self.undefined is not None and (bad := self.undefined(*arguments)).any():

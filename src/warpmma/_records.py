@@ -1,0 +1,18 @@
+"""Records: frozen dataclasses that compute what follows from their fields once."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+__all__ = ["Record"]
+
+
+class Record:
+    """A dataclass whose copies, pickled ones too, carry its fields alone.
+
+    What was computed from them is left behind: an array that comes out of a pickle could be written.
+    """
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
