@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from generators import operands, styles
 
 import warpmma as wm
+from warpmma.execution import Undefined
 from warpmma.hardware.ptx import kernel, module
 from warpmma.hardware.recordings import execute_fields
 from warpmma.instructions import Instruction
@@ -120,7 +121,7 @@ class Gpu:
 def ours(job: Job, given: dict[str, Array], target: str, undefined: bool) -> Array:
     """Execute a job with warpmma."""
     instruction, selector, ids = job
-    wanted = "hardware" if undefined else "error"
+    wanted: Undefined = "hardware" if undefined else "error"
     return execute_fields(instruction, given, target, selector=selector, ids=ids, undefined=wanted)
 
 

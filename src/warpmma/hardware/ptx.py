@@ -6,26 +6,33 @@ metadata and scales, `[warp, lane]`; block i is warp i.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
-from ..instructions import Instruction
+from .._arrays import is_integer, members
+from ..errors import OperandError, shown
+from ..instructions import Instruction, check_known, parse
 from ..layouts import Operand
-from ..scaling import scale_place
+from ..scaling import checked_ids
 from ..sparsity import metadata_place
 
 __all__ = ["kernel", "module", "statement"]
+
+_IDENTIFIER = re.compile(r"[a-zA-Z][\w$]{0,1000}|[_$%][\w$]{1,1000}", re.ASCII)
 
 
 def _name(operand: str, index: int) -> str:
     return f"%{operand}{index}"
 
 
-def statement(instruction: Instruction, *, selector: int = 0, ids: tuple[int, int, int, int] = (0, 0, 0, 0)) -> str:
+def statement(
+    instruction: str | Instruction, *, selector: int = 0, ids: tuple[int, int, int, int] = (0, 0, 0, 0)
+) -> str:
     """Return the instruction with its operands: registers `%d0`.., `%a0`.., `%b0`.., `%c0`.., `%e`, `%sa` and `%sb`.
 
     Parameters
     ----------
-    instruction : Instruction
+    instruction : str or Instruction
     selector : int
         Of a sparse instruction.
     ids : tuple of int
@@ -35,18 +42,25 @@ def statement(instruction: Instruction, *, selector: int = 0, ids: tuple[int, in
     -------
     str
 
+    Raises
+    ------
+    MnemonicError, MetadataError, ScaleError
+        No such instruction, or a selector, byte-id or thread-id that it does not have.
+
     Examples
     --------
-    >>> from warpmma import parse
-    >>> statement(parse("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32"))
+    >>> statement("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32")
     'mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%d0,%d1}, {%a0}, {%b0}, {%c0,%c1};'
     """
-    parts = [_fragment(instruction, operand) for operand in ("D", "A", "B", "C")]
-    if instruction.sparse:
+    record = parse(instruction)
+    parts = [_fragment(record, operand) for operand in ("D", "A", "B", "C")]
+    if record.sparse:
+        metadata_place(record, 0, 0, selector=selector)  # checks it
         parts += ["%e", f"{selector:#x}"]
-    if instruction.block_scale:
-        parts += ["{%sa}", f"{{{ids[0]}, {ids[1]}}}", "{%sb}", f"{{{ids[2]}, {ids[3]}}}"]
-    return f"{instruction} {', '.join(parts)};"
+    if record.block_scale:
+        byte_a, thread_a, byte_b, thread_b = checked_ids(record, ids)
+        parts += ["{%sa}", f"{{{byte_a}, {thread_a}}}", "{%sb}", f"{{{byte_b}, {thread_b}}}"]
+    return f"{record} {', '.join(parts)};"
 
 
 def _fragment(instruction: Instruction, operand: Operand) -> str:
@@ -61,13 +75,13 @@ def _class(instruction: Instruction, operand: Operand) -> str:
 
 
 def kernel(
-    instruction: Instruction, name: str, *, selector: int = 0, ids: tuple[int, int, int, int] = (0, 0, 0, 0)
+    instruction: str | Instruction, name: str, *, selector: int = 0, ids: tuple[int, int, int, int] = (0, 0, 0, 0)
 ) -> str:  # fmt: skip
     """Return a kernel that executes an instruction once on every warp.
 
     Parameters
     ----------
-    instruction : Instruction
+    instruction : str or Instruction
     name : str
         Name of the entry point.
     selector : int
@@ -83,15 +97,14 @@ def kernel(
 
     Raises
     ------
-    MetadataError, ScaleError
-        A selector, byte-id or thread-id that the instruction does not have.
+    MnemonicError, MetadataError, ScaleError, OperandError
+        No such instruction; a selector, byte-id or thread-id that it does not have; a name that is none in PTX.
     """
-    words = [*(["e"] if instruction.sparse else []), *(["sa", "sb"] if instruction.block_scale else [])]
-    if instruction.sparse:
-        metadata_place(instruction, 0, 0, selector=selector)  # checks it
-    if instruction.block_scale:
-        scale_place(instruction, "A", 0, 0, byte_id=ids[0], thread_id=ids[1])
-        scale_place(instruction, "B", 0, 0, byte_id=ids[2], thread_id=ids[3])
+    record = parse(instruction)
+    done = statement(record, selector=selector, ids=ids)
+    if not isinstance(name, str) or not _IDENTIFIER.fullmatch(name):
+        raise OperandError(f"{record}: the kernel's name is {shown(name)}; expected an identifier of PTX")
+    words = [*(["e"] if record.sparse else []), *(["sa", "sb"] if record.block_scale else [])]
     operands: list[tuple[Operand, str]] = [("A", "ld"), ("B", "ld"), ("C", "ld"), ("D", "st")]
     pointers = [*(operand.lower() for operand, _ in operands), *words]
     lines = [f".visible .entry {name}({', '.join(f'.param .u64 p{x}' for x in pointers)}) {{"]
@@ -99,7 +112,7 @@ def kernel(
     lines += [".reg .u64 %address, %offset;", "mov.u32 %lane, %tid.x;", "mov.u32 %warp, %ctaid.x;"]
     body: dict[str, list[str]] = {"ld": [], "st": []}
     for operand, move in operands:
-        layout, x, kind = instruction.layout(operand), operand.lower(), _class(instruction, operand)
+        layout, x, kind = record.layout(operand), operand.lower(), _class(record, operand)
         lines.append(f".reg .{kind} %{x}<{layout.registers}>;")
         size = layout.packing.width // 8
         body[move] += _address(x, layout.registers, size)
@@ -109,7 +122,6 @@ def kernel(
             body[move].append(f"{move}.global.{kind} {ends};")
     for x in words:
         body["ld"] += [*_address(x, 1, 4), f"ld.global.u32 %{x}, [%address];"]
-    done = statement(instruction, selector=selector, ids=ids)
     return "\n".join([*lines, *body["ld"], done, *body["st"], "ret;", "}"])
 
 
@@ -124,6 +136,22 @@ def _address(operand: str, registers: int, size: int) -> list[str]:
 
 
 def module(kernels: Iterable[str], target: str, version: tuple[int, int]) -> str:
-    """Put kernels together into a PTX module for a target, of a PTX version that has them all."""
-    header = f".version {version[0]}.{version[1]}\n.target {target}\n.address_size 64\n"
-    return header + "\n".join(kernels) + "\n"
+    """Put kernels together into a PTX module for a target, of a PTX version that has them all.
+
+    An unknown target is a `TargetError`, a version that is not two integers or a kernel that is no text an
+    `OperandError`.
+    """
+    check_known(target)
+    numbers = members(version, 2)
+    if numbers is None or len(numbers) != 2 or not all(map(is_integer, numbers)):
+        raise OperandError(f"version is {shown(version)}; expected two integers, such as (8, 0)")
+    texts: list[str] = []
+    try:
+        for text in kernels:
+            texts.append(text + "")  # which only text allows
+    except Exception:  # no iterable, one of something else, or one that fails
+        raise OperandError(f"kernels are {shown(kernels)}; expected an iterable of strings") from None
+    if isinstance(kernels, str):
+        raise OperandError("kernels are one string; expected an iterable of strings")
+    header = f".version {numbers[0]}.{numbers[1]}\n.target {target}\n.address_size 64\n"
+    return header + "\n".join(texts) + "\n"

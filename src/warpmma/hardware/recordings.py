@@ -8,15 +8,20 @@ An archive is a NumPy `.npz` without pickled objects. Its keys are `MNEMONIC|fie
 * of a block-scaled instruction also `sa` and `sb`, scales `[warp, lane]`, and `ids`, four integers: byte-id and
   thread-id of A, byte-id and thread-id of B;
 
-and, without a mnemonic and all optional, texts: `target` (such as "sm_90a"), `device` (GPU, driver, toolkit), and
-`undefined`, "hardware" where the metadata is such as PTX leaves undefined.
+and, without a mnemonic and all optional, texts of up to 1,000 characters: `target` (such as "sm_90a"), `device` (GPU,
+driver, toolkit), and `undefined`, "hardware" where the metadata is such as PTX leaves undefined.
+
+Nothing of an archive is read before its directory and the headers of its arrays agree with that and with each other. It
+may inflate to 256 MiB, or to 64 times its own length.
 """
 
 from __future__ import annotations
 
+import io
 import math
+import os
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -25,18 +30,24 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from .._arrays import check_choice
 from .._evidence import Evidence
-from ..errors import ArchiveError, WarpmmaError
-from ..execution import evidence, execute
+from ..errors import ArchiveError, OperandError, WarpmmaError, shown
+from ..execution import Undefined, evidence, execute
 from ..instructions import Instruction, check_known, check_target, parse
 from ..layouts import Layout
 from ..registers import LANES
+from ..scaling import checked_ids
 from ..sparsity import selectors
 
 __all__ = ["Recording", "Replay", "execute_fields", "open_recording", "shipped"]
 
 Array = npt.NDArray[Any]
+Header = tuple[tuple[int, ...], np.dtype[Any]]
 
+# To how many bytes an archive may inflate: registers hardly compress, and what does beyond this is no recording.
+_INFLATED, _RATIO = 1 << 28, 64
+_LONGEST_HEADER, _LONGEST_TEXT = 1 << 14, 1000
 _TEXT = ("target", "device", "undefined")
 _DEFAULT_TARGET = "sm_90"
 _IDS = ("byte_id_a", "thread_id_a", "byte_id_b", "thread_id_b")
@@ -86,7 +97,7 @@ class Recording:
     name: str
     target: str
     device: str
-    undefined: str
+    undefined: Undefined
     fields: dict[Instruction, dict[str, Array]]
 
     def replay(self, target: str | None = None) -> Iterator[Replay]:
@@ -123,7 +134,7 @@ class Recording:
         outputs = differences = 0
         first = ""
         for name, selector in _results(instruction).items():
-            ids = (int(x) for x in fields["ids"]) if instruction.block_scale else ()
+            ids = fields["ids"].tolist() if instruction.block_scale else ()
             got = execute_fields(instruction, fields, target, selector=selector, ids=ids, undefined=self.undefined)
             unequal = packing.unpack(got) != packing.unpack(fields[name])
             outputs += unequal.size
@@ -136,20 +147,20 @@ class Recording:
 
 
 def execute_fields(
-    instruction: Instruction, fields: Mapping[str, Array], target: str, *, selector: int, ids: Iterable[int],
-    undefined: str,
+    instruction: str | Instruction, fields: Mapping[str, Array], target: str, *, selector: int, ids: Sequence[int],
+    undefined: Undefined,
 ) -> Array:  # fmt: skip
     """Execute an instruction on registers named as in an archive.
 
     Parameters
     ----------
-    instruction : Instruction
+    instruction : str or Instruction
     fields : mapping of str to ndarray
         `a`, `b`, `c`; and `e`, `sa`, `sb` where the instruction takes them.
     target : str
     selector : int
         Of a sparse instruction.
-    ids : iterable of int
+    ids : sequence of int
         Of a block-scaled one: byte-id and thread-id of A, byte-id and thread-id of B.
     undefined : {"error", "hardware"}
         Of a sparse one; as for `execute`.
@@ -158,13 +169,25 @@ def execute_fields(
     -------
     ndarray
         Registers of D.
+
+    Raises
+    ------
+    WarpmmaError
+        As `execute` does, and for fields that are missing.
     """
-    extra: dict[str, Any] = {}
-    if instruction.sparse:
+    record, extra = parse(instruction), dict[str, Any]()
+    names = ["a", "b", "c", *(["e"] if record.sparse else []), *(["sa", "sb"] if record.block_scale else [])]
+    if not isinstance(fields, Mapping) or not all(x in fields for x in names):
+        raise OperandError(f"{record}: fields are {shown(fields)}; expected a mapping with {', '.join(names)}")
+    if record.sparse:
         extra |= {"metadata": fields["e"], "selector": selector, "undefined": undefined}
-    if instruction.block_scale:
-        extra |= {"scale_a": fields["sa"], "scale_b": fields["sb"], **dict(zip(_IDS, ids, strict=True))}
-    return execute(instruction, *(fields[x] for x in "abc"), target=target, **extra)
+    if record.block_scale:
+        extra |= {
+            "scale_a": fields["sa"],
+            "scale_b": fields["sb"],
+            **dict(zip(_IDS, checked_ids(record, ids), strict=True)),
+        }
+    return execute(record, *(fields[x] for x in "abc"), target=target, **extra)
 
 
 def shipped() -> Recording:
@@ -199,8 +222,8 @@ def open_recording(path: str | Path) -> Recording:
     Raises
     ------
     ArchiveError
-        A file that cannot be read, is no archive, is damaged, holds pickled objects, or misses keys; arrays of a wrong
-        shape or dtype.
+        A file that cannot be read, is no archive, is damaged, holds pickled objects, misses keys, or inflates out of
+        all proportion; arrays of a wrong shape or dtype.
     """
     try:
         with Path(path).open("rb") as file:
@@ -208,32 +231,19 @@ def open_recording(path: str | Path) -> Recording:
     except (OSError, ValueError, TypeError) as error:
         if isinstance(error, WarpmmaError):
             raise
-        raise ArchiveError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+        raise ArchiveError(f"{shown(path, str)}: {getattr(error, 'strerror', None) or shown(error, str)}") from None
 
 
 def _read(file: IO[bytes], name: str) -> Recording:
+    """Read an archive: its directory, then the headers of its arrays, and only what agrees with both."""
     try:
         archive = zipfile.ZipFile(file)
     except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError) as error:
         raise ArchiveError(f"{name}: no .npz archive: {error}") from None
     with archive:
-        members: dict[tuple[Instruction, str], zipfile.ZipInfo] = {}
-        text: dict[str, str] = {}
-        for info in archive.infolist():  # all the names before any of the data
-            key = info.filename.removesuffix(".npy")
-            if key in _TEXT:
-                text[key] = str(_array(archive, info, name))
-                continue
-            mnemonic, bar, field = key.rpartition("|")
-            if not bar:
-                raise ArchiveError(f"{name}: key {key[:80]!r}; expected MNEMONIC|field, or one of {', '.join(_TEXT)}")
-            try:
-                instruction = parse(mnemonic)
-            except WarpmmaError as error:
-                raise ArchiveError(f"{name}: {error}") from None
-            if (instruction, field) in members:
-                raise ArchiveError(f"{name}: {instruction}|{field} is there twice")
-            members[instruction, field] = info
+        text, members = _members(archive, name)
+        _check_size(archive, file.seek(0, os.SEEK_END), name)
+        texts = {key: _text(archive, info, name) for key, info in text.items()}
         fields: dict[Instruction, dict[str, zipfile.ZipInfo]] = {}
         for (instruction, field), info in members.items():
             fields.setdefault(instruction, {})[field] = info
@@ -241,36 +251,93 @@ def _read(file: IO[bytes], name: str) -> Recording:
             raise ArchiveError(f"{name}: the archive is empty; expected keys MNEMONIC|a, |b, |c, |d")
         for instruction, named in fields.items():
             _check_names(name, instruction, named)
+        for instruction, named in fields.items():
+            _check(name, instruction, {field: _header(archive, info, name) for field, info in named.items()})
         arrays = {
             instruction: {field: _array(archive, info, name) for field, info in named.items()}
             for instruction, named in fields.items()
         }
-    for instruction, given in arrays.items():
-        _check(name, instruction, given)
-    undefined = text.get("undefined", "error")
-    if undefined not in ("error", "hardware"):
-        raise ArchiveError(f"{name}: undefined is {undefined!r}; expected 'error' or 'hardware'")
-    return Recording(name, text.get("target", _DEFAULT_TARGET), text.get("device", ""), undefined, arrays)
+    undefined = texts.get("undefined", "error")
+    check_choice(f"{name}: undefined", undefined, ("error", "hardware"), ArchiveError)
+    policy: Undefined = "hardware" if undefined == "hardware" else "error"
+    return Recording(name, texts.get("target", _DEFAULT_TARGET), texts.get("device", ""), policy, arrays)
+
+
+def _members(
+    archive: zipfile.ZipFile, name: str
+) -> tuple[dict[str, zipfile.ZipInfo], dict[tuple[Instruction, str], zipfile.ZipInfo]]:
+    """Sort an archive's members, by their names alone: texts, and fields of instructions."""
+    text: dict[str, zipfile.ZipInfo] = {}
+    members: dict[tuple[Instruction, str], zipfile.ZipInfo] = {}
+    for info in archive.infolist():
+        key = info.filename.removesuffix(".npy")
+        if key in _TEXT:
+            if key in text:
+                raise ArchiveError(f"{name}: {key} is there twice")
+            text[key] = info
+            continue
+        mnemonic, bar, field = key.rpartition("|")
+        if not bar:
+            raise ArchiveError(f"{name}: key {key[:80]!r}; expected MNEMONIC|field, or one of {', '.join(_TEXT)}")
+        try:
+            instruction = parse(mnemonic)
+        except WarpmmaError as error:
+            raise ArchiveError(f"{name}: {error}") from None
+        if (instruction, field) in members:
+            raise ArchiveError(f"{name}: {instruction}|{field[:80]} is there twice")
+        members[instruction, field] = info
+    return text, members
+
+
+def _check_size(archive: zipfile.ZipFile, length: int, name: str) -> None:
+    """Refuse what inflates out of all proportion; no more than this is ever read of a member."""
+    whole, most = sum(info.file_size for info in archive.infolist()), max(_INFLATED, _RATIO * length)
+    if whole > most:
+        raise ArchiveError(f"{name}: {length:,} bytes that inflate to {whole:,}; expected at most {most:,}")
+
+
+def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> Header:
+    """Shape and dtype of an array, of which the header says no more than the archive's directory does."""
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        kind = zipfile.compressor_names.get(info.compress_type, str(info.compress_type))  # type: ignore[attr-defined]
+        raise ArchiveError(
+            f"{name}: {info.filename} is no readable array: compression {kind}; expected none or deflate, as of NumPy"
+        )
+    try:
+        with archive.open(info) as member:
+            start = io.BytesIO(member.read(_LONGEST_HEADER))  # a header says itself how long it is
+        version = np.lib.format.read_magic(start)
+        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
+        shape, _, dtype = read(start)
+    except Exception as error:  # what damaged bytes can raise has no end: zlib, tokenize and more
+        raise _unreadable(info, name, error) from None
+    if dtype.hasobject:
+        raise ArchiveError(f"{name}: {info.filename} holds pickled objects, which are never read")
+    if math.prod(shape) * dtype.itemsize != info.file_size - start.tell():
+        raise ArchiveError(f"{name}: {info.filename} is damaged: it says {dtype} {shape}, and is not that long")
+    return shape, dtype
 
 
 def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> Array:
-    """Read one array, of which the header says no more than there is."""
+    """Read one array whose header was checked."""
     try:
-        with archive.open(info) as member:
-            version = np.lib.format.read_magic(member)
-            header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
-            shape, _, dtype = header(member)
-            if dtype.hasobject:
-                raise ArchiveError(f"{name}: {info.filename} holds pickled objects, which are never read")
-            if math.prod(shape) * dtype.itemsize != info.file_size - member.tell():
-                raise ArchiveError(f"{name}: {info.filename} is damaged: it says {dtype} {shape}, and is not that long")
         with archive.open(info) as member:
             array: Array = np.lib.format.read_array(member, allow_pickle=False)
             return array
-    except WarpmmaError:
-        raise
-    except Exception as error:  # what damaged bytes can raise has no end: zlib, lzma, tokenize and more
-        raise ArchiveError(f"{name}: {info.filename} is no readable array: {error or type(error).__name__}") from None
+    except Exception as error:
+        raise _unreadable(info, name, error) from None
+
+
+def _unreadable(info: zipfile.ZipInfo, name: str, error: Exception) -> ArchiveError:
+    return ArchiveError(f"{name}: {info.filename} is no readable array: {error or type(error).__name__}")
+
+
+def _text(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> str:
+    shape, dtype = _header(archive, info, name)
+    if shape or dtype.kind != "U" or dtype.itemsize > 4 * _LONGEST_TEXT:
+        came = f"{info.filename} is {dtype} {shape}"
+        raise ArchiveError(f"{name}: {came}; expected a text of at most {_LONGEST_TEXT} characters")
+    return str(_array(archive, info, name))
 
 
 def _shapes(instruction: Instruction) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
@@ -295,21 +362,21 @@ def _check_names(name: str, instruction: Instruction, fields: Iterable[str]) -> 
         raise ArchiveError(f"{name}: {instruction} has {' and '.join(x for x in (lack, found) if x)}")
 
 
-def _check(name: str, instruction: Instruction, fields: dict[str, Array]) -> None:
-    ids = fields.get("ids")
-    if ids is not None and (ids.shape != (len(_IDS),) or ids.dtype.kind not in "iu"):
+def _check(name: str, instruction: Instruction, fields: dict[str, Header]) -> None:
+    shape, dtype = fields.get("ids", ((len(_IDS),), np.dtype(int)))
+    if shape != (len(_IDS),) or dtype.kind not in "iu":
         expected = f"four integers: {', '.join(_IDS)}"
-        raise ArchiveError(f"{name}: {instruction}|ids is {ids.dtype} {ids.shape}; expected {expected}")
-    a = fields["a"]
-    warps = len(a) if a.ndim else 1
+        raise ArchiveError(f"{name}: {instruction}|ids is {dtype} {shape}; expected {expected}")
+    a, _ = fields["a"]
+    warps = a[0] if a else 1
     if not warps:
         raise ArchiveError(f"{name}: {instruction}|a holds no warps")
-    for x, (shape, dtype) in _shapes(instruction).items():
-        array, whole = fields[x], (warps, *shape)
-        if array.shape != whole or array.dtype != dtype:
+    for x, (each, wanted) in _shapes(instruction).items():
+        (shape, dtype), whole = fields[x], (warps, *each)
+        if shape != whole or dtype != wanted:
             raise ArchiveError(
-                f"{name}: {instruction}|{x} is {array.dtype} {array.shape}; expected {dtype} {whole}"
-                + (" (the number of warps is that of |a)" if array.shape[1:] == shape and len(array) != warps else "")
+                f"{name}: {instruction}|{x} is {dtype} {shape}; expected {wanted} {whole}"
+                + (" (the number of warps is that of |a)" if shape[1:] == each and shape[0] != warps else "")
             )
 
 
