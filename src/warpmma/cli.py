@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import errno
+import io
 import json
 import os
 import sys
+import traceback
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import redirect_stdout
 from dataclasses import asdict
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, TextIO, TypeVar
 
 from . import __version__
 from .errors import ArchiveError, WarpmmaError
@@ -30,7 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0 if all is well, 1 if something differs, 2 if the request or the file is unusable.
+        Exit status: 0 if all is well, 1 if something differs, 2 if the request or the file is unusable or the output
+        cannot be written, 3 if the program fails.
     """
     parser = argparse.ArgumentParser(prog="warpmma", description="Bit-exact NVIDIA warp-level matrix instructions.")
     parser.add_argument("--version", action="version", version=f"warpmma {__version__}")
@@ -39,28 +45,61 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "verify",
         help="replay recorded registers and compare",
         description="Execute what a GPU was recorded to execute, and compare every output bit for bit.",
-        epilog="Exit status: 0 without differences, 1 with, 2 if the file cannot be used.",
+        epilog="Exit status: 0 without differences, 1 with, 2 if the file cannot be used or the output not be written.",
     )
     verify.add_argument("file", nargs="?", metavar="FILE", help="an .npz archive; without it, the one in the package")
     verify.add_argument("--target", help="execute as this target does; by default as the one recorded")
     verify.add_argument("--json", action="store_true", help="print JSON instead of a table")
     verify.set_defaults(run=_verify)
-    options = parser.parse_args(arguments)
     try:
+        said = io.StringIO()  # help and version: argparse does not notice when these cannot be written
+        try:
+            with redirect_stdout(said):
+                options = parser.parse_args(arguments)
+        except SystemExit:
+            if said.getvalue():
+                _print(said.getvalue().removesuffix("\n"))
+            raise
         return int(options.run(options))
     except WarpmmaError as error:
-        print(f"warpmma: {' '.join(str(error).split())}", file=sys.stderr)  # one line, whatever a file's names hold
+        _say(f"warpmma: {' '.join(str(error).split())}")  # one line, whatever a file's names hold
         return 2
     except KeyboardInterrupt:
-        print("warpmma: interrupted", file=sys.stderr)
+        _say("warpmma: interrupted")
         return 130
-    except BrokenPipeError:  # the reader has enough, as `head` does; the interpreter must not flush into it again
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader has enough, as `head` does
+        _discard(sys.stdout)
         return 141
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        print(f"warpmma: the output cannot be written: {error.strerror}", file=sys.stderr)
+        _discard(sys.stdout)
+        _say(f"warpmma: the output cannot be written: {error.strerror}")
         return 2
+    except Exception:  # a fault of ours, which must not look like one of the GPU's: Python's own status would be 1
+        _say(traceback.format_exc().rstrip())
+        return 3
+
+
+def _say(text: str) -> None:
+    """Print on the error stream, if there is one and it takes it."""
+    try:
+        if sys.stderr is not None:
+            print(text, file=sys.stderr, flush=True)
+    except OSError:
+        _discard(sys.stderr)
+
+
+def _discard(stream: TextIO | None) -> None:
+    """Let what a stream still holds go nowhere: the interpreter flushes it again before it exits."""
+    if stream is not None:
+        with Path(os.devnull).open("w") as nowhere:
+            os.dup2(nowhere.fileno(), stream.fileno())
+
+
+def _print(text: str) -> None:
+    """Print, and know that it arrived; without an output there is nothing that anybody could have seen."""
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    print(text, flush=True)
 
 
 def _verify(options: argparse.Namespace) -> int:
@@ -76,7 +115,7 @@ def _verify(options: argparse.Namespace) -> int:
     except WarpmmaError as error:
         stopped = ArchiveError(f"{recording.name}: {error}")
     if rows or not isinstance(stopped, ArchiveError):
-        print(_as_json(recording, target, rows) if options.json else _as_table(recording, target, rows), flush=True)
+        _print(_as_json(recording, target, rows) if options.json else _as_table(recording, target, rows))
     if stopped:
         raise stopped
     return int(any(row.differences for row in rows))
@@ -129,7 +168,7 @@ def _how(row: Replay) -> str:
 
 def _progress(items: Iterable[_T], total: int) -> Iterator[_T]:
     """Pass items on, with a progress display where the error stream is a terminal."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield from items
         return
     try:
