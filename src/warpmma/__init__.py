@@ -2,7 +2,13 @@
 
 `load` fills registers from matrices, `execute` computes what an `mma` instruction computes from them on a target,
 `store` collects the result, and `mma` does all three. `evidence` says how a result is known.
+
+Submodules, such as `warpmma.kernel`, `warpmma.sparsity` and `warpmma.testing`, are loaded when they are first used.
 """
+
+import sys as _sys
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
 
 from ._engines import engines
 from ._evidence import Evidence
@@ -25,6 +31,26 @@ from .formats import FORMATS
 from .instructions import TARGETS, Instruction, instructions, parse
 from .matmul import matmul
 from .registers import RegisterFile
+
+if TYPE_CHECKING:  # what `__getattr__` below finds
+    from . import arithmetic as arithmetic
+    from . import choice as choice
+    from . import cli as cli
+    from . import errors as errors
+    from . import execution as execution
+    from . import finding as finding
+    from . import formats as formats
+    from . import hardware as hardware
+    from . import isa as isa
+    from . import kernel as kernel
+    from . import layouts as layouts
+    from . import registers as registers
+    from . import scaling as scaling
+    from . import sparsity as sparsity
+    from . import strategies as strategies
+    from . import targets as targets
+    from . import testing as testing
+    from . import warpgroup as warpgroup
 
 __all__ = [
     "FORMATS",
@@ -57,3 +83,25 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+_SUBMODULES = (
+    "arithmetic", "choice", "cli", "errors", "execution", "finding", "formats", "hardware", "isa", "kernel", "layouts",
+    "registers", "scaling", "sparsity", "strategies", "targets", "testing", "warpgroup",
+)  # fmt: skip
+
+
+if not TYPE_CHECKING:  # to which every name would be one
+
+    def __getattr__(name: str) -> object:
+        if name not in _SUBMODULES:
+            raise AttributeError(
+                f"module {__name__!r} has no attribute {name!r}", name=name, obj=_sys.modules[__name__]
+            )
+        try:
+            return _import_module(f".{name}", __name__)
+        except ImportError as error:  # strategies, without hypothesis
+            raise AttributeError(f"module {__name__!r} cannot load {name!r}: {error}") from error
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_SUBMODULES})
