@@ -63,7 +63,8 @@ def run(checked: Any, mnemonic: str, x: dict[str, Array], *, level: int | None =
     number = native.levels()[0].number if level is None else level
     size = {"registers": False, "m": i.m, "n": i.n, "k": stored(i)} | more
     extra = (x.get(name) for name in ("chosen", "scale_a", "scale_b"))
-    _native.execute(checked, number, x["a"], x["b"], x["c"], x["d"], *size.values(), *extra)
+    partial = (x.get("ends", ()), x.get("sums"))
+    _native.execute(checked, number, x["a"], x["b"], x["c"], x["d"], *size.values(), *extra, *partial)
 
 
 # Plans.
@@ -206,7 +207,7 @@ WRONG_ARRAYS: list[tuple[str, Callable[[Array], Any], str]] = [
     *((name, lambda x: x[:2], rf"{name.upper()} is for a batch of 2, D for one of 3") for name in "abc"),
     *((name, lambda x: None, rf"{name.upper()} is missing") for name in "abcd"),
     *((name, lambda x: x.tolist(), rf"{name.upper()} is no array") for name in "abcd"),
-    *((name, lambda x: x[..., None], "1 to 3 dimensions") for name in "abcd"),
+    *((name, lambda x: x[..., None, None], "1 to 4 dimensions") for name in "abcd"),
     *((name, lambda x: x.view("f4"), "unsigned integers") for name in "abcd"),
     *((name, lambda x: x.view(">u4"), "unsigned integers") for name in "abcd"),
     *((name, _a_byte_further, "aligned") for name in "abc"), ("a", _of_records, "aligned"),
@@ -271,6 +272,45 @@ def test_a_choice_beyond_its_instruction_is_refused(place: tuple[int, ...]) -> N
                 continue
             with pytest.raises(ValueError, match="chosen names a row beyond"):
                 run(_native.Checked(plan(SPARSE)), SPARSE, x, level=level.number)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"ends": []}, None), ({"ends": [(2, True)]}, None), ({"ends": [(1, False), (2, True)]}, None),
+        ({"sums": None, "ends": [(1, True)]}, "have sums"), ({"ends": [(0, True)]}, "ascending"),
+        ({"ends": [(3, True)]}, "ascending"), ({"ends": [(2, False), (1, True)]}, "ascending"),
+        ({"ends": [(1, False), (1, True)]}, "ascending"), ({"sums": np.zeros((2, BATCH, 16, 7), np.uint32)}, "sums is"),
+        ({"sums": np.zeros((1, BATCH, 16, 8), np.uint32)}, "sums is"), ({"sums": np.zeros(4, np.uint32)}, "sums is"),
+        ({"sums": np.zeros((2, BATCH, 16, 8), np.uint64)}, "sums is"),
+        ({"sums": np.zeros((2, BATCH, 8, 16), np.uint32).swapaxes(2, 3)}, "sums is .* contiguous"),
+        ({"sums": np.zeros((2, BATCH, 16, 8), np.float32)}, "unsigned integers"),
+        ({"sums": np.broadcast_to(np.uint32(0), (2, BATCH, 16, 8))}, "sums is no array that can be written"),
+    ],
+)  # fmt: skip
+def test_sums_that_do_not_fit_are_refused(change: dict[str, Any], text: str | None) -> None:
+    x: dict[str, Any] = operands(DENSE) | {"ends": [(1, True)], "sums": np.zeros((2, BATCH, 16, 8), np.uint32)}
+    x |= {"a": x["a"].repeat(2, axis=2), "b": x["b"].repeat(2, axis=1)} | change
+    checked = _native.Checked(plan(DENSE))
+    if text is None:
+        return run(checked, DENSE, x, k=32)
+    with pytest.raises(ValueError, match=text):
+        run(checked, DENSE, x, k=32)
+    return None
+
+
+def test_sums_of_what_is_not_f32_are_refused() -> None:
+    registers, x = words(DENSE)
+    whole = operands(INTEGERS)
+    whole["sums"] = np.zeros((2, *whole["c"].shape), np.uint32)
+    with pytest.raises(ValueError, match="C and D of f32"):
+        run(_native.Checked(plan(INTEGERS)), INTEGERS, whole)
+    flat = [v.reshape(BATCH, -1) for v in x.values()]
+    sums = np.zeros((2, BATCH, 16, 8), np.uint32)
+    with pytest.raises(ValueError, match="of matrices"):
+        _native.execute(
+            registers._plan, registers._level.number, *flat, True, *registers._shape, None, None, None, [], sums
+        )
 
 
 def test_a_batch_of_one_is_for_all() -> None:

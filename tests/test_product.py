@@ -51,6 +51,34 @@ def test_product_names_what_does_not_fit(engine: Literal["numpy", "native"], cha
 
 
 @pytest.mark.parametrize("engine", ["numpy", "native"])
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"sums": None}, "chains that end have sums to be added to; got none"),
+        ({"ends": [(0, True)]}, r"ends ascend from 1 to 2, the instructions; got \[0\]"),
+        ({"ends": [(2, False), (1, True)]}, r"ends ascend from 1 to 2, the instructions; got \[2, 1\]"),
+        ({"ends": [(3, True)]}, r"ends ascend from 1 to 2, the instructions; got \[3\]"),
+        ({"sums": np.zeros((1, 1, 1), np.uint32)}, r"sums are uint32 \[2, 1, 1, 1\], .*; got uint32 \[1, 1, 1\]"),
+        ({"sums": np.zeros((2, 1, 1, 1))}, r"sums are uint32 \[2, 1, 1, 1\], .*; got float64 \[2, 1, 1, 1\]"),
+        ({"sums": [0, 0]}, r"sums are uint32 \[2, 1, 1, 1\], contiguous and writable; got list"),
+        ({"recipe": replace(HALF, c="f16", d="f16"), "c": np.zeros((1, 1, 1), np.uint16)},
+         "sums are of chains with C and D of f32; got f16 and f16"),
+    ],
+)  # fmt: skip
+def test_product_names_sums_that_do_not_fit(
+    engine: Literal["numpy", "native"], change: dict[str, Any], text: str
+) -> None:
+    x: dict[str, Any] = {
+        "recipe": HALF, "a": np.zeros((1, 1, 32), np.uint16), "b": np.zeros((1, 32, 1), np.uint16),
+        "c": np.zeros((1, 1, 1), np.uint32), "ends": [(1, False), (2, True)],
+        "sums": np.zeros((2, 1, 1, 1), np.uint32), "k": 16,
+    }  # fmt: skip
+    assert not product(**x, engine=engine).any()
+    with pytest.raises(OperandError, match=text):
+        product(**x | change, engine=engine)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "native"])
 def test_product_of_nothing_is_c(engine: Literal["numpy", "native"]) -> None:
     c = np.array([[[0x7F800001]]], np.uint32)
     r = HALF

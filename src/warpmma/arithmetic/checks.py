@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -35,7 +36,7 @@ def check_operands(recipe: Recipe, given: Given, k: int, scales: int) -> None:
     expected |= {"B": (count * b_k, n), "scale_b": (count * scales, n), "C": (m, n)}
     for name, x in given.items():
         fits = expected.get(name) if scales or not name.startswith("scale") else None
-        if (x is None) != (fits is None) or x is not None and (x.shape[1:] != fits or len(x) not in (1, batch)):
+        if (x is None) != (fits is None) or (x is not None and (x.shape[1:] != fits or len(x) not in (1, batch))):
             came = "nothing" if x is None else str(list(x.shape))
             wanted = "nothing" if fits is None else str([batch, *fits])
             raise OperandError(
@@ -59,5 +60,5 @@ def check_sums(recipe: Recipe, given: Given, k: int, ends: Sequence[tuple[int, b
         came = f"{sums.dtype} {list(sums.shape)}" if isinstance(sums, np.ndarray) else type(sums).__name__
         raise OperandError(f"product: sums are uint32 {list(shape)}, contiguous and writable; got {came}")
     after = [0, *(end for end, _ in ends)]
-    if any(x >= y for x, y in zip(after, after[1:], strict=False)) or after[-1] > a.shape[2] // k:
+    if any(x >= y for x, y in pairwise(after)) or after[-1] > a.shape[2] // k:
         raise OperandError(f"product: ends ascend from 1 to {a.shape[2] // k}, the instructions; got {after[1:]}")

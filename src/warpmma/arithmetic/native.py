@@ -106,9 +106,7 @@ def product(
     out = np.empty(c.shape, FORMATS[recipe.d].code_dtype)
     plan = _plan(recipe, k, chosen is not None, scales)
     if out.size:
-        _native.execute(
-            plan, of.number, a, b, c, out, False, m, n, a.shape[2], chosen, scale_a, scale_b, ends, sums
-        )
+        _native.execute(plan, of.number, a, b, c, out, False, m, n, a.shape[2], chosen, scale_a, scale_b, ends, sums)
     return out
 
 
