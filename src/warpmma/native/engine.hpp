@@ -175,10 +175,16 @@ WARPMMA_APART void read_tiles(const Tiles<W, R, Code>& t, Source from, int64_t b
   }
 }
 
-template <int W, class Code, class Element>
+template <int W, int R, class Code, class Element>
 WARPMMA_INLINE void put(const Code* x, int lanes, int64_t v_along, int rows, int64_t s_along, Element* to) {
-  for (int lane = 0; lane < lanes; lane++)
-    for (int r = 0; r < rows; r++) to[lane * v_along + r * s_along] = static_cast<Element>(x[r * W + lane]);
+  for (int lane = 0; lane < lanes; lane++) {
+    Element* const row = to + lane * v_along;
+    if (rows == R && s_along == 1)
+#pragma GCC unroll 8
+      for (int r = 0; r < R; r++) row[r] = static_cast<Element>(x[r * W + lane]);
+    else
+      for (int r = 0; r < rows; r++) row[r * s_along] = static_cast<Element>(x[r * W + lane]);
+  }
 }
 
 // To codes of matrices `[batch, m, n]`; of registers to tiles of codes, one matrix of a warp after the other.
@@ -201,9 +207,9 @@ WARPMMA_APART void write_tiles(const Tiles<W, R, Code>& t, int64_t batch, int ma
     }
     const int64_t first = (batch * t.j.m * t.j.n) + at / t.s_panels * W * v_along + at % t.s_panels * R * s_along;
     if (size == sizeof(Code))
-      put<W>(x, t.lanes(at), v_along, t.rows(at), s_along, reinterpret_cast<Code*>(to) + first);
+      put<W, R>(x, t.lanes(at), v_along, t.rows(at), s_along, reinterpret_cast<Code*>(to) + first);
     else
-      put<W>(x, t.lanes(at), v_along, t.rows(at), s_along, reinterpret_cast<uint16_t*>(to) + first);
+      put<W, R>(x, t.lanes(at), v_along, t.rows(at), s_along, reinterpret_cast<uint16_t*>(to) + first);
   }
 }
 
