@@ -10,6 +10,7 @@ import numpy.typing as npt
 from ..formats import FORMATS
 from . import native
 from .chain import f32_chains, f64_chain
+from .checks import check_operands, check_sums
 from .fused import fused_dot_add, grouped_dot_add, ieee_add
 from .integer import integer_sum, popcount
 from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe
@@ -78,7 +79,18 @@ def product(
     -------
     ndarray of unsigned int
         Codes of D, `[batch, m, n]`; with `sums`, of the accumulator of the chain that has not ended.
+
+    Raises
+    ------
+    OperandError
+        Shapes or types that do not fit, a choice beyond its instruction, ends beyond the product. A batch of 1 is for
+        all of C's.
     """
+    given = {"A": a, "B": b, "C": c, "chosen": chosen, "scale_a": scale_a, "scale_b": scale_b}
+    check_operands(recipe, given, k, scales)
+    check_sums(recipe, given, k, ends, sums)
+    if a.shape[2] == 0:
+        return c.copy()
     if engine == "native":
         return native.product(
             recipe, a, b, c, k=k, chosen=chosen, scale_a=scale_a, scale_b=scale_b, scales=scales, ends=ends, sums=sums

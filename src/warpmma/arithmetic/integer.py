@@ -35,12 +35,13 @@ def integer_sum(recipe: Recipe, a: Array, b: Array, c: Array, chosen: Array | No
 
     Notes
     -----
-    A product of 8-bit integers is below 2^16 in magnitude, and at most 256 of them stay below 2^24: int32 holds the
-    sum, and int64 the sum and C.
+    A product of 8-bit integers is below 2^16 in magnitude: int32 holds the sum of 2^15 of them, more than any
+    instruction has, and int64 a longer one, and the sum and C.
     """
     d = integer(recipe.d)
     pairs = Pairs(len(a), slice(None), (_values(recipe.a, a),), (_values(recipe.b, b),), chosen)
-    products = sum((x * y).sum(axis=0, dtype=np.int32) for x, y in pairs.runs(0))
+    narrow = np.int32 if len(a) <= 1 << 15 else np.int64
+    products = sum((x * y).sum(axis=0, dtype=narrow) for x, y in pairs.runs(0))
     total = products + FORMATS[recipe.c].decode(c).astype(np.int64)
     if cast(IntegerSum, recipe.unit).saturate:
         total = np.clip(total, d.least, d.greatest)

@@ -33,8 +33,6 @@ Ends = Sequence[tuple[int, bool]]
 # As `Unit` in native/plan.hpp and as the modes in native/module.cpp.
 _UNITS = (FusedDotAdd, GroupedDotAdd, FmaChain, FloatChains, IntegerSum, Popcount)
 _ROUNDINGS = ("rn", "rz", "rm", "rp")
-# Steps or groups of one instruction: `kGroups` in native/units.hpp.
-_MOST_STEPS = 16
 
 
 @dataclass(frozen=True)
@@ -108,10 +106,7 @@ def product(
     out = np.empty(c.shape, FORMATS[recipe.d].code_dtype)
     plan = _plan(recipe, k, chosen is not None, scales)
     if out.size:
-        where = None if sums is None else np.array(ends, np.int64).reshape(-1, 2)
-        _native.execute(
-            plan, of.number, a, b, c, out, False, m, n, a.shape[2], chosen, scale_a, scale_b, ends=where, sums=sums
-        )
+        _native.execute(plan, of.number, a, b, c, out, False, m, n, a.shape[2], chosen, scale_a, scale_b, ends, sums)
     return out
 
 
@@ -138,10 +133,10 @@ class Registers:
         n = layouts["B"].shape[-1]
         self._shape = (m, n, k)
         self._level = _level(level, n if sparse else m)
-        self._plan = plan = _make_plan(recipe, k, sparse, scales)
+        plan = _make_plan(recipe, k, sparse, scales)
         plan.matrices = layouts["D"].matrices
         order = np.array(plan.order)
-        rows, width = self._level.rows, self._level.width
+        rows, width = plan.rows, plan.width = self._level.rows, self._level.width
         # A and B as [matrix, k, row or column]; the columns of B lie along the vectors of a sparse product.
         of_a, of_b = ([_by_matrix(x) for x in layouts[name].slots] for name in "AB")
         of_a = [x.swapaxes(1, 2)[:, order] for x in of_a]
@@ -155,6 +150,7 @@ class Registers:
         plan.registers, plan.per_register = self._d.registers, self._d.packing.per_register
         plan.d_flat = place[np.moveaxis(self._d.flat, 2, 0).ravel()].tolist()
         plan.d_shift = self._d.packing.shifts.tolist()
+        self._plan = _checked(recipe, plan)
 
     def run(
         self, a: Array, b: Array, c: Array, out: Array, chosen: Array | None = None,
@@ -220,7 +216,15 @@ def _table(layout: Layout, slots: list[Array]) -> Any:
 
 @cache
 def _plan(recipe: Recipe, k: int, sparse: bool, scales: int) -> Any:
-    return _make_plan(recipe, k, sparse, scales)
+    return _checked(recipe, _make_plan(recipe, k, sparse, scales))
+
+
+def _checked(recipe: Recipe, plan: Any) -> Any:
+    """Return what the C++ will run; it has the bounds within which its arithmetic is exact."""
+    try:
+        return _native.Checked(plan)
+    except ValueError as error:
+        raise UnsupportedError(f"the native engine does not do {recipe}: {error}; use engine='numpy'") from None
 
 
 def _make_plan(recipe: Recipe, k: int, sparse: bool, scales: int) -> Any:
@@ -228,8 +232,8 @@ def _make_plan(recipe: Recipe, k: int, sparse: bool, scales: int) -> Any:
     unit = recipe.unit
     plan.unit = _UNITS.index(type(unit))
     plan.a, plan.b = (_format(name, recipe.convert or name) for name in (recipe.a, recipe.b))
-    plan.c = _format(recipe.c, recipe.c)
-    plan.half, plan.k, plan.b_k, plan.scales, plan.sparse = recipe.d == "f16", k, 2 * k if sparse else k, scales, sparse
+    plan.c, plan.d = _format(recipe.c, recipe.c), _format(recipe.d, recipe.d)
+    plan.k, plan.b_k, plan.scales, plan.sparse = k, 2 * k if sparse else k, scales, sparse
     cut = [list(range(k))]
     match unit:
         case FusedDotAdd():
@@ -249,18 +253,13 @@ def _make_plan(recipe: Recipe, k: int, sparse: bool, scales: int) -> Any:
     if isinstance(unit, FusedDotAdd | GroupedDotAdd):
         plan.fraction_bits, plan.floor, plan.result_bits = unit.fraction_bits, unit.floor, unit.result_bits
         plan.nearest = unit.rounding == "rn"
-        # What the C++ takes for granted; every recipe of the tables is so.
-        most = 25 if isinstance(unit, FusedDotAdd) else 35  # F for which native/fused.hpp and units.hpp argue
-        uneven = len({len(step) for step in cut}) != 1 or len(cut[0]) % 2 or len(cut) > _MOST_STEPS
-        if plan.nearest != plan.half or uneven or not 0 < unit.fraction_bits <= most:
-            raise UnsupportedError(f"the native engine does not do {recipe}; use engine='numpy'")
+    if len({len(step) for step in cut}) > 1:
+        raise UnsupportedError(f"the native engine does not do {recipe}: its steps differ; use engine='numpy'")
     plan.order = [i for step in cut for i in step]
     plan.step, plan.steps = len(cut[0]), len(cut)
     if recipe.scale:
         fmt = floating(recipe.scale)
         values = np.resize(fmt.decode(np.arange(fmt.mask + 1)), 256)  # the C++ looks up any byte
-        if isinstance(unit, FusedDotAdd) and fmt.subnormals:  # it wants powers of two there
-            raise UnsupportedError(f"the native engine does not do {recipe}; use engine='numpy'")
         plan.scale_value, plan.scale_exponent = values.tolist(), nominal_exponents(values, fmt.emin).tolist()
     return plan
 
@@ -271,7 +270,7 @@ def _format(name: str, converted: str) -> Any:
     out.width = fmt.bits
     if isinstance(fmt, IntegerFormat):
         out.integer, out.is_signed = True, fmt.signed
-    elif fmt.bits <= 32:
+    elif fmt.bits <= 32 and fmt.signed:
         to = floating(converted)
         out.fraction_bits, out.emin, out.nominal_emin = fmt.fraction_bits + fmt.padding, fmt.emin, to.emin
         out.magnitude = fmt.sign_bit - (1 << fmt.padding)

@@ -4,6 +4,7 @@
 #include "units.hpp"
 
 namespace warpmma {
+namespace {
 
 constexpr int kBlock = 128;  // products between two visits to a tile: a panel of them fits the first-level cache
 constexpr int32_t kInOrder[1] = {0};
@@ -25,8 +26,9 @@ WARPMMA_INLINE void encode(const Plan& p, const float* value, uint32_t* codes) {
   store(codes, magnitude > 0x7F800000 ? I{} + 0x7FFF : code | ((sign >> 16) & 0x8000));
 }
 
-// One operand's side of a product: the one that lies along a vector's lanes (N = W), or the other (N = R).
-template <int N>
+// One operand's side of a product: the one that lies along a vector's lanes (N = W), or the other (N = R). `Code` is
+// the type of codes on the way: 64 bits for f64, else 32.
+template <int N, class Code>
 struct Side {
   const Plan& p;
   const Source& source;
@@ -41,73 +43,57 @@ struct Side {
   Buffer<char> value = {};
   Buffer<int32_t> exponent = {}, row = {}, scale_exponent = {};
   Buffer<double> wide = {}, factor = {};
-  Buffer<uint32_t> codes = {};
+  Buffer<Code> codes = {};
 
   // Room for `panels` panels of so many instructions.
-  WARPMMA_INLINE void reserve(Side& s, int64_t panels, int64_t instructions) {
-    const size_t count = panels * instructions * s.per * N;
-    s.value.resize(count * (s.p.unit == Unit::f64_chain ? 8 : 4));
-    s.codes.resize(instructions * s.per * N * (s.p.unit == Unit::f64_chain ? 2 : 1));
-    if (s.p.unit == Unit::fused) {
-      s.exponent.resize(count);
-      s.wide.resize(count);
+  WARPMMA_INLINE void reserve(int64_t panels, int64_t instructions) {
+    const size_t count = panels * instructions * per * N;
+    value.resize(count * sizeof(Code));
+    codes.resize(instructions * per * N);
+    if (p.unit == Unit::fused) {
+      exponent.resize(count);
+      wide.resize(count);
     }
-    if (s.p.sparse) s.row.resize(count);
-    if (s.p.scales) {
-      s.factor.resize(panels * instructions * s.p.scales * N);
-      s.scale_exponent.resize(panels * instructions * s.p.scales * N);
+    if (p.sparse) row.resize(count);
+    if (p.scales) {
+      factor.resize(panels * instructions * p.scales * N);
+      scale_exponent.resize(panels * instructions * p.scales * N);
     }
   }
 
   // Make panel `number`, in its place, from rows `first` on and `instructions` instructions of k.
-  WARPMMA_INLINE Panel pack(Side& s, const Job& j, int64_t batch, int matrix, int64_t number, int64_t at,
+  WARPMMA_INLINE Panel pack(const Job& j, int64_t batch, int matrix, int64_t number, int64_t at,
                             int64_t first_instruction, int64_t instructions, int64_t panels) {
-    const Plan& p = s.p;
-    const int64_t count = instructions * s.per, offset = at * count * N;
+    const int64_t count = instructions * per, offset = at * count * N, first = number * N;
+    const int lanes = static_cast<int>(std::min<int64_t>(N, outer - first));
     Panel panel;
-    uint32_t* codes = s.codes.get();
-    const int64_t first = number * N;
-    const int lanes = static_cast<int>(std::min<int64_t>(N, s.outer - first));
-    if (p.unit == Unit::f64_chain) {
-      uint64_t* out = reinterpret_cast<uint64_t*>(s.value.get()) + offset;
-      panel.value = out;
-      if (j.registers)
-        fetch<N>(reinterpret_cast<const uint64_t*>(s.source.data) + batch * s.source.batch, s.table,
-                 (matrix * panels + number) * count * N, static_cast<int>(count * N), out);
-      else
-        fetch<N>(s.source, batch, first, lanes, first_instruction * s.per, count, s.per, s.order, out);
-      return panel;
-    }
-    panel.value = s.value.get() + offset * 4;
-    if (p.unit == Unit::popcount) codes = static_cast<uint32_t*>(panel.value);
+    panel.value = value.get() + offset * sizeof(Code);
+    const bool as_they_are = sizeof(Code) == 8 || p.unit == Unit::popcount;
+    Code* const out = as_they_are ? static_cast<Code*>(panel.value) : codes.get();
     if (j.registers)
-      fetch<N>(reinterpret_cast<const uint32_t*>(s.source.data) + batch * s.source.batch, s.table,
-               (matrix * panels + number) * count * N, static_cast<int>(count * N), codes);
+      fetch<N>(reinterpret_cast<const Code*>(source.data) + batch * source.batch, table,
+               (matrix * panels + number) * count * N, static_cast<int>(count * N), out);
     else
-      fetch<N>(s.source, batch, first, lanes, first_instruction * s.per, count, s.per, s.order, codes);
-    if (p.unit == Unit::popcount) return panel;
-    if (p.unit == Unit::fused) {
-      panel.exponent = s.exponent.get() + offset;
-      panel.wide = s.wide.get() + offset;
-    }
-    if (p.unit == Unit::fused || s.format.integer) {
-      unpack<N>(s.format, codes, count, s.single, panel);
-    } else {  // exponents are of no interest
-      for (int64_t k = 0; k < count; k++)
-        store(static_cast<float*>(panel.value) + k * N,
-              decode<N>(s.format, load<typename Vec<N>::I>(codes + k * N)).value);
-    }
-    if (p.scales) {
-      const int64_t scales = instructions * p.scales;
-      fetch<N>(s.scale, batch, first, lanes, first_instruction * p.scales, scales, 1, kInOrder, codes);
+      fetch<N>(source, batch, first, lanes, first_instruction * per, count, per, order, out);
+    if constexpr (sizeof(Code) == 4) {
+      if (as_they_are) return panel;
       if (p.unit == Unit::fused) {
-        apply_scales<N>(p, codes, count, s.per / p.scales, s.single, panel);
-      } else {
-        panel.scale = s.factor.get() + at * scales * N;
-        panel.scale_exponent = s.scale_exponent.get() + at * scales * N;
-        for (int64_t i = 0; i < scales * N; i++) {
-          panel.scale[i] = p.scale_value[codes[i] & 0xFF];
-          panel.scale_exponent[i] = p.scale_exponent[codes[i] & 0xFF];
+        panel.exponent = exponent.get() + offset;
+        panel.wide = wide.get() + offset;
+      }
+      unpack<N>(p, format, out, count, single, panel);
+      if (p.scales) {
+        const int64_t scales = instructions * p.scales;
+        fetch<N>(scale, batch, first, lanes, first_instruction * p.scales, scales, 1, kInOrder, out);
+        if (p.unit == Unit::fused) {
+          apply_scales<N>(p, out, count, per / p.scales, single, panel);
+        } else {
+          panel.scale = factor.get() + at * scales * N;
+          panel.scale_exponent = scale_exponent.get() + at * scales * N;
+          for (int64_t i = 0; i < scales * N; i++) {
+            panel.scale[i] = p.scale_value[out[i] & 0xFF];
+            panel.scale_exponent[i] = p.scale_exponent[out[i] & 0xFF];
+          }
         }
       }
     }
@@ -166,7 +152,7 @@ struct Tiles {
 };
 
 template <int W, int R, class Code>
-static void read_tiles(const Tiles<W, R, Code>& t, Source from, int64_t batch, int matrix) {
+WARPMMA_APART void read_tiles(const Tiles<W, R, Code>& t, Source from, int64_t batch, int matrix) {
   constexpr int kTile = W * R;
   if (t.p.sparse) std::swap(from.outer, from.along);
   alignas(64) Code codes[kTile];
@@ -189,15 +175,21 @@ static void read_tiles(const Tiles<W, R, Code>& t, Source from, int64_t batch, i
   }
 }
 
-template <int W, class Code, class Element>
+template <int W, int R, class Code, class Element>
 WARPMMA_INLINE void put(const Code* x, int lanes, int64_t v_along, int rows, int64_t s_along, Element* to) {
-  for (int lane = 0; lane < lanes; lane++)
-    for (int r = 0; r < rows; r++) to[lane * v_along + r * s_along] = static_cast<Element>(x[r * W + lane]);
+  for (int lane = 0; lane < lanes; lane++) {
+    Element* const row = to + lane * v_along;
+    if (rows == R && s_along == 1)
+#pragma GCC unroll 8
+      for (int r = 0; r < R; r++) row[r] = static_cast<Element>(x[r * W + lane]);
+    else
+      for (int r = 0; r < rows; r++) row[r * s_along] = static_cast<Element>(x[r * W + lane]);
+  }
 }
 
 // To codes of matrices `[batch, m, n]`; of registers to tiles of codes, one matrix of a warp after the other.
 template <int W, int R, class Code>
-static void write_tiles(const Tiles<W, R, Code>& t, int64_t batch, int matrix, char* to, int size) {
+WARPMMA_APART void write_tiles(const Tiles<W, R, Code>& t, int64_t batch, int matrix, char* to, int size) {
   constexpr int kTile = W * R;
   alignas(64) Code codes[kTile];
   const int64_t v_along = t.p.sparse ? 1 : t.j.n, s_along = t.p.sparse ? t.j.n : 1;
@@ -215,9 +207,9 @@ static void write_tiles(const Tiles<W, R, Code>& t, int64_t batch, int matrix, c
     }
     const int64_t first = (batch * t.j.m * t.j.n) + at / t.s_panels * W * v_along + at % t.s_panels * R * s_along;
     if (size == sizeof(Code))
-      put<W>(x, t.lanes(at), v_along, t.rows(at), s_along, reinterpret_cast<Code*>(to) + first);
+      put<W, R>(x, t.lanes(at), v_along, t.rows(at), s_along, reinterpret_cast<Code*>(to) + first);
     else
-      put<W>(x, t.lanes(at), v_along, t.rows(at), s_along, reinterpret_cast<uint16_t*>(to) + first);
+      put<W, R>(x, t.lanes(at), v_along, t.rows(at), s_along, reinterpret_cast<uint16_t*>(to) + first);
   }
 }
 
@@ -236,38 +228,37 @@ WARPMMA_INLINE void end_chain(bool ends_slice, void* of_chain, void* of_slice, v
   }
 }
 
-// `Code` is the type of C's and D's codes on the way: 64 bits for f64, else 32.
 template <int W, int R, class Code>
 WARPMMA_INLINE void run(const Plan& p, const Job& j) {
   std::vector<int32_t> natural(p.b_k);
   for (int i = 0; i < p.b_k; i++) natural[i] = i;
   // Dense: rows of A along the lanes. Sparse: columns of B, of which whole rows are chosen.
-  Side<W> v{p,
-            p.sparse ? j.b : j.a,
-            p.sparse ? j.scale_b : j.scale_a,
-            p.sparse ? p.b : p.a,
-            p.sparse ? p.b_table : p.a_table,
-            p.sparse ? j.n : j.m,
-            p.sparse ? p.b_k : p.k,
-            p.sparse ? natural.data() : p.order.data(),
-            p.sparse};
-  Side<R> s{p,
-            p.sparse ? j.a : j.b,
-            p.sparse ? j.scale_a : j.scale_b,
-            p.sparse ? p.a : p.b,
-            p.sparse ? p.a_table : p.b_table,
-            p.sparse ? j.m : j.n,
-            p.k,
-            p.order.data(),
-            p.sparse};
+  Side<W, Code> v{p,
+                  p.sparse ? j.b : j.a,
+                  p.sparse ? j.scale_b : j.scale_a,
+                  p.sparse ? p.b : p.a,
+                  p.sparse ? p.b_table : p.a_table,
+                  p.sparse ? j.n : j.m,
+                  p.sparse ? p.b_k : p.k,
+                  p.sparse ? natural.data() : p.order.data(),
+                  p.sparse};
+  Side<R, Code> s{p,
+                  p.sparse ? j.a : j.b,
+                  p.sparse ? j.scale_a : j.scale_b,
+                  p.sparse ? p.a : p.b,
+                  p.sparse ? p.a_table : p.b_table,
+                  p.sparse ? j.m : j.n,
+                  p.k,
+                  p.order.data(),
+                  p.sparse};
   const bool sums = j.slice_sum != nullptr;
   Tiles<W, R, Code> c{p, j, v.outer, s.outer};
   Tiles<W, R, uint32_t> slice{p, j, sums ? v.outer : 0, s.outer}, total{p, j, sums ? v.outer : 0, s.outer};
   const int64_t v_panels = c.v_panels, s_panels = c.s_panels;
   const int64_t all = j.k / p.k, most = std::min<int64_t>(all, std::max(1, kBlock / p.k));
   constexpr int kTile = W * R;
-  Side<W>::reserve(v, 1, most);
-  Side<R>::reserve(s, s_panels, most);
+  v.reserve(1, most);
+  s.reserve(s_panels, most);
   Buffer<Code> d(j.registers ? p.matrices * v_panels * s_panels * kTile : 0);
   char* const to = j.registers ? reinterpret_cast<char*>(d.get()) : j.d;
   std::vector<Panel> panels(s_panels);
@@ -284,20 +275,26 @@ WARPMMA_INLINE void run(const Plan& p, const Job& j) {
         instructions = std::min(most, (more ? end->after : all) - first);
         const bool chain_ends = more && first + instructions == end->after;
         for (int64_t at = 0; at < s_panels; at++) {
-          panels[at] = Side<R>::pack(s, j, batch, matrix, at, at, first, instructions, s_panels);
+          panels[at] = s.pack(j, batch, matrix, at, at, first, instructions, s_panels);
           if (p.sparse) {
             const int64_t count = instructions * p.k;
             int32_t* const row = s.row.get() + at * count * R;
             Source chosen = j.chosen;
             fetch<R>(chosen, batch, at * R, static_cast<int>(std::min<int64_t>(R, s.outer - at * R)), first * p.k,
                      count, p.k, p.order.data(), reinterpret_cast<uint32_t*>(row));
-            for (int64_t k = 0; k < count; k++)
-              for (int lane = 0; lane < R; lane++) row[k * R + lane] += static_cast<int32_t>(k / p.k * p.b_k);
+            using Rows = typename Vec<R>::I;
+            Rows furthest = {};
+            for (int64_t k = 0; k < count; k++) {
+              const Rows of_k = load<Rows>(row + k * R);
+              furthest = larger<Rows>(furthest, of_k);
+              store(row + k * R, of_k + static_cast<int32_t>(k / p.k * p.b_k));
+            }
+            if (largest(furthest) >= p.b_k) refuse("chosen names a row beyond those of its instruction");
             panels[at].row = row;
           }
         }
         for (int64_t at = 0; at < v_panels; at++) {
-          Panel panel = Side<W>::pack(v, j, batch, matrix, at, 0, first, instructions, v_panels);
+          Panel panel = v.pack(j, batch, matrix, at, 0, first, instructions, v_panels);
           for (int64_t other = 0; other < s_panels; other++) {
             const int64_t place = (at * s_panels + other) * kTile;
             tile<W, R>(p, panel, panels[other], c.buffer.get() + place, instructions);
@@ -332,4 +329,5 @@ WARPMMA_INLINE void run(const Plan& p, const Job& j) {
   }
 }
 
+}  // namespace
 }  // namespace warpmma

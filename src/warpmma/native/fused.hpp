@@ -24,6 +24,7 @@
 #include "pack.hpp"
 
 namespace warpmma {
+namespace {
 
 constexpr int kLow = -100, kHigh = 125;
 
@@ -217,7 +218,7 @@ WARPMMA_INLINE typename Vec<W>::D round_result(const Plan& p, typename Vec<W>::D
 }
 
 template <int W, int R, bool Sparse>
-WARPMMA_INLINE void fused_exact(const Plan& p, const Panel& v, const Panel& s, float* c, int64_t instructions) {
+WARPMMA_APART void fused_exact(const Plan& p, const Panel& v, const Panel& s, float* c, int64_t instructions) {
   using V = Vec<W>;
   using F = typename V::F;
   using I = typename V::I;
@@ -285,4 +286,5 @@ WARPMMA_INLINE void fused_exact(const Plan& p, const Panel& v, const Panel& s, f
   }
 }
 
+}  // namespace
 }  // namespace warpmma

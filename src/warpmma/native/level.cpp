@@ -1,8 +1,11 @@
-// The engine for one instruction set and vector width, which the build names (CMakeLists.txt).
+// The engine for one instruction set, WARPMMA_X86_64, and the tiles that it is built for: WARPMMA_TILES, which lists
+// TILE(name, lanes, rows) for each (CMakeLists.txt).
 //
 // The standard headers come first and are compiled for the oldest processor, so that no function of theirs that the
 // linker may share needs a newer one; ours have internal linkage and are compiled for the level's. This is what
 // `target_clones` does, but with vectors as wide as each set has them.
+#include "level.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -34,19 +37,17 @@ WARPMMA_TARGET("x86-64-v3")
 #endif
 
 #include "engine.hpp"
-#include "level.hpp"
 
 namespace warpmma {
 
-#define WARPMMA_JOIN(a, b) a##b
-#define WARPMMA_RUN(name) WARPMMA_JOIN(run_, name)
-
-void WARPMMA_RUN(WARPMMA_NAME)(const Plan& p, const Job& j) {
-  if (p.unit == Unit::f64_chain)
-    run<WARPMMA_WIDTH, WARPMMA_ROWS, uint64_t>(p, j);
-  else
-    run<WARPMMA_WIDTH, WARPMMA_ROWS, uint32_t>(p, j);
-}
+#define TILE(name, width, rows)                  \
+  void run_##name(const Plan& p, const Job& j) { \
+    if (p.unit == Unit::f64_chain)               \
+      run<width, rows, uint64_t>(p, j);          \
+    else                                         \
+      run<width, rows, uint32_t>(p, j);          \
+  }
+WARPMMA_TILES
 
 }  // namespace warpmma
 

@@ -1,12 +1,17 @@
 // The binding: plans and runs. See arithmetic/native.py for the Python side.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/string.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cfenv>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
-#include "level.hpp"
+#include "check.hpp"
 
 namespace nb = nanobind;
 
@@ -29,63 +34,59 @@ class Environment {
   std::fenv_t saved_;
 };
 
-using Array = nb::ndarray<nb::ro, nb::device::cpu>;
-using Ends = nb::ndarray<const int64_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
-using Sums = nb::ndarray<uint32_t, nb::shape<2, -1, -1, -1>, nb::c_contig, nb::device::cpu>;
-
-Source source(const Array& x, bool registers) {
-  Source s;
-  if (!x.is_valid()) return s;
-  s.data = static_cast<const char*>(x.data());
-  s.size = static_cast<int>(x.itemsize());
-  s.batch = x.stride(0);
-  if (!registers) {
-    s.outer = x.stride(1);
-    s.along = x.stride(2);
+// An array of Python's for as long as it is looked at. Its elements stay where they are without the interpreter's lock.
+class View {
+ public:
+  explicit View(nb::handle array, const char* name, bool written = false) {
+    operand_.name = name;
+    if (array.is_none()) return;
+    if (PyObject_GetBuffer(array.ptr(), &buffer_, written ? PyBUF_RECORDS : PyBUF_RECORDS_RO) != 0) {
+      PyErr_Clear();
+      throw std::invalid_argument(std::string(name) + (written ? " is no array that can be written" : " is no array"));
+    }
+    operand_.given = true;
+    operand_.data = static_cast<const char*>(buffer_.buf);
+    operand_.size = static_cast<int>(buffer_.itemsize);
+    operand_.dimensions = buffer_.ndim;
+    const std::string_view format = buffer_.format ? buffer_.format : "";
+    operand_.whole_numbers = format.size() == 1 && std::string_view("BHILQ").find(format) != std::string_view::npos;
+    if (buffer_.ndim < 1 || buffer_.ndim > 4) {
+      PyBuffer_Release(&buffer_);
+      throw std::invalid_argument(std::string(name) + " does not have 1 to 4 dimensions");
+    }
+    std::copy_n(buffer_.shape, buffer_.ndim, operand_.shape.begin());
+    std::copy_n(buffer_.strides, buffer_.ndim, operand_.stride.begin());
   }
-  return s;
-}
+  View(const View&) = delete;
+  View& operator=(const View&) = delete;
+  ~View() { PyBuffer_Release(&buffer_); }
+  const Operand& operand() const { return operand_; }
 
-// Sums of f32 accumulators alone, of matrices; and where chains end.
-void partial_sums(const Plan& p, Job& j, const Ends& ends, const Sums& sums) {
-  const bool f32 = p.unit != Unit::integer && p.unit != Unit::popcount && p.unit != Unit::f64_chain && !p.half;
-  const auto shape = [&](int axis) { return static_cast<int64_t>(sums.shape(axis)); };
-  if (!f32 || j.registers || !ends.is_valid() || shape(1) != j.batch || shape(2) != j.m || shape(3) != j.n)
-    throw nb::value_error("partial sums are of f32, [2, batch, m, n], and have ends");
-  for (size_t i = 0; i < ends.shape(0); i++) {
-    const int64_t after = ends(i, 0);
-    if (after <= (i ? ends(i - 1, 0) : 0) || after > j.k / p.k)
-      throw nb::value_error("chains end after 1 to all instructions, ascending");
-    j.ends.push_back({after, ends(i, 1) != 0});
-  }
-  j.slice_sum = reinterpret_cast<char*>(sums.data());
-  j.total = j.slice_sum + sums.nbytes() / 2;
-}
+ private:
+  Py_buffer buffer_ = {};
+  Operand operand_;
+};
 
-void execute(const Plan& p, int level, const Array& a, const Array& b, const Array& c, const Array& d, bool registers,
-             int64_t m, int64_t n, int64_t k, const Array& chosen, const Array& scale_a, const Array& scale_b,
-             const Ends& ends, const Sums& sums) {
-  Job j;
-  j.batch = static_cast<int64_t>(d.shape(0));
-  j.m = m;
-  j.n = n;
-  j.k = k;
-  j.a = source(a, registers);
-  j.b = source(b, registers);
-  j.c = source(c, registers);
-  j.chosen = source(chosen, false);
-  j.scale_a = source(scale_a, false);
-  j.scale_b = source(scale_b, false);
-  // Columns of B are its outer dimension here, and so of its scales.
-  std::swap(j.b.outer, j.b.along);
-  std::swap(j.scale_b.outer, j.scale_b.along);
-  j.d = const_cast<char*>(static_cast<const char*>(d.data()));
-  j.d_size = static_cast<int>(d.itemsize());
-  j.registers = registers;
-  if (sums.is_valid()) partial_sums(p, j, ends, sums);
+void execute(const Checked& checked, int level, nb::handle a, nb::handle b, nb::handle c, nb::handle d, bool registers,
+             int64_t m, int64_t n, int64_t k, nb::handle chosen, nb::handle scale_a, nb::handle scale_b,
+             const std::vector<std::pair<int64_t, bool>>& ends, nb::handle sums) {
+  const Level& of = level_of(level);
+  const View views[] = {View(a, "A"),
+                        View(b, "B"),
+                        View(c, "C"),
+                        View(d, "D", true),
+                        View(chosen, "chosen"),
+                        View(scale_a, "scale_a"),
+                        View(scale_b, "scale_b"),
+                        View(sums, "sums", true)};
+  Operands given = {views[0].operand(), views[1].operand(), views[2].operand(),
+                    views[3].operand(), views[4].operand(), views[5].operand(),
+                    views[6].operand(), views[7].operand(), {}};
+  for (const auto& [after, slice] : ends) given.ends.push_back({after, slice});
+  const Job job = checked.job(of, registers, m, n, k, given);
   nb::gil_scoped_release release;
-  Environment environment(p.rounding);
-  kLevels[level].run(p, j);
+  Environment environment(checked.plan().rounding);
+  of.run(checked.plan(), job);
 }
 
 }  // namespace
@@ -118,7 +119,7 @@ NB_MODULE(_native, m) {
       .def_rw("a", &Plan::a)
       .def_rw("b", &Plan::b)
       .def_rw("c", &Plan::c)
-      .def_rw("half", &Plan::half)
+      .def_rw("d", &Plan::d)
       .def_rw("fraction_bits", &Plan::fraction_bits)
       .def_rw("floor", &Plan::floor)
       .def_rw("result_bits", &Plan::result_bits)
@@ -137,6 +138,8 @@ NB_MODULE(_native, m) {
       .def_rw("order", &Plan::order)
       .def_rw("scale_value", &Plan::scale_value)
       .def_rw("scale_exponent", &Plan::scale_exponent)
+      .def_rw("width", &Plan::width)
+      .def_rw("rows", &Plan::rows)
       .def_rw("matrices", &Plan::matrices)
       .def_rw("registers", &Plan::registers)
       .def_rw("per_register", &Plan::per_register)
@@ -145,9 +148,10 @@ NB_MODULE(_native, m) {
       .def_rw("c_table", &Plan::c_table)
       .def_rw("d_flat", &Plan::d_flat)
       .def_rw("d_shift", &Plan::d_shift);
-  m.def("execute", &execute, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-        nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg().none(),
-        nb::arg("ends").noconvert().none() = nb::none(), nb::arg("sums").noconvert().none() = nb::none());
+  nb::class_<Checked>(m, "Checked").def(nb::init<const Plan&>());
+  m.def("execute", &execute, nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg().none(),
+        nb::arg().none(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(),
+        nb::arg().none(), nb::arg() = std::vector<std::pair<int64_t, bool>>(), nb::arg().none() = nb::none());
   m.def("levels", [] {
     nb::list found;
     int number = 0;

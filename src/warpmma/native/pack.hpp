@@ -9,6 +9,7 @@
 #include "vector.hpp"
 
 namespace warpmma {
+namespace {
 
 // A zero has no say in the largest exponent: this is below every floor, and twice it fits 16 bits.
 constexpr int32_t kNone = -8192;
@@ -48,36 +49,29 @@ struct Panel {
   bool widened = false;
 };
 
-WARPMMA_INLINE uint64_t read(const char* p, int size) {
-  switch (size) {
-    case 1:
-      return *reinterpret_cast<const uint8_t*>(p);
-    case 2:
-      return *reinterpret_cast<const uint16_t*>(p);
-    case 4:
-      return *reinterpret_cast<const uint32_t*>(p);
-    default:
-      return *reinterpret_cast<const uint64_t*>(p);
-  }
-}
-
 template <int N, class Element, class Code>
 WARPMMA_INLINE void copy(const Element* p, int64_t outer, int64_t along, int lanes, int64_t count, int per,
                          const int32_t* order, Code* out) {
+  typedef Element Elements __attribute__((vector_size(sizeof(Element) * N)));
+  typedef Code Codes __attribute__((vector_size(sizeof(Code) * N)));
   for (int64_t k = 0; k < count; k += per)
     for (int i = 0; i < per; i++, out += N) {
       const Element* from = p + (k + order[i]) * along;
-      if (lanes == N)
-        for (int lane = 0; lane < N; lane++) out[lane] = from[lane * outer];
-      else
+      if (lanes < N) {
         for (int lane = 0; lane < N; lane++) out[lane] = lane < lanes ? from[lane * outer] : 0;
+      } else if (outer == 1) {
+        store(out, convert<Codes>(load<Elements>(from)));
+      } else {
+#pragma GCC unroll 16
+        for (int lane = 0; lane < N; lane++) out[lane] = from[lane * outer];
+      }
     }
 }
 
 // Codes [count][N] of a matrix; lanes beyond the matrix are 0.
 template <int N, class Code>
-WARPMMA_INLINE void fetch(const Source& s, int64_t batch, int64_t first, int lanes, int64_t k0, int64_t count, int per,
-                          const int32_t* order, Code* out) {
+WARPMMA_APART void fetch(const Source& s, int64_t batch, int64_t first, int lanes, int64_t k0, int64_t count, int per,
+                         const int32_t* order, Code* out) {
   const char* p = s.data + (batch * s.batch + first * s.outer + k0 * s.along) * s.size;
   switch (s.size) {
     case 1:
@@ -138,7 +132,8 @@ WARPMMA_INLINE Decoded<N> decode(const Format& f, typename Vec<N>::I code) {
 
 // Make a panel of floats from codes [count][N]. `single`: exponents one by one, not in pairs.
 template <int N>
-WARPMMA_INLINE void unpack(const Format& f, const uint32_t* codes, int64_t count, bool single, Panel& panel) {
+WARPMMA_INLINE void unpack(const Plan& p, const Format& f, const uint32_t* codes, int64_t count, bool single,
+                           Panel& panel) {
   using F = typename Vec<N>::F;
   using I = typename Vec<N>::I;
   float* value = static_cast<float*>(panel.value);
@@ -148,6 +143,10 @@ WARPMMA_INLINE void unpack(const Format& f, const uint32_t* codes, int64_t count
       const I code = load<I>(codes + k * N);
       store(value + k * N, convert<F>((code ^ sign) - sign));
     }
+    return;
+  }
+  if (p.unit != Unit::fused) {  // exponents are of no interest
+    for (int64_t k = 0; k < count; k++) store(value + k * N, decode<N>(f, load<I>(codes + k * N)).value);
     return;
   }
   I top = I{} + kNone, special = {};
@@ -211,11 +210,13 @@ WARPMMA_INLINE void apply_scales(const Plan& p, const uint32_t* codes, int64_t c
 }
 
 template <int N>
-WARPMMA_INLINE void widen(Panel& panel, int64_t count) {
+WARPMMA_APART void widen(Panel& panel, int64_t count) {
   if (panel.widened) return;
   const float* value = static_cast<const float*>(panel.value);
-  for (int64_t i = 0; i < count * N; i++) panel.wide[i] = value[i];
+  for (int64_t i = 0; i < count * N; i += N / 2)
+    store(panel.wide + i, convert<typename Vec<N>::D>(load<typename Vec<N>::Fh>(value + i)));
   panel.widened = true;
 }
 
+}  // namespace
 }  // namespace warpmma

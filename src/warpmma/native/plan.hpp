@@ -1,5 +1,5 @@
 // What is to be computed: the parameters of a recipe as numbers, and where operands lie. The Python side fills these in
-// (arithmetic/native.py); the symbols are those of arithmetic/reference.py.
+// (arithmetic/native.py); the symbols are those of arithmetic/reference.py. Nothing runs that check.hpp has not seen.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct Format {
 
 struct Plan {
   Unit unit = Unit::fused;
-  Format a, b, c;
-  bool half = false;  // D is f16; else it is f32 (or s32, or f64)
+  Format a, b, c, d;
+  bool half = false;  // D is f16, says the check; else it is f32 (or s32, or f64)
   int fraction_bits = 0, floor = 0, result_bits = 23;
   bool nearest = false;  // rounding of the result
   bool after = false;    // C is added last
@@ -48,6 +48,7 @@ struct Plan {
     std::vector<int32_t> word, shift;
     uint32_t mask = 0;
   };
+  int width = 0, rows = 0;  // of the level's tiles
   int matrices = 1, registers = 0, per_register = 1;
   Table a_table, b_table, c_table;  // in the order of panels and tiles, matrix by matrix
   std::vector<int32_t> d_flat, d_shift;
@@ -77,5 +78,8 @@ struct Job {
   std::vector<End> ends;
   char *slice_sum = nullptr, *total = nullptr;
 };
+
+// End a run, or do not begin one, with an error that Python sees.
+[[noreturn]] void refuse(const char* what);
 
 }  // namespace warpmma

@@ -6,6 +6,7 @@
 #include "fused.hpp"
 
 namespace warpmma {
+namespace {
 
 // Rule 13. Sums of a group are integers over 4 and exact in f32 (16 products of at most 36), and so are sums of
 // magnitudes. An addend has at most 20 bits and, aligned, at most 48: it is exact in f64, and so is the sum.
@@ -72,7 +73,7 @@ WARPMMA_INLINE void grouped(const Plan& p, const Panel& v, const Panel& s, float
 
 // Rule 16. Products of f16 numbers are exact in f32, and adding one is the fma.
 template <int W, int R>
-WARPMMA_INLINE void f32_chains(const Plan& p, const Panel& v, const Panel& s, float* c, int64_t instructions) {
+WARPMMA_APART void f32_chains(const Plan& p, const Panel& v, const Panel& s, float* c, int64_t instructions) {
   using F = typename Vec<W>::F;
   const float* const value = static_cast<const float*>(v.value);
   const float* const scalar = static_cast<const float*>(s.value);
@@ -94,33 +95,42 @@ WARPMMA_INLINE void f32_chains(const Plan& p, const Panel& v, const Panel& s, fl
   }
 }
 
-// Rule 17. The driver ends a panel after at most 256 products: below 2^16 each, so their sum is exact in f32. Wrapping
-// additions may be grouped at will; clamping is done after each instruction.
+// Rule 17. Factors have at most 8 bits (check.cpp sees to it): a product is below 2^16 in magnitude, and a sum of 256
+// is an integer of f32's 24 bits. Longer sums are made of such runs. Those of an instruction that clamps stay apart
+// from C, and fit an int32 up to 32768 products; wrapping additions may be grouped at will.
+constexpr int kExact = 256;
+
 template <int W, int R, bool Sparse>
 WARPMMA_INLINE void integer(const Plan& p, const Panel& v, const Panel& s, int32_t* c, int64_t instructions) {
   using F = typename Vec<W>::F;
   using I = typename Vec<W>::I;
   const float* const value = static_cast<const float*>(v.value);
   const float* const scalar = static_cast<const float*>(s.value);
-  const int64_t all = instructions * p.k, run = p.saturate ? p.k : all;
+  const int64_t all = instructions * p.k, each = p.saturate ? p.k : all;
   I d[R];
 #pragma GCC unroll 8
   for (int r = 0; r < R; r++) d[r] = load<I>(c + r * W);
-  for (int64_t first = 0; first < all; first += run) {
-    F sum[R] = {};
-    for (int64_t k = first; k < first + run; k++) {
-      if constexpr (Sparse) {
+  for (int64_t first = 0; first < all; first += each) {
+    I products[R] = {};
+    for (int64_t begin = first; begin < first + each; begin += kExact) {
+      const int64_t end = std::min(begin + kExact, first + each);
+      F sum[R] = {};
+      for (int64_t k = begin; k < end; k++) {
+        if constexpr (Sparse) {
 #pragma GCC unroll 8
-        for (int r = 0; r < R; r++) sum[r] += load<F>(value + s.row[k * R + r] * W) * scalar[k * R + r];
-      } else {
-        const F of_v = load<F>(value + k * W);
+          for (int r = 0; r < R; r++) sum[r] += load<F>(value + s.row[k * R + r] * W) * scalar[k * R + r];
+        } else {
+          const F of_v = load<F>(value + k * W);
 #pragma GCC unroll 8
-        for (int r = 0; r < R; r++) sum[r] += of_v * scalar[k * R + r];
+          for (int r = 0; r < R; r++) sum[r] += of_v * scalar[k * R + r];
+        }
       }
+#pragma GCC unroll 8
+      for (int r = 0; r < R; r++) products[r] += convert<I>(sum[r]);
     }
 #pragma GCC unroll 8
     for (int r = 0; r < R; r++) {
-      const I x = convert<I>(sum[r]), total = d[r] + x;
+      const I x = products[r], total = d[r] + x;
       const I overflow = (d[r] ^ total) & (x ^ total), clamped = spread(d[r]) ^ INT32_MAX;
       d[r] = p.saturate ? (overflow < 0 ? clamped : total) : total;
     }
@@ -131,7 +141,7 @@ WARPMMA_INLINE void integer(const Plan& p, const Panel& v, const Panel& s, int32
 
 // Rule 18, on words of 32 bits.
 template <int W, int R>
-WARPMMA_INLINE void popcount(const Plan& p, const Panel& v, const Panel& s, int32_t* c, int64_t instructions) {
+WARPMMA_APART void popcount(const Plan& p, const Panel& v, const Panel& s, int32_t* c, int64_t instructions) {
   using I = typename Vec<W>::I;
   typedef uint32_t U __attribute__((vector_size(4 * W)));
   const int32_t* const value = static_cast<const int32_t*>(v.value);
@@ -161,25 +171,41 @@ WARPMMA_INLINE double fma_with_payloads(double a, double b, double r) {
 }
 
 template <int W, int R>
-WARPMMA_INLINE void f64_chain(const Plan& p, const Panel& v, const Panel& s, double* c, int64_t instructions) {
+WARPMMA_APART void f64_chain(const Plan& p, const Panel& v, const Panel& s, double* c, int64_t instructions) {
+  using D = typename Vec<W>::D;
+  using L = typename Vec<W>::L;
+  constexpr int kHalf = W / 2;
   const double* const of_a = static_cast<const double*>(v.value);
   const double* const of_b = static_cast<const double*>(s.value);
+  const int64_t count = instructions * p.k;
+  D low[R], high[R];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; r++) {
+    low[r] = load<D>(c + r * W);
+    high[r] = load<D>(c + r * W + kHalf);
+  }
+  for (int64_t k = 0; k < count; k++) {
+    const D a_low = load<D>(of_a + k * W), a_high = load<D>(of_a + k * W + kHalf);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; r++) {
+      const D b = bits<D>(L{} + bits<int64_t>(of_b[k * R + r]));
+      low[r] = fma<W>(a_low, b, low[r]);
+      high[r] = fma<W>(a_high, b, high[r]);
+    }
+  }
   for (int r = 0; r < R; r++) {
     double d[W];
-    bool ordinary = true;
-    for (int lane = 0; lane < W; lane++) d[lane] = c[r * W + lane];
-    for (int64_t k = 0; k < instructions * p.k; k++)
-      for (int lane = 0; lane < W; lane++) d[lane] = __builtin_fma(of_a[k * W + lane], of_b[k * R + r], d[lane]);
-    for (int lane = 0; lane < W; lane++) ordinary &= d[lane] == d[lane];
-    if (!ordinary)
-      for (int lane = 0; lane < W; lane++)
-        if (d[lane] != d[lane]) {
-          d[lane] = c[r * W + lane];
-          for (int64_t k = 0; k < instructions * p.k; k++)
-            d[lane] = fma_with_payloads(of_a[k * W + lane], of_b[k * R + r], d[lane]);
-        }
-    for (int lane = 0; lane < W; lane++) c[r * W + lane] = d[lane];
+    store(d, low[r]);
+    store(d + kHalf, high[r]);
+    for (int lane = 0; lane < W; lane++) {
+      if (d[lane] != d[lane]) {
+        d[lane] = c[r * W + lane];
+        for (int64_t k = 0; k < count; k++) d[lane] = fma_with_payloads(of_a[k * W + lane], of_b[k * R + r], d[lane]);
+      }
+      c[r * W + lane] = d[lane];
+    }
   }
 }
 
+}  // namespace
 }  // namespace warpmma

@@ -1,13 +1,19 @@
-// Vector types of W lanes, and the few operations on them that have no operator. Everything here is inlined into
-// functions that are compiled for one instruction set each; nothing is called through a vector ABI.
+// Vector types of W lanes, and the few operations on them that have no operator.
+//
+// The engine's headers are compiled once for each instruction set, and all that they define is in an unnamed namespace:
+// the linker could otherwise take a function of one set for another's. Vectors are passed to inlined functions alone,
+// so that nothing is called through a vector ABI. What is large and called for a panel or a tile stays a function of
+// its own, whatever it is called from: inlined into one, they take five times as long to compile.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 
-#define WARPMMA_INLINE static inline __attribute__((always_inline))
+#define WARPMMA_INLINE inline __attribute__((always_inline))
+#define WARPMMA_APART __attribute__((noinline))
 
 namespace warpmma {
+namespace {
 
 template <int W>
 struct Vec {
@@ -56,6 +62,19 @@ WARPMMA_INLINE typename Vec<N>::I gather(const uint32_t* base, const int32_t* in
   return x;
 }
 
+// Multiply and add with one rounding, where the set has an instruction for it; elsewhere number by number.
+template <int W>
+WARPMMA_INLINE typename Vec<W>::D fma(typename Vec<W>::D a, typename Vec<W>::D b, typename Vec<W>::D c) {
+#if WARPMMA_X86_64 == 4
+  if constexpr (W == 16) return (typename Vec<W>::D)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+#endif
+#if WARPMMA_X86_64 >= 3
+  if constexpr (W == 8) return (typename Vec<W>::D)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+#endif
+  for (int i = 0; i < W / 2; i++) c[i] = __builtin_fma(a[i], b[i], c[i]);
+  return c;
+}
+
 template <class V>
 WARPMMA_INLINE V larger(V a, V b) {
   return a > b ? a : b;
@@ -96,4 +115,5 @@ WARPMMA_INLINE int32_t largest(V v) {
   return most;
 }
 
+}  // namespace
 }  // namespace warpmma
