@@ -152,7 +152,7 @@ struct Tiles {
 };
 
 template <int W, int R, class Code>
-WARPMMA_APART void read_tiles(const Tiles<W, R, Code>& t, Source from, int64_t batch, int matrix) {
+WARPMMA_INLINE void read_tiles(const Tiles<W, R, Code>& t, Source from, int64_t batch, int matrix) {
   constexpr int kTile = W * R;
   if (t.p.sparse) std::swap(from.outer, from.along);
   alignas(64) Code codes[kTile];
@@ -189,7 +189,7 @@ WARPMMA_INLINE void put(const Code* x, int lanes, int64_t v_along, int rows, int
 
 // To codes of matrices `[batch, m, n]`; of registers to tiles of codes, one matrix of a warp after the other.
 template <int W, int R, class Code>
-WARPMMA_APART void write_tiles(const Tiles<W, R, Code>& t, int64_t batch, int matrix, char* to, int size) {
+WARPMMA_INLINE void write_tiles(const Tiles<W, R, Code>& t, int64_t batch, int matrix, char* to, int size) {
   constexpr int kTile = W * R;
   alignas(64) Code codes[kTile];
   const int64_t v_along = t.p.sparse ? 1 : t.j.n, s_along = t.p.sparse ? t.j.n : 1;

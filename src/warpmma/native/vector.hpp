@@ -2,8 +2,8 @@
 //
 // The engine's headers are compiled once for each instruction set, and all that they define is in an unnamed namespace:
 // the linker could otherwise take a function of one set for another's. Vectors are passed to inlined functions alone,
-// so that nothing is called through a vector ABI. What is large and called for a panel or a tile stays a function of
-// its own, whatever it is called from: inlined into one, they take five times as long to compile.
+// so that nothing is called through a vector ABI. What is large and not needed for every product, or in several places,
+// stays a function of its own: with all of it in one function, that takes GCC five times as long.
 #pragma once
 
 #include <cstdint>
