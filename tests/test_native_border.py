@@ -14,7 +14,7 @@ from warpmma.instructions import Instruction, parse
 from warpmma.targets import recipe
 
 pytestmark = pytest.mark.skipif(not native.levels(), reason="warpmma was installed without its native engine")
-_native: Any = native._native
+_native: Any = native._native  # type: ignore[attr-defined]
 
 Array = npt.NDArray[Any]
 DENSE = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
@@ -315,7 +315,7 @@ def test_sums_of_what_is_not_f32_are_refused() -> None:
 
 def test_a_batch_of_one_is_for_all() -> None:
     rng = np.random.default_rng(1)
-    r, codes = recipe(parse(DENSE), "sm_90"), np.float16(rng.standard_normal((4, 16, 16))).view(np.uint16)
+    r, codes = recipe(parse(DENSE), "sm_90"), rng.standard_normal((4, 16, 16)).astype(np.float16).view(np.uint16)
     b, c = codes[1:, :, :8], np.zeros((3, 16, 8), np.uint32)
     expected = native.product(r, codes[:1].repeat(3, axis=0), b, c, k=16)
     np.testing.assert_array_equal(native.product(r, codes[:1], b, c, k=16), expected)

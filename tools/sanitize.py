@@ -31,8 +31,7 @@ def install() -> Path:
         subprocess.run([sys.executable, "-m", "venv", WHERE], check=True)
     options = ["cmake.define.WARPMMA_SANITIZE=ON", "cmake.build-type=Debug"]
     settings = [f"--config-settings={option}" for option in options]
-    wanted = [python, "-m", "pip", "install", "--quiet", *settings]
-    subprocess.run([*wanted, ".[test]"], cwd=ROOT, check=True)
+    subprocess.run([python, "-m", "pip", "install", "--quiet", *settings, ".[test]"], cwd=ROOT, check=True)
     return python
 
 
@@ -63,7 +62,7 @@ def _fixed_addresses() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Build, run, and print what was reported."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tests", nargs="*", help=f"what pytest is given; by default {' '.join(TESTS)}")
     tests = parser.parse_args(argv).tests
     python, given = install(), environment()

@@ -1,5 +1,6 @@
 """What `native/module.cpp` binds; its one caller is `arithmetic/native.py`."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ class Plan:
     a: Format
     b: Format
     c: Format
-    half: bool
+    d: Format
     fraction_bits: int
     floor: int
     result_bits: int
@@ -47,6 +48,8 @@ class Plan:
     order: list[int]
     scale_value: list[float]
     scale_exponent: list[int]
+    width: int
+    rows: int
     matrices: int
     registers: int
     per_register: int
@@ -56,9 +59,14 @@ class Plan:
     d_flat: list[int]
     d_shift: list[int]
 
+class Checked:
+    """A plan that was found right, in a copy that no longer changes; `ValueError` if it is not."""
+
+    def __init__(self, plan: Plan, /) -> None: ...
+
 def levels() -> list[tuple[str, int, int, int]]: ...
 def execute(
-    plan: Plan, level: int, a: Array, b: Array, c: Array, d: npt.NDArray[np.unsignedinteger[Any]], registers: bool,
+    plan: Checked, level: int, a: Array, b: Array, c: Array, d: npt.NDArray[np.unsignedinteger[Any]], registers: bool,
     m: int, n: int, k: int, chosen: Array | None, scale_a: Array | None, scale_b: Array | None,
-    *, ends: npt.NDArray[np.int64] | None = None, sums: npt.NDArray[np.uint32] | None = None,
+    ends: Sequence[tuple[int, bool]] = (), sums: npt.NDArray[np.uint32] | None = None, /,
 ) -> None: ...  # fmt: skip
