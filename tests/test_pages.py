@@ -73,7 +73,7 @@ def known_options(program: str, arguments: list[str]) -> str:
             return helped("-m", "pip", command)
         case "python" | "python3", ["-m", "venv", *_]:
             return "-m " + helped("-m", "venv")
-        case "python", [script, *_]:
+        case "python" | "python3", [script, *_]:
             return helped(script)
         case "warpmma", [command, *_]:
             return helped("-m", "warpmma", command)
