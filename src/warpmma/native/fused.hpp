@@ -3,7 +3,7 @@
 // The fast path works in f32 and int32. Why that is exact:
 // * Its operands are finite, no f32 subnormals, and their nominal exponents sum to at most 125. A product of two
 //   significands of at most 11 bits (8 of bf16) has at most 22 and is exact in f32, but below 2^-126.
-// * F is at most 25 (arithmetic/native.py sees to it). With E between -100 and 125 the scale 2^(F - E) is normal, and
+// * F is at most 25 (check.cpp sees to it). With E between -100 and 125 the scale 2^(F - E) is normal, and
 //   scaling is exact above 2^-126. A product, an accumulator or a scaled value below that is below the quantum and
 //   comes out as 0, as it must: 2^(E - F) >= 2^-125. Where E would be lower, since all that is not zero is so small,
 //   or higher, the tile is done again on the exact path.

@@ -8,8 +8,9 @@
 namespace warpmma {
 namespace {
 
-// Rule 13. Sums of a group are integers over 4 and exact in f32 (16 products of at most 36), and so are sums of
-// magnitudes. An addend has at most 20 bits and, aligned, at most 48: it is exact in f64, and so is the sum.
+// Rule 13, within bounds that check.cpp has. Sums of a group are integers over 4 and exact in f32 (16 products of at
+// most 36), and so are sums of magnitudes. An addend has at most 20 bits and, aligned, at most 48: it is exact in f64,
+// and so is the sum.
 template <int W, int R, bool Sparse>
 WARPMMA_INLINE void grouped(const Plan& p, const Panel& v, const Panel& s, float* c, int64_t instructions) {
   using V = Vec<W>;
@@ -71,7 +72,8 @@ WARPMMA_INLINE void grouped(const Plan& p, const Panel& v, const Panel& s, float
   }
 }
 
-// Rule 16. Products of f16 numbers are exact in f32, and adding one is the fma.
+// Rule 16. Products of f16 numbers are exact in f32, and adding one is the fma; check.cpp refuses formats of which that
+// does not hold.
 template <int W, int R>
 WARPMMA_APART void f32_chains(const Plan& p, const Panel& v, const Panel& s, float* c, int64_t instructions) {
   using F = typename Vec<W>::F;
