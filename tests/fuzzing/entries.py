@@ -1,0 +1,116 @@
+"""The fuzz table: every public callable with the ways to call it, and those that are left out with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from warpmma import scaling, sparsity, targets, testing
+from warpmma.formats import FORMATS
+from warpmma.hardware import shipped
+from warpmma.kernel import KINDS, Hazard, Site, Swizzle, matrix_moves, operations
+from warpmma.registers import RegisterFile
+
+from . import legal, surface, table_execution, table_files, table_instructions, table_kernel, table_numbers
+from .calls import Entry
+from .hostile import Rng, pick
+
+__all__ = ["INNER", "entries", "missing", "surplus"]
+
+_WRITTEN = (
+    *table_numbers.ENTRIES, *table_instructions.ENTRIES, *table_execution.ENTRIES, *table_kernel.ENTRIES,
+    *table_files.ENTRIES,
+)  # fmt: skip
+
+INNER: dict[str, str] = {
+    "warpmma._families:Family": "a row of the table of instructions, which `Instruction.family` returns",
+    **dict.fromkeys(
+        (f"warpmma.kernel.{x}" for x in (
+            "threads:Threads", "threads:Threads.check_whole", "threads:Threads.made", "threads:Threads.operand",
+            "threads:Threads.read", "registers:Register",
+        )),
+        "the machine's own: `launch` makes threads, and threads make registers",
+    ),
+    **dict.fromkeys(
+        (f"warpmma.kernel.costs:Costs{x}" for x in ("", ".barrier", ".count", ".moved", ".shared")),
+        "the machine counts; users read `advice` and `together`",
+    ),
+}  # fmt: skip
+"""What no user calls, though it can be reached, and why."""
+
+_OPERATORS = tuple(
+    f"warpmma.kernel.registers:Register.__{x}__"
+    for name in ("add", "sub", "mul", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift")
+    for x in (name, f"r{name}")
+) + tuple(f"warpmma.kernel.registers:Register.__{x}__" for x in ("lt", "le", "gt", "ge", "eq", "ne"))
+
+
+def _instance(name: str, rng: Rng) -> Any:
+    """Make an object of a public class that has properties."""
+    makers: dict[str, Any] = {
+        "warpmma.instructions:Instruction": legal.record,
+        "warpmma.warpgroup:WarpgroupInstruction": legal.wgmma,
+        "warpmma.formats:FloatFormat": lambda rng: pick(rng, [f for f in FORMATS.values() if hasattr(f, "bias")]),
+        "warpmma.formats:IntegerFormat": lambda rng: pick(rng, [f for f in FORMATS.values() if not hasattr(f, "bias")]),
+        "warpmma.registers:Packing": table_numbers.packing,
+        "warpmma.layouts:Layout": lambda rng: legal.record(rng).layout(pick(rng, "ABCD")),  # type: ignore[arg-type]
+        "warpmma.sparsity:Pattern": lambda rng: sparsity.pattern(legal.sparse(rng)),
+        "warpmma.kernel.operations:Operation": lambda rng: pick(rng, operations()),
+        "warpmma.kernel.fragments:MatrixMove": lambda rng: pick(rng, matrix_moves()),
+        "warpmma.kernel.costs:Swizzle": lambda rng: Swizzle(3, 4, 3),
+        "warpmma.kernel.hazards:Site": lambda rng: Site("kernel.py", 3, "add.u32"),
+    }  # fmt: skip
+    return makers[name](rng) if name in makers else None
+
+
+def _self(name: str, rng: Rng) -> dict[str, Any]:
+    return {"self": _instance(name, rng)}
+
+
+def _getter(member: str) -> Callable[[Any], Any]:
+    return lambda self: getattr(self, member)
+
+
+def _properties() -> list[Entry]:
+    """Make an entry of every property."""
+    made = []
+    for name, kind in surface.classes().items():
+        if name in INNER or _instance(name, np.random.default_rng(0)) is None:
+            continue
+        for member in surface.properties(kind):
+            made.append(
+                Entry(
+                    name=f"{name}.{member}", call=_getter(member), weight=0.15, make=partial(_self, name),
+                )  # fmt: skip
+            )
+    return made
+
+
+@cache
+def entries() -> dict[str, Entry]:
+    """Return the table, by name."""
+    return {entry.name: entry for entry in (*_WRITTEN, *_properties())}
+
+
+def _called() -> set[str]:
+    return {name.partition(" ")[0] for name in entries()}
+
+
+def missing() -> list[str]:
+    """List public callables without an entry, and properties of classes without a maker."""
+    wanted = set(surface.callables())
+    for name, kind in surface.classes().items():
+        if name not in INNER:
+            wanted |= {f"{name}.{member}" for member in surface.properties(kind)}
+    return sorted(wanted - _called() - set(INNER) - set(_OPERATORS))
+
+
+def surplus() -> list[str]:
+    """List entries, and names left out, of which there is no public callable."""
+    there = set(surface.callables())
+    for name, kind in surface.classes().items():
+        there |= {f"{name}.{member}" for member in surface.properties(kind)}
+    return sorted((_called() | set(INNER)) - there)

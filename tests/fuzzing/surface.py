@@ -1,0 +1,76 @@
+"""The public surface: every callable that a user may reach, by name.
+
+Public are the modules directly below `warpmma`, the faces of its packages, and those modules of packages that the
+documentation names. Of a module it is what `__all__` lists; of a class its constructor, and the methods, operators and
+properties that are written in the package.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import pkgutil
+from functools import cached_property
+from types import ModuleType
+from typing import Any
+
+import warpmma
+
+__all__ = ["callables", "classes", "modules", "properties"]
+
+NAMED = ("warpmma.hardware.recordings",)
+"""Modules inside of packages that the documentation sends users to."""
+
+
+def modules() -> list[ModuleType]:
+    """List the public modules."""
+    names = [m.name for m in pkgutil.iter_modules(warpmma.__path__) if not m.name.startswith("_")]
+    return [warpmma, *(importlib.import_module(f"warpmma.{name}") for name in names), *map(importlib.import_module, NAMED)]
+
+
+def _exported() -> list[Any]:
+    return [getattr(module, name) for module in modules() for name in module.__all__]
+
+
+def classes() -> dict[str, type]:
+    """Return the public classes that are the package's own, errors and warnings aside."""
+    return {
+        _name(x): x
+        for x in _exported()
+        if inspect.isclass(x) and x.__module__.startswith("warpmma") and not issubclass(x, BaseException)
+    }
+
+
+def callables() -> dict[str, Any]:
+    """Return functions, constructors, methods and operators; those of several homes once, under the first."""
+    found = {_name(x): x for x in _exported() if inspect.isfunction(x) or isinstance(x, functools._lru_cache_wrapper)}
+    for name, kind in classes().items():
+        found[name] = kind
+        found |= {f"{name}.{member}": x for member, x in _members(kind).items() if callable(x)}
+    return {name: x for name, x in found.items() if x.__module__.startswith("warpmma")}
+
+
+def properties(kind: type) -> list[str]:
+    """List the properties of a class, computed once or every time."""
+    return [member for member, x in _members(kind).items() if isinstance(x, property | cached_property)]
+
+
+def _members(kind: type) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for home in reversed(kind.__mro__):
+        if home.__module__.startswith("warpmma"):
+            found |= {member: x for member, x in vars(home).items() if _public(member, x)}
+    return found
+
+
+def _public(member: str, x: Any) -> bool:
+    if isinstance(x, property | cached_property):
+        return not member.startswith("_")
+    if not inspect.isfunction(x) or "warpmma" not in x.__code__.co_filename:  # dataclass has written it
+        return False
+    return not member.startswith("_") or (member.endswith("__") and member not in ("__init__", "__post_init__"))
+
+
+def _name(x: Any) -> str:
+    return f"{x.__module__}:{x.__qualname__}"

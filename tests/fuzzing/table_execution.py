@@ -1,0 +1,268 @@
+"""Instructions on registers and matrices, products of whole matrices, arithmetic, comparisons in tests, strategies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import warpmma as wm
+from warpmma import _engines, _evidence, arithmetic, scaling, sparsity, strategies, targets, testing
+from warpmma.formats import FORMATS
+from warpmma.instructions import Instruction
+from warpmma.matmul import default_instruction
+
+from . import legal
+from .calls import Entry
+from .hostile import Rng, chance, pick
+from .table_instructions import quantizable
+
+__all__ = ["ENTRIES", "product_operands"]
+
+
+def _loaded(rng: Rng) -> dict[str, Any]:
+    i, operand = legal.record(rng), pick(rng, "ABCD")
+    shape = (*legal.batch(rng), *i.layout(operand).shape)  # type: ignore[arg-type]
+    return {"instruction": legal.spelled(rng, i), "operand": operand,
+            "matrix": legal.matrix(rng, i.format(operand), shape)}  # type: ignore[arg-type]  # fmt: skip
+
+
+def _stored(rng: Rng) -> dict[str, Any]:
+    i, operand = legal.record(rng), pick(rng, "ABCD")
+    return {"instruction": legal.spelled(rng, i), "operand": operand,
+            "registers": legal.registers(rng, i, operand, legal.batch(rng))}  # fmt: skip
+
+
+def _executed(rng: Rng, i: Instruction | None = None) -> dict[str, Any]:
+    i = i or legal.record(rng, pick(rng, ("any", "dense", "sparse", "scaled")))
+    lead = legal.batch(rng)
+    given: dict[str, Any] = {"instruction": legal.spelled(rng, i)}
+    given |= {x.lower(): legal.registers(rng, i, x, lead) for x in "ABC"}
+    given["target"] = legal.target(rng, i)
+    if i.sparse:
+        given["selector"] = pick(rng, sparsity.selectors(i))
+        given["metadata"] = legal.metadata(rng, i, given["selector"], lead)
+        if given["target"].startswith("sm_90") and chance(rng, 0.3):
+            given["undefined"] = "hardware"
+            given["metadata"] = rng.integers(0, 1 << 32, (*lead, 32), np.uint32)
+    if i.block_scale:
+        for x in "AB":
+            given |= {f"{name}_{x.lower()}": value for name, value in legal.ids(rng, i, x).items()}
+            given[f"scale_{x.lower()}"] = rng.integers(0, 1 << 32, (*lead, 32), np.uint32)
+    return given | _workers(rng)
+
+
+def _workers(rng: Rng) -> dict[str, Any]:
+    return {"threads": 2} if chance(rng, 0.03) else {}
+
+
+def _multiplied(rng: Rng) -> dict[str, Any]:
+    i, lead = legal.record(rng, pick(rng, ("any", "dense", "sparse", "scaled"))), legal.batch(rng)
+    given: dict[str, Any] = {"instruction": legal.spelled(rng, i)}
+    given |= {
+        x.lower(): legal.matrix(rng, i.format(x), (*lead, *i.layout(x).shape))  # type: ignore[arg-type]
+        for x in ("ABC" if chance(rng, 0.7) else "AB")
+    }
+    given["target"] = legal.target(rng, i)
+    if i.sparse and chance(rng, 0.5):
+        given["selector"] = pick(rng, sparsity.selectors(i))
+        given["metadata"] = legal.metadata(rng, i, given["selector"], lead)
+    elif i.sparse:
+        given["a"] = sparsity.prune(legal.matrix(rng, i.format("A"), (*lead, i.m, i.k)), i)
+    if i.block_scale:
+        given |= {f"scale_{x.lower()}": legal.scales(rng, i, x, lead) for x in "AB"}
+    return given | _workers(rng)
+
+
+_KINDS = ("default", "dense", "wgmma", "sparse", "scaled", "quantized", "partial")
+
+
+def product_operands(rng: Rng) -> dict[str, Any]:
+    """Make a legal call of `matmul`."""
+    kind, m, n = pick(rng, _KINDS), pick(rng, (0, 1, 3, 17)), pick(rng, (1, 5, 9))
+    if kind == "default":
+        name = pick(rng, ("f16", "bf16", "tf32", "f64", "s8"))
+        i = default_instruction(name, name, None, "sm_90")
+    elif kind == "wgmma":
+        i = legal.wgmma(rng)
+    elif kind == "partial":
+        i = wm.parse("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32")
+    else:
+        i = legal.record(rng, "scaled" if kind == "quantized" else kind)
+        while i.c_type != i.d_type or (kind == "quantized" and i.sparse):
+            i = legal.record(rng, "scaled" if kind == "quantized" else kind)
+    k = i.k * pick(rng, (1, 2, 3))
+    lead: tuple[int, ...] = pick(rng, ((), (), (), (2,), (1,)))
+    given: dict[str, Any] = {
+        "a": legal.elements(rng, i.format("A"), (*lead, m, k)), "b": legal.elements(rng, i.format("B"), (*lead, k, n)),
+        "target": legal.target(rng, i) if kind != "default" else "sm_90",
+    }  # fmt: skip
+    if kind != "default":
+        given["instruction"] = legal.spelled(rng, i)
+    if chance(rng, 0.3) and kind != "quantized":
+        given["c"] = legal.elements(rng, i.format("C"), (*lead, m, n))
+    if i.sparse and chance(rng, 0.5):
+        given["a"] = legal.elements(rng, i.format("A"), (*lead, m, k // 2))
+        given["indices"] = legal.indices(rng, i, lead, m, k)
+    elif i.sparse:
+        rows = np.concatenate([given["a"]] * (i.m // m + 1), axis=-2)[..., : i.m, : i.k] if m else None
+        given["a"] = given["a"] * 0 if rows is None else np.tile(sparsity.prune(rows, i), (m // i.m + 1, k // i.k))[..., :m, :]
+    if kind == "quantized":
+        given["a"] = scaling.quantize(quantizable(rng, i, "A", m or 1, k), i, "A")
+        given["b"] = scaling.quantize(quantizable(rng, i, "B", n, k), i, "B")
+    elif i.block_scale:
+        given |= {f"scale_{x.lower()}": legal.scales(rng, i, x, lead, {"A": m, "B": n}[x], k) for x in "AB"}
+    if kind == "partial":
+        given |= pick(rng, ({"split_k": 2}, {"split_k": [16, k - 16]} if k > 16 else {}, {"promote_every": 16}))
+    if chance(rng, 0.2) and i.d_type in ("f32", "f16"):
+        given["epilogue"] = pick(rng, ("bf16", "f16", "e4m3", "f32"))
+    return given | _workers(rng)
+
+
+def _out(rng: Rng) -> dict[str, Any]:
+    given = product_operands(rng)
+    d = wm.matmul(**given)
+    return {**given, "out": np.empty_like(d)}
+
+
+def _lazy(rng: Rng) -> dict[str, Any]:
+    import dask.array as da
+
+    given: dict[str, Any] = {"target": "sm_90"}
+    given["a"] = da.from_array(legal.elements(rng, FORMATS["f16"], (9, 32)), chunks=(4, 16))
+    given["b"] = da.from_array(legal.elements(rng, FORMATS["f16"], (32, 7)), chunks=(16, 7))
+    return given
+
+
+def _computed(**given: Any) -> Any:
+    d = wm.matmul(**given)
+    return d.compute(scheduler="synchronous") if hasattr(d, "compute") else d
+
+
+def _chosen(rng: Rng) -> dict[str, Any]:
+    i = legal.dense(rng)
+    return {"a": i.a_type, "b": i.b_type, "c": pick(rng, (None, i.c_type)), "target": legal.target(rng, i)}
+
+
+def _arithmetic(rng: Rng) -> dict[str, Any]:
+    i = legal.record(rng, pick(rng, ("dense", "scaled", "sparse")))
+    recipe = targets.recipe(i, legal.target(rng, i))
+    k, m, n = i.k, 2, 3
+    stored = k // 2 if i.sparse else k
+    a, b = legal.codes(rng, i.format("A"), (stored, m, 1)), legal.codes(rng, i.format("B"), (k, 1, n))
+    given: dict[str, Any] = {"recipe": recipe, "a": a, "b": b, "c": legal.codes(rng, i.format("C"), (m, n))}
+    if i.a_type == "b1":  # single bits are multiplied in words
+        given |= {"a": legal.codes(rng, FORMATS["f32"], (k // 32, m, 1)),
+                  "b": legal.codes(rng, FORMATS["f32"], (k // 32, 1, n))}  # fmt: skip
+    if i.sparse:
+        given["chosen"] = np.sort(rng.integers(0, k, (stored, m, 1)), axis=0)
+    if i.block_scale:
+        form, s = FORMATS[i.stype or ""], i.scales_per_row
+        given |= {"scale_a": legal.codes(rng, form, (s, m, 1)), "scale_b": legal.codes(rng, form, (s, 1, n))}
+    return given
+
+
+def _products(rng: Rng) -> dict[str, Any]:
+    given = _arithmetic(rng)
+    turned = {name: np.ascontiguousarray(x[:, :, 0].T[None]) for name, x in given.items() if name in ("a", "chosen", "scale_a")}
+    turned |= {name: np.ascontiguousarray(given[name][:, 0][None]) for name in ("b", "scale_b") if name in given}
+    if "chosen" in turned:
+        turned["chosen"] = turned["chosen"].astype(np.uint8)
+    extra = {"scales": given["scale_a"].shape[0]} if "scale_a" in given else {}
+    return {"recipe": given["recipe"], **turned, "c": given["c"][None], "k": len(given["a"]),
+            "engine": pick(rng, list(wm.engines())), **extra}  # fmt: skip
+
+
+def _compared(rng: Rng) -> dict[str, Any]:
+    i, operand = legal.record(rng), pick(rng, "ABCD")
+    actual = legal.elements(rng, i.format(operand), i.layout(operand).shape)  # type: ignore[arg-type]
+    expected = actual.copy()
+    if chance(rng, 0.6):
+        expected.flat[int(rng.integers(expected.size))] = actual.flat[0]
+    given: dict[str, Any] = {"actual": actual, "expected": expected}
+    if chance(rng, 0.6):
+        given |= {"instruction": legal.spelled(rng, i), "operand": operand}
+    return given
+
+
+def _stepped(rng: Rng) -> dict[str, Any]:
+    form = legal.fmt(rng)
+    shape = pick(rng, ((), (3,), (2, 3)))
+    return {"format": pick(rng, (form.name, form)), "x": legal.codes(rng, form, shape), "y": legal.elements(rng, form, shape)}
+
+
+def _of_gpu(rng: Rng, make: Any) -> dict[str, Any]:
+    given = make(rng)
+    return {"self": testing.Gpu(given.pop("target")), **given}
+
+
+def _launched(rng: Rng) -> dict[str, Any]:
+    return {"self": testing.Gpu("sm_90"), "kernel": lambda t, *_: None, "grid": 1, "block": 32, "args": [np.zeros(4, "u4")]}
+
+
+def _drawn(rng: Rng) -> dict[str, Any]:
+    form = legal.fmt(rng)
+    return {"format": pick(rng, (form.name, form, form.dtype)), "shape": pick(rng, (3, (2, 3), ())),
+            "kind": pick(rng, strategies.KINDS)}  # fmt: skip
+
+
+_E, _X, _M, _G, _S = (f"warpmma.{x}" for x in ("execution", "matmul", "testing", "testing:Gpu", "strategies"))
+_FORMS = ("matrices", "registers")
+
+def _text(object: Any) -> str:
+    return str(object)
+
+
+ENTRIES = (
+    Entry(name=f"{_E}:load", call=wm.load, make=_loaded, weight=6),
+    Entry(name=f"{_E}:store", call=wm.store, make=_stored, weight=6),
+    Entry(name=f"{_E}:execute", call=wm.execute, make=_executed, weight=16, engines=True),
+    Entry(name=f"{_E}:mma", call=wm.mma, make=_multiplied, weight=12, engines=True),
+    Entry(
+        name=f"{_E}:evidence", call=wm.evidence, weight=2,
+        make=lambda rng: (lambda i: {"instruction": legal.spelled(rng, i), "target": legal.target(rng, i)})(
+            legal.anything(rng)
+        ),
+    ),
+    Entry(name="warpmma._engines:engines", call=_engines.engines, make=lambda rng: {}, weight=0.2),
+    Entry(
+        name="warpmma._evidence:Evidence", call=_evidence.Evidence, weight=0.3,
+        make=lambda rng: {"kind": "measured", "source": "us", "device": "a GPU"},
+    ),
+    Entry(
+        name="warpmma._evidence:Evidence.__str__", call=_text, weight=0.2, fixed=("object",),
+        make=lambda rng: {"object": wm.evidence("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32", target="sm_80")},
+    ),
+    Entry(name=f"{_X}:matmul", call=wm.matmul, make=product_operands, weight=12, engines=True),
+    Entry(name=f"{_X}:matmul out", call=wm.matmul, make=_out, weight=4, writes=("out",), pure=False),
+    Entry(name=f"{_X}:matmul dask", call=_computed, make=_lazy, weight=0.5, pure=False),
+    Entry(name=f"{_X}:default_instruction", call=default_instruction, make=_chosen, weight=2),
+    Entry(name="warpmma.arithmetic:compute", call=arithmetic.compute, make=_arithmetic, weight=3, fixed=("recipe",)),
+    Entry(name="warpmma.arithmetic:product", call=arithmetic.product, make=_products, weight=3, fixed=("recipe",)),
+    Entry(
+        name=f"{_M}:assert_same_bits", call=testing.assert_same_bits, make=_compared, weight=5, may=(AssertionError,),
+    ),
+    Entry(name=f"{_M}:ulps", call=testing.ulps, make=_stepped, weight=4),
+    Entry(name=_G, call=testing.Gpu, make=lambda rng: {"target": legal.target(rng)}),
+    Entry(name=f"{_G}.__str__", call=_text, make=lambda rng: {"object": testing.Gpu("sm_80")}, weight=0.1, fixed=("object",)),
+    Entry(name=f"{_G}.mma", call=testing.Gpu.mma, make=lambda rng: _of_gpu(rng, _multiplied), weight=2),
+    Entry(name=f"{_G}.execute", call=testing.Gpu.execute, make=lambda rng: _of_gpu(rng, _executed), weight=2),
+    Entry(name=f"{_G}.matmul", call=testing.Gpu.matmul, make=lambda rng: _of_gpu(rng, product_operands), weight=2),
+    Entry(name=f"{_G}.launch", call=testing.Gpu.launch, make=_launched, weight=1, pure=False),
+    *(
+        Entry(name=f"{_G}.{x}", call=getattr(testing.Gpu, x),
+              make=lambda rng: {"self": testing.Gpu("sm_90a"), "instruction": legal.spelled(rng, legal.anything(rng))})
+        for x in ("evidence", "has")
+    ),
+    Entry(name=f"{_S}:matrices", call=strategies.matrices, make=_drawn, weight=2),
+    Entry(
+        name=f"{_S}:fragments", call=strategies.fragments, weight=2,
+        make=lambda rng: {"instruction": legal.instruction(rng), "operand": pick(rng, "ABCD"),
+                          "batch": pick(rng, ((), 2, (2, 1))), "kind": pick(rng, strategies.KINDS)},
+    ),
+    Entry(
+        name=f"{_S}:operands", call=strategies.operands, weight=2,
+        make=lambda rng: {"instruction": legal.instruction(rng), "form": pick(rng, _FORMS), "batch": pick(rng, ((), 2)),
+                          "kind": pick(rng, strategies.KINDS)},
+    ),
+)  # fmt: skip

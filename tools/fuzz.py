@@ -1,0 +1,117 @@
+"""Fuzz the whole public surface: `python tools/fuzz.py --help`.
+
+Every call must end in a result or in an error of the package; `tests/fuzzing/trial.py` says all that is looked at. Calls
+follow from the seed, the name of what is called and a number, so each can be made again alone, with --call. Ctrl-C
+stops, and prints what was found until then; the exit status is 1 if anything was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import os
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from fuzzing.calls import Call, Entry
+from fuzzing.entries import entries, missing
+from fuzzing.plan import Journal, counts, run, search
+from fuzzing.trial import Outcome, Streams
+
+_HANGS = 120  # seconds after which a call counts as hanging
+_EXAMPLES = 400
+
+
+@dataclass
+class Row:
+    """What became of the calls of one entry."""
+
+    kinds: Counter[str] = field(default_factory=Counter)
+    slowest: float = 0.0
+    number: int = 0
+
+    def add(self, call: Call, outcome: Outcome) -> None:
+        """Count one."""
+        self.kinds["bad" if not outcome.good else outcome.kind] += 1
+        if outcome.seconds > self.slowest:
+            self.slowest, self.number = outcome.seconds, call.number
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; see `--help`."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--calls", type=int, default=44_000, help="how many, about (default: 44,000)")
+    parser.add_argument("--seed", type=int, default=0, help="another seed makes other calls (default: 0)")
+    parser.add_argument("--only", default="", metavar="TEXT", help="those entries alone whose name contains this")
+    parser.add_argument("--call", metavar="NAME#NUMBER", help="make this call alone, and print all about it")
+    options = parser.parse_args(arguments)
+    if options.call:
+        return _one(options.seed, options.call)
+    those = [entry for name, entry in entries().items() if options.only in name]
+    if not those:
+        parser.error(f"no entry's name contains {options.only!r}")
+    return _all(those, options.seed, options.calls)
+
+
+def _one(seed: int, name: str) -> int:
+    entry, _, number = name.rpartition("#")
+    streams = Streams()
+    with streams.caught():
+        call, outcome = run(entries()[entry], seed, int(number), streams)
+    print(f"{call}\nchanged: {', '.join(call.bent) or 'nothing'}\n{outcome.kind}: {outcome.detail}")
+    return int(not outcome.good)
+
+
+def _all(those: list[Entry], seed: int, calls: int) -> int:
+    rows: dict[str, Row] = {entry.name: Row() for entry in those}
+    bad: dict[tuple[str, str], tuple[int, Call, Outcome]] = {}
+    total, done, start, shown = sum(counts(calls)[e.name] for e in those), 0, time.perf_counter(), 0.0
+    journal, streams = Journal(Path(tempfile.gettempdir()) / "warpmma-fuzz-call"), Streams()
+    screen = os.fdopen(os.dup(2), "w")
+    print(f"{total:,} calls of {len(those)} entries, seed {seed}; the one under way stands in {journal.path}", flush=True)
+    try:
+        with streams.caught():
+            for call, outcome in search(those, seed, calls, streams, journal):
+                done += 1
+                rows[call.entry.name].add(call, outcome)
+                if not outcome.good:
+                    key = (call.entry.name, outcome.what)
+                    times, least, first = bad.get(key, (0, call, outcome))
+                    best = (call, outcome) if len(call.bent) < len(least.bent) else (least, first)
+                    bad[key] = (times + 1, *best)
+                if time.perf_counter() - shown > 0.5:
+                    shown = time.perf_counter()
+                    faulthandler.dump_traceback_later(_HANGS, exit=True, file=screen)
+                    if screen.isatty():
+                        print(f"\r{done:,} of {total:,}, {len(bad)} found", end="", file=screen, flush=True)
+    except KeyboardInterrupt:
+        print("stopped")
+    finally:
+        journal.close()
+        faulthandler.cancel_dump_traceback_later()
+    _report(rows, bad, seed, time.perf_counter() - start)
+    return int(bool(bad or missing()))
+
+
+def _report(rows: dict[str, Row], bad: dict[tuple[str, str], tuple[int, Call, Outcome]], seed: int, seconds: float) -> None:
+    kinds = ("result", "refused", "documented", "signature", "bad")
+    width = max(map(len, rows))
+    print(f"{'':{width}}  " + "  ".join(f"{kind:>10}" for kind in kinds) + f"  {'slowest':>10}")
+    for name, row in rows.items():
+        print(f"{name:{width}}  " + "  ".join(f"{row.kinds[kind]:>10,}" for kind in kinds) + f"  {row.slowest * 1e3:>7.1f} ms")
+    whole = sum((row.kinds for row in rows.values()), Counter[str]())
+    print(f"{'all':{width}}  " + "  ".join(f"{whole[kind]:>10,}" for kind in kinds) + f"  {seconds:>8.1f} s")
+    for (name, _), (times, call, outcome) in bad.items():
+        print(f"\n{name}: {outcome.kind}: {outcome.detail} ({times} calls; --seed {seed} --call '{call.id}')\n    {call}")
+    if lacking := missing():
+        print(f"\nnot in the table: {', '.join(lacking)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
