@@ -79,7 +79,7 @@ def _frozen(x: Array) -> Array:
 
 def _backwards(x: Array) -> Array:
     every = (slice(None, None, -1),) * x.ndim
-    return np.ascontiguousarray(x[every])[every]
+    return x[every].copy()[every]
 
 
 def _spaced(x: Array) -> Array:
@@ -100,8 +100,8 @@ class Plain(np.ndarray[Any, Any]):
 
 
 _SAME: tuple[Callable[[Array], Any], ...] = (
-    _swapped, _frozen, np.asfortranarray, _backwards, _spaced, _unaligned, lambda x: x.view(Plain),
-    lambda x: np.broadcast_to(x, x.shape), lambda x: x.copy(order="F").T.copy().T,
+    _swapped, _frozen, lambda x: x.copy(order="F"), _backwards, _spaced, _unaligned, lambda x: x.view(Plain),
+    lambda x: np.broadcast_to(x, x.shape),
 )  # fmt: skip
 
 
@@ -169,7 +169,7 @@ _CHANGED: tuple[Callable[[Rng, Array], Any], ...] = (
     lambda rng, x: _endless(x, (1,)), lambda rng, x: _endless(x, (1 << 13, 1)),
     lambda rng, x: x[(slice(None, 0),) * x.ndim], lambda rng, x: [x, x[..., :1] if x.ndim else x],
     lambda rng, x: np.array(x.flat[0]) if x.size else x, lambda rng, x: x.flat[0] if x.size else x,
-    lambda rng, x: x.astype(str) if x.dtype.kind in "iuf" else x, lambda rng, x: hostile(rng),
+    lambda rng, x: np.array(x.tolist(), str), lambda rng, x: hostile(rng),
 )  # fmt: skip
 
 

@@ -125,7 +125,8 @@ def operate(name: str, register: Reg, other: Any, swap: bool) -> Any:
 
     def step(t: Threads, made: Callable[[Any], Any]) -> Any:
         x, y = made(register), made(other)
-        return getattr(operator, name)(*((y, x) if swap else (x, y)))
+        # What has operators of its own on the left, a text's % say, is not ours.
+        return getattr(operator, name)(*((y, x) if swap and type(y) is int else (x, y)))
 
     return in_kernel(step)
 
@@ -420,5 +421,5 @@ ENTRIES = (
         name=f"{_K}.launch:Launch", call=Launch, weight=0.1, fixed=("costs",),
         make=lambda rng: {"hazards": [], "costs": _report().costs},
     ),
-    Entry(name=f"{_K}.launch:Output", call=Output, make=lambda rng: {"array": np.zeros(4)}, weight=0.3),
+    Entry(name=f"{_K}.launch:Output", call=Output, make=lambda rng: {"array": np.zeros(4)}, weight=0.3, pure=False),
 )  # fmt: skip

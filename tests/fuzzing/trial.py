@@ -243,11 +243,11 @@ def _bytes(x: Any) -> bytes:
 
 
 def _equal(x: Any, y: Any) -> bool:
-    """Whether two results are the same, arrays bit for bit."""
+    """Whether two results are the same, arrays bit for bit; a scalar is an array without dimensions."""
+    if isinstance(x, np.generic | np.ndarray) and isinstance(y, np.generic | np.ndarray):
+        x, y = np.asarray(x), np.asarray(y)
     if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
         return x.dtype == y.dtype and x.shape == y.shape and (x.dtype.hasobject or _bytes(x) == _bytes(y))
-    if isinstance(x, np.inexact | np.void) and isinstance(y, np.generic):
-        return x.dtype == y.dtype and (x.dtype.hasobject or x.tobytes() == y.tobytes())
     for kind in (numbers.Integral, str):  # members of an enumeration too
         if isinstance(x, kind) and isinstance(y, kind):
             return bool(x == y)
