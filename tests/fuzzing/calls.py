@@ -44,6 +44,8 @@ class Entry:
         Parameters that it writes.
     fixed : tuple of str
         Parameters that are left as they are.
+    functions : tuple of str
+        Parameters that are called: functions are left as they are, for what they raise is their own.
     engines : bool
         Whether it takes an engine, and must give the same with each.
     pure : bool
@@ -59,6 +61,7 @@ class Entry:
     may: tuple[type[BaseException], ...] = ()
     writes: tuple[str, ...] = ()
     fixed: tuple[str, ...] = ("self",)
+    functions: tuple[str, ...] = ("progress", "kernel")
     engines: bool = False
     pure: bool = True
     prints: bool = False
@@ -148,7 +151,7 @@ def _call(rng: Rng, entry: Entry, seed: int, number: int) -> Call:
     for name in dict.fromkeys(names):
         value = given.get(name, entry.optional.get(name))
         bent = bend(rng, value) if chance(rng, 0.6) else Bent(hostile(rng))
-        given[name] = bent.value
+        given[name] = 5 if name in entry.functions and callable(bent.value) else bent.value
         same = same and bent.same
     given = {**{name: given[name] for name in legal}, **given}
     return Call(entry, seed, number, given, legal if same and entry.pure else None, tuple(dict.fromkeys(names)))

@@ -26,42 +26,45 @@ _WRITTEN = (
 )  # fmt: skip
 
 INNER: dict[str, str] = {
-    "warpmma._families:Family": "a row of the table of instructions, which `Instruction.family` returns",
     **dict.fromkeys(
-        (f"warpmma.kernel.{x}" for x in (
-            "threads:Threads", "threads:Threads.check_whole", "threads:Threads.made", "threads:Threads.operand",
-            "threads:Threads.read", "registers:Register",
+        ("warpmma.registers:Packing.join", "warpmma.registers:Packing.split"), "for codes and words that are checked"
+    ),
+    "warpmma.execution:check_sparse": "takes a record and metadata that are checked",
+    "warpmma.instructions:Family": "a row of the table of instructions, which `Instruction.family` returns",
+    **dict.fromkeys(
+        (f"warpmma.kernel:{x}" for x in (
+            "Threads", "Threads.check_whole", "Threads.made", "Threads.operand", "Threads.read", "Register",
         )),
         "the machine's own: `launch` makes threads, and threads make registers",
     ),
     **dict.fromkeys(
-        (f"warpmma.kernel.costs:Costs{x}" for x in ("", ".barrier", ".count", ".moved", ".shared")),
+        (f"warpmma.kernel:Costs{x}" for x in ("", ".barrier", ".count", ".moved", ".shared")),
         "the machine counts; users read `advice` and `together`",
     ),
 }  # fmt: skip
 """What no user calls, though it can be reached, and why."""
 
 _OPERATORS = tuple(
-    f"warpmma.kernel.registers:Register.__{x}__"
+    f"warpmma.kernel:Register.__{x}__"
     for name in ("add", "sub", "mul", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift")
     for x in (name, f"r{name}")
-) + tuple(f"warpmma.kernel.registers:Register.__{x}__" for x in ("lt", "le", "gt", "ge", "eq", "ne"))
+) + tuple(f"warpmma.kernel:Register.__{x}__" for x in ("lt", "le", "gt", "ge", "eq", "ne"))
 
 
 def _instance(name: str, rng: Rng) -> Any:
     """Make an object of a public class that has properties."""
     makers: dict[str, Any] = {
-        "warpmma.instructions:Instruction": legal.record,
+        "warpmma:Instruction": legal.record,
         "warpmma.warpgroup:WarpgroupInstruction": legal.wgmma,
         "warpmma.formats:FloatFormat": lambda rng: pick(rng, [f for f in FORMATS.values() if hasattr(f, "bias")]),
         "warpmma.formats:IntegerFormat": lambda rng: pick(rng, [f for f in FORMATS.values() if not hasattr(f, "bias")]),
         "warpmma.registers:Packing": table_numbers.packing,
         "warpmma.layouts:Layout": lambda rng: legal.record(rng).layout(pick(rng, "ABCD")),  # type: ignore[arg-type]
         "warpmma.sparsity:Pattern": lambda rng: sparsity.pattern(legal.sparse(rng)),
-        "warpmma.kernel.operations:Operation": lambda rng: pick(rng, operations()),
-        "warpmma.kernel.fragments:MatrixMove": lambda rng: pick(rng, matrix_moves()),
-        "warpmma.kernel.costs:Swizzle": lambda rng: Swizzle(3, 4, 3),
-        "warpmma.kernel.hazards:Site": lambda rng: Site("kernel.py", 3, "add.u32"),
+        "warpmma.kernel:Operation": lambda rng: pick(rng, operations()),
+        "warpmma.kernel:MatrixMove": lambda rng: pick(rng, matrix_moves()),
+        "warpmma.kernel:Swizzle": lambda rng: Swizzle(3, 4, 3),
+        "warpmma.kernel:Site": lambda rng: Site("kernel.py", 3, "add.u32"),
     }  # fmt: skip
     return makers[name](rng) if name in makers else None
 

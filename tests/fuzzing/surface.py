@@ -11,7 +11,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
-from functools import cached_property
+from functools import cache, cached_property
 from types import ModuleType
 from typing import Any
 
@@ -29,26 +29,38 @@ def modules() -> list[ModuleType]:
     return [warpmma, *(importlib.import_module(f"warpmma.{name}") for name in names), *map(importlib.import_module, NAMED)]
 
 
-def _exported() -> list[Any]:
-    return [getattr(module, name) for module in modules() for name in module.__all__]
+@cache
+def _exported() -> dict[str, Any]:
+    """Return what is exported, by the first home that it has and its own name there; of one thing, once."""
+    found: dict[int, tuple[str, Any]] = {}
+    for module in modules():
+        for name in module.__all__:
+            x = getattr(module, name)
+            found.setdefault(id(x), (f"{module.__name__}:{name}", x))
+    return dict(found.values())
 
 
 def classes() -> dict[str, type]:
     """Return the public classes that are the package's own, errors and warnings aside."""
     return {
-        _name(x): x
-        for x in _exported()
+        name: x
+        for name, x in _exported().items()
         if inspect.isclass(x) and x.__module__.startswith("warpmma") and not issubclass(x, BaseException)
     }
 
 
 def callables() -> dict[str, Any]:
-    """Return functions, constructors, methods and operators; those of several homes once, under the first."""
-    found = {_name(x): x for x in _exported() if inspect.isfunction(x) or isinstance(x, functools._lru_cache_wrapper)}
-    for name, kind in classes().items():
-        found[name] = kind
+    """Return functions, constructors, methods and operators."""
+    kinds = classes()
+    found = {name: x for name, x in _exported().items() if _function(x)} | kinds
+    for name, kind in kinds.items():
         found |= {f"{name}.{member}": x for member, x in _members(kind).items() if callable(x)}
-    return {name: x for name, x in found.items() if x.__module__.startswith("warpmma")}
+    return found
+
+
+def _function(x: Any) -> bool:
+    ours = getattr(x, "__module__", "").startswith("warpmma")
+    return ours and (inspect.isfunction(x) or isinstance(x, functools._lru_cache_wrapper))
 
 
 def properties(kind: type) -> list[str]:
@@ -70,7 +82,3 @@ def _public(member: str, x: Any) -> bool:
     if not inspect.isfunction(x) or "warpmma" not in x.__code__.co_filename:  # dataclass has written it
         return False
     return not member.startswith("_") or (member.endswith("__") and member not in ("__init__", "__post_init__"))
-
-
-def _name(x: Any) -> str:
-    return f"{x.__module__}:{x.__qualname__}"

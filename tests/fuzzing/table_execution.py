@@ -206,7 +206,7 @@ def _drawn(rng: Rng) -> dict[str, Any]:
             "kind": pick(rng, strategies.KINDS)}  # fmt: skip
 
 
-_E, _X, _M, _G, _S = (f"warpmma.{x}" for x in ("execution", "matmul", "testing", "testing:Gpu", "strategies"))
+_M, _G, _S = (f"warpmma.{x}" for x in ("testing", "testing:Gpu", "strategies"))
 _FORMS = ("matrices", "registers")
 
 def _text(object: Any) -> str:
@@ -214,29 +214,29 @@ def _text(object: Any) -> str:
 
 
 ENTRIES = (
-    Entry(name=f"{_E}:load", call=wm.load, make=_loaded, weight=6),
-    Entry(name=f"{_E}:store", call=wm.store, make=_stored, weight=6),
-    Entry(name=f"{_E}:execute", call=wm.execute, make=_executed, weight=16, engines=True),
-    Entry(name=f"{_E}:mma", call=wm.mma, make=_multiplied, weight=12, engines=True),
+    Entry(name="warpmma:load", call=wm.load, make=_loaded, weight=6),
+    Entry(name="warpmma:store", call=wm.store, make=_stored, weight=6),
+    Entry(name="warpmma:execute", call=wm.execute, make=_executed, weight=16, engines=True),
+    Entry(name="warpmma:mma", call=wm.mma, make=_multiplied, weight=12, engines=True),
     Entry(
-        name=f"{_E}:evidence", call=wm.evidence, weight=2,
+        name="warpmma:evidence", call=wm.evidence, weight=2,
         make=lambda rng: (lambda i: {"instruction": legal.spelled(rng, i), "target": legal.target(rng, i)})(
             legal.anything(rng)
         ),
     ),
-    Entry(name="warpmma._engines:engines", call=_engines.engines, make=lambda rng: {}, weight=0.2),
+    Entry(name="warpmma:engines", call=_engines.engines, make=lambda rng: {}, weight=0.2),
     Entry(
-        name="warpmma._evidence:Evidence", call=_evidence.Evidence, weight=0.3,
+        name="warpmma:Evidence", call=_evidence.Evidence, weight=0.3,
         make=lambda rng: {"kind": "measured", "source": "us", "device": "a GPU"},
     ),
     Entry(
-        name="warpmma._evidence:Evidence.__str__", call=_text, weight=0.2, fixed=("object",),
+        name="warpmma:Evidence.__str__", call=_text, weight=0.2, fixed=("object",),
         make=lambda rng: {"object": wm.evidence("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32", target="sm_80")},
     ),
-    Entry(name=f"{_X}:matmul", call=wm.matmul, make=product_operands, weight=12, engines=True),
-    Entry(name=f"{_X}:matmul out", call=wm.matmul, make=_out, weight=4, writes=("out",), pure=False),
-    Entry(name=f"{_X}:matmul dask", call=_computed, make=_lazy, weight=0.5, pure=False),
-    Entry(name=f"{_X}:default_instruction", call=default_instruction, make=_chosen, weight=2),
+    Entry(name="warpmma:matmul", call=wm.matmul, make=product_operands, weight=12, engines=True),
+    Entry(name="warpmma:matmul out", call=wm.matmul, make=_out, weight=4, writes=("out",), pure=False),
+    Entry(name="warpmma:matmul dask", call=_computed, make=_lazy, weight=0.5, pure=False),
+    Entry(name="warpmma.matmul:default_instruction", call=default_instruction, make=_chosen, weight=2),
     Entry(name="warpmma.arithmetic:compute", call=arithmetic.compute, make=_arithmetic, weight=3, fixed=("recipe",)),
     Entry(name="warpmma.arithmetic:product", call=arithmetic.product, make=_products, weight=3, fixed=("recipe",)),
     Entry(

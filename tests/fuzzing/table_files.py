@@ -136,23 +136,23 @@ def _line(rng: Rng) -> dict[str, Any]:
 _R = "warpmma.hardware.recordings"
 
 ENTRIES = (
-    Entry(name=f"{_R}:open_recording", call=opened, make=lambda rng: {"path": _path(rng)}, weight=4, pure=False),
-    Entry(name=f"{_R}:shipped", call=lambda: recordings.shipped, make=lambda rng: {}, weight=0.01),
+    Entry(name="warpmma.hardware:open_recording", call=opened, make=lambda rng: {"path": _path(rng)}, weight=4, pure=False),
+    Entry(name="warpmma.hardware:shipped", call=lambda: recordings.shipped, make=lambda rng: {}, weight=0.01),
     Entry(name=f"{_R}:execute_fields", call=recordings.execute_fields, make=_fields, weight=3, fixed=("fields",)),
     Entry(
-        name=f"{_R}:Recording", call=recordings.Recording, weight=0.2,
+        name="warpmma.hardware:Recording", call=recordings.Recording, weight=0.2,
         make=lambda rng: {"name": "made", "target": "sm_90", "device": "", "undefined": "error", "fields": {}},
     ),
     Entry(
-        name=f"{_R}:Recording.replay", call=lambda self, target=None: list(self.replay(target)), weight=2,
+        name="warpmma.hardware:Recording.replay", call=lambda self, target=None: list(self.replay(target)), weight=2,
         make=lambda rng: {"self": (made := _recording(rng)), "target": made.target},
     ),
     Entry(
-        name=f"{_R}:Recording.legal", call=recordings.Recording.legal, weight=1,
+        name="warpmma.hardware:Recording.legal", call=recordings.Recording.legal, weight=1,
         make=lambda rng: {"self": _recording(rng), "target": "sm_90"},
     ),
     Entry(
-        name=f"{_R}:Replay", call=recordings.Replay, weight=0.1,
+        name="warpmma.hardware:Replay", call=recordings.Replay, weight=0.1,
         make=lambda rng: {"instruction": (i := legal.record(rng)), "outputs": 1, "differences": 0, "first": "",
                           "evidence": wm.evidence(i, target=i.targets[0])},
     ),

@@ -119,7 +119,7 @@ _I, _W = "warpmma.instructions", "warpmma.warpgroup"
 _S, _C, _T = "warpmma.sparsity", "warpmma.scaling", "warpmma.targets"
 
 ENTRIES = (
-    Entry(name=f"{_I}:parse", call=parse, make=lambda rng: {"mnemonic": legal.instruction(rng)}, weight=4),
+    Entry(name="warpmma:parse", call=parse, make=lambda rng: {"mnemonic": legal.instruction(rng)}, weight=4),
     Entry(
         name=f"{_W}:parse_warpgroup", call=warpgroup.parse_warpgroup, weight=3,
         make=lambda rng: {"mnemonic": legal.spelled(rng, legal.wgmma(rng))},
@@ -131,20 +131,20 @@ ENTRIES = (
     *(
         Entry(name=name, call=call, make=lambda rng: {"target": legal.target(rng)})
         for name, call in (
-            (f"{_I}:instructions", instructions), (f"{_I}:check_known", check_known),
+            ("warpmma:instructions", instructions), (f"{_I}:check_known", check_known),
             (f"{_W}:warpgroup_instructions", warpgroup.warpgroup_instructions),
         )
     ),
     Entry(name=f"{_I}:check_target", call=check_target, make=_targeted, weight=2),
     Entry(name=f"{_I}:since", call=since, make=lambda rng: {"first": legal.target(rng)}),
-    Entry(name=f"{_I}:Instruction", call=Instruction, make=lambda rng: _fields(legal.record(rng)), weight=2),
+    Entry(name=f"warpmma:Instruction", call=Instruction, make=lambda rng: _fields(legal.record(rng)), weight=2),
     Entry(name=f"{_W}:WarpgroupInstruction", call=WarpgroupInstruction, make=lambda rng: _fields(legal.wgmma(rng))),
     Entry(
         name=f"{_W}:WarpgroupFamily", call=warpgroup.WarpgroupFamily, make=lambda rng: _fields(legal.wgmma(rng).family),
         weight=0.2,
     ),
     *(
-        Entry(name=f"{_I}:Instruction.{x}", call=getattr(Instruction, x), weight=1.5,
+        Entry(name=f"warpmma:Instruction.{x}", call=getattr(Instruction, x), weight=1.5,
               make=lambda rng: _operand(rng, legal.record(rng)))
         for x in ("type", "format", "packing", "layout")
     ),
@@ -156,7 +156,7 @@ ENTRIES = (
     *(
         Entry(name=f"{name}.__str__", call=kind.__str__, make=lambda rng, f=f: {"self": f(rng)}, weight=0.2)
         for name, kind, f in (
-            (f"{_I}:Instruction", Instruction, legal.record),
+            (f"warpmma:Instruction", Instruction, legal.record),
             (f"{_W}:WarpgroupInstruction", WarpgroupInstruction, legal.wgmma),
         )
     ),

@@ -34,10 +34,10 @@ class Reg:
         return f"<{self.kind} {self.what}{', in half of the lanes' if self.poison else ''}>"
 
 
-def _made(t: Threads, reg: Any, x: Register) -> Any:
+def _made(t: Threads, reg: Any, x: Register, depth: int = 0) -> Any:
     """Make registers of what stands for them."""
-    if type(reg) in (list, tuple):
-        return type(reg)(_made(t, one, x) for one in reg)
+    if type(reg) in (list, tuple) and depth < 3:
+        return type(reg)(_made(t, one, x, depth + 1) for one in reg)
     if not isinstance(reg, Reg):
         return reg
     if reg.what == "global":
@@ -125,8 +125,8 @@ def operate(name: str, register: Reg, other: Any, swap: bool) -> Any:
 
     def step(t: Threads, made: Callable[[Any], Any]) -> Any:
         x, y = made(register), made(other)
-        # What has operators of its own on the left, a text's % say, is not ours.
-        return getattr(operator, name)(*((y, x) if swap and type(y) is int else (x, y)))
+        # What has operators of its own, a text's % say, is not ours if it stands on the left.
+        return getattr(operator, name)(*((y, x) if swap and isinstance(y, int | np.integer) else (x, y)))
 
     return in_kernel(step)
 
@@ -323,11 +323,11 @@ def _text(object: Any) -> str:
 
 
 _K = "warpmma.kernel"
-_THREADS, _REGISTER = f"{_K}.threads:Threads", f"{_K}.registers:Register"
+_THREADS, _REGISTER = f"{_K}:Threads", f"{_K}:Register"
 _BINARY = ("add", "sub", "mul", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift")
 
 ENTRIES = (
-    Entry(name=f"{_K}.launch:launch", call=_launch, make=_launched, weight=14, writes=("args",), pure=False),
+    Entry(name=f"{_K}:launch", call=_launch, make=_launched, weight=14, writes=("args",), pure=False),
     *(
         Entry(name=f"{_THREADS}.__call__ {name}", call=execute, make=make, weight=weight, engines=name == "mma",
               fixed=("target",))
@@ -359,67 +359,67 @@ ENTRIES = (
               make=lambda rng: {"register": _reg(rng, pick(rng, ("b32", "b16", "b64", "pred")))})
         for x in ("__bool__", "__int__", "__float__", "__index__", "__iter__", "__repr__", "__invert__")
     ),
-    Entry(name=f"{_K}.operations:operation", call=kernel.operation, weight=2, make=lambda rng: _named(rng, kernel.operations)),
+    Entry(name=f"{_K}:operation", call=kernel.operation, weight=2, make=lambda rng: _named(rng, kernel.operations)),
     Entry(
-        name=f"{_K}.fragments:matrix_move", call=kernel.matrix_move, weight=2,
+        name=f"{_K}:matrix_move", call=kernel.matrix_move, weight=2,
         make=lambda rng: _named(rng, kernel.matrix_moves),
     ),
     *(
         Entry(name=name, call=call, make=lambda rng: {"target": legal.target(rng)})
         for name, call in (
-            (f"{_K}.operations:operations", kernel.operations), (f"{_K}.fragments:matrix_moves", kernel.matrix_moves),
+            (f"{_K}:operations", kernel.operations), (f"{_K}:matrix_moves", kernel.matrix_moves),
         )
     ),
-    Entry(name=f"{_K}.operations:Operation.__call__", call=Operation.__call__, make=_called, weight=10),
-    Entry(name=f"{_K}.operations:Operation.undefined_lanes", call=Operation.undefined_lanes, make=_arrays_of, weight=3),
+    Entry(name=f"{_K}:Operation.__call__", call=Operation.__call__, make=_called, weight=10),
+    Entry(name=f"{_K}:Operation.undefined_lanes", call=Operation.undefined_lanes, make=_arrays_of, weight=3),
     Entry(
-        name=f"{_K}.operations:Operation", call=Operation, make=lambda rng: _fields(pick(rng, kernel.operations())),
+        name=f"{_K}:Operation", call=Operation, make=lambda rng: _fields(pick(rng, kernel.operations())),
         weight=0.3,
     ),
     Entry(
-        name=f"{_K}.fragments:MatrixMove", call=MatrixMove, make=lambda rng: _fields(pick(rng, kernel.matrix_moves())),
+        name=f"{_K}:MatrixMove", call=MatrixMove, make=lambda rng: _fields(pick(rng, kernel.matrix_moves())),
         weight=0.3,
     ),
     *(
-        Entry(name=f"{_K}.fragments:MatrixMove.{x}", call=getattr(MatrixMove, x), weight=3,
+        Entry(name=f"{_K}:MatrixMove.{x}", call=getattr(MatrixMove, x), weight=3,
               make=lambda rng, x=x: _moved(rng, x))
         for x in ("rows", "distribute", "collect")
     ),
     *(
         Entry(name=f"{name}.__str__", call=_text, make=lambda rng, f=f: {"object": f()}, weight=0.1, fixed=("object",))
         for name, f in (
-            (f"{_K}.operations:Operation", lambda: kernel.operations()[0]),
-            (f"{_K}.fragments:MatrixMove", lambda: kernel.matrix_moves()[0]), (f"{_K}.hazards:Site", _site),
-            (f"{_K}.hazards:Hazard", lambda: Hazard(kind="race", site=_site(), block=0, warp=0, lane=0)),
+            (f"{_K}:Operation", lambda: kernel.operations()[0]),
+            (f"{_K}:MatrixMove", lambda: kernel.matrix_moves()[0]), (f"{_K}:Site", _site),
+            (f"{_K}:Hazard", lambda: Hazard(kind="race", site=_site(), block=0, warp=0, lane=0)),
         )
     ),
-    Entry(name=f"{_K}.hazards:Site", call=Site, make=lambda rng: _fields(_site()), weight=0.1),
+    Entry(name=f"{_K}:Site", call=Site, make=lambda rng: _fields(_site()), weight=0.1),
     Entry(
-        name=f"{_K}.hazards:Hazard", call=Hazard, weight=0.1,
+        name=f"{_K}:Hazard", call=Hazard, weight=0.1,
         make=lambda rng: {"kind": "race", "site": _site(), "block": 0, "warp": 0, "lane": 0},
     ),
-    Entry(name=f"{_K}.costs:Swizzle", call=Swizzle, make=lambda rng: {"bits": 3, "base": 4, "shift": 3}),
+    Entry(name=f"{_K}:Swizzle", call=Swizzle, make=lambda rng: {"bits": 3, "base": 4, "shift": 3}),
     Entry(
-        name=f"{_K}.costs:Swizzle.__call__", call=Swizzle.__call__, weight=2,
+        name=f"{_K}:Swizzle.__call__", call=Swizzle.__call__, weight=2,
         make=lambda rng: {"self": Swizzle(3, 4, 3), "address": pick(rng, (0x190, rng.integers(0, 4096, 32)))},
     ),
-    Entry(name=f"{_K}.costs:Swizzle.__str__", call=Swizzle.__str__, make=lambda rng: {"self": Swizzle(3, 4, 3)}, weight=0.1),
-    Entry(name=f"{_K}.costs:Costs.advice", call=lambda: _report().costs.advice(), make=lambda rng: {}, weight=0.2),
+    Entry(name=f"{_K}:Swizzle.__str__", call=Swizzle.__str__, make=lambda rng: {"self": Swizzle(3, 4, 3)}, weight=0.1),
+    Entry(name=f"{_K}:Costs.advice", call=lambda: _report().costs.advice(), make=lambda rng: {}, weight=0.2),
     Entry(
-        name=f"{_K}.costs:Costs.together", call=lambda site: _report().costs.together(site),
+        name=f"{_K}:Costs.together", call=lambda site: _report().costs.together(site),
         make=lambda rng: {"site": _site()},
     ),
     *(
-        Entry(name=f"{_K}.launch:Launch.{x}", call=getattr(Launch, x), make=lambda rng: {"self": _report()}, weight=0.2)
+        Entry(name=f"{_K}:Launch.{x}", call=getattr(Launch, x), make=lambda rng: {"self": _report()}, weight=0.2)
         for x in ("text", "json")
     ),
     Entry(
-        name=f"{_K}.launch:Launch.svg", call=Launch.svg, weight=0.5,
+        name=f"{_K}:Launch.svg", call=Launch.svg, weight=0.5,
         make=lambda rng: {"self": _report(), "site": pick(rng, (_site(), _site().line))},
     ),
     Entry(
-        name=f"{_K}.launch:Launch", call=Launch, weight=0.1, fixed=("costs",),
+        name=f"{_K}:Launch", call=Launch, weight=0.1, fixed=("costs",),
         make=lambda rng: {"hazards": [], "costs": _report().costs},
     ),
-    Entry(name=f"{_K}.launch:Output", call=Output, make=lambda rng: {"array": np.zeros(4)}, weight=0.3, pure=False),
+    Entry(name=f"{_K}:Output", call=Output, make=lambda rng: {"array": np.zeros(4)}, weight=0.3, pure=False),
 )  # fmt: skip

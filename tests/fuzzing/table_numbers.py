@@ -112,8 +112,8 @@ def _parts(x: Any, *names: str) -> dict[str, Any]:
     return {name: getattr(x, name) for name in names}
 
 
-_F, _I, _R, _L = (f"warpmma.{x}" for x in (
-    "formats:FloatFormat", "formats:IntegerFormat", "registers:RegisterFile", "layouts:Layout"))  # fmt: skip
+_F, _I, _L = (f"warpmma.{x}" for x in ("formats:FloatFormat", "formats:IntegerFormat", "layouts:Layout"))
+_R = "warpmma:RegisterFile"
 _P = "warpmma.registers:Packing"
 _FLOAT_FIELDS = ("name", "exponent_bits", "fraction_bits", "bias", "signed", "subnormals", "nan", "overflow", "dtype_name",
                  "padding", "source")  # fmt: skip
@@ -140,7 +140,6 @@ ENTRIES = (
     ),
     Entry(name=_P, call=Packing, make=lambda rng: _parts(packing(rng), "slot", "bits", "shift"), weight=2),
     Entry(name=f"{_P}.pack", call=Packing.pack, make=_packed, weight=2),
-    Entry(name=f"{_P}.join", call=Packing.join, make=_packed),
     Entry(name=f"{_P}.unpack", call=Packing.unpack, make=_unpacked, weight=2),
     Entry(name=_R, call=RegisterFile, make=lambda rng: {"warps": pick(rng, ((), (2,), (2, 3)))}, weight=2),
     Entry(
