@@ -1,8 +1,8 @@
 """Fuzz the whole public surface: `python tools/fuzz.py --help`.
 
-Every call must end in a result or in an error of the package; `tests/fuzzing/trial.py` says all that is looked at. Calls
-follow from the seed, the name of what is called and a number, so each can be made again alone, with --call. Ctrl-C
-stops, and prints what was found until then; the exit status is 1 if anything was.
+Every call must end in a result or in an error of the package; `tests/fuzzing/trial.py` says all that is looked at.
+Calls follow from the seed, the name of what is called and a number, so each can be made again alone, with --call.
+Ctrl-C stops, and prints what was found until then; the exit status is 1 if anything was.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ def _all(those: list[Entry], seed: int, calls: int) -> int:
     total, done, start, shown = sum(counts(calls)[e.name] for e in those), 0, time.perf_counter(), 0.0
     journal, streams = Journal(Path(tempfile.gettempdir()) / "warpmma-fuzz-call"), Streams()
     screen = os.fdopen(os.dup(2), "w")
-    print(f"{total:,} calls of {len(those)} entries, seed {seed}; the one under way stands in {journal.path}", flush=True)
+    print(
+        f"{total:,} calls of {len(those)} entries, seed {seed}; the one under way stands in {journal.path}", flush=True
+    )
     try:
         with streams.caught():
             for call, outcome in search(those, seed, calls, streams, journal):
@@ -99,16 +101,24 @@ def _all(those: list[Entry], seed: int, calls: int) -> int:
     return int(bool(bad or missing()))
 
 
-def _report(rows: dict[str, Row], bad: dict[tuple[str, str], tuple[int, Call, Outcome]], seed: int, seconds: float) -> None:
+def _report(
+    rows: dict[str, Row], bad: dict[tuple[str, str], tuple[int, Call, Outcome]], seed: int, seconds: float
+) -> None:
     kinds = ("result", "refused", "documented", "signature", "bad")
     width = max(map(len, rows))
     print(f"{'':{width}}  " + "  ".join(f"{kind:>10}" for kind in kinds) + f"  {'slowest':>10}")
     for name, row in rows.items():
-        print(f"{name:{width}}  " + "  ".join(f"{row.kinds[kind]:>10,}" for kind in kinds) + f"  {row.slowest * 1e3:>7.1f} ms")
+        print(
+            f"{name:{width}}  "
+            + "  ".join(f"{row.kinds[kind]:>10,}" for kind in kinds)
+            + f"  {row.slowest * 1e3:>7.1f} ms"
+        )
     whole = sum((row.kinds for row in rows.values()), Counter[str]())
     print(f"{'all':{width}}  " + "  ".join(f"{whole[kind]:>10,}" for kind in kinds) + f"  {seconds:>8.1f} s")
     for (name, _), (times, call, outcome) in bad.items():
-        print(f"\n{name}: {outcome.kind}: {outcome.detail} ({times} calls; --seed {seed} --call '{call.id}')\n    {call}")
+        print(
+            f"\n{name}: {outcome.kind}: {outcome.detail} ({times} calls; --seed {seed} --call '{call.id}')\n    {call}"
+        )
     if lacking := missing():
         print(f"\nnot in the table: {', '.join(lacking)}")
 

@@ -78,14 +78,16 @@ class Grammar:
         """Name the legal mnemonic nearest to an unreadable one; "" if none has half of its words or words like them."""
         words = Counter((self.closest(word) or word) if i else word for i, word in enumerate(mnemonic.split(".")))
 
-        def distance(instruction: object) -> tuple[int, float]:
+        def different(instruction: object) -> int:
             legal = Counter(str(instruction).split("."))
-            different = (words - legal).total() + (legal - words).total()
-            return different, -difflib.SequenceMatcher(None, mnemonic, str(instruction)).ratio()
+            return (words - legal).total() + (legal - words).total()
 
-        # The exact distance of the likeliest only: it is slow.
-        shortest = sorted(self.legal(), key=lambda i: distance(i)[0])[:24]
-        nearest = min(shortest, key=distance)
+        def likeness(instruction: object) -> float:
+            return difflib.SequenceMatcher(None, mnemonic, str(instruction)).ratio()
+
+        shortest = sorted((different(i), number, i) for number, i in enumerate(self.legal()))
+        # Of 24 at the most, letter by letter, and of the nearest among them only: that is slow.
+        nearest = max((i for count, _, i in shortest[:24] if count == shortest[0][0]), key=likeness)
         legal = Counter(str(nearest).split("."))
         return f". Nearest legal: {nearest}" if 2 * (words & legal).total() >= legal.total() else ""
 

@@ -67,6 +67,7 @@ def bend(rng: Rng, value: Any) -> Bent:
 
 # Arrays
 
+
 def _swapped(x: Array) -> Array:
     return x.astype(x.dtype.newbyteorder()) if x.dtype.isbuiltin == 1 and x.dtype.itemsize > 1 else x
 
@@ -162,7 +163,8 @@ def _endless(x: Array, lead: tuple[int, ...]) -> Array:
 
 _CHANGED: tuple[Callable[[Rng, Array], Any], ...] = (
     _one_more, _one_less, _retyped, _retyped, _reviewed, _filled, _batched, _batched,
-    lambda rng, x: x.T, lambda rng, x: x.ravel(), lambda rng, x: x[..., None], lambda rng, x: x[0] if x.ndim and x.size else x,
+    lambda rng, x: x.T, lambda rng, x: x.ravel(), lambda rng, x: x[..., None],
+    lambda rng, x: x[0] if x.ndim and x.size else x,
     lambda rng, x: x.tolist(), lambda rng, x: x.astype(object), lambda rng, x: np.ma.masked_array(x),
     lambda rng, x: np.ma.masked_array(x, np.ones(x.shape, bool)), lambda rng, x: np.zeros(x.shape, "i4,f4"),
     lambda rng, x: np.asmatrix(x) if x.ndim <= 2 and x.dtype.kind in "iuf" else x, lambda rng, x: x.tobytes(),
@@ -175,17 +177,43 @@ _CHANGED: tuple[Callable[[Rng, Array], Any], ...] = (
 
 # Numbers and texts
 
+
 def _integer(rng: Rng, n: int) -> Bent:
     same = [t(n) for t in (np.int8, np.uint8, np.int16, np.int32, np.uint32, np.int64, np.uint64) if _holds(t, n)]
     if chance(rng, 0.3) and same:
         return Bent(pick(rng, same), True)
     if chance(rng, 0.05):
-        return Bent(enum.IntEnum("Number", {"N": n})(n), True)
+        made: Any = enum.IntEnum("Number", {"N": n})
+        return Bent(made.N, True)
     changed: tuple[Any, ...] = (
-        n + 1, n - 1, -n, ~n, 2 * n, n + (1 << 32), n + (1 << 64), float(n), n + 0.5, str(n), bool(n), None, [n], (n,),
-        np.array(n), np.array([n]), np.float64(n), np.timedelta64(n % 1000, "s"), complex(n % 1000), {n}, pick(rng, INTEGERS),
-        np.array(n, object), np.datetime64(n % 1000, "s"),
-    ) if abs(n) < 1 << 62 else (n + 1, -n, str(1), None)
+        (
+            n + 1,
+            n - 1,
+            -n,
+            ~n,
+            2 * n,
+            n + (1 << 32),
+            n + (1 << 64),
+            float(n),
+            n + 0.5,
+            str(n),
+            bool(n),
+            None,
+            [n],
+            (n,),
+            np.array(n),
+            np.array([n]),
+            np.float64(n),
+            np.timedelta64(n % 1000, "s"),
+            complex(n % 1000),
+            {n},
+            pick(rng, INTEGERS),
+            np.array(n, object),
+            np.datetime64(n % 1000, "s"),
+        )
+        if abs(n) < 1 << 62
+        else (n + 1, -n, str(1), None)
+    )
     return Bent(pick(rng, changed))
 
 
@@ -197,19 +225,34 @@ def _text(rng: Rng, text: str) -> Bent:
     if chance(rng, 0.1):
         return Bent(np.str_(text), True)
     if chance(rng, 0.05):
-        return Bent(enum.StrEnum("Text", {"T": text})("" + text), True)
+        made: Any = enum.StrEnum("Text", {"T": text})
+        return Bent(made.T, True)
     if "." in text:
         return Bent(mutated(rng, text))
     place = int(rng.integers(len(text) + 1))
     other = pick(rng, "aAbBxX019_. \n")
     changed: tuple[Any, ...] = (
-        text[:place] + text[place + 1 :], text[:place] + other + text[place:], text.upper(), text.lower(), f" {text}",
-        f"{text}\n", text * 2, "", text.encode(), list(text), (text,), {text}, np.array(text), None, text + "\0",
+        text[:place] + text[place + 1 :],
+        text[:place] + other + text[place:],
+        text.upper(),
+        text.lower(),
+        f" {text}",
+        f"{text}\n",
+        text * 2,
+        "",
+        text.encode(),
+        list(text),
+        (text,),
+        {text},
+        np.array(text),
+        None,
+        text + "\0",
     )
     return Bent(pick(rng, changed))
 
 
 # Records
+
 
 def _record(rng: Rng, record: Any) -> Bent:
     if chance(rng, 0.3):
@@ -235,6 +278,7 @@ def _altered(rng: Rng, record: Any) -> Any:
 
 
 # Collections
+
 
 def _sequence(rng: Rng, given: list[Any] | tuple[Any, ...]) -> Bent:
     kind = type(given)

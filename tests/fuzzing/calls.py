@@ -185,7 +185,8 @@ def show(value: Any) -> str:
     except Exception as reason:  # of broken objects, and of what is too deep
         text = f"<{type(value).__name__}>"
         if is_dataclass(value) and not isinstance(reason, RecursionError):
-            text = f"{type(value).__name__}({', '.join(f'{f.name}={show(getattr(value, f.name))}' for f in fields(value))})"
+            named = (f"{f.name}={show(getattr(value, f.name))}" for f in fields(value))
+            text = f"{type(value).__name__}({', '.join(named)})"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text)} characters)"
 
 

@@ -8,13 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from warpmma import scaling, sparsity, targets, testing
+from warpmma import isa, sparsity
 from warpmma.formats import FORMATS
-from warpmma.hardware import shipped
-from warpmma.kernel import KINDS, Hazard, Site, Swizzle, matrix_moves, operations
-from warpmma.registers import RegisterFile
+from warpmma.kernel import Site, Swizzle, matrix_moves, operations
 
-from . import legal, surface, table_execution, table_files, table_instructions, table_kernel, table_numbers
+from . import (
+    legal,
+    surface,
+    table_execution,
+    table_files,
+    table_instructions,
+    table_kernel,
+    table_numbers,
+    table_threads,
+)
 from .calls import Entry
 from .hostile import Rng, pick
 
@@ -22,7 +29,7 @@ __all__ = ["INNER", "entries", "missing", "surplus"]
 
 _WRITTEN = (
     *table_numbers.ENTRIES, *table_instructions.ENTRIES, *table_execution.ENTRIES, *table_kernel.ENTRIES,
-    *table_files.ENTRIES,
+    *table_threads.ENTRIES, *table_files.ENTRIES,
 )  # fmt: skip
 
 INNER: dict[str, str] = {
@@ -55,6 +62,7 @@ def _instance(name: str, rng: Rng) -> Any:
     """Make an object of a public class that has properties."""
     makers: dict[str, Any] = {
         "warpmma:Instruction": legal.record,
+        "warpmma.isa:Target": lambda rng: pick(rng, tuple(isa.TARGETS.values())),
         "warpmma.warpgroup:WarpgroupInstruction": legal.wgmma,
         "warpmma.formats:FloatFormat": lambda rng: pick(rng, [f for f in FORMATS.values() if hasattr(f, "bias")]),
         "warpmma.formats:IntegerFormat": lambda rng: pick(rng, [f for f in FORMATS.values() if not hasattr(f, "bias")]),
@@ -86,8 +94,11 @@ def _properties() -> list[Entry]:
         for member in surface.properties(kind):
             made.append(
                 Entry(
-                    name=f"{name}.{member}", call=_getter(member), weight=0.15, make=partial(_self, name),
-                )  # fmt: skip
+                    name=f"{name}.{member}",
+                    call=_getter(member),
+                    weight=0.15,
+                    make=partial(_self, name),
+                )
             )
     return made
 

@@ -103,7 +103,7 @@ _SCALARS: tuple[Callable[[], Any], ...] = (
 )  # fmt: skip
 
 _SHAPES: tuple[tuple[int, ...], ...] = (
-    (), (0,), (1,), (2,), (3,), (32,), (31,), (33,), (64,), (0, 0), (0, 32), (1, 32), (2, 32), (4, 32), (8, 32), (4, 31),
+    (), (0,), (1,), (2,), (32,), (31,), (33,), (64,), (0, 0), (0, 32), (1, 32), (2, 32), (4, 32), (8, 32), (4, 31),
     (32, 4), (16, 16), (16, 8), (8, 16), (16, 32), (32, 8), (3, 4, 32), (0, 4, 32), (2, 16, 16), (4, 8, 4), (1, 1, 1),
     (1,) * 33, (1,) * 64, (*(1,) * 31, 4, 32), (*(1,) * 62, 4, 32), (*(1,) * 40, 16, 16), (2, 0, 3),
 )  # fmt: skip
@@ -147,12 +147,15 @@ _ARRAYS: tuple[Callable[[Rng], Any], ...] = (
     lambda rng: [np.timedelta64(1, "s")], lambda rng: ["A", "B"], _cyclic, _deep,
     lambda rng: np.array([1, "a", None], object), lambda rng: np.array([[1, 2], [3, 4]], object),
     lambda rng: np.array([10**30, -1], object), lambda rng: np.full((4, 32), None, object),
-    lambda rng: np.ma.masked_array([1, 2, 3], [0, 1, 0]), lambda rng: np.ma.masked_array(np.zeros((16, 16), "f2")),
-    lambda rng: np.ma.masked, lambda rng: np.matrix([[1, 2], [3, 4]]), lambda rng: np.zeros(3, "i4,f4").view(np.recarray),
+    lambda rng: np.ma.masked_array([1, 2, 3], [False, True, False]),
+    lambda rng: np.ma.masked_array(np.zeros((16, 16), "f2")),
+    lambda rng: np.ma.masked, lambda rng: np.matrix([[1, 2], [3, 4]]),
+    lambda rng: np.zeros(3, "i4,f4").view(np.recarray),
     lambda rng: np.broadcast_to(np.uint32(7), (HUGE >> 7, 4, 32)), lambda rng: np.broadcast_to(np.float16(1), (HUGE,)),
-    lambda rng: np.broadcast_to(np.uint8(1), (1 << 13, HUGE >> 13)), lambda rng: np.array(["a", "b"], np.dtypes.StringDType()),
+    lambda rng: np.broadcast_to(np.uint8(1), (1 << 13, HUGE >> 13)),
+    lambda rng: np.array(["a", "b"], np.dtypes.StringDType()),
     lambda rng: np.array(["2020-01-01"], "M8[D]"), lambda rng: np.zeros((4, 32), "m8[s]"),
-    lambda rng: memoryview(bytes(128)), lambda rng: memoryview(np.zeros((4, 32), "u4")), lambda rng: bytearray(4),
+    lambda rng: memoryview(bytes(128)), lambda rng: np.zeros((4, 32), "u4").data, lambda rng: bytearray(4),
 )  # fmt: skip
 
 
@@ -162,9 +165,10 @@ def _other(rng: Rng) -> Any:
 
 _OTHERS: tuple[Callable[[], Any], ...] = (
     lambda: None, lambda: None, lambda: True, lambda: False, lambda: ..., lambda: NotImplemented, lambda: b"",
-    lambda: b"A", lambda: b"sm_90", lambda: bytearray(b"A"), lambda: {}, lambda: {"A": 1}, lambda: {1: 2}, lambda: set(),
+    lambda: b"A", lambda: b"sm_90", lambda: bytearray(b"A"), dict, lambda: {"A": 1}, lambda: {1: 2}, lambda: set(),
     lambda: {1, 2}, lambda: {"A"}, lambda: frozenset({3}), lambda: range(3), lambda: range(0), lambda: iter(()),
-    lambda: iter([1, 2]), lambda: (x for x in (1, 2)), lambda: zip((1,), (2,)), lambda: slice(None), lambda: int,
+    lambda: iter([1, 2]), lambda: (x for x in (1, 2)), lambda: zip((1,), (2,), strict=True),
+    lambda: slice(None), lambda: int,
     lambda: str, lambda: np.uint32, lambda: np.ndarray, lambda: np.dtype("f2"), lambda: np, lambda: len,
     lambda: lambda *_: None, lambda: lambda *_: 1, lambda: print, lambda: collections.deque([1, 2]), lambda: object(),
     lambda: collections.Counter("ab"), lambda: types.SimpleNamespace(), lambda: pathlib.Path("/nonexistent"),

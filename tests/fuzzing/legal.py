@@ -17,8 +17,26 @@ from warpmma.warpgroup import warpgroup_instructions
 from .hostile import Rng, chance, pick
 
 __all__ = [
-    "accumulators", "anything", "batch", "codes", "dense", "elements", "fmt", "instruction", "ids", "indices", "matrix",
-    "metadata", "record", "registers", "scaled", "scales", "sparse", "spelled", "target", "wgmma",
+    "accumulators",
+    "anything",
+    "batch",
+    "codes",
+    "dense",
+    "elements",
+    "fmt",
+    "ids",
+    "indices",
+    "instruction",
+    "matrix",
+    "metadata",
+    "record",
+    "registers",
+    "scaled",
+    "scales",
+    "sparse",
+    "spelled",
+    "target",
+    "wgmma",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -78,7 +96,8 @@ def instruction(rng: Rng) -> Any:
 
 def target(rng: Rng, instruction: Any = None) -> str:
     """Choose a target, that has the instruction."""
-    return pick(rng, TARGETS if instruction is None else instruction.targets)
+    targets: tuple[str, ...] = TARGETS if instruction is None else instruction.targets
+    return pick(rng, targets)
 
 
 def fmt(rng: Rng) -> Format:
@@ -98,7 +117,7 @@ def codes(rng: Rng, form: Format, shape: tuple[int, ...]) -> Array:
     """Random codes of a format, special ones among them."""
     size = int(np.prod(shape))
     made = np.frombuffer(rng.bytes(size * form.code_dtype.itemsize), form.code_dtype).reshape(shape)
-    made = made & form.code_dtype.type(form.mask)
+    made = np.asarray(made & form.code_dtype.type(form.mask))
     if size and chance(rng, 0.4):
         made.flat[int(rng.integers(size))] = pick(rng, _SPECIAL) & form.mask
     return made
@@ -140,7 +159,9 @@ def metadata(rng: Rng, i: Instruction, selector: int, lead: tuple[int, ...]) -> 
     return sparsity.pack_metadata(indices(rng, i, lead), i, selector=selector)
 
 
-def scales(rng: Rng, i: Instruction, operand: str, lead: tuple[int, ...], m: int | None = None, k: int | None = None) -> Array:
+def scales(
+    rng: Rng, i: Instruction, operand: str, lead: tuple[int, ...], m: int | None = None, k: int | None = None
+) -> Array:
     """Codes of block scales, as a matrix."""
     count = i.scales_per_row * ((k or i.k) // i.k)
     outer = m if m is not None else i.m if operand == "A" else i.n

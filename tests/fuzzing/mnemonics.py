@@ -55,7 +55,8 @@ def _misspelt(rng: Rng, word: str) -> str:
     place = int(rng.integers(len(word) + 1))
     letter = pick(rng, _LETTERS)
     changed = (
-        word[:place] + word[place + 1 :], word[:place] + letter + word[place:], word[:place] + letter + word[place + 1 :],
+        word[:place] + word[place + 1 :], word[:place] + letter + word[place:],
+        word[:place] + letter + word[place + 1 :],
         word.upper(), word[::-1],
     )  # fmt: skip
     return pick(rng, changed)

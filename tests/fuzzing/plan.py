@@ -47,7 +47,9 @@ def run(entry: Entry, seed: int, number: int, streams: Streams) -> tuple[Call, O
     return call, trial(call, streams, np.random.default_rng([seed, number]))
 
 
-def search(those: list[Entry], seed: int, total: int, streams: Streams, journal: Journal) -> Iterator[tuple[Call, Outcome]]:
+def search(
+    those: list[Entry], seed: int, total: int, streams: Streams, journal: Journal
+) -> Iterator[tuple[Call, Outcome]]:
     """Make the share of these entries in so many calls."""
     for entry in those:
         for number in range(counts(total)[entry.name]):

@@ -26,7 +26,11 @@ NAMED = ("warpmma.hardware.recordings",)
 def modules() -> list[ModuleType]:
     """List the public modules."""
     names = [m.name for m in pkgutil.iter_modules(warpmma.__path__) if not m.name.startswith("_")]
-    return [warpmma, *(importlib.import_module(f"warpmma.{name}") for name in names), *map(importlib.import_module, NAMED)]
+    return [
+        warpmma,
+        *(importlib.import_module(f"warpmma.{name}") for name in names),
+        *map(importlib.import_module, NAMED),
+    ]
 
 
 @cache
@@ -34,7 +38,7 @@ def _exported() -> dict[str, Any]:
     """Return what is exported, by the first home that it has and its own name there; of one thing, once."""
     found: dict[int, tuple[str, Any]] = {}
     for module in modules():
-        for name in module.__all__:
+        for name in getattr(module, "__all__", ()):  # a package may have no face
             x = getattr(module, name)
             found.setdefault(id(x), (f"{module.__name__}:{name}", x))
     return dict(found.values())

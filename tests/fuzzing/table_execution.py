@@ -106,7 +106,9 @@ def product_operands(rng: Rng) -> dict[str, Any]:
         given["indices"] = legal.indices(rng, i, lead, m, k)
     elif i.sparse:
         rows = np.concatenate([given["a"]] * (i.m // m + 1), axis=-2)[..., : i.m, : i.k] if m else None
-        given["a"] = given["a"] * 0 if rows is None else np.tile(sparsity.prune(rows, i), (m // i.m + 1, k // i.k))[..., :m, :]
+        given["a"] = (
+            given["a"] * 0 if rows is None else np.tile(sparsity.prune(rows, i), (m // i.m + 1, k // i.k))[..., :m, :]
+        )
     if kind == "quantized":
         given["a"] = scaling.quantize(quantizable(rng, i, "A", m or 1, k), i, "A")
         given["b"] = scaling.quantize(quantizable(rng, i, "B", n, k), i, "B")
@@ -164,7 +166,11 @@ def _arithmetic(rng: Rng) -> dict[str, Any]:
 
 def _products(rng: Rng) -> dict[str, Any]:
     given = _arithmetic(rng)
-    turned = {name: np.ascontiguousarray(x[:, :, 0].T[None]) for name, x in given.items() if name in ("a", "chosen", "scale_a")}
+    turned = {
+        name: np.ascontiguousarray(x[:, :, 0].T[None])
+        for name, x in given.items()
+        if name in ("a", "chosen", "scale_a")
+    }
     turned |= {name: np.ascontiguousarray(given[name][:, 0][None]) for name in ("b", "scale_b") if name in given}
     if "chosen" in turned:
         turned["chosen"] = turned["chosen"].astype(np.uint8)
@@ -188,7 +194,11 @@ def _compared(rng: Rng) -> dict[str, Any]:
 def _stepped(rng: Rng) -> dict[str, Any]:
     form = legal.fmt(rng)
     shape = pick(rng, ((), (3,), (2, 3)))
-    return {"format": pick(rng, (form.name, form)), "x": legal.codes(rng, form, shape), "y": legal.elements(rng, form, shape)}
+    return {
+        "format": pick(rng, (form.name, form)),
+        "x": legal.codes(rng, form, shape),
+        "y": legal.elements(rng, form, shape),
+    }
 
 
 def _of_gpu(rng: Rng, make: Any) -> dict[str, Any]:
@@ -197,7 +207,13 @@ def _of_gpu(rng: Rng, make: Any) -> dict[str, Any]:
 
 
 def _launched(rng: Rng) -> dict[str, Any]:
-    return {"self": testing.Gpu("sm_90"), "kernel": lambda t, *_: None, "grid": 1, "block": 32, "args": [np.zeros(4, "u4")]}
+    return {
+        "self": testing.Gpu("sm_90"),
+        "kernel": lambda t, *_: None,
+        "grid": 1,
+        "block": 32,
+        "args": [np.zeros(4, "u4")],
+    }
 
 
 def _drawn(rng: Rng) -> dict[str, Any]:
@@ -208,6 +224,7 @@ def _drawn(rng: Rng) -> dict[str, Any]:
 
 _M, _G, _S = (f"warpmma.{x}" for x in ("testing", "testing:Gpu", "strategies"))
 _FORMS = ("matrices", "registers")
+
 
 def _text(object: Any) -> str:
     return str(object)
@@ -244,7 +261,10 @@ ENTRIES = (
     ),
     Entry(name=f"{_M}:ulps", call=testing.ulps, make=_stepped, weight=4),
     Entry(name=_G, call=testing.Gpu, make=lambda rng: {"target": legal.target(rng)}),
-    Entry(name=f"{_G}.__str__", call=_text, make=lambda rng: {"object": testing.Gpu("sm_80")}, weight=0.1, fixed=("object",)),
+    Entry(
+        name=f"{_G}.__str__", call=_text, make=lambda rng: {"object": testing.Gpu("sm_80")}, weight=0.1,
+        fixed=("object",),
+    ),
     Entry(name=f"{_G}.mma", call=testing.Gpu.mma, make=lambda rng: _of_gpu(rng, _multiplied), weight=2),
     Entry(name=f"{_G}.execute", call=testing.Gpu.execute, make=lambda rng: _of_gpu(rng, _executed), weight=2),
     Entry(name=f"{_G}.matmul", call=testing.Gpu.matmul, make=lambda rng: _of_gpu(rng, product_operands), weight=2),

@@ -9,6 +9,7 @@ import zipfile
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -75,7 +76,9 @@ def _bytes(rng: Rng, members: dict[str, Any]) -> bytes:
         changed = bend(rng, members[name]).value
         members[name] = changed if not isinstance(changed, list) else np.zeros(3)
     elif how == 2:
-        members[pick(rng, ("x", "a|b", "device", "undefined", "mma|a", f"{names[0]}x"))] = pick(rng, (np.array("hardware"), np.zeros(2)))
+        members[pick(rng, ("x", "a|b", "device", "undefined", "mma|a", f"{names[0]}x"))] = pick(
+            rng, (np.array("hardware"), np.zeros(2))
+        )
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", pick(rng, (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA))) as archive:
         for name, x in members.items():
@@ -121,11 +124,8 @@ def _fields(rng: Rng) -> dict[str, Any]:
 def main(arguments: Any) -> Any:
     """Run the command line, without the long replay of what the package ships."""
     small = _recording(np.random.default_rng(0))
-    kept, cli.shipped = cli.shipped, lambda: small
-    try:
+    with mock.patch.object(cli, "shipped", lambda: small):
         return cli.main(arguments)
-    finally:
-        cli.shipped = kept
 
 
 def _line(rng: Rng) -> dict[str, Any]:
@@ -136,7 +136,10 @@ def _line(rng: Rng) -> dict[str, Any]:
 _R = "warpmma.hardware.recordings"
 
 ENTRIES = (
-    Entry(name="warpmma.hardware:open_recording", call=opened, make=lambda rng: {"path": _path(rng)}, weight=4, pure=False),
+    Entry(
+        name="warpmma.hardware:open_recording", call=opened, make=lambda rng: {"path": _path(rng)}, weight=4,
+        pure=False,
+    ),
     Entry(name="warpmma.hardware:shipped", call=lambda: recordings.shipped, make=lambda rng: {}, weight=0.01),
     Entry(name=f"{_R}:execute_fields", call=recordings.execute_fields, make=_fields, weight=3, fixed=("fields",)),
     Entry(

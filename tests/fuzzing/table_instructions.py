@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from warpmma import scaling, sparsity, targets, warpgroup
+from warpmma import isa, scaling, sparsity, targets, warpgroup
 from warpmma.instructions import Instruction, check_known, check_target, instructions, parse, since
 from warpmma.warpgroup import WarpgroupInstruction
 
@@ -111,6 +113,10 @@ def _to_quantize(rng: Rng) -> dict[str, Any]:
             "instruction": legal.spelled(rng, i), "operand": operand}  # fmt: skip
 
 
+def _chosen(choose: Callable[[Rng], Any], rng: Rng) -> dict[str, Any]:
+    return {"self": choose(rng)}
+
+
 def _operand(rng: Rng, record: Any) -> dict[str, Any]:
     return {"self": record, "operand": pick(rng, "ABCD")}
 
@@ -137,7 +143,7 @@ ENTRIES = (
     ),
     Entry(name=f"{_I}:check_target", call=check_target, make=_targeted, weight=2),
     Entry(name=f"{_I}:since", call=since, make=lambda rng: {"first": legal.target(rng)}),
-    Entry(name=f"warpmma:Instruction", call=Instruction, make=lambda rng: _fields(legal.record(rng)), weight=2),
+    Entry(name="warpmma:Instruction", call=Instruction, make=lambda rng: _fields(legal.record(rng)), weight=2),
     Entry(name=f"{_W}:WarpgroupInstruction", call=WarpgroupInstruction, make=lambda rng: _fields(legal.wgmma(rng))),
     Entry(
         name=f"{_W}:WarpgroupFamily", call=warpgroup.WarpgroupFamily, make=lambda rng: _fields(legal.wgmma(rng).family),
@@ -154,9 +160,9 @@ ENTRIES = (
         for x in ("type", "format")
     ),
     *(
-        Entry(name=f"{name}.__str__", call=kind.__str__, make=lambda rng, f=f: {"self": f(rng)}, weight=0.2)
+        Entry(name=f"{name}.__str__", call=kind.__str__, make=partial(_chosen, f), weight=0.2)
         for name, kind, f in (
-            (f"warpmma:Instruction", Instruction, legal.record),
+            ("warpmma:Instruction", Instruction, legal.record),
             (f"{_W}:WarpgroupInstruction", WarpgroupInstruction, legal.wgmma),
         )
     ),
@@ -168,6 +174,14 @@ ENTRIES = (
         name=f"{_T}:reversed_unknown", call=targets.reversed_unknown, make=lambda rng: _targeted(rng, kind="sparse"),
     ),
     Entry(name=f"{_T}:Path", call=targets.Path, make=lambda rng: _fields(pick(rng, targets.PATHS)), weight=0.2),
+    Entry(
+        name="warpmma.isa:Target", call=isa.Target, make=lambda rng: _fields(pick(rng, tuple(isa.TARGETS.values()))),
+        weight=0.3,
+    ),
+    Entry(
+        name="warpmma.isa:Target.__str__", call=isa.Target.__str__, weight=0.1,
+        make=lambda rng: {"self": pick(rng, tuple(isa.TARGETS.values()))},
+    ),
     Entry(name=f"{_S}:pattern", call=sparsity.pattern, make=lambda rng: {"instruction": legal.sparse(rng)}),
     Entry(name=f"{_S}:Pattern", call=sparsity.Pattern, make=lambda rng: {"width": pick(rng, (2, 4, 8))}),
     Entry(name=f"{_S}:compress", call=sparsity.compress, make=_matrix, weight=4),

@@ -115,8 +115,8 @@ def _parts(x: Any, *names: str) -> dict[str, Any]:
 _F, _I, _L = (f"warpmma.{x}" for x in ("formats:FloatFormat", "formats:IntegerFormat", "layouts:Layout"))
 _R = "warpmma:RegisterFile"
 _P = "warpmma.registers:Packing"
-_FLOAT_FIELDS = ("name", "exponent_bits", "fraction_bits", "bias", "signed", "subnormals", "nan", "overflow", "dtype_name",
-                 "padding", "source")  # fmt: skip
+_FLOAT_FIELDS = ("name", "exponent_bits", "fraction_bits", "bias", "signed", "subnormals", "nan", "overflow",
+                 "dtype_name", "padding", "source")  # fmt: skip
 
 ENTRIES = (
     Entry(name=f"{_F}.codes", call=FloatFormat.codes, make=_with_codes("array")(_FLOATS), weight=2),

@@ -23,7 +23,7 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -72,7 +72,7 @@ class Streams:
     """Catches what is written to the process's output and error streams, by Python or below it."""
 
     def __init__(self) -> None:
-        self._files = [tempfile.TemporaryFile() for _ in range(2)]
+        self._files: list[IO[bytes]] = []
         self._text = io.StringIO()
 
     @contextlib.contextmanager
@@ -80,16 +80,16 @@ class Streams:
         """Catch both streams."""
         sys.stdout.flush()
         sys.stderr.flush()
-        saved = [os.dup(fd) for fd in (1, 2)]
-        try:
+        with contextlib.ExitStack() as stack:
+            self._files = [stack.enter_context(tempfile.TemporaryFile()) for _ in (1, 2)]
             for fd, file in zip((1, 2), self._files, strict=True):
+                saved = os.dup(fd)
+                stack.callback(os.close, saved)
+                stack.callback(os.dup2, saved, fd)
                 os.dup2(file.fileno(), fd)
-            with contextlib.redirect_stdout(self._text), contextlib.redirect_stderr(self._text):
-                yield
-        finally:
-            for fd, old in zip((1, 2), saved, strict=True):
-                os.dup2(old, fd)
-                os.close(old)
+            stack.enter_context(contextlib.redirect_stdout(self._text))
+            stack.enter_context(contextlib.redirect_stderr(self._text))
+            yield
 
     def written(self) -> str:
         """Return what was written since this was last asked."""
@@ -194,7 +194,9 @@ def _looked_at(
         for engine in ("numpy", "native"):
             other, again = _made(call, {**call.given, "engine": engine})
             if (other.kind, other.detail) != (outcome.kind, outcome.detail):
-                return Outcome("engines", f"{engine} ends otherwise: {other.kind} {other.detail}; {outcome.detail}"[:400])
+                return Outcome(
+                    "engines", f"{engine} ends otherwise: {other.kind} {other.detail}; {outcome.detail}"[:400]
+                )
             if outcome.kind == "result" and not _equal(result, again):
                 return Outcome("engines", f"{engine} gives other bits")
     elif entry.pure and outcome.kind == "result" and rng.random() < 0.25:
@@ -256,7 +258,9 @@ def _equal(x: Any, y: Any) -> bool:
     if isinstance(x, list | tuple):
         return len(x) == len(y) and all(_equal(a, b) for a, b in zip(x, y, strict=True))
     if isinstance(x, dict):
-        return list(map(repr, x)) == list(map(repr, y)) and all(_equal(a, b) for a, b in zip(x.values(), y.values()))
+        return list(map(repr, x)) == list(map(repr, y)) and all(
+            _equal(a, b) for a, b in zip(x.values(), y.values(), strict=True)
+        )
     if isinstance(x, float | bytes | None):
         return repr(x) == repr(y)
     if is_dataclass(x) and not isinstance(x, type):
