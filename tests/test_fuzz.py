@@ -30,11 +30,10 @@ def test_the_table_has_no_more() -> None:
 
 @pytest.mark.parametrize("module", PARTS)
 def test_calls_end_in_results_or_errors_of_the_package(module: str, tmp_path: Path) -> None:
-    journal, streams = Journal(tmp_path / "call"), Streams()
-    with streams.caught():
+    streams = Streams()
+    with Journal(tmp_path / "call") as journal, streams.caught():
         ended = search(PARTS[module], SEED, CALLS, streams, journal)
         bad = [
             f"{call.id}: {outcome.kind}: {outcome.detail}\n    {call}" for call, outcome in ended if not outcome.good
         ]
-    journal.close()
     assert not bad, f"python tools/fuzz.py --seed {SEED} --call '...' makes one again\n" + "\n".join(bad[:20])

@@ -8,8 +8,6 @@ Ctrl-C stops, and prints what was found until then; the exit status is 1 if anyt
 from __future__ import annotations
 
 import argparse
-import faulthandler
-import os
 import sys
 import tempfile
 import time
@@ -24,8 +22,7 @@ from fuzzing.entries import entries, missing
 from fuzzing.plan import Journal, counts, run, search
 from fuzzing.trial import Outcome, Streams
 
-_HANGS = 120  # seconds after which a call counts as hanging
-_EXAMPLES = 400
+Found = dict[tuple[str, str], tuple[int, Call, Outcome]]
 
 
 @dataclass
@@ -52,58 +49,55 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--call", metavar="NAME#NUMBER", help="make this call alone, and print all about it")
     options = parser.parse_args(arguments)
     if options.call:
-        return _one(options.seed, options.call)
+        entry, _, number = options.call.rpartition("#")
+        if entry not in entries() or not number.isdecimal():
+            parser.error(f"--call is {options.call!r}; expected an entry and a number, as 'warpmma:load#7'")
+        return _one(options.seed, entry, int(number))
     those = [entry for name, entry in entries().items() if options.only in name]
     if not those:
         parser.error(f"no entry's name contains {options.only!r}")
     return _all(those, options.seed, options.calls)
 
 
-def _one(seed: int, name: str) -> int:
-    entry, _, number = name.rpartition("#")
+def _one(seed: int, entry: str, number: int) -> int:
     streams = Streams()
     with streams.caught():
-        call, outcome = run(entries()[entry], seed, int(number), streams)
+        call, outcome = run(entries()[entry], seed, number, streams)
     print(f"{call}\nchanged: {', '.join(call.bent) or 'nothing'}\n{outcome.kind}: {outcome.detail}")
     return int(not outcome.good)
 
 
 def _all(those: list[Entry], seed: int, calls: int) -> int:
     rows: dict[str, Row] = {entry.name: Row() for entry in those}
-    bad: dict[tuple[str, str], tuple[int, Call, Outcome]] = {}
+    bad: Found = {}
     total, done, start, shown = sum(counts(calls)[e.name] for e in those), 0, time.perf_counter(), 0.0
-    journal, streams = Journal(Path(tempfile.gettempdir()) / "warpmma-fuzz-call"), Streams()
-    screen = os.fdopen(os.dup(2), "w")
-    print(
-        f"{total:,} calls of {len(those)} entries, seed {seed}; the one under way stands in {journal.path}", flush=True
-    )
+    path, streams = Path(tempfile.gettempdir()) / "warpmma-fuzz-call", Streams()
+    print(f"{total:,} calls of {len(those)} entries, seed {seed}; {path} names the one under way", flush=True)
     try:
-        with streams.caught():
+        with Journal(path) as journal, streams.caught():
             for call, outcome in search(those, seed, calls, streams, journal):
                 done += 1
                 rows[call.entry.name].add(call, outcome)
                 if not outcome.good:
-                    key = (call.entry.name, outcome.what)
-                    times, least, first = bad.get(key, (0, call, outcome))
-                    best = (call, outcome) if len(call.bent) < len(least.bent) else (least, first)
-                    bad[key] = (times + 1, *best)
+                    _keep(bad, call, outcome)
                 if time.perf_counter() - shown > 0.5:
                     shown = time.perf_counter()
-                    faulthandler.dump_traceback_later(_HANGS, exit=True, file=screen)
-                    if screen.isatty():
-                        print(f"\r{done:,} of {total:,}, {len(bad)} found", end="", file=screen, flush=True)
+                    journal.show(f"{done:,} of {total:,}, {len(bad)} found")
     except KeyboardInterrupt:
         print("stopped")
-    finally:
-        journal.close()
-        faulthandler.cancel_dump_traceback_later()
     _report(rows, bad, seed, time.perf_counter() - start)
     return int(bool(bad or missing()))
 
 
-def _report(
-    rows: dict[str, Row], bad: dict[tuple[str, str], tuple[int, Call, Outcome]], seed: int, seconds: float
-) -> None:
+def _keep(bad: Found, call: Call, outcome: Outcome) -> None:
+    """Count a violation with those like it, and keep the call that changes least."""
+    key = (call.entry.name, outcome.what)
+    times, least, first = bad.get(key, (0, call, outcome))
+    best = (call, outcome) if len(call.bent) < len(least.bent) else (least, first)
+    bad[key] = (times + 1, *best)
+
+
+def _report(rows: dict[str, Row], bad: Found, seed: int, seconds: float) -> None:
     kinds = ("result", "refused", "documented", "signature", "bad")
     width = max(map(len, rows))
     print(f"{'':{width}}  " + "  ".join(f"{kind:>10}" for kind in kinds) + f"  {'slowest':>10}")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import faulthandler
+import os
+import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -15,6 +19,7 @@ from .trial import Outcome, Streams, trial
 __all__ = ["Journal", "counts", "run", "search"]
 
 _LEAST = 3
+_HANGS = 120  # seconds after which a call counts as hanging
 
 
 @cache
@@ -25,20 +30,37 @@ def counts(total: int) -> dict[str, int]:
 
 
 class Journal:
-    """A file that says which call is under way, for one that ends the process."""
+    """Says which call is under way, in a file, for one that ends the process; and ends the process if one hangs.
+
+    Loops inside of NumPy hear no signals, so a call that hangs can be ended in no other way.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = path.open("wb", buffering=0)
+        self._armed = 0.0
+
+    def __enter__(self) -> Self:
+        self._file = self.path.open("wb", buffering=0)
+        self._errors = os.fdopen(os.dup(2), "w")  # the process's own, whatever is caught later
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        faulthandler.cancel_dump_traceback_later()
+        self._file.close()
+        self._errors.close()
 
     def note(self, call: str) -> None:
         """Write down the call that is made next."""
         self._file.seek(0)
         self._file.write(f"{call:<120}\n".encode())
+        if time.monotonic() - self._armed > 1:
+            self._armed = time.monotonic()
+            faulthandler.dump_traceback_later(_HANGS, exit=True, file=self._errors)
 
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+    def show(self, text: str) -> None:
+        """Show progress, on a terminal."""
+        if self._errors.isatty():
+            print(f"\r{text}", end="", file=self._errors, flush=True)
 
 
 def run(entry: Entry, seed: int, number: int, streams: Streams) -> tuple[Call, Outcome]:
