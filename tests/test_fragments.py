@@ -266,6 +266,15 @@ def test_arrays_that_do_not_fit(method: str, shape: tuple[int, ...], dtype: Any,
         getattr(move, method)(np.zeros(shape, dtype))
 
 
+@pytest.mark.parametrize("move", matrix_moves(), ids=str)
+def test_a_batch_of_no_warps(move: MatrixMove) -> None:
+    rows, fragment = (move.matrices, move.rows_per_matrix, 16), (move.registers, 32)
+    if move.direction == "load":
+        assert move.distribute(np.zeros((0, 3, *rows), np.uint8)).shape == (0, 3, *fragment)
+    else:
+        assert move.collect(np.zeros((0, 3, *fragment), np.uint32)).shape == (0, 3, *rows)
+
+
 def test_loads_do_not_collect_and_stores_do_not_distribute() -> None:
     with pytest.raises(OperandError, match=r"x2\.shared\.b16 is a load; use distribute"):
         matrix_move(LOAD).collect(np.zeros((2, 32), np.uint32))

@@ -163,6 +163,7 @@ THREADS: dict[str, tuple[Callable[[Any], object], str]] = {
     "register of times": (lambda t: t.register(np.zeros(32, "m8[s]")), "expected integers"),
     "ragged register": (lambda t: t.register([[1], [1, 2]]), "register: the values: no array"),
     "register of f32": (lambda t: t.register([1], np.float32), "expected uint16, uint32, uint64 or bool"),
+    "register of an old alias": (lambda t: t.register([1], "a"), "is 'a'; expected uint16, uint32, uint64 or bool"),
     "register of nothing": (lambda t: t.register([1], "nonsense"), "'nonsense'; expected uint16, uint32, uint64"),
     "constant": (lambda t: t.constant(np.timedelta64(1, "s")), "is no value of a b32 register"),
     "huge constant": (lambda t: t.constant(HUGE), "<int that cannot be shown> is no value of a b32 register"),

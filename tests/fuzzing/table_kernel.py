@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from warpmma import kernel
-from warpmma.kernel import Hazard, Launch, MatrixMove, Operation, Output, Site, Swizzle, Threads
+from warpmma.kernel import Hazard, Launch, MatrixMove, Operation, Output, Register, Site, Swizzle, Threads
 
 from . import legal
 from .calls import Entry
@@ -22,7 +22,9 @@ from .table_threads import DTYPES, rows
 __all__ = ["ENTRIES"]
 
 
-def _double(t: Threads, x: Any, *_: Any) -> None:
+def _double(t: Threads, x: Any = None, *_: Any) -> None:
+    if not isinstance(x, Register):
+        return
     at = x + (t.ctaid[0] * t.ntid[0] + t.tid[0]) * 4
     t("st.global.b32", at, t("ld.global.b32", at) * 2)
 

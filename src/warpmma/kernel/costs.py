@@ -13,15 +13,18 @@ with an H200's counters; `cp.async` of 16 bytes, which they do not count, is tak
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from .._arrays import is_integer
+from ..errors import OperandError, shown
 from .hazards import Site
 
-__all__ = ["BANKS", "CANDIDATES", "Costs", "Pattern", "SharedSite", "Swizzle", "wavefronts"]
+__all__ = ["BANKS", "CANDIDATES", "Costs", "Pattern", "SharedSite", "Swizzle", "no_site", "wavefronts"]
 
 Array = npt.NDArray[Any]
 T = TypeVar("T", bound=Any)
@@ -31,6 +34,7 @@ _WORD = 4
 _PHASE = BANKS * _WORD
 # Different accesses that are kept for a line, to try swizzles on: a quarter of a kilobyte each.
 _PATTERNS = 4096
+_MOST_BITS = 32  # of an address of shared memory
 # No shared memory is so large.
 _MOST = 1 << 32
 
@@ -53,19 +57,45 @@ class Swizzle:
     base: int
     shift: int
 
+    def __post_init__(self) -> None:
+        for name in ("bits", "base", "shift"):
+            if not is_integer(value := getattr(self, name)) or not 0 <= value <= _MOST_BITS:
+                raise OperandError(f"{name} of a swizzle is {shown(value)}; expected 0 to {_MOST_BITS}")
+
     def __call__(self, address: T) -> T:
-        """Return the addresses where the swizzle puts things: of an array, or of a register of a kernel."""
-        swizzled: T = address ^ (address >> self.shift & self.mask)
+        """Return the addresses where the swizzle puts things: of an array, or of a register of a kernel.
+
+        Raises
+        ------
+        OperandError
+            What is no integers, or integers too narrow for the address bits.
+        """
+        try:
+            swizzled: T = address ^ (address >> int(self.shift) & self.mask)
+        except (TypeError, OverflowError):
+            kind = f"an array of {address.dtype}" if isinstance(address, np.ndarray) else type(address).__name__
+            bits = self.bits + self.base + self.shift
+            raise OperandError(
+                f"an address is {kind}; expected integers that hold {bits} bits, or a register of a kernel"
+            ) from None
         return swizzled
 
     @property
     def mask(self) -> int:
         """The address bits that it changes."""
-        return ((1 << self.bits) - 1) << self.base
+        return ((1 << int(self.bits)) - 1) << int(self.base)
 
     def __str__(self) -> str:
         name = f"Swizzle<{self.bits}, {self.base}, {self.shift}>"
         return f"{name}: address ^ (address >> {self.shift} & {self.mask:#x})"
+
+
+def no_site(site: object, sites: Collection[Site], found: int = 0) -> OperandError:
+    """Make the error for what names no line that accesses shared memory, or several."""
+    known = "\n  ".join(map(str, sites)) or "none"
+    return OperandError(
+        f"{shown(site, str)}: {found} accesses to shared memory; give a Site of `costs.sites`:\n  {known}"
+    )
 
 
 @dataclass
@@ -284,7 +314,14 @@ class Costs:
         """Lines that access the memory which this one does, in pieces of 128 bytes, or which such lines do; itself too.
 
         What a swizzle moves, all of them have to look for elsewhere.
+
+        Raises
+        ------
+        OperandError
+            No line that accesses shared memory.
         """
+        if not isinstance(site, Site) or site not in self.sites:
+            raise no_site(site, self.sites)
         pieces = {each: entry.pieces() for each, entry in self.sites.items()}
         group, reached = {site}, set(pieces[site])
         while more := [each for each in pieces if each not in group and not reached.isdisjoint(pieces[each])]:

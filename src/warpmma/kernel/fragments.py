@@ -145,7 +145,7 @@ class MatrixMove:
         """
         self._check_direction("load", "collect")
         array = self._array(data, "data", "u1", (self.matrices, self.rows_per_matrix, self.row_bytes))
-        codes = self._codes(array).reshape(*array.shape[:-3], -1)
+        codes = self._codes(array).reshape(*array.shape[:-3], self.layout.flat.size)
         return self.layout.packing.join(codes[..., self.layout.flat])
 
     def collect(self, registers: npt.ArrayLike) -> Array:
@@ -160,7 +160,7 @@ class MatrixMove:
         array = self._array(registers, "registers", "u4", (self.registers, LANES))
         codes = self.layout.packing.unpack(array)
         word, position = self.layout.slots
-        codes = codes.reshape(*array.shape[:-2], -1, codes.shape[-1])[..., word, position]
+        codes = codes.reshape(*array.shape[:-2], self.registers * LANES, codes.shape[-1])[..., word, position]
         if self.bits == 16:
             codes = np.stack([codes & 0xFF, codes >> 8], axis=-1)  # low byte first
         return codes.astype(np.uint8).reshape(*array.shape[:-2], self.matrices, self.rows_per_matrix, self.row_bytes)

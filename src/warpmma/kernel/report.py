@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import OperandError, shown
-from .costs import BANKS, Costs, Pattern, SharedSite, Swizzle
+from .costs import BANKS, Costs, Pattern, SharedSite, Swizzle, no_site
 from .hazards import Hazard, Site
 
 __all__ = ["json", "schedule", "svg", "text"]
@@ -200,10 +199,7 @@ def svg(costs: Costs, site: Site | int) -> str:
 def _find(costs: Costs, site: Site | int) -> SharedSite:
     found = [entry for key, entry in costs.sites.items() if isinstance(site, Site | int) and site in (key, key.line)]
     if len(found) != 1:
-        known = "\n  ".join(map(str, costs.sites)) or "none"
-        raise OperandError(
-            f"{shown(site, str)}: {len(found)} accesses to shared memory; give a Site of `costs.sites`:\n  {known}"
-        )
+        raise no_site(site, costs.sites, len(found))
     return found[0]
 
 

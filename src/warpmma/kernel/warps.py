@@ -219,7 +219,7 @@ class Warps:
 
 def _dtype(given: npt.DTypeLike) -> np.dtype[Any]:
     """Return the type of a register's bits."""
-    with suppress(TypeError, ValueError, SyntaxError):
+    with suppress(Exception):  # NumPy has many for what is no type, warnings among them
         dtype: np.dtype[Any] = np.dtype(given)
         if dtype in map(np.dtype, DTYPES.values()):
             return dtype
