@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
+import warpmma as wm
 from warpmma import isa, sparsity
 from warpmma.formats import FORMATS
 from warpmma.kernel import Site, Swizzle, matrix_moves, operations
@@ -36,7 +39,13 @@ INNER: dict[str, str] = {
     **dict.fromkeys(
         ("warpmma.registers:Packing.join", "warpmma.registers:Packing.split"), "for codes and words that are checked"
     ),
-    "warpmma.execution:check_sparse": "takes a record and metadata that are checked",
+    "warpmma.execution:check_legal": "takes a record and a function that checks",
+    **dict.fromkeys(
+        (f"warpmma.choice:{x}" for x in (
+            "Lazy", "Lazy.__dask_graph__", "Options", "decide", "is_dask", "outline", "quantized", "tensor_scales",
+        )),
+        "types, and what `matmul` and `choose` share",
+    ),
     "warpmma.instructions:Family": "a row of the table of instructions, which `Instruction.family` returns",
     **dict.fromkeys(
         (f"warpmma.kernel:{x}" for x in (
@@ -71,6 +80,7 @@ def _instance(name: str, rng: Rng) -> Any:
         "warpmma.sparsity:Pattern": lambda rng: sparsity.pattern(legal.sparse(rng)),
         "warpmma.kernel:Operation": lambda rng: pick(rng, operations()),
         "warpmma.kernel:MatrixMove": lambda rng: pick(rng, matrix_moves()),
+        "warpmma:Choice": lambda rng: wm.choose(**table_execution.chosen(rng)),
         "warpmma.kernel:Swizzle": lambda rng: Swizzle(3, 4, 3),
         "warpmma.kernel:Site": lambda rng: Site("kernel.py", 3, "add.u32"),
     }  # fmt: skip
@@ -85,21 +95,26 @@ def _getter(member: str) -> Callable[[Any], Any]:
     return lambda self: getattr(self, member)
 
 
+_PICKLING = ("__getstate__", "__setstate__", "__reduce__", "__reduce_ex__")
+
+
+def _pickled(self: Any) -> Any:
+    return pickle.loads(pickle.dumps(copy.deepcopy(self)))
+
+
 def _properties() -> list[Entry]:
-    """Make an entry of every property."""
-    made = []
+    """Make an entry of every property, and of how objects are pickled and copied."""
+    made: list[Entry] = []
+    callables = surface.callables()
     for name, kind in surface.classes().items():
         if name in INNER or _instance(name, np.random.default_rng(0)) is None:
             continue
-        for member in surface.properties(kind):
-            made.append(
-                Entry(
-                    name=f"{name}.{member}",
-                    call=_getter(member),
-                    weight=0.15,
-                    make=partial(_self, name),
-                )
-            )
+        ways = {member: _getter(member) for member in surface.properties(kind)}
+        ways |= {member: _pickled for member in _PICKLING if f"{name}.{member}" in callables}
+        made += [
+            Entry(name=f"{name}.{member}", call=way, make=partial(_self, name), weight=0.15)
+            for member, way in ways.items()
+        ]
     return made
 
 

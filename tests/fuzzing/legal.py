@@ -151,7 +151,9 @@ def indices(rng: Rng, i: Instruction, lead: tuple[int, ...] = (), m: int | None 
     """Legal indices of a sparse A, ascending."""
     law = sparsity.pattern(i)
     pairs = _WHOLE if law.units == 2 else _SORTED
-    return pairs[rng.integers(len(pairs), size=(*lead, i.m if m is None else m, (k or i.k) // law.width))]
+    return pairs[
+        rng.integers(len(pairs), size=(*lead, i.m if m is None else m, (i.k if k is None else k) // law.width))
+    ]
 
 
 def metadata(rng: Rng, i: Instruction, selector: int, lead: tuple[int, ...]) -> Array:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 import warpmma as wm
 from warpmma import _engines, _evidence, arithmetic, scaling, sparsity, strategies, targets, testing
+from warpmma.choice import default_instruction
 from warpmma.formats import FORMATS
 from warpmma.instructions import Instruction
-from warpmma.matmul import default_instruction
 
 from . import legal
 from .calls import Entry
 from .hostile import Rng, chance, pick
 from .table_instructions import quantizable
 
-__all__ = ["ENTRIES", "product_operands"]
+__all__ = ["ENTRIES", "chosen"]
 
 
 def _loaded(rng: Rng) -> dict[str, Any]:
@@ -105,10 +106,7 @@ def product_operands(rng: Rng) -> dict[str, Any]:
         given["a"] = legal.elements(rng, i.format("A"), (*lead, m, k // 2))
         given["indices"] = legal.indices(rng, i, lead, m, k)
     elif i.sparse:
-        rows = np.concatenate([given["a"]] * (i.m // m + 1), axis=-2)[..., : i.m, : i.k] if m else None
-        given["a"] = (
-            given["a"] * 0 if rows is None else np.tile(sparsity.prune(rows, i), (m // i.m + 1, k // i.k))[..., :m, :]
-        )
+        given["a"] = sparsity.prune(given["a"], i)
     if kind == "quantized":
         given["a"] = scaling.quantize(quantizable(rng, i, "A", m or 1, k), i, "A")
         given["b"] = scaling.quantize(quantizable(rng, i, "B", n, k), i, "B")
@@ -141,7 +139,22 @@ def _computed(**given: Any) -> Any:
     return d.compute(scheduler="synchronous") if hasattr(d, "compute") else d
 
 
-def _chosen(rng: Rng) -> dict[str, Any]:
+def chosen(rng: Rng) -> dict[str, Any]:
+    """Make a legal call of `choose`."""
+    return {name: x for name, x in product_operands(rng).items() if name != "threads"}
+
+
+def _found(rng: Rng) -> dict[str, Any]:
+    i = legal.anything(rng)
+    parts = {
+        "a": i.a_type, "b": i.b_type, "c": i.c_type, "d": i.d_type, "m": i.m, "n": i.n, "k": i.k, "sparse": i.sparse,
+        "kind": i.kind, "block_scale": i.block_scale, "stype": i.stype, "satfinite": i.satfinite,
+        "target": legal.target(rng, i), "scale_vec": i.scale_vec,
+    }  # fmt: skip
+    return {name: x for name, x in parts.items() if chance(rng, 0.3)}
+
+
+def _default(rng: Rng) -> dict[str, Any]:
     i = legal.dense(rng)
     return {"a": i.a_type, "b": i.b_type, "c": pick(rng, (None, i.c_type)), "target": legal.target(rng, i)}
 
@@ -201,6 +214,15 @@ def _stepped(rng: Rng) -> dict[str, Any]:
     }
 
 
+def _sparse_array(rng: Rng) -> dict[str, Any]:
+    given: dict[str, Any] = {
+        "format": pick(rng, (*FORMATS, "uint32", "uint64")), "shape": pick(rng, (3, (2, 3))), "elements": {},
+    }  # fmt: skip
+    if isinstance(given["shape"], tuple):
+        given["elements"] = {(1, 2): 1, (0, 0): 0}
+    return given
+
+
 def _of_gpu(rng: Rng, make: Any) -> dict[str, Any]:
     given = make(rng)
     return {"self": testing.Gpu(given.pop("target")), **given}
@@ -253,13 +275,22 @@ ENTRIES = (
     Entry(name="warpmma:matmul", call=wm.matmul, make=product_operands, weight=12, engines=True),
     Entry(name="warpmma:matmul out", call=wm.matmul, make=_out, weight=4, writes=("out",), pure=False),
     Entry(name="warpmma:matmul dask", call=_computed, make=_lazy, weight=0.5, pure=False),
-    Entry(name="warpmma.matmul:default_instruction", call=default_instruction, make=_chosen, weight=2),
+    Entry(name="warpmma:choose", call=wm.choose, make=chosen, weight=5),
+    Entry(
+        name="warpmma:Choice", call=wm.Choice, weight=0.2,
+        make=lambda rng: (lambda x: {f.name: getattr(x, f.name) for f in fields(x)})(wm.choose(**chosen(rng))),
+    ),
+    Entry(name="warpmma:Choice.__str__", call=_text, make=lambda rng: {"object": wm.choose(**chosen(rng))}, weight=0.5,
+          fixed=("object",)),
+    Entry(name="warpmma:find", call=wm.find, make=_found, weight=3),
+    Entry(name="warpmma.choice:default_instruction", call=default_instruction, make=_default, weight=2),
     Entry(name="warpmma.arithmetic:compute", call=arithmetic.compute, make=_arithmetic, weight=3, fixed=("recipe",)),
     Entry(name="warpmma.arithmetic:product", call=arithmetic.product, make=_products, weight=3, fixed=("recipe",)),
     Entry(
         name=f"{_M}:assert_same_bits", call=testing.assert_same_bits, make=_compared, weight=5, may=(AssertionError,),
     ),
     Entry(name=f"{_M}:ulps", call=testing.ulps, make=_stepped, weight=4),
+    Entry(name=f"{_M}:array_with", call=testing.array_with, make=_sparse_array, weight=2),
     Entry(name=_G, call=testing.Gpu, make=lambda rng: {"target": legal.target(rng)}),
     Entry(
         name=f"{_G}.__str__", call=_text, make=lambda rng: {"object": testing.Gpu("sm_80")}, weight=0.1,

@@ -34,19 +34,31 @@ def _selected(rng: Rng, **more: Any) -> dict[str, Any]:
     return {**more, "instruction": legal.spelled(rng, i), "selector": pick(rng, sparsity.selectors(i))}
 
 
+def _size(rng: Rng, i: Instruction) -> tuple[int, int]:
+    """Rows, and columns that are whole groups: the instruction's own, or others."""
+    return pick(rng, ((i.m, i.k), (i.m, i.k), (3, 2 * i.k), (1, sparsity.pattern(i).width), (0, i.k), (5, 0)))
+
+
 def _matrix(rng: Rng) -> dict[str, Any]:
     i = legal.sparse(rng)
     lead = legal.batch(rng)
-    whole = sparsity.prune(legal.matrix(rng, i.format("A"), (*lead, i.m, i.k)), i)
+    whole = sparsity.prune(legal.matrix(rng, i.format("A"), (*lead, *_size(rng, i))), i)
     return {"matrix": whole, "instruction": legal.spelled(rng, i)}
 
 
 def _stored(rng: Rng) -> dict[str, Any]:
     i, lead = legal.sparse(rng), legal.batch(rng)
+    m, k = _size(rng, i)
     return {
-        "stored": legal.matrix(rng, i.format("A"), (*lead, i.m, i.k // 2)), "indices": legal.indices(rng, i, lead),
-        "instruction": legal.spelled(rng, i),
+        "stored": legal.matrix(rng, i.format("A"), (*lead, m, k // 2)),
+        "indices": legal.indices(rng, i, lead, m, k), "instruction": legal.spelled(rng, i),
     }  # fmt: skip
+
+
+def _indices(rng: Rng) -> dict[str, Any]:
+    given = _stored(rng)
+    del given["stored"]
+    return given
 
 
 def _group(rng: Rng) -> dict[str, Any]:
@@ -92,6 +104,12 @@ def _scale_place(rng: Rng) -> dict[str, Any]:
     outer = i.m if operand == "A" else i.n
     return {"instruction": legal.spelled(rng, i), "operand": operand, "index": int(rng.integers(outer)),
             "block": int(rng.integers(i.scales_per_row)), **legal.ids(rng, i, operand)}  # fmt: skip
+
+
+def _ids(rng: Rng) -> dict[str, Any]:
+    i = legal.scaled(rng)
+    four = [x for operand in "AB" for x in legal.ids(rng, i, operand).values()]
+    return {"instruction": legal.spelled(rng, i), "ids": pick(rng, (four, tuple(four)))}
 
 
 def quantizable(rng: Rng, i: Instruction, operand: str, outer: int = 0, k: int = 0) -> Any:
@@ -187,6 +205,11 @@ ENTRIES = (
     Entry(name=f"{_S}:compress", call=sparsity.compress, make=_matrix, weight=4),
     Entry(name=f"{_S}:prune", call=sparsity.prune, make=_matrix, weight=4),
     Entry(name=f"{_S}:expand", call=sparsity.expand, make=_stored, weight=4),
+    Entry(name=f"{_S}:rows_met", call=sparsity.rows_met, make=_indices, weight=2),
+    Entry(
+        name=f"{_S}:check_indices", call=sparsity.check_indices, weight=2,
+        make=lambda rng: {**_indices(rng), **({"legal": [4, 8, 9, 12, 13, 14]} if chance(rng, 0.4) else {})},
+    ),
     Entry(name=f"{_S}:selectors", call=sparsity.selectors, make=lambda rng: {"instruction": legal.sparse(rng)}),
     Entry(name=f"{_S}:legal_codes", call=sparsity.legal_codes, make=lambda rng: {"instruction": legal.sparse(rng)}),
     Entry(name=f"{_S}:metadata_place", call=sparsity.metadata_place, make=_group, weight=3),
@@ -204,8 +227,9 @@ ENTRIES = (
     Entry(name=f"{_C}:scale_place", call=scaling.scale_place, make=_scale_place, weight=3),
     Entry(name=f"{_C}:pack_scales", call=scaling.pack_scales, make=_scales, weight=4),
     Entry(name=f"{_C}:unpack_scales", call=scaling.unpack_scales, make=_scale_words, weight=4),
+    Entry(name=f"{_C}:checked_ids", call=scaling.checked_ids, make=_ids),
     Entry(
-        name=f"{_C}:scale_codes", call=scaling.scale_codes, weight=2, fixed=("record",),
+        name=f"{_C}:scale_codes", call=scaling.scale_codes, weight=2,
         make=lambda rng: (lambda i, x: {"record": i, "operand": x, "scales": legal.scales(rng, i, x, ())})(
             legal.scaled(rng), pick(rng, "AB")
         ),

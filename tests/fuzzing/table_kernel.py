@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import pickle
 from collections.abc import Callable
 from dataclasses import fields
 from functools import cache, partial
@@ -143,10 +142,6 @@ ENTRIES = (
         )
     ),
     Entry(name=f"{_K}:Operation.__call__", call=Operation.__call__, make=_called, weight=10),
-    Entry(
-        name=f"{_K}:Operation.__reduce_ex__", call=lambda self: pickle.loads(pickle.dumps(self)), weight=0.3,
-        make=lambda rng: {"self": pick(rng, kernel.operations())},
-    ),
     Entry(name=f"{_K}:Operation.undefined_lanes", call=Operation.undefined_lanes, make=_arrays_of, weight=3),
     Entry(
         name=f"{_K}:Operation", call=Operation, make=lambda rng: _fields(pick(rng, kernel.operations())),

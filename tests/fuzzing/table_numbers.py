@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from warpmma.formats import FORMATS, FloatFormat, IntegerFormat, Number
+from warpmma.formats import FORMATS, FloatFormat, IntegerFormat, Number, floating, integer
 from warpmma.layouts import Layout, accumulator, multiplicand, quad_pair
 from warpmma.registers import Packing, RegisterFile
 
@@ -49,6 +50,10 @@ def _code(forms: tuple[Any, ...]) -> Any:
         return {"self": form, "code": int(legal.codes(rng, form, ()))}
 
     return arguments
+
+
+def _named(forms: tuple[Any, ...], rng: Rng) -> dict[str, Any]:
+    return {"name": pick(rng, forms).name}
 
 
 def _encoded(forms: tuple[Any, ...]) -> Any:
@@ -133,6 +138,10 @@ ENTRIES = (
     Entry(
         name=_I, call=IntegerFormat,
         make=lambda rng: _parts(pick(rng, _INTEGERS), "name", "bits", "signed", "dtype_name", "source"),
+    ),
+    *(
+        Entry(name=f"warpmma.formats:{f.__name__}", call=f, make=partial(_named, forms), weight=1.5)
+        for f, forms in ((floating, _FLOATS), (integer, _INTEGERS))
     ),
     Entry(
         name="warpmma.formats:Number", call=Number,

@@ -47,7 +47,7 @@ def _made(t: Threads, reg: Any, x: Register, depth: int = 0) -> Any:
     else:
         size = np.dtype(DTYPES[reg.kind]).itemsize
         bits = np.frombuffer(np.random.default_rng(reg.seed).bytes(64 * size), f"u{size}").reshape(1, 2, 32)
-        made = t.register(bits & 1 if reg.kind == "pred" else bits, DTYPES[reg.kind])
+        made = t.register(bits & 1 == 1 if reg.kind == "pred" else bits, DTYPES[reg.kind])
     if reg.poison:
         with t.where(t.laneid < 16):
             made = t("mov.b32", made) if made.kind == "b32" else made
@@ -121,7 +121,8 @@ _NAMES = ("tid", "ntid", "ctaid", "laneid", "warpid", "clock", "smid", "bits", "
 
 
 def _name(rng: Rng) -> dict[str, Any]:
-    name = bend(rng, pick(rng, _NAMES)).value
+    name = pick(rng, _NAMES)
+    name = bend(rng, name).value if chance(rng, 0.4) else name
     return {"name": name if isinstance(name, str) else "tid"}
 
 
@@ -168,7 +169,7 @@ def _operation(rng: Rng) -> dict[str, Any]:
 def _operand(rng: Rng, row: Operation, kind: str) -> Any:
     if kind == "pred" or row.lanes or chance(rng, 0.8):
         return _reg(rng, kind)
-    floating = row.mnemonic.rsplit(".", 1)[-1] in ("f32", "f64")
+    floating = any(name in row.mnemonic.rsplit(".", 1)[-1] for name in ("f16", "f32", "f64"))
     return float(rng.integers(9)) if floating else int(rng.integers(9))
 
 
@@ -266,6 +267,9 @@ ENTRIES = (
     Entry(name=f"{_THREADS}.any", call=any_lane, weight=2, make=lambda rng: {"predicate": _reg(rng, "pred")}),
     Entry(name=f"{_THREADS}.where", call=where, weight=3, make=lambda rng: {"predicate": _reg(rng, "pred")}),
     Entry(name=f"{_THREADS}.__getattr__", call=attribute, make=_name, fixed=("name",)),
+    Entry(
+        name=f"{_THREADS}.__repr__", call=lambda: in_kernel(lambda t, made: repr(t)), make=lambda rng: {}, weight=0.1,
+    ),
     Entry(name=f"{_REGISTER}.__getattr__", call=register_attribute, make=_name, fixed=("name",)),
     Entry(name=f"{_REGISTER} operator", call=operate, make=_operated, weight=8,
           fixed=("name", "register", "swap")),
