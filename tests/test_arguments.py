@@ -105,6 +105,10 @@ def test_members_of_sequences() -> None:
         ([[1], [1, 2]], "x: no array: setting an array element with a sequence"),
         (BROKEN, "x: no array: broken"),
         (np.zeros(DEEP), "x has 62 dimensions; expected at most 32"),
+        (
+            np.broadcast_to(np.uint8(1), (1 << 25, 1 << 23)),
+            "x has 281,474,976,710,656 elements, [33554432, 8388608]: more than any memory holds",
+        ),
         (np.ma.masked_array([1], [True]), "x is a masked array, and no instruction knows masks; fill it first"),
     ],
 )
@@ -223,6 +227,7 @@ def registers(**more: Any) -> wm.RegisterFile:
         (lambda: scaling.Quantized(elements=FORMATS["e4m3"].array(np.zeros((16, 64), int)), scales=SCALES[:3])
          .dequantize(), ScaleError, "scales are uint8 (3, 2); expected uint8, blocks of a row or column of (16, 64)"),
         # Instructions and targets
+        (lambda: wm.parse("mma\ud800"), MnemonicError, r"'mma\ud800': a mnemonic has no lone surrogates"),
         (lambda: wm.parse(instruction(m=[16])), MnemonicError, "no instruction has m [16]; expected an integer of 1 t"),
         (lambda: wm.parse(instruction(k=0)), MnemonicError, "no instruction has k 0; expected an integer of 1 to 9999"),
         (lambda: instruction(satfinite="no"), MnemonicError, "no instruction has satfinite 'no'; expected a bool"),

@@ -126,6 +126,11 @@ def test_capabilities_lead_to_the_target(value: object, says: str) -> None:
     assert message(check_known, value) == f"a target is a string such as 'sm_90'; got {value!r}{says}"
 
 
+@pytest.mark.parametrize("value", [10**5000, (10**5000, 0), np.zeros((30, 40))], ids=["long", "pair", "array"])
+def test_what_is_no_name_is_shown_shortly(value: object) -> None:
+    assert len(message(check_known, value)) < 300
+
+
 def test_whoever_takes_a_target_says_so() -> None:
     A, B = np.zeros((16, 16), np.float16), np.zeros((16, 8), np.float16)
     for use in (

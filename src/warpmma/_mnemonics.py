@@ -23,6 +23,8 @@ def bare(mnemonic: object) -> str:
         raise MnemonicError(f"a mnemonic is a string, such as 'mma.sync...'; got {type(mnemonic).__name__}")
     if len(mnemonic) > _LONGEST:
         raise MnemonicError(f"{mnemonic[:60]}...: {len(mnemonic)} characters; no mnemonic has more than {_LONGEST}")
+    if any("\ud800" <= c <= "\udfff" for c in mnemonic):  # such text cannot be printed
+        raise MnemonicError(f"{mnemonic!a}: a mnemonic has no lone surrogates")
     text = mnemonic.strip().removesuffix(";").rstrip()
     if any(c in text for c in " \t\n{;"):
         raise MnemonicError(f"{mnemonic}: expected a mnemonic alone, without operands")

@@ -11,6 +11,7 @@ largest values); the `cvt` page of PTX for what overflow does.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from types import MappingProxyType
@@ -75,7 +76,7 @@ class _Coded(Record):
     @cached_property
     def dtype(self) -> np.dtype[Any]:
         """NumPy or ml_dtypes type of a matrix of this format."""
-        return dtype_named(self.dtype_name)
+        return _dtype(cast("Format", self))
 
     @cached_property
     def code_dtype(self) -> np.dtype[Any]:
@@ -175,6 +176,13 @@ class FloatFormat(_Coded):
     def __post_init__(self) -> None:
         check_choice("nan", self.nan, ("ieee", "ones", "none"))
         check_choice("overflow", self.overflow, ("infinity", "saturate"))
+        widths = {"exponent_bits": 11, "fraction_bits": 52, "padding": 13}
+        _check_fields(self, {**{field: (0, most) for field, most in widths.items()}, "bias": (0, 1023)})
+        wide = {32: (8, 127), 64: (11, 1023)}.get(self.bits)
+        if self.bits > 16 and ((self.exponent_bits, self.bias) != wide or not (self.signed and self.subnormals)):
+            raise OperandError(
+                f"{self.name}: {self.bits} bits; expected at most 16, or the exponents of f32 in 32, of f64 in 64"
+            )
 
     @property
     def bits(self) -> int:  # type: ignore[override]
@@ -267,7 +275,7 @@ class FloatFormat(_Coded):
         array([1.000000e+00, 4.480000e+02, 1.953125e-03,          nan])
         """
         array = _as_codes(self, codes)
-        if self.name == "f64":
+        if self.bits == 64:
             return array.view(np.float64)
         if self.bits <= 16:
             return self._table.take(array.astype(np.intp))  # NumPy gathers by its own index type three times as fast
@@ -338,7 +346,7 @@ class FloatFormat(_Coded):
         policy = self.overflow if overflow is None else overflow
         check_choice("overflow", policy, ("infinity", "saturate"))
         values = _numbers(self, values)
-        if self.name == "f64":
+        if self.bits == 64:
             return values.view(np.uint64)
         if policy == "infinity" and not self.has_infinity:
             raise OperandError(f"{self.name} has no infinity; overflow can only be 'saturate'")
@@ -390,6 +398,9 @@ class IntegerFormat(_Coded):
     dtype_name: str
     source: str
 
+    def __post_init__(self) -> None:
+        _check_fields(self, {"bits": (1, 64)})
+
     @property
     def least(self) -> int:
         """The least value."""
@@ -440,6 +451,32 @@ class IntegerFormat(_Coded):
 
 
 Format = FloatFormat | IntegerFormat
+
+
+def _check_fields(fmt: Format, ranges: dict[str, tuple[int, int]]) -> None:
+    """Raise `OperandError` unless a record's texts are text, and its numbers in their ranges."""
+    for field in ("name", "dtype_name", "source"):
+        if not isinstance(getattr(fmt, field), str):
+            raise OperandError(f"{field} of a format is {shown(getattr(fmt, field))}; expected text")
+    for field in ("signed", "subnormals"):
+        if not isinstance(getattr(fmt, field, True), bool):
+            raise OperandError(f"{fmt.name}: {field} is {shown(getattr(fmt, field))}; expected True or False")
+    for field, (least, most) in ranges.items():
+        if not is_integer(value := getattr(fmt, field)) or not least <= value <= most:
+            raise OperandError(f"{fmt.name}: {field} is {shown(value)}; expected {least} to {most}")
+
+
+def _dtype(fmt: Format) -> np.dtype[Any]:
+    """Return the type of a format's matrices, which must be as wide as its codes."""
+    dtype: np.dtype[Any] | None = None
+    with suppress(Exception):  # NumPy has many for what is no type
+        dtype = dtype_named(fmt.dtype_name)
+    if dtype is None or dtype.itemsize != fmt.code_dtype.itemsize:
+        raise OperandError(
+            f"{fmt.name}: dtype_name is {shown(fmt.dtype_name)}; expected a type of NumPy or ml_dtypes of "
+            f"{fmt.code_dtype.itemsize} bytes, as its codes have"
+        )
+    return dtype
 
 
 def _codes(fmt: Format, array: npt.ArrayLike) -> Array:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from warpmma.instructions import Instruction, instructions
-from warpmma.kernel import operations
+from warpmma.kernel import Site, operations
 from warpmma.warpgroup import WarpgroupInstruction, warpgroup_instructions
 
 from .hostile import DTYPES, HUGE, INTEGERS, Rng, chance, hostile, pick
@@ -60,7 +60,7 @@ def bend(rng: Rng, value: Any) -> Bent:
         return _sequence(rng, value)
     if isinstance(value, dict):
         return _mapping(rng, value)
-    if is_dataclass(value) and not isinstance(value, type):
+    if is_dataclass(value) and not isinstance(value, type | Site):  # a site is found, not made
         return Bent(_altered(rng, value))
     return Bent(hostile(rng))
 

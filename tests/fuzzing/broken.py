@@ -41,7 +41,6 @@ _METHODS: dict[str, dict[str, Any]] = {
     "Unhashable": {"__hash__": None},
     "RaisingLen": {"__len__": _fail, "__getitem__": _fail},
     "NegativeLen": {"__len__": lambda self: -1, "__getitem__": lambda self, i: i},
-    "EndlessLen": {"__len__": lambda self: 1 << 62, "__getitem__": _fail},
     "RaisingRepr": {"__repr__": _fail, "__str__": _fail},
     "WrongRepr": {"__repr__": lambda self: 5, "__str__": lambda self: 5},
     "RaisingIndex": {"__index__": _fail, "__int__": _fail, "__float__": _fail},

@@ -47,7 +47,7 @@ class Word(enum.StrEnum):
     A = "A"
 
 
-HUGE = 1 << 22
+HUGE = 1 << 50
 """A size that no memory holds, so that whoever makes such an array whole fails at once."""
 
 INTEGERS = (

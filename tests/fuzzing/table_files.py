@@ -74,7 +74,8 @@ def _bytes(rng: Rng, members: dict[str, Any]) -> bytes:
 
         name = pick(rng, names)
         changed = bend(rng, members[name]).value
-        members[name] = changed if not isinstance(changed, list) else np.zeros(3)
+        small = isinstance(changed, np.ndarray) and changed.size < 1 << 16
+        members[name] = changed if small else np.zeros(3)
     elif how == 2:
         members[pick(rng, ("x", "a|b", "device", "undefined", "mma|a", f"{names[0]}x"))] = pick(
             rng, (np.array("hardware"), np.zeros(2))

@@ -139,7 +139,7 @@ def _made(call: Call, given: dict[str, Any] | None = None) -> tuple[Outcome, Any
     except call.entry.may as error:
         return Outcome("documented"), error
     except BaseException as error:
-        if type(error) is TypeError and not _fits(call, positional, named):
+        if type(error) is TypeError and (call.bent == ("signature",) or not _fits(call, positional, named)):
             return Outcome("signature"), error
         kind = "warning" if isinstance(error, Warning) else "error"
         return Outcome(kind, _told(error)), error
@@ -222,7 +222,10 @@ def _writable(first: Any, second: Any, given: Any) -> bool:
 def _arrays(value: Any, depth: int = 0) -> Iterator[Any]:
     """Arrays in a value, and in the collections and records that it is made of."""
     if isinstance(value, np.ndarray):
-        yield value
+        yield np.ndarray.view(value, np.ndarray)  # whatever operations a subclass has
+    elif isinstance(value, bytearray | memoryview):
+        with contextlib.suppress(Exception):  # not contiguous, of no type that NumPy knows
+            yield np.asarray(value)
     elif depth < _DEEPEST:
         inside: Any = ()
         if type(value) in (list, tuple):
@@ -237,8 +240,6 @@ def _arrays(value: Any, depth: int = 0) -> Iterator[Any]:
 
 def _bytes(x: Any) -> bytes:
     """What an array holds, without repetitions."""
-    if type(x) is not np.ndarray:
-        x = np.ndarray.view(x, np.ndarray)
     if x.dtype.hasobject:
         return b""
     return bytes(x[tuple(slice(0, 1) if step == 0 else slice(None) for step in x.strides)].tobytes())

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import is_integer
+from .._arrays import as_array, is_integer
 from ..errors import OperandError, shown
 from .hazards import Site
 
@@ -70,6 +70,8 @@ class Swizzle:
         OperandError
             What is no integers, or integers too narrow for the address bits.
         """
+        if isinstance(address, np.ndarray):
+            address = as_array(address, "the addresses")
         try:
             swizzled: T = address ^ (address >> int(self.shift) & self.mask)
         except (TypeError, OverflowError):
