@@ -103,6 +103,8 @@ def test_integers_of_every_type_are_codes_of_integers(name: str, dtype: Any) -> 
         (lambda: FORMATS["f16"].encode(1.0, overflow=np.zeros(2)),  # type: ignore[arg-type]
          "overflow is array([0., 0.]); expected 'infinity' or 'saturate'"),
         (lambda: FORMATS["f16"].decode(np.zeros((1,) * 64, np.uint16)), "f16 has 64 dimensions; expected at most 3"),
+        (lambda: FORMATS["s32"].encode(np.zeros(3, "i4,f4").view(np.recarray)),
+         "s32: cannot encode dtype (numpy.record, [('f0', '<i4'), ('f1', '<f4')]); give an integer or a float dtype"),
         (lambda: floating("s8"), "s8 is of the integer formats; expected one of f64, f32, tf32, f16,"),
         (lambda: integer("f16"), "f16 is of the floating-point formats; expected one of s32, s8, u8, s4, u4, b1"),
         (lambda: floating(["f16"]), "a format is named by a string; got ['f16']"),  # type: ignore[arg-type]

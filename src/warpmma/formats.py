@@ -471,7 +471,7 @@ def _dtype(fmt: Format) -> np.dtype[Any]:
     dtype: np.dtype[Any] | None = None
     with suppress(Exception):  # NumPy has many for what is no type
         dtype = dtype_named(fmt.dtype_name)
-    if dtype is None or dtype.itemsize != fmt.code_dtype.itemsize:
+    if dtype is None or dtype.hasobject or dtype.itemsize != fmt.code_dtype.itemsize:
         raise OperandError(
             f"{fmt.name}: dtype_name is {shown(fmt.dtype_name)}; expected a type of NumPy or ml_dtypes of "
             f"{fmt.code_dtype.itemsize} bytes, as its codes have"
@@ -515,7 +515,7 @@ def _one_code(fmt: Format, code: Any) -> int:
 def _numbers(fmt: Format, values: npt.ArrayLike) -> Float64:
     """Values to be rounded, as float64; integers only where that is exact, for they would be rounded twice."""
     array = as_array(values, fmt.name)
-    if array.dtype.kind not in "iufbV" or array.dtype.type is np.void:
+    if array.dtype.kind not in "iufbV" or issubclass(array.dtype.type, np.void):
         raise OperandError(f"{fmt.name}: cannot encode dtype {array.dtype}; give an integer or a float dtype")
     if array.dtype.itemsize > 8 or (
         array.dtype.kind in "iu" and array.size and max(abs(int(array.min())), int(array.max())) > 1 << 53

@@ -172,7 +172,7 @@ def expand(stored: npt.ArrayLike, indices: npt.ArrayLike, instruction: Mnemonic)
 def check_indices(indices: npt.ArrayLike, instruction: Mnemonic, *, legal: Iterable[int] | None = None) -> None:
     """Raise `MetadataError` unless the indices of every group are legal: `check_metadata` of whole matrices.
 
-    Legal are `legal_codes(instruction)`, or the nibbles in `legal`. The error names the first that are not.
+    Legal are `legal_codes(instruction)`, or the nibbles in `legal`, 0 to 15. The error names the first that are not.
 
     Examples
     --------
@@ -186,7 +186,7 @@ def check_indices(indices: npt.ArrayLike, instruction: Mnemonic, *, legal: Itera
     legal are 0x4, 0x8, 0x9, 0xc, 0xd, 0xe (PTX: i0 < i1)
     """
     record = parse(instruction)
-    nibbles, codes = checked_indices(record, indices), legal_codes(record) if legal is None else frozenset(legal)
+    nibbles, codes = checked_indices(record, indices), legal_codes(record) if legal is None else _asked(legal)
     if place := first_outside(nibbles, codes):
         raise MetadataError(
             f"{record}: indices ({nibbles[place] & 3}, {nibbles[place] >> 2}), nibble {nibbles[place]:#x}, of "

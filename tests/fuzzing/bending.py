@@ -79,6 +79,8 @@ def _frozen(x: Array) -> Array:
 
 
 def _backwards(x: Array) -> Array:
+    if not x.ndim:
+        return x.copy()
     every = (slice(None, None, -1),) * x.ndim
     return x[every].copy()[every]
 

@@ -214,6 +214,13 @@ def _stepped(rng: Rng) -> dict[str, Any]:
     }
 
 
+def _array_with(format: Any, shape: Any, elements: Any, fill: Any = 0) -> Any:
+    """Make an array, but none that a test should not take the memory for."""
+    asked = [n for n in (shape if isinstance(shape, tuple) else (shape,)) if isinstance(n, int | np.integer)]
+    smaller = 5 if any(1 << 16 < n < 1 << 47 for n in asked) else shape
+    return testing.array_with(format, smaller, elements, fill)
+
+
 def _sparse_array(rng: Rng) -> dict[str, Any]:
     given: dict[str, Any] = {
         "format": pick(rng, (*FORMATS, "uint32", "uint64")), "shape": pick(rng, (3, (2, 3))), "elements": {},
@@ -290,7 +297,7 @@ ENTRIES = (
         name=f"{_M}:assert_same_bits", call=testing.assert_same_bits, make=_compared, weight=5, may=(AssertionError,),
     ),
     Entry(name=f"{_M}:ulps", call=testing.ulps, make=_stepped, weight=4),
-    Entry(name=f"{_M}:array_with", call=testing.array_with, make=_sparse_array, weight=2),
+    Entry(name=f"{_M}:array_with", call=_array_with, make=_sparse_array, weight=2),
     Entry(name=_G, call=testing.Gpu, make=lambda rng: {"target": legal.target(rng)}),
     Entry(
         name=f"{_G}.__str__", call=_text, make=lambda rng: {"object": testing.Gpu("sm_80")}, weight=0.1,
