@@ -13,12 +13,21 @@ import numpy.typing as npt
 from ._dlpack import imported
 from .errors import OperandError, WarpmmaError, shown
 
-__all__ = ["MOST_DIMENSIONS", "as_array", "check_choice", "frozen", "is_integer", "members", "suggestion"]
+__all__ = [
+    "MOST_DIMENSIONS",
+    "MOST_ELEMENTS",
+    "as_array",
+    "check_choice",
+    "frozen",
+    "is_integer",
+    "members",
+    "suggestion",
+]
 
 # What NumPy broadcasts. Its arrays may have twice as many, which leaves room for what the package adds inside.
 MOST_DIMENSIONS = 32
 # Repeated by broadcasting, an array takes no memory. What is made of it does, and machines address at most 2**47 bytes.
-_MOST_ELEMENTS = 1 << 47
+MOST_ELEMENTS = 1 << 47
 
 
 def as_array(x: npt.ArrayLike, name: str, error: type[WarpmmaError] = OperandError) -> npt.NDArray[Any]:
@@ -33,7 +42,7 @@ def as_array(x: npt.ArrayLike, name: str, error: type[WarpmmaError] = OperandErr
         raise
     except Exception as reason:  # what an object's own `__array__` can raise has no end
         raise error(f"{name}: no array: {shown(reason, str)}") from None
-    if array.size > _MOST_ELEMENTS:
+    if array.size > MOST_ELEMENTS:
         raise error(f"{name} has {array.size:,} elements, {list(array.shape)}: more than any memory holds")
     if array.ndim > MOST_DIMENSIONS:
         raise error(f"{name} has {array.ndim} dimensions; expected at most {MOST_DIMENSIONS}")

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ..formats import FORMATS
 from . import native
 from .chain import f32_chains, f64_chain
-from .checks import check_operands, check_sums
+from .checks import check_computed, check_operands, check_sums
 from .fused import fused_dot_add, grouped_dot_add, ieee_add
 from .integer import integer_sum, popcount
 from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe
@@ -44,7 +44,14 @@ def compute(
     -------
     ndarray of unsigned int
         Codes of D, of the broadcast shape.
+
+    Raises
+    ------
+    OperandError
+        No codes of the recipe's formats, or shapes that do not go together.
     """
+    given = {"A": a, "B": b, "C": c, "chosen": chosen, "scale_a": scale_a, "scale_b": scale_b}
+    check_computed(recipe, given)
     # Infinities and NaN run through the same operations as numbers; what they raise on the way is no news.
     with np.errstate(all="ignore"):
         match recipe.unit:
@@ -87,7 +94,7 @@ def product(
         all of C's.
     """
     given = {"A": a, "B": b, "C": c, "chosen": chosen, "scale_a": scale_a, "scale_b": scale_b}
-    check_operands(recipe, given, k, scales)
+    check_operands(recipe, given, k, scales, engine)
     check_sums(recipe, given, k, ends, sums)
     if a.shape[2] == 0:
         return c.copy()

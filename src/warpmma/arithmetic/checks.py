@@ -1,7 +1,8 @@
-"""What `product` takes: arrays that fit together, checked once for both engines."""
+"""What `compute` and `product` take: arrays of codes that fit together, checked once for both engines."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, cast
@@ -9,21 +10,78 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import OperandError
-from .units import Recipe
+from .._arrays import MOST_DIMENSIONS, MOST_ELEMENTS, check_choice, is_integer
+from ..errors import OperandError, shown
+from ..formats import FORMATS
+from .units import Popcount, Recipe
 
-__all__ = ["check_operands", "check_sums"]
+__all__ = ["check_computed", "check_operands", "check_sums"]
 
 Array = npt.NDArray[Any]
 Given = Mapping[str, Array | None]
 
 
-def check_operands(recipe: Recipe, given: Given, k: int, scales: int) -> None:
-    """Raise `OperandError` unless arrays fit together as `product` takes them."""
+def check_computed(recipe: Recipe, given: Given) -> None:
+    """Raise `OperandError` unless arrays fit together as `compute` takes them."""
+    _check_codes("compute", recipe, given, range(MOST_DIMENSIONS))
+    there = {name: x for name, x in given.items() if x is not None}
+    listed = ", ".join(f"{name} {list(x.shape)}" for name, x in there.items())
+    along = {name: len(x) if x.ndim else 0 for name, x in there.items() if name != "C"}
+    parts = {along[name] for name in ("scale_a", "scale_b") if name in along}
+    whole = len(parts) < 2 and all(n and not along["A"] % n for n in parts)
+    if along["A"] != along.get("chosen", along["B"]) or not whole:
+        raise OperandError(f"compute: first dimensions do not go together: {listed}")
+    if sum(name.startswith("scale") for name in there) != (2 if recipe.scale else 0):
+        raise OperandError(f"compute: scales of A and B go with recipes of scales, this is of {recipe.scale}: {listed}")
+    try:
+        shape = np.broadcast_shapes(*(x.shape[name != "C" :] for name, x in there.items()))
+    except ValueError:
+        raise OperandError(f"compute: what follows k does not broadcast: {listed}") from None
+    if along["A"] * math.prod(shape) > MOST_ELEMENTS:
+        raise OperandError(f"compute: {along['A']} products for each of {list(shape)} outputs: no memory holds them")
+    if "chosen" in there:
+        _check_choices("compute", there["chosen"], along["B"])
+
+
+def _check_codes(what: str, recipe: Recipe, given: Given, dimensions: Sequence[int]) -> None:
+    """Raise `OperandError` for what is no array of codes of its format."""
+    if not isinstance(recipe, Recipe):
+        raise OperandError(f"{what}: a recipe is a record, as warpmma.targets.recipe returns; got {shown(recipe)}")
+    of_scales = {"scale_a": recipe.scale, "scale_b": recipe.scale} if recipe.scale else {}
+    formats = {"A": recipe.a, "B": recipe.b, "C": recipe.c, **of_scales}
     for name, x in given.items():
-        if x is not None and not (isinstance(x, np.ndarray) and x.ndim == 3 and x.dtype.kind == "u"):
-            came = f"{x.dtype}, {x.ndim} dimensions" if isinstance(x, np.ndarray) else type(x).__name__
-            raise OperandError(f"product: {name} is an array of unsigned integers in 3 dimensions; got {came}")
+        if x is None and name not in "ABC":
+            continue
+        kinds = "iu" if name == "chosen" else "u"
+        if type(x) is not np.ndarray or x.ndim not in dimensions or x.dtype.kind not in kinds:
+            came = f"{x.dtype}, {x.ndim} dimensions" if type(x) is np.ndarray else type(x).__name__
+            many = f"in {dimensions[0]}" if len(dimensions) == 1 else f"of at most {MOST_DIMENSIONS}"
+            raise OperandError(f"{what}: {name} is an array of unsigned integers {many} dimensions; got {came}")
+        if x.size > MOST_ELEMENTS:
+            raise OperandError(f"{what}: {name} has {x.size:,} elements: more than any memory holds")
+        if name not in formats or (isinstance(recipe.unit, Popcount) and name != "C"):  # words of as many bits as any
+            continue
+        fmt = FORMATS[formats[name]]
+        if x.dtype != fmt.code_dtype:
+            raise OperandError(f"{what}: {name} holds codes of {fmt.name}, {fmt.code_dtype}; got {x.dtype}")
+        if fmt.bits < 8 * x.itemsize and x.size and int(x.max()) > fmt.mask:
+            raise OperandError(f"{what}: {name} holds codes of {fmt.name}, up to {fmt.mask:#x}; got {int(x.max()):#x}")
+
+
+def _check_choices(what: str, chosen: Array, rows: int) -> None:
+    """Raise `OperandError` unless every stored element meets one of so many rows of B."""
+    if chosen.size and not 0 <= int(chosen.min()) <= int(chosen.max()) < rows:
+        beyond = chosen.max() if chosen.max() >= rows else chosen.min()
+        raise OperandError(f"{what}: chosen is below {rows}, the rows of one instruction; got {beyond}")
+
+
+def check_operands(recipe: Recipe, given: Given, k: int, scales: int, engine: str) -> None:
+    """Raise `OperandError` unless arrays fit together as `product` takes them."""
+    check_choice("engine", engine, ("numpy", "native"))
+    for name, number in (("k", k), ("scales", scales)):
+        if not is_integer(number) or not 0 <= number < 1 << 31:
+            raise OperandError(f"product: {name} is a number that is not negative; got {shown(number)}")
+    _check_codes("product", recipe, given, (3,))
     a, c, chosen = (cast(Array, given[name]) for name in ("A", "C", "chosen"))
     if k < 1 or a.shape[2] % k:
         raise OperandError(f"product: A is {list(a.shape)}; its last dimension is a multiple of k = {k}")
@@ -42,13 +100,18 @@ def check_operands(recipe: Recipe, given: Given, k: int, scales: int) -> None:
             raise OperandError(
                 f"product: {name} is {came}, not {wanted}, beside A {list(a.shape)} and C {list(c.shape)} by k = {k}"
             )
-    if chosen is not None and chosen.size and chosen.max() >= b_k:
-        raise OperandError(f"product: chosen is below {b_k}, the rows of one instruction; got {chosen.max()}")
+    if chosen is not None:
+        _check_choices("product", chosen, b_k)
 
 
 def check_sums(recipe: Recipe, given: Given, k: int, ends: Sequence[tuple[int, bool]], sums: Array | None) -> None:
     """Raise `OperandError` unless partial sums are of f32, for this C, and chains end within the product."""
     a, c = (cast(Array, given[name]) for name in "AC")
+    pairs = isinstance(ends, list | tuple) and all(isinstance(x, list | tuple) and len(x) == 2 for x in ends)
+    if not pairs or not all(is_integer(after) for after, _ in ends):
+        raise OperandError(
+            f"product: ends are pairs, after which instruction and whether a slice does; got {shown(ends)}"
+        )
     if sums is None:
         if ends:
             raise OperandError("product: chains that end have sums to be added to; got none")
