@@ -36,6 +36,9 @@ def test_what_fits() -> None:
     assert compute(**scaled()).shape == (2,)
     half = np.zeros((8, 2, 1), np.intp)
     assert compute(**given(a=np.zeros((8, 2, 1), np.uint16), chosen=half)).shape == (2, 3)
+    assert compute(**given(b=np.zeros((16, 4, 1, 3), np.uint16))).shape == (4, 2, 3)
+    assert compute(**given(c=np.zeros((5, 1, 3), np.uint32))).shape == (5, 2, 3)
+    assert compute(**given(a=np.zeros((8, 2, 1), np.uint16), chosen=half[:, 0])).shape == (2, 3)
     for dtype in (np.uint8, np.uint32, np.uint64):  # bits, as many in one word as one likes
         assert compute(B1, np.ones((4, 2), dtype), np.ones((4, 2), dtype), np.zeros(2, np.uint32)).tolist() == [4, 4]
 
@@ -52,7 +55,8 @@ def test_what_fits() -> None:
         (given(a=np.zeros((16, 2, 1), np.float16)),
          "A is an array of unsigned integers of at most 32 dimensions; got float16, 3 dimensions"),
         (given(a=np.zeros((16, 2, 1), np.uint32)), "A holds codes of f16, uint16; got uint32"),
-        (given(a=np.zeros((16, 2, 1), ">u2")), "A holds codes of f16, uint16; got >u2"),
+        (given(a=np.zeros((16, 2, 1), ">u2")), 
+         "A is an array of unsigned integers of at most 32 dimensions; got >u2, 3 dimensions"),
         (scaled(b=np.full((64, 2), 16, np.uint8)), "B holds codes of e2m1, up to 0xf; got 0x10"),
         (given(b=np.zeros((15, 1, 3), np.uint16)),
          "first dimensions do not go together: A [16, 2, 1], B [15, 1, 3], C []"),

@@ -51,7 +51,12 @@ def compute(
         No codes of the recipe's formats, or shapes that do not go together.
     """
     given = {"A": a, "B": b, "C": c, "chosen": chosen, "scale_a": scale_a, "scale_b": scale_b}
-    check_computed(recipe, given)
+    shape = check_computed(recipe, given)
+    a, b = (_aligned(x, shape) for x in (a, b))
+    chosen, scale_a, scale_b = (None if x is None else _aligned(x, shape) for x in (chosen, scale_a, scale_b))
+    of_products = np.broadcast_shapes(*(x.shape[1:] for x in (a, b, chosen) if x is not None))
+    if of_products != shape:  # the same products for several elements of C, or several scales
+        a = np.broadcast_to(a, (len(a), *shape))
     # Infinities and NaN run through the same operations as numbers; what they raise on the way is no news.
     with np.errstate(all="ignore"):
         match recipe.unit:
@@ -67,6 +72,12 @@ def compute(
                 return integer_sum(recipe, a, b, c, chosen)
             case Popcount():
                 return popcount(recipe, a, b, c)
+
+
+def _aligned(x: Array, shape: tuple[int, ...]) -> Array:
+    """Put dimensions of 1 after k, where D has more."""
+    missing = len(shape) + 1 - x.ndim
+    return x.reshape(len(x), *(1,) * missing, *x.shape[1:]) if missing else x
 
 
 def product(

@@ -21,8 +21,8 @@ Array = npt.NDArray[Any]
 Given = Mapping[str, Array | None]
 
 
-def check_computed(recipe: Recipe, given: Given) -> None:
-    """Raise `OperandError` unless arrays fit together as `compute` takes them."""
+def check_computed(recipe: Recipe, given: Given) -> tuple[int, ...]:
+    """Return D's shape; raise `OperandError` unless arrays fit together as `compute` takes them."""
     _check_codes("compute", recipe, given, range(MOST_DIMENSIONS))
     there = {name: x for name, x in given.items() if x is not None}
     listed = ", ".join(f"{name} {list(x.shape)}" for name, x in there.items())
@@ -41,6 +41,7 @@ def check_computed(recipe: Recipe, given: Given) -> None:
         raise OperandError(f"compute: {along['A']} products for each of {list(shape)} outputs: no memory holds them")
     if "chosen" in there:
         _check_choices("compute", there["chosen"], along["B"])
+    return shape
 
 
 def _check_codes(what: str, recipe: Recipe, given: Given, dimensions: Sequence[int]) -> None:
@@ -52,8 +53,8 @@ def _check_codes(what: str, recipe: Recipe, given: Given, dimensions: Sequence[i
     for name, x in given.items():
         if x is None and name not in "ABC":
             continue
-        kinds = "iu" if name == "chosen" else "u"
-        if type(x) is not np.ndarray or x.ndim not in dimensions or x.dtype.kind not in kinds:
+        kinds = "iu" if name == "chosen" and what == "compute" else "u"
+        if type(x) is not np.ndarray or x.ndim not in dimensions or x.dtype.kind not in kinds or not x.dtype.isnative:
             came = f"{x.dtype}, {x.ndim} dimensions" if type(x) is np.ndarray else type(x).__name__
             many = f"in {dimensions[0]}" if len(dimensions) == 1 else f"of at most {MOST_DIMENSIONS}"
             raise OperandError(f"{what}: {name} is an array of unsigned integers {many} dimensions; got {came}")
