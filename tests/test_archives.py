@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import struct
 import tracemalloc
@@ -134,3 +135,15 @@ def test_no_more_is_inflated_than_the_directory_says(tmp_path: Path) -> None:
         tracemalloc.stop()
     (fields,) = recording.fields.values()
     assert fields["d"].shape == (2, 4, 32) and not fields["d"].any()
+
+
+def test_names_of_files_that_are_no_text(tmp_path: Path) -> None:
+    """Names are bytes; those that are no UTF-8 are shown escaped, for they could not be printed."""
+    path = tmp_path / os.fsdecode(b"\xff.npz")
+    packed(path, good())
+    assert open_recording(path).name == f"{tmp_path}/\\udcff.npz"
+    path.write_bytes(b"none")
+    with pytest.raises(ArchiveError, match=re.escape(f"{tmp_path}/\\udcff.npz: no .npz archive")):
+        open_recording(path)
+    with pytest.raises(ArchiveError, match=re.escape("\\ud800: ")):
+        open_recording("\ud800")

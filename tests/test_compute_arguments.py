@@ -55,7 +55,7 @@ def test_what_fits() -> None:
         (given(a=np.zeros((16, 2, 1), np.float16)),
          "A is an array of unsigned integers of at most 32 dimensions; got float16, 3 dimensions"),
         (given(a=np.zeros((16, 2, 1), np.uint32)), "A holds codes of f16, uint16; got uint32"),
-        (given(a=np.zeros((16, 2, 1), ">u2")), 
+        (given(a=np.zeros((16, 2, 1), ">u2")),
          "A is an array of unsigned integers of at most 32 dimensions; got >u2, 3 dimensions"),
         (scaled(b=np.full((64, 2), 16, np.uint8)), "B holds codes of e2m1, up to 0xf; got 0x10"),
         (given(b=np.zeros((15, 1, 3), np.uint16)),

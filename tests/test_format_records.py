@@ -39,6 +39,13 @@ def test_a_double_by_another_name() -> None:
     ).all()
 
 
+def test_fields_of_numpy() -> None:
+    f32 = floating("f32")
+    same = replace(f32, exponent_bits=np.int8(8), fraction_bits=np.uint8(23), bias=np.int16(127), padding=np.int8(0))
+    assert same == f32 and same.largest == f32.largest and same.mask == 0xFFFFFFFF
+    assert replace(S24, bits=np.int8(24)).greatest == 0x7FFFFF
+
+
 def test_integers_of_other_widths() -> None:
     assert S24.encode([1 << 30, -1]).tolist() == [0x7FFFFF, 0xFFFFFF] and S24.decode([0xFFFFFF]).tolist() == [-1]
 

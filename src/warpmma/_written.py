@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import is_integer
+from ._arrays import MOST_ELEMENTS, is_integer
 from ._reading import reader
 from .errors import OperandError, shown
 from .formats import FORMATS, FloatFormat, Format
@@ -63,6 +63,8 @@ def array_with(
     if not isinstance(elements, Mapping):
         raise OperandError(f"array_with: elements is {type(elements).__name__}; expected a dict from indices to values")
     try:
+        if math.prod(shape if isinstance(shape, Sequence) else (shape,)) > MOST_ELEMENTS:
+            raise OperandError(f"array_with: shape is {shown(shape)}: more than any memory holds")
         codes = np.full(shape, coder.read(fill), coder.dtype)
         for index, value in elements.items():
             if index is ...:

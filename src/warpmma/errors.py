@@ -76,10 +76,15 @@ class UnsupportedError(WarpmmaError):
 _LONGEST = 200
 
 
+def printable(text: str) -> str:
+    """Escape what cannot be written: the bytes of file names that are no UTF-8, which Python keeps as surrogates."""
+    return text.encode(errors="backslashreplace").decode()
+
+
 def shown(value: object, write: Callable[[Any], str] = repr) -> str:
     """Write what came into an error's text: on one line, not without end, and even if it cannot be written."""
     try:
-        text = " ".join(write(value).split())
+        text = printable(" ".join(write(value).split()))
     except Exception:  # an integer of 5,000 digits, or an object whose `__repr__` fails
         return f"<{type(value).__name__} that cannot be shown>"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

@@ -454,7 +454,7 @@ Format = FloatFormat | IntegerFormat
 
 
 def _check_fields(fmt: Format, ranges: dict[str, tuple[int, int]]) -> None:
-    """Raise `OperandError` unless a record's texts are text, and its numbers in their ranges."""
+    """Raise `OperandError` unless a record's texts are text, and its numbers in their ranges; make these Python's."""
     for field in ("name", "dtype_name", "source"):
         if not isinstance(getattr(fmt, field), str):
             raise OperandError(f"{field} of a format is {shown(getattr(fmt, field))}; expected text")
@@ -464,6 +464,7 @@ def _check_fields(fmt: Format, ranges: dict[str, tuple[int, int]]) -> None:
     for field, (least, most) in ranges.items():
         if not is_integer(value := getattr(fmt, field)) or not least <= value <= most:
             raise OperandError(f"{fmt.name}: {field} is {shown(value)}; expected {least} to {most}")
+        object.__setattr__(fmt, field, int(value))  # NumPy's integers would overflow in what follows
 
 
 def _dtype(fmt: Format) -> np.dtype[Any]:

@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from .._arrays import check_choice
 from .._evidence import Evidence
-from ..errors import ArchiveError, OperandError, WarpmmaError, shown
+from ..errors import ArchiveError, OperandError, WarpmmaError, printable, shown
 from ..execution import Undefined, evidence, execute
 from ..instructions import Instruction, check_known, check_target, parse
 from ..layouts import Layout
@@ -227,7 +227,7 @@ def open_recording(path: str | Path) -> Recording:
     """
     try:
         with Path(path).open("rb") as file:
-            return _read(file, str(path))
+            return _read(file, printable(str(path)))
     except (OSError, ValueError, TypeError) as error:
         if isinstance(error, WarpmmaError):
             raise
