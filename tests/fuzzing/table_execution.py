@@ -284,7 +284,7 @@ ENTRIES = (
     Entry(name="warpmma:matmul dask", call=_computed, make=_lazy, weight=0.5, pure=False),
     Entry(name="warpmma:choose", call=wm.choose, make=chosen, weight=5),
     Entry(
-        name="warpmma:Choice", call=wm.Choice, weight=0.2,
+        name="warpmma:Choice", call=wm.Choice, weight=0.2, pure=False,
         make=lambda rng: (lambda x: {f.name: getattr(x, f.name) for f in fields(x)})(wm.choose(**chosen(rng))),
     ),
     Entry(name="warpmma:Choice.__str__", call=_text, make=lambda rng: {"object": wm.choose(**chosen(rng))}, weight=0.5,

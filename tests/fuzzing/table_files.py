@@ -156,7 +156,7 @@ ENTRIES = (
         make=lambda rng: {"self": _recording(rng), "target": "sm_90"},
     ),
     Entry(
-        name="warpmma.hardware:Replay", call=recordings.Replay, weight=0.1,
+        name="warpmma.hardware:Replay", call=recordings.Replay, weight=0.1, pure=False,
         make=lambda rng: {"instruction": (i := legal.record(rng)), "outputs": 1, "differences": 0, "first": "",
                           "evidence": wm.evidence(i, target=i.targets[0])},
     ),
