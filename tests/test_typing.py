@@ -10,6 +10,7 @@ import numpy.typing as npt
 import warpmma as wm
 from warpmma.choice import Choice
 from warpmma.instructions import Instruction
+from warpmma.kernel import Launch
 from warpmma.scaling import Quantized, quantize
 from warpmma.testing import Gpu
 from warpmma.warpgroup import WarpgroupInstruction
@@ -42,6 +43,10 @@ def test_choices() -> None:
     assert_type(choice.instruction, Instruction | WarpgroupInstruction)
     assert_type(choice.slices, tuple[tuple[int, int], ...])
     assert_type(wm.find(a="f16", target="sm_90a"), tuple[Instruction | WarpgroupInstruction, ...])
+
+
+def test_launches() -> None:
+    assert_type(Gpu("sm_90").launch(lambda t: None, 1, 32, [], hazards={"race": "warn"}), Launch)
 
 
 class Lazy:

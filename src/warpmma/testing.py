@@ -6,9 +6,9 @@ are in `warpmma.strategies`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,10 @@ import numpy.typing as npt
 from . import execution
 from ._arrays import as_array, check_choice, is_integer, members
 from ._difference import difference
+from ._engines import Engine
 from ._evidence import Evidence
 from ._reading import reader
+from ._tasks import Progress
 from ._written import array_with
 from .choice import Multiplicand, Options
 from .errors import OperandError, shown
@@ -26,6 +28,10 @@ from .instructions import Instruction, check_known, parse
 from .layouts import OPERANDS, Operand
 from .matmul import matmul
 from .warpgroup import AnyInstruction, parse_any
+
+if TYPE_CHECKING:
+    from .kernel.hazards import Policy
+    from .kernel.launch import Launch
 
 __all__ = ["Gpu", "array_with", "assert_same_bits", "ulps"]
 
@@ -203,13 +209,17 @@ class Gpu:
 
     def launch(
         self, kernel: Callable[..., object], grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any],
-        **more: Any,
-    ) -> Any:  # fmt: skip
+        *, shared: int = 0, hazards: Policy | Mapping[str, Policy] = "error", engine: Engine = "auto",
+        threads: int | None = None, progress: Progress | None = None,
+    ) -> Launch:  # fmt: skip
         """Run a kernel written in Python: `warpmma.kernel.launch.launch`."""
         from .kernel.launch import launch  # simulated blocks, which most tests do without
 
         __tracebackhide__ = True
-        return launch(kernel, grid, block, args, target=self.target, **more)
+        return launch(
+            kernel, grid, block, args, target=self.target, shared=shared, hazards=hazards, engine=engine,
+            threads=threads, progress=progress,
+        )  # fmt: skip
 
     def evidence(self, instruction: str | AnyInstruction) -> Evidence:
         """Say how we know what an instruction computes: `warpmma.evidence`."""
