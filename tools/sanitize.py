@@ -45,12 +45,16 @@ def library(name: str) -> str:
 
 
 def environment() -> dict[str, str]:
-    """Return variables of a process that loads the sanitizers first; C++ exceptions need their library by then."""
+    """Return variables of a process that loads the sanitizers first; C++ exceptions need their library by then.
+
+    An interpreter never frees all that it has, and takes an allocation that fails for a `MemoryError`.
+    """
     common = f"halt_on_error=1:abort_on_error=1:log_path={WHERE / 'report'}"
+    address = f"{common}:detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=64"
     return {
         **os.environ,
         "LD_PRELOAD": f"{library('libasan.so')} {library('libstdc++.so')}",
-        "ASAN_OPTIONS": f"{common}:detect_leaks=0:quarantine_size_mb=64",  # an interpreter never frees all it has
+        "ASAN_OPTIONS": address,
         "UBSAN_OPTIONS": f"{common}:print_stacktrace=1",
     }
 
