@@ -41,9 +41,13 @@ def test_a_double_by_another_name() -> None:
 
 def test_fields_of_numpy() -> None:
     f32 = floating("f32")
-    same = replace(f32, exponent_bits=np.int8(8), fraction_bits=np.uint8(23), bias=np.int16(127), padding=np.int8(0))
+    fields: dict[str, Any] = {
+        "exponent_bits": np.int8(8), "fraction_bits": np.uint8(23), "bias": np.int16(127), "padding": np.int8(0),
+    }  # fmt: skip
+    same = replace(f32, **fields)
     assert same == f32 and same.largest == f32.largest and same.mask == 0xFFFFFFFF
-    assert replace(S24, bits=np.int8(24)).greatest == 0x7FFFFF
+    width: Any = np.int8(24)
+    assert replace(S24, bits=width).greatest == 0x7FFFFF
 
 
 def test_integers_of_other_widths() -> None:

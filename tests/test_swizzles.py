@@ -19,7 +19,8 @@ def test_integers_of_every_width(dtype: Any) -> None:
 
 def test_numbers_and_fields_of_numpy() -> None:
     assert Swizzle(3, 4, 3)(0x190) == 416
-    assert Swizzle(np.int8(7), np.int8(4), np.int8(3)).mask == 0x7F0
+    fields: Any = (np.int8(7), np.int8(4), np.int8(3))
+    assert Swizzle(*fields).mask == 0x7F0
 
 
 @pytest.mark.parametrize(

@@ -185,8 +185,8 @@ def _integer(rng: Rng, n: int) -> Bent:
     if chance(rng, 0.3) and same:
         return Bent(pick(rng, same), True)
     if chance(rng, 0.05):
-        made: Any = enum.IntEnum("Number", {"N": n})
-        return Bent(made.N, True)
+        Number: Any = enum.IntEnum("Number", {"N": n})
+        return Bent(Number.N, True)
     changed: tuple[Any, ...] = (
         (
             n + 1,
@@ -227,8 +227,8 @@ def _text(rng: Rng, text: str) -> Bent:
     if chance(rng, 0.1):
         return Bent(np.str_(text), True)
     if chance(rng, 0.05):
-        made: Any = enum.StrEnum("Text", {"T": text})
-        return Bent(made.T, True)
+        Text: Any = enum.StrEnum("Text", {"T": text})
+        return Bent(Text.T, True)
     if "." in text:
         return Bent(mutated(rng, text))
     place = int(rng.integers(len(text) + 1))

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -71,7 +71,7 @@ class Swizzle:
             What is no integers, or integers too narrow for the address bits.
         """
         if isinstance(address, np.ndarray):
-            address = as_array(address, "the addresses")
+            address = cast(T, as_array(address, "the addresses"))
         try:
             swizzled: T = address ^ (address >> int(self.shift) & self.mask)
         except (TypeError, OverflowError):
