@@ -57,6 +57,7 @@ def test_integers_of_other_widths() -> None:
 BAD: list[tuple[FloatFormat | IntegerFormat, dict[str, Any], str]] = [
     (E3M4, {"name": 3}, "name of a format is 3; expected text"),
     (E3M4, {"dtype_name": np.float16}, "dtype_name of a format is <class 'numpy.float16'>; expected text"),
+    (E3M4, {"name": "\ud800"}, "name of a format is '\\ud800'; expected text"),
     (E3M4, {"source": None}, "source of a format is None; expected text"),
     (E3M4, {"signed": 1}, "e3m4: signed is 1; expected True or False"),
     (E3M4, {"subnormals": np.zeros(2)}, "e3m4: subnormals is array([0., 0.]); expected True or False"),

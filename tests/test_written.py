@@ -86,7 +86,7 @@ def test_long_ones_are_cut_and_say_so() -> None:
         (lambda: array_with("f16", 2, {0: [1.0, 2.0]}), "array_with: "),
         (lambda: array_with("uint32", 2, {0: 1.5}), "array_with: "),
         (lambda: array_with("uint32", 2, {0: -1}), "out of bounds for uint32"),
-        (lambda: array_with("f16", "2", {}), "array_with: "),  # type: ignore[arg-type]
+        (lambda: array_with("f16", "2", {}), "shape is '2'; expected an integer or a tuple"),  # type: ignore[arg-type]
         (lambda: array_with("f16", -2, {}), "negative dimensions"),
         (lambda: array_with("f16", (1 << 30, 1 << 20), {}), "more than any memory holds"),
         (lambda: array_with("f16", 2, [1.0]), "elements is list; expected a dict"),  # type: ignore[arg-type]

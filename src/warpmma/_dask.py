@@ -84,7 +84,12 @@ def matmul(
 
 def _array(x: Any, name: str, error: type[WarpmmaError] = OperandError) -> Any:
     """Return a Dask array as it is, and anything else as a NumPy array."""
-    return x if isinstance(x, da.Array) else as_array(x, name, error)
+    if isinstance(x, da.Array):
+        return x
+    array = as_array(x, name, error)
+    if array.dtype.hasobject:  # Dask does not know how to cut it
+        raise error(f"dask: {name} is {array.dtype}, Python objects, which hold no bits")
+    return array
 
 
 def _whole_instructions(chunks: Sequence[int], step: int) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -62,8 +62,10 @@ def array_with(
     coder = _coder(format)
     if not isinstance(elements, Mapping):
         raise OperandError(f"array_with: elements is {type(elements).__name__}; expected a dict from indices to values")
+    if not is_integer(shape) and not isinstance(shape, list | tuple):
+        raise OperandError(f"array_with: shape is {shown(shape)}; expected an integer or a tuple of them")
     try:
-        if math.prod(shape if isinstance(shape, Sequence) else (shape,)) > MOST_ELEMENTS:
+        if math.prod(shape if isinstance(shape, list | tuple) else (shape,)) > MOST_ELEMENTS:
             raise OperandError(f"array_with: shape is {shown(shape)}: more than any memory holds")
         codes = np.full(shape, coder.read(fill), coder.dtype)
         for index, value in elements.items():

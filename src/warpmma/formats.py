@@ -456,8 +456,8 @@ Format = FloatFormat | IntegerFormat
 def _check_fields(fmt: Format, ranges: dict[str, tuple[int, int]]) -> None:
     """Raise `OperandError` unless a record's texts are text, and its numbers in their ranges; make these Python's."""
     for field in ("name", "dtype_name", "source"):
-        if not isinstance(getattr(fmt, field), str):
-            raise OperandError(f"{field} of a format is {shown(getattr(fmt, field))}; expected text")
+        if not isinstance(text := getattr(fmt, field), str) or not text.isprintable():
+            raise OperandError(f"{field} of a format is {shown(text)}; expected text")
     for field in ("signed", "subnormals"):
         if not isinstance(getattr(fmt, field, True), bool):
             raise OperandError(f"{fmt.name}: {field} is {shown(getattr(fmt, field))}; expected True or False")

@@ -61,9 +61,10 @@ class MatrixInstruction(Record):
             elif name == "satfinite":
                 good, plain, expected = isinstance(value, bool), bool, "a bool"
             else:
-                good, plain, expected = isinstance(value, str) and len(value) <= 40, str, "a qualifier, a string"
                 if value is None:
                     continue
+                good, plain = isinstance(value, str) and len(value) <= 40 and value.isprintable(), str
+                expected = "a qualifier, a string"
             if not good:
                 raise MnemonicError(f"no instruction has {name} {shown(value)}; expected {expected}")
             if type(value) is not plain:  # NumPy's, or a subclass, which may act otherwise

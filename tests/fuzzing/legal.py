@@ -29,6 +29,7 @@ __all__ = [
     "instruction",
     "matrix",
     "metadata",
+    "modest",
     "record",
     "registers",
     "scaled",
@@ -92,6 +93,13 @@ def spelled(rng: Rng, instruction: Any) -> Any:
 def instruction(rng: Rng) -> Any:
     """Choose an instruction and how to name it."""
     return spelled(rng, record(rng))
+
+
+def modest(size: Any, most: int, instead: Any) -> Any:
+    """Return a size, or another for one that is legal but takes long, or much memory."""
+    given = size if isinstance(size, list | tuple) else (size,)
+    large = any(isinstance(n, int | np.integer) and most < n < 1 << 47 for n in given)
+    return instead if large else size
 
 
 def target(rng: Rng, instruction: Any = None) -> str:

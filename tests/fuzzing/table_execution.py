@@ -216,9 +216,7 @@ def _stepped(rng: Rng) -> dict[str, Any]:
 
 def _array_with(format: Any, shape: Any, elements: Any, fill: Any = 0) -> Any:
     """Make an array, but none that a test should not take the memory for."""
-    asked = [n for n in (shape if isinstance(shape, tuple) else (shape,)) if isinstance(n, int | np.integer)]
-    smaller = 5 if any(1 << 16 < n < 1 << 47 for n in asked) else shape
-    return testing.array_with(format, smaller, elements, fill)
+    return testing.array_with(format, legal.modest(shape, 1 << 16, 5), elements, fill)
 
 
 def _sparse_array(rng: Rng) -> dict[str, Any]:
@@ -233,6 +231,10 @@ def _sparse_array(rng: Rng) -> dict[str, Any]:
 def _of_gpu(rng: Rng, make: Any) -> dict[str, Any]:
     given = make(rng)
     return {"self": testing.Gpu(given.pop("target")), **given}
+
+
+def _launch_on(self: testing.Gpu, kernel: Any, grid: Any, block: Any, args: Any, **more: Any) -> Any:
+    return self.launch(kernel, legal.modest(grid, 64, 2), block, args, **more)
 
 
 def _launched(rng: Rng) -> dict[str, Any]:
@@ -306,7 +308,7 @@ ENTRIES = (
     Entry(name=f"{_G}.mma", call=testing.Gpu.mma, make=lambda rng: _of_gpu(rng, _multiplied), weight=2),
     Entry(name=f"{_G}.execute", call=testing.Gpu.execute, make=lambda rng: _of_gpu(rng, _executed), weight=2),
     Entry(name=f"{_G}.matmul", call=testing.Gpu.matmul, make=lambda rng: _of_gpu(rng, product_operands), weight=2),
-    Entry(name=f"{_G}.launch", call=testing.Gpu.launch, make=_launched, weight=1, pure=False),
+    Entry(name=f"{_G}.launch", call=_launch_on, make=_launched, weight=1, pure=False),
     *(
         Entry(name=f"{_G}.{x}", call=getattr(testing.Gpu, x),
               make=lambda rng: {"self": testing.Gpu("sm_90a"), "instruction": legal.spelled(rng, legal.anything(rng))})
