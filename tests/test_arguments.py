@@ -233,7 +233,7 @@ def registers(**more: Any) -> wm.RegisterFile:
         # Instructions and targets
         (lambda: wm.parse("mma\ud800"), MnemonicError, r"'mma\ud800': a mnemonic has no lone surrogates"),
         (lambda: wm.parse(instruction(m=[16])), MnemonicError, "no instruction has m [16]; expected an integer of 1 t"),
-        (lambda: wm.parse(instruction(kind="\ud800")), MnemonicError, r"no instruction has kind '\ud800'; expected a q"),
+        (lambda: wm.parse(instruction(kind="\ud800")), MnemonicError, r"no instruction has kind '\ud800'; expected a"),
         (lambda: wm.parse(instruction(k=0)), MnemonicError, "no instruction has k 0; expected an integer of 1 to 9999"),
         (lambda: instruction(satfinite="no"), MnemonicError, "no instruction has satfinite 'no'; expected a bool"),
         (lambda: instruction(a_type=BROKEN), MnemonicError, f"no instruction has a_type {UNSHOWN}; expected a qualifi"),
