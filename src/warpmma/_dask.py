@@ -87,7 +87,7 @@ def _array(x: Any, name: str, error: type[WarpmmaError] = OperandError) -> Any:
     if isinstance(x, da.Array):
         return x
     array = as_array(x, name, error)
-    if array.dtype.hasobject:  # Dask does not know how to cut it
+    if array.ndim and array.dtype.hasobject:  # Dask does not know how to cut it
         raise error(f"dask: {name} is {array.dtype}, Python objects, which hold no bits")
     return array
 
