@@ -39,6 +39,8 @@ def test_what_fits() -> None:
     assert compute(**given(b=np.zeros((16, 4, 1, 3), np.uint16))).shape == (4, 2, 3)
     assert compute(**given(c=np.zeros((5, 1, 3), np.uint32))).shape == (5, 2, 3)
     assert compute(**given(a=np.zeros((8, 2, 1), np.uint16), chosen=half[:, 0])).shape == (2, 3)
+    for index in (np.uint8, np.int16, np.uint64):
+        assert compute(**given(a=np.zeros((8, 2, 1), np.uint16), chosen=half.astype(index))).shape == (2, 3)
     for dtype in (np.uint8, np.uint32, np.uint64):  # bits, as many in one word as one likes
         assert compute(B1, np.ones((4, 2), dtype), np.ones((4, 2), dtype), np.zeros(2, np.uint32)).tolist() == [4, 4]
 

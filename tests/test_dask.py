@@ -336,7 +336,7 @@ TENSOR = Quantized(elements=LAZY_A, scales=OF_A, tensor_scale=np.float32(1))
         (OperandError, {"promote_every": 8}, f"{F16}: promote_every is 8; expected a multiple of 16"),
         (OperandError, {"instruction": HALF, "split_k": 2}, f"{HALF}: partial sums are added in f32; ~"),
         (OperandError, {"epilogue": "f64"}, "epilogue is 'f64'; expected 'f32', ~"),
-        (OperandError, {"a": A.astype(object)}, "dask: A is object, Python objects, which hold no bits"),
+        (OperandError, {"a": A.astype(object)}, "dask: A is object: Python objects, which hold no bits"),
         (OperandError, {"engine": "cuda"}, "engine is 'cuda'; expected 'auto', 'numpy' or 'native'"),
         (OperandError, {"instruction": SP, "a": LAZY_A[:, :98], "b": LAZY_B[:98]},
          f"{SP}: k is 98; expected a multiple of 4, the group of the sparsity pattern"),

@@ -275,6 +275,17 @@ def test_a_batch_of_no_warps(move: MatrixMove) -> None:
         assert move.collect(np.zeros((0, 3, *fragment), np.uint32)).shape == (0, 3, *rows)
 
 
+@pytest.mark.parametrize("move", matrix_moves(), ids=str)
+def test_as_many_dimensions_as_there_may_be(move: MatrixMove) -> None:
+    rng = np.random.default_rng(0)
+    if move.direction == "load":
+        data = rng.integers(0, 256, (move.matrices, move.rows_per_matrix, 16), np.uint8)
+        assert (move.distribute(data.reshape((1,) * 29 + data.shape)) == move.distribute(data)).all()
+    else:
+        words = rng.integers(0, 1 << 32, (move.registers, 32), np.uint32)
+        assert (move.collect(words.reshape((1,) * 30 + words.shape)) == move.collect(words)).all()
+
+
 def test_loads_do_not_collect_and_stores_do_not_distribute() -> None:
     with pytest.raises(OperandError, match=r"x2\.shared\.b16 is a load; use distribute"):
         matrix_move(LOAD).collect(np.zeros((2, 32), np.uint32))

@@ -46,6 +46,9 @@ def matmul(
     m, (k, n) = a.shape[0], b.shape
     if not all(map(is_integer, (m, k, n))):
         raise OperandError(f"dask: A is {a.shape} and B is {b.shape}; expected known lengths (see compute_chunk_sizes)")
+    for name, x in (("A", a), ("B", b)):
+        if x.dtype.hasobject:  # Dask does not know how to cut it
+            raise OperandError(f"dask: {name} is {x.dtype}: Python objects, which hold no bits")
     a, b = da.asarray(a), da.asarray(b)
     record, chain = decide(
         outline(a, "A"), outline(b, "B"), None if c is None else outline(c, "C"), instruction, target, engine,
@@ -84,12 +87,7 @@ def matmul(
 
 def _array(x: Any, name: str, error: type[WarpmmaError] = OperandError) -> Any:
     """Return a Dask array as it is, and anything else as a NumPy array."""
-    if isinstance(x, da.Array):
-        return x
-    array = as_array(x, name, error)
-    if array.ndim and array.dtype.hasobject:  # Dask does not know how to cut it
-        raise error(f"dask: {name} is {array.dtype}, Python objects, which hold no bits")
-    return array
+    return x if isinstance(x, da.Array) else as_array(x, name, error)
 
 
 def _whole_instructions(chunks: Sequence[int], step: int) -> tuple[int, ...]:

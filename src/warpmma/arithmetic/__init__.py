@@ -54,6 +54,7 @@ def compute(
     shape = check_computed(recipe, given)
     a, b = (_aligned(x, shape) for x in (a, b))
     chosen, scale_a, scale_b = (None if x is None else _aligned(x, shape) for x in (chosen, scale_a, scale_b))
+    chosen = None if chosen is None else chosen.astype(np.intp, copy=False)
     of_products = np.broadcast_shapes(*(x.shape[1:] for x in (a, b, chosen) if x is not None))
     if of_products != shape:  # the same products for several elements of C, or several scales
         a = np.broadcast_to(a, (len(a), *shape))

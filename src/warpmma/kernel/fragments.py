@@ -170,8 +170,10 @@ class MatrixMove:
         if self.bits == 16:
             return data[..., 0::2].astype(np.uint16) | data[..., 1::2].astype(np.uint16) << 8
         columns = 1 << len(self.layout.column)
-        bits = np.unpackbits(data, axis=-1, count=columns * self.bits, bitorder="little")
-        return np.packbits(bits.reshape(*data.shape[:-1], columns, self.bits), axis=-1, bitorder="little")[..., 0]
+        # As a list of rows: what packs bits knows no more than 32 dimensions.
+        bits = np.unpackbits(data.reshape(-1, ROW_BYTES), axis=-1, count=columns * self.bits, bitorder="little")
+        codes = np.packbits(bits.reshape(-1, columns, self.bits), axis=-1, bitorder="little")
+        return codes.reshape(*data.shape[:-1], columns)
 
     def _check_direction(self, wanted: str, other: str) -> None:
         if self.direction != wanted:
