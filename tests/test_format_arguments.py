@@ -115,6 +115,17 @@ def test_what_cannot_be_read_is_refused(call: Callable[[], object], message: str
         call()
 
 
+@pytest.mark.parametrize("fmt", FORMATS.values(), ids=lambda fmt: fmt.name)
+@pytest.mark.parametrize("code", [0x7F800001, 0xFFBFFFFF])
+def test_signalling_nans_are_values_like_others(fmt: Any, code: int) -> None:
+    """Without a warning, which would be an error here."""
+    quiet, signalling = np.array([np.nan], np.float32), np.array([code], np.uint32).view(np.float32)
+    if fmt.name == "f64":
+        assert np.isnan(fmt.decode(fmt.encode(signalling))).all()  # payloads are kept
+    else:
+        assert fmt.encode(signalling) == fmt.encode(quiet)
+
+
 def test_formats_by_kind() -> None:
     assert FORMATS["bf16"].fraction_bits + FORMATS["s8"].greatest == 7 + 127  # each of its own type, to mypy too
     assert {name: floating(name) for name in FLOATS} == FLOATS

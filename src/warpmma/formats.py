@@ -522,7 +522,8 @@ def _numbers(fmt: Format, values: npt.ArrayLike) -> Float64:
         array.dtype.kind in "iu" and array.size and max(abs(int(array.min())), int(array.max())) > 1 << 53
     ):
         raise OperandError(f"{fmt.name}: {array.dtype} values that float64 may not hold; round them to float64 first")
-    return array.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        return array.astype(np.float64)
 
 
 def _as_codes(fmt: Format, codes: npt.ArrayLike) -> Array:
