@@ -40,6 +40,7 @@ INNER: dict[str, str] = {
         ("warpmma.registers:Packing.join", "warpmma.registers:Packing.split"), "for codes and words that are checked"
     ),
     "warpmma.targets:recipe_of": "`recipe` for records that are checked",
+    "warpmma.arithmetic:compute_checked": "`compute` for codes that are checked",
     "warpmma.execution:check_legal": "takes a record and a function that checks",
     **dict.fromkeys(
         (f"warpmma.choice:{x}" for x in (

@@ -15,7 +15,7 @@ from .fused import fused_dot_add, grouped_dot_add, ieee_add
 from .integer import integer_sum, popcount
 from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe
 
-__all__ = ["compute", "product"]
+__all__ = ["compute", "compute_checked", "product"]
 
 Array = npt.NDArray[Any]
 
@@ -58,6 +58,14 @@ def compute(
     of_products = np.broadcast_shapes(*(x.shape[1:] for x in (a, b, chosen) if x is not None))
     if of_products != shape:  # the same products for several elements of C, or several scales
         a = np.broadcast_to(a, (len(a), *shape))
+    return compute_checked(recipe, a, b, c, chosen=chosen, scale_a=scale_a, scale_b=scale_b)
+
+
+def compute_checked(
+    recipe: Recipe, a: Array, b: Array, c: Array, *, chosen: Array | None = None,
+    scale_a: Array | None = None, scale_b: Array | None = None,
+) -> Array:  # fmt: skip
+    """Compute D as `compute` does, from codes that are known to fit and have as many dimensions as D, beside k."""
     # Infinities and NaN run through the same operations as numbers; what they raise on the way is no news.
     with np.errstate(all="ignore"):
         match recipe.unit:
@@ -126,7 +134,7 @@ def product(
     index = None if chosen is None else chosen.astype(np.intp)
     where = dict(ends)
     for i in range(a.shape[2] // k):
-        c = compute(
+        c = compute_checked(
             recipe, rows(a, i, k), columns(b, i, b_k), c, chosen=rows(index, i, k),  # type: ignore[arg-type]
             scale_a=rows(scale_a, i, scales), scale_b=columns(scale_b, i, scales),
         )  # fmt: skip

@@ -173,15 +173,9 @@ class Registers:
 
 def _flat(registers: Array) -> Array:
     """Return registers with a warp's own part contiguous; a broadcast batch stays one."""
-    each = registers.shape[1] * registers.shape[2]
-    if registers.flags.c_contiguous and registers.flags.aligned:
-        return registers.reshape(len(registers), each)
     registers = _whole_strides(registers)
-    if registers.strides[1:] == (registers.shape[2] * registers.itemsize, registers.itemsize):
-        return np.lib.stride_tricks.as_strided(
-            registers, (len(registers), each), (registers.strides[0], registers.itemsize), writeable=False
-        )
-    return np.ascontiguousarray(registers).reshape(len(registers), each)
+    whole = registers.strides[1:] == (registers.shape[2] * registers.itemsize, registers.itemsize)
+    return registers if whole else np.ascontiguousarray(registers)
 
 
 def _whole_strides(x: Array) -> Array:

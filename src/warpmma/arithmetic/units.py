@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from .._arrays import check_choice
+from .._rounding import check_rounding
 
 __all__ = [
     "FloatChains",
@@ -88,7 +89,7 @@ class FmaChain:
     rounding: Literal["rn", "rz", "rm", "rp"] = "rn"
 
     def __post_init__(self) -> None:
-        check_choice("rounding", self.rounding, ("rn", "rz", "rm", "rp"))
+        check_rounding(self.rounding)
 
 
 @dataclass(frozen=True, kw_only=True)

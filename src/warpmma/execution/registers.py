@@ -21,7 +21,7 @@ from .._engines import Engine
 from .._evidence import Evidence
 from .._evidence import evidence as find_evidence
 from .._tasks import for_each
-from ..arithmetic import compute, native
+from ..arithmetic import compute_checked, native
 from ..arithmetic.pairs import rows
 from ..arithmetic.units import Popcount, Recipe
 from ..instructions import Instruction, check_target, parse
@@ -168,7 +168,7 @@ class _Call:
         if extra:
             extra = {"scale_a": _rows(extra["scale_a"]), "scale_b": np.moveaxis(extra["scale_b"], 0, -1)[:, None]}
         if not instruction.sparse:
-            out[...] = gather.registers(compute(recipe, codes["A"], codes["B"], codes["C"], **extra))
+            out[...] = gather.registers(compute_checked(recipe, codes["A"], codes["B"], codes["C"], **extra))
             return
         # Rows of B are chosen for every warp and row of A, all columns together: so n comes last.
         codes, extra = ({name: _columns_last(x) for name, x in named.items()} for named in (codes, extra))
@@ -179,7 +179,7 @@ class _Call:
         if self.native:
             d = _native_rows(recipe, **codes)
         else:
-            d = compute(recipe, codes["A"], codes["B"], codes["C"], **extra)
+            d = compute_checked(recipe, codes["A"], codes["B"], codes["C"], **extra)
         out[...] = gather.registers(_columns_last(d))
 
     def _scales(self, given: dict[str, Array]) -> dict[str, Array]:
