@@ -173,6 +173,8 @@ class Registers:
 
 def _flat(registers: Array) -> Array:
     """Return registers with a warp's own part contiguous; a broadcast batch stays one."""
+    if registers.flags.c_contiguous and registers.flags.aligned:  # as it mostly is
+        return registers
     registers = _whole_strides(registers)
     whole = registers.strides[1:] == (registers.shape[2] * registers.itemsize, registers.itemsize)
     return registers if whole else np.ascontiguousarray(registers)
