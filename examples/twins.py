@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpmma.kernel.launch import Launch, Output, launch
+from warpmma.kernel.launching import Launch, Output, launch
 
 Array = npt.NDArray[Any]
 RECORDED = Path(__file__).parent / "recorded"

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpmma.arithmetic import compute
+from warpmma.arithmetic.recipes import recipe
 from warpmma.arithmetic.reference import dot
 from warpmma.arithmetic.units import (
     FloatChains,
@@ -22,8 +23,7 @@ from warpmma.arithmetic.units import (
     Recipe,
     steps,
 )
-from warpmma.instructions import Instruction, instructions
-from warpmma.targets import recipe
+from warpmma.isa.mma import Instruction, instructions
 
 
 @dataclass(frozen=True)

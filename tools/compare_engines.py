@@ -26,9 +26,9 @@ from cases import cases, reference
 from generators import operands, styles
 
 from warpmma.arithmetic import compute, native
+from warpmma.arithmetic.recipes import recipe
 from warpmma.arithmetic.units import FusedDotAdd, GroupedDotAdd, IntegerSum, Recipe
-from warpmma.targets import recipe
-from warpmma.warpgroup import warpgroup_instructions
+from warpmma.isa.wgmma import warpgroup_instructions
 
 Array = npt.NDArray[Any]
 Rng = np.random.Generator

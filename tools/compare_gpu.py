@@ -20,14 +20,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from generators import operands, styles
 
 import warpmma as wm
+from warpmma.arithmetic.recipes import UNDEFINED_MEASURED, recipe, reversed_unknown
 from warpmma.execution import Undefined
 from warpmma.hardware.ptx import kernel, module
 from warpmma.hardware.recordings import execute_fields
-from warpmma.instructions import Instruction
+from warpmma.isa.mma import Instruction
 from warpmma.layouts import Operand
 from warpmma.scaling import byte_ids, pack_scales, thread_ids
 from warpmma.sparsity import SORTED_CODES, legal_codes, pack_metadata, selectors, unpack_metadata
-from warpmma.targets import UNDEFINED_MEASURED, recipe, reversed_unknown
 
 Array = npt.NDArray[Any]
 

@@ -32,7 +32,7 @@ import numpy.typing as npt
 sys.path.insert(0, str(Path(__file__).parent))
 from operation_inputs import BITS, DTYPES, inputs, signature
 
-from warpmma.kernel.operations import _MODULES, Operation, operation, operations
+from warpmma.operations.rows import _MODULES, Operation, operation, operations
 from warpmma.registers import LANES
 
 Array = npt.NDArray[Any]

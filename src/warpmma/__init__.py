@@ -10,9 +10,8 @@ import sys as _sys
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
-from ._engines import engines
-from ._evidence import Evidence
-from .choice import Choice, choose
+from .arithmetic.engines import engines
+from .arithmetic.evidence import Evidence
 from .errors import (
     ArchiveError,
     MetadataError,
@@ -26,31 +25,30 @@ from .errors import (
     WarpmmaError,
 )
 from .execution import evidence, execute, load, mma, store
-from .finding import find
 from .formats import FORMATS
-from .instructions import TARGETS, Instruction, instructions, parse
-from .matmul import matmul
+from .isa.finding import find
+from .isa.mma import TARGETS, Instruction, instructions, parse
+from .products import Choice, choose, matmul
 from .registers import RegisterFile
 
 if TYPE_CHECKING:  # what `__getattr__` below finds
     from . import arithmetic as arithmetic
-    from . import choice as choice
     from . import cli as cli
     from . import errors as errors
     from . import execution as execution
-    from . import finding as finding
     from . import formats as formats
     from . import hardware as hardware
     from . import isa as isa
     from . import kernel as kernel
     from . import layouts as layouts
+    from . import machine as machine
+    from . import operations as operations
+    from . import products as products
     from . import registers as registers
     from . import scaling as scaling
+    from . import show as show
     from . import sparsity as sparsity
-    from . import strategies as strategies
-    from . import targets as targets
     from . import testing as testing
-    from . import warpgroup as warpgroup
 
 __all__ = [
     "FORMATS",
@@ -85,8 +83,8 @@ __all__ = [
 __version__ = "0.1.0"
 
 _SUBMODULES = (
-    "arithmetic", "choice", "cli", "errors", "execution", "finding", "formats", "hardware", "isa", "kernel", "layouts",
-    "registers", "scaling", "sparsity", "strategies", "targets", "testing", "warpgroup",
+    "arithmetic", "cli", "errors", "execution", "formats", "hardware", "isa", "kernel", "layouts", "machine",
+    "operations", "products", "registers", "scaling", "show", "sparsity", "testing",
 )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from ._arrays import as_array, frozen, is_integer, members
 from ._blocks import as_float32, elements, mx, nvfp4, peaks
 from .errors import OperandError, ScaleError, shown
 from .formats import FORMATS, floating
-from .instructions import Instruction, instructions, parse
+from .isa.mma import Instruction, instructions, parse
 from .layouts import Operand
 from .registers import LANES
 

@@ -56,7 +56,7 @@ from ._groups import (
 )
 from .errors import MetadataError, OperandError, shown
 from .formats import FloatFormat
-from .instructions import Instruction, parse
+from .isa.mma import Instruction, parse
 from .layouts import Layout
 from .registers import LANES, Packing
 

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from warpmma.instructions import Instruction, instructions
-from warpmma.kernel import Site, operations
-from warpmma.warpgroup import WarpgroupInstruction, warpgroup_instructions
+from warpmma.isa.mma import Instruction, instructions
+from warpmma.isa.wgmma import WarpgroupInstruction, warpgroup_instructions
+from warpmma.kernel import Site
+from warpmma.operations import operations
 
 from .hostile import DTYPES, HUGE, INTEGERS, Rng, chance, hostile, pick
 from .mnemonics import mutated

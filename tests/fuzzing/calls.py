@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from warpmma.formats import FORMATS, Format
-from warpmma.instructions import Instruction
-from warpmma.warpgroup import WarpgroupInstruction
+from warpmma.isa.mma import Instruction
+from warpmma.isa.wgmma import WarpgroupInstruction
 
 from .bending import Bent, bend
 from .hostile import Rng, chance, hostile, pick

@@ -13,7 +13,8 @@ import numpy as np
 import warpmma as wm
 from warpmma import isa, sparsity
 from warpmma.formats import FORMATS
-from warpmma.kernel import Site, Swizzle, matrix_moves, operations
+from warpmma.kernel import Site, Swizzle, matrix_moves
+from warpmma.operations import operations
 
 from . import (
     legal,
@@ -39,11 +40,11 @@ INNER: dict[str, str] = {
     **dict.fromkeys(
         ("warpmma.registers:Packing.join", "warpmma.registers:Packing.split"), "for codes and words that are checked"
     ),
-    "warpmma.targets:recipe_of": "`recipe` for records that are checked",
+    "warpmma.arithmetic.recipes:recipe_of": "`recipe` for records that are checked",
     "warpmma.arithmetic:compute_checked": "`compute` for codes that are checked",
     "warpmma.execution:check_legal": "takes a record and a function that checks",
     **dict.fromkeys(
-        (f"warpmma.choice:{x}" for x in (
+        (f"warpmma.products.choice:{x}" for x in (
             "Lazy", "Lazy.__dask_graph__", "Options", "decide", "is_dask", "outline", "quantized", "tensor_scales",
         )),
         "types, and what `matmul` and `choose` share",
@@ -74,7 +75,7 @@ def _instance(name: str, rng: Rng) -> Any:
     makers: dict[str, Any] = {
         "warpmma:Instruction": legal.record,
         "warpmma.isa:Target": lambda rng: pick(rng, tuple(isa.TARGETS.values())),
-        "warpmma.warpgroup:WarpgroupInstruction": legal.wgmma,
+        "warpmma.isa.wgmma:WarpgroupInstruction": legal.wgmma,
         "warpmma.formats:FloatFormat": lambda rng: pick(rng, [f for f in FORMATS.values() if hasattr(f, "bias")]),
         "warpmma.formats:IntegerFormat": lambda rng: pick(rng, [f for f in FORMATS.values() if not hasattr(f, "bias")]),
         "warpmma.registers:Packing": table_numbers.packing,

@@ -10,9 +10,9 @@ import numpy as np
 
 from warpmma import scaling, sparsity
 from warpmma.formats import FORMATS, Format
-from warpmma.instructions import TARGETS, Instruction, instructions
-from warpmma.kernel import operations
-from warpmma.warpgroup import warpgroup_instructions
+from warpmma.isa.mma import TARGETS, Instruction, instructions
+from warpmma.isa.wgmma import warpgroup_instructions
+from warpmma.operations import operations
 
 from .hostile import Rng, chance, pick
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from warpmma.instructions import instructions
-from warpmma.kernel import matrix_moves, operations
-from warpmma.warpgroup import warpgroup_instructions
+from warpmma.isa.mma import instructions
+from warpmma.isa.wgmma import warpgroup_instructions
+from warpmma.kernel import matrix_moves
+from warpmma.operations import operations
 
 from .hostile import Rng, chance, pick
 

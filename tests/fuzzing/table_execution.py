@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 
 import warpmma as wm
-from warpmma import _engines, _evidence, arithmetic, scaling, sparsity, strategies, targets, testing
-from warpmma.choice import default_instruction
+from warpmma import arithmetic, scaling, sparsity, testing
+from warpmma.arithmetic import engines as _engines
+from warpmma.arithmetic import evidence as _evidence
+from warpmma.arithmetic import recipes as targets
 from warpmma.formats import FORMATS
-from warpmma.instructions import Instruction
+from warpmma.isa.mma import Instruction
+from warpmma.products.choice import default_instruction
+from warpmma.testing import strategies
 
 from . import legal
 from .calls import Entry
@@ -292,7 +296,7 @@ ENTRIES = (
     Entry(name="warpmma:Choice.__str__", call=_text, make=lambda rng: {"object": wm.choose(**chosen(rng))}, weight=0.5,
           fixed=("object",)),
     Entry(name="warpmma:find", call=wm.find, make=_found, weight=3),
-    Entry(name="warpmma.choice:default_instruction", call=default_instruction, make=_default, weight=2),
+    Entry(name="warpmma.products.choice:default_instruction", call=default_instruction, make=_default, weight=2),
     Entry(name="warpmma.arithmetic:compute", call=arithmetic.compute, make=_arithmetic, weight=3, fixed=("recipe",)),
     Entry(name="warpmma.arithmetic:product", call=arithmetic.product, make=_products, weight=3, fixed=("recipe",)),
     Entry(

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from warpmma import isa, scaling, sparsity, targets, warpgroup
-from warpmma.instructions import Instruction, check_known, check_target, instructions, parse, since
-from warpmma.warpgroup import WarpgroupInstruction
+from warpmma import isa, scaling, sparsity
+from warpmma.arithmetic import recipes as targets
+from warpmma.isa import wgmma as warpgroup
+from warpmma.isa.mma import Instruction, check_known, check_target, instructions, parse, since
+from warpmma.isa.wgmma import WarpgroupInstruction
 
 from . import legal
 from .calls import Entry
@@ -139,8 +141,8 @@ def _operand(rng: Rng, record: Any) -> dict[str, Any]:
     return {"self": record, "operand": pick(rng, "ABCD")}
 
 
-_I, _W = "warpmma.instructions", "warpmma.warpgroup"
-_S, _C, _T = "warpmma.sparsity", "warpmma.scaling", "warpmma.targets"
+_I, _W = "warpmma.instructions", "warpmma.isa.wgmma"
+_S, _C, _T = "warpmma.sparsity", "warpmma.scaling", "warpmma.arithmetic.recipes"
 
 ENTRIES = (
     Entry(name="warpmma:parse", call=parse, make=lambda rng: {"mnemonic": legal.instruction(rng)}, weight=4),

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from ..formats import FORMATS
 from . import native
-from .chain import f32_chains, f64_chain
 from .checks import check_computed, check_operands, check_sums
+from .fma import f32_chains, f64_chain
 from .fused import fused_dot_add, grouped_dot_add, ieee_add
 from .integer import integer_sum, popcount
 from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe

@@ -9,10 +9,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .. import targets
 from .._arrays import as_array, check_choice, is_integer
+from ..arithmetic import recipes as targets
 from ..errors import MetadataError, OperandError, UnsupportedError, shown
-from ..instructions import Instruction
+from ..isa.mma import Instruction
 from ..layouts import Operand
 from ..registers import LANES
 from ..scaling import scale_place

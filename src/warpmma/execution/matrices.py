@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import as_array
-from .._engines import Engine
+from ..arithmetic.engines import Engine
 from ..errors import OperandError
-from ..instructions import Instruction, check_target, parse
+from ..isa.mma import Instruction, check_target, parse
 from ..layouts import Operand
 from ..registers import LANES
 from ..scaling import pack_scales

@@ -16,19 +16,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import _engines, targets
-from .._engines import Engine
-from .._evidence import Evidence
-from .._evidence import evidence as find_evidence
 from .._tasks import for_each
 from ..arithmetic import compute_checked, native
+from ..arithmetic import engines as _engines
+from ..arithmetic import recipes as targets
+from ..arithmetic.engines import Engine
+from ..arithmetic.evidence import Evidence
+from ..arithmetic.evidence import evidence as find_evidence
 from ..arithmetic.pairs import rows
 from ..arithmetic.units import Popcount, Recipe
-from ..instructions import Instruction, check_target, parse
+from ..isa.mma import Instruction, check_target, parse
+from ..isa.wgmma import AnyInstruction, parse_any
 from ..registers import LANES
 from ..scaling import unpack_scales
 from ..sparsity import halves, positions
-from ..warpgroup import AnyInstruction, parse_any
 from .batches import CHUNK, NATIVE_CHUNK, broadcast, cut, reader
 from .checks import Ids, Undefined, check_choices, check_fragment, check_sparse, check_words
 from .gather import Gather

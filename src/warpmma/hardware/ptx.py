@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from .._arrays import is_integer, members
 from ..errors import OperandError, shown
-from ..instructions import Instruction, check_known, parse
+from ..isa.mma import Instruction, check_known, parse
 from ..layouts import Operand
 from ..scaling import checked_ids
 from ..sparsity import metadata_place

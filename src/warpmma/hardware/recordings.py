@@ -31,10 +31,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import check_choice
-from .._evidence import Evidence
+from ..arithmetic.evidence import Evidence
 from ..errors import ArchiveError, OperandError, WarpmmaError, printable, shown
 from ..execution import Undefined, evidence, execute
-from ..instructions import Instruction, check_known, check_target, parse
+from ..isa.mma import Instruction, check_known, check_target, parse
 from ..layouts import Layout
 from ..registers import LANES
 from ..scaling import checked_ids

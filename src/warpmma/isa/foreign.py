@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from .machine import matrix
+from .sass import matrix
 
 __all__ = ["CUDA", "MACHINE", "no_instruction", "ptx_of"]
 

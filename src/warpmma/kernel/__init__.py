@@ -4,13 +4,13 @@
 mnemonic (`operation`, `matrix_move`), registers in and registers out.
 """
 
-from .costs import Costs, Swizzle
-from .fragments import MatrixMove, matrix_move, matrix_moves
-from .hazards import KINDS, Hazard, HazardError, HazardWarning, Site
-from .launch import Launch, Output, launch
-from .operations import Operation, operation, operations
-from .registers import Register
+from ..machine.costs import Costs, Swizzle
+from ..machine.hazards import KINDS, Hazard, HazardError, HazardWarning, Site
+from ..operations.matrices import MatrixMove, matrix_move, matrix_moves
+from ..operations.rows import Operation, operation, operations
+from .launching import Launch, Output, launch
 from .threads import Threads
+from .values import Register
 
 __all__ = [
     "KINDS",

@@ -13,20 +13,20 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import is_integer
-from .._engines import Engine
+from ..arithmetic.engines import Engine
 from ..errors import MnemonicError, OperandError, UnknownNameError, UnsupportedError, WarpmmaError, shown
 from ..execution import execute
-from ..instructions import Instruction, parse
+from ..isa.mma import Instruction, parse
 from ..layouts import Operand
+from ..machine.accesses import Accesses
+from ..machine.costs import Costs
+from ..machine.hazards import HazardError, Reporter, Site, caller
+from ..machine.memory import GlobalMemory, SharedMemory
+from ..machine.warps import Warps
+from ..operations.rows import UNDEFINED, operation
 from ..registers import LANES
-from .accesses import Accesses
-from .costs import Costs
-from .hazards import HazardError, Reporter, Site, caller
 from .literals import several
-from .memory import GlobalMemory, SharedMemory
-from .operations import UNDEFINED, operation
-from .registers import Register
-from .warps import Warps
+from .values import Register
 
 __all__ = ["Threads"]
 

@@ -1,0 +1,222 @@
+"""Collectives: a warp's lanes see each other's operands.
+
+The rules (PTX ISA 9.1: `shfl.sync`, `vote.sync`, `match.sync`, `redux.sync`, `activemask`):
+
+1. Every lane brings a membermask. It names the lanes that take part with it, itself among them; each of them executes
+   the instruction, with the same mask. Lanes of one warp may so form several groups at once. To a lane whose group is
+   no such group PTX promises nothing: `undefined` tells these lanes. Take lanes that have exited out of the masks.
+2. `shfl` reads a from lane j. The five low bits of its b are a distance or a lane, the five low bits of c a clamp, and
+   bits 12:8 of c a segment mask: bits of the lane that stay as they are. From the own lane l and
+
+       least = l & segment,  most = least | (clamp & ~segment)
+
+   follow  up: j = l - b, in range if j >= most;  down: j = l + b;  bfly: j = l ^ b;  idx: j = least | (b & ~segment);
+   these three in range if j <= most. The predicate is "in range"; out of range a lane gets its own a. In range, j must
+   be in its group, or the result is undefined.
+3. `vote` speaks of the predicates of the group: all, any, uni (all or none), ballot (bit i for lane i; 0 for others).
+4. `match.any`: the mask of lanes of the group with the same value as the own. `match.all`: the group's mask and true if
+   all have the same value, else 0 and false.
+5. `redux`: the sum (low 32 bits), minimum, maximum or bitwise combination over the group. In f32: -0 < +0; `.abs`
+   clears the signs first; NaN is ignored unless all are NaN, and with `.NaN` one is enough: then the result is the
+   canonical NaN, 0x7fffffff.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._arrays import frozen
+from ..isa import TARGETS
+from ..registers import LANES
+from .rows import Operation, RegisterType, register
+
+__all__ = ["OPERATIONS"]
+
+Array = npt.NDArray[Any]
+
+_LANE = frozen(np.arange(LANES))
+_FULL = 0xFFFFFFFF
+_NAN = 0x7FFFFFFF
+_FAMILY_10 = tuple(t.name for t in TARGETS.values() if t.capability[0] == 10 and t.features)
+
+
+# Rule 1
+
+
+def _group(mask: Array) -> Array:
+    """Which lanes are in each lane's membermask: bool `[..., 32 or 1, 32]`, 1 where all lanes of each warp agree."""
+    if (mask == mask[..., :1]).all():
+        mask = mask[..., :1]
+    members: Array = (mask[..., None] >> _LANE.astype(np.uint32)) & 1 != 0
+    return members
+
+
+def _no_group(mask: Array, active: Array) -> Array:
+    """Active lanes whose membermask does not name them, or names one that is not active or has another mask."""
+    if active.all() and (mask == _FULL).all():
+        return np.zeros_like(active)
+    own = (mask >> _LANE.astype(np.uint32)) & 1 != 0
+    partner = active[..., None, :] & (mask[..., :, None] == mask[..., None, :])
+    bad: Array = active & ~(own & (partner | ~_group(mask)).all(axis=-1))
+    return bad
+
+
+def _undefined(*operands: Array) -> Array:
+    return _no_group(operands[-2], operands[-1])
+
+
+# Rule 2
+
+
+def _source(mode: str, b: Array, c: Array) -> tuple[Array, Array]:
+    """Lane that each lane reads, its own where it is out of range; and whether it is in range."""
+    b, clamp, segment = (x.astype(np.intp) for x in (b & 31, c & 31, c >> 8 & 31))
+    least = _LANE & segment
+    most = least | (clamp & ~segment)
+    j: Array = {"up": _LANE - b, "down": _LANE + b, "bfly": _LANE ^ b, "idx": least | (b & ~segment)}[mode]
+    inside = np.asarray(j >= most if mode == "up" else j <= most)
+    return np.where(inside, j, _LANE), inside
+
+
+def _shfl(mode: str, a: Array, b: Array, c: Array, mask: Array, active: Array) -> tuple[Array, Array]:
+    lane, inside = _source(mode, b, c)
+    return np.take_along_axis(a, lane, axis=-1), inside
+
+
+def _shfl_undefined(mode: str, a: Array, b: Array, c: Array, mask: Array, active: Array) -> Array:
+    lane, _ = _source(mode, b, c)
+    named = (mask >> lane.astype(np.uint32)) & 1 != 0
+    bad: Array = _no_group(mask, active) | (active & ~named)
+    return bad
+
+
+# Rules 3 and 4
+
+
+def _pack(bits: Array) -> Array:
+    """Masks of lanes: uint32 `[...]` of bool `[..., 32]`."""
+    words: Array = np.bitwise_or.reduce(np.where(bits, np.uint32(1) << _LANE.astype(np.uint32), np.uint32(0)), axis=-1)
+    return words
+
+
+def _all(values: Array, group: Array) -> Array:
+    held: Array = np.all(values | ~group, axis=-1)
+    return held
+
+
+def _vote(mode: str, a: Array, mask: Array, active: Array) -> tuple[Array]:
+    group, votes = _group(mask), a[..., None, :]
+    if mode == "ballot":
+        result = _pack(votes & group)
+    elif mode == "any":
+        result = ~_all(~votes, group)
+    else:
+        result = _all(votes, group)
+        if mode == "uni":
+            result |= _all(~votes, group)
+    return (np.broadcast_to(result, a.shape),)
+
+
+def _match_any(a: Array, mask: Array, active: Array) -> tuple[Array]:
+    return (_pack((a[..., :, None] == a[..., None, :]) & _group(mask)),)
+
+
+def _match_all(a: Array, mask: Array, active: Array) -> tuple[Array, Array]:
+    same = _all(a[..., :, None] == a[..., None, :], _group(mask))
+    return np.where(same, mask, np.uint32(0)), same
+
+
+# Rule 5
+
+
+def _redux(function: np.ufunc, identity: int, dtype: str, a: Array, mask: Array, active: Array) -> tuple[Array]:
+    values = np.where(_group(mask), a.view(dtype)[..., None, :], np.array(identity, dtype))
+    return (np.broadcast_to(function.reduce(values, axis=-1, dtype=dtype).view(np.uint32), a.shape),)
+
+
+def _redux_f32(function: np.ufunc, absolute: bool, nan: bool, a: Array, mask: Array, active: Array) -> tuple[Array]:
+    code = a & 0x7FFFFFFF if absolute else a
+    is_nan = (code & 0x7FFFFFFF) > 0x7F800000
+    # As integers, codes of one sign are in the order of their values or in the reverse; those with the sign turn round.
+    ordered = np.where(code >> 31, code ^ 0x7FFFFFFF, code).view(np.int32)
+    limits = np.iinfo(np.int32)  # these two codes are NaN
+    ignored = np.int32(limits.max if function is np.minimum else limits.min)
+    group = _group(mask)
+    best = function.reduce(np.where(group & ~is_nan[..., None, :], ordered[..., None, :], ignored), axis=-1)
+    result = np.where(best < 0, best ^ 0x7FFFFFFF, best).view(np.uint32)
+    any_nan, none = ~_all(~is_nan[..., None, :], group), _all(is_nan[..., None, :], group)
+    result = np.where(any_nan if nan else none, np.uint32(_NAN), result)
+    return (np.broadcast_to(result, a.shape),)
+
+
+def _activemask(active: Array) -> tuple[Array]:
+    return (np.broadcast_to(_pack(active)[..., None], active.shape),)
+
+
+# The rows
+
+
+def _row(
+    mnemonic: str, types: tuple[str, ...], outputs: tuple[RegisterType, ...], compute: Callable[..., Any], *,
+    section: str, ptx: tuple[int, int], since: str = "sm_70", only: tuple[str, ...] = (),
+    undefined: Callable[..., Array] | None = _undefined,
+) -> Operation:  # fmt: skip
+    results = "|".join(f"d{i}" for i in range(len(outputs)))
+    return Operation(
+        mnemonic=mnemonic, inputs=tuple(register(x) for x in types), input_types=types, outputs=outputs,
+        compute=compute, undefined=undefined, lanes=True,
+        syntax=", ".join([results, *(f"a{i}" for i in range(len(types)))]),
+        since=since, only=only, ptx=ptx, source=f"PTX ISA 9.1, {section}",
+    )  # fmt: skip
+
+
+def _table() -> tuple[Operation, ...]:
+    shuffles = [
+        _row(f"shfl.sync.{mode}.b32", ("b32", "u32", "u32", "u32"), ("b32", "pred"), partial(_shfl, mode),
+             undefined=partial(_shfl_undefined, mode), ptx=(6, 0), section="shfl.sync")
+        for mode in ("up", "down", "bfly", "idx")
+    ]  # fmt: skip
+    modes: dict[str, RegisterType] = {"all": "pred", "any": "pred", "uni": "pred", "ballot": "b32"}
+    votes = [
+        _row(f"vote.sync.{mode}.{type_}", ("pred", "u32"), (type_,), partial(_vote, mode),
+             ptx=(6, 0), section="vote.sync")
+        for mode, type_ in modes.items()
+    ]  # fmt: skip
+    matches = []
+    types: tuple[RegisterType, ...] = ("b32", "b64")
+    for type_ in types:
+        taken = (type_, "u32")
+        matches += [
+            _row(f"match.any.sync.{type_}", taken, ("b32",), _match_any, ptx=(6, 0), section="match.sync"),
+            _row(f"match.all.sync.{type_}", taken, ("b32", "pred"), _match_all, ptx=(6, 0), section="match.sync"),
+        ]
+    integers = [
+        ("add.s32", np.add, 0, "u4"), ("add.u32", np.add, 0, "u4"),
+        ("min.s32", np.minimum, 2**31 - 1, "i4"), ("min.u32", np.minimum, 2**32 - 1, "u4"),
+        ("max.s32", np.maximum, -(2**31), "i4"), ("max.u32", np.maximum, 0, "u4"),
+        ("and.b32", np.bitwise_and, 2**32 - 1, "u4"), ("or.b32", np.bitwise_or, 0, "u4"),
+        ("xor.b32", np.bitwise_xor, 0, "u4"),
+    ]  # fmt: skip
+    reductions = [
+        _row(f"redux.sync.{name}", (name.rpartition(".")[2], "u32"), ("b32",),
+             partial(_redux, function, identity, dtype), since="sm_80", ptx=(7, 0), section="redux.sync")
+        for name, function, identity, dtype in integers
+    ]  # fmt: skip
+    # ptxas 13.0: of family 10 alone. No GPU has been asked: derived from PTX's text.
+    floats = [
+        _row(f"redux.sync.{name}{absolute}{nan}.f32", ("f32", "u32"), ("b32",),
+             partial(_redux_f32, function, bool(absolute), bool(nan)), since="sm_100f", only=_FAMILY_10, ptx=(8, 6),
+             section="redux.sync; not measured")
+        for name, function in (("min", np.minimum), ("max", np.maximum))
+        for absolute in ("", ".abs") for nan in ("", ".NaN")
+    ]  # fmt: skip
+    active = _row("activemask.b32", (), ("b32",), _activemask, undefined=None, ptx=(6, 2), section="activemask")
+    return (*shuffles, *votes, *matches, *reductions, *floats, active)
+
+
+OPERATIONS: tuple[Operation, ...] = _table()

@@ -1,0 +1,180 @@
+"""What the rows of arithmetic and of conversions share: types, elements of registers, forms of mnemonics, clamps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ..formats import FORMATS, FloatFormat, IntegerFormat
+from .rows import RegisterType
+
+__all__ = [
+    "TYPES",
+    "Form",
+    "RegisterOf",
+    "clamped",
+    "expand",
+    "flushed",
+    "is_nan",
+    "magnitude",
+    "quieted",
+    "rectified",
+    "signs",
+]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegisterOf:
+    """A PTX type of an operand: elements of one format in a register.
+
+    Attributes
+    ----------
+    name : str
+        PTX's name.
+    fmt : FloatFormat or IntegerFormat
+        Of each element.
+    count : int
+        Element 0 sits in the low bits.
+    slot : int
+        Bits from one element to the next.
+    """
+
+    name: str
+    fmt: FloatFormat | IntegerFormat
+    count: int = 1
+    slot: int
+
+    @property
+    def register(self) -> RegisterType:
+        """The register that holds it. What is narrower than 16 bits sits in the low bits of a 16-bit one."""
+        return cast(RegisterType, f"b{max(16, self.count * self.slot)}")
+
+    def split(self, word: Array) -> list[Array]:
+        """Codes of the elements of a register."""
+        dtype, mask = self.fmt.code_dtype, word.dtype.type(self.fmt.mask)
+        if self.count == 1:
+            return [(word & mask).astype(dtype, copy=False)]
+        return [((word >> word.dtype.type(i * self.slot)) & mask).astype(dtype) for i in range(self.count)]
+
+    def join(self, codes: Sequence[Array]) -> Array:
+        """Put the codes of elements into a register; a single integer is extended by its sign."""
+        dtype = np.dtype(f"uint{self.register[1:]}")
+        if isinstance(self.fmt, IntegerFormat) and self.count == 1 and self.fmt.bits < 16:
+            return self.fmt.decode(codes[0]).astype(dtype)
+        word = codes[0].astype(dtype)
+        for i, code in enumerate(codes[1:], 1):
+            word = word | (code.astype(dtype) << dtype.type(i * self.slot))
+        return word
+
+
+def _integer(name: str) -> IntegerFormat:
+    known = FORMATS.get(name)
+    if isinstance(known, IntegerFormat):
+        return known
+    bits, signed = int(name[1:]), name[0] == "s"
+    return IntegerFormat(
+        name=name, bits=bits, signed=signed, dtype_name=f"{'' if signed else 'u'}int{bits}", source="PTX ISA 9.1, 5.2.1"
+    )
+
+
+def _types() -> dict[str, RegisterOf]:
+    types = [RegisterOf(name=n, fmt=FORMATS[n], slot=FORMATS[n].bits) for n in ("f16", "bf16", "tf32", "f32", "f64")]
+    packed = {"f16": 16, "bf16": 16, "f32": 32, "e4m3": 8, "e5m2": 8, "e2m3": 8, "e3m2": 8, "e2m1": 4, "ue8m0": 8}
+    types += [RegisterOf(name=f"{n}x2", fmt=FORMATS[n], count=2, slot=slot) for n, slot in packed.items()]
+    integers = [_integer(f"{sign}{bits}") for sign in "su" for bits in (8, 16, 32, 64)]
+    return {t.name: t for t in (*types, *(RegisterOf(name=i.name, fmt=i, slot=i.bits) for i in integers))}
+
+
+TYPES: Mapping[str, RegisterOf] = MappingProxyType(_types())
+"""Types of operands, by their PTX names."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """A line of PTX's grammar: mnemonics that differ in their qualifiers.
+
+    Attributes
+    ----------
+    form : str
+        With `{}` around what may be left out, and `<>` around alternatives.
+    since : str
+        Oldest target.
+    ptx : (int, int)
+        First version.
+    source : str
+    """
+
+    form: str
+    since: str = "sm_70"
+    ptx: tuple[int, int] = (6, 0)
+    source: str
+
+    @property
+    def mnemonics(self) -> list[str]:
+        """All of them."""
+        return expand(self.form)
+
+
+def expand(form: str) -> list[str]:
+    """Write out the alternatives of a form.
+
+    Examples
+    --------
+    >>> expand("cvt.<rn rz>{.relu}.f16.f32")
+    ['cvt.rn.f16.f32', 'cvt.rn.relu.f16.f32', 'cvt.rz.f16.f32', 'cvt.rz.relu.f16.f32']
+    """
+    match = re.search(r"\{([^{}]*)\}|<([^<>]*)>", form)
+    if match is None:
+        return [form]
+    options = match[2].split() if match[1] is None else ["", match[1]]
+    return [x for option in options for x in expand(form[: match.start()] + option + form[match.end() :])]
+
+
+def signs(fmt: FloatFormat, codes: Array) -> Array:
+    """Return the sign bits of codes, in place."""
+    result: Array = codes & fmt.code_dtype.type(fmt.sign_bit)
+    return result
+
+
+def magnitude(fmt: FloatFormat, codes: Array) -> Array:
+    """Return codes without their signs."""
+    result: Array = codes & fmt.code_dtype.type(fmt.mask & ~fmt.sign_bit)
+    return result
+
+
+def is_nan(fmt: FloatFormat, codes: Array) -> Array:
+    """Where codes of an IEEE format are NaN."""
+    result: Array = magnitude(fmt, codes) > fmt.code_dtype.type(cast(int, fmt.inf_code))
+    return result
+
+
+def quieted(fmt: FloatFormat, codes: Array) -> Array:
+    """Set the first bit of the fraction: a NaN becomes quiet and keeps its sign and the rest of its payload."""
+    result: Array = codes | fmt.code_dtype.type(1 << (fmt.fraction_bits - 1))
+    return result
+
+
+def flushed(fmt: FloatFormat, codes: Array) -> Array:
+    """Make zeros of subnormal numbers, of their signs: `.ftz`."""
+    subnormal = magnitude(fmt, codes) < fmt.code_dtype.type(1 << (fmt.fraction_bits + fmt.padding))
+    return np.where(subnormal, signs(fmt, codes), codes)
+
+
+def clamped(fmt: FloatFormat, codes: Array) -> Array:
+    """Return the nearest of [0, 1], and +0 for NaN and -0: `.sat`."""
+    zero, one = fmt.code_dtype.type(0), fmt.code_dtype.type(fmt.bias << fmt.fraction_bits)
+    result: Array = np.where((signs(fmt, codes) != 0) | is_nan(fmt, codes), zero, np.minimum(codes, one))
+    return result
+
+
+def rectified(fmt: FloatFormat, codes: Array) -> Array:
+    """Return +0 for negative numbers and -0: `.relu`. A NaN, which is the canonical one here, is positive and stays."""
+    return np.where(signs(fmt, codes) != 0, fmt.code_dtype.type(0), codes)

@@ -1,0 +1,191 @@
+"""The chain of instructions that makes one element of a matrix product, cut along k as one likes.
+
+A `Chain` knows where partial sums end; a `State` is how far one tile has come. Who computes a tile feeds it k in order,
+in pieces of any size: all at once in memory, block by block from Dask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arithmetic import product
+from ..arithmetic.engines import Resolved
+from ..arithmetic.units import Popcount, Recipe
+from ..formats import FORMATS
+from ..isa.wgmma import AnyInstruction
+
+__all__ = ["Chain", "Operands", "State"]
+
+Array = npt.NDArray[Any]
+
+_F32 = FORMATS["f32"]
+
+
+class Operands(NamedTuple):
+    """Codes that one part of a product reads: `[batch, m, k]` of A, `[batch, k, n]` of B, and what goes with them."""
+
+    a: Array
+    b: Array
+    chosen: Array | None = None
+    scale_a: Array | None = None
+    scale_b: Array | None = None
+
+    def of(self, some: slice) -> Operands:
+        """Take some matrices of the batch; one that is for all of them is repeated, not copied."""
+        return Operands(*(x if x is None else _some(x, some) for x in self))  # type: ignore[arg-type]
+
+    def part(self, rows: slice, columns: slice, start: int, stop: int, chain: Chain) -> Operands:
+        """Cut out some rows of A, columns of B and values of k (logical ones of a sparse A)."""
+        stored = slice(start // chain.packed, stop // chain.packed)
+        scales = slice(start // chain.block, -(-stop // chain.block)) if chain.block else slice(0)
+        return Operands(
+            self.a[:, rows, stored],
+            self.b[:, start:stop, columns],
+            None if self.chosen is None else self.chosen[:, rows, stored],
+            None if self.scale_a is None else self.scale_a[:, rows, scales],
+            None if self.scale_b is None else self.scale_b[:, scales, columns],
+        )
+
+
+def _some(x: Array, some: slice) -> Array:
+    return x[some] if len(x) > 1 else np.broadcast_to(x, (some.stop - some.start, *x.shape[1:]))
+
+
+class State(NamedTuple):
+    """Codes: accumulators of the running chains, `[batch, m, n]`; the `sums` of chains that have ended, if any do."""
+
+    accumulator: Array
+    sums: Array | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chain:
+    """What is done along k.
+
+    Attributes
+    ----------
+    instruction : Instruction or WarpgroupInstruction
+    recipe : Recipe
+    engine : {"numpy", "native"}
+    k : int
+        Length of the product, before it is padded to whole instructions.
+    slices : tuple of int
+        Where the slices of a split k begin, and where the last one ends: multiples of the instruction's k.
+    promote : int
+        After how much of k, from the start of a slice, the accumulator is added to an f32 sum and begins at +0
+        again; 0 for never.
+    """
+
+    instruction: AnyInstruction
+    recipe: Recipe
+    engine: Resolved
+    k: int
+    slices: tuple[int, ...]
+    promote: int = 0
+
+    @property
+    def packed(self) -> int:
+        """Logical elements of k for one that A stores."""
+        return 2 if self.instruction.sparse else 1
+
+    @property
+    def block(self) -> int:
+        """Elements of k that share a block scale; 0 without."""
+        scales = self.instruction.scales_per_row
+        return self.instruction.k // scales if scales else 0
+
+    @property
+    def whole(self) -> int:
+        """Length of k in whole instructions."""
+        return self.slices[-1]
+
+    @property
+    def partial(self) -> bool:
+        """Whether there are partial sums, which are added in f32."""
+        return len(self.slices) > 2 or bool(self.promote)
+
+    @cached_property
+    def _ends(self) -> list[tuple[int, bool]]:
+        """Where chains end, and whether a slice ends there."""
+        ends = []
+        for start, stop in pairwise(self.slices):
+            step = self.promote or max(1, stop - start)  # of an empty k there is one slice, of no length
+            ends += [(min(at, stop), at >= stop) for at in range(start + step, stop + step, step)]
+        return ends
+
+    def start(self, c: Array) -> State:
+        """Begin with codes of C: in the accumulator, or where there are partial sums, as what they are added to."""
+        if not self.partial:
+            return State(c)
+        sums = np.empty((2, *c.shape), c.dtype)
+        sums[0], sums[1] = _F32.sign_bit, c  # of nothing, -0
+        return State(np.zeros_like(c), sums)
+
+    def advance(self, state: State, given: Operands, start: int) -> State:
+        """Go on with a part of k that begins at `start`, and ends with an instruction or with k."""
+        stop = start + given.b.shape[1]
+        if stop == start:
+            return state
+        if stop == self.k and self.whole > self.k:
+            given, stop = self._pad(given, self.whole - start), self.whole
+        step, sums = self.instruction.k, None
+        ends: list[tuple[int, bool]] = []
+        if state.sums is not None:
+            sums = state.sums.copy()  # a State stays as it is
+            ends = [((end - start) // step, ends_slice) for end, ends_slice in self._ends if start < end <= stop]
+        return State(self._product(given, state.accumulator, ends, sums), sums)
+
+    def finish(self, state: State) -> Array:
+        """Return codes of D."""
+        return state.accumulator if state.sums is None else state.sums[1]
+
+    def _pad(self, given: Operands, k: int) -> Operands:
+        """Pad the end of k with +0, as kernels do."""
+
+        def padded(x: Array | None, axis: int, length: int, value: int = 0) -> Array | None:
+            if x is None:
+                return None
+            widths = [(0, length - n if i == axis else 0) for i, n in enumerate(x.shape)]
+            return np.pad(x, widths, constant_values=value)
+
+        scales = k // self.block if self.block else 0
+        return Operands(
+            cast(Array, padded(given.a, 2, k // self.packed)),
+            cast(Array, padded(given.b, 1, k)),
+            # Zeros meet zeros: the instruction's last row of B is padding too, its first may hold an infinity.
+            padded(given.chosen, 2, k // self.packed, self.instruction.k - 1),
+            padded(given.scale_a, 2, scales),
+            padded(given.scale_b, 1, scales),
+        )
+
+    def _product(self, given: Operands, c: Array, ends: list[tuple[int, bool]], sums: Array | None) -> Array:
+        a, b, k = given.a, given.b, self.instruction.k // self.packed
+        if isinstance(self.recipe.unit, Popcount):  # single bits, a word at a time
+            a, b, k = _bits(a), _bits(b.swapaxes(1, 2)).swapaxes(1, 2), k // 32
+        return product(
+            self.recipe, a, b, c, k=k, engine=self.engine, chosen=given.chosen, scale_a=given.scale_a,
+            scale_b=given.scale_b, scales=self.instruction.scales_per_row, ends=ends, sums=sums,
+        )  # fmt: skip
+
+
+def _bits(x: Array) -> Array:
+    """Pack single bits `[..., k]` into words `[..., k/32]`."""
+    words: Array = np.ascontiguousarray(np.packbits(x, axis=-1, bitorder="little")).view("<u4")
+    return words
+
+
+def boundaries(k: int, step: int, split: int | Sequence[int]) -> tuple[int, ...]:
+    """Where slices of k begin and end: `split` equal ones (the last may be shorter), or ones of given lengths."""
+    whole = -(-k // step) * step
+    if not isinstance(split, Sequence):
+        each = max(step, -(-whole // step // split) * step) if whole else step
+        return (*range(0, whole, each), whole) if whole else (0, 0)
+    ends = np.cumsum([0, *split]).tolist()
+    return (*ends[:-1], whole)

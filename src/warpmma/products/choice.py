@@ -1,0 +1,380 @@
+"""What a whole product is computed with: the instruction, and what is done along k."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Protocol, TypedDict, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from .._arrays import as_array, check_choice, is_integer, members
+from .._tasks import Progress
+from ..arithmetic import engines as _engines
+from ..arithmetic import recipes as targets
+from ..arithmetic.engines import Engine, Resolved
+from ..arithmetic.evidence import Evidence, evidence
+from ..arithmetic.units import FmaChain, FusedDotAdd, IntegerSum, Popcount, Recipe
+from ..errors import MnemonicError, OperandError, ScaleError, WarpmmaError, shown
+from ..formats import FORMATS
+from ..isa.finding import find
+from ..isa.mma import Instruction, check_known, check_target, instructions
+from ..isa.wgmma import AnyInstruction, parse_any
+from ..layouts import Operand
+from ..scaling import Quantized
+from ..sparsity import pattern
+from .chain import Chain, boundaries
+from .operands import batch_of, broadcasts, check_c, check_indices_shape, check_scales
+from .results import output_format
+
+__all__ = [
+    "Choice", "Lazy", "Multiplicand", "Options", "choose", "decide", "default_instruction", "is_dask", "outline",
+    "quantized", "tensor_scales",
+]  # fmt: skip
+
+Array = npt.NDArray[Any]
+Multiplicand = npt.ArrayLike | Quantized
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """How `matmul` computes a product; `str` tells it in a few lines.
+
+    Attributes
+    ----------
+    instruction : Instruction or WarpgroupInstruction
+    by_default : bool
+        Whether nobody named the instruction.
+    target : str
+    recipe : Recipe
+        How the instruction computes on the target.
+    evidence : Evidence
+        How that is known.
+    engine : {"native", "numpy"}
+    shape : tuple of int
+        Of D.
+    dtype : dtype
+        Of D.
+    k : int
+    slices : tuple of (int, int)
+        Where each slice of k begins and ends.
+    promote_every : int or None
+        After how much of k within a slice the accumulator is added to an f32 sum.
+    epilogue : str or None
+        Format to which D is rounded.
+    """
+
+    instruction: AnyInstruction
+    by_default: bool
+    target: str
+    recipe: Recipe = field(repr=False)
+    evidence: Evidence
+    engine: Resolved
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    k: int
+    slices: tuple[tuple[int, int], ...]
+    promote_every: int | None
+    epilogue: str | None
+
+    @property
+    def steps(self) -> int:
+        """Instructions that each element of D takes, one after the other."""
+        return sum(-(-(stop - start) // self.instruction.k) for start, stop in self.slices)
+
+    @property
+    def others(self) -> tuple[AnyInstruction, ...]:
+        """Further instructions for the same types on the target, whose sums may differ in the last bits.
+
+        One for each way to add that is not the chosen instruction's, of `wgmma` that with the largest n. A kernel that
+        uses one of them is computed if `matmul` is told its name.
+        """
+        mine = self.instruction
+        found: dict[tuple[Recipe, int], AnyInstruction] = {}
+        for i in find(
+            a=mine.a_type, b=mine.b_type, c=mine.c_type, d=mine.d_type, sparse=mine.sparse, kind=mine.kind,
+            block_scale=mine.block_scale, satfinite=mine.satfinite, target=self.target,
+        ):  # fmt: skip
+            if i.stype == mine.stype and i.scales_per_row == mine.scales_per_row:
+                way = _sums(i, self.target)
+                found[way] = max(found.get(way, i), i, key=lambda x: x.n)
+        return tuple(i for way, i in found.items() if way != _sums(mine, self.target))
+
+    def __str__(self) -> str:
+        parts = "1 slice" if len(self.slices) == 1 else f"{len(self.slices)} slices"
+        along = f"k = {self.k} in {parts}, {self.steps} instructions for each element"
+        if self.promote_every:
+            along += f", promoted to f32 every {self.promote_every}"
+        lines = [
+            f"{self.instruction} on {self.target}, {'by default' if self.by_default else 'as asked'}",
+            f"D {self.shape} of {self.dtype}{f', rounded to {self.epilogue}' if self.epilogue else ''}; {along}",
+            f"engine {self.engine}; {self.evidence}",
+        ]
+        if self.others:
+            lines.append(f"other sums for these types: {', '.join(map(str, self.others))}")
+        return "\n".join(lines)
+
+
+def _sums(instruction: AnyInstruction, target: str) -> tuple[Recipe, int]:
+    """Tell the sums of instructions for the same types apart: by recipe, and by how k is cut if that can be seen."""
+    how, k = targets.recipe(instruction, target), instruction.k // (2 if instruction.sparse else 1)
+    unit = how.unit
+    if isinstance(unit, FmaChain | Popcount) or (isinstance(unit, IntegerSum) and not unit.saturate):
+        return how, 0  # a chain cut anywhere is the same
+    if isinstance(unit, FusedDotAdd) and (how.order, how.accumulate) == ("ascending", "within"):
+        return how, min(k, unit.products)  # powers of two, so that every step is as long
+    return how, k
+
+
+class Lazy(Protocol):
+    """A Dask array, as type checkers know it that have no Dask."""
+
+    def __dask_graph__(self) -> Any: ...
+
+
+class Options(TypedDict, total=False):
+    """What `matmul` takes beside operands and target."""
+
+    instruction: str | AnyInstruction | None
+    out: Array | None
+    split_k: int | Sequence[int]
+    promote_every: int | None
+    epilogue: str | None
+    indices: npt.ArrayLike | None
+    scale_a: npt.ArrayLike | Lazy | None
+    scale_b: npt.ArrayLike | Lazy | None
+    engine: Engine
+    threads: int | None
+    progress: Progress | None
+
+
+def choose(
+    a: Multiplicand | Lazy, b: Multiplicand | Lazy, c: npt.ArrayLike | Lazy | None = None, *,
+    instruction: str | AnyInstruction | None = None, target: str,
+    split_k: int | Sequence[int] = 1, promote_every: int | None = None, epilogue: str | None = None,
+    indices: npt.ArrayLike | None = None, scale_a: npt.ArrayLike | Lazy | None = None,
+    scale_b: npt.ArrayLike | Lazy | None = None, engine: Engine = "auto",
+) -> Choice:  # fmt: skip
+    """Say how `matmul` would compute a product, without computing it.
+
+    Parameters
+    ----------
+    a, b, c, instruction, target, split_k, promote_every, epilogue, indices, scale_a, scale_b, engine
+        As for `matmul`. Of operands only shapes and dtypes are looked at, so `np.broadcast_to(np.float16(0), (m, k))`
+        stands for a matrix that is not there yet.
+
+    Returns
+    -------
+    Choice
+
+    Raises
+    ------
+    WarpmmaError
+        As `matmul` does, but for what only the elements tell.
+
+    Examples
+    --------
+    >>> import ml_dtypes
+    >>> A, B = (np.ones(shape, ml_dtypes.float8_e4m3fn) for shape in ((100, 4096), (4096, 50)))
+    >>> print(choose(A, B, target="sm_90a", engine="numpy"))
+    mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 on sm_90a, by default
+    D (100, 50) of float32; k = 4096 in 1 slice, 128 instructions for each element
+    engine numpy; measured: this project; on H200, driver 580.159, CUDA 13.0; 2,621,440 outputs, 0 differences;
+    as software: conversion to f16, two HMMA, and an addition of C
+    other sums for these types: mma.sync.aligned.m16n8k16.row.col.f32.e4m3.e4m3.f32,
+    wgmma.mma_async.sync.aligned.m64n256k32.f32.e4m3.e4m3
+    >>> i = choose(A, B, target="sm_90a").others[-1]
+    >>> choose(A, B, instruction=i, target="sm_90a", promote_every=128).recipe.unit.fraction_bits
+    13
+    """
+    a, scale_a, alpha_a = quantized("A", a, scale_a)
+    b, scale_b, alpha_b = quantized("B", b, scale_b)
+    a, b = outline(a, "A"), outline(b, "B")
+    z, places = (None if v is None else outline(v, name) for name, v in (("C", c), ("indices", indices)))
+    of_a, of_b = (
+        None if s is None else outline(s, f"scales of {operand}", ScaleError).shape
+        for operand, s in (("A", scale_a), ("B", scale_b))
+    )
+    record, chain = decide(
+        a, b, z, instruction, target, engine, stored=places is not None, split_k=split_k, promote_every=promote_every,
+        epilogue=epilogue,
+    )  # fmt: skip
+    if places is not None:
+        check_indices_shape(cast(Instruction, record), places, a, b.shape[-2])
+    check_scales(record, a.shape, b.shape, of_a, of_b)
+    met = None if places is None else (*places.shape[:-2], a.shape[-1])
+    batch = batch_of(record, a.shape, b.shape, met, of_a, of_b)
+    shape = (*batch, a.shape[-2], b.shape[-1])
+    tensor_scales(record, z, batch, alpha_a, alpha_b)
+    if z is not None:
+        check_c(record, z.shape, shape)
+    return Choice(
+        instruction=record, by_default=instruction is None, target=target, recipe=chain.recipe,
+        evidence=evidence(record, target), engine=chain.engine, shape=shape,
+        dtype=output_format(record, epilogue).dtype, k=chain.k,
+        slices=tuple((start, min(stop, chain.k)) for start, stop in pairwise(chain.slices)),
+        promote_every=chain.promote or None, epilogue=epilogue,
+    )  # fmt: skip
+
+
+def default_instruction(
+    a: str, b: str, c: str | None, target: str, *, sparse: bool = False
+) -> Instruction:  # fmt: skip
+    """Return the `mma` with the largest k that a target has for PTX types of A, B and C; an error where there is none.
+
+    Examples
+    --------
+    >>> str(default_instruction("bf16", "bf16", None, "sm_80"))
+    'mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32'
+    """
+    check_known(target)
+    for name, given in (("A", a), ("B", b), ("C", c)):
+        if given is not None or name != "C":
+            check_choice(f"type of {name}", given, tuple(FORMATS))
+    if not isinstance(sparse, bool):
+        raise OperandError(f"sparse is {shown(sparse)}; expected a bool")
+    usual = (c,) if c else ("f32", "s32", "f64")
+    found = [
+        i for i in instructions(target)
+        if (i.a_type, i.b_type, i.sparse) == (a, b, sparse) and i.c_type == i.d_type and i.c_type in usual
+        and (i.a_layout, i.b_layout) == ("row", "col") and not (i.block_scale or i.satfinite or i.rounding or i.bit_op)
+    ]  # fmt: skip
+    if not found:
+        types = sorted({f"{i.a_type} x {i.b_type}" for i in instructions(target) if i.sparse == sparse})
+        raise MnemonicError(
+            f"{target} has no {'sparse ' * sparse}mma for {a} x {b}{f' with C of {c}' if c else ''} that is chosen by "
+            f"default: name the instruction. It has {', '.join(types)}"
+        )
+    return max(found, key=lambda i: i.k)
+
+
+def decide(
+    a: Array, b: Array, c: Array | None, instruction: str | AnyInstruction | None, target: str, engine: str, *,
+    stored: bool, split_k: int | Sequence[int], promote_every: int | None, epilogue: str | None,
+) -> tuple[AnyInstruction, Chain]:  # fmt: skip
+    """Return the instruction for operands, or stored elements of a sparse A, and what is to be done along k.
+
+    Of the arrays only dtypes and shapes are looked at.
+    """
+    record = _instruction(a, b, c, instruction, target, sparse=stored)
+    _check_shapes(record, a.shape, b.shape, stored=stored)
+    return record, _chain(
+        record, target, engine, k=b.shape[-2], split_k=split_k, promote_every=promote_every, epilogue=epilogue
+    )
+
+
+def _instruction(
+    a: Array, b: Array, c: Array | None, instruction: str | AnyInstruction | None, target: str, *, sparse: bool
+) -> AnyInstruction:
+    """Return the instruction that was asked for, or the default for arrays of these dtypes."""
+    if instruction is not None:
+        record = parse_any(instruction)
+        check_target(record, target)
+        return record
+    a_type, b_type = (_type(name, x, _MULTIPLICANDS) for name, x in (("A", a), ("B", b)))
+    return default_instruction(
+        a_type, b_type, None if c is None else _type("C", c, _ACCUMULATORS), target, sparse=sparse
+    )
+
+
+# Not u8: what is uint8 may be raw codes of any narrow type.
+_MULTIPLICANDS = ("f16", "bf16", "tf32", "e4m3", "e5m2", "e3m2", "e2m3", "e2m1", "f64", "s8", "s4", "u4")
+_ACCUMULATORS = ("f32", "f16", "s32", "f64")
+
+
+def _type(name: str, array: Array, types: tuple[str, ...]) -> str:
+    """PTX type of an array's dtype."""
+    for found in types:
+        if FORMATS[found].dtype == array.dtype:
+            return found
+    known = ", ".join(f"{FORMATS[t].dtype} ({t})" for t in types)
+    raise OperandError(f"{name} is {array.dtype}: which type is meant? Name the instruction, or give one of {known}")
+
+
+def _chain(
+    record: AnyInstruction, target: str, engine: str, *, k: int, split_k: int | Sequence[int],
+    promote_every: int | None, epilogue: str | None,
+) -> Chain:  # fmt: skip
+    """Check what is to be done along k, and put it down."""
+    resolved = _engines.resolve(engine)
+    given = members(split_k, k)
+    several, lengths = given is not None, [cast(int, split_k)] if given is None else given
+    if not lengths or not all(is_integer(x) and x > 0 for x in lengths):
+        raise OperandError(f"split_k is {shown(split_k)}; expected a positive number of slices, or their lengths")
+    lengths = [int(x) for x in lengths]  # NumPy's narrow integers would overflow
+    if several and (sum(lengths) != k or any(x % record.k for x in lengths[:-1])):
+        raise OperandError(
+            f"{record}: slices of k are {tuple(lengths)}; expected {k} together, multiples of {record.k} but the last"
+        )
+    if promote_every is not None and (
+        not is_integer(promote_every) or promote_every < 1 or promote_every % record.k
+    ):  # fmt: skip
+        raise OperandError(f"{record}: promote_every is {shown(promote_every)}; expected a multiple of {record.k}")
+    slices = boundaries(k, record.k, lengths if several else lengths[0])
+    chain = Chain(
+        instruction=record, recipe=targets.recipe_of(record, target), engine=resolved, k=k, slices=slices,
+        promote=int(promote_every or 0),
+    )  # fmt: skip
+    if (lengths != [1] or promote_every) and record.d_type != "f32":
+        raise OperandError(
+            f"{record}: partial sums are added in f32; expected a D of f32 for split_k and promote_every"
+        )
+    if record.c_type != record.d_type and (not 0 < k <= record.k or chain.partial):
+        raise OperandError(
+            f"{record}: D is {record.d_type} and cannot be the next instruction's C; expected one instruction, k from "
+            f"1 to {record.k} and no partial sums"
+        )
+    output_format(record, epilogue)
+    return chain
+
+
+def quantized(operand: Operand, x: Any, scales: Any) -> tuple[Any, Any, Any]:
+    """Take a `Quantized` apart: elements, scales, tensor scale."""
+    if not isinstance(x, Quantized):
+        return x, scales, None
+    if scales is not None:
+        raise ScaleError(f"{operand} is Quantized and brings its scales; expected no others")
+    return x.elements, x.scales, x.tensor_scale
+
+
+def tensor_scales(record: AnyInstruction, c: object, batch: tuple[int, ...], *given: Any) -> list[Array]:
+    """Check tensor scales, those that there are."""
+    found = [as_array(x, f"{record}: tensor scale", ScaleError) for x in given if x is not None]
+    for x in found:
+        if x.dtype != np.float32 or not broadcasts(x.shape, batch):
+            raise ScaleError(
+                f"{record}: tensor scale is {x.dtype} {x.shape}; expected float32 that broadcasts to the batch {batch}"
+            )
+    if found and c is not None:
+        raise OperandError(f"{record}: tensor scales multiply all of D; add C to the result, or leave it out")
+    return found
+
+
+def _check_shapes(record: AnyInstruction, a: tuple[int, ...], b: tuple[int, ...], *, stored: bool = False) -> None:
+    """Raise `OperandError` unless A, or the stored elements of a sparse A, go together with B."""
+    if stored and not record.sparse:
+        raise OperandError(f"{record} is dense: it takes no indices")
+    if len(a) < 2 or len(b) < 2 or a[-1] * (2 if stored else 1) != b[-2]:
+        columns = "k/2" if stored else "k"
+        raise OperandError(f"{record}: A is {a} and B is {b}; expected [..., m, {columns}] and [..., k, n]")
+    width = pattern(record).width if isinstance(record, Instruction) and record.sparse else 1
+    if b[-2] % width:
+        raise OperandError(f"{record}: k is {b[-2]}; expected a multiple of {width}, the group of the sparsity pattern")
+
+
+def outline(x: Any, name: str, error: type[WarpmmaError] = OperandError) -> Array:
+    """Return an array of the same shape and dtype, whose elements mean nothing."""
+    if not is_dask(x):
+        return as_array(x, name, error)
+    if not all(map(is_integer, x.shape)):
+        raise error(f"dask: {name} is {x.shape}; expected known lengths (see compute_chunk_sizes)")
+    return np.broadcast_to(as_array(np.empty((), x.dtype), name, error), x.shape)
+
+
+def is_dask(x: Any) -> bool:
+    """Whether this is a Dask array; nobody has one who has not imported Dask."""
+    module = sys.modules.get("dask.array")
+    return module is not None and isinstance(x, module.Array)

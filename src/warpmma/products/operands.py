@@ -1,0 +1,147 @@
+"""Operands of matrix products as codes: of every form in which `matmul` takes them."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._arrays import as_array
+from ..errors import OperandError, ScaleError
+from ..execution import check_legal
+from ..isa.mma import Instruction
+from ..isa.wgmma import AnyInstruction
+from ..layouts import Operand
+from ..scaling import block_size, scale_codes
+from ..sparsity import check_indices, compress, pattern, rows_met
+from .chain import Operands
+
+__all__ = [
+    "batch_of", "broadcasts", "check_c", "check_indices_shape", "check_scales", "codes_of_c", "operands",
+]  # fmt: skip
+
+Array = npt.NDArray[Any]
+
+
+def operands(
+    record: AnyInstruction, target: str, a: Array, b: Array, indices: npt.ArrayLike | None,
+    scale_a: npt.ArrayLike | None, scale_b: npt.ArrayLike | None,
+) -> tuple[tuple[int, ...], Operands]:  # fmt: skip
+    """Turn operands into codes, `[batch, rows, columns]` or `[1, rows, columns]`; return the shape of the batch too."""
+    chosen = None
+    if isinstance(record, Instruction) and record.sparse:
+        a, chosen = _stored(record, target, a, b.shape[-2], indices)
+    scales = _scales(record, a, b, scale_a, scale_b)
+    codes = [_codes(record, "A", a), _codes(record, "B", b), chosen, *scales]
+    batch = batch_of(record, *(None if x is None else x.shape for x in codes))
+    return batch, Operands(*(None if x is None else _flat(x, batch) for x in codes))  # type: ignore[arg-type]
+
+
+def batch_of(record: AnyInstruction, *shapes: tuple[int, ...] | None) -> tuple[int, ...]:
+    """Broadcast the leading dimensions of A, B, rows that a sparse A's elements meet, and scales of A and B."""
+    names = ("A", "B", "indices", "scales of A", "scales of B")
+    given = {name: shape for name, shape in zip(names, shapes, strict=True) if shape is not None}
+    try:
+        return np.broadcast_shapes(*(shape[:-2] for shape in given.values()))
+    except ValueError:
+        came = ", ".join(f"{name} {shape}" for name, shape in given.items())
+        raise OperandError(f"{record}: batches do not broadcast: {came}") from None
+
+
+def _flat(x: Array, batch: tuple[int, ...]) -> Array:
+    """Bring leading dimensions to one; a matrix for all of the batch stays one matrix."""
+    if all(n == 1 for n in x.shape[:-2]):
+        return x.reshape(1, *x.shape[-2:])
+    return np.broadcast_to(x, (*batch, *x.shape[-2:])).reshape(math.prod(batch), *x.shape[-2:])
+
+
+def _codes(record: AnyInstruction, operand: Operand, array: Array) -> Array:
+    try:
+        return record.format(operand).codes(array)
+    except OperandError as error:
+        raise OperandError(f"{record}: {operand}: {error}") from None
+
+
+def codes_of_c(record: AnyInstruction, c: Array | None, shape: tuple[int, ...]) -> Array:
+    """Codes of C that broadcast to a shape."""
+    if c is None:
+        return np.zeros((1, 1), record.format("C").code_dtype)
+    check_c(record, c.shape, shape)
+    return _codes(record, "C", c)
+
+
+def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    """Whether a shape broadcasts to another."""
+    try:
+        return np.broadcast_shapes(shape, to) == to
+    except ValueError:
+        return False
+
+
+def check_c(record: AnyInstruction, c: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    """Raise `OperandError` unless the shape of C broadcasts to that of D."""
+    if not broadcasts(c, shape):
+        raise OperandError(f"{record}: C is {c}; expected {shape}, or what broadcasts to it")
+
+
+# Sparse operands
+
+
+def _stored(
+    record: Instruction, target: str, a: Array, k: int, indices: npt.ArrayLike | None
+) -> tuple[Array, Array]:  # fmt: skip
+    """Return stored elements of A, and the row of B within its instruction that each meets."""
+    if indices is None:
+        a, found = compress(a, record)
+        return a, rows_met(found, record)
+    array = as_array(indices, f"{record}: indices")
+    check_indices_shape(record, array, a, k)
+    check_legal(record, target, partial(check_indices, array, record))
+    return a, rows_met(array, record)
+
+
+def check_indices_shape(record: Instruction, indices: Array, a: Array, k: int) -> None:
+    """Raise `OperandError` unless indices are integers, two for every group of each row of A."""
+    expected = (a.shape[-2], k // pattern(record).width, 2)
+    if indices.shape[-3:] != expected or indices.dtype.kind not in "iu":
+        tail = ", ".join(map(str, expected))
+        raise OperandError(f"{record}: indices are {indices.dtype} {indices.shape}; expected int [..., {tail}]")
+
+
+# Block-scaled operands
+
+
+def _scales(
+    record: AnyInstruction, a: Array, b: Array, scale_a: npt.ArrayLike | None, scale_b: npt.ArrayLike | None
+) -> tuple[Array | None, Array | None]:
+    """Codes of scales, `[..., m, S]` and `[..., S, n]`."""
+    of_a, of_b = (
+        None if x is None else as_array(x, f"{record}: scales of {operand}", ScaleError)
+        for operand, x in (("A", scale_a), ("B", scale_b))
+    )
+    check_scales(record, a.shape, b.shape, *(None if x is None else x.shape for x in (of_a, of_b)))
+    if not isinstance(record, Instruction) or of_a is None or of_b is None:
+        return None, None
+    return scale_codes(record, "A", of_a), scale_codes(record, "B", of_b)
+
+
+def check_scales(
+    record: AnyInstruction, a: tuple[int, ...], b: tuple[int, ...],
+    scale_a: tuple[int, ...] | None, scale_b: tuple[int, ...] | None,
+) -> None:  # fmt: skip
+    """Raise `ScaleError` unless there are scales where an instruction takes some, and they go with A and B."""
+    if not isinstance(record, Instruction) or not record.block_scale:
+        if scale_a is not None or scale_b is not None:
+            raise ScaleError(f"{record} has no block scales; got some (name an instruction with .block_scale)")
+        return
+    if scale_a is None or scale_b is None:
+        raise ScaleError(f"{record} needs block scales of A and of B")
+    size = block_size(record)
+    blocks = -(-b[-2] // size)
+    for operand, came, expected in (("A", scale_a, (a[-2], blocks)), ("B", scale_b, (blocks, b[-1]))):
+        if came[-2:] != expected:
+            shape = ", ".join(map(str, expected))
+            raise ScaleError(f"{record}: scales of {operand} are {came}; expected [..., {shape}], blocks of {size}")

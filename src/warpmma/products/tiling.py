@@ -1,0 +1,178 @@
+"""Whole matrix products, as kernels make them: chains of one instruction along k.
+
+Every element of D is what a plain tiled kernel computes: its accumulator begins with C and takes one instruction after
+the other, k ascending; rows, columns and k beyond the matrices are +0. How a kernel cuts its tiles changes no bit. What
+does is said by arguments: which instruction, how k is split, when sums are promoted to f32, what D is rounded to.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import product as pairs
+from typing import TYPE_CHECKING, Any, Unpack, cast, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from .._arrays import as_array
+from .._tasks import Progress, for_each
+from ..arithmetic.engines import Engine
+from ..errors import OperandError
+from ..isa.wgmma import AnyInstruction
+from .choice import Lazy, Multiplicand, Options, decide, default_instruction, is_dask, quantized, tensor_scales
+from .operands import codes_of_c, operands
+from .results import alpha_of, checked_out, finish, output_format
+
+if TYPE_CHECKING:
+    from dask.array import Array as DaskArray
+
+__all__ = ["default_instruction", "matmul"]
+
+Array = npt.NDArray[Any]
+
+# Rows and columns of one task: enough that packing operands costs little, few enough to share and to stop soon.
+_TILE = {"native": 512, "numpy": 128}
+# Of k at a time, so that an interrupt need not wait for all of a long one.
+_SLAB = 1 << 14
+
+
+@overload
+def matmul(
+    a: Lazy, b: Multiplicand | Lazy, c: npt.ArrayLike | Lazy | None = None, *, target: str, **more: Unpack[Options]
+) -> DaskArray: ...
+@overload
+def matmul(
+    a: Multiplicand, b: Lazy, c: npt.ArrayLike | Lazy | None = None, *, target: str, **more: Unpack[Options]
+) -> DaskArray: ...
+@overload
+def matmul(a: Multiplicand, b: Multiplicand, c: Lazy, *, target: str, **more: Unpack[Options]) -> DaskArray: ...
+@overload
+def matmul(
+    a: Multiplicand, b: Multiplicand, c: npt.ArrayLike | None = None, *, target: str, **more: Unpack[Options]
+) -> Array: ...
+def matmul(
+    a: Multiplicand | Lazy, b: Multiplicand | Lazy, c: npt.ArrayLike | Lazy | None = None, *,
+    instruction: str | AnyInstruction | None = None, target: str, out: Array | None = None,
+    split_k: int | Sequence[int] = 1, promote_every: int | None = None, epilogue: str | None = None,
+    indices: npt.ArrayLike | None = None, scale_a: npt.ArrayLike | Lazy | None = None,
+    scale_b: npt.ArrayLike | Lazy | None = None, engine: Engine = "auto", threads: int | None = None,
+    progress: Progress | None = None,
+) -> Array | DaskArray:  # fmt: skip
+    """Multiply matrices as a tiled kernel does.
+
+    Parameters
+    ----------
+    a, b : array_like, Quantized or dask.array.Array
+        `[..., m, k]` and `[..., k, n]`, of the operands' NumPy or ml_dtypes types, or raw unsigned codes (then name the
+        instruction); the leading dimensions broadcast. For a sparse instruction A is dense and obeys the pattern, as
+        `sparsity.prune` makes it, or holds the stored elements `[..., m, k/2]` with `indices`. Dask arrays have two
+        dimensions; then D is one too.
+    c : array_like, optional
+        `[..., m, n]`, of C's type; it broadcasts. +0 by default.
+    instruction : str, Instruction or WarpgroupInstruction, optional
+        A mnemonic of `mma` or `wgmma`. By default the dense (or, with `indices`, sparse) `mma` with the largest k that
+        the target has for the types of `a`, `b` and `c`; D is f32, s32 or f64 if there is no `c`. float32 then means
+        tf32, whose instructions ignore the low 13 bits; uint8 is no type by default, for it may hold raw codes.
+        `wgmma`, which kernels for sm_90a use, is never the default: of fp8 its sums keep 13 bits, those of `mma` there
+        all of f32's. `choose` says what would be taken and what else there is, `find` lists mnemonics.
+    target : str
+    out : ndarray, optional
+        Where to write D: writable, C-contiguous, without a mask. It may overlap with operands.
+    split_k : int or sequence of int
+        k is cut into so many slices, each of the same number of instructions (the last may have fewer), or into slices
+        of these lengths. Each is a chain from +0, and their results are added to C one after the other, in f32, to
+        nearest even. Of a single slice the chain begins with C.
+    promote_every : int, optional
+        Within a slice the chain is cut every so much of k, from its beginning; partial sums are added likewise, outside
+        the matrix unit, as fp8 kernels do every 128.
+    epilogue : str, optional
+        A format such as "bf16", to which D is rounded once, to nearest even; by PTX `cvt`, what is too large becomes
+        infinity or for narrow formats the largest value.
+    indices : array_like of int, optional
+        Of stored elements of a sparse A, `[..., m, groups of k, 2]`; see `sparsity.compress`.
+    scale_a, scale_b : array_like, optional
+        Block scales, `[..., m, S]` and `[..., S, n]`, one for every block of k; see `mma`. A `Quantized` operand brings
+        its own. Tensor scales multiply D: their product rounded to f32, the product with D rounded to f32, both to
+        nearest even. Then there is no `c`.
+    engine, threads
+        As for `execute`.
+    progress : callable, optional
+        Called as `progress(done, total)` after each of the tiles that make up D.
+
+    Returns
+    -------
+    ndarray or dask.array.Array
+        D, `[..., m, n]`, of D's type or that of `epilogue`; `out`, if it was given.
+
+    Raises
+    ------
+    WarpmmaError
+        No such instruction or target, operands that do not go together or with it, and as `mma` does.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> A, B = (rng.standard_normal(shape).astype(np.float16) for shape in ((100, 300), (300, 50)))
+    >>> matmul(A, B, target="sm_90").shape
+    (100, 50)
+    >>> i = "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16"
+    >>> bool((matmul(A, B, target="sm_90") == matmul(A, B, instruction=i, target="sm_90a")).all())
+    True
+    >>> matmul(A, B, target="sm_90", split_k=2, epilogue="bf16").dtype
+    dtype(bfloat16)
+    """
+    a, scale_a, alpha_a = quantized("A", a, scale_a)
+    b, scale_b, alpha_b = quantized("B", b, scale_b)
+    if any(is_dask(x) for x in (a, b, c)):
+        from . import lazy as _dask  # the extra of that name
+
+        if not all(x is None for x in (out, indices, alpha_a, alpha_b, threads, progress)):
+            raise OperandError(
+                "dask arrays go without out, tensor scales, indices (give A dense), threads and progress"
+            )
+        return _dask.matmul(
+            a, b, c, instruction=instruction, target=target, split_k=split_k,
+            promote_every=promote_every, epilogue=epilogue, scale_a=scale_a, scale_b=scale_b, engine=engine,
+        )  # fmt: skip
+    a, b = (as_array(cast(npt.ArrayLike, x), name) for x, name in ((a, "A"), (b, "B")))
+    c = None if c is None else as_array(cast(npt.ArrayLike, c), "C")
+    record, chain = decide(
+        a, b, c, instruction, target, engine, stored=indices is not None, split_k=split_k, promote_every=promote_every,
+        epilogue=epilogue,
+    )  # fmt: skip
+    scales = [cast(npt.ArrayLike | None, x) for x in (scale_a, scale_b)]
+    batch, given = operands(record, target, a, b, indices, *scales)
+    m, n = a.shape[-2], b.shape[-1]
+    shape, flat = (*batch, m, n), (math.prod(batch), m, n)
+    alpha = alpha_of(tensor_scales(record, c, batch, alpha_a, alpha_b), batch)
+    of_c = np.broadcast_to(codes_of_c(record, c, shape), shape).reshape(flat)
+    result = output_format(record, epilogue)
+    wanted = None if out is None else checked_out(out, shape, result).reshape(flat)
+    d = wanted
+    if d is None or any(x is not None and np.may_share_memory(d, x) for x in (of_c, *given)):
+        d = np.empty(flat, result.code_dtype)  # a tile that is done must be no operand of another
+
+    def run(task: tuple[slice, slice, slice]) -> None:
+        some, rows, columns = task
+        mine = given.of(some)
+        state = chain.start(of_c[some, rows, columns])
+        for start in range(0, chain.k, slab):
+            part = mine.part(rows, columns, start, min(start + slab, chain.k), chain)
+            state = chain.advance(state, part, start)
+        scale = None if alpha is None else alpha[some, None, None]
+        d[some, rows, columns] = finish(record, chain.finish(state), epilogue, scale)
+
+    size, slab = _TILE[chain.engine], _SLAB // record.k * record.k
+    each = max(1, size * size // max(1, m * n))  # of small matrices, many to a task
+    tasks = list(pairs(_cuts(len(d), each), _cuts(m, size), _cuts(n, size)))
+    for_each(run, tasks, threads, progress)
+    if wanted is None:
+        return result.array(d.reshape(shape))
+    if d is not wanted:
+        wanted[...] = d
+    return out
+
+
+def _cuts(length: int, size: int) -> list[slice]:
+    return [slice(start, min(start + size, length)) for start in range(0, length, size)]

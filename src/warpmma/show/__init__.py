@@ -1,0 +1,1 @@
+"""Views: text, JSON and SVG of what the other rooms hold."""

@@ -1,0 +1,226 @@
+"""Comparing bits in tests: a report that shows a kernel's author where the difference is, and a GPU by its target.
+
+It needs no pytest; with pytest, the plugin `warpmma.testing.plugin` adds the fixture `gpu`. Strategies for hypothesis
+are in `warpmma.testing.strategies`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import execution
+from .._arrays import as_array, check_choice, is_integer, members
+from .._tasks import Progress
+from ..arithmetic.engines import Engine
+from ..arithmetic.evidence import Evidence
+from ..errors import OperandError, shown
+from ..formats import FORMATS, FloatFormat, Format
+from ..isa.mma import Instruction, check_known, parse
+from ..isa.wgmma import AnyInstruction, parse_any
+from ..layouts import OPERANDS, Operand
+from ..products.choice import Multiplicand, Options
+from ..products.tiling import matmul
+from .difference import difference
+from .reading import reader
+from .written import array_with
+
+if TYPE_CHECKING:
+    from ..kernel.launching import Launch
+    from ..machine.hazards import Policy
+
+__all__ = ["Gpu", "array_with", "assert_same_bits", "ulps"]
+
+Array = npt.NDArray[Any]
+
+
+def assert_same_bits(
+    actual: npt.ArrayLike, expected: npt.ArrayLike, *, instruction: str | Instruction | None = None,
+    operand: Operand = "D", names: tuple[str, str] = ("actual", "expected"), limit: int = 10,
+    nan: Literal["bits", "any"] = "bits",
+) -> None:  # fmt: skip
+    """Raise `AssertionError`, with a report, unless two arrays are the same bit for bit.
+
+    Parameters
+    ----------
+    actual, expected : array_like
+        NumPy or ml_dtypes arrays of one shape and dtype. With an instruction: matrices of the operand (whole ones too,
+        which are taken as tiles of it, from row 0 and column 0 on), raw codes of its elements, or its registers
+        `[..., register, 32]`.
+    instruction : str or Instruction, optional
+        By which the report says in which lane and register elements sit.
+    operand : {"A", "B", "C", "D"}
+        Which of its operands this is.
+    names : tuple of 2 str
+        What to call the two in the report.
+    limit : int
+        How many differing elements to list.
+    nan : {"bits", "any"}
+        Whether NaN of different sign and payload differ, or all of them are alike. Zeros of different sign differ.
+
+    Raises
+    ------
+    AssertionError
+        The report: how many elements differ; the first of them with index, values, bits, distance (see `ulps`; of
+        integers their difference) and place; in which rows, columns, lanes and registers they are.
+    OperandError
+        Arrays that have no bits to compare (of objects, say), or that do not go with the operand.
+
+    Examples
+    --------
+    >>> i = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+    >>> D = np.ones((16, 8), np.float32)
+    >>> wrong = D.copy()
+    >>> wrong[[8, 9], 2] = np.nextafter(D[0, 0], 2)
+    >>> assert_same_bits(wrong, D, instruction=i)
+    Traceback (most recent call last):
+        ...
+    AssertionError: 2 of 128 elements of D differ (f32, mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32)
+       index     actual  expected  actual bits  expected bits  ulps  lane  register
+      [8, 2]  1.0000001         1   0x3f800001     0x3f800000    +1     1         2
+      [9, 2]  1.0000001         1   0x3f800001     0x3f800000    +1     5         2
+    where: rows 8-9; only column 2; lanes 1, 5 (groupID 0-1, threadID_in_group 1); only register 2
+    largest difference: 1 ulp, at [8, 2]
+    """
+    __tracebackhide__ = True
+    listed = members(names, 2)
+    if listed is None or len(listed) != 2 or not all(isinstance(x, str) for x in listed):
+        raise OperandError(f"names are {shown(names)}; expected two strings")
+    if not is_integer(limit) or limit < 0:
+        raise OperandError(f"limit is {shown(limit)}; expected how many elements to list")
+    check_choice("nan", nan, ("bits", "any"))
+    check_choice("operand", operand, OPERANDS)
+    record = None if instruction is None else parse(instruction)
+    report = difference(
+        actual, expected, record=record, operand=operand, names=names, limit=limit, any_nan=nan == "any"
+    )  # fmt: skip
+    if report:
+        raise AssertionError(report)
+
+
+def ulps(format: str | Format, x: npt.ArrayLike, y: npt.ArrayLike) -> Any:
+    """Count the steps from `y` up to `x` along the values of a format, exactly.
+
+    Parameters
+    ----------
+    format : str or Format
+        Such as "f16".
+    x, y : array_like
+        Of the format's NumPy or ml_dtypes type, or codes, any integers; they broadcast.
+
+    Returns
+    -------
+    int or None, or ndarray of them
+        Negative where x is below y; None where one of them is NaN. The two zeros are one value, and infinity is one
+        step beyond the largest number. Of an integer format it is `x - y`.
+
+    Raises
+    ------
+    OperandError
+        An unknown format, arrays that are not of it, or shapes that do not broadcast.
+
+    Examples
+    --------
+    >>> ulps("f32", np.float32(1), np.nextafter(np.float32(1), np.float32(2)))
+    -1
+    >>> ulps("e4m3", [0x01, 0x00, 0x7E, 0x7F], [0x81, 0x80, 0xFE, 0x00])
+    array([2, 0, 252, None], dtype=object)
+    >>> ulps("f64", np.inf, -np.inf) == 2 * 0x7FF0_0000_0000_0000
+    True
+    """
+    fmt = FORMATS[format] if isinstance(format, str) else format
+    if not isinstance(fmt, Format):
+        raise OperandError(f"no format {shown(format)}; expected one of {', '.join(FORMATS)}")
+    read = reader(fmt)
+    (of_x, nan_x), (of_y, nan_y) = (read.order(read.codes(_raw(fmt, z))) for z in (x, y))
+    try:
+        shape = np.broadcast_shapes(of_x.shape, of_y.shape)
+    except ValueError:
+        raise OperandError(f"{fmt.name}: shapes {of_x.shape} and {of_y.shape} do not broadcast") from None
+    steps = np.empty(shape, object)
+    steps[...] = of_x.astype(object) - of_y.astype(object)  # Python's integers: f64's do not fit 64 bits
+    steps[np.broadcast_to(nan_x | nan_y, shape)] = None
+    return steps if shape else steps.item()
+
+
+def _raw(fmt: Format, x: npt.ArrayLike) -> Array:
+    """Make codes of any integers, if they fit; leave alone what is no integer."""
+    array = as_array(x, fmt.name)
+    if not isinstance(fmt, FloatFormat) or array.dtype.kind not in "iu":
+        return array
+    if array.size and not 0 <= int(array.min()) <= int(array.max()) <= fmt.mask:
+        raise OperandError(f"{fmt.name}: codes go from {array.min()} to {array.max()}; expected 0 to {fmt.mask:#x}")
+    return array.astype(fmt.code_dtype)
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A simulated GPU: what the package computes, with its target filled in.
+
+    Attributes
+    ----------
+    target : str
+
+    Examples
+    --------
+    >>> gpu = Gpu("sm_80")
+    >>> i = "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
+    >>> gpu.evidence(i).kind, gpu.has(i), Gpu("sm_75").has(i)
+    ('published', True, False)
+    """
+
+    target: str
+
+    def __post_init__(self) -> None:
+        check_known(self.target)
+
+    def __str__(self) -> str:
+        return self.target
+
+    def has(self, instruction: str | AnyInstruction) -> bool:
+        """Whether the target has an instruction."""
+        return self.target in parse_any(instruction).targets
+
+    def mma(
+        self, instruction: str | Instruction, a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike | None = None,
+        **more: Any,
+    ) -> Array:  # fmt: skip
+        """Multiply matrices as one instruction does: `warpmma.mma`."""
+        __tracebackhide__ = True
+        return execution.mma(instruction, a, b, c, target=self.target, **more)
+
+    def execute(
+        self, instruction: str | Instruction, a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike, **more: Any
+    ) -> Array:
+        """Execute an instruction on registers: `warpmma.execute`."""
+        __tracebackhide__ = True
+        return execution.execute(instruction, a, b, c, target=self.target, **more)
+
+    def matmul(
+        self, a: Multiplicand, b: Multiplicand, c: npt.ArrayLike | None = None, **more: Unpack[Options]
+    ) -> Array:  # fmt: skip
+        """Multiply matrices of any size: `warpmma.matmul`."""
+        __tracebackhide__ = True
+        return matmul(a, b, c, target=self.target, **more)
+
+    def launch(
+        self, kernel: Callable[..., object], grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any],
+        *, shared: int = 0, hazards: Policy | Mapping[str, Policy] = "error", engine: Engine = "auto",
+        threads: int | None = None, progress: Progress | None = None,
+    ) -> Launch:  # fmt: skip
+        """Run a kernel written in Python: `warpmma.kernel.launch.launch`."""
+        from ..kernel.launching import launch  # simulated blocks, which most tests do without
+
+        __tracebackhide__ = True
+        return launch(
+            kernel, grid, block, args, target=self.target, shared=shared, hazards=hazards, engine=engine,
+            threads=threads, progress=progress,
+        )  # fmt: skip
+
+    def evidence(self, instruction: str | AnyInstruction) -> Evidence:
+        """Say how we know what an instruction computes: `warpmma.evidence`."""
+        return execution.evidence(instruction, target=self.target)

@@ -1,0 +1,171 @@
+"""Elements of any NumPy or ml_dtypes type: their bits, their order, and their values in few digits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import OperandError
+from ..formats import FORMATS, FloatFormat, Format
+
+__all__ = ["Reader", "distance", "reader", "reader_of"]
+
+Array = npt.NDArray[Any]
+Order = tuple[Array, npt.NDArray[np.bool_]]
+
+_EXACT = 1 << 24  # integers below it are written out
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reader:
+    """How to read elements of one type.
+
+    Attributes
+    ----------
+    name : str
+    bits : int
+        Width of a code.
+    floating : bool
+    codes : callable
+        From an array to the codes of its elements, unsigned.
+    order : callable
+        From codes to their places in the order of values, int64 or uint64, neighbours one apart; and which are NaN.
+    show : callable
+        From a code to its value, in as few digits as tell it from every other.
+    """
+
+    name: str
+    bits: int
+    floating: bool
+    codes: Callable[[Array], Array]
+    order: Callable[[Array], Order]
+    show: Callable[[int], str]
+
+
+def distance(x: Array, y: Array) -> npt.NDArray[np.uint64]:
+    """Return |x - y| of int64 or uint64 numbers, which is below 2**64 though it may not fit int64."""
+    # A subtraction modulo 2**64 of numbers less than 2**64 apart.
+    a, b = np.where(x >= y, x, y).astype(np.uint64), np.where(x >= y, y, x).astype(np.uint64)
+    return np.asarray(a - b)
+
+
+def reader_of(dtype: np.dtype[Any]) -> Reader:
+    """Return the reader of a dtype; `OperandError` for one whose elements are no numbers with bits of their own."""
+    for fmt in FORMATS.values():
+        if fmt.dtype == dtype and fmt.name not in ("tf32", "ue4m3", "b1"):
+            return reader(fmt)
+    if dtype.kind in "iub":
+        return _wide_integers(dtype)
+    known: Any = None
+    if dtype.kind in "Vf" and not dtype.names and dtype.itemsize <= 2:
+        import ml_dtypes  # whoever has such a dtype has imported it
+
+        for info in (ml_dtypes.finfo, ml_dtypes.iinfo):
+            try:
+                known = info(dtype)
+            except (TypeError, ValueError):
+                continue
+            return _narrow_integers(dtype, known.bits) if info is ml_dtypes.iinfo else _other_floats(dtype, known.bits)
+    raise OperandError(f"{dtype} has no bits to compare; expected a NumPy or ml_dtypes type of up to 64 bits")
+
+
+@cache
+def reader(fmt: Format) -> Reader:
+    """Return the reader of a format."""
+    if not isinstance(fmt, FloatFormat):
+        return Reader(
+            name=fmt.name, bits=fmt.bits, floating=False, codes=fmt.codes,
+            order=lambda codes: (fmt.decode(codes), np.zeros(codes.shape, bool)),
+            show=lambda code: str(fmt.unpack(code)),
+        )  # fmt: skip
+    top = (fmt.max_code if fmt.inf_code is None else fmt.inf_code) >> fmt.padding
+
+    def order(codes: Array) -> Order:
+        wide = codes.astype(np.uint64)
+        magnitude = ((wide & np.uint64(fmt.mask & ~fmt.sign_bit)) >> np.uint64(fmt.padding)).astype(np.int64)
+        negative = wide & np.uint64(fmt.sign_bit) != 0
+        return np.where(negative, -magnitude, magnitude), magnitude > top
+
+    return Reader(
+        name=fmt.name, bits=fmt.bits, floating=True, codes=fmt.codes, order=order, show=lambda code: _show(fmt, code)
+    )
+
+
+def _show(fmt: FloatFormat, code: int) -> str:
+    """Write a value in the fewest digits that round to it."""
+    number = fmt.unpack(code)
+    sign = "-" if number.sign else ""
+    if number.kind != "finite":
+        return sign + {"infinity": "inf", "nan": "nan"}[number.kind]
+    kept = code & fmt.mask & ~fmt.sign_bit & -(1 << fmt.padding)
+    value, most = (float(fmt.decode(np.array(code, fmt.code_dtype))) for code in (kept, fmt.max_code))
+    # What is larger than all numbers may be clamped to the largest; that does not make it one.
+    return sign + _shortest(value, lambda near: near <= most and int(fmt.encode(near)) == kept)
+
+
+def _shortest(value: float, same: Callable[[float], bool]) -> str:
+    """Write a number that is not negative, in the fewest digits that give it again; integers in full."""
+    if value.is_integer() and value < _EXACT:
+        return str(int(value))
+    return next((text for digits in range(1, 17) if same(float(text := f"{value:.{digits}g}"))), repr(value))
+
+
+def _wide_integers(dtype: np.dtype[Any]) -> Reader:
+    unsigned = np.dtype(f"uint{8 * dtype.itemsize}")
+    own = np.dtype(np.uint8) if dtype.kind == "b" else dtype
+    wide = np.dtype(np.int64) if dtype.kind == "i" else np.dtype(np.uint64)
+
+    def value(codes: Array) -> Array:
+        return codes.astype(unsigned).view(own)
+
+    return Reader(
+        name=str(dtype), bits=8 * dtype.itemsize, floating=False,
+        codes=lambda array: np.ascontiguousarray(array).view(unsigned).reshape(array.shape),
+        order=lambda codes: (value(codes).astype(wide), np.zeros(codes.shape, bool)),
+        show=lambda code: str(value(np.array(code, unsigned)).astype(dtype)),
+    )  # fmt: skip
+
+
+def _narrow_integers(dtype: np.dtype[Any], bits: int) -> Reader:
+    """Integers of ml_dtypes narrower than a byte, other than the formats of 4 bits."""
+    sign = 1 << (bits - 1) if str(dtype).startswith("int") else 0
+
+    def value(codes: Array) -> Array:
+        return np.asarray((codes.astype(np.int64) ^ sign) - sign)
+
+    return Reader(
+        name=str(dtype), bits=bits, floating=False,
+        codes=lambda array: array.astype(np.int8).view(np.uint8) & np.uint8((1 << bits) - 1),
+        order=lambda codes: (value(codes), np.zeros(codes.shape, bool)),
+        show=lambda code: str(value(np.array(code))),
+    )  # fmt: skip
+
+
+def _other_floats(dtype: np.dtype[Any], bits: int) -> Reader:
+    """Floats of ml_dtypes that no instruction takes; all are a sign and a magnitude."""
+    sign = 1 << (bits - 1)
+    unsigned = np.dtype(f"uint{8 * dtype.itemsize}")
+
+    def values(codes: Array) -> Array:
+        return codes.astype(unsigned).view(dtype).astype(np.float64)
+
+    def order(codes: Array) -> Order:
+        magnitude = (codes & (sign - 1)).astype(np.int64)
+        return np.where(codes & sign, -magnitude, magnitude), np.isnan(values(codes))
+
+    def show(code: int) -> str:
+        value = float(values(np.array(code)))
+        if np.isnan(value) or np.isinf(value):
+            return str(value)
+        sign = "-" if np.signbit(value) else ""
+        return sign + _shortest(abs(value), lambda near: float(np.float64(near).astype(dtype)) == abs(value))
+
+    return Reader(
+        name=str(dtype), bits=bits, floating=True,
+        codes=lambda array: np.ascontiguousarray(array).view(unsigned).reshape(array.shape), order=order, show=show,
+    )  # fmt: skip

@@ -1,0 +1,72 @@
+"""The package itself: submodules that are there when they are used, and not before."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import warpmma as wm
+
+SUBMODULES = {
+    path.stem
+    for path in Path(wm.__file__).parent.iterdir()
+    if path.stem[0] != "_" and (path.suffix == ".py" or (path / "__init__.py").exists())
+}
+
+
+def output(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", sorted(SUBMODULES))
+def test_submodules_load_on_first_use(name: str) -> None:
+    assert name in dir(wm)
+    module = getattr(wm, name)
+    assert (
+        inspect.ismodule(module) and module.__name__ == f"warpmma.{name}" and module is sys.modules[f"warpmma.{name}"]
+    )
+
+
+def test_an_import_of_the_package_loads_no_more_than_it_needs() -> None:
+    code = "import sys, warpmma as wm; print(*(m for m in sys.modules if m.startswith('warpmma.') or '.' not in m))"
+    loaded = set(output(code).split())
+    heavy = {"hypothesis", "pytest", "ml_dtypes", "dask", "concurrent"}
+    assert not loaded & heavy
+    assert not loaded & {f"warpmma.{name}" for name in ("kernel", "testing", "hardware", "cli")}
+    used = "wm.kernel.launch, wm.testing.Gpu, wm.hardware.shipped, wm.sparsity.prune, wm.scaling.quantize"
+    output(f"import warpmma as wm; {used}, wm.testing.strategies.matrices, wm.formats.floating, wm.arithmetic.recipes.recipe")
+
+
+def test_what_is_not_there() -> None:
+    with pytest.raises(AttributeError, match=r"^module 'warpmma' has no attribute 'kernels'"):
+        wm.kernels  # type: ignore[attr-defined]  # noqa: B018
+    assert not hasattr(wm, "__path") and not hasattr(wm, "pytest_plugins")
+
+
+def test_the_package_can_be_looked_through_without_hypothesis() -> None:
+    """As `help` does, which asks for every name in `dir`."""
+    code = """
+import sys
+sys.modules["hypothesis"] = None
+import warpmma as wm
+members = {name for name in dir(wm) if hasattr(wm, name)}
+print("strategies" in dir(wm), "strategies" in members, "testing" in members)
+try:
+    wm.strategies
+except AttributeError as error:
+    print(error)
+try:
+    from warpmma import strategies
+except ImportError as error:
+    print(error)
+"""
+    lines = output(code).splitlines()
+    assert lines[0] == "True False True"
+    assert lines[1].startswith("module 'warpmma' cannot load 'strategies': import of hypothesis halted")
+    assert lines[2].startswith("import of hypothesis halted")

@@ -1,0 +1,77 @@
+"""How the package is installed: a project that uses it may run pytest with warnings as errors, editable or not."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import importlib.util
+import os
+import subprocess
+import sys
+import types
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HOOK = "_editable_skbc_warpmma.py"
+INFO = "warpmma-0.1.0.dist-info"
+
+
+def test_pytest_starts_with_warnings_as_errors(tmp_path: Path) -> None:
+    """However it was installed, in a project of somebody else, where all plugins load."""
+    (tmp_path / "test_it.py").write_text("def test_it(gpu):\n    assert gpu.target == 'sm_80'\n")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-W", "error", "-p", "no:cacheprovider", "--warpmma-target", "sm_80"],
+        cwd=tmp_path, env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed in" in done.stdout
+
+
+@pytest.fixture
+def backend(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The build backend, above a scikit-build-core that makes the least of editable wheels."""
+
+    def build_editable(folder: str, settings: Any, metadata: Any) -> str:
+        files = {
+            HOOK: "from __future__ import annotations\n\ninstalled = __name__\n",
+            "_editable_skbc_warpmma.pth": "import _editable_skbc_warpmma\n/src\n",
+            "warpmma/_native.so": "\x7fELF",
+            f"{INFO}/RECORD": f"{HOOK},sha256=old,1\nwarpmma/_native.so,sha256=kept,4\n{INFO}/RECORD,,\n",
+        }
+        with zipfile.ZipFile(Path(folder) / "warpmma.whl", "w") as wheel:
+            for name, text in files.items():
+                wheel.writestr(name, text)
+        return "warpmma.whl"
+
+    fake: Any = types.ModuleType("scikit_build_core.build")
+    fake.build_editable, fake.build_wheel, fake.__all__ = build_editable, print, ["build_editable", "build_wheel"]
+    above: Any = types.ModuleType("scikit_build_core")
+    above.build = fake
+    monkeypatch.setitem(sys.modules, "scikit_build_core", above)
+    monkeypatch.setitem(sys.modules, "scikit_build_core.build", fake)
+    spec = importlib.util.spec_from_file_location("build_backend", ROOT / "tools" / "build_backend.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_module_of_an_editable_install_asks_not_to_be_rewritten(backend: Any, tmp_path: Path) -> None:
+    assert backend.build_wheel is print  # other hooks are scikit-build-core's
+    assert backend.build_editable(str(tmp_path)) == "warpmma.whl"
+    with zipfile.ZipFile(tmp_path / "warpmma.whl") as wheel:
+        files = {name: wheel.read(name) for name in wheel.namelist()}
+    assert list(tmp_path.iterdir()) == [tmp_path / "warpmma.whl"]
+    names: dict[str, Any] = {"__name__": "hook"}
+    exec(compile(files[HOOK], HOOK, "exec"), names)
+    assert names["installed"] == "hook" and "PYTEST_DONT_REWRITE" in names["__doc__"]
+    digest = base64.urlsafe_b64encode(hashlib.sha256(files[HOOK]).digest()).rstrip(b"=").decode()
+    assert files[f"{INFO}/RECORD"].decode().splitlines() == [
+        f"{HOOK},sha256={digest},{len(files[HOOK])}", "warpmma/_native.so,sha256=kept,4", f"{INFO}/RECORD,,",
+    ]  # fmt: skip
+    assert files["_editable_skbc_warpmma.pth"] == b"import _editable_skbc_warpmma\n/src\n"

@@ -1,0 +1,414 @@
+"""The instruction table: the catalogue both ways, parsing in any order, errors, and ptxas if there is one."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import skip_without
+
+from warpmma.errors import MnemonicError, OperandError, TargetError
+from warpmma.isa.families import Version
+from warpmma.isa.mma import TARGETS, Instruction, check_target, instructions, parse
+from warpmma.layouts import Operand
+from warpmma.registers import Packing
+
+CATALOGUE: dict[str, dict[str, Any]] = {
+    row["mnemonic"]: row
+    for row in map(json.loads, (Path(__file__).parents[1] / "data" / "catalogue.jsonl").read_text().splitlines())
+}
+"""Every mnemonic that ptxas 12.9 to 13.5 compiles to something, with its targets, as asked of ptxas."""
+
+F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+F64 = "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64"
+B1 = "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32"
+MXF4 = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4"
+F8F6F4 = "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4"
+NVF4 = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4"
+
+each_instruction = pytest.mark.parametrize("instruction", instructions(), ids=str)
+
+
+# The catalogue.
+
+
+def test_the_table_is_the_catalogue() -> None:
+    assert len(CATALOGUE) == 420
+    mine = {(str(i), target) for target in TARGETS for i in instructions(target)}
+    assert mine == {(mnemonic, target) for mnemonic, row in CATALOGUE.items() for target in row["targets"]}
+    assert {str(i) for i in instructions()} == CATALOGUE.keys()
+    assert len(instructions()) == len(CATALOGUE)
+
+
+@each_instruction
+def test_an_instruction_is_its_catalogue_row(instruction: Instruction) -> None:
+    row = CATALOGUE[str(instruction)]
+    assert list(instruction.targets) == row["targets"]
+    assert instruction.targets[0] == row["min_target"]
+    assert "{}.{}".format(*instruction.ptx) == row["min_ptx"]
+    assert instruction.documented == row["documented"]
+
+
+@pytest.mark.parametrize(
+    ("targets", "count"),
+    [  # docs/specification/ptx.md 1.2, less the four bf16 forms of m8n8k4 from sm_80 on
+        ("sm_70 sm_72", 12),
+        ("sm_75", 31),
+        ("sm_80 sm_86 sm_87 sm_88", 163 - 4),
+        ("sm_89", 187 - 4),
+        ("sm_90 sm_90a sm_100 sm_103 sm_110 sm_120 sm_121", 202 - 4),
+        ("sm_100a sm_100f sm_103a sm_103f sm_110a sm_110f", 222 - 4),
+        ("sm_120f sm_121f", 419 - 4),
+        ("sm_120a sm_121a", 424 - 4),
+    ],
+)
+def test_counts_per_target(targets: str, count: int) -> None:
+    assert {len(instructions(target)) for target in targets.split()} == {count}
+
+
+def test_counts_of_documented_spellings_and_of_operations() -> None:
+    """docs/specification/ptx.md 1.2: 408 documented spellings, 56 of them aliases; and 12 that ptxas takes besides."""
+    documented = [i for i in instructions() if i.documented]
+    assert [sum(i.sparsity == s for i in documented) for s in (None, "sp", "sp::ordered_metadata")] == [
+        215,
+        44,
+        149,
+    ]
+    assert len({i.canonical for i in documented}) == 352
+    assert len(instructions()) == 408 + 12
+
+
+# Printing, parsing, and spellings of one operation.
+
+
+@each_instruction
+def test_parse_and_print_are_inverse(instruction: Instruction) -> None:
+    assert parse(str(instruction)) == instruction
+    assert parse(instruction) is instruction
+    assert parse(f"  {instruction};\n") == instruction
+
+
+@st.composite
+def shuffled(draw: st.DrawFn) -> tuple[Instruction, str]:
+    """An instruction and its qualifiers in any order, but types among types and layouts among layouts."""
+    instruction = draw(st.sampled_from(instructions()))
+    head, *words = str(instruction).split(".")
+    types = [instruction.d_type, instruction.a_type, instruction.b_type, instruction.c_type]
+    ordered = {"type": types, "layout": [instruction.a_layout, instruction.b_layout]}
+    part = {word: name for name, group in ordered.items() for word in group}
+    mixed = draw(st.permutations(words))
+    queues = {name: iter(group) for name, group in ordered.items()}
+    return instruction, ".".join([head, *(next(queues[part[w]]) if w in part else w for w in mixed)])
+
+
+@settings(deadline=None, database=None, max_examples=300)
+@given(shuffled())
+def test_qualifiers_are_read_in_any_order(case: tuple[Instruction, str]) -> None:
+    instruction, mnemonic = case
+    assert parse(mnemonic) == instruction
+
+
+ORDERS = [  # docs/specification/ptx.md 1.1: what ptxas takes, and what CUTLASS writes
+    ("mma.sync.aligned.kind::f8f6f4.m16n8k32.row.col.f32.e4m3.e2m1.f32", F8F6F4 + ".f32.e4m3.e2m1.f32"),
+    ("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e2m1.f32.kind::f8f6f4", F8F6F4 + ".f32.e4m3.e2m1.f32"),
+    (
+        "mma.sync.aligned.kind::f8f6f4.sp::ordered_metadata.m16n8k64.row.col.f32.e4m3.e4m3.f32",
+        "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e4m3.e4m3.f32",
+    ),
+    (
+        "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32.satfinite",
+        "mma.sync.aligned.m8n8k16.row.col.satfinite.s32.s8.s8.s32",
+    ),
+    ("mma.xor.popc.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32", B1 + ".xor.popc"),
+    ("mma.sync.aligned.row.col.m16n8k16.f32.f16.f16.f32", F16),
+    ("mma.aligned.sync.m16n8k16.row.col.f32.f16.f16.f32", F16),
+    ("mma.sync.aligned.m8n8k4.row.col.rn.f64.f64.f64.f64", F64 + ".rn"),
+    (
+        "mma.sync.aligned.kind::mxf4nvf4.block_scale.scale_vec::4X.m16n8k64.row.col.f32.e2m1.e2m1.f32.ue4m3",
+        NVF4 + ".block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3",
+    ),
+]
+
+
+@pytest.mark.parametrize(("written", "printed"), ORDERS)
+def test_orders_in_use_elsewhere_are_read(written: str, printed: str) -> None:
+    assert str(parse(written)) == printed
+
+
+@each_instruction
+def test_canonical_leaves_out_defaults(instruction: Instruction) -> None:
+    canonical = instruction.canonical
+    assert canonical.family is not None
+    assert canonical.canonical == canonical
+    assert canonical.rounding != "rn"
+    assert (canonical.kind, canonical.scale_vec) not in {("mxf8f6f4", "1X"), ("mxf4", "2X")}
+    assert (canonical.ptx, canonical.targets) == (instruction.ptx, instruction.targets)
+    operands: tuple[Operand, ...] = ("A", "B", "C", "D")
+    assert all(canonical.layout(o) == instruction.layout(o) for o in operands)
+    default = re.sub(r"\.rn$|\.scale_vec::1X|(?<=mxf4\.block_scale)\.scale_vec::2X", "", str(instruction))
+    assert str(canonical) == default
+
+
+@pytest.mark.parametrize(
+    ("mnemonic", "scales"),
+    [
+        (F16, 0),
+        ("mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e4m3.f32.ue8m0", 1),
+        (
+            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e4m3.f32.ue8m0",
+            1,
+        ),
+        (MXF4 + ".block_scale.f32.e2m1.e2m1.f32.ue8m0", 2),
+        (MXF4 + ".block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0", 2),
+        (NVF4 + ".block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0", 2),
+        (NVF4 + ".block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3", 4),
+    ],
+)
+def test_scales_per_row(mnemonic: str, scales: int) -> None:
+    """PTX ISA 9.1, 9.7.14.3: scale_vec::NX are N scales to a row of A."""
+    instruction = parse(mnemonic)
+    assert (instruction.scales_per_row, instruction.block_scale) == (scales, scales > 0)
+
+
+@pytest.mark.parametrize(
+    ("mnemonic", "operand", "slot", "bits", "shift"),
+    [
+        (F8F6F4 + ".f32.e2m1.e3m2.f32", "A", 8, 4, 2),  # bits 5:2 of a byte
+        (F8F6F4 + ".f32.e2m1.e3m2.f32", "B", 8, 6, 0),  # bits 5:0
+        (F8F6F4 + ".f16.e2m3.e2m1.f16", "B", 8, 4, 2),
+        (F8F6F4 + ".f16.e2m3.e2m1.f16", "D", 16, 16, 0),
+        (F8F6F4.replace("f8", "mxf8") + ".block_scale.f32.e2m1.e2m3.f32.ue8m0", "A", 8, 4, 2),
+        (MXF4 + ".block_scale.f32.e2m1.e2m1.f32.ue8m0", "A", 4, 4, 0),  # packed: no padding
+        (F16, "A", 16, 16, 0),
+        (F16, "D", 32, 32, 0),
+        (F64, "B", 64, 64, 0),
+        (B1 + ".xor.popc", "A", 1, 1, 0),
+        ("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", "A", 32, 32, 0),
+        ("mma.sync.aligned.m16n8k32.row.col.s32.s4.u4.s32", "B", 4, 4, 0),
+        ("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32", "B", 8, 8, 0),
+    ],
+)
+def test_elements_sit_in_their_containers(mnemonic: str, operand: Operand, slot: int, bits: int, shift: int) -> None:
+    """PTX ISA 9.1, 9.7.14.5.10 and .11."""
+    assert parse(mnemonic).packing(operand) == Packing(slot=slot, bits=bits, shift=shift)
+
+
+# Errors.
+
+
+@pytest.mark.parametrize(
+    ("mnemonic", "message"),
+    [
+        (F16.replace("mma", "mmma"), "starts with 'mmma'; expected 'mma'"),
+        (F16 + ".f33", "unknown qualifier '.f33', did you mean '.f32'"),
+        (F16.replace("k16", "k61"), "unknown qualifier '.m16n8k61', did you mean '.m16n8k64'"),
+        (F16.replace("col", "cal"), "unknown qualifier '.cal', did you mean '.col'"),
+        (F16.replace("16.row", "16..row"), "unknown qualifier '.'"),
+        (F8F6F4.replace("::", ":") + ".f32.e2m1.e2m1.f32", "'.kind:f8f6f4', did you mean '.kind::f8f6f4'"),
+        (F16.replace("mma", "mma.sp::orderd_metadata"), "did you mean '.sp::ordered_metadata'"),
+        (F16.replace(".sync", ""), "needs .sync; got none"),
+        (F16.replace(".aligned", ""), "needs .aligned; got none"),
+        (F16.replace(".m16n8k16", ""), "needs one shape, such as .m16n8k16; got none"),
+        (F16.replace(".row.col", ""), "needs the layouts of A and B, as .row.col; got none"),
+        (F16.replace(".row", ""), "needs the layouts of A and B, as .row.col; got .col"),
+        (F16.removesuffix(".f32"), "the types of D, A, B and C, as .f32.f16.f16.f32; got .f32, .f16, .f16."),
+        (F16 + ".f32", "the types of D, A, B and C, as .f32.f16.f16.f32; got .f32, .f16, .f16, .f32, .f32."),
+        (F16 + ".sync", "needs .sync; got .sync, .sync"),
+        (F16 + ".m16n8k8", "needs one shape, such as .m16n8k16; got .m16n8k16, .m16n8k8"),
+        (F16 + ".row", "needs the layouts of A and B, as .row.col; got .row, .col, .row"),
+        (F16 + ".sp.sp::ordered_metadata", "takes one sparsity at the most; got .sp, .sp::ordered_metadata"),
+        (F16 + ".satfinite.satfinite", "takes one satfinite at the most; got .satfinite, .satfinite"),
+        (F64 + ".rn.rz", "takes one rounding at the most; got .rn, .rz"),
+        (B1 + ".xor.and.popc", "takes one bit_op at the most; got .xor, .and"),
+        (MXF4 + ".kind::mxf4nvf4.block_scale.f32.e2m1.e2m1.f32.ue8m0", "takes one kind at the most"),
+        (NVF4 + ".scale_vec::2X.scale_vec::4X.f32.e2m1.e2m1.f32", "takes one scale_vec at the most"),
+        (MXF4 + ".f32.e2m1.e2m1.f32.ue8m0.ue4m3", "takes one stype at the most; got .ue8m0, .ue4m3"),
+        (B1 + ".xor", ".popc goes with .xor or .and"),
+        (B1 + ".popc", ".popc goes with .xor or .and"),
+        (MXF4 + ".block_scale.f32.e2m1.e2m1.f32", ".block_scale goes with .ue8m0 or .ue4m3"),
+        (MXF4 + ".f32.e2m1.e2m1.f32.ue8m0", ".block_scale goes with .ue8m0 or .ue4m3"),
+        # Readable, but no instruction.
+        (B1, "bit_op is None where 'xor' is legal"),
+        (MXF4 + ".scale_vec::2X.f32.e2m1.e2m1.f32", "stype is None where 'ue8m0' is legal"),
+        (NVF4 + ".block_scale.f32.e2m1.e2m1.f32.ue8m0", "scale_vec is None where '2X' is legal"),
+        (NVF4 + ".block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue4m3", "stype is 'ue4m3' where 'ue8m0'"),
+        (F16 + ".satfinite", "satfinite is True where False is legal"),
+        (F16 + ".rn", "rounding is 'rn' where None is legal"),
+        (F16.replace("row.col", "col.row"), "a_layout is 'col' where 'row' is legal, b_layout is 'row'"),
+        (F16.replace("f16.f16", "f16.bf16"), "b_type is 'bf16' where 'f16' is legal"),
+        (F16.replace("f16.f32", "f16.f16"), "c_type is 'f16' where 'f32' is legal"),
+        ("mma.sync.aligned.m16n8k32.row.col.f32.e2m1.e4m3.f32", "kind is None where 'f8f6f4' is legal"),
+        ("mma.sync.aligned.m16n8k32.row.col.s32.s8.s4.s32", "b_type is 's4' where 's8' is legal"),
+        ("mma.sp.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32", "k is 32 where 64 is legal"),
+        ("mma.sp.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64", "sparsity is 'sp' where None is legal"),
+    ],
+)  # fmt: skip
+def test_bad_mnemonics_are_explained(mnemonic: str, message: str) -> None:
+    with pytest.raises(MnemonicError) as caught:
+        parse(mnemonic)
+    assert message in str(caught.value)
+    assert mnemonic in str(caught.value) or "is no instruction" in str(caught.value)
+    assert_hint_is_legal(str(caught.value))
+
+
+def assert_hint_is_legal(message: str) -> None:
+    hint = re.fullmatch(r"(?s).*\. Nearest legal: (\S+)", message)
+    assert hint is not None, message
+    assert str(parse(hint[1])) == hint[1]
+
+
+@pytest.mark.parametrize("a_layout", ["row", "col"])
+@pytest.mark.parametrize("b_layout", ["row", "col"])
+def test_m8n8k4_bf16_is_refused_although_ptxas_takes_it(a_layout: str, b_layout: str) -> None:
+    with pytest.raises(
+        MnemonicError, match="ptxas assembles the bf16 forms of m8n8k4 to no instruction at all"
+    ) as caught:
+        parse(f"mma.sync.aligned.m8n8k4.{a_layout}.{b_layout}.f32.bf16.bf16.f32")
+    assert_hint_is_legal(str(caught.value))
+
+
+@pytest.mark.parametrize("value", [None, 3, b"mma", ["mma"]])
+def test_what_is_no_string_is_no_mnemonic(value: Any) -> None:
+    with pytest.raises(MnemonicError, match=f"a mnemonic is a string, .* got {type(value).__name__}"):
+        parse(value)
+
+
+def test_records_that_are_no_instruction_are_refused() -> None:
+    record = Instruction(m=16, n=8, k=16, d_type="f32", a_type="f16", b_type="f16", c_type="f16")
+    with pytest.raises(MnemonicError, match="c_type is 'f16' where 'f32' is legal"):
+        parse(record)
+    with pytest.raises(MnemonicError, match="is no instruction"):
+        _ = record.targets
+
+
+@pytest.mark.parametrize(
+    ("target", "near"), [("sm_99", "sm_90"), ("SM_90", "sm_90"), ("90a", "sm_90a"), ("sm_120b", "sm_120")]
+)
+def test_unknown_targets_are_refused(target: str, near: str) -> None:
+    for use in (instructions, lambda t: check_target(parse(F16), t)):
+        with pytest.raises(
+            TargetError, match=rf"unknown target '{target}'; did you mean '{near}\w?'\? Known are sm_70, "
+        ):
+            use(target)
+
+
+def test_targets_without_the_instruction_are_refused() -> None:
+    check_target(parse(F16), "sm_80")
+    with pytest.raises(TargetError, match=f"^{F16} is not legal on sm_75; legal on sm_80, sm_86, .*, sm_121a$"):
+        check_target(parse(F16), "sm_75")
+
+
+@pytest.mark.parametrize("operand", ["E", "d", "", "CD"])
+def test_unknown_operands_are_refused(operand: Any) -> None:
+    for use in (parse(F16).type, parse(F16).format, parse(F16).packing, parse(F16).layout):
+        with pytest.raises(OperandError, match=f"operand is '{operand}'; expected 'A', 'B', 'C' or 'D'"):
+            use(operand)
+
+
+# What ptxas says.
+
+VERSIONS: list[Version] = [
+    (major, minor) for major, last in ((6, 5), (7, 8), (8, 8), (9, 5)) for minor in range(last + 1)
+]
+MINIMA = sorted({(i.targets, i.ptx) for i in instructions()}, key=lambda group: (group[1], -len(group[0])))
+each_minimum = pytest.mark.parametrize(
+    ("targets", "version"), MINIMA, ids=[f"{targets[0]}-{a}.{b}" for targets, (a, b) in MINIMA]
+)
+
+
+def statement(instruction: Instruction, mnemonic: str | None = None) -> str:
+    """One instruction with operands: docs/specification/ptx.md 1.1."""
+
+    def fragment(operand: Operand, first: int) -> str:
+        bank = {"f32": "f", "f64": "d"}.get(instruction.type(operand), "r")
+        count = instruction.layout(operand).registers
+        return "{" + ", ".join(f"%{bank}{first + r}" for r in range(count)) + "}"
+
+    operands = [fragment("D", 0), fragment("A", 8), fragment("B", 16), fragment("C", 24)]
+    operands += ["%r32", "0"] if instruction.sparse else []
+    operands += ["%r33", "{0, 0}", "%r34", "{0, 0}"] if instruction.block_scale else []
+    return f"{mnemonic or instruction} {', '.join(operands)};"
+
+
+class Ptxas:
+    """The assembler, asked which of some statements it refuses."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.takes = lru_cache(maxsize=None)(self._takes)
+        known = re.search(r"current version is '(\d+)\.(\d+)'", self._ptxas("sm_80", (99, 9), [])[1])
+        assert known is not None
+        self.latest: Version = int(known[1]), int(known[2])
+
+    def _ptxas(self, target: str, version: Version, statements: list[str]) -> tuple[bool, str]:
+        """Return whether a file of statements, the first in line 6, assembles, and what ptxas says."""
+        header = [
+            ".version {}.{}".format(*version), f".target {target}", ".address_size 64", ".entry kernel() {",
+            ".reg .b32 %r<40>; .reg .f32 %f<40>; .reg .f64 %d<40>;",
+        ]  # fmt: skip
+        source = self.folder / "test.ptx"
+        source.write_text("\n".join([*header, *statements, "ret;", "}", ""]))
+        command = ["ptxas", f"-arch={target}", str(source), "-o", str(self.folder / "test.cubin")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return done.returncode == 0, done.stderr
+
+    def _takes(self, target: str, version: Version) -> bool:
+        return self._ptxas(target, version, [])[0]
+
+    def refused(self, target: str, version: Version, statements: list[str]) -> set[int]:
+        assembles, said = self._ptxas(target, version, statements)
+        errors = {int(line) - 6 for line in re.findall(r"line (\d+); (?:error|fatal)", said)}
+        assert assembles == (not errors), said
+        return errors
+
+
+@pytest.fixture(scope="module")
+def ptxas(tmp_path_factory: pytest.TempPathFactory) -> Ptxas:
+    skip_without("ptxas")
+    return Ptxas(tmp_path_factory.mktemp("ptxas"))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_ptxas_takes_the_instructions_of_a_target_and_no_others(ptxas: Ptxas, target: str) -> None:
+    if not ptxas.takes(target, ptxas.latest):
+        pytest.skip(f"this ptxas does not know {target}")
+    asked = [i for i in instructions() if i.ptx <= ptxas.latest]
+    refused = ptxas.refused(target, ptxas.latest, [statement(i) for i in asked])
+    assert {str(asked[n]) for n in refused} == {str(i) for i in asked if target not in i.targets}
+
+
+@each_minimum
+def test_ptxas_takes_an_instruction_from_its_ptx_version_on(
+    ptxas: Ptxas, targets: tuple[str, ...], version: Version
+) -> None:
+    asked = [statement(i) for i in instructions() if (i.targets, i.ptx) == (targets, version)]
+    target = next((t for t in targets if ptxas.takes(t, version)), None)
+    if target is None:
+        pytest.skip("this ptxas does not know the PTX version")
+    assert ptxas.refused(target, version, asked) == set()
+
+
+@each_minimum
+def test_ptxas_refuses_an_instruction_before_its_ptx_version(
+    ptxas: Ptxas, targets: tuple[str, ...], version: Version
+) -> None:
+    asked = [statement(i) for i in instructions() if (i.targets, i.ptx) == (targets, version)]
+    before = VERSIONS[VERSIONS.index(version) - 1]
+    target = next((t for t in targets if ptxas.takes(t, before)), None)
+    if target is None:
+        pytest.skip("their targets came with this PTX version, or this ptxas knows no older one")
+    assert ptxas.refused(target, before, asked) == set(range(len(asked)))
+
+
+def test_ptxas_takes_the_orders_in_use_elsewhere(ptxas: Ptxas) -> None:
+    if not ptxas.takes("sm_120a", ptxas.latest):
+        pytest.skip("this ptxas does not know sm_120a")
+    statements = [statement(parse(written), written) for written, _ in ORDERS]
+    assert ptxas.refused("sm_120a", ptxas.latest, statements) == set()

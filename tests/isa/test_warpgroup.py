@@ -1,0 +1,358 @@
+"""Warpgroup instructions: what ptxas takes, parsing, errors, recipes and how they are known."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections import Counter
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cases import reference
+from generators import operands, styles
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import needs
+
+import warpmma as wm
+from warpmma.arithmetic import compute
+from warpmma.arithmetic.evidence import EVIDENCE, evidence
+from warpmma.arithmetic.recipes import PATHS, path, recipe
+from warpmma.arithmetic.units import FusedDotAdd, IntegerSum, Popcount, Recipe
+from warpmma.errors import MnemonicError, OperandError, TargetError, UnsupportedError
+from warpmma.formats import FloatFormat
+from warpmma.isa.mma import TARGETS, parse
+from warpmma.isa.wgmma import WarpgroupInstruction, parse_any, parse_warpgroup, warpgroup_instructions
+
+HEAD = "wgmma.mma_async.sync.aligned"
+F16, S8, B1 = f"{HEAD}.m64n8k16.f32.f16.f16", f"{HEAD}.m64n8k32.s32.s8.s8", f"{HEAD}.m64n8k256.s32.b1.b1.and.popc"
+ALL = warpgroup_instructions()
+
+_BY_8 = list(range(8, 257, 8))
+_BY_16 = [8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256]
+PTXAS: list[tuple[tuple[int, int], int, list[int], str]] = [
+    ((8, 0), 16, _BY_8, "f16.f16.f16 f32.f16.f16 f32.bf16.bf16"),
+    ((8, 0), 8, _BY_8, "f32.tf32.tf32"),
+    ((8, 0), 32, _BY_8, "f16.e4m3.e4m3 f16.e4m3.e5m2 f16.e5m2.e4m3 f16.e5m2.e5m2"),
+    ((8, 0), 32, _BY_8, "f32.e4m3.e4m3 f32.e4m3.e5m2 f32.e5m2.e4m3 f32.e5m2.e5m2"),
+    ((8, 0), 32, _BY_16, "s32.s8.s8 s32.u8.u8 satfinite.s32.s8.s8 satfinite.s32.u8.u8"),
+    ((8, 4), 32, _BY_16, "s32.s8.u8 s32.u8.s8 satfinite.s32.s8.u8 satfinite.s32.u8.s8"),
+    ((8, 0), 256, _BY_16, "s32.b1.b1.and.popc"),
+]
+"""What ptxas 13.0 said of every N from 1 to 299, every k and pair of types: first PTX version, k, legal N, types."""
+VERSIONS = {f"{HEAD}.m64n{n}k{k}.{t}": ptx for ptx, k, ns, types in PTXAS for t in types.split() for n in ns}
+
+
+# The table.
+
+
+def test_the_table_is_what_ptxas_takes() -> None:
+    assert {str(i): i.ptx for i in ALL} == VERSIONS
+    assert len(ALL) == len(VERSIONS) == 12 * 32 + 9 * 18
+
+
+def test_they_are_of_one_target() -> None:
+    assert [t for t in TARGETS if warpgroup_instructions(t)] == ["sm_90a"]
+    assert warpgroup_instructions("sm_90a") == ALL and {i.targets for i in ALL} == {("sm_90a",)}
+    with pytest.raises(TargetError, match="unknown target 'sm_91'"):
+        warpgroup_instructions("sm_91")
+
+
+def test_parse_and_print_are_inverse() -> None:
+    for i in ALL:
+        assert parse_warpgroup(str(i)) == parse_any(f" {i};\n") == i
+        assert parse_any(i) is parse_warpgroup(i) is i
+
+
+@settings(deadline=None, database=None, max_examples=200)
+@given(st.sampled_from(ALL).flatmap(lambda i: st.tuples(st.just(i), st.permutations(str(i).split(".")[2:]))))
+def test_qualifiers_are_read_in_any_order(case: tuple[WarpgroupInstruction, list[str]]) -> None:
+    instruction, mixed = case
+    ordered = {"type": [instruction.d_type, instruction.a_type, instruction.b_type], "bit": ["and", "popc"]}
+    part = {word: name for name, words in ordered.items() for word in words}
+    queues = {name: iter(words) for name, words in ordered.items()}
+    words = [next(queues[part[w]]) if w in part else w for w in mixed]
+    assert parse_warpgroup(".".join(["wgmma.mma_async", *words])) == instruction
+
+
+def test_they_have_the_names_of_an_instruction() -> None:
+    """All that arithmetic asks of a dense `mma`; no fragments."""
+    dense = wm.parse("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
+    names = {name for name in dir(dense) if not name.startswith("_")}
+    ours = {name for name in dir(ALL[0]) if not name.startswith("_")}
+    assert names - ours == {"a_layout", "b_layout", "layout", "packing"} and ours <= names
+    i = parse_warpgroup(F16)
+    constant = ["sparse", "sparsity", "block_scale", "scales_per_row", "kind", "scale_vec", "stype", "rounding"]
+    assert [getattr(i, name) for name in constant] == [getattr(dense, name) for name in constant]
+    assert (i.shape, i.m, i.c_type, i.canonical, i.documented) == ("m64n8k16", 64, "f32", i, True)
+    assert [i.type(x) for x in ("A", "B", "C", "D")] == ["f16", "f16", "f32", "f32"]
+    assert i.format("A") == dense.format("A")
+    with pytest.raises(OperandError, match="operand is 'E'"):
+        i.type("E")  # type: ignore[arg-type]
+
+
+# Errors.
+
+
+@pytest.mark.parametrize(
+    ("mnemonic", "message"),
+    [
+        (F16.replace(".mma_async", ""), "starts with 'wgmma.sync'; expected 'wgmma.mma_async'"),
+        (F16.replace("mma_async.sync", "sync.mma_async"), "starts with 'wgmma.sync'; expected 'wgmma.mma_async'"),
+        (F16.replace(".sync", ".mma_async.sync"), "takes one name at the most; got .mma_async, .mma_async"),
+        (F16.replace(".sync", ""), "needs .sync; got none"),
+        (F16.replace(".aligned", ""), "needs .aligned; got none"),
+        (F16.replace(".m64n8k16", ""), "needs one shape, such as .m64n128k16; got none"),
+        (F16 + ".f32", "needs the types of D, A and B, as .f32.f16.f16; got .f32, .f16, .f16, .f32"),
+        (F16 + ".f33", "unknown qualifier '.f33', did you mean '.f32'"),
+        (F16.replace("m64", "m064"), "unknown qualifier '.m064n8k16', did you mean '.m64n8k16'"),
+        (F16.replace("k16", "k16.row.col"), "unknown qualifier '.row'"),
+        (S8.replace("s8", "s4"), "unknown qualifier '.s4', did you mean '.s8'"),
+        (S8 + ".satfinite.satfinite", "takes one satfinite at the most"),
+        (B1.replace(".popc", ""), ".popc goes with .and, which comes first"),
+        (B1.replace(".and", ""), ".popc goes with .and, which comes first"),
+        (B1.replace("and.popc", "popc.and"), ".popc goes with .and, which comes first"),
+        # Readable, but no instruction.
+        (F16.replace("m64", "m16"), "m is 16 where 64 is legal"),
+        (F16.replace("n8", "n12"), "n is 12 where 8 is legal"),
+        (F16.replace("n8", "n264"), "n is 264 where 256 is legal"),
+        (F16.replace("k16", "k32"), "k is 32 where 16 is legal"),
+        (F16.replace("f16.f16", "bf16.f16"), "a_type is 'bf16' where 'f16' is legal"),
+        (F16.replace("f32.f16.f16", "f16.bf16.bf16"), "d_type is 'f16' where 'f32' is legal"),
+        (F16 + ".satfinite", "satfinite is True where False is legal"),
+        (S8.replace("n8", "n40"), "n is 40 where 32 is legal"),
+        (B1.replace("and", "xor"), "bit_op is 'xor' where 'and' is legal"),
+        (B1.replace(".and.popc", ""), "bit_op is None where 'and' is legal"),
+        (B1 + ".satfinite", "satfinite is True where False is legal"),
+    ],
+)
+def test_bad_mnemonics_are_explained(mnemonic: str, message: str) -> None:
+    with pytest.raises(MnemonicError) as caught:
+        parse_any(mnemonic)
+    assert message in str(caught.value)
+    hint = re.fullmatch(r"(?s).*\. Nearest legal: (\S+)", str(caught.value))
+    assert hint is not None and str(parse_warpgroup(hint[1])) == hint[1]
+
+
+@pytest.mark.parametrize("value", [None, 3, b"wgmma", ["wgmma"], "wgmma." * 40, F16 + " {d}, a, b"])
+def test_what_is_no_mnemonic_is_refused(value: Any) -> None:
+    for use in (parse_any, parse_warpgroup):
+        with pytest.raises(MnemonicError):
+            use(value)
+
+
+def test_records_that_are_no_instruction_are_refused() -> None:
+    with pytest.raises(MnemonicError, match="n is 40 where 32 is legal"):
+        parse_any(replace(parse_warpgroup(S8), n=40))
+
+
+def test_sparse_is_not_supported() -> None:
+    with pytest.raises(UnsupportedError, match="the arithmetic of sparse wgmma was not measured"):
+        parse_any(f"{HEAD}.m64n8k32.f32.f16.f16".replace("async", "async.sp"))
+
+
+def test_each_parser_names_the_other_kind() -> None:
+    with pytest.raises(MnemonicError, match=r"expected 'mma' \(wgmma is PTX, for matmul: warpmma.warpgroup\)"):
+        parse(F16)
+    mma = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+    with pytest.raises(MnemonicError, match=r"starts with 'mma.sync'; expected 'wgmma.mma_async'"):
+        parse_warpgroup(mma)
+    assert parse_any(mma) == parse(mma) == parse_any(parse(mma))
+
+
+# Recipes and evidence.
+
+
+@pytest.mark.parametrize(
+    ("types", "k", "fraction_bits", "floor", "result_bits"),
+    [  # docs/specification/h200.md 3; docs/specification/numerics.md 1.2
+        ("f32.f16.f16", 16, 25, -133, 23),
+        ("f16.f16.f16", 16, 25, -21, 10),
+        ("f32.bf16.bf16", 16, 25, -133, 23),
+        ("f32.tf32.tf32", 8, 25, -133, 23),
+        *((f"f32.{a}.{b}", 32, 13, -133, 13) for a, b in product(("e4m3", "e5m2"), repeat=2)),
+        *((f"f16.{a}.{b}", 32, 13, -21, 10) for a, b in product(("e4m3", "e5m2"), repeat=2)),
+    ],
+)
+def test_floating_recipes(types: str, k: int, fraction_bits: int, floor: int, result_bits: int) -> None:
+    """One step over the whole k, whatever N."""
+    d, a, b = types.split(".")
+    unit = FusedDotAdd(
+        fraction_bits=fraction_bits, products=k, floor=floor, result_bits=result_bits,
+        rounding="rn" if d == "f16" else "rz",
+    )  # fmt: skip
+    found = {recipe(i, "sm_90a") for i in ALL if (i.d_type, i.a_type, i.b_type) == (d, a, b)}
+    assert found == {Recipe(d=d, a=a, b=b, c=d, unit=unit)}
+
+
+def test_half_is_the_dense_mma_of_hopper() -> None:
+    for types, k in (("f32.f16.f16", 16), ("f16.f16.f16", 16), ("f32.bf16.bf16", 16), ("f32.tf32.tf32", 8)):
+        mma = wm.parse(f"mma.sync.aligned.m16n8k{k}.row.col.{types}.{types[:3]}")
+        assert recipe(mma, "sm_90a") == recipe(parse_warpgroup(f"{HEAD}.m64n8k{k}.{types}"), "sm_90a")
+
+
+def test_integer_recipes() -> None:
+    exact = [i for i in ALL if i.d_type == "s32"]
+    assert len(exact) == 9 * 18
+    for i in exact:
+        unit = Popcount(operation="and") if i.bit_op else IntegerSum(saturate=i.satfinite)
+        assert recipe(i, "sm_90a") == Recipe(d="s32", a=i.a_type, b=i.b_type, c="s32", unit=unit)
+
+
+def test_other_targets_have_none() -> None:
+    with pytest.raises(TargetError, match=f"^{re.escape(F16)} is not legal on sm_90; legal on sm_90a$"):
+        recipe(parse_warpgroup(F16), "sm_90")
+    with pytest.raises(TargetError, match="is not legal on sm_100a; legal on sm_90a"):
+        wm.evidence(F16, target="sm_100a")
+
+
+MEASURED = {  # docs/specification/h200.md 3: what the table there names, all m64n8
+    **dict.fromkeys(["k16.f32.f16.f16", "k16.f16.f16.f16", "k16.f32.bf16.bf16", "k8.f32.tf32.tf32"], "2,097,152"),
+    **dict.fromkeys(["k32.f32.e4m3.e4m3", "k32.f32.e5m2.e4m3", "k32.f32.e5m2.e5m2"], "2,097,152"),
+    **dict.fromkeys(["k32.f16.e4m3.e4m3", "k32.f16.e4m3.e5m2"], "2,097,152"),
+    **dict.fromkeys(["k32.s32.s8.s8", "k32.s32.s8.u8", "k32.s32.u8.s8", "k32.s32.u8.u8"], "262,144"),
+}
+
+
+def test_measured_is_what_was_measured() -> None:
+    measured = {str(i): evidence(i, "sm_90a") for i in ALL if evidence(i, "sm_90a").kind == "measured"}
+    assert {mnemonic: how.compared.split()[0] for mnemonic, how in measured.items()} == {
+        f"{HEAD}.m64n8{rest}": count for rest, count in MEASURED.items()
+    }
+    assert all("H200" in how.device for how in measured.values())
+
+
+def test_the_rest_says_how_it_is_known() -> None:
+    kinds = Counter(evidence(i, "sm_90a").kind for i in ALL)
+    assert kinds == {"measured": 13, "published": 546 - 13 - 4 * 18, "derived": 4 * 18}
+    assert {i.satfinite for i in ALL if evidence(i, "sm_90a").kind == "derived"} == {True}
+    assert "as BGMMA" in str(wm.evidence(B1, target="sm_90a"))
+    assert str(wm.evidence(F16, target="sm_90a")) == (
+        "measured: this project; on H200, driver 580.159, CUDA 13.0; 2,097,152 outputs, 0 differences; as HGMMA"
+    )
+
+
+def test_every_row_of_wgmma_is_used() -> None:
+    rows = {id(next(row for row in EVIDENCE if row.fits(i, "sm_90a"))) for i in ALL}
+    assert rows == {id(row) for row in EVIDENCE if row.group.startswith("wgmma")}
+    assert {path(i, "sm_90a").group for i in ALL} == {p.group for p in PATHS if p.group.startswith("wgmma")}
+
+
+# Arithmetic.
+
+
+DISTINCT = {recipe(i, "sm_90a"): i.k for i in ALL}
+
+
+def test_recipes_are_as_many_as_types() -> None:
+    assert len(DISTINCT) == 21
+
+
+@pytest.mark.parametrize("own", DISTINCT, ids=lambda r: f"{r.d}.{r.a}.{r.b}{'.sat' * getattr(r.unit, 'saturate', 0)}")
+def test_numpy_equals_reference(own: Recipe) -> None:
+    for seed, style in product((1, 2), styles(own)):
+        given = operands(own, DISTINCT[own], max(2, 256 // DISTINCT[own]), style, np.random.default_rng(seed))
+        assert np.array_equal(compute(own, **given), reference(own, **given)), style
+
+
+@pytest.mark.parametrize(
+    ("exponents", "c", "d"),
+    [  # docs/specification/numerics.md 1.6: W9 and W10 for wgmma, and the last bit that is kept
+        ([0, 0, -13], 0x00000000, 0x40000000),
+        ([0, 0, -12], 0x00000000, 0x40000400),
+        ([], 0x3F800200, 0x3F800000),  # C = 1 + 2^-14
+        ([], 0x00000001, 0x00000000),
+    ],
+)
+def test_fp8_keeps_13_fraction_bits(exponents: list[int], c: int, d: int) -> None:
+    """Products that are powers of two, each of two factors with half the exponent."""
+    fmt = wm.FORMATS["e4m3"]
+    assert isinstance(fmt, FloatFormat)
+    a, b = np.zeros((2, 32, 1), np.uint8)
+    for i, exponent in enumerate(exponents):
+        a[i], b[i] = fmt.encode(2.0 ** (exponent // 2)), fmt.encode(2.0 ** (exponent - exponent // 2))
+    own = recipe(parse_warpgroup(f"{HEAD}.m64n8k32.f32.e4m3.e4m3"), "sm_90a")
+    assert hex(compute(own, a, b, np.array([c], np.uint32))[0]) == hex(d)
+
+
+def test_the_floor_of_fp8_cannot_be_observed() -> None:
+    """Products are multiples of 2^-32 and exponents of C lie above Z: Z one higher or lower changes nothing."""
+    for own in DISTINCT:
+        if own.a in ("e4m3", "e5m2"):
+            assert isinstance(own.unit, FusedDotAdd)
+            for step, style in product((-1, 1), styles(own)):
+                given = operands(own, 32, 50, style, np.random.default_rng(5))
+                changed = replace(own, unit=replace(own.unit, floor=own.unit.floor + step))
+                assert np.array_equal(compute(own, **given), compute(changed, **given))
+
+
+# What ptxas says.
+
+
+def _statement(mnemonic: str, n: int, d_type: str, a_type: str) -> str:
+    bank, per_register = ("f", 2) if d_type == "f32" else ("r", 4 if d_type == "f16" else 2)
+    d = ", ".join(f"%{bank}{i}" for i in range(max(1, n // per_register)))
+    scales = {"f16": 4, "bf16": 4, "tf32": 2, "e4m3": 2, "e5m2": 2}.get(a_type, 0)
+    return f"{mnemonic} {{{d}}}, %rd0, %rd1, %p0{''.join([', 1', ', 1', ', 0', ', 0'][:scales])};"
+
+
+def _taken(folder: Path, statements: dict[str, str], target: str = "sm_90a", version: str = "8.4") -> set[str]:
+    """Return which mnemonics ptxas takes: a last statement that it cannot read keeps it from compiling the others."""
+    header = [
+        f".version {version}", f".target {target}", ".address_size 64", ".entry kernel() {",
+        ".reg .b32 %r<160>; .reg .f32 %f<160>; .reg .b64 %rd<2>; .reg .pred %p<1>;",
+    ]  # fmt: skip
+    source = folder / "test.ptx"
+    source.write_text("\n".join([*header, *statements.values(), "unreadable;", "}", ""]))
+    command = ["ptxas", f"-arch={target}", str(source), "-o", str(folder / "test.cubin")]
+    said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    refused = {int(line) - 6 for line in re.findall(r"line (\d+); (?:error|fatal)", said)}
+    if len(statements) not in refused:
+        pytest.skip(f"this ptxas does not know {target}, or PTX {version}: {said[:200]}")
+    return {mnemonic for line, mnemonic in enumerate(statements) if line not in refused}
+
+
+@needs("ptxas")
+def test_ptxas_takes_these_and_no_others(tmp_path: Path) -> None:
+    """Every row of the table with every multiple of 4 for N."""
+    asked = {}
+    for (_, k, _, types), n in product(PTXAS, range(4, 269, 4)):
+        for name in types.split():
+            d, a, *_ = name.removeprefix("satfinite.").split(".")
+            mnemonic = f"{HEAD}.m64n{n}k{k}.{name}"
+            asked[mnemonic] = _statement(mnemonic, n, d, a)
+    assert _taken(tmp_path, asked) == set(VERSIONS)
+
+
+@needs("ptxas")
+def test_ptxas_takes_them_from_their_versions_on_one_target(tmp_path: Path) -> None:
+    n16 = {str(i): _statement(str(i), i.n, i.d_type, i.a_type) for i in ALL if i.n == 16}
+    for version in ((8, 0), (8, 3), (8, 4)):
+        expected = {mnemonic for mnemonic in n16 if VERSIONS[mnemonic] <= version}
+        assert _taken(tmp_path, n16, version="{}.{}".format(*version)) == expected
+    assert _taken(tmp_path, n16, "sm_90") == set()
+    assert _taken(tmp_path, n16, "sm_100a", "8.6") == set()
+
+
+@needs("ptxas")
+def test_ptxas_takes_these_orders(tmp_path: Path) -> None:
+    orders = [
+        (S8.replace("m64n8k32.s32.s8", "s32.s8.m64n8k32") + ".satfinite", "s32", True),
+        (S8.replace("sync.aligned", "satfinite.aligned.sync"), "s32", True),
+        (B1.replace("m64n8k256.s32.b1.b1.and.popc", "and.popc.m64n8k256.s32.b1.b1"), "s32", True),
+        (B1.replace("and.popc", "popc.and"), "s32", False),
+        (F16.replace("mma_async.sync", "sync.mma_async"), "f32", False),
+        (F16.replace("f32.f16.f16", "f16.f16.f32"), "f32", False),
+    ]
+    asked = {m: _statement(m, 8, d, "f16" if d == "f32" else "s8") for m, d, _ in orders}
+    assert _taken(tmp_path, asked) == {m for m, _, taken in orders if taken}
+    for mnemonic, _, taken in orders:
+        if taken:
+            assert parse_warpgroup(mnemonic) in ALL
+        else:
+            with pytest.raises(MnemonicError):
+                parse_warpgroup(mnemonic)
