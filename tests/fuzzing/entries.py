@@ -44,12 +44,12 @@ INNER: dict[str, str] = {
     "warpmma.arithmetic:compute_checked": "`compute` for codes that are checked",
     "warpmma.execution:check_legal": "takes a record and a function that checks",
     **dict.fromkeys(
-        (f"warpmma.products.choice:{x}" for x in (
+        (f"warpmma.products:{x}" for x in (
             "Lazy", "Lazy.__dask_graph__", "Options", "decide", "is_dask", "outline", "quantized", "tensor_scales",
         )),
         "types, and what `matmul` and `choose` share",
     ),
-    "warpmma.instructions:Family": "a row of the table of instructions, which `Instruction.family` returns",
+    "warpmma.isa:Family": "a row of the table of instructions, which `Instruction.family` returns",
     **dict.fromkeys(
         (f"warpmma.kernel:{x}" for x in (
             "Threads", "Threads.check_whole", "Threads.made", "Threads.operand", "Threads.read", "Register",
@@ -75,7 +75,7 @@ def _instance(name: str, rng: Rng) -> Any:
     makers: dict[str, Any] = {
         "warpmma:Instruction": legal.record,
         "warpmma.isa:Target": lambda rng: pick(rng, tuple(isa.TARGETS.values())),
-        "warpmma.isa.wgmma:WarpgroupInstruction": legal.wgmma,
+        "warpmma.isa:WarpgroupInstruction": legal.wgmma,
         "warpmma.formats:FloatFormat": lambda rng: pick(rng, [f for f in FORMATS.values() if hasattr(f, "bias")]),
         "warpmma.formats:IntegerFormat": lambda rng: pick(rng, [f for f in FORMATS.values() if not hasattr(f, "bias")]),
         "warpmma.registers:Packing": table_numbers.packing,

@@ -257,7 +257,7 @@ def _drawn(rng: Rng) -> dict[str, Any]:
             "kind": pick(rng, strategies.KINDS)}  # fmt: skip
 
 
-_M, _G, _S = (f"warpmma.{x}" for x in ("testing", "testing:Gpu", "strategies"))
+_M, _G, _S = (f"warpmma.{x}" for x in ("testing", "testing:Gpu", "testing.strategies"))
 _FORMS = ("matrices", "registers")
 
 
@@ -296,7 +296,7 @@ ENTRIES = (
     Entry(name="warpmma:Choice.__str__", call=_text, make=lambda rng: {"object": wm.choose(**chosen(rng))}, weight=0.5,
           fixed=("object",)),
     Entry(name="warpmma:find", call=wm.find, make=_found, weight=3),
-    Entry(name="warpmma.products.choice:default_instruction", call=default_instruction, make=_default, weight=2),
+    Entry(name="warpmma.products:default_instruction", call=default_instruction, make=_default, weight=2),
     Entry(name="warpmma.arithmetic:compute", call=arithmetic.compute, make=_arithmetic, weight=3, fixed=("recipe",)),
     Entry(name="warpmma.arithmetic:product", call=arithmetic.product, make=_products, weight=3, fixed=("recipe",)),
     Entry(

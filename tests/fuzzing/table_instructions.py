@@ -141,7 +141,7 @@ def _operand(rng: Rng, record: Any) -> dict[str, Any]:
     return {"self": record, "operand": pick(rng, "ABCD")}
 
 
-_I, _W = "warpmma.instructions", "warpmma.isa.wgmma"
+_I, _W = "warpmma.isa", "warpmma.isa"
 _S, _C, _T = "warpmma.sparsity", "warpmma.scaling", "warpmma.arithmetic.recipes"
 
 ENTRIES = (

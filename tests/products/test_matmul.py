@@ -43,7 +43,7 @@ from warpmma.products.chain import Chain
 from warpmma.products.tiling import default_instruction
 from warpmma.scaling import Quantized, block_size, quantize
 
-module = importlib.import_module("warpmma.matmul")  # `warpmma.matmul` is the function
+module = importlib.import_module("warpmma.products.tiling")
 
 Array = npt.NDArray[Any]
 Rng = np.random.Generator

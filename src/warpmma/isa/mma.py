@@ -14,7 +14,6 @@ from functools import cache, cached_property, lru_cache
 from itertools import product
 from typing import Protocol
 
-from .. import isa
 from .._arrays import check_choice, is_integer
 from .._records import Record
 from ..errors import MnemonicError, TargetError, shown
@@ -25,6 +24,7 @@ from .families import FAMILIES, ROUNDINGS, Family, Version
 from .gpus import unknown
 from .grammar import Grammar, bare, difference
 from .names import explained
+from .targets import TARGETS as RECORDS
 
 __all__ = [
     "FAMILIES",
@@ -38,7 +38,7 @@ __all__ = [
     "since",
 ]
 
-TARGETS = tuple(isa.TARGETS)
+TARGETS = tuple(RECORDS)
 """Every target that has an `mma`, oldest first; "f" marks family-specific and "a" architecture-specific features."""
 
 
@@ -273,9 +273,9 @@ def since(first: str) -> tuple[str, ...]:
 
 @cache
 def _since(first: str) -> tuple[str, ...]:
-    oldest = isa.TARGETS[first]
+    oldest = RECORDS[first]
     having = {"f": ("f", "a"), "a": ("a",)}.get(oldest.features, ("", "f", "a"))
-    return tuple(t.name for t in isa.TARGETS.values() if t.number >= oldest.number and t.features in having)
+    return tuple(t.name for t in RECORDS.values() if t.number >= oldest.number and t.features in having)
 
 
 def instructions(target: str | None = None) -> tuple[Instruction, ...]:

@@ -30,7 +30,7 @@ RegisterType = Literal["b16", "b32", "b64", "pred", "imm"]
 
 _DTYPES = {"b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "pred": np.bool_}
 UNDEFINED = "the lane is not in its membermask, or a lane in it takes no part or has another one, or is no source"
-_MODULES = ("choices", "arithmetic", "conversions", "bits", "collectives", "fragments")
+_MODULES = ("comparisons", "floats", "conversions", "integers", "collectives", "matrices")
 
 
 def register(type_: str) -> RegisterType:

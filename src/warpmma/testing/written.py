@@ -29,8 +29,8 @@ def array_with(
 ) -> Array:  # fmt: skip
     """Make an array of which all but a few elements are the same.
 
-    Failing examples of `warpmma.testing.strategies` are printed as calls of this function; they can be copied into a test,
-    such as into an `@example` of hypothesis.
+    Failing examples of `warpmma.testing.strategies` are printed as calls of this function; they can be copied into a
+    test, such as into an `@example` of hypothesis.
 
     Parameters
     ----------
