@@ -17,10 +17,9 @@ import numpy as np
 import numpy.typing as npt
 from compare_operations import Gpu, Job
 
-from warpmma.operations import collectives
+from warpmma.operations import Operation, collectives
 from warpmma.operations import integers as bits
 from warpmma.operations import matrices as fragments
-from warpmma.operations.rows import Operation
 from warpmma.registers import LANES
 
 Array = npt.NDArray[Any]

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpmma.hardware.ptx import module
-from warpmma.operations.matrices import MatrixMove, matrix_moves
+from warpmma.operations import MatrixMove, matrix_moves
 from warpmma.registers import LANES
 
 Array = npt.NDArray[Any]

@@ -32,7 +32,7 @@ import numpy.typing as npt
 sys.path.insert(0, str(Path(__file__).parent))
 from operation_inputs import BITS, DTYPES, inputs, signature
 
-from warpmma.operations.rows import _MODULES, Operation, operation, operations
+from warpmma.operations import Operation, operation, operations
 from warpmma.registers import LANES
 
 Array = npt.NDArray[Any]
@@ -113,10 +113,6 @@ def module(kernels: Sequence[str], target: str, version: tuple[int, int]) -> str
 def immediates(row: Operation) -> list[tuple[int, ...]]:
     """Return the immediates that a row is run with; one empty tuple where it takes none."""
     number = row.inputs.count("imm")
-    for name in _MODULES:
-        given = getattr(import_module(f"warpmma.kernel.{name}"), "IMMEDIATES", {})
-        if row.mnemonic in given:
-            return [tuple(x) if isinstance(x, Sequence) else (x,) for x in given[row.mnemonic]]
     if number and row.membermask and row.inputs[-1] == "imm":
         return [(*x, 0xFFFFFFFF) for x in itertools.product(*[range(0, 256, 17)] * (number - 1))]
     return [()] if not number else [(x,) * number for x in range(256)]

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpmma.formats import FORMATS, FloatFormat
-from warpmma.operations.rows import Operation, operation
+from warpmma.operations import Operation, operation
 from warpmma.registers import LANES
 
 __all__ = ["BITS", "DTYPES", "inputs", "signature"]

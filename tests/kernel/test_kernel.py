@@ -21,8 +21,7 @@ from warpmma.errors import MnemonicError, OperandError, TargetError, Unsupported
 from warpmma.kernel.launching import Launch, Output, launch
 from warpmma.kernel.values import Register
 from warpmma.machine.hazards import HazardError
-from warpmma.operations.matrices import matrix_moves
-from warpmma.operations.rows import operations
+from warpmma.operations import matrix_moves, operations
 
 module = importlib.import_module("warpmma.kernel.launching")  # `kernel.launch` is the function
 Array = npt.NDArray[Any]

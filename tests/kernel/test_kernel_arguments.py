@@ -236,7 +236,8 @@ def test_rows_can_be_copied() -> None:
 
 def test_a_row_of_ones_own_is_not_another() -> None:
     """What is no row of the table is copied itself, or not at all."""
-    mine = replace(operation("not.b32"), source="mine")
+    row = operation("not.b32")
+    mine = replace(row, evidence=replace(row.evidence, source="mine"))
     assert copy.copy(mine) == mine and copy.copy(mine).source == "mine"
 
 

@@ -12,8 +12,8 @@ import pytest
 
 import warpmma as wm
 from warpmma.errors import MnemonicError, OperandError, TargetError
-from warpmma.operations.matrices import OPERATIONS, MatrixMove, matrix_move, matrix_moves
-from warpmma.operations.rows import operation
+from warpmma.operations import MatrixMove, matrix_move, matrix_moves, operation
+from warpmma.operations.matrices import OPERATIONS
 
 Array = npt.NDArray[Any]
 

@@ -19,11 +19,9 @@ from oracles import needs
 
 from warpmma.errors import OperandError, TargetError
 from warpmma.isa.mma import TARGETS
-from warpmma.operations import collectives
+from warpmma.operations import MatrixMove, Operation, collectives, matrix_moves, operation
 from warpmma.operations import integers as bits
 from warpmma.operations import matrices as fragments
-from warpmma.operations.matrices import MatrixMove, matrix_moves
-from warpmma.operations.rows import Operation, operation
 
 Array = npt.NDArray[Any]
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pytest
 
 from warpmma.formats import FORMATS
+from warpmma.operations import Operation, operation
 from warpmma.operations.comparisons import OPERATIONS
-from warpmma.operations.rows import Operation, operation
 from warpmma.registers import LANES
 
 Array = npt.NDArray[Any]

@@ -6,8 +6,7 @@ mnemonic (`operation`, `matrix_move`), registers in and registers out.
 
 from ..machine.costs import Costs, Swizzle
 from ..machine.hazards import KINDS, Hazard, HazardError, HazardWarning, Site
-from ..operations.matrices import MatrixMove, matrix_move, matrix_moves
-from ..operations.rows import Operation, operation, operations
+from ..operations import MatrixMove, Operation, matrix_move, matrix_moves, operation, operations
 from .launching import Launch, Output, launch
 from .threads import Threads
 from .values import Register

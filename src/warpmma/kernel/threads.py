@@ -23,7 +23,7 @@ from ..machine.costs import Costs
 from ..machine.hazards import HazardError, Reporter, Site, caller
 from ..machine.memory import GlobalMemory, SharedMemory
 from ..machine.warps import Warps
-from ..operations.rows import UNDEFINED, operation
+from ..operations import UNDEFINED, operation
 from ..registers import LANES
 from .literals import several
 from .values import Register

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ..errors import OperandError, UnknownNameError, shown
 from ..machine.hazards import caller
-from ..operations.integers import shl, shr
+from ..operations import shl, shr
 
 if TYPE_CHECKING:
     from ..machine.warps import Warps

@@ -15,7 +15,7 @@ from ..errors import MnemonicError, OperandError, TargetError, shown
 from ..isa.mma import since
 from ..kernel.literals import several
 from ..kernel.values import DTYPES, Register
-from ..operations.matrices import matrix_move
+from ..operations import matrix_move
 from ..registers import LANES
 from .hazards import Site
 from .memory import GlobalMemory, SharedMemory

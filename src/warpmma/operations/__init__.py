@@ -1,6 +1,26 @@
 """Every instruction but `mma` and `wgmma` as a row: form, operands, what it computes, targets. No state."""
 
-from .matrices import MatrixMove, matrix_move, matrix_moves
-from .rows import Operation, operation, operations
+from .integers import shl, shr
+from .matrices import MatrixMove
+from .records import UNDEFINED, Access, Barrier, Copy, CopyGroup, Exit, Operation, Row
+from .table import matrix_move, matrix_moves, operation, operations, row, rows
 
-__all__ = ["MatrixMove", "Operation", "matrix_move", "matrix_moves", "operation", "operations"]
+__all__ = [
+    "UNDEFINED",
+    "Access",
+    "Barrier",
+    "Copy",
+    "CopyGroup",
+    "Exit",
+    "MatrixMove",
+    "Operation",
+    "Row",
+    "matrix_move",
+    "matrix_moves",
+    "operation",
+    "operations",
+    "row",
+    "rows",
+    "shl",
+    "shr",
+]

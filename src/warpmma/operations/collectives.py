@@ -33,7 +33,7 @@ import numpy.typing as npt
 from .._arrays import frozen
 from ..isa import TARGETS
 from ..registers import LANES
-from .rows import Operation, RegisterType, register
+from .records import Operation, RegisterType, known, register_type
 
 __all__ = ["OPERATIONS"]
 
@@ -166,12 +166,10 @@ def _row(
     section: str, ptx: tuple[int, int], since: str = "sm_70", only: tuple[str, ...] = (),
     undefined: Callable[..., Array] | None = _undefined,
 ) -> Operation:  # fmt: skip
-    results = "|".join(f"d{i}" for i in range(len(outputs)))
     return Operation(
-        mnemonic=mnemonic, inputs=tuple(register(x) for x in types), input_types=types, outputs=outputs,
+        mnemonic=mnemonic, inputs=tuple(register_type(x) for x in types), input_types=types, outputs=outputs,
         compute=compute, undefined=undefined, lanes=True,
-        syntax=", ".join([results, *(f"a{i}" for i in range(len(types)))]),
-        since=since, only=only, ptx=ptx, source=f"PTX ISA 9.1, {section}",
+        since=since, only=only, ptx=ptx, evidence=known(f"PTX ISA 9.1, {section}"),
     )  # fmt: skip
 
 

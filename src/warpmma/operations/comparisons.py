@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..formats import FloatFormat, floating
-from .rows import Operation, RegisterType
+from .records import Operation, RegisterType, known
 
 __all__ = ["OPERATIONS"]
 
@@ -69,12 +69,17 @@ def _setp(
     kind, type_ = cast(RegisterType, f"b{width}"), mnemonic.rpartition(".")[2]
     return Operation(
         mnemonic=mnemonic, inputs=(kind, kind), input_types=(type_, type_), outputs=("pred",),
-        syntax="d0, a0, a1", compute=compute, since=since, ptx=ptx, source=f"{_SECTION}: setp",
+        compute=compute, since=since, ptx=ptx, evidence=known(f"{_SECTION}: setp"),
     )  # fmt: skip
 
 
 def _select(a: Array, b: Array, p: Array) -> tuple[Array]:
     return (np.where(p, a, b),)
+
+
+def _chosen(a: Array, b: Array, p: Array) -> tuple[Array, Array, Array]:
+    """Of the operand that is not chosen no lane counts."""
+    return p, ~p, np.ones_like(p)
 
 
 def _table() -> tuple[Operation, ...]:
@@ -97,9 +102,9 @@ def _table() -> tuple[Operation, ...]:
         for x in ("b", "u", "s", *(["f"] if width != "16" else [])):
             rows.append(
                 Operation(
-                    mnemonic=f"selp.{x}{width}", inputs=(kind, kind, "pred"), outputs=(kind,), syntax="d0, a0, a1, a2",
+                    mnemonic=f"selp.{x}{width}", inputs=(kind, kind, "pred"), outputs=(kind,), needed=_chosen,
                     input_types=(f"{x}{width}", f"{x}{width}", "pred"), compute=_select, since="sm_70", ptx=(1, 0),
-                    source=f"{_SECTION}: selp",
+                    evidence=known(f"{_SECTION}: selp"),
                 )
             )  # fmt: skip
     return tuple(rows)

@@ -41,7 +41,7 @@ from ..arithmetic.fma import fma64
 from ..formats import FORMATS, FloatFormat, IntegerFormat
 from .elements import TYPES, Form, RegisterOf, clamped, flushed, is_nan, magnitude, quieted, rectified, signs
 from .floats import rounded
-from .rows import Operation, RegisterType
+from .records import Operation, RegisterType, known
 
 __all__ = ["OPERATIONS"]
 
@@ -235,10 +235,9 @@ def _operation(form: Form, mnemonic: str) -> Operation:
         compute = partial(_compute, _element(mnemonic, source, out), source, out)
         inputs, output = (source.register,) * (out.count // source.count), out.register
         types = (source.name,) * len(inputs)
-    syntax = ", ".join(["d0", *(f"a{i}" for i in range(len(inputs)))])
     return Operation(
-        mnemonic=mnemonic, inputs=inputs, input_types=types, outputs=(output,), syntax=syntax, compute=compute,
-        since=form.since, ptx=form.ptx, source=form.source,
+        mnemonic=mnemonic, inputs=inputs, input_types=types, outputs=(output,), compute=compute,
+        since=form.since, ptx=form.ptx, evidence=known(form.source),
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..formats import FORMATS, FloatFormat, IntegerFormat
-from .rows import RegisterType
+from .records import RegisterType
 
 __all__ = [
     "TYPES",

@@ -37,7 +37,7 @@ from .._rounding import Float64, Rounding
 from ..arithmetic.fma import fma64
 from ..formats import FORMATS, FloatFormat
 from .elements import TYPES, Form, RegisterOf, clamped, flushed, is_nan, magnitude, quieted, rectified, signs
-from .rows import Operation
+from .records import Operation, known
 
 __all__ = ["OPERATIONS", "rounded", "sum_to_odd"]
 
@@ -184,8 +184,7 @@ def _operation(form: Form, mnemonic: str) -> Operation:
     return Operation(
         mnemonic=mnemonic, inputs=tuple(s.register for s in sources), input_types=tuple(s.name for s in sources),
         outputs=(out.register,),
-        syntax=", ".join(["d0", *(f"a{i}" for i in range(number))]),
-        compute=partial(_compute, element, sources, out), since=form.since, ptx=form.ptx, source=form.source,
+        compute=partial(_compute, element, sources, out), since=form.since, ptx=form.ptx, evidence=known(form.source),
     )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from .._arrays import frozen
 from ..errors import OperandError
-from .rows import Operation, register
+from .records import Operation, known, register_type
 
 __all__ = ["OPERATIONS", "shl", "shr"]
 
@@ -198,13 +198,12 @@ def _row(mnemonic: str, operands: str, compute: Callable[..., Any], source: str,
     """Make the row of an instruction with one result, or of one that lists its operands as PTX writes them."""
     before, after = operands.split(" -> ")
     types = tuple(before.split())
-    outputs = tuple(register(x) for x in after.split())
-    results = "|".join(f"d{i}" for i in range(len(outputs)))
+    outputs = tuple(register_type(x) for x in after.split())
     return Operation(
-        mnemonic=mnemonic, inputs=tuple(register(x) for x in types), input_types=types, outputs=outputs,
-        syntax=", ".join([results, *(f"a{i}" for i in range(len(types)))]),
+        mnemonic=mnemonic, inputs=tuple(register_type(x) for x in types), input_types=types, outputs=outputs,
         compute=compute if len(outputs) > 1 else lambda *operands: (compute(*operands),),
-        since="sm_70", ptx=ptx, source=f"PTX ISA 9.1, {source}",
+        since="sm_70", ptx=ptx, evidence=known(f"PTX ISA 9.1, {source}"),
+        travels=mnemonic.startswith("mov."),
     )  # fmt: skip
 
 

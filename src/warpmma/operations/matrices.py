@@ -23,20 +23,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .._arrays import as_array
 from ..errors import OperandError
-from ..isa.grammar import bare
-from ..isa.mma import check_known, check_target, since
 from ..layouts import Layout
 from ..registers import LANES, Packing
-from .rows import Operation, unknown
+from .records import Direction, Operation, Row, known
 
-__all__ = ["OPERATIONS", "MatrixMove", "matrix_move", "matrix_moves"]
+__all__ = ["OPERATIONS", "MatrixMove", "moves"]
 
 Array = npt.NDArray[Any]
 
@@ -46,33 +44,21 @@ _B16, _B8 = Packing(slot=16, bits=16), Packing(slot=8, bits=8)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MatrixMove:
-    """One `ldmatrix` or `stmatrix`.
+class MatrixMove(Row):
+    """One `ldmatrix` or `stmatrix`. Without `.shared` the addresses are generic ones that fall into shared memory.
 
     Attributes
     ----------
-    mnemonic : str
-        In the order of PTX's grammar. Without `.shared` the addresses are generic ones that fall into shared memory.
     direction : {"load", "store"}
     layout : Layout
         Where element `[matrix, row, column]` stands in the fragment; rows are those of memory.
     bits : int
         Bits of an element in memory: 16, 8, 6 or 4. In registers, 6 and 4 become 8.
-    since : str
-        Oldest target that has it, as of `Operation`.
-    ptx : (int, int)
-        First PTX version.
-    source : str
-        Section of the PTX ISA, and whether it was measured.
     """
 
-    mnemonic: str
-    direction: Literal["load", "store"]
+    direction: Direction
     layout: Layout
     bits: int
-    since: str
-    ptx: tuple[int, int]
-    source: str
 
     @property
     def matrices(self) -> int:
@@ -103,14 +89,6 @@ class MatrixMove:
     def registers(self) -> int:
         """Registers of a lane's fragment."""
         return self.layout.registers
-
-    def __str__(self) -> str:
-        return self.mnemonic
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """Targets that have it."""
-        return since(self.since)
 
     @property
     def syntax(self) -> str:
@@ -250,7 +228,9 @@ def _moves(form: _Form) -> list[MatrixMove]:
                 mnemonic=f"{form.before}.x{count}{form.after.format(space=space)}", layout=layout, bits=form.bits,
                 direction="load" if form.before.startswith("ld") else "store", since=form.since,
                 ptx=max(form.ptx, (7, 8)) if space.endswith("cta") else form.ptx,
-                source=f"PTX ISA 9.1, {form.before[:8]}; {'not measured' if form.ptx > (8, 0) else 'measured on H200'}",
+                evidence=known(
+                    f"PTX ISA 9.1, {form.before[:8]}; {'not measured' if form.ptx > (8, 0) else 'measured on an H200'}"
+                ),
             )
             for space in _SPACES
         ]  # fmt: skip
@@ -258,51 +238,14 @@ def _moves(form: _Form) -> list[MatrixMove]:
 
 
 @cache
-def _table() -> dict[str, MatrixMove]:
+def moves() -> dict[str, MatrixMove]:
+    """Every row of `ldmatrix` and `stmatrix`, by its mnemonic."""
     return {move.mnemonic: move for form in _FORMS for move in _moves(form)}
 
 
-def matrix_moves(target: str | None = None) -> tuple[MatrixMove, ...]:
-    """List the `ldmatrix` and `stmatrix` of a target, or all; each with `.shared`, `.shared::cta` and neither."""
-    if target is None:
-        return tuple(_table().values())
-    check_known(target)
-    return tuple(move for move in _table().values() if target in move.targets)
-
-
-def matrix_move(mnemonic: str, target: str | None = None) -> MatrixMove:
-    """Return the row of a mnemonic, its qualifiers in any order, and check that a target has it.
-
-    Raises
-    ------
-    MnemonicError
-        Names the nearest that there is, or says what else the name is.
-    TargetError
-        The target has no such instruction.
-
-    Examples
-    --------
-    >>> move = matrix_move("ldmatrix.sync.aligned.m8n8.x4.shared.b16")
-    >>> move.matrices, move.registers, move.address_lanes
-    (4, 4, 32)
-    """
-    name = bare(mnemonic)
-    move = _table().get(name) or _sorted().get(tuple(sorted(name.split("."))))
-    if move is None:
-        raise unknown(name, _table(), "move", "ldmatrix or stmatrix")
-    if target is not None:
-        check_target(move, target)
-    return move
-
-
-@cache
-def _sorted() -> dict[tuple[str, ...], MatrixMove]:
-    return {tuple(sorted(name.split("."))): move for name, move in _table().items()}
-
-
 def _movmatrix(a: Array, active: Array) -> tuple[Array]:
-    source = _table()["ldmatrix.sync.aligned.m8n8.x1.shared.b16"].layout
-    result = _table()["ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16"].layout
+    source = moves()["ldmatrix.sync.aligned.m8n8.x1.shared.b16"].layout
+    result = moves()["ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16"].layout
     lane, position = source.slots
     codes = source.packing.unpack(a)[..., lane, position].reshape(*a.shape[:-1], -1)
     return (result.packing.join(codes[..., result.flat[0]]),)
@@ -317,7 +260,7 @@ def _partial_warp(a: Array, active: Array) -> Array:
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         mnemonic="movmatrix.sync.aligned.m8n8.trans.b16", inputs=("b32",), input_types=("b16x2",), outputs=("b32",),
-        syntax="d0, a0", compute=_movmatrix, undefined=_partial_warp, lanes=True, since="sm_75", ptx=(7, 8),
-        source="PTX ISA 9.1, movmatrix; measured on H200",
+        compute=_movmatrix, undefined=_partial_warp, lanes=True, since="sm_75", ptx=(7, 8),
+        evidence=known("PTX ISA 9.1, movmatrix; measured on an H200"),
     ),
 )  # fmt: skip

@@ -1,0 +1,371 @@
+"""Rows: what every instruction but `mma` and `wgmma` is to the machine, a record of a class per kind.
+
+The machine dispatches on the class: an `Operation` is registers in, registers out; an `Access`, a `MatrixMove` (module
+`matrices`), a `Copy` or a `CopyGroup` touches memory; a `Barrier` waits; an `Exit` ends a thread.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from .._arrays import as_array, check_choice, is_integer
+from ..arithmetic.evidence import Evidence
+from ..errors import OperandError
+from ..isa.mma import since as targets_since
+from ..registers import LANES
+
+__all__ = [
+    "UNDEFINED",
+    "Access",
+    "Barrier",
+    "Copy",
+    "CopyGroup",
+    "Exit",
+    "Operation",
+    "RegisterType",
+    "Row",
+    "known",
+    "register_type",
+]
+
+Array = npt.NDArray[Any]
+RegisterType = Literal["b16", "b32", "b64", "pred", "imm"]
+Direction = Literal["load", "store"]
+
+_DTYPES = {"b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "pred": np.bool_}
+UNDEFINED = "the lane is not in its membermask, or a lane in it takes no part or has another one, or is no source"
+
+
+def register_type(type_: str) -> RegisterType:
+    """Class of registers that hold a PTX type of bits, integers or one number: "b32" of "s32" and "f32".
+
+    Examples
+    --------
+    >>> register_type("f64"), register_type("s8"), register_type("pred")
+    ('b64', 'b16', 'pred')
+    """
+    if type_ in ("pred", "imm"):
+        return cast(RegisterType, type_)
+    return cast(RegisterType, f"b{max(int(type_.lstrip('bfsu')), 16)}")
+
+
+def known(source: str) -> Evidence:
+    """Evidence of a text that says whether it was measured."""
+    kind: Literal["measured", "published", "derived"] = "published"
+    if "not measured" in source or "derived" in source:
+        kind = "derived"
+    elif "measured" in source:
+        kind = "measured"
+    return Evidence(kind=kind, source=source, device="H200" * (kind == "measured"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row(ABC):
+    """One instruction.
+
+    Attributes
+    ----------
+    mnemonic : str
+        In the order of PTX's grammar.
+    since : str
+        Oldest target that has it. "a" or "f" at its end means that feature set, as of `mma`.
+    only : tuple of str
+        The targets that have it, where `since` says too much.
+    ptx : (int, int)
+        First PTX version.
+    evidence : Evidence
+        How we know what it does, where that is known best.
+    """
+
+    mnemonic: str
+    since: str
+    only: tuple[str, ...] = ()
+    ptx: tuple[int, int]
+    evidence: Evidence
+
+    def __str__(self) -> str:
+        return self.mnemonic
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Targets that have it."""
+        return self.only or targets_since(self.since)
+
+    @property
+    def source(self) -> str:
+        """Section of the PTX ISA, or a measurement."""
+        return self.evidence.source
+
+    @property
+    @abstractmethod
+    def syntax(self) -> str:
+        """Operands as PTX writes them: `d0`, ... are outputs, `a0`, ... inputs, `p` and `q` addresses."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation(Row):
+    """One instruction without memory operands.
+
+    Attributes
+    ----------
+    inputs, outputs : tuple of str
+        Types of its operands: "b16", "b32", "b64" are registers as uint16, uint32, uint64; "pred" is bool; "imm" an
+        immediate int.
+    compute : callable
+        From arrays `[..., 32]` (and ints) to a tuple of arrays `[..., 32]`.
+    lanes : bool
+        Whether lanes see each other's operands. `compute` then takes one more argument, `active`: which lanes execute
+        it, bool `[..., 32]`.
+    undefined : callable or None
+        From the arguments of `compute` to bool `[..., 32]`: lanes to which PTX promises nothing. Of `lanes` only.
+    input_types : tuple of str
+        PTX types of the inputs, where they say more than their registers: "f32", "s16", "f16x2".
+    travels : bool
+        Whether what a lane has not written may pass through to the result, unread: `mov`.
+    needed : callable or None
+        From the operands' arrays to a tuple, for each input, of bool `[..., 32]`: lanes whose value counts. None where
+        all do.
+    """
+
+    inputs: tuple[RegisterType, ...]
+    outputs: tuple[RegisterType, ...]
+    compute: Callable[..., tuple[Array, ...]] = field(repr=False, compare=False)
+    lanes: bool = False
+    undefined: Callable[..., Array] | None = field(default=None, repr=False, compare=False)
+    input_types: tuple[str, ...] = ()
+    travels: bool = False
+    needed: Callable[..., tuple[Array, ...]] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """PTX types of the inputs: what a number among the operands of a kernel is a value of."""
+        return self.input_types or self.inputs
+
+    @property
+    def membermask(self) -> bool:
+        """Whether the last operand is a mask of the lanes that take part."""
+        return self.lanes and bool(self.inputs) and ".aligned." not in self.mnemonic
+
+    @property
+    def syntax(self) -> str:
+        """Operands as PTX writes them: `d0`, `d1` are outputs, `a0`, `a1`, ... inputs."""
+        results = "|".join(f"d{i}" for i in range(len(self.outputs)))
+        return ", ".join([results, *(f"a{i}" for i in range(len(self.inputs)))])
+
+    def __call__(
+        self,
+        *operands: npt.ArrayLike,
+        active: npt.ArrayLike | None = None,
+        undefined: Literal["error", "zero"] = "error",
+    ) -> tuple[Array, ...]:
+        """Compute; the leading dimensions of the operands broadcast.
+
+        Parameters
+        ----------
+        *operands : array_like
+        active : array_like of bool, optional
+            Lanes that execute it, `[..., 32]`; by default all, but for those that their own membermask does not name.
+            It matters where lanes see each other. Results of lanes that are not active mean nothing.
+        undefined : {"error", "zero"}
+            What becomes of `undefined_lanes`: an error, or results of 0.
+
+        Returns
+        -------
+        tuple of ndarray
+            One for each output, `[..., 32]`.
+
+        Raises
+        ------
+        OperandError
+            A wrong number of operands, dtype or number of lanes; or results that PTX leaves undefined.
+        """
+        check_choice(f"{self.mnemonic}: undefined", undefined, ("error", "zero"))
+        arguments = self._arguments(operands, active)
+        results = self.compute(*arguments)
+        if self.undefined is not None and (bad := self.undefined(*arguments)).any():
+            if undefined == "error":
+                *place, lane = (int(i) for i in np.argwhere(bad)[0])
+                warp = f"warp {tuple(place)}, " if place else ""
+                raise OperandError(f"{self.mnemonic}: {warp}lane {lane}: PTX leaves the result undefined: {UNDEFINED}")
+            results = tuple(np.where(bad, np.zeros_like(x), x) for x in results)
+        return tuple(np.asarray(x, _DTYPES[kind]) for x, kind in zip(results, self.outputs, strict=True))
+
+    def undefined_lanes(self, *operands: npt.ArrayLike, active: npt.ArrayLike | None = None) -> Array:
+        """Active lanes whose results PTX leaves undefined, as bool `[..., 32]`: what a checker of hazards reports."""
+        arguments = self._arguments(operands, active)
+        if self.undefined is None:
+            shapes = [x.shape for x in arguments if not isinstance(x, int)]
+            return np.zeros(shapes[0] if shapes else (LANES,), bool)
+        return self.undefined(*arguments)
+
+    def _arguments(self, operands: tuple[npt.ArrayLike, ...], active: npt.ArrayLike | None) -> list[Array | int]:
+        """Check the operands and broadcast them; where lanes see each other, `active` is the last."""
+        if len(operands) != len(self.inputs):
+            raise OperandError(
+                f"{self.mnemonic} takes {len(self.inputs)} operands ({self.syntax}); got {len(operands)}"
+            )
+        given = [
+            self._checked(x, kind, f"operand {i}")
+            for i, (x, kind) in enumerate(zip(operands, self.inputs, strict=True))
+        ]
+        if self.lanes:
+            given.append(self._named(given) if active is None else self._checked(active, "pred", "active"))
+        arrays = [x for x in given if not isinstance(x, int)]
+        try:
+            shape = np.broadcast_shapes(*(x.shape for x in arrays))
+        except ValueError:
+            raise OperandError(f"{self.mnemonic}: {', '.join(str(x.shape) for x in arrays)} do not broadcast") from None
+        return [x if isinstance(x, int) else np.broadcast_to(x, shape) for x in given]
+
+    def _named(self, operands: list[Array | int]) -> Array:
+        """Lanes that their membermask, the last operand, names; all where there is none."""
+        if not self.membermask:
+            return np.ones(LANES, bool)
+        return np.asarray(np.asarray(operands[-1]) >> np.arange(LANES, dtype=np.uint32) & 1, bool)
+
+    def _checked(self, operand: npt.ArrayLike, kind: RegisterType, name: str) -> Array | int:
+        if kind == "imm":
+            if not is_integer(operand):
+                raise OperandError(f"{self.mnemonic}: {name} is {type(operand).__name__}; expected an immediate int")
+            return int(operand)
+        array = as_array(operand, f"{self.mnemonic}: {name}")
+        if array.dtype != _DTYPES[kind] or array.shape[-1:] != (LANES,):
+            expected = f"{np.dtype(_DTYPES[kind])} [..., {LANES}]"
+            raise OperandError(f"{self.mnemonic}: {name} is {array.dtype} {array.shape}; expected {expected}")
+        return array
+
+
+def _listed(letter: str, count: int) -> str:
+    """Write registers as PTX does: `d0`, or `{d0, d1}`."""
+    names = ", ".join(f"{letter}{i}" for i in range(count))
+    return names if count == 1 else f"{{{names}}}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access(Row):
+    """One `ld` or `st`: each lane moves `count` elements that lie one after another.
+
+    Attributes
+    ----------
+    direction : {"load", "store"}
+    space : {"global", "shared"}
+        Addresses are b64 registers of "global" and b32 of "shared".
+    count : int
+        Elements: 1, or 2, 4, 8 of `.v2`, `.v4`, `.v8`.
+    type : str
+        PTX type of an element: "b32", "s8", "f64".
+    nc : bool
+        Whether it reads through the non-coherent cache: what the kernel itself writes may not be seen.
+    hint : bool
+        Whether a cache policy, a b64 register that changes no bit, is the last operand.
+    """
+
+    direction: Direction
+    space: Literal["global", "shared"]
+    count: int = 1
+    type: str
+    nc: bool = False
+    hint: bool = False
+
+    @property
+    def bits(self) -> int:
+        """Bits of an element in memory."""
+        return int(self.type[1:])
+
+    @property
+    def signed(self) -> bool:
+        """Whether an element that is shorter than its register is extended by its sign."""
+        return self.type[0] == "s"
+
+    @property
+    def size(self) -> int:
+        """Bytes of a lane; its address is a multiple of that."""
+        return self.count * self.bits // 8
+
+    @property
+    def kind(self) -> RegisterType:
+        """Class of the registers that hold an element: b16 of 8 bits too."""
+        return register_type(self.type)
+
+    @property
+    def syntax(self) -> str:
+        """Operands as PTX writes them: `d0`, ... are outputs, `a0`, ... inputs, `p` the address."""
+        registers = _listed("d" if self.direction == "load" else "a", self.count)
+        operands = f"{registers}, [p]" if self.direction == "load" else f"[p], {registers}"
+        return operands + ", policy" * self.hint
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copy(Row):
+    """One `cp.async` from global to shared memory, which goes on while the thread does.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Bytes that it may copy; its addresses are multiples of their number. Fewer may come from the source, and zeros
+        then fill the rest.
+    hint : bool
+        Whether a cache policy is the last operand.
+    """
+
+    sizes: tuple[int, ...]
+    hint: bool = False
+
+    @property
+    def syntax(self) -> str:
+        """Operands as PTX writes them: `p` is the address in shared memory, `q` that in global memory."""
+        return "[p], [q], size{, src-size}" + ", policy" * self.hint
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyGroup(Row):
+    """What a thread does with its `cp.async`: close a group of them, or wait.
+
+    Attributes
+    ----------
+    action : {"commit", "wait_group", "wait_all"}
+    """
+
+    action: Literal["commit", "wait_group", "wait_all"]
+
+    @property
+    def syntax(self) -> str:
+        """Operands as PTX writes them: `n` is how many groups may go on."""
+        return "n" if self.action == "wait_group" else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Barrier(Row):
+    """One barrier of a block or a warp.
+
+    Attributes
+    ----------
+    action : {"sync", "arrive", "warp"}
+        Come and wait, come alone; "warp" for the lanes that a membermask names.
+    aligned : bool
+        Whether all lanes of a warp come together.
+    """
+
+    action: Literal["sync", "arrive", "warp"]
+    aligned: bool
+
+    @property
+    def syntax(self) -> str:
+        """Operands as PTX writes them: `a` is the number of the barrier, `b` that of the threads that come."""
+        return {"sync": "a{, b}", "arrive": "a, b", "warp": "membermask"}[self.action]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exit(Row):
+    """The end of a thread."""
+
+    @property
+    def syntax(self) -> str:
+        """No operands."""
+        return ""
