@@ -101,6 +101,15 @@ def with_exponents(fmt: FloatFormat, exponents: Array, rng: Rng, *, powers: bool
     return fmt.encode(sign * np.ldexp(significand, exponents), "rz", overflow="saturate")
 
 
+def mixed(fmt: Format, shape: tuple[int, ...], rng: Rng, rare: float = 0.005) -> Array:
+    """Codes of numbers about 1, and here and there any bits; of integers any."""
+    bits = random_codes(fmt, shape, rng)
+    if not isinstance(fmt, FloatFormat):
+        return bits
+    near = with_exponents(fmt, rng.integers(-3, 4, shape), rng)
+    return np.where(rng.random(shape) < rare, bits, near).astype(fmt.code_dtype)
+
+
 def _formats(recipe: Recipe) -> tuple[FloatFormat, FloatFormat, FloatFormat, FloatFormat]:
     formats = [FORMATS[name] for name in (recipe.a, recipe.b, recipe.c, recipe.d)]
     assert all(isinstance(f, FloatFormat) for f in formats)

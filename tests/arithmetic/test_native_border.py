@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
+from arrays import Array
 
 from warpmma.arithmetic import native, product
 from warpmma.arithmetic.recipes import recipe
@@ -16,7 +16,6 @@ from warpmma.isa.mma import Instruction, parse
 pytestmark = pytest.mark.skipif(not native.levels(), reason="warpmma was installed without its native engine")
 _native: Any = native._native  # type: ignore[attr-defined]
 
-Array = npt.NDArray[Any]
 DENSE = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 CHAINS = "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32"
 GROUPS = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0"

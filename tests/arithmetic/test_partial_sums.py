@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
+from arrays import Array, Rng, same
 from cases import Case, cases
 from generators import operands, styles
 
@@ -17,10 +17,6 @@ from warpmma.arithmetic import native, product
 from warpmma.formats import FORMATS
 from warpmma.products.chain import Chain, Operands, State, boundaries
 from warpmma.scaling import block_size, quantize
-
-Array = npt.NDArray[Any]
-Rng = np.random.Generator
-same = partial(np.testing.assert_array_equal, strict=True)
 
 LEVELS = native.levels()
 built = pytest.mark.skipif(not LEVELS, reason="warpmma was installed without its native engine")

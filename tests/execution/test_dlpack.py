@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import re
 import sys
 from functools import partial
 from types import SimpleNamespace
@@ -14,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from dlpack_cases import Old, Versioned
+from messages import exactly
 
 import warpmma as wm
 from warpmma import scaling, sparsity
@@ -151,10 +151,6 @@ def test_everything_takes_them() -> None:
 
 
 # What is refused. ~ stands for the rest of a message.
-
-
-def exactly(message: str) -> str:
-    return f"^{re.escape(message)}$".replace(r"\~", ".*")
 
 
 X = drawn((2, 3), ml_dtypes.bfloat16)

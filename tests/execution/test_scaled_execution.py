@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import partial
 from itertools import product
@@ -14,6 +13,7 @@ import numpy.typing as npt
 import pytest
 from cases import reference
 from generators import random_codes, with_exponents
+from messages import exactly
 
 from warpmma import execute, load, mma
 from warpmma import sparsity as sp
@@ -255,10 +255,6 @@ def test_quantised_integers_are_multiplied_exactly(instruction: Instruction) -> 
 # Errors: ~ stands for the rest of a message.
 
 WORDS = np.full(LANES, 0x38383838, np.uint32)
-
-
-def exactly(message: str) -> str:
-    return f"^{re.escape(message)}$".replace(r"\~", ".*")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from cases import reference
-from generators import random_codes, with_exponents
+from generators import mixed, random_codes, with_exponents
+from messages import exactly
 
 from warpmma import execute, load, mma, store
 from warpmma import sparsity as sp
@@ -21,7 +22,7 @@ from warpmma.arithmetic import compute
 from warpmma.arithmetic.recipes import GENERATIONS, recipe
 from warpmma.errors import MetadataError, OperandError, UnsupportedError, WarpmmaError
 from warpmma.execution.batches import CHUNK
-from warpmma.formats import FloatFormat, Format
+from warpmma.formats import FloatFormat
 from warpmma.isa.mma import Instruction, instructions, parse
 from warpmma.layouts import Operand
 from warpmma.registers import LANES
@@ -41,18 +42,9 @@ each_instruction = pytest.mark.parametrize("instruction", SPARSE, ids=str)
 SORTED, REVERSED = (0x4, 0x8, 0x9, 0xC, 0xD, 0xE), (0x1, 0x2, 0x3, 0x6, 0x7, 0xB)
 
 
-def mixed(fmt: Format, shape: tuple[int, ...], rng: Rng) -> Array:
-    """Codes of numbers about 1, and here and there any bits; of integers any."""
-    bits = random_codes(fmt, shape, rng)
-    if not isinstance(fmt, FloatFormat):
-        return bits
-    near = with_exponents(fmt, rng.integers(-3, 4, shape), rng)
-    return np.where(rng.random(shape) < 0.01, bits, near).astype(fmt.code_dtype)
-
-
 def operands(instruction: Instruction, warps: int, rng: Rng) -> list[Array]:
     """Codes of A, B and C; of A those of the stored elements."""
-    return [mixed(instruction.format(x), (warps, *instruction.layout(x).shape), rng) for x in ABC]
+    return [mixed(instruction.format(x), (warps, *instruction.layout(x).shape), rng, 0.01) for x in ABC]
 
 
 def run(instruction: Instruction, codes: list[Array], words: Array, target: str, **more: Any) -> Array:
@@ -99,10 +91,6 @@ def zeros(mnemonic: str) -> list[Array]:
     """Registers of A, B and C."""
     layouts = [parse(mnemonic).layout(x) for x in ABC]
     return [np.zeros((layout.registers, LANES), layout.packing.dtype) for layout in layouts]
-
-
-def exactly(message: str) -> str:
-    return f"^{re.escape(message)}$".replace(r"\~", ".*")
 
 
 # What is multiplied.
@@ -171,7 +159,7 @@ def test_lanes_that_the_selector_leaves_out_do_not_matter(instruction: Instructi
 def test_a_dense_matrix_that_obeys_the_pattern(instruction: Instruction) -> None:
     fmt, rng = instruction.format("A"), np.random.default_rng(5)
     _, b, c = operands(instruction, 2, rng)
-    dense = sp.prune(fmt.array(mixed(fmt, (2, instruction.m, instruction.k), rng)), instruction)
+    dense = sp.prune(fmt.array(mixed(fmt, (2, instruction.m, instruction.k), rng, 0.01)), instruction)
     stored, indices = sp.compress(dense, instruction)
     call, codes = partial(mma, instruction, target=instruction.targets[0]), instruction.format("D").codes
     for f in sp.selectors(instruction):

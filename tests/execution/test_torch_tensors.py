@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
 from functools import partial
 from typing import Any
 
@@ -11,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
+from messages import exactly
 from oracles import skip_without
 
 import warpmma as wm
@@ -116,10 +116,6 @@ def test_registers_sparsity_and_scales() -> None:
     plain = wm.matmul(*e4m3, instruction=i, target="sm_120a", scale_a=np.full((40, 3), 127, np.uint8),
                       scale_b=np.full((3, 5), 127, np.uint8))  # fmt: skip
     same(d, 4 * plain)
-
-
-def exactly(message: str) -> str:
-    return f"^{re.escape(message)}$".replace(r"\~", ".*")
 
 
 def refused() -> list[tuple[Any, str]]:

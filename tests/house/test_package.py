@@ -40,9 +40,7 @@ def test_an_import_of_the_package_loads_no_more_than_it_needs() -> None:
     assert not loaded & heavy
     assert not loaded & {f"warpmma.{name}" for name in ("kernel", "testing", "hardware", "cli")}
     used = "wm.kernel.launch, wm.testing.Gpu, wm.hardware.shipped, wm.sparsity.prune, wm.scaling.quantize"
-    output(
-        f"import warpmma as wm; {used}, wm.testing.strategies.matrices, wm.formats.floating, wm.arithmetic.recipes"
-    )
+    output(f"import warpmma as wm; {used}, wm.testing.strategies.matrices, wm.formats.floating, wm.arithmetic.recipes")
 
 
 def test_what_is_not_there() -> None:

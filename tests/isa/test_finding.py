@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
+from messages import exactly
 
 import warpmma as wm
 from warpmma.errors import MnemonicError, TargetError
@@ -54,10 +54,6 @@ def test_a_default_scale_vec_counts() -> None:
 
 def test_numpy_integers_are_sizes() -> None:
     assert wm.find(k=np.int16(16)) == wm.find(k=16)  # type: ignore[arg-type]
-
-
-def exactly(message: str) -> str:
-    return f"^{re.escape(message)}$".replace(r"\~", ".*")
 
 
 @pytest.mark.parametrize(

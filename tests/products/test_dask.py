@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from messages import exactly
 
 import warpmma as wm
 from warpmma.errors import MetadataError, MnemonicError, OperandError, ScaleError, TargetError, WarpmmaError
@@ -296,10 +296,6 @@ def test_workers_of_a_cluster() -> None:
 
 
 # Errors, when the graph is made: ~ stands for the rest of a message.
-
-
-def exactly(message: str) -> str:
-    return f"^{re.escape(message)}$".replace(r"\~", ".*")
 
 
 LAZY_A, LAZY_B = da.from_array(A, 30), da.from_array(B, 30)

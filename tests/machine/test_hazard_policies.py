@@ -1,0 +1,119 @@
+"""Policies of hazards, and what their texts say."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from hazardous.case import run
+from hazardous.races import read_after_write, write_after_read
+
+from warpmma.errors import OperandError, WarpmmaError
+from warpmma.machine.hazards import KINDS, Hazard, HazardError, HazardWarning, Reporter, caller
+
+module = importlib.import_module("warpmma.kernel.launching")  # `kernel.launch` is the function
+
+
+# Policies.
+
+
+def several(t: Any) -> None:
+    for _ in range(3):
+        t("ld.shared.b32", t.laneid * 4)
+    t("ld.shared.b32", t.laneid * 4 + 1)
+
+
+def test_policies_by_kind() -> None:
+    with pytest.raises(HazardError) as caught, pytest.warns(HazardWarning, match="unwritten"):
+        run(several, hazards={"unwritten": "warn"})
+    assert caught.value.hazard.kind == "misaligned"
+    with pytest.raises(HazardError, match="unwritten"):
+        run(several, hazards={"unwritten": "error", "misaligned": "warn"})
+    with pytest.warns(HazardWarning) as warned:
+        result = run(several, hazards=dict.fromkeys(KINDS, "warn"))
+    # Each line once, however often it is met.
+    assert [hazard.kind for hazard in result.hazards] == ["unwritten", "misaligned"] and len(warned) == 2
+
+
+@pytest.mark.parametrize("policy", ["ignore", None, 3, {"unwritten": "ignore"}, {"unread": "warn"}, {3: "warn"}, []])
+def test_wrong_policies(policy: Any) -> None:
+    with pytest.raises(OperandError, match="expected 'error' or 'warn'"):
+        run(several, hazards=policy)
+
+
+def test_warned_accesses_take_no_part() -> None:
+    """A lane outside of memory reads 0 and writes nothing; others act."""
+    x = np.full(40, 7, np.uint32)
+
+    def kernel(t: Any, x: Any) -> None:
+        got = t("ld.global.b32", x + t.laneid * 4 + 64)
+        t("st.global.b32", x + (t.laneid * 4 + 64), got + 1)
+        t("st.shared.b32", t.laneid * 4, got)
+        t("st.global.b32", x + (t.laneid & 1) * 2, got + 2)
+
+    with pytest.warns(HazardWarning):
+        result = run(kernel, x, block=32, shared=64, hazards="warn")
+    assert {hazard.kind for hazard in result.hazards} == {"bounds", "misaligned"}
+    assert x.tolist() == [2] + [7] * 15 + [8] * 24  # of lanes that write to the first word, the last reads 0
+
+
+def test_blocks_are_numbered_over_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_THREADS", 64)
+
+    def kernel(t: Any) -> None:
+        with t.where(t.ctaid[0] == 5):
+            t("ld.shared.b32", t.laneid * 4)
+
+    with pytest.raises(HazardError) as caught:
+        run(kernel, grid=7)
+    assert caught.value.hazard.block == 5
+
+
+def helper(t: Any) -> None:
+    t("ld.shared.b32", t.laneid * 4)  # the innermost line outside of the package
+
+
+def test_the_line_of_a_helper() -> None:
+    with pytest.raises(HazardError) as caught:
+        run(lambda t: helper(t))
+    assert caught.value.hazard.site.line == helper.__code__.co_firstlineno + 1
+
+
+def test_text_of_hazards() -> None:
+    site = caller("nop")
+    bad = np.zeros((1, 1, 32), bool)
+    reporter = Reporter()
+    reporter.report("race", site, bad)  # nobody
+    for lanes, more in ((1, ""), (2, " (and 1 more lane)"), (3, " (and 2 more lanes)")):
+        bad[..., :lanes] = True
+        with pytest.raises(HazardError) as caught:
+            reporter.report("race", site, bad)
+        place = f"test_hazard_policies.py:{site.line}: nop"
+        assert str(caught.value) == f"{place}: race: block 0, warp 0, lane 0{more}: {KINDS['race']}"
+    assert isinstance(caught.value, WarpmmaError)
+    hazard = Hazard(kind="race", site=site, block=1, warp=2, lane=3)
+    assert hazard == Hazard(kind="race", site=site, block=1, warp=2, lane=3)
+
+
+def test_warnings_can_be_errors() -> None:
+    with warnings.catch_warnings(), pytest.raises(HazardWarning):
+        warnings.simplefilter("error")
+        run(several, hazards="warn")
+
+
+def test_no_arrays() -> None:
+    with pytest.raises(HazardError, match="no array is in global memory"):
+        run(lambda t: t("ld.global.b32", 16))
+
+
+def test_lines_beyond_those_that_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.import_module("warpmma.machine.memory"), "_MOST_SITES", 1)
+    with pytest.raises(HazardError, match=r"warp 1 wrote it at races\.py") as caught:
+        run(read_after_write)
+    assert caught.value.hazard.other is not None
+    with pytest.raises(HazardError, match="warp 1 read it at a line that was not noted") as caught:
+        run(write_after_read)
+    assert caught.value.hazard.other is None

@@ -1,0 +1,121 @@
+"""Rows of `bits`, `collectives` and `movmatrix`: an H200's registers, and what ptxas takes."""
+
+from __future__ import annotations
+
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from arrays import Array
+from operation_rows import ROWS
+from oracles import needs
+
+from warpmma.isa.mma import TARGETS
+from warpmma.operations import collectives
+from warpmma.operations import integers as bits
+from warpmma.operations import matrices as fragments
+from warpmma.operations import MatrixMove, matrix_moves
+from warpmma.operations import Operation
+
+RECORDING = Path(__file__).parents[1] / "data" / "h200_operations_bits.npz"
+
+
+# The table
+
+
+def test_rows_are_distinct_and_say_where_they_are_from() -> None:
+    assert len(ROWS) == len(bits.OPERATIONS) + len(collectives.OPERATIONS) + len(fragments.OPERATIONS) == 127
+    for row in ROWS.values():
+        assert row.source.startswith("PTX ISA 9.1, ")
+        assert row.lanes == (row.mnemonic not in {r.mnemonic for r in bits.OPERATIONS})
+
+
+# An H200
+
+
+@cache
+def recording() -> dict[str, Array]:
+    with np.load(RECORDING) as archive:
+        return dict(archive)
+
+
+def test_the_rows_of_an_h200_are_recorded() -> None:
+    recorded = dict(recording())
+    assert recorded.pop("device") == "NVIDIA H200, driver 580.159.04"
+    assert {name.split()[0] for name in recorded} == {m for m, row in ROWS.items() if "sm_90a" in row.targets}
+
+
+@pytest.mark.parametrize("name", sorted(set(recording()) - {"device"}))
+def test_replay(name: str) -> None:
+    table = recording()[name]
+    mnemonic, *values = name.split()
+    row, immediates, numbers = ROWS[mnemonic], iter(values), iter(range(9))
+    operands = [int(next(immediates)) if kind == "imm" else table[f"a{next(numbers)}"] for kind in row.inputs]
+    results = row(*operands, undefined="zero")
+    defined = ~row.undefined_lanes(*operands) & (operands[-1] != 0 if row.membermask else True)
+    np.testing.assert_array_equal(np.broadcast_to(defined, table.shape), table["compared"])
+    assert table["compared"].sum() > 8
+    for i, result in enumerate(results):
+        got = np.broadcast_to(result, table.shape)
+        np.testing.assert_array_equal(got[table["compared"]], table[f"d{i}"][table["compared"]])
+
+
+# ptxas
+
+FIRST = {"sm_75": (6, 3), "sm_80": (7, 0), "sm_90": (7, 8), "sm_100f": (8, 8)}  # the PTX version that brought a target
+
+
+def statement(row: Operation | MatrixMove) -> str:
+    syntax = row.syntax.replace("[p]", "[%p]")
+    names = {f"a{i}": "7" if kind == "imm" else f"%{kind}a{i}" for i, kind in enumerate(getattr(row, "inputs", ()))}
+    names |= {f"d{i}": f"%{kind}d{i}" for i, kind in enumerate(getattr(row, "outputs", ()))}
+    for name in reversed([f"{letter}{i}" for letter in "ad" for i in range(5)]):
+        syntax = syntax.replace(name, names.get(name, f"%b32{name}"))
+    return f"{row.mnemonic} {syntax};"
+
+
+def assembles(target: str, version: tuple[int, int], *rows: Operation | MatrixMove) -> str:
+    """Return what ptxas has to say: nothing, if all is well."""
+    kinds = (("b16", "b16"), ("b32", "b32"), ("b64", "b64"), ("pred", "pred"))
+    registers = [f".reg .{kind} %{name}{letter}<5>;" for name, kind in kinds for letter in "ad"]
+    head = [f".version {version[0]}.{version[1]}", f".target {target}", ".address_size 64", ".visible .entry k() {"]
+    body = [*registers, ".reg .b64 %p;", *map(statement, rows), "ret;", "}"]
+    command = ["ptxas", f"-arch={target}", "/dev/stdin", "-o", "/dev/null"]
+    return subprocess.run(command, input="\n".join([*head, *body]), capture_output=True, text=True).stderr
+
+
+def groups() -> dict[tuple[str, tuple[int, int]], list[Operation | MatrixMove]]:
+    """Rows by the oldest target that ptxas 13 still knows, and the oldest PTX version for both."""
+    found: dict[tuple[str, tuple[int, int]], list[Operation | MatrixMove]] = {}
+    rows: list[Operation | MatrixMove] = [*ROWS.values(), *matrix_moves()]
+    for row in rows:
+        target = max(row.since, "sm_75") if row.since == "sm_70" else row.since
+        found.setdefault((target, max(row.ptx, FIRST[target])), []).append(row)
+    return found
+
+
+@needs("ptxas")
+def test_every_row_assembles_for_its_oldest_target() -> None:
+    for (target, version), rows in groups().items():
+        assert assembles(target, version, *rows) == ""
+
+
+@needs("ptxas")
+def test_no_row_is_older_than_it_says() -> None:
+    """One minor PTX version before its first, or on any other target, ptxas refuses a row."""
+    known = [t for t in TARGETS if not assembles(t, (9, 0))]
+    assert "sm_90a" in known
+    cases = []
+    for (target, version), rows in groups().items():
+        if version > FIRST[target]:
+            cases += [(target, (version[0], version[1] - 1), row, False) for row in rows[:3]]
+        one_of_each = {(type(row), row.targets): row for row in rows}
+        cases += [(t, (9, 0), row, t in row.targets) for row in one_of_each.values() for t in known]
+    with ThreadPoolExecutor(4) as pool:
+        results = pool.map(lambda case: not assembles(*case[:3]), cases)
+        for (target, version, row, legal), taken in zip(cases, results, strict=True):
+            assert taken == legal, (target, version, row.mnemonic)
+    assert len(cases) > 100
