@@ -5,9 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-import numpy.typing as npt
-
-Array = npt.NDArray[Any]
+from arrays import Array
 
 # int64: all fields of DLPack's structures begin at multiples of 8 bytes, so each structure is so many words.
 _DESTROY = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)

@@ -22,8 +22,8 @@ from typing import Any, Literal
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
+from arrays import Array
 
-Array = npt.NDArray[Any]
 Float32 = npt.NDArray[np.float32]
 Int = npt.NDArray[np.int64]
 

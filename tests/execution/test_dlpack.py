@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gc
 import sys
-from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 import pytest
+from arrays import Array, same
 from dlpack_cases import Old, Versioned
 from messages import exactly
 
@@ -21,8 +20,6 @@ from warpmma._arrays import as_array
 from warpmma.errors import OperandError, ScaleError
 from warpmma.testing.assertions import assert_same_bits, ulps
 
-Array = npt.NDArray[Any]
-same = partial(np.testing.assert_array_equal, strict=True)
 each_form = pytest.mark.parametrize("form", [Versioned, Old])
 
 BF16 = "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"

@@ -14,15 +14,13 @@ from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
+from arrays import Array
 
 import warpmma as wm
 from warpmma import scaling
 from warpmma.arithmetic.engines import Engine
 from warpmma.layouts import Layout, Operand
-
-Array = npt.NDArray[Any]
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 OPERANDS: tuple[Operand, ...] = ("A", "B", "C", "D")

@@ -9,8 +9,8 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 import pytest
+from arrays import Array, Rng, same
 from cases import reference
 from generators import random_codes, with_exponents
 from messages import exactly
@@ -25,9 +25,6 @@ from warpmma.layouts import Operand
 from warpmma.registers import LANES
 from warpmma.scaling import block_size, byte_ids, quantize, thread_ids
 
-Array = npt.NDArray[Any]
-Rng = np.random.Generator
-same = partial(np.testing.assert_array_equal, strict=True)
 ABC: tuple[Operand, ...] = ("A", "B", "C")
 TARGET = "sm_120a"
 

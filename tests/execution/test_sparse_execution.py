@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
+from arrays import Array, Rng, same
 from cases import reference
 from generators import mixed, random_codes, with_exponents
 from messages import exactly
@@ -27,9 +27,6 @@ from warpmma.isa.mma import Instruction, instructions, parse
 from warpmma.layouts import Operand
 from warpmma.registers import LANES
 
-Array = npt.NDArray[Any]
-Rng = np.random.Generator
-same = partial(np.testing.assert_array_equal, strict=True)
 ABC: tuple[Operand, ...] = ("A", "B", "C")
 
 SPARSE = [i for i in instructions() if i.sparse and not i.block_scale]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from functools import partial
 from typing import Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 import pytest
+from arrays import Array, same
 from messages import exactly
 from oracles import skip_without
 
@@ -22,8 +21,6 @@ from warpmma.testing.assertions import assert_same_bits
 skip_without("PyTorch")
 torch: Any = importlib.import_module("torch")
 
-Array = npt.NDArray[Any]
-same = partial(np.testing.assert_array_equal, strict=True)
 
 # Of each format the instructions that take it, by the types of A and B.
 FLOATS = {

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from arrays import Array
 from fuzzing.calls import Call, Entry, call_of, show
 from fuzzing.entries import entries
 from fuzzing.trial import Outcome, Streams, trial
 
 from warpmma.errors import OperandError
 
-Array = np.ndarray[Any, Any]
 KEPT = np.zeros(3)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, assert_type
 
 import numpy as np
-import numpy.typing as npt
+from arrays import Array
 
 import warpmma as wm
 from warpmma.isa.mma import Instruction
@@ -15,7 +15,6 @@ from warpmma.products.choice import Choice
 from warpmma.scaling import Quantized, quantize
 from warpmma.testing.assertions import Gpu
 
-Array = npt.NDArray[Any]
 I8 = "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"
 MX = "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e4m3.f32.ue8m0"
 

@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pytest
+from arrays import Array
 from oracles import skip_without
 
 from warpmma import layouts
@@ -19,7 +19,6 @@ from warpmma.isa.mma import Instruction, instructions, parse
 from warpmma.layouts import Layout, Operand
 from warpmma.registers import LANES, Packing
 
-Array = npt.NDArray[Any]
 Formula = Callable[[Array, Array, Array], tuple[Array, ...]]
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"

@@ -7,15 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
+from arrays import Array
 
 import warpmma as wm
 from warpmma.errors import MnemonicError, OperandError, TargetError
 from warpmma.operations import MatrixMove, matrix_move, matrix_moves, operation
 from warpmma.operations.matrices import OPERATIONS
-
-Array = npt.NDArray[Any]
 
 MOVES = {move.mnemonic: move for move in matrix_moves()}
 SHARED = {name: move for name, move in MOVES.items() if ".shared." in name}

@@ -7,15 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
+from arrays import Array
 
 from warpmma.formats import FORMATS
 from warpmma.operations import Operation, operation
 from warpmma.operations.comparisons import OPERATIONS
 from warpmma.registers import LANES
-
-Array = npt.NDArray[Any]
 
 WORDS: dict[str, Callable[[Any, Any], bool]] = {
     name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")

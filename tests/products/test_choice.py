@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 import pytest
+from arrays import Array, same
 
 import warpmma as wm
 from warpmma import sparsity
@@ -18,9 +17,6 @@ from warpmma.errors import OperandError, ScaleError, WarpmmaError
 from warpmma.isa.mma import Instruction, instructions
 from warpmma.isa.wgmma import WarpgroupInstruction
 from warpmma.scaling import Quantized, quantize
-
-Array = npt.NDArray[Any]
-same = partial(np.testing.assert_array_equal, strict=True)
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 SP = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"

@@ -10,8 +10,8 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 import pytest
+from arrays import Array, same
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from messages import exactly
@@ -23,8 +23,6 @@ from warpmma.scaling import Quantized, quantize
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 
-Array = npt.NDArray[Any]
-same = partial(np.testing.assert_array_equal, strict=True)
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 HALF = "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16"

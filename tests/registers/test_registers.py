@@ -6,13 +6,11 @@ import re
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
+from arrays import Array
 
 from warpmma.errors import RegisterError
 from warpmma.registers import LANES, Packing, RegisterFile
-
-Array = npt.NDArray[Any]
 
 PACKINGS = [
     Packing(slot=1, bits=1),

@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 import pytest
+from arrays import Array, Rng, same
 
 from warpmma import _blocks
 from warpmma.errors import OperandError
@@ -19,10 +18,6 @@ from warpmma.formats import FloatFormat, floating
 from warpmma.isa.mma import Instruction, instructions
 from warpmma.layouts import Operand
 from warpmma.scaling import Quantized, block_size, quantize
-
-Array = npt.NDArray[Any]
-Rng = np.random.Generator
-same = partial(np.testing.assert_array_equal, strict=True)
 
 SCALED = list(
     {(i.a_type, i.b_type, i.stype, i.scales_per_row, i.sparse): i for i in instructions() if i.block_scale}.values()

@@ -8,8 +8,8 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 import pytest
+from arrays import Array
 from hypothesis import example, given
 from hypothesis import strategies as st
 from oracles import needs
@@ -28,8 +28,6 @@ from warpmma.scaling import (
     thread_ids,
     unpack_scales,
 )
-
-Array = npt.NDArray[Any]
 
 SCALED = [i for i in instructions() if i.block_scale]
 OPERANDS: tuple[Operand, ...] = ("A", "B")

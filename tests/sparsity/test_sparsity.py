@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
+from arrays import Array
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +21,6 @@ from warpmma.isa.mma import Instruction, instructions
 from warpmma.layouts import Operand
 from warpmma.registers import LANES
 
-Array = npt.NDArray[Any]
 same = np.testing.assert_array_equal
 
 SPARSE = [i for i in instructions() if i.sparse]

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
+from arrays import Array, same
 from generators import random_codes
 
 import warpmma as wm
@@ -20,9 +20,6 @@ from warpmma.errors import MetadataError
 from warpmma.formats import FloatFormat
 from warpmma.isa.mma import Instruction, instructions
 from warpmma.scaling import block_size, quantize
-
-Array = npt.NDArray[Any]
-same = partial(np.testing.assert_array_equal, strict=True)
 
 SPARSE = [i for i in instructions() if i.sparse]
 TYPES = list({(i.packing("A").slot, i.a_type): i for i in SPARSE}.values())

@@ -9,8 +9,8 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 import pytest
+from arrays import Array
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
@@ -25,8 +25,6 @@ from warpmma.layouts import Operand
 from warpmma.registers import LANES
 from warpmma.scaling import byte_ids, thread_ids
 from warpmma.testing.strategies import KINDS, Kind, _values, fragments, matrices, operands
-
-Array = npt.NDArray[Any]
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 SP = "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"

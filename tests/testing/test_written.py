@@ -8,8 +8,8 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 import pytest
+from arrays import Array
 from hypothesis import HealthCheck, Phase, given, settings
 
 import warpmma as wm
@@ -19,8 +19,6 @@ from warpmma.scaling import pack_scales
 from warpmma.testing.assertions import array_with
 from warpmma.testing.strategies import fragments, matrices, operands
 from warpmma.testing.written import Written
-
-Array = npt.NDArray[Any]
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 SP = "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
