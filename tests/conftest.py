@@ -1,8 +1,10 @@
-"""Options of the tests."""
+"""Options of the tests, and their helpers whose assertions are explained as those of tests are."""
 
 from __future__ import annotations
 
 import pytest
+
+pytest.register_assert_rewrite("native_cases", "operation_references", "product_cases", "report_cases", "torch_cases")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -32,8 +32,6 @@ def outcome(compute: Callable[[Any], Any], *, block: int = 32, **options: Any) -
     return found[0]
 
 
-# Registers.
-
 BINARY: dict[str, Callable[[int, int, int], int]] = {
     "add": lambda x, y, w: x + y, "sub": lambda x, y, w: x - y, "mul": lambda x, y, w: x * y,
     "floordiv": lambda x, y, w: x // y if y else -1, "mod": lambda x, y, w: x % y if y else -1,

@@ -72,8 +72,6 @@ def finite(fmt: FloatFormat, codes: Array) -> Array:
     return cast(Array, (codes & fmt.code_dtype.type(fmt.mask & ~fmt.sign_bit)) <= fmt.max_code)
 
 
-# Arithmetic against fractions: every rounding, hard operands
-
 ELEMENTS = {"f32": ("b32", np.uint32), "f64": ("b64", np.uint64), "f16": ("b16", np.uint16), "bf16": ("b16", np.uint16)}
 
 

@@ -149,8 +149,6 @@ def some_scales(i: Instruction, m: int, n: int, k: int, rng: Rng) -> dict[str, A
     }
 
 
-# The epilogue.
-
 EPILOGUES = ["f32", "tf32", "f16", "bf16", "e5m2", "e4m3", "e3m2", "e2m3", "e2m1"]
 
 

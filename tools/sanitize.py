@@ -21,11 +21,11 @@ WHERE = ROOT / "build" / "sanitize"
 TESTS = (
     "tests/arithmetic/test_native*.py",
     "tests/arithmetic/test_product.py",
-    "tests/products/test_matmul*.py",
+    "tests/products/test_*.py",
     "tests/house/test_fuzz*.py",
 )
 # What these measure is the memory of the process, which the sanitizers' own is part of.
-NOT_HERE = ("tests/arithmetic/test_native.py::test_the_process_does_not_grow",)
+NOT_HERE = ("tests/arithmetic/test_native_process.py::test_the_process_does_not_grow",)
 _ADDR_NO_RANDOMIZE = 0x0040000
 
 

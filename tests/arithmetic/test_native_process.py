@@ -31,9 +31,6 @@ from warpmma.registers import LANES
 pytestmark = needs("native engine")
 
 
-# The process around it.
-
-
 def test_a_large_batch_needs_no_memory_beside_its_output() -> None:
     """Of NumPy here, and of the whole process elsewhere, where nothing else has been done."""
     i = parse("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32")

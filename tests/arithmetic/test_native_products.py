@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arrays import Array, same
+from arrays import Array, field_of_records, same
 from cases import Case
 from generators import STYLES, styles
 from hypothesis import HealthCheck, assume, given, settings
@@ -189,18 +189,13 @@ def test_matrices_may_lie_anywhere(case: Case) -> None:
     x = draw(case, ["bits"], 10, 11, rng, sparse=case in SPARSE)
     expected = check(case, x)
 
-    def fields(v: Array) -> Array:
-        records = np.zeros(v.shape, [("pad", "u1"), ("x", v.dtype)])
-        records["x"] = v
-        return records["x"]
-
     views: list[Callable[[Array], Array]] = [
         np.asfortranarray,
         lambda v: np.repeat(np.repeat(v, 2, axis=1), 3, axis=2)[:, ::2, ::3],
         lambda v: v[:, ::-1, ::-1].copy()[:, ::-1, ::-1],
         lambda v: np.broadcast_to(v, (4, *v.shape[1:])),
         lambda v: np.concatenate([v, v, v, v])[::-1],
-        fields,
+        field_of_records,
     ]
     for view in views:
         got = native.product(case.recipe, k=case.k, scales=case.blocks, **{n: view(v) for n, v in x.items()})  # type: ignore[arg-type]

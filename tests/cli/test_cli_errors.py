@@ -36,8 +36,6 @@ def table_of(output: str) -> tuple[dict[str, tuple[int, int]], list[str]]:
     return counts, below.splitlines()
 
 
-# What cannot be used: one line, status 2, and nothing on the output.
-
 DATA = len(f"PK{'.' * 28}{F16}|a.npy{'.' * 20}")  # where the first member of an archive begins
 HEADER = "{'descr': '<u4', 'fortran_order': False, 'shape': (0,), }"
 

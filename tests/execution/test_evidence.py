@@ -15,8 +15,6 @@ from warpmma.errors import TargetError
 from warpmma.formats import FloatFormat
 from warpmma.isa.mma import TARGETS, instructions, parse
 
-# Evidence.
-
 ROWS = (Path(__file__).parents[1] / "data" / "catalogue.jsonl").read_text()
 CATALOGUE = [json.loads(row) for row in ROWS.splitlines()]
 UNPUBLISHED = ("sm_72", "sm_87", "sm_88", "sm_103", "sm_110", "sm_121")  # nobody measured these

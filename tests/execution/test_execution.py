@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-from arrays import Array, same
+from arrays import VIEWS, same
 from execution_cases import ABC, F64, QUAD, SAMPLES, abc, each_sample, registers_of
 from generators import mixed
 from hypothesis import given, settings
@@ -83,16 +82,6 @@ def test_leading_dimensions_broadcast(mnemonic: str, target: str, batches: Any) 
     whole = [np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in given]
     for warp in np.ndindex(batch):
         same(d[warp], execute(mnemonic, *(x[warp] for x in whole), target=target))
-
-
-VIEWS: dict[str, Callable[[Array], Array]] = {
-    "transposed": lambda x: np.ascontiguousarray(x.T).T,
-    "strided": lambda x: np.repeat(np.repeat(x, 2, axis=-1), 3, axis=0)[::3, ..., ::2],
-    "other byte order": lambda x: x.astype(x.dtype.newbyteorder("S")),
-    "reversed": lambda x: x[::-1, ::-1, ::-1].copy()[::-1, ::-1, ::-1],
-    "read-only": lambda x: np.broadcast_to(x, x.shape),
-    "unaligned": lambda x: np.frombuffer(b"\0" + x.tobytes(), "u1")[1:].view(x.dtype).reshape(x.shape),
-}
 
 
 @pytest.mark.parametrize("view", VIEWS)

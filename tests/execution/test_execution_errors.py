@@ -16,8 +16,6 @@ from warpmma.errors import OperandError, TargetError, WarpmmaError
 from warpmma.layouts import Operand
 from warpmma.registers import LANES
 
-# Errors: ~ stands for the rest of a message.
-
 (A, B, C), WORDS = abc(F16), np.full(LANES, 0x44444444, np.uint32)
 SCALED = {"instruction": MX, "target": "sm_120a"}
 HINT = "expected uint32 (use .view(np.uint32))"

@@ -18,8 +18,6 @@ from warpmma.isa.mma import Instruction, instructions, parse
 from warpmma.layouts import Operand
 from warpmma.registers import LANES
 
-# Load and store.
-
 
 @pytest.mark.parametrize("instruction", instructions(), ids=str)
 def test_load_and_store_are_inverse(instruction: Instruction) -> None:

@@ -8,8 +8,6 @@ import numpy as np
 
 from hazardous.case import BASE, COPY, LDSM1, ONE, Case, words
 
-# Addresses.
-
 
 def beyond_shared(t: Any) -> None:
     t("st.shared.b8", t.tid[0] + 4033, 0)  # here

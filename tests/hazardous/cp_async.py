@@ -6,8 +6,6 @@ from typing import Any
 
 from hazardous.case import COMMIT, COPY, LDSM1, ONE, WAIT, Case, X
 
-# Asynchronous copies: warps of their own, so that nothing else is in the way.
-
 
 def read_before_wait(t: Any, x: Any) -> None:
     t(COPY, t.laneid * 16, x, 16)  # there

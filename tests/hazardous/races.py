@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hazardous.case import COPY, LDSM, STSM1, WAIT_ALL, Case, words
-
-# Races. Two warps of 32 threads, a word each.
+from hazardous.case import COPY, LDSM, STSM1, WAIT_ALL, Case, X
 
 
 def read_after_write(t: Any) -> None:
@@ -130,7 +128,6 @@ def matrix_race(t: Any) -> None:
     t(LDSM, t.laneid * 16)  # here
 
 
-X = (words(),)
 RACES = [
     Case(read_after_write, "race", address=252, count=64, says="warp 1 wrote it"),
     Case(write_after_read, "race", address=0, count=64, says="warp 1 read it"),

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hazardous.case import BASE, COPY, LDSM, MMA, Case, words
-from warpmma.kernel.launching import Output
-
-# Memory that nobody wrote, and registers.
+from hazardous.case import BASE, COPY, LDSM, MMA, ONE, OUT, Case, words
 
 
 def unwritten_shared(t: Any) -> None:
@@ -93,8 +90,6 @@ def masked_load(t: Any, x: Any, y: Any) -> None:
     t("st.global.b32", y + t.laneid * 4, a)  # here
 
 
-ONE = {"block": 32}
-OUT = (words(), Output(words()))
 UNWRITTEN = [
     Case(unwritten_shared, "unwritten", warp=1, lane=5, address=148, says="nobody wrote"),
     Case(unwritten_byte, "unwritten", address=0, count=16, options=ONE),

@@ -6,8 +6,6 @@ from typing import Any
 
 from hazardous.case import EVERY, LDSM1, MMA, STSM1, Case
 
-# Barriers, and instructions of whole warps.
-
 
 def barrier_of_one_warp(t: Any) -> None:
     with t.where(t.warpid == 0):

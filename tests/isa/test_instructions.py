@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from isa_cases import B1, F8F6F4, F16, F64, NVF4, ORDERS
 
 from warpmma.errors import MnemonicError, OperandError, TargetError
 from warpmma.isa.mma import TARGETS, Instruction, check_target, instructions, parse
@@ -22,12 +23,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
 }
 """Every mnemonic that ptxas 12.9 to 13.5 compiles to something, with its targets, as asked of ptxas."""
 
-F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
-F64 = "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64"
-B1 = "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32"
 MXF4 = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4"
-F8F6F4 = "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4"
-NVF4 = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4"
 
 each_instruction = pytest.mark.parametrize("instruction", instructions(), ids=str)
 
@@ -109,28 +105,6 @@ def shuffled(draw: st.DrawFn) -> tuple[Instruction, str]:
 def test_qualifiers_are_read_in_any_order(case: tuple[Instruction, str]) -> None:
     instruction, mnemonic = case
     assert parse(mnemonic) == instruction
-
-
-ORDERS = [  # docs/specification/ptx.md 1.1: what ptxas takes, and what CUTLASS writes
-    ("mma.sync.aligned.kind::f8f6f4.m16n8k32.row.col.f32.e4m3.e2m1.f32", F8F6F4 + ".f32.e4m3.e2m1.f32"),
-    ("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e2m1.f32.kind::f8f6f4", F8F6F4 + ".f32.e4m3.e2m1.f32"),
-    (
-        "mma.sync.aligned.kind::f8f6f4.sp::ordered_metadata.m16n8k64.row.col.f32.e4m3.e4m3.f32",
-        "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e4m3.e4m3.f32",
-    ),
-    (
-        "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32.satfinite",
-        "mma.sync.aligned.m8n8k16.row.col.satfinite.s32.s8.s8.s32",
-    ),
-    ("mma.xor.popc.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32", B1 + ".xor.popc"),
-    ("mma.sync.aligned.row.col.m16n8k16.f32.f16.f16.f32", F16),
-    ("mma.aligned.sync.m16n8k16.row.col.f32.f16.f16.f32", F16),
-    ("mma.sync.aligned.m8n8k4.row.col.rn.f64.f64.f64.f64", F64 + ".rn"),
-    (
-        "mma.sync.aligned.kind::mxf4nvf4.block_scale.scale_vec::4X.m16n8k64.row.col.f32.e2m1.e2m1.f32.ue4m3",
-        NVF4 + ".block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3",
-    ),
-]
 
 
 @pytest.mark.parametrize(("written", "printed"), ORDERS)

@@ -8,14 +8,12 @@ from functools import lru_cache
 from pathlib import Path
 
 import pytest
-from mnemonic_orders import ORDERS
+from isa_cases import ORDERS
 from oracles import skip_without
 
 from warpmma.isa.families import Version
 from warpmma.isa.mma import TARGETS, Instruction, instructions, parse
 from warpmma.layouts import Operand
-
-# What ptxas says.
 
 VERSIONS: list[Version] = [
     (major, minor) for major, last in ((6, 5), (7, 8), (8, 8), (9, 5)) for minor in range(last + 1)

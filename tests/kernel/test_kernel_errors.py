@@ -18,8 +18,6 @@ from warpmma.kernel.values import Register
 from warpmma.machine.hazards import HazardError
 from warpmma.operations import operations
 
-# What is refused.
-
 
 @pytest.mark.parametrize(
     "options",

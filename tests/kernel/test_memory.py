@@ -14,8 +14,6 @@ import warpmma as wm
 from warpmma.kernel.launching import Output
 from warpmma.operations import matrix_moves
 
-# Memory.
-
 
 @pytest.mark.parametrize("space", ["shared", "shared::cta", "global"])
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,21 +10,12 @@ import pytest
 from arrays import same
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from kernels import outcome, run
+from kernels import BINARY, COMPARE, outcome, run
 
 from warpmma.errors import OperandError
 from warpmma.kernel.launching import Output
 from warpmma.kernel.values import Register
 
-# Registers.
-
-BINARY: dict[str, Callable[[int, int, int], int]] = {
-    "add": lambda x, y, w: x + y, "sub": lambda x, y, w: x - y, "mul": lambda x, y, w: x * y,
-    "floordiv": lambda x, y, w: x // y if y else -1, "mod": lambda x, y, w: x % y if y else -1,
-    "and_": lambda x, y, w: x & y, "or_": lambda x, y, w: x | y, "xor": lambda x, y, w: x ^ y,
-    "lshift": lambda x, y, w: x << min(y, w), "rshift": lambda x, y, w: x >> min(y, w),
-}  # fmt: skip
-COMPARE = ("lt", "le", "gt", "ge", "eq", "ne")
 integers = st.one_of(
     st.integers(0, 70), st.sampled_from([2**n + d for n in (15, 16, 31, 32, 63) for d in (-1, 0, 1)]),
     st.integers(0, 2**64 - 1),

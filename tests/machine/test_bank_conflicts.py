@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from arrays import Array
-from bank_conflicts import BANKS
+from bank_conflicts import BANKS, model
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,27 +17,6 @@ from warpmma.machine.hazards import Site
 from warpmma.show.launches import schedule
 
 LANES = np.arange(32)
-
-
-def model(address: Sequence[int], size: int, load: bool = False) -> tuple[int, int]:
-    """Count phases and wavefronts as the module says it, a lane at a time; -1 is no lane."""
-    lanes = {1: 32, 2: 32, 4: 32, 8: 16, 16: 8}[size]
-    if load and size > 4:
-        for bit in (1, 2):
-            pairs = [(address[lane], address[lane ^ bit]) for lane in range(32)]
-            if all(a == b or min(a, b) < 0 for a, b in pairs):
-                lanes = 32 if size == 8 else 16
-    phases = waves = 0
-    for start in range(0, 32, lanes):
-        wanted: dict[int, set[int]] = {}
-        for at in address[start : start + lanes]:
-            if at >= 0:
-                for byte in range(at, at + size):
-                    wanted.setdefault(byte // 4 % BANKS, set()).add(byte // 4)
-        if wanted:
-            phases += 1
-            waves += max(map(len, wanted.values()))
-    return phases, waves
 
 
 # Counted by hand. A stride is from lane to lane, in bytes; a pitch from row to row of a matrix.

@@ -10,15 +10,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from bank_conflicts import tiles
+from hazardous.case import LDSM
 
 from warpmma.errors import OperandError
 from warpmma.kernel.launching import Launch, launch
 from warpmma.machine.hazards import Site
-
-LDSM = "ldmatrix.sync.aligned.m8n8.x4.shared.b16"
-
-
-# What else is counted, and reports.
 
 
 def counted(t: Any, x: Any) -> None:

@@ -17,9 +17,6 @@ from warpmma.machine.hazards import KINDS, Hazard, HazardError, HazardWarning, R
 module = importlib.import_module("warpmma.kernel.launching")  # `kernel.launch` is the function
 
 
-# Policies.
-
-
 def several(t: Any) -> None:
     for _ in range(3):
         t("ld.shared.b32", t.laneid * 4)

@@ -9,8 +9,6 @@ from hazardous.case import COMMIT, COPY, EVERY, LDSM, LDSM1, MMA, SP, WAIT, WAIT
 
 from warpmma.kernel.launching import Output
 
-# Kernels that nearly have a hazard. What they compute is not looked at.
-
 
 def read_after_write_and_barrier(t: Any) -> None:
     t("st.shared.b32", t.tid[0] * 4, t.tid[0])

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bank_conflicts import model
+from bank_conflicts import model, tiles
+from hazardous.case import LDSM
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -19,10 +20,7 @@ from warpmma.machine.costs import CANDIDATES, Costs, Swizzle
 from warpmma.machine.hazards import HazardWarning, Site
 
 LANES = np.arange(32)
-LDSM = "ldmatrix.sync.aligned.m8n8.x4.shared.b16"
 
-
-# Advice, on kernels of a few lines.
 
 SHARED = 8192
 NAMES = {2: "b16", 4: "b32", 8: "b64", 16: "v2.b64"}
@@ -106,17 +104,6 @@ def test_advice(lines: list[Line]) -> None:
         for each in CANDIDATES:
             after = conflicts_with(before, group, each)
             assert after[index] or any(x > y for x, y in zip(after, lost, strict=True))
-
-
-def tiles(t: Any, x: Any, pitch: int, swizzle: Callable[[Any], Any]) -> None:
-    """Rows of 64 bytes come by `cp.async`, and fragments go by `ldmatrix`: the classic."""
-    for i in range(4):
-        row, piece = (t.tid[0] >> 2) + i * 8, t.tid[0] & 3
-        t("cp.async.cg.shared.global", swizzle(row * pitch + piece * 16), x + (row * 64 + piece * 16), 16)
-    t("cp.async.wait_all")
-    for k in range(2):
-        t(LDSM, swizzle((t.laneid & 15) * pitch + (t.laneid >> 4) * 16 + k * 32))
-        t("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16", swizzle((t.laneid & 15) * pitch + k * 32))
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,6 @@ from operation_references import ROUNDINGS, ROWS, exact, float_format, operands,
 from warpmma.formats import FORMATS, FloatFormat, IntegerFormat
 from warpmma.operations.elements import TYPES
 
-# Conversions
-
 
 def nearest(fmt: FloatFormat, values: Array, rounding: str) -> Array:
     """Codes by search among all values of a format of at most 16 bits."""

@@ -9,10 +9,9 @@ from typing import cast
 
 import numpy as np
 import pytest
-from arrays import Array
-from operation_references import bits, exact, finite, rounded, run
+from operation_references import bits, exact, float_format, operands, rounded, run, unbounded
 
-from warpmma.formats import FORMATS, FloatFormat
+from warpmma.formats import FloatFormat
 from warpmma.operations.elements import expand
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
@@ -20,22 +19,6 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 from operation_inputs import inputs
 
 # Arithmetic against fractions: every rounding, hard operands
-
-ELEMENTS = {"f32": ("b32", np.uint32), "f64": ("b64", np.uint64), "f16": ("b16", np.uint16), "bf16": ("b16", np.uint16)}
-
-
-def operands(mnemonic: str, count: int = 512) -> list[Array]:
-    """Hard operands, finite ones."""
-    name = mnemonic.split(".")[-1]
-    given = [x.reshape(-1) for x in inputs(mnemonic, 4 * count, 3)]
-    keep = np.logical_and.reduce([finite(float_format(name), x) for x in given])
-    return [x[keep][:count] for x in given]
-
-
-def float_format(name: str) -> FloatFormat:
-    fmt = FORMATS[name]
-    assert isinstance(fmt, FloatFormat)
-    return fmt
 
 
 def result(op: str, fmt: FloatFormat, codes: tuple[int, ...], rounding: str, ftz: bool = False) -> int:
@@ -56,13 +39,6 @@ def result(op: str, fmt: FloatFormat, codes: tuple[int, ...], rounding: str, ftz
     if ftz and value and (unbounded(fmt, value, rounding) < Fraction(2) ** fmt.emin):
         return code & fmt.sign_bit
     return code
-
-
-def unbounded(fmt: FloatFormat, value: Fraction, rounding: str) -> Fraction:
-    """Magnitude of a value, not 0, that is rounded to a format's precision near 1, so with no bound of its exponent."""
-    exponent = abs(value.numerator).bit_length() - value.denominator.bit_length()
-    number = fmt.unpack(rounded(fmt, value / Fraction(2) ** exponent, rounding))
-    return number.significand * Fraction(2) ** (number.exponent + exponent)
 
 
 FINITE = [

@@ -14,8 +14,6 @@ from warpmma.formats import FORMATS
 from warpmma.isa.mma import TARGETS, Instruction, instructions
 from warpmma.products.tiling import default_instruction
 
-# The default instruction.
-
 
 def table() -> dict[tuple[str, str, str, str | None, bool], Instruction]:
     """The instruction that ought to be the default of each target, pair of types, C and sparsity."""

@@ -8,15 +8,11 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from arrays import Array, same
-from product_cases import F16, HALF, Call, each_engine
+from product_cases import EPILOGUES, F16, HALF, Call, each_engine
 
 import warpmma as wm
 from warpmma.formats import FORMATS, FloatFormat
 from warpmma.isa.mma import parse
-
-# The epilogue.
-
-EPILOGUES = ["f32", "tf32", "f16", "bf16", "e5m2", "e4m3", "e3m2", "e2m3", "e2m1"]
 
 
 def rounded(fmt: FloatFormat) -> tuple[Array, Array]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-from arrays import Array, Rng, same
+from arrays import VIEWS, Array, Rng, same
 from generators import mixed
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -111,21 +110,6 @@ def test_nothing_gives_nothing(mnemonic: str, engine: Any) -> None:
 # Nothing else is seen in the result.
 
 
-def field(x: Array) -> Array:
-    records = np.zeros(x.shape, [("x", x.dtype), ("y", "u1")])
-    records["x"] = x
-    return records["x"]
-
-
-VIEWS: dict[str, Callable[[Array], Array]] = {
-    "Fortran": lambda x: np.asfortranarray(x),
-    "strided": lambda x: np.repeat(np.repeat(x, 2, axis=-1), 3, axis=0)[::3, ::2],
-    "other byte order": lambda x: x.astype(x.dtype.newbyteorder("S")) if x.dtype.kind in "fiu" else x,
-    "reversed": lambda x: x[::-1, ::-1].copy()[::-1, ::-1],
-    "read-only": lambda x: np.broadcast_to(x, x.shape),
-    "unaligned": lambda x: np.frombuffer(b"\0" + x.tobytes(), "u1")[1:].view(x.dtype).reshape(x.shape),
-    "field": field,
-}
 KINDS = [(F16, "sm_80"), (F64, "sm_90"), (S8, "sm_90"), (B1, "sm_80"), (SP, "sm_90"), (MX, "sm_120a"), (FP8, "sm_90a")]
 
 

@@ -13,8 +13,6 @@ from product_cases import Call, each_engine, small_tiles
 import warpmma as wm
 from warpmma.errors import OperandError
 
-# Out.
-
 
 @each_engine
 def test_out_is_written_and_returned(engine: Any) -> None:

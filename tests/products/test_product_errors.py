@@ -11,7 +11,7 @@ from arrays import Array
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from messages import exactly
-from product_cases import B1, EPILOGUES, F16, F64, FP8, HALF, MX, NVF4, QUAD, S8, SP, SP_TF32
+from product_cases import B1, EPILOGUES, F4, F16, F64, FP8, HALF, MX, NVF4, QUAD, S8, SP, SP_TF32, zeros
 
 import warpmma as wm
 from warpmma.errors import (
@@ -25,12 +25,6 @@ from warpmma.errors import (
 )
 from warpmma.scaling import Quantized
 
-# Errors: ~ stands for the rest of a message.
-
-
-def zeros(*shape: int, dtype: Any = "f2") -> Array:
-    return np.zeros(shape, dtype)
-
 
 def full(shape: tuple[int, ...], value: Any, dtype: Any = "f2") -> Array:
     return np.full(shape, value, dtype)
@@ -42,7 +36,6 @@ def read_only(x: Array) -> Array:
 
 
 FLOATS = "'f32', 'tf32', 'f16', 'bf16', 'e5m2', 'e4m3', 'e3m2', 'e2m3' or"
-F4 = {"dtype": "f4"}
 FP4 = {"a": zeros(3, 40, dtype="u1"), "b": zeros(40, 5, dtype="u1")}
 OF_A, OF_B = zeros(3, 2, dtype="u1"), zeros(2, 5, dtype="u1")
 SCALED_ARGUMENTS = {**FP4, "instruction": MX, "target": "sm_120a", "scale_a": OF_A, "scale_b": OF_B}

@@ -18,8 +18,6 @@ from product_cases import each_engine, small_tiles
 import warpmma as wm
 from warpmma.products.chain import Chain
 
-# Progress, threads, interrupts.
-
 
 @each_engine
 @pytest.mark.parametrize("threads", [None, 1, 3])

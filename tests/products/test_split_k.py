@@ -15,8 +15,6 @@ import warpmma as wm
 from warpmma.isa.mma import Instruction, parse
 from warpmma.isa.wgmma import parse_any
 
-# Split k, promotion.
-
 CUTS: list[tuple[int | list[int], int | None]] = [
     (1, None), (2, None), (3, None), (5, None), (100, None), (1, 16), (1, 32), (1, 48), (1, 1600), (2, 32), (3, 32),
     (4, 16), (100, 16), ([64, 23], None), ([16, 16, 55], None), ([80, 7], 32), ([87], None),

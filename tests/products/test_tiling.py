@@ -9,7 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from arrays import Rng, same
+from arrays import same
 from cases import Case, cases
 from generators import mixed
 from product_cases import (
@@ -30,6 +30,7 @@ from product_cases import (
     check,
     drawn,
     small_tiles,
+    some_scales,
     typed,
 )
 
@@ -151,14 +152,6 @@ def test_what_pads_a_sparse_product_meets_nothing(mnemonic: str) -> None:
 # Block-scaled products.
 
 SCALED = list({(i.kind, i.scale_vec, i.stype, i.sparse): i for i in instructions() if i.block_scale}.values())
-
-
-def some_scales(i: Instruction, m: int, n: int, k: int, rng: Rng) -> dict[str, Any]:
-    low, high = (120, 135) if i.stype == "ue8m0" else (0, 0x7F)
-    blocks = -(-k // block_size(i))
-    return {
-        x: rng.integers(low, high, shape, np.uint8) for x, shape in (("scale_a", (m, blocks)), ("scale_b", (blocks, n)))
-    }
 
 
 @pytest.mark.parametrize("i", SCALED, ids=str)

@@ -14,8 +14,6 @@ from warpmma.formats import FORMATS, FloatFormat, Format
 from warpmma.testing.assertions import ulps
 from warpmma.testing.reading import distance
 
-# Distances
-
 
 @pytest.mark.parametrize("fmt", NARROW, ids=lambda f: f.name)
 def test_distances_of_all_pairs_of_narrow_codes(fmt: Format) -> None:

@@ -13,8 +13,6 @@ from warpmma.errors import TargetError
 from warpmma.isa.mma import instructions
 from warpmma.testing.assertions import Gpu, assert_same_bits
 
-# GPUs
-
 
 def test_a_gpu_computes_what_the_package_does() -> None:
     gpu, rng = Gpu("sm_80"), np.random.default_rng(4)

@@ -12,8 +12,6 @@ from report_cases import report, rows
 from warpmma.formats import FORMATS, Format, IntegerFormat
 from warpmma.testing.reading import reader, reader_of
 
-# How elements are read
-
 
 @pytest.mark.parametrize("fmt", FORMATS.values(), ids=lambda f: f.name)
 def test_what_is_shown_tells_every_value_from_every_other(fmt: Format) -> None:

@@ -1,4 +1,4 @@
-"""Orders of qualifiers that others write."""
+"""Mnemonics that tests of the instruction table share."""
 
 from __future__ import annotations
 

@@ -1,0 +1,13 @@
+"""A contributor finds a test, and reads its file: no file of tests has more than 400 lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+
+
+def test_no_file_of_tests_is_long() -> None:
+    lines = {path: len(path.read_text().splitlines()) for path in TESTS.rglob("*.py")}
+    assert len(lines) > 100
+    assert {str(path.relative_to(TESTS)): n for path, n in lines.items() if n > 400} == {}
