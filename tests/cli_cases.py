@@ -62,11 +62,6 @@ def saved(path: Path, files: Files, **more: Any) -> str:
     return str(path)
 
 
-@pytest.fixture
-def good(tmp_path: Path) -> str:
-    return saved(tmp_path / "good.npz", GOOD)
-
-
 def captured(*arguments: str) -> tuple[int, str]:
     with redirect_stdout(io.StringIO()) as stdout:
         return main(["verify", *arguments]), stdout.getvalue()

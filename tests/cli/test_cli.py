@@ -10,7 +10,7 @@ from unittest.mock import DEFAULT, Mock
 
 import numpy as np
 import pytest
-from cli_cases import F16, FP8, HALF, SP, Capture, Patch, captured, process, recorded, saved
+from cli_cases import F16, FP8, GOOD, HALF, SP, Capture, Patch, captured, process, recorded, saved
 
 from warpmma import execute, instructions
 from warpmma.cli import main
@@ -19,6 +19,11 @@ from warpmma.sparsity import selectors
 
 NVFP4 = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3"
 MXFP8 = "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e4m3.f32.ue8m0"
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> str:
+    return saved(tmp_path / "good.npz", GOOD)
 
 
 def table_of(output: str) -> tuple[dict[str, tuple[int, int]], list[str]]:

@@ -11,7 +11,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 import pytest
-from torch_cases import Array, Recorded, read, texts
+from torch_cases import Recorded, read, texts
 
 from warpmma import matmul
 from warpmma.formats import FORMATS
