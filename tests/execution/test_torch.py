@@ -11,6 +11,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 import pytest
+from arrays import Array
 from torch_cases import Recorded, read, texts
 
 from warpmma import matmul

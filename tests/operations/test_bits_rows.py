@@ -14,11 +14,9 @@ from operation_rows import ROWS
 from oracles import needs
 
 from warpmma.isa.mma import TARGETS
-from warpmma.operations import collectives
+from warpmma.operations import MatrixMove, Operation, collectives, matrix_moves
 from warpmma.operations import integers as bits
 from warpmma.operations import matrices as fragments
-from warpmma.operations import MatrixMove, matrix_moves
-from warpmma.operations import Operation
 
 RECORDING = Path(__file__).parents[1] / "data" / "h200_operations_bits.npz"
 
