@@ -129,7 +129,7 @@ def test_notes_name_the_line() -> None:
     with pytest.raises(OperandError) as caught:
         run(kernel)
     line = kernel.__code__.co_firstlineno + 1
-    assert caught.value.__notes__ == [f"executing add.u32 at test_kernel.py:{line} on sm_90"]
+    assert caught.value.__notes__ == [f"executing add.u32 at test_kernel_errors.py:{line} on sm_90"]
 
 
 def test_registers_of_other_launches() -> None:
