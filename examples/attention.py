@@ -30,7 +30,7 @@ import ml_dtypes
 import numpy as np
 from twins import Array, Call, copied, report, simulate, words
 
-from warpmma.machine.costs import Swizzle
+from warpmma.machine import Swizzle
 
 DIMENSION = 64  # of a head
 THREADS = 128

@@ -18,7 +18,7 @@ import numpy as np
 from twins import TARGET, Array, Call, Case, codes, copied, halves, report, simulate
 
 from warpmma import matmul
-from warpmma.machine.costs import Swizzle
+from warpmma.machine import Swizzle
 
 MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 THREADS = 128

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from twins import TARGET, Array, Call, Case, codes, copied, integers, report, simulate, words
 
 from warpmma import matmul
-from warpmma.machine.costs import Swizzle
+from warpmma.machine import Swizzle
 
 MMA = "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"
 THREADS = 128

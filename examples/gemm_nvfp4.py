@@ -24,7 +24,7 @@ import numpy as np
 from twins import Array, Call, Case, codes, copied, halves, report, simulate
 
 from warpmma import matmul
-from warpmma.machine.costs import Swizzle
+from warpmma.machine import Swizzle
 from warpmma.scaling import Quantized, quantize
 
 TARGET = "sm_120a"

@@ -17,7 +17,7 @@ import numpy as np
 from twins import TARGET, Array, Call, Case, codes, copied, halves, report, simulate
 
 from warpmma import matmul
-from warpmma.machine.costs import Swizzle
+from warpmma.machine import Swizzle
 from warpmma.sparsity import compress, pack_metadata, prune
 
 MMA = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"

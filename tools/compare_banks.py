@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpmma.machine.costs import wavefronts
+from warpmma.machine import wavefronts
 
 Array = npt.NDArray[Any]
 

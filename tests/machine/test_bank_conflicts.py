@@ -12,8 +12,8 @@ from bank_conflicts import BANKS, model
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpmma.machine.costs import SharedSite, wavefronts
-from warpmma.machine.hazards import Site
+from warpmma.machine import SharedSite, wavefronts
+from warpmma.machine import Site
 from warpmma.show.launches import schedule
 
 LANES = np.arange(32)

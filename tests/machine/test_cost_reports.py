@@ -14,7 +14,7 @@ from hazardous.case import LDSM
 
 from warpmma.errors import OperandError
 from warpmma.kernel.launching import Launch, launch
-from warpmma.machine.hazards import Site
+from warpmma.machine import Site
 
 
 def counted(t: Any, x: Any) -> None:

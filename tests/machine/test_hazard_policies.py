@@ -14,7 +14,7 @@ from hazardous.races import read_after_write, write_after_read
 from warpmma.errors import OperandError, WarpmmaError
 from warpmma.machine.hazards import KINDS, Hazard, HazardError, HazardWarning, Reporter, caller
 
-module = importlib.import_module("warpmma.kernel.launching")  # `kernel.launch` is the function
+module = importlib.import_module("warpmma.machine.grid")  # `kernel.launch` is the function
 
 
 def several(t: Any) -> None:

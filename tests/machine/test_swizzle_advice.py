@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from warpmma.kernel.launching import launch
 from warpmma.machine import costs as module
-from warpmma.machine.costs import CANDIDATES, Costs, Swizzle
+from warpmma.machine import CANDIDATES, Costs, Swizzle
 from warpmma.machine.hazards import HazardWarning, Site
 
 LANES = np.arange(32)

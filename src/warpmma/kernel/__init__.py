@@ -4,8 +4,7 @@
 mnemonic (`operation`, `matrix_move`), registers in and registers out.
 """
 
-from ..machine.costs import Costs, Swizzle
-from ..machine.hazards import KINDS, Hazard, HazardError, HazardWarning, Site
+from ..machine import KINDS, Costs, Hazard, HazardError, HazardWarning, Site, Swizzle
 from ..operations import MatrixMove, Operation, matrix_move, matrix_moves, operation, operations
 from .launching import Launch, Output, launch
 from .threads import Threads

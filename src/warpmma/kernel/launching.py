@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,25 +15,17 @@ from .._tasks import Progress
 from .._tracebacks import end_outside
 from ..arithmetic.engines import Engine, resolve
 from ..errors import OperandError, WarpmmaError, shown
-from ..isa import TARGETS, Target
-from ..isa.mma import check_known
-from ..machine.costs import Costs
-from ..machine.hazards import Hazard, HazardWarning, Policy, Reporter, Site
-from ..machine.memory import GlobalMemory
-from ..registers import LANES
+from ..isa import check_known
+from ..machine import Batch, Costs, GlobalMemory, Grid, Hazard, HazardWarning, History, Policy, Reporter, Site, literal
 from ..show import launches as report
 from .blocks import check_kernel
-from .literals import literal
+from .caller import caller
 from .threads import Threads
 from .values import Register
 
 __all__ = ["Launch", "Output", "launch"]
 
 Array = npt.NDArray[Any]
-
-# Threads that go through a kernel together, and bytes of shared memory of theirs: enough to hide the cost of a NumPy
-# call, few enough that their registers stay in cache and that progress can be seen.
-_THREADS, _SHARED = 1 << 15, 1 << 24
 
 
 @dataclass(frozen=True)
@@ -52,18 +44,21 @@ class Launch:
     hazards : list of Hazard
         Those that were asked to be warnings: of each kind and line, the first.
     costs : Costs
+    counts : dict of str to int
+        By kind, how often lanes met what is only counted: "same value".
     """
 
     hazards: list[Hazard]
     costs: Costs
+    counts: Mapping[str, int] = field(default_factory=dict)
 
     def text(self) -> str:
         """Tables of instructions, bytes moved, accesses to shared memory with their conflicts, and hazards."""
-        return report.text(self.costs, self.hazards)
+        return report.text(self.costs, self.hazards, self.counts)
 
     def json(self) -> str:
         """All of it, by line, as a JSON document."""
-        return report.json(self.costs, self.hazards)
+        return report.json(self.costs, self.hazards, self.counts)
 
     def svg(self, site: Site | int) -> str:
         """Picture which lanes meet in which bank, at a line that accesses shared memory; see `report.svg`."""
@@ -126,31 +121,28 @@ def launch(
     resolve(engine)
     _check_calls(kernel, args, threads, progress)
     check_kernel(kernel)
-    limits = TARGETS[target]
-    extent, each = _extent("grid", grid, limits), _extent("block", block, limits)
-    shared = _shared(shared, limits)
-    reporter, costs = Reporter(hazards), Costs()
+    extent, site = Grid.checked(grid, block, shared, target), caller("launch")
+    reporter, costs, history = Reporter(hazards), Costs(), History()
     memory = GlobalMemory(reporter)
     placed = [_place(memory, x, f"args[{i}]") for i, x in enumerate(args)]
-    total = math.prod(extent)
-    width = -(-math.prod(each) // LANES) * LANES
-    batch = max(1, min(_THREADS // width, _SHARED // max(shared, 1)))
-    for first in range(0, total, batch):
-        blocks = range(first, min(first + batch, total))
-        reporter.first_block = first
-        t = Threads(
-            grid=extent, block=each, blocks=blocks, target=target, memory=memory, shared=shared, reporter=reporter,
-            costs=costs, engine=engine, threads=None if threads is None else int(threads),
-        )  # fmt: skip
-        given = [_argument(t, kind, value) for kind, value in placed]
-        try:
-            kernel(t, *given)
-        except (WarpmmaError, HazardWarning) as error:
-            end_outside(error)  # at the kernel's line
-            raise
-        if progress:
-            progress(blocks.stop, total)
-    return Launch(reporter.found, costs)
+    workers = None if threads is None else int(threads)
+    try:
+        for blocks in extent.batches():
+            batch = Batch(
+                blocks=blocks, threads=extent.threads_per_block, target=target, memory=memory, shared=extent.shared,
+                reporter=reporter, costs=costs, history=history, engine=engine, workers=workers,
+            )  # fmt: skip
+            t = Threads(batch, extent, blocks)
+            kernel(t, *(_argument(t, kind, value) for kind, value in placed))
+            batch.finish()
+            if progress:
+                progress(blocks.stop, extent.total)
+        for number in memory.unwritten():
+            reporter.report_launch("unwritten", site, f"array {number} is an Output, and no thread wrote any of it")
+    except (WarpmmaError, HazardWarning) as error:
+        end_outside(error)  # at the kernel's line
+        raise
+    return Launch(reporter.found, costs, MappingProxyType(dict(reporter.counts)))
 
 
 def _check_calls(kernel: object, args: object, threads: object, progress: object) -> None:
@@ -162,29 +154,6 @@ def _check_calls(kernel: object, args: object, threads: object, progress: object
         raise OperandError(f"threads is {shown(threads)}; expected a positive integer or None")
     if progress is not None and not callable(progress):
         raise OperandError(f"progress is {shown(progress)}; expected a function of two integers or None")
-
-
-def _extent(name: Literal["grid", "block"], given: int | Sequence[int], target: Target) -> tuple[int, int, int]:
-    """Check the size of a grid or block against what its target has."""
-    sizes = tuple(given) if isinstance(given, list | tuple) else (given,)
-    if not 1 <= len(sizes) <= 3 or not all(is_integer(n) and n > 0 for n in sizes):
-        raise OperandError(f"{name} is {shown(given)}; expected one to three positive integers")
-    x, y, z = (int(n) for n in (*sizes, 1, 1)[:3])
-    for axis, n, most in zip("xyz", (x, y, z), getattr(target, name), strict=True):
-        if n > most:
-            raise OperandError(
-                f"{name} is {shown(given)}: {shown(n)} along {axis}; on {target} expected {most} at most"
-            )
-    if name == "block" and x * y * z > target.threads_per_block:
-        raise OperandError(f"block is {shown(given)}: {x * y * z} threads; expected {target.threads_per_block} at most")
-    return x, y, z
-
-
-def _shared(given: object, target: Target) -> int:
-    most = target.shared_per_block
-    if not is_integer(given) or not 0 <= given <= most:
-        raise OperandError(f"shared is {shown(given)}; on {target} expected a number of bytes, {most} at most")
-    return int(given)
 
 
 def _place(memory: GlobalMemory, argument: Any, name: str) -> tuple[str, Any]:

@@ -6,35 +6,30 @@ All warps of a batch of blocks go through the kernel together, instruction by in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import is_integer
-from ..arithmetic.engines import Engine
+from .. import machine
+from .._arrays import as_array, is_integer
 from ..errors import MnemonicError, OperandError, UnknownNameError, UnsupportedError, WarpmmaError, shown
-from ..execution import execute
-from ..isa.mma import Instruction, parse
-from ..layouts import Operand
-from ..machine.accesses import Accesses
-from ..machine.costs import Costs
-from ..machine.hazards import HazardError, Reporter, Site, caller
-from ..machine.memory import GlobalMemory, SharedMemory
-from ..machine.warps import Warps
-from ..operations import UNDEFINED, operation
+from ..machine import DTYPES, Batch, Grid, HazardError, Site, fits
+from ..operations import row
 from ..registers import LANES
-from .literals import several
+from .blocks import check_entry
+from .bytecode import left_early
+from .caller import caller
 from .values import Register
 
 __all__ = ["Threads"]
 
 Array = npt.NDArray[Any]
 
-_ACCESSES = ("ld.", "st.", "ldmatrix.", "stmatrix.", "cp.async")
-_BARRIERS = ("bar.sync", "bar.cta.sync", "barrier.sync", "barrier.cta.sync", "barrier.sync.aligned",
-             "barrier.cta.sync.aligned")  # fmt: skip
 _NAMES = ("tid", "ntid", "ctaid", "nctaid", "laneid", "warpid", "target", "where", "any", "update", "constant",
           "register")  # fmt: skip
 _CUDA = {
@@ -49,7 +44,31 @@ _SPECIAL = (
 )  # fmt: skip
 
 
-class Threads(Warps):
+class _Mask(AbstractContextManager[None]):
+    """Which lanes act inside of a block, and outside again when it has ended."""
+
+    def __init__(self, threads: Threads, inside: Array) -> None:
+        self._threads, self._inside = threads, inside
+        self._outside: list[tuple[Array | None, CodeType | None, int]] = []
+
+    def __enter__(self) -> None:
+        frame = sys._getframe(1)
+        unread = None if check_entry(frame) else frame.f_code
+        self._outside.append((self._threads._let(self._inside), unread, frame.f_lasti))
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        outside, unread, entered = self._outside.pop()
+        self._threads._let(outside)
+        frame = sys._getframe(1)
+        if kind is None and unread is not None and left_early(frame, unread, entered):
+            raise UnsupportedError(
+                f"{Path(frame.f_code.co_filename).name}: `return`, `break` or `continue` inside the block "
+                f"`with t.where(...)` of line {frame.f_lineno} acts for all lanes, also those that are masked off. "
+                "Leave the block at its end, and mask what follows with the opposite predicate"
+            )
+
+
+class Threads:
     """The threads of a batch of blocks.
 
     `t(mnemonic, operands...)` executes an instruction, and returns its results: a register, or a tuple of them.
@@ -64,31 +83,73 @@ class Threads(Warps):
     target : str
     """
 
-    def __init__(
-        self, *, grid: tuple[int, int, int], block: tuple[int, int, int], blocks: range, target: str,
-        memory: GlobalMemory, shared: int, reporter: Reporter, costs: Costs, engine: Engine, threads: int | None,
-    ) -> None:  # fmt: skip
-        super().__init__(len(blocks), int(np.prod(block)), target, reporter, costs)
-        self._engine, self._workers = engine, threads
-        self._shared = SharedMemory(reporter, len(blocks), self.shape[1], shared)
-        self._accesses = Accesses(self, memory, self._shared)
-        linear = np.arange(self.shape[1] * LANES).reshape(1, -1, LANES)
-        self.tid = self._coordinates(linear, block)
-        self.ctaid = self._coordinates(np.array(blocks).reshape(-1, 1, 1), grid)
-        self.ntid = tuple(self.constant(n) for n in block)
-        self.nctaid = tuple(self.constant(n) for n in grid)
-        self.laneid = self._filled(linear % LANES, np.uint32)
-        self.warpid = self._filled(linear // LANES, np.uint32)
+    def __init__(self, batch: Batch, grid: Grid, blocks: range) -> None:
+        self._batch, self.target = batch, batch.target
+        self._mask: Array | None = None
+        self._active = self._alive = batch.lanes.alive
+        self.tid = tuple(self._filled(x, "b32") for x in grid.tid())
+        self.ctaid = tuple(self._filled(x, "b32") for x in grid.ctaid(blocks))
+        self.ntid = tuple(self.constant(n) for n in grid.threads)
+        self.nctaid = tuple(self.constant(n) for n in grid.blocks)
+        linear = np.arange(batch.shape[1] * LANES).reshape(1, -1, LANES)
+        self.laneid = self._filled(linear % LANES, "b32")
+        self.warpid = self._filled(linear // LANES, "b32")
 
-    def _coordinates(self, linear: Array, extent: tuple[int, int, int]) -> tuple[Register, ...]:
-        x, y, _ = extent
-        return tuple(self._filled(i, np.uint32) for i in (linear % x, linear // x % y, linear // (x * y)))
+    def __repr__(self) -> str:
+        blocks, warps, _ = self.shape
+        return f"<threads of {blocks} x {warps} warps on {self.target}>"
 
     def __getattr__(self, name: str) -> Any:
         hint = f": CUDA's {name} is {_CUDA[name]} here." if name in _CUDA else ""
         if name in _SPECIAL:
             hint = f": PTX's special register %{name} is not simulated."
         raise UnknownNameError.of("Threads", name, _NAMES, hint)
+
+    # Lanes
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Blocks, warps of each and lanes."""
+        return self._batch.shape
+
+    @property
+    def exists(self) -> Array:
+        """Lanes that are threads, bool `[block, warp, lane]`: the last of a warp may not be."""
+        return self._batch.lanes.exists
+
+    @property
+    def active(self) -> Array:
+        """Lanes that act: threads that have not exited and are not masked off, bool `[block, warp, lane]`."""
+        alive = self._batch.lanes.alive
+        if self._alive is not alive:
+            self._alive, self._active = alive, alive if self._mask is None else self._mask & alive
+        return self._active
+
+    def _let(self, lanes: Array | None) -> Array | None:
+        """Let some lanes act, None for all; return those that did."""
+        before, self._mask = self._mask, lanes
+        self._alive = self._batch.lanes.alive
+        self._active = self._alive if lanes is None else lanes & self._alive
+        return before
+
+    def where(self, predicate: Register) -> AbstractContextManager[None]:
+        """Mask lanes off: only those with the predicate act inside, and write their lanes of registers alone.
+
+        The block is left at its end: `return`, `break` and `continue` in it would act for all lanes, and are refused.
+        """
+        return _Mask(self, self.active & self._predicate("where", predicate))
+
+    def any(self, predicate: Register) -> bool:
+        """Whether any active lane has the predicate: `while t.any(p): with t.where(p): ...` loops until none has."""
+        return bool((self.active & self._predicate("any", predicate)).any())
+
+    def _predicate(self, name: str, predicate: Register) -> Array:
+        if not isinstance(predicate, Register) or predicate.kind != "pred":
+            raise OperandError(f"{name} takes a predicate, such as t.laneid < 16; got {shown(predicate)}")
+        self._check_mine(predicate)
+        return self._batch.read(caller(name), [predicate], [self.active])[0]
+
+    # Instructions
 
     def __call__(self, mnemonic: str, *operands: Any) -> Any:
         """Execute an instruction.
@@ -101,125 +162,110 @@ class Threads(Warps):
         if not isinstance(mnemonic, str):
             raise MnemonicError(f"a mnemonic is a string such as 'ld.shared.b32'; got {shown(mnemonic)}")
         site = caller(mnemonic)
-        self.costs.count(site, self.active)
         try:
-            return self._execute(site, operands)
+            return self._perform(site, row(mnemonic, self.target), operands)
         except HazardError:
             raise
         except WarpmmaError as error:
             error.add_note(f"executing {mnemonic} at {site.place} on {self.target}")
             raise
 
-    def _execute(self, site: Site, operands: Sequence[Any]) -> Any:
-        if site.mnemonic.startswith("mma."):
-            return self._mma(site, *operands)
-        if site.mnemonic.startswith(_ACCESSES):
-            return self._accesses(site, operands)
-        if site.mnemonic.startswith("bar"):
-            return self._barrier(site, operands)
-        return self._operation(site, *operands)
+    def _perform(self, site: Site, instruction: Any, operands: Any) -> Any:
+        """Execute a row."""
+        for x in operands:
+            self._check_mine(x)
+        results = machine.execute(self._batch, site, instruction, operands, self.active)
+        made = tuple(Register(self, x) for x in results)
+        return made[0] if len(made) == 1 else made or None
 
-    def _operation(self, site: Site, *operands: Any) -> Any:
-        row = operation(site.mnemonic, self.target)
-        if len(operands) != len(row.inputs):
-            raise OperandError(f"{row.mnemonic} takes {len(row.inputs)} operands ({row.syntax}); got {len(operands)}")
-        given = []
-        for i, (x, kind, type_) in enumerate(zip(operands, row.inputs, row.types, strict=True)):
-            if kind != "imm":
-                x = self.operand(x, type_, kind, f"{row.mnemonic}: operand {i} of {row.syntax}")
-                if x.kind != kind:
-                    raise OperandError(f"{row.mnemonic}: operand {i} of {row.syntax} is {x.kind}; expected {kind}")
-            given.append(x)
-        self.read(site, [x for x in given if isinstance(x, Register)])
-        bits = [x.bits if isinstance(x, Register) else x for x in given]
-        if row.lanes:
-            undefined = row.undefined_lanes(*bits, active=self.active)
-            why = f"the result is undefined: {UNDEFINED}"
-            self.reporter.report("divergent", site, self.active & undefined, detail=why)
-            results = row(*bits, active=self.active, undefined="zero")
-        else:
-            results = row(*bits)
-        made = tuple(self.made(np.broadcast_to(x, self.shape)) for x in results)
-        return made[0] if len(made) == 1 else made
+    def _check_mine(self, x: Any) -> None:
+        """Refuse registers of others, in fragments too."""
+        if isinstance(x, Register):
+            if x.threads is not self:
+                raise OperandError("a register of another launch, or of other blocks: kernels keep none between calls")
+        elif isinstance(x, list | tuple):
+            for each in x:
+                self._check_mine(each)
 
-    # Matrix units
+    # Registers
 
-    def _mma(self, site: Site, *operands: Any) -> tuple[Register, ...]:
-        record = parse(site.mnemonic)
-        self.check_whole(site)
-        if len(operands) < 3:
-            raise OperandError(f"{record} takes fragments of A, B and C; got {len(operands)} operands")
-        names: tuple[Operand, ...] = ("A", "B", "C")
-        given = {name: self._fragment(site, record, name, x) for name, x in zip(names, operands, strict=False)}
-        words, numbers = self._words(site, record, operands[3:])
-        # Warps that do not execute it may hold anything, such as metadata that would be refused.
-        some = self.active.any(axis=-1)
-        chosen = slice(None) if some.all() else some
-        extra: dict[str, Any] = {name: x[chosen] for name, x in words.items()} | numbers
-        d = execute(
-            record, given["A"][chosen], given["B"][chosen], given["C"][chosen], target=self.target,
-            engine=self._engine, threads=self._workers, **extra,
-        )  # fmt: skip
-        if not isinstance(chosen, slice):
-            d, part = np.zeros((*some.shape, *d.shape[1:]), d.dtype), d
-            d[some] = part
-        return tuple(self.made(d[..., i, :]) for i in range(d.shape[-2]))
+    def register(self, values: npt.ArrayLike, dtype: npt.DTypeLike = np.uint32) -> Register:
+        """Return a register that all lanes have written.
 
-    def _fragment(self, site: Site, record: Instruction, name: Operand, fragment: Any) -> Array:
-        layout = record.layout(name)
-        kind = f"b{layout.packing.width}"
-        given = fragment if isinstance(fragment, list | tuple) else [fragment]
-        type_ = several(record.type(name), layout.packing)
-        registers = [self.operand(x, type_, kind, f"{record}: {name}[{i}]") for i, x in enumerate(given)]
-        if len(registers) != layout.registers or any(x.kind != kind for x in registers):
-            got = ", ".join(x.kind for x in registers)
-            expected = f"{layout.registers} of {kind}"
-            raise OperandError(f"{record}: {name} is {len(registers)} registers ({got}); expected {expected}")
-        return np.stack(self.read(site, registers), axis=-2)
+        Parameters
+        ----------
+        values : array_like of int or bool
+            Integers that fit, signed or not, and bools for predicates; they broadcast to `[block, warp, lane]`. Bits of
+            floats are `x.view(np.uint32)`.
+        dtype : dtype
+            uint16, uint32, uint64 or bool.
 
-    def _words(
-        self, site: Site, record: Instruction, operands: Sequence[Any]
-    ) -> tuple[dict[str, Array], dict[str, Any]]:  # fmt: skip
-        """Operands after C, as `execute` names them: registers, and what is the same for all warps."""
-        expected = []
-        if record.sparse:
-            expected += ["metadata", "selector"]
-        if record.block_scale:
-            expected += ["scale_a", "(byte_id_a, thread_id_a)", "scale_b", "(byte_id_b, thread_id_b)"]
-        pairs = [x for name, x in zip(expected, operands, strict=False) if name.startswith("(")]
-        if len(operands) != len(expected) or not all(isinstance(x, list | tuple) and len(x) == 2 for x in pairs):
-            raise OperandError(f"{record}: after C come {', '.join(expected) or 'no operands'}; got {len(operands)}")
-        words: dict[str, Array] = {}
-        numbers: dict[str, Any] = {}
-        for name, x in zip(expected, operands, strict=True):
-            if name.startswith("("):
-                numbers |= zip(name[1:-1].split(", "), x, strict=True)
-            elif name == "selector":
-                numbers[name] = x
-            else:
-                register = self.operand(x, "u32", "b32", f"{record}: {name}")
-                if register.kind != "b32":
-                    raise OperandError(f"{record}: {name} is a {register.kind} register; expected b32")
-                (words[name],) = self.read(site, [register])
-        return words, numbers
+        Raises
+        ------
+        OperandError
+            What is or fits none of these.
+        """
+        array, made = as_array(values, "register: the values"), _dtype(dtype)
+        bits, pred = 8 * made.itemsize, made == np.bool_
+        if array.dtype.kind not in ("b" if pred else "iu"):
+            expected = "bools" if pred else "integers; bits of floats are x.view(np.uint32)"
+            raise OperandError(f"register: the values are {array.dtype}; expected {expected}")
+        if not pred and not all(fits(int(x), bits) for x in (array.min(initial=0), array.max(initial=0))):
+            raise OperandError(f"register: the values are {array.min()} to {array.max()}, beyond {bits} bits")
+        try:
+            np.broadcast_to(array, self.shape)
+        except ValueError:
+            raise OperandError(
+                f"register: the values are {array.shape}; expected what broadcasts to {self.shape}"
+            ) from None
+        return Register(self, machine.WarpRegister(np.broadcast_to(array.astype(made), self.shape)))
 
-    # Barriers
+    def _filled(self, values: Any, kind: str) -> Register:
+        return Register(self, self._batch.filled(values, kind))
 
-    def _barrier(self, site: Site, operands: Sequence[Any]) -> None:
-        if site.mnemonic == "bar.warp.sync" and len(operands) == 1:
-            (mask,) = self.read(site, [self.operand(operands[0], "u32", "b32", f"{site.mnemonic}: membermask")])
-            named = (mask[..., None] >> np.arange(LANES, dtype=np.uint32)) & 1 != 0
-            missing = (named & ~self.active[..., None, :]).any(axis=-1)
-            why = "its membermask names lanes that are masked off"
-            self.reporter.report("divergent", site, self.active & missing, detail=why)
-            return
-        if site.mnemonic not in _BARRIERS:
-            raise MnemonicError(f"{site.mnemonic!r} with {len(operands)} operands is not simulated; expected bar.sync")
-        if operands and not (len(operands) == 1 and is_integer(operands[0]) and operands[0] == 0):
-            raise UnsupportedError(f"{site.mnemonic} {shown(operands)}: only barrier 0, of all threads, is simulated")
-        here: Array = np.any(self.active, axis=(1, 2))
-        missing = self.exists & ~self.active & here[:, None, None]
-        why = "this thread is masked off; all threads of the block must come"
-        self.reporter.report("barrier", site, missing, detail=why)
-        self.costs.barrier(int(here.sum()))
-        self._shared.barrier(here)
+    def constant(self, value: int | float, kind: str = "b32") -> Register:
+        """Return a register with one value in every lane.
+
+        Parameters
+        ----------
+        value : int, float or bool
+            An integer that fits, signed or not; a float as f32 ("b32") or f64 ("b64"); a bool for "pred".
+        kind : {"b16", "b32", "b64", "pred"}
+
+        Raises
+        ------
+        OperandError
+            What does not fit.
+        """
+        if not isinstance(kind, str) or kind not in DTYPES:
+            raise OperandError(f"a register is of {', '.join(DTYPES)}; got {shown(kind)}")
+        bits = 8 * np.dtype(DTYPES[kind]).itemsize
+        if isinstance(value, bool | np.bool_) and kind == "pred":
+            return self._filled(value, kind)
+        if isinstance(value, float | np.floating) and kind in ("b32", "b64"):
+            with np.errstate(all="ignore"):  # rounding is the caller's wish, to infinity and below the least number too
+                return self._filled(np.asarray(value, f"f{bits // 8}").view(f"u{bits // 8}"), kind)
+        if not is_integer(value) or kind == "pred" or not fits(int(value), bits):
+            raise OperandError(f"{shown(value)} is no value of a {kind} register")
+        return self._filled(np.asarray(int(value) & ((1 << bits) - 1), np.uint64), kind)
+
+    def update(self, old: Register, new: Register) -> Register:
+        """Return the register that keeps `old` in lanes that are masked off and has `new` in the others."""
+        before, after = (self._number(x, "b32", "update: an operand") for x in (old, new))
+        if before.kind != after.kind:
+            raise OperandError(f"update of a {before.kind} register with a {after.kind} one")
+        return Register(self, machine.WarpRegister(*before.written(after, self.active)))
+
+    def _number(self, x: Any, kind: str, who: str) -> machine.WarpRegister:
+        """Return a register of ours as it is, or one with a number in every lane."""
+        self._check_mine(x)
+        return self._batch.operand(x, kind, kind, who)
+
+
+def _dtype(given: npt.DTypeLike) -> np.dtype[Any]:
+    """Return the type of a register's bits."""
+    with suppress(Exception):  # NumPy has many for what is no type, warnings among them
+        dtype: np.dtype[Any] = np.dtype(given)
+        if dtype in map(np.dtype, DTYPES.values()):
+            return dtype
+    raise OperandError(f"register: the type of bits is {shown(given)}; expected uint16, uint32, uint64 or bool")

@@ -1,30 +1,33 @@
-"""Registers of a simulated batch of blocks, and the integer operators that kernels compute addresses with."""
+"""Registers of a kernel in Python, and the integer operators that it computes addresses with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from .. import machine
 from ..errors import OperandError, UnknownNameError, shown
-from ..machine.hazards import caller
-from ..operations import shl, shr
+from ..operations import Operation
+from .caller import caller
+from .operators import instruction
 
-if TYPE_CHECKING:
-    from ..machine.warps import Warps
-
-__all__ = ["DTYPES", "Register"]
+__all__ = ["Register"]
 
 Array = npt.NDArray[Any]
 
-DTYPES: Mapping[str, Any] = MappingProxyType({"b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "pred": np.bool_})
-_KINDS = {np.dtype(dtype): kind for kind, dtype in DTYPES.items()}
+
+class _Threads(Protocol):
+    """What a register needs of the threads whose it is."""
+
+    def _perform(self, site: machine.Site, row: Operation, operands: list[Any]) -> Any: ...
+
+    def _number(self, x: Any, kind: str, who: str) -> machine.WarpRegister: ...
 
 
-class Register:
+class Register(machine.WarpRegister):
     """A register of every thread.
 
     Operators are those of unsigned integers and count as instructions: `+ - * & | ^ << >> // %` and `~` wrap, shifts by
@@ -34,48 +37,44 @@ class Register:
 
     Attributes
     ----------
-    threads : Warps
+    threads : Threads
         Whose it is.
     bits : ndarray of uint16, uint32, uint64 or bool
         `[block, warp, lane]`.
     defined : ndarray of bool or None
         Which lanes have written it; None for all. What a lane has not written is poison: reading it is a hazard.
+    site : Site or None
+        The line that made it, where some lanes have not written it.
     """
 
-    __slots__ = ("bits", "defined", "threads")
+    __slots__ = ("threads",)
     __array_ufunc__ = None  # NumPy's integers on the left of an operator leave it to us
 
-    def __init__(self, threads: Warps, bits: Array, defined: Array | None = None) -> None:
-        self.threads, self.bits, self.defined = threads, bits, defined
-
-    @property
-    def kind(self) -> str:
-        """Its type: "b16", "b32", "b64" or "pred"."""
-        return _KINDS[self.bits.dtype]
+    def __init__(self, threads: _Threads, register: machine.WarpRegister) -> None:
+        super().__init__(register.bits, register.defined, register.site)
+        self.threads = threads
 
     def __getattr__(self, name: str) -> Any:
-        raise UnknownNameError.of("Register", name, ("bits", "defined", "kind", "threads"))
+        raise UnknownNameError.of("Register", name, ("bits", "defined", "kind", "site", "threads"))
 
     def __repr__(self) -> str:
         return f"<{self.kind} register of {' x '.join(map(str, self.bits.shape))} threads>"
 
     def _apply(self, name: str, other: Any, *, swap: bool = False) -> Register:
-        kinds = {x.kind for x in (self, other) if isinstance(x, Register)}
+        kinds = {x.kind for x in (self, other) if isinstance(x, machine.WarpRegister)}
         if kinds & {"pred"} and (len(kinds) > 1 or name not in ("and", "or", "xor", "not")):
             given = " and ".join(sorted(kinds))
             raise OperandError(f"{name} of {given} registers; predicates have & | ^ ~ among themselves")
-        kind = max(kinds)  # "b16" < "b32" < "b64" by luck of their spelling
         if isinstance(other, float | np.floating):
             raise OperandError(
                 f"{name} of a register and {shown(other)}: operators are of integers; others have mnemonics"
             )
-        x, y = (other, self) if swap else (self, other)
-        warps = self.threads
-        site = caller(f"{name}.{kind if kind == 'pred' or name in _BITWISE else 'u' + kind[1:]}")
-        warps.costs.count(site, warps.active)
-        a, b = warps.read(site, [warps.operand(z, kind, kind, f"{site.mnemonic}: an operand") for z in (x, y)])
-        result = OPERATORS[name](a.astype(DTYPES[kind], copy=False), b.astype(DTYPES[kind], copy=False))
-        return warps.made(result if result.dtype == np.bool_ else result.astype(DTYPES[kind], copy=False))
+        row = instruction(name, max(kinds))  # "b16" < "b32" < "b64" by luck of their spelling
+        site = caller(row.mnemonic)
+        who = f"{row.mnemonic}: an operand"
+        operands = [_widened(self.threads._number(x, row.inputs[0], who), row.inputs[0]) for x in (self, other)]
+        result: Register = self.threads._perform(site, row, operands[::-1] if swap else operands)
+        return result
 
     def __add__(self, other: Any) -> Register:
         return self._apply("add", other)
@@ -170,32 +169,6 @@ class Register:
         raise OperandError("this is one register; a sequence of registers is expected here")
 
 
-def _divide(divide: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
-    def apply(x: Array, y: Array) -> Array:
-        return np.where(y != 0, divide(x, np.where(y == 0, 1, y).astype(x.dtype)), ~np.zeros_like(x))
-
-    return apply
-
-
-_BITWISE = ("and", "or", "xor", "not", "shl")  # PTX has them as .b32, others as .u32
-
-OPERATORS: dict[str, Callable[[Array, Array], Array]] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul.lo": np.multiply,
-    "div": _divide(np.floor_divide),
-    "rem": _divide(np.remainder),
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-    "not": lambda x, _: ~x,
-    "shl": shl,
-    "shr": shr,
-    "setp.lt": np.less,
-    "setp.le": np.less_equal,
-    "setp.gt": np.greater,
-    "setp.ge": np.greater_equal,
-    "setp.eq": np.equal,
-    "setp.ne": np.not_equal,
-}
-"""What the operators compute, by the instruction that they count as."""
+def _widened(x: machine.WarpRegister, kind: str) -> machine.WarpRegister:
+    """Extend a register with zeros."""
+    return x if x.kind == kind else machine.WarpRegister(x.bits.astype(machine.DTYPES[kind]), x.defined, x.site)

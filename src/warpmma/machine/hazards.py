@@ -1,17 +1,26 @@
 """Hazards: what a kernel does that a GPU would not catch, found at the access that does it.
 
-Where a hazard is only a warning, the kernel goes on like this: a lane whose address is misaligned or outside of memory
-takes no part in the access, and what it loads is 0; every other access happens as if nothing were wrong.
+The rules:
+
+1. Each kind has a policy: it raises an error, or warns once for each line. "same value" is counted unless a policy
+   names it: threads that store the same value to one place are usual, and harmless.
+2. A report names who met the hazard first, where, how many lanes did there at once, and the line of the other party:
+   of the other access of a race, of the copy that is pending, of the instruction that made a poisoned register, or of
+   the barrier where others wait.
+3. Where a hazard is only a warning, the kernel goes on like this: a lane whose address is misaligned or outside of
+   memory takes no part in the access, and what it loads is 0; those who wait at a barrier for threads that do not come
+   wait no longer; every other access happens as if nothing were wrong.
+
+What is a hazard is said where it is found: races, memory that nobody wrote and copies in `allocation` and `clocks`,
+barriers in `barriers`, poison in `registers`.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -19,23 +28,27 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError, WarpmmaError, shown
+from .site import Site
 
-__all__ = ["KINDS", "Hazard", "HazardError", "HazardWarning", "Policy", "Reporter", "Site", "caller"]
+__all__ = ["KINDS", "Hazard", "HazardError", "HazardWarning", "Policy", "Reporter"]
 
 Array = npt.NDArray[Any]
 Policy = Literal["error", "warn"]
 
 KINDS: Mapping[str, str] = MappingProxyType({
-    "race": "two warps touch a byte of shared memory between two barriers, and one of them writes it",
-    "unwritten": "memory is read that nobody wrote",
-    "poison": "a register is read in a lane that did not write it",
+    "race": "two threads touch a byte of memory, one of them writes it, and nothing orders them",
+    "same value": "threads store the same value to a byte of memory, and nothing orders them",
+    "unwritten": "memory is read that nobody wrote, or an Output is never written",
+    "poison": "a register is read in a lane that did not write it, or that holds memory which nobody wrote",
     "bounds": "an address is outside of every allocation",
     "misaligned": "an address is no multiple of what the access needs",
-    "pending": "shared memory is touched that a cp.async without its wait is still to fill",
-    "barrier": "a barrier that not all threads of the block reach",
+    "pending": "memory is touched that a cp.async without its wait is still to fill or to read, or nobody waits for it",
+    "barrier": "threads wait at a barrier for others that do not come",
     "divergent": "a warp's lanes execute an instruction together, and some of them are masked off",
 })  # fmt: skip
 """What is found, and what each word means."""
+
+_COUNTED = ("same value",)
 
 
 class HazardError(WarpmmaError):
@@ -50,31 +63,6 @@ class HazardWarning(UserWarning):
     """A hazard that was asked to be a warning."""
 
 
-@dataclass(frozen=True)
-class Site:
-    """A line of a kernel.
-
-    Attributes
-    ----------
-    file : str
-    line : int
-    mnemonic : str
-        What is executed there.
-    """
-
-    file: str
-    line: int
-    mnemonic: str
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.mnemonic}"
-
-    @property
-    def place(self) -> str:
-        """The line alone, as "file:line"."""
-        return f"{Path(self.file).name}:{self.line}"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Hazard:
     """One hazard, where it was met first.
@@ -84,8 +72,8 @@ class Hazard:
     kind : str
         A key of `KINDS`.
     site : Site
-    block, warp, lane : int
-        Of the thread that met it: block of the grid (linear), warp of the block.
+    block, warp, lane : int or None
+        Of the thread that met it: block of the grid (linear), warp of the block. None if it is the launch's.
     address : int or None
         In bytes; of shared memory from the block's own 0.
     count : int
@@ -93,14 +81,14 @@ class Hazard:
     detail : str
         What was there, and what was expected.
     other : Site or None
-        The line of the other access of a race, and that of the `cp.async` which is pending.
+        The line of the other party, see rule 2.
     """
 
     kind: str
     site: Site
-    block: int
-    warp: int
-    lane: int
+    block: int | None = None
+    warp: int | None = None
+    lane: int | None = None
     address: int | None = None
     count: int = 1
     detail: str = ""
@@ -109,8 +97,8 @@ class Hazard:
     def __str__(self) -> str:
         at = "" if self.address is None else f" at address {self.address:#x}"
         more = f" (and {self.count - 1} more lane{'s' * (self.count > 2)})" if self.count > 1 else ""
-        where = f"block {self.block}, warp {self.warp}, lane {self.lane}{at}{more}"
-        return f"{self.site}: {self.kind}: {where}: {self.detail or KINDS[self.kind]}"
+        where = "" if self.block is None else f"block {self.block}, warp {self.warp}, lane {self.lane}{at}{more}: "
+        return f"{self.site}: {self.kind}: {where}{self.detail or KINDS[self.kind]}"
 
 
 class Reporter:
@@ -119,16 +107,18 @@ class Reporter:
     Parameters
     ----------
     policy : "error", "warn" or dict
-        For all hazards, or by kind; what is not named is an error.
+        For all hazards but "same value", or by kind; what is not named is an error, and "same value" counted.
 
     Attributes
     ----------
+    counts : Counter of str
+        By kind, how many lanes met hazards that are counted alone.
     first_block : int
         Number of the first of the blocks that run now.
     """
 
     def __init__(self, policy: Policy | Mapping[str, Policy] = "error") -> None:
-        chosen = policy if isinstance(policy, Mapping) else dict.fromkeys(KINDS, policy)
+        chosen = policy if isinstance(policy, Mapping) else {k: policy for k in KINDS if k not in _COUNTED}
         for kind, what in chosen.items():
             if kind not in KINDS or not isinstance(what, str) or what not in ("error", "warn"):
                 raise OperandError(
@@ -136,6 +126,7 @@ class Reporter:
                 )
         self._policy = dict(chosen)
         self._found: dict[tuple[str, Site], Hazard] = {}
+        self.counts: Counter[str] = Counter()
         self.first_block = 0
 
     @property
@@ -163,27 +154,32 @@ class Reporter:
         """
         if not bad.any():
             return
+        if self._policy.get(kind) is None and kind in _COUNTED:
+            self.counts[kind] += int(bad.sum())
+            return
         block, warp, lane = (int(x) for x in np.argwhere(bad)[0])
         at = None if address is None else int(np.broadcast_to(address, bad.shape)[block, warp, lane])
-        hazard = Hazard(
+        self._tell(Hazard(
             kind=kind, site=site, block=self.first_block + block, warp=warp, lane=lane, address=at,
             count=int(bad.sum()), detail=detail if isinstance(detail, str) else detail(at or 0),
             other=other,
-        )  # fmt: skip
+        ))  # fmt: skip
+
+    def report_launch(self, kind: str, site: Site, detail: str) -> None:
+        """Report what no thread met."""
+        self._tell(Hazard(kind=kind, site=site, detail=detail))
+
+    def aligned(self, site: Site, address: Array, alignment: int, lanes: Array) -> Array:
+        """Tell which addresses are aligned; report those of `lanes` that are not."""
+        aligned: Array = address % address.dtype.type(alignment) == 0
+        self.report("misaligned", site, lanes & ~aligned, address, f"expected a multiple of {alignment} bytes")
+        return aligned
+
+    def _tell(self, hazard: Hazard) -> None:
+        kind, site = hazard.kind, hazard.site
         if self._policy.get(kind, "error") == "error":
             raise HazardError(hazard)
         if (kind, site) not in self._found:
             self._found[kind, site] = hazard
             # As if the kernel's line had warned.
             warnings.warn_explicit(str(hazard), HazardWarning, site.file, site.line)
-
-
-def caller(mnemonic: str) -> Site:
-    """Return the line of the kernel that runs: that of the innermost frame outside of this package."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
-        frame = frame.f_back
-    return Site(frame.f_code.co_filename, frame.f_lineno, mnemonic)
-
-
-_OURS = str(Path(__file__).parent) + os.sep

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json as json_
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from html import escape
 from typing import Any
 
 import numpy as np
 
-from ..machine.costs import BANKS, Costs, Pattern, SharedSite, Swizzle, no_site
-from ..machine.hazards import Hazard, Site
+from ..machine import BANKS, KINDS, BankPattern, Costs, Hazard, SharedSite, Site, Swizzle, no_site
 
 __all__ = ["json", "schedule", "svg", "text"]
 
@@ -22,8 +21,8 @@ _WORD = 4
 # Text
 
 
-def text(costs: Costs, hazards: Sequence[Hazard]) -> str:
-    """Write tables: instructions by mnemonic, bytes moved, accesses to shared memory, hazards that were warnings."""
+def text(costs: Costs, hazards: Sequence[Hazard], counts: Mapping[str, int]) -> str:
+    """Write tables: instructions by mnemonic, bytes moved, accesses to shared memory, and hazards."""
     instructions: Counter[str] = Counter()
     moved: Counter[tuple[str, str]] = Counter()
     for site, count in costs.instructions.items():
@@ -47,6 +46,7 @@ def text(costs: Costs, hazards: Sequence[Hazard]) -> str:
             ),
         ),
         _table("Hazards: of each kind and line, the first", ("",), ((str(hazard),) for hazard in hazards)),
+        _table("Counted", ("lanes", ""), ((f"{n:,}", f"{kind}: {KINDS[kind]}") for kind, n in counts.items())),
     ]  # fmt: skip
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -72,11 +72,12 @@ def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> st
 # JSON
 
 
-def json(costs: Costs, hazards: Sequence[Hazard]) -> str:
+def json(costs: Costs, hazards: Sequence[Hazard], counts: Mapping[str, int]) -> str:
     """Write all that was counted, by line of the kernel, as a JSON document.
 
     Its keys are "sites", one for each line and instruction, in the order in which they were first met: "file", "line",
-    "mnemonic", "instructions", "bytes" by space, and "shared" of accesses to shared memory; "barriers"; and "hazards".
+    "mnemonic", "instructions", "bytes" by space, and "shared" of accesses to shared memory; "barriers"; "hazards"; and
+    "counts" of those that are counted alone.
     """
     advice = costs.advice()
 
@@ -96,14 +97,15 @@ def json(costs: Costs, hazards: Sequence[Hazard]) -> str:
         }
         for site, count in costs.instructions.items()
     ]
-    found = {"sites": sites, "barriers": costs.barriers, "hazards": [asdict(hazard) for hazard in hazards]}
+    found = {"sites": sites, "barriers": costs.barriers, "hazards": [asdict(hazard) for hazard in hazards],
+             "counts": dict(counts)}  # fmt: skip
     return json_.dumps(found, indent=2)
 
 
 # Pictures
 
 
-def schedule(pattern: Pattern, swizzle: Swizzle | None = None) -> list[list[dict[int, list[int]]]]:
+def schedule(pattern: BankPattern, swizzle: Swizzle | None = None) -> list[list[dict[int, list[int]]]]:
     """Tell which lanes each bank serves when.
 
     Returns
@@ -203,7 +205,7 @@ def _find(costs: Costs, site: Site | int) -> SharedSite:
     return found[0]
 
 
-def _panel(y: int, heading: str, pattern: Pattern, swizzle: Swizzle | None) -> tuple[list[str], int]:
+def _panel(y: int, heading: str, pattern: BankPattern, swizzle: Swizzle | None) -> tuple[list[str], int]:
     """Draw one schedule; return also where it ends."""
     phases = schedule(pattern, swizzle)
     waves = sum(map(len, phases))

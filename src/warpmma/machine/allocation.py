@@ -1,0 +1,263 @@
+"""A piece of memory: bytes, who touched them, and who may touch them now.
+
+The rules:
+
+1. Two threads race if both touch a byte, one of them writes it, and neither access lies before the other (`clocks`). It
+   is found at the second; the first is named with its line.
+2. Threads that store the value which stands there already, stored by another, are no race but "same value": at that
+   store too, or at several lanes of one.
+3. A `cp.async` writes its bytes from its issue on until it has been waited for. While it is under way, whoever touches
+   them meets what is pending, as whoever writes its source does. Then it is as if its thread had written them at its
+   wait: other threads read them after a barrier that follows.
+4. An access meets memory that nobody wrote if a part of an element of it was never written, or all of a lane's
+   elements. Of several elements some may be unwritten, padding say: these are poison, which is reported where it is
+   read (`registers`).
+5. Of lanes that write the same byte at once the last is obeyed; if they write different values that is a race.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .clocks import Clocks, Who, block_of, thread_of
+from .grains import Grains
+from .hazards import Reporter
+from .site import Site
+from .transfers import get, put
+
+__all__ = ["Allocation", "Touch"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Touch:
+    """What lanes touch at a time.
+
+    Attributes
+    ----------
+    site : Site
+    time : int
+    clocks : Clocks
+    address : ndarray of int
+        `[block, warp, lane]`, for reports.
+    lanes : ndarray of bool
+        Which of these count, n in all.
+    offset : ndarray of int
+        Where their bytes begin, `[n]`.
+    size : int
+        Bytes of each.
+    who : Who
+    """
+
+    site: Site
+    time: int
+    clocks: Clocks
+    address: Array
+    lanes: Array
+    offset: Array
+    size: int
+    who: Who
+
+    def of(self, lanes: Array) -> Touch:
+        """Return what those of its lanes touch that are among some."""
+        return replace(self, lanes=self.lanes & lanes, offset=self.offset[lanes[self.lanes]])
+
+
+class Allocation:
+    """A piece of memory.
+
+    Parameters
+    ----------
+    reporter : Reporter
+    data : ndarray of uint8
+    written : bool
+        Whether all of it has been written.
+    private : bool
+        Whether one block alone can touch a byte of it: as of shared memory.
+    nobody : str
+        What to say of bytes that nobody wrote.
+
+    Attributes
+    ----------
+    sources : list of Touch
+        What copies under way read of it.
+    """
+
+    def __init__(self, reporter: Reporter, data: Array, *, written: bool, private: bool, nobody: str = "") -> None:
+        self.data, self.grains = data, Grains(data.size, written=written, private=private)
+        self.sources: list[Touch] = []
+        self._reporter, self._nobody = reporter, nobody
+
+    def load(self, touch: Touch, element: int) -> tuple[Array, Array | None]:
+        """Bytes `[n, size]`; and which elements of so many bytes are poison, `[n, elements]`, or None for none."""
+        grains = self.grains.at(touch.offset, touch.size)
+        self._check_pending(touch, grains)
+        poison = self._poison(touch, grains, element)
+        self._check_writer(touch, grains, None)
+        self.grains.note_read(grains, touch.who.words, touch.time, touch.clocks.floor)
+        return get(self.data, touch.offset, touch.size), poison
+
+    def store(self, touch: Touch, data: Array) -> None:
+        """Write bytes `[n, size]`."""
+        grains, last = self._claim(touch, data)
+        self._write(grains, touch.offset, data)
+        if last is not None:  # rule 5
+            bad = (get(self.data, touch.offset, touch.size) != data).any(axis=1) & last.any(axis=1)
+            self._report_at_once(touch, np.where(bad[:, None], last, np.uint64(0)))
+            self._report("same value", touch, (last != 0) & ~bad[:, None], "another thread does so in this very access")
+
+    # Rule 3
+
+    def reserve(self, touch: Touch) -> None:
+        """Announce bytes that a `cp.async` writes from now on."""
+        grains, last = self._claim(touch, None)
+        if last is not None:
+            self._report_at_once(touch, last)
+        self.grains.note_pending(grains, touch.who.words)
+
+    def complete(self, touch: Touch, data: Array) -> None:
+        """Write what a `cp.async` has brought, bytes `[n, size]`: what has been reserved."""
+        grains = self.grains.at(touch.offset, touch.size)
+        self.grains.settle(grains)
+        self.grains.note_write(grains, touch.who.words, touch.time)
+        self._write(grains, touch.offset, data)
+
+    # Rules 1 and 2
+
+    def _claim(self, touch: Touch, data: Array | None) -> tuple[Array, Array | None]:
+        """Check that nobody else touches bytes, and note who writes them.
+
+        Returns the grains, and of what several write at once the words of those that are obeyed, 0 elsewhere.
+        """
+        grains = self.grains.at(touch.offset, touch.size)
+        self._check_pending(touch, grains)
+        self._check_sources(touch, grains)
+        self._check_writer(touch, grains, data)
+        self._check_readers(touch, grains)
+        last = self.grains.note_write(grains, touch.who.words, touch.time)
+        other = np.where(last == touch.who.words[:, None], np.uint64(0), last)
+        return grains, other if other.any() else None
+
+    def _check_writer(self, touch: Touch, grains: Array, data: Array | None) -> None:
+        writer = self.grains.writer
+        if writer is None or self._all_before(touch, self.grains.last_write):
+            return
+        words = writer[grains]
+        bad = touch.clocks.unordered(words, touch.who)
+        if bad is None:
+            return
+        if data is not None:
+            same = bad & self._by_grain(get(self.data, touch.offset, touch.size) == data, grains)
+            bad &= ~same
+            self._report_same(touch, same & ~bad.any(axis=1)[:, None], words)
+        self._report_race(touch, bad, words, "wrote")
+
+    def _check_readers(self, touch: Touch, grains: Array) -> None:
+        if self._all_before(touch, self.grains.last_read):
+            return
+        bad = words = None
+        for readers in self.grains.read():
+            found = touch.clocks.unordered(readers[grains], touch.who)
+            if found is not None:
+                words = readers[grains] if words is None or bad is None else np.where(bad, words, readers[grains])
+                bad = found if bad is None else bad | found
+        if bad is not None and words is not None:
+            self._report_race(touch, bad, words, "read")
+
+    def _all_before(self, touch: Touch, last: int) -> bool:
+        """Whether what was touched last was before all that may follow."""
+        return last < 0 or (self.grains.private and last < touch.clocks.floor)
+
+    def _report_race(self, touch: Touch, bad: Array, words: Array, did: str) -> None:
+        if bad.any():
+            lane, place = np.argwhere(bad)[0]
+            who, between = _other(words[lane, place], touch.who.words[lane])
+            other = touch.clocks.site(words[lane, place])
+            self._report("race", touch, bad, f"{who} {did} it {_at(other)}, and {between}", other)
+
+    def _report_at_once(self, touch: Touch, words: Array) -> None:
+        if not words.any():
+            return
+        lane, place = np.argwhere(words)[0]
+        word, own = words[lane, place], touch.who.words[lane]
+        if word >> np.uint64(27) == own >> np.uint64(27):
+            self._report("race", touch, words != 0,
+                         "another lane of the warp writes something else there in this very access")  # fmt: skip
+        else:
+            who, _ = _other(word, own)
+            self._report("race", touch, words != 0, f"{who} writes it in this very access", touch.site)
+
+    def _report_same(self, touch: Touch, same: Array, words: Array) -> None:
+        if same.any():
+            lane, place = np.argwhere(same)[0]
+            who, _ = _other(words[lane, place], touch.who.words[lane])
+            other = touch.clocks.site(words[lane, place])
+            self._report("same value", touch, same, f"{who} has stored it {_at(other)}", other)
+
+    # Rules 3 and 4
+
+    def _check_pending(self, touch: Touch, grains: Array) -> None:
+        words = self.grains.pending_at(grains)
+        if words is not None:
+            lane, place = np.argwhere(words)[0]
+            word = words[lane, place]
+            other, (warp, _) = touch.clocks.site(word), thread_of(word)
+            says = f"the cp.async of warp {warp} {_at(other)} is still to fill it, and was not waited for"
+            self._report("pending", touch, words != 0, says, other)
+
+    def _check_sources(self, touch: Touch, grains: Array) -> None:
+        for source in self.sources:
+            read = np.zeros(self.grains.count, bool)
+            read[self.grains.at(source.offset, source.size)] = True
+            bad = read[self.grains.at(touch.offset, touch.size)]
+            if bad.any():
+                says = f"the cp.async {_at(source.site)} is still to read it, and was not waited for"
+                self._report("pending", touch, bad, says, source.site)
+
+    def _poison(self, touch: Touch, grains: Array, element: int) -> Array | None:
+        if self.grains.written is None:
+            return None
+        written = self.grains.written[grains]
+        if written.all():
+            return None
+        elements = np.repeat(written, self.grains.grain, axis=1).reshape(len(written), -1, element)
+        some, whole = elements.any(axis=2), elements.all(axis=2)
+        bad = (some & ~whole).any(axis=1) | ~some.any(axis=1)
+        self._report("unwritten", touch, bad[:, None], self._nobody)
+        return ~whole
+
+    def _write(self, grains: Array, offset: Array, data: Array) -> None:
+        put(self.data, offset, data)
+        if self.grains.written is not None:
+            self.grains.written[grains] = True
+
+    def _by_grain(self, equal: Array, grains: Array) -> Array:
+        """Whether all bytes of grains are equal: `[n, m]` of `[n, size]`."""
+        same: Array = equal.reshape(*grains.shape, -1).all(axis=2)
+        return same
+
+    def _report(self, kind: str, touch: Touch, bad: Array, detail: str, other: Site | None = None) -> None:
+        """Report lanes of `[n, m]`."""
+        if bad.any():
+            where = np.zeros(touch.lanes.shape, bool)
+            where[touch.lanes] = bad.any(axis=1)
+            self._reporter.report(kind, touch.site, where, touch.address, detail, other)
+
+
+def _other(word: Any, own: Any) -> tuple[str, str]:
+    """Name the other of two threads for the one, and what does not order them."""
+    warp, lane = thread_of(word)
+    if block_of(word) != block_of(own):
+        return f"warp {warp} of block {block_of(word)}", "blocks are in no order"
+    if warp != thread_of(own)[0]:
+        return f"warp {warp}", "no barrier lies between"
+    return f"lane {lane} of its own warp", "no bar.warp.sync lies between"
+
+
+def _at(site: Site | None) -> str:
+    return f"at {site.place} ({site.mnemonic})" if site else "at a line that was not noted"

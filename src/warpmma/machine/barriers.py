@@ -1,0 +1,210 @@
+"""Barriers of a block: arrivals that are counted, and threads that wait for them.
+
+The rules (PTX ISA 9.1, 9.7.13: `bar`, `barrier`, `bar.warp.sync`; CUDA C++ Programming Guide on exited threads):
+
+1. A block has 16 barriers. Threads arrive at one by its number; with `sync` they wait, with `arrive` they go on.
+2. A barrier with a number of threads is complete when so many have arrived. Without one, it is complete when all
+   threads of the block that have not exited have; a thread that exits is waited for no longer.
+3. Lanes that have exited, or are no threads, come with their warp: counts are multiples of 32.
+4. `.aligned`, which `bar` always is, wants all threads of a warp that have not exited at once; where some are masked
+   off that is a hazard. Without it threads arrive as they come.
+5. A complete barrier lets go those who wait, orders what came before (`clocks`), and can be used anew.
+6. Threads that arrive twice before it is complete, or with different numbers of threads, are a hazard.
+7. Who waits does nothing else. If nobody can run any more, or the kernel ends, those who wait for threads that do not
+   come are a hazard. In a kernel in Python, that goes through in step, those who wait may compute in registers, which
+   nobody else sees; before they touch memory or come to another barrier, all must have come, in the order of the
+   source, or that is the same hazard.
+8. `bar.warp.sync` waits for the lanes of its mask that have not exited; where some of these are masked off that is a
+   hazard.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import OperandError, shown
+from ..registers import LANES
+from .clocks import Clocks
+from .hazards import Reporter
+from .lanes import Lanes
+from .site import Site
+
+__all__ = ["Barriers"]
+
+Array = npt.NDArray[Any]
+
+_BARRIERS = 16
+
+
+@dataclass
+class _State:
+    """One barrier of every block.
+
+    Attributes
+    ----------
+    arrived, waiting : ndarray of bool
+        `[block, warp, lane]`.
+    expected : ndarray of int
+        Number of threads, `[block]`; 0 for all, -1 where nobody has come yet.
+    site : Site
+        Where threads came first, or last.
+    """
+
+    arrived: Array
+    waiting: Array
+    expected: Array
+    site: Site
+
+
+class Barriers:
+    """The barriers of a batch of blocks.
+
+    Parameters
+    ----------
+    lanes : Lanes
+    clocks : Clocks
+    reporter : Reporter
+    """
+
+    def __init__(self, lanes: Lanes, clocks: Clocks, reporter: Reporter) -> None:
+        self._lanes, self._clocks, self._reporter = lanes, clocks, reporter
+        self._states: dict[int, _State] = {}
+
+    def arrive(self, site: Site, lanes: Array, number: int, threads: int | None, *, wait: bool, aligned: bool) -> int:
+        """Let threads arrive; return how many blocks have met.
+
+        Parameters
+        ----------
+        site : Site
+        lanes : ndarray of bool
+        number : int
+            Of the barrier.
+        threads : int or None
+            How many come; None for all.
+        wait : bool
+            Whether these wait.
+        aligned : bool
+            Whether warps come whole.
+
+        Raises
+        ------
+        OperandError
+            No such barrier, or a number of threads that is no multiple of 32.
+        """
+        if not 0 <= number < _BARRIERS:
+            raise OperandError(f"{site.mnemonic}: barrier {shown(number)}; a block has barriers 0 to {_BARRIERS - 1}")
+        if threads is not None and (threads <= 0 or threads % LANES):
+            raise OperandError(f"{site.mnemonic}: {shown(threads)} threads; expected a multiple of {LANES}")
+        if aligned:  # rule 4
+            part = ~self._lanes.whole(lanes)
+            if part.any():
+                missing = self._lanes.alive & ~lanes & part[..., None]
+                self._reporter.report("barrier", site, missing, detail=_MASKED)
+                lanes = lanes | missing
+        state = self._state(site, number)
+        self._check(site, state, lanes, number, threads or 0)
+        come = lanes.any(axis=(1, 2))
+        state.expected[come], state.site = threads or 0, site
+        state.arrived |= lanes
+        if wait:
+            state.waiting |= lanes
+            self._lanes.wait(lanes)
+        return self._complete(state)
+
+    def _state(self, site: Site, number: int) -> _State:
+        if number not in self._states:
+            shape = self._lanes.shape
+            self._states[number] = _State(np.zeros(shape, bool), np.zeros(shape, bool), np.full(shape[0], -1), site)
+        return self._states[number]
+
+    def _check(self, site: Site, state: _State, lanes: Array, number: int, threads: int) -> None:
+        """Rule 6."""
+        twice = state.arrived & lanes
+        self._reporter.report(
+            "barrier", site, twice, other=state.site,
+            detail=f"it has arrived at barrier {number} already, at {state.site.place}, and that is not complete",
+        )  # fmt: skip
+        odd = (state.expected >= 0) & (state.expected != threads)
+        says = "all threads" if not threads else f"{threads} threads"
+        self._reporter.report(
+            "barrier", site, lanes & odd[:, None, None], other=state.site,
+            detail=f"barrier {number} is of {says} here, and of another number at {state.site.place}",
+        )  # fmt: skip
+
+    def _complete(self, state: _State) -> int:
+        """Rules 2, 3 and 5."""
+        alive = self._lanes.alive
+        comes = state.arrived.any(axis=-1)
+        counted = (state.arrived | ~alive) & comes[..., None]
+        enough = counted.sum(axis=(1, 2)) >= state.expected
+        done = (state.expected > 0) & enough | (state.expected == 0) & (state.arrived | ~alive).all(axis=(1, 2))
+        if not done.any():
+            return 0
+        waiting = state.waiting & done[:, None, None]
+        self._lanes.release(waiting)
+        dead = ~alive.any(axis=-1)
+        whole = done & (state.waiting.any(axis=-1) | dead).all(axis=1)
+        self._clocks.meet(waiting.any(axis=-1), comes & done[:, None], whole)
+        state.arrived[done], state.waiting[done], state.expected[done] = False, False, -1
+        return int(done.sum())
+
+    def exited(self) -> int:
+        """Threads have exited: let go who waited for them alone."""
+        return sum(self._complete(state) for state in self._states.values() if (state.expected == 0).any())
+
+    # Rule 7
+
+    def stand(self, lanes: Array, acts: Site | None) -> None:
+        """Report threads that wait for others that do not come; then they wait no longer.
+
+        Parameters
+        ----------
+        lanes : ndarray of bool
+            Those whose barriers are looked at.
+        acts : Site or None
+            Where they are to act; None at the end.
+        """
+        for number, state in self._states.items():
+            blocks = (state.waiting & lanes).any(axis=(1, 2))
+            if not blocks.any():
+                continue
+            missing = self._lanes.alive & ~state.arrived & blocks[:, None, None]
+            if acts is None:
+                says = "the kernel ends, and it has not come"
+            else:
+                says = f"those who wait are to act at {acts.place} ({acts.mnemonic}), and it has not come"
+            why = f"{says}: {_MASKED}"
+            if not missing.any():
+                missing = state.waiting & blocks[:, None, None]
+                why = f"it waits for {int(state.expected.max())} threads at barrier {number}; the block has fewer"
+            self._reporter.report("barrier", state.site, missing, detail=why, other=acts)
+            self._lanes.release(state.waiting & blocks[:, None, None])
+            state.arrived[blocks], state.waiting[blocks], state.expected[blocks] = False, False, -1
+
+    # Rule 8
+
+    def warp(self, site: Site, lanes: Array, mask: Array) -> None:
+        """Lanes meet at `bar.warp.sync`; `mask` is uint32 `[block, warp, lane]`."""
+        alive = self._lanes.alive
+        if (mask[lanes] == _ALL).all():
+            whole = self._lanes.whole(lanes)
+            self._reporter.report("divergent", site, lanes & ~whole[..., None], detail=_UNNAMED)
+            self._clocks.meet_lanes(lanes.any(axis=-1) & whole, {})
+            return
+        named = (mask[..., None] >> np.arange(LANES, dtype=np.uint32)) & 1 != 0
+        missing = (named & (alive & ~lanes)[..., None, :]).any(axis=-1)
+        self._reporter.report("divergent", site, lanes & missing, detail=_UNNAMED)
+        groups = {}
+        for block, warp in np.argwhere(lanes.any(axis=-1)).tolist():
+            come = lanes[block, warp]
+            groups[block, warp] = named[block, warp] & come[:, None] & come
+        self._clocks.meet_lanes(np.zeros(lanes.shape[:2], bool), groups)
+
+
+_ALL = np.uint32(0xFFFFFFFF)
+_MASKED = "this thread is masked off; all threads of the block must come"
+_UNNAMED = "its membermask names lanes that are masked off"

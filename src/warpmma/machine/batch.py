@@ -1,0 +1,147 @@
+"""A batch of blocks that run together: their lanes, memory, barriers and copies, and how they read and write registers.
+
+Every array is `[block, warp, lane]`: warps at the same place go together, over all blocks of a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arithmetic.engines import Engine
+from ..errors import OperandError
+from .barriers import Barriers
+from .clocks import Clocks, History
+from .copies import Copies
+from .costs import Costs
+from .global_memory import GlobalMemory
+from .hazards import Reporter
+from .lanes import Lanes
+from .literals import is_number, literal
+from .shared_memory import SharedMemory
+from .site import Site
+from .warp_register import DTYPES, WarpRegister
+
+__all__ = ["Batch", "Results"]
+
+Array = npt.NDArray[Any]
+Results = tuple[WarpRegister, ...]
+
+
+class Batch:
+    """The state of blocks that run together.
+
+    Parameters
+    ----------
+    blocks : range
+        Their numbers in the grid.
+    threads : int
+        Of each.
+    target : str
+    memory : GlobalMemory
+    shared : int
+        Bytes of shared memory of each.
+    reporter : Reporter
+    costs : Costs
+    history : History
+    engine, workers
+        Of `execute`, for `mma`.
+
+    Attributes
+    ----------
+    lanes : Lanes
+    clocks : Clocks
+    memory, shared : GlobalMemory, SharedMemory
+    copies : Copies
+    barriers : Barriers
+    """
+
+    def __init__(
+        self, *, blocks: range, threads: int, target: str, memory: GlobalMemory, shared: int, reporter: Reporter,
+        costs: Costs, history: History, engine: Engine = "auto", workers: int | None = None,
+    ) -> None:  # fmt: skip
+        self.target, self.memory, self.reporter, self.costs = target, memory, reporter, costs
+        self.engine, self.workers = engine, workers
+        self.lanes = Lanes(len(blocks), threads)
+        self.clocks = Clocks(blocks, self.lanes.shape[1], history)
+        self.shared = SharedMemory(reporter, self.clocks, len(blocks), shared)
+        self.copies = Copies(self.shared, reporter)
+        self.barriers = Barriers(self.lanes, self.clocks, reporter)
+        reporter.first_block = blocks.start
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Blocks, warps and lanes."""
+        return self.lanes.shape
+
+    def leave(self, lanes: Array) -> None:
+        """End threads."""
+        self.copies.exited(lanes)
+        self.lanes.exit(lanes)
+        self.costs.barrier(self.barriers.exited())
+
+    def finish(self) -> None:
+        """End all threads that have not exited."""
+        if self.lanes.any_waiting:
+            self.barriers.stand(self.lanes.waiting, None)
+        self.leave(self.lanes.alive)
+
+    # Registers
+
+    def filled(self, value: Any, kind: str) -> WarpRegister:
+        """Return a register with one value, or with those of an array, in every lane."""
+        return WarpRegister(np.broadcast_to(np.asarray(value).astype(DTYPES[kind]), self.shape))
+
+    def operand(self, x: Any, type_: str, kind: str, who: str) -> WarpRegister:
+        """Return a register as it is, or one with a number in every lane, which is a value of the operand's PTX type.
+
+        Parameters
+        ----------
+        x : WarpRegister, int, float or bool
+        type_ : str
+            PTX type of the operand, see `literals`.
+        kind : str
+            Class of the register that holds it.
+        who : str
+            Mnemonic and operand, for errors.
+
+        Raises
+        ------
+        OperandError
+            Anything else, or a number that is no value of the type.
+        """
+        if isinstance(x, WarpRegister):
+            return x
+        if not is_number(x):
+            raise OperandError(f"{who} is {type(x).__name__}; expected a register or a number")
+        return WarpRegister(np.broadcast_to(DTYPES[kind](literal(x, type_, kind, who)), self.shape))
+
+    def read(self, site: Site, registers: Sequence[WarpRegister], needed: Sequence[Array]) -> list[Array]:
+        """Bits of registers, `[block, warp, lane]`; report needed lanes, of each, that have not been written."""
+        for i, (register, lanes) in enumerate(zip(registers, needed, strict=True)):
+            if register.defined is not None:
+                which = f"; it is number {i} of {len(registers)} here" if len(registers) > 1 else ""
+                self.reporter.report(
+                    "poison", site, lanes & ~register.defined, other=register.site, detail=_origin(register) + which
+                )
+        return [register.bits for register in registers]
+
+    def made(self, bits: Array, lanes: Array, site: Site, poison: Array | None = None) -> WarpRegister:
+        """Return a result, written by lanes but for those that are poison."""
+        if bits.shape != self.shape:
+            bits = np.broadcast_to(bits, self.shape)
+        written = None if lanes is self.lanes.alive else lanes
+        if poison is not None and poison.any():
+            written = ~poison if written is None else written & ~poison
+        return WarpRegister(bits, written, None if written is None else site)
+
+
+def _origin(register: WarpRegister) -> str:
+    if register.site is None:
+        return "the lane reads a register that it never wrote"
+    loaded = ", or loading there memory that nobody wrote" * register.site.mnemonic.startswith("ld")
+    where = f"being masked off where it was made, at {register.site.place} ({register.site.mnemonic})"
+    return f"the lane reads a register that it never wrote, {where}{loaded}"

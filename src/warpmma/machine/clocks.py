@@ -1,0 +1,248 @@
+"""Order: which accesses of other threads lie before what a thread does now.
+
+The rules (PTX ISA 9.1, Memory Consistency Model; 9.7.13, barriers; CUDA C++ Programming Guide, "Warp Synchronization
+Functions"):
+
+1. What one thread does is in the order of its program.
+2. When threads meet at a barrier of the block, all that came before in those that arrive lies before all that follows
+   in those that wait there: for `bar.sync` these are the same, and `bar.arrive` does not wait. A warp comes whole.
+3. When lanes of a warp meet at `bar.warp.sync`, all that came before in one of them lies before what follows in each.
+   Nothing else orders the lanes of a warp: they need not be in step, and of `shfl`, `vote`, `match`, `redux`, `mma` and
+   `ldmatrix` PTX promises no order of memory.
+4. Order is transitive: who meets a warp knows what that warp knew.
+5. Threads of different blocks are in no order.
+
+Time is counted in events of a batch of blocks: every access and every barrier is one. A thread is a number of its
+block; of a warp every other warp's time is known up to which all that this one did lies before. An access is kept as a
+word of 64 bits: its block plus one, the thread, the time. 0 is nobody.
+
+Of a time only 22 bits are kept. After four million events of one batch the clock stands still; what would be a race
+within a block may then be taken for ordered, never the reverse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..registers import LANES
+from .site import Site
+
+__all__ = ["Clocks", "History", "Who", "block_of", "thread_of"]
+
+Array = npt.NDArray[Any]
+
+_TIME, _THREAD = 22, 10  # bits; a block has at most 1024 threads, and 32 bits are left to the number of the block
+_BLOCK = _TIME + _THREAD
+_WARP = _TIME + 5
+_LAST = (1 << _TIME) - 1
+_U = np.uint64
+
+
+def block_of(word: Any) -> int:
+    """Return the block of the grid of an access."""
+    return (int(word) >> _BLOCK) - 1
+
+
+def thread_of(word: Any) -> tuple[int, int]:
+    """Return the warp and the lane of an access."""
+    return divmod(int(word) >> _TIME & ((1 << _THREAD) - 1), LANES)
+
+
+@dataclass(frozen=True)
+class Who:
+    """Threads that access memory at one time, n of them.
+
+    Attributes
+    ----------
+    words : ndarray of uint64
+        As accesses are kept, `[n]`.
+    block, warp, lane : ndarray of int
+        Of the batch, the block and the warp, `[n]`.
+    """
+
+    words: Array
+    block: Array
+    warp: Array
+    lane: Array
+
+
+class History:
+    """The lines of all events of a launch, by batch of blocks."""
+
+    def __init__(self) -> None:
+        self._batches: list[tuple[range, list[Site | None]]] = []
+
+    def begin(self, blocks: range) -> list[Site | None]:
+        """Begin a batch; return the list of its events' lines. Time 0 is none."""
+        if len(self._batches) > 1 and self._batches[-1][1] == self._batches[-2][1]:  # most are alike
+            self._batches[-1] = (self._batches[-1][0], self._batches[-2][1])
+        self._batches.append((blocks, [None]))
+        return self._batches[-1][1]
+
+    def site(self, word: Any) -> Site | None:
+        """Return the line of an access; None if its time is beyond those that are told apart."""
+        sites = next(sites for blocks, sites in reversed(self._batches) if block_of(word) in blocks)
+        time = int(word) & _LAST
+        return sites[time] if time < len(sites) else None
+
+
+class Clocks:
+    """The clocks of a batch of blocks.
+
+    Parameters
+    ----------
+    blocks : range
+        Their numbers in the grid.
+    warps : int
+        Of each.
+    history : History
+        Of the launch.
+
+    Attributes
+    ----------
+    now : int
+        The time of the next event.
+    floor : int
+        What came before lies before everything that follows in its own block.
+    """
+
+    def __init__(self, blocks: range, warps: int, history: History) -> None:
+        self._shape = (len(blocks), warps)
+        self.now = 1
+        self.sites = history.begin(blocks)
+        self._history = history
+        thread = np.arange(warps * LANES, dtype=_U).reshape(1, warps, LANES) << _U(_TIME)
+        block = (np.arange(blocks.start, blocks.stop, dtype=_U) + _U(1)).reshape(-1, 1, 1) << _U(_BLOCK)
+        self._keys = block | thread
+        # Up to when lies all that others did before what a warp does: others' warps, its own lanes, and both.
+        self._others, self._own = np.zeros(self._shape, np.int64), np.zeros(self._shape, np.int64)
+        self._both = np.zeros(self._shape, np.int64)
+        self._warps: Array | None = None  # [block, warp, other warp], if barriers were not of whole blocks alone
+        self._pairs: Array | None = None  # [block, warp, lane, other lane], if masks named parts of warps
+        self.floor = 0
+
+    def tick(self, site: Site) -> int:
+        """Count an event, and return its time."""
+        return self._tick(site)
+
+    def who(self, time: int, lanes: Array) -> Who:
+        """Name the lanes, bool `[block, warp, lane]`, that access memory at a time."""
+        block, warp, lane = np.nonzero(lanes)
+        words = (self._keys[lanes] if lanes.shape == self._keys.shape else self._keys[block, warp, lane]) | _U(time)
+        return Who(words, block, warp, lane)
+
+    # Rule 2
+
+    def meet(self, waiting: Array, arriving: Array, whole: Array) -> None:
+        """Warps meet at a barrier.
+
+        Parameters
+        ----------
+        waiting, arriving : ndarray of bool
+            `[block, warp]`; who waits arrives too.
+        whole : ndarray of bool
+            `[block]`: blocks of which all warps wait, or have exited.
+        """
+        time = self.now
+        if self._warps is None and not whole[arriving.any(axis=1)].all():
+            self._warps = np.repeat(self._others[:, :, None], self._shape[1], axis=2)
+        if self._warps is None:
+            self._others[whole], self._own[whole] = time, time
+        else:
+            joined = np.where(arriving[:, :, None], self._warps, 0).max(axis=1)  # rule 4
+            joined[arriving] = time
+            self._warps = np.where(waiting[:, :, None], np.maximum(self._warps, joined[:, None]), self._warps)
+            self._others = self._least_of_others(self._warps)
+            self._own[waiting] = time
+        self._renew()
+
+    def _least_of_others(self, warps: Array) -> Array:
+        others = np.where(np.eye(self._shape[1], dtype=bool), _LAST, warps)
+        least: Array = others.min(axis=2)
+        return least
+
+    # Rule 3
+
+    def meet_lanes(self, warps: Array, groups: Mapping[tuple[int, int], Array]) -> None:
+        """Lanes meet at a `bar.warp.sync`.
+
+        Parameters
+        ----------
+        warps : ndarray of bool
+            `[block, warp]`: those of which all lanes meet.
+        groups : dict
+            Of other warps, by block and warp: who meets whom, bool `[lane, lane]`.
+        """
+        time = self.now
+        self._own[warps] = time
+        if groups and self._pairs is None:
+            self._pairs = np.zeros((*self._shape, LANES, LANES), np.int64)
+        for at, together in groups.items():
+            self._join_lanes(at, together, time)
+        self._renew()
+
+    def _join_lanes(self, warp: tuple[int, int], together: Array, time: int) -> None:
+        """Rules 3 and 4, of one warp."""
+        if self._pairs is not None:
+            known = np.maximum(self._pairs[warp], self._own[warp])
+            joined = np.where(together[:, :, None], known[None], 0).max(axis=1)
+            joined[together] = time
+            self._pairs[warp] = np.maximum(known, joined)
+
+    def _renew(self) -> None:
+        self._both = np.minimum(self._others, self._own) if self._shape[1] > 1 else self._own
+        self.floor = int(self._both.min(initial=_LAST))
+        self._tick(None)
+
+    def _tick(self, site: Site | None) -> int:
+        time = self.now
+        if time < _LAST:
+            self.now += 1
+            self.sites.append(site)
+        return time
+
+    def site(self, word: Any) -> Site | None:
+        """Return the line of an access, of this batch or an earlier one."""
+        return self._history.site(word)
+
+    # The question
+
+    def unordered(self, others: Array, who: Who) -> Array | None:
+        """Tell which accesses of others lie in no order with what threads do now.
+
+        Parameters
+        ----------
+        others : ndarray of uint64
+            `[n, m]`, some for each of them.
+        who : Who
+
+        Returns
+        -------
+        ndarray of bool or None
+            `[n, m]`; None if there is none.
+        """
+        mine = who.words[:, None]
+        bad = ((others ^ mine) >> _U(_TIME) != 0) & (others != 0)
+        if not bad.any():
+            return None
+        known = self._both[who.block, who.warp].astype(_U)[:, None]
+        bad &= ((others & _U(_LAST)) >= known) | (others >> _U(_BLOCK) != mine >> _U(_BLOCK))
+        lane, place = np.nonzero(bad)
+        if not len(lane):
+            return None
+        other = others[lane, place]
+        block, warp = who.block[lane], who.warp[lane]
+        its_warp, its_lane = np.divmod((other >> _U(_TIME) & _U((1 << _THREAD) - 1)).astype(np.int64), LANES)
+        before = self._others[block, warp] if self._warps is None else self._warps[block, warp, its_warp]
+        within = self._own[block, warp]
+        if self._pairs is not None:
+            within = np.maximum(within, self._pairs[block, warp, who.lane[lane], its_lane])
+        known = np.where(its_warp == warp, within, before)
+        elsewhere = other >> _U(_BLOCK) != who.words[lane] >> _U(_BLOCK)
+        bad[lane, place] = elsewhere | ((other & _U(_LAST)).astype(np.int64) >= known)
+        return bad if bad.any() else None

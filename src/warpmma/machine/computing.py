@@ -1,0 +1,84 @@
+"""Instructions on registers alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._arrays import is_integer
+from ..errors import OperandError
+from ..operations import UNDEFINED, Operation
+from ..registers import LANES
+from .batch import Batch, Results
+from .site import Site
+from .warp_register import DTYPES, WarpRegister
+
+__all__ = ["compute"]
+
+Array = npt.NDArray[Any]
+
+
+def compute(batch: Batch, site: Site, row: Operation, operands: Sequence[Any], lanes: Array) -> Results:
+    """Execute an operation."""
+    if len(operands) != len(row.inputs):
+        raise OperandError(f"{row.mnemonic} takes {len(row.inputs)} operands ({row.syntax}); got {len(operands)}")
+    given: list[Any] = []
+    for i, (x, kind, type_) in enumerate(zip(operands, row.inputs, row.types, strict=True)):
+        if kind == "imm":
+            if not is_integer(x):
+                raise OperandError(f"{row.mnemonic}: operand {i} is {type(x).__name__}; expected an immediate int")
+            given.append(int(x))
+            continue
+        register = batch.operand(x, type_, kind, f"{row.mnemonic}: operand {i} of {row.syntax}")
+        if register.kind != kind:
+            raise OperandError(f"{row.mnemonic}: operand {i} of {row.syntax} is {register.kind}; expected {kind}")
+        given.append(register)
+    bits = [x.bits if isinstance(x, WarpRegister) else x for x in given]
+    registers = [x for x in given if isinstance(x, WarpRegister)]
+    poison = _poison(batch, site, row, registers, bits, lanes)
+    results = _together(batch, site, row, bits, lanes) if row.lanes else row.compute(*bits)
+    return tuple(
+        batch.made(np.asarray(x, DTYPES[kind]), lanes, site, poison)
+        for x, kind in zip(results, row.outputs, strict=True)
+    )
+
+
+def _poison(
+    batch: Batch, site: Site, row: Operation, registers: list[WarpRegister], bits: list[Any], lanes: Array
+) -> Array | None:
+    """Report lanes that nobody wrote, where they count; or return those that travel on."""
+    if all(x.defined is None for x in registers):
+        return None
+    if row.travels:
+        poison = np.zeros(batch.shape, bool)
+        for x in registers:
+            poison |= False if x.defined is None else ~x.defined
+        return poison
+    needed = [lanes] * len(registers)
+    if row.needed is not None:
+        needed = [lanes & some for some in row.needed(*bits)]
+    batch.read(site, registers, needed)
+    return None
+
+
+def _together(batch: Batch, site: Site, row: Operation, bits: list[Any], lanes: Array) -> tuple[Array, ...]:
+    """Compute where lanes see each other: lanes that have exited, or are no threads, are in no membermask."""
+    alive = batch.lanes.alive
+    if row.membermask and not alive.all():
+        words = np.bitwise_or.reduce(np.where(alive, _BITS, np.uint32(0)), axis=-1, keepdims=True)
+        bits = [*bits[:-1], bits[-1] & words]
+    arguments = [*(np.broadcast_to(x, batch.shape) if isinstance(x, np.ndarray) else x for x in bits), lanes]
+    results = row.compute(*arguments)
+    if row.undefined is not None:
+        bad = row.undefined(*arguments)
+        if bad.any():
+            why = f"the result is undefined: {UNDEFINED}"
+            batch.reporter.report("divergent", site, lanes & bad, detail=why)
+            results = tuple(np.where(bad, np.zeros_like(x), x) for x in results)
+    return results
+
+
+_BITS = np.uint32(1) << np.arange(LANES, dtype=np.uint32)

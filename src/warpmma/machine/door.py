@@ -1,0 +1,68 @@
+"""The one door: a site, a row, its operands and the lanes that execute it.
+
+A front end says which row comes next, for which lanes, and where in its source that is. What the row needs is found by
+its class: an `Operation` computes from registers, an `Access` touches memory, and so on. Adding an instruction of a
+known class is a row in `operations`; adding a class is a line in `_HANDLERS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy.typing as npt
+
+from ..isa import Instruction
+from ..operations import Access, Barrier, Copy, CopyGroup, Exit, MatrixMove, Operation, Row
+from . import accesses, computing, copying, matrix_unit, synchronising
+from .batch import Batch, Results
+from .site import Site
+
+__all__ = ["execute"]
+
+Array = npt.NDArray[Any]
+
+_HANDLERS: Mapping[type, Callable[[Batch, Site, Any, Sequence[Any], Array], Results]] = {
+    Operation: computing.compute,
+    Access: accesses.access,
+    MatrixMove: accesses.move,
+    Copy: copying.copy,
+    CopyGroup: copying.group,
+    Barrier: synchronising.barrier,
+    Exit: synchronising.leave,
+    Instruction: matrix_unit.multiply,
+}
+
+_REGISTERS = (Operation, Instruction)  # rule 7 of `barriers`
+
+
+def execute(batch: Batch, site: Site, row: Row | Instruction, operands: Sequence[Any], lanes: Array) -> Results:
+    """Execute an instruction.
+
+    Parameters
+    ----------
+    batch : Batch
+    site : Site
+        Where it stands.
+    row : Row or Instruction
+    operands : sequence
+        Registers, numbers for immediates and for values in every lane, and sequences of them for fragments; results are
+        none of them.
+    lanes : ndarray of bool
+        `[block, warp, lane]`: who executes it. `batch.lanes.alive` itself, if all do.
+
+    Returns
+    -------
+    tuple of WarpRegister
+
+    Raises
+    ------
+    HazardError
+        What is a hazard, and not asked to be a warning.
+    OperandError
+        Operands that do not fit the row.
+    """
+    if batch.lanes.any_waiting and type(row) not in _REGISTERS and (lanes & batch.lanes.waiting).any():
+        batch.barriers.stand(lanes, site)
+    batch.costs.count(site, lanes)
+    return _HANDLERS[type(row)](batch, site, row, operands, lanes)

@@ -1,0 +1,161 @@
+"""What is known of each byte of memory: whether it was written, by whom last, and who has read it since.
+
+The rules:
+
+1. A grain is as many bytes as all accesses so far were multiples of: 16 at first. When a smaller access comes, grains
+   are cut. So no access shares a grain with a byte that it does not touch, and large accesses cost little.
+2. Of writers the last is known.
+3. Of readers three are known: the last; the last one in another lane of that one's warp; and the last one of another
+   warp, of another block rather than of its own. So whoever writes, one of them is another thread, if there was any.
+4. Reads are noted down and counted in only when somebody writes, or when there are many of them; if all of them lie
+   before everything that may follow, they are forgotten.
+5. Whose `cp.async` is to fill a grain is known until it has been waited for.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Grains"]
+
+Array = npt.NDArray[Any]
+
+_FIRST = 16
+_MOST_NOTES = 32
+_U = np.uint64
+_TIME, _WARP, _BLOCK = _U(22), _U(27), _U(32)  # where in a word of `clocks` the thread, warp and block begin
+
+
+class Grains:
+    """What is known of a piece of memory.
+
+    Parameters
+    ----------
+    size : int
+        In bytes.
+    written : bool
+        Whether all of it was.
+    private : bool
+        Whether one block alone can touch a grain.
+
+    Attributes
+    ----------
+    grain, count : int
+        Bytes of one, and how many there are.
+    writer : ndarray of uint64 or None
+        Words as of `clocks`, one a grain; None while nobody has written.
+    written : ndarray of bool or None
+        None if all was.
+    last_write, last_read : int
+        Times; -1 where there was none.
+    """
+
+    def __init__(self, size: int, *, written: bool, private: bool) -> None:
+        self.grain, self.private = _FIRST, private
+        self.count = -(-size // _FIRST)
+        self.writer: Array | None = None
+        self.written = None if written else np.zeros(self.count, bool)
+        self.readers: tuple[Array, ...] = ()
+        self._pending: Array | None = None
+        self._under_way = 0
+        self._notes: list[tuple[Array, Array]] = []
+        self.last_write = self.last_read = -1
+
+    def at(self, offset: Array, size: int) -> Array:
+        """Grains `[n, m]` of accesses to so many bytes from offsets `[n]` on."""
+        if size % self.grain:
+            self._cut(gcd(size, self.grain))
+        first = offset // self.grain
+        return first[:, None] + np.arange(size // self.grain) if size > self.grain else first[:, None]
+
+    def _cut(self, grain: int) -> None:
+        """Rule 1."""
+        self._read()
+        times = self.grain // grain
+        self.grain, self.count = grain, self.count * times
+        if self.writer is not None:
+            self.writer = np.repeat(self.writer, times)
+        if self.written is not None:
+            self.written = np.repeat(self.written, times)
+        if self._pending is not None:
+            self._pending = np.repeat(self._pending, times)
+            self._under_way *= times
+        self.readers = tuple(np.repeat(x, times) for x in self.readers)
+
+    # Rule 2
+
+    def note_write(self, grains: Array, words: Array, time: int) -> Array:
+        """Note who writes; return who did of several that write a grain at once."""
+        if self.writer is None:
+            self.writer = np.zeros(self.count, _U)
+        self.writer[grains] = words[:, None]
+        self.last_write = time
+        return self.writer[grains]
+
+    # Rule 5
+
+    def note_pending(self, grains: Array, words: Array) -> None:
+        """Note whose copy is to fill grains."""
+        if self._pending is None:
+            self._pending = np.zeros(self.count, _U)
+        self._pending[grains] = words[:, None]
+        self._under_way = int(np.count_nonzero(self._pending))
+
+    def settle(self, grains: Array) -> None:
+        """Note that copies have been waited for."""
+        if self._pending is not None:
+            self._pending[grains] = 0
+            self._under_way = int(np.count_nonzero(self._pending))
+
+    def pending_at(self, grains: Array) -> Array | None:
+        """Return whose copies are to fill grains, words `[n, m]`; None for nobody's."""
+        if not self._under_way or self._pending is None:
+            return None
+        words = self._pending[grains]
+        return words if words.any() else None
+
+    # Rules 3 and 4
+
+    def note_read(self, grains: Array, words: Array, time: int, floor: int) -> None:
+        """Note who reads; what came before `floor` counts no more."""
+        if self.private and self.last_read < floor:
+            self._notes.clear()
+        self._notes.append((grains, words))
+        self.last_read = time
+        if len(self._notes) >= _MOST_NOTES:
+            self._read()
+
+    def read(self) -> tuple[Array, ...]:
+        """Who has read every grain: three tables of words, or none."""
+        self._read()
+        return self.readers
+
+    def _read(self) -> None:
+        if self._notes and not self.readers:
+            self.readers = tuple(np.zeros(self.count, _U) for _ in range(3))
+        for grains, words in self._notes:
+            self._count_in(grains, np.broadcast_to(words[:, None], grains.shape))
+        self._notes.clear()
+
+    def _count_in(self, grains: Array, words: Array) -> None:
+        last, lane, other = self.readers
+        before = last[grains]
+        last[grains] = words
+        now = last[grains]
+        for known in (before, words):
+            another = ((known ^ now) >> _TIME != 0) & (known != 0)
+            if not another.any():
+                continue
+            same_warp = (known ^ now) >> _WARP == 0
+            mine = another & same_warp
+            lane[grains[mine]] = known[mine]
+            far = another & ~same_warp
+            if far.any():
+                place, word, here = grains[far], known[far], now[far] >> _BLOCK
+                held = other[place]
+                keep = (held != 0) & (held >> _BLOCK != here) & (word >> _BLOCK == here)
+                other[place] = np.where(keep, held, word)

@@ -1,0 +1,65 @@
+"""Lanes: which are threads, which of them run, wait or have exited.
+
+The rules:
+
+1. A warp has 32 lanes. Of the last warp of a block some may be no threads; they are as if they had exited at once.
+2. A thread runs until it exits or waits at a barrier of its block; it runs again when the barrier is complete.
+3. Lanes of one warp may be at different places (`schedule`), and exit one by one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..registers import LANES
+
+__all__ = ["Lanes"]
+
+Array = npt.NDArray[Any]
+
+
+class Lanes:
+    """The lanes of a batch of blocks.
+
+    Parameters
+    ----------
+    blocks, threads : int
+        Blocks, and threads of each.
+
+    Attributes
+    ----------
+    shape : (int, int, int)
+        `[block, warp, lane]`, as of all arrays here.
+    exists, alive, waiting : ndarray of bool
+        Lanes that are threads; those that have not exited; those that wait at a barrier.
+    """
+
+    def __init__(self, blocks: int, threads: int) -> None:
+        warps = -(-threads // LANES)
+        self.shape = (blocks, warps, LANES)
+        self.exists = np.broadcast_to(np.arange(warps * LANES).reshape(1, warps, LANES) < threads, self.shape)
+        self.alive = self.exists
+        self.waiting: Array = np.zeros(self.shape, bool)
+        self.any_waiting = False
+
+    def exit(self, lanes: Array) -> None:
+        """End threads."""
+        self.alive = self.alive & ~lanes
+
+    def wait(self, lanes: Array) -> None:
+        """Let threads wait."""
+        self.waiting = self.waiting | lanes
+        self.any_waiting = bool(self.waiting.any())
+
+    def release(self, lanes: Array) -> None:
+        """Let threads run again."""
+        self.waiting = self.waiting & ~lanes
+        self.any_waiting = bool(self.waiting.any())
+
+    def whole(self, lanes: Array) -> Array:
+        """Tell of which warps all threads that are alive are among some lanes, `[block, warp]`, or none are."""
+        whole: Array = (lanes | ~self.alive).all(axis=-1) | ~lanes.any(axis=-1)
+        return whole

@@ -1,0 +1,84 @@
+"""The matrix unit: `mma` on fragments in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import OperandError
+from ..execution import execute
+from ..isa import Instruction
+from ..layouts import Operand
+from .accesses import check_whole
+from .batch import Batch, Results
+from .literals import several
+from .site import Site
+
+__all__ = ["multiply"]
+
+Array = npt.NDArray[Any]
+
+
+def multiply(batch: Batch, site: Site, row: Instruction, operands: Sequence[Any], lanes: Array) -> Results:
+    """Execute an `mma`: fragments of A, B and C, and then what PTX writes after C."""
+    check_whole(batch, site, lanes)
+    if len(operands) < 3:
+        raise OperandError(f"{row} takes fragments of A, B and C; got {len(operands)} operands")
+    names: tuple[Operand, ...] = ("A", "B", "C")
+    given = {name: _fragment(batch, site, row, name, x, lanes) for name, x in zip(names, operands, strict=False)}
+    words, numbers = _words(batch, site, row, operands[3:], lanes)
+    # Warps that do not execute it may hold anything, such as metadata that would be refused.
+    some = lanes.any(axis=-1)
+    chosen = slice(None) if some.all() else some
+    extra: dict[str, Any] = {name: x[chosen] for name, x in words.items()} | numbers
+    d = execute(
+        row, given["A"][chosen], given["B"][chosen], given["C"][chosen], target=batch.target,
+        engine=batch.engine, threads=batch.workers, **extra,
+    )  # fmt: skip
+    if not isinstance(chosen, slice):
+        d, part = np.zeros((*some.shape, *d.shape[1:]), d.dtype), d
+        d[some] = part
+    return tuple(batch.made(d[..., i, :], lanes, site) for i in range(d.shape[-2]))
+
+
+def _fragment(batch: Batch, site: Site, row: Instruction, name: Operand, fragment: Any, lanes: Array) -> Array:
+    layout = row.layout(name)
+    kind = f"b{layout.packing.width}"
+    given = fragment if isinstance(fragment, list | tuple) else [fragment]
+    type_ = several(row.type(name), layout.packing)
+    registers = [batch.operand(x, type_, kind, f"{row}: {name}[{i}]") for i, x in enumerate(given)]
+    if len(registers) != layout.registers or any(x.kind != kind for x in registers):
+        got = ", ".join(x.kind for x in registers)
+        expected = f"{layout.registers} of {kind}"
+        raise OperandError(f"{row}: {name} is {len(registers)} registers ({got}); expected {expected}")
+    return np.stack(batch.read(site, registers, [lanes] * len(registers)), axis=-2)
+
+
+def _words(
+    batch: Batch, site: Site, row: Instruction, operands: Sequence[Any], lanes: Array
+) -> tuple[dict[str, Array], dict[str, Any]]:
+    """Operands after C, as `execute` names them: registers, and what is the same for all warps."""
+    expected = []
+    if row.sparse:
+        expected += ["metadata", "selector"]
+    if row.block_scale:
+        expected += ["scale_a", "(byte_id_a, thread_id_a)", "scale_b", "(byte_id_b, thread_id_b)"]
+    pairs = [x for name, x in zip(expected, operands, strict=False) if name.startswith("(")]
+    if len(operands) != len(expected) or not all(isinstance(x, list | tuple) and len(x) == 2 for x in pairs):
+        raise OperandError(f"{row}: after C come {', '.join(expected) or 'no operands'}; got {len(operands)}")
+    words: dict[str, Array] = {}
+    numbers: dict[str, Any] = {}
+    for name, x in zip(expected, operands, strict=True):
+        if name.startswith("("):
+            numbers |= zip(name[1:-1].split(", "), x, strict=True)
+        elif name == "selector":
+            numbers[name] = x
+        else:
+            register = batch.operand(x, "u32", "b32", f"{row}: {name}")
+            if register.kind != "b32":
+                raise OperandError(f"{row}: {name} is a {register.kind} register; expected b32")
+            (words[name],) = batch.read(site, [register], [lanes])
+    return words, numbers

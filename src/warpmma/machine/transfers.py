@@ -1,0 +1,37 @@
+"""Bytes from and to an array of bytes: of 2, 4, 8 or 16 aligned bytes a lane through a view as words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["get", "put"]
+
+Array = npt.NDArray[Any]
+
+_WORDS = (1, 2, 4, 8, 16, 32)  # bytes of an access; from 16 on, several words
+
+
+def get(memory: Array, offset: Array, size: int) -> Array:
+    """Bytes `[n, size]` of memory, uint8, from offsets `[n]` on: multiples of the size if that is a power of two."""
+    if size not in _WORDS:
+        return memory[offset[:, None] + np.arange(size)]
+    words = _words(memory, size)
+    return np.take(words, offset // size, axis=0).view(np.uint8)
+
+
+def put(memory: Array, offset: Array, data: Array) -> None:
+    """Write bytes `[n, size]`; where offsets are the same, the last."""
+    size = data.shape[-1]
+    if size not in _WORDS:
+        memory[offset[:, None] + np.arange(size)] = data
+        return
+    words = _words(memory, size)
+    words[offset // size] = np.ascontiguousarray(data).view(words.dtype)
+
+
+def _words(memory: Array, size: int) -> Array:
+    width = min(size, 8)
+    return memory[: len(memory) // size * size].view(f"u{width}").reshape(-1, size // width)

@@ -1,0 +1,64 @@
+"""Registers of threads: one model for all front ends.
+
+The rules:
+
+1. A register holds 16, 32 or 64 bits or a predicate in every lane, and knows which lanes have written it. To read it in
+   another lane is poison.
+2. What lanes write together they keep apart: lanes that do not take part keep what they had.
+3. A lane that holds memory which nobody wrote has not written either; the register names the line that made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .site import Site
+
+__all__ = ["DTYPES", "WarpRegister"]
+
+Array = npt.NDArray[Any]
+
+DTYPES: Mapping[str, Any] = MappingProxyType({"b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "pred": np.bool_})
+_KINDS = {np.dtype(dtype): kind for kind, dtype in DTYPES.items()}
+
+
+class WarpRegister:
+    """A register of every thread.
+
+    Attributes
+    ----------
+    bits : ndarray of uint16, uint32, uint64 or bool
+        `[..., lane]`.
+    defined : ndarray of bool or None
+        Which lanes have written it; None for all. What a lane has not written is poison: reading it is a hazard.
+    site : Site or None
+        The line that made it, where some lanes have not written it.
+    """
+
+    __slots__ = ("bits", "defined", "site")
+
+    def __init__(self, bits: Array, defined: Array | None = None, site: Site | None = None) -> None:
+        self.bits, self.defined, self.site = bits, defined, site
+
+    @property
+    def kind(self) -> str:
+        """Its type: "b16", "b32", "b64" or "pred"."""
+        return _KINDS[self.bits.dtype]
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} register of {' x '.join(map(str, self.bits.shape))} threads>"
+
+    def written(self, new: WarpRegister, lanes: Array) -> tuple[Array, Array | None, Site | None]:
+        """Bits, lanes and line of this register with `new` in some lanes (rule 2)."""
+        bits = np.where(lanes, new.bits, self.bits)
+        if self.defined is None and new.defined is None:
+            return bits, None, None
+        kept = np.True_ if self.defined is None else self.defined
+        made = np.True_ if new.defined is None else new.defined
+        defined = np.where(lanes, made, kept)
+        return (bits, None, None) if defined.all() else (bits, defined, new.site or self.site)
