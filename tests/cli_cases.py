@@ -71,3 +71,14 @@ def process(*arguments: str) -> tuple[int, str, str]:
     command = [sys.executable, "-m", "warpmma", "verify", *arguments]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     return run.returncode, run.stdout, run.stderr
+
+
+def table_of(output: str) -> tuple[dict[str, tuple[int, int]], list[str]]:
+    """Outputs and differences by instruction, and the lines below the table."""
+    table, below = output.split("\n\n")
+    head, rule, *lines = table.splitlines()
+    assert head.split() == ["instruction", "outputs", "differences", "evidence"] and set(rule) == {"-", " "}
+    cells = [line.split(maxsplit=3) for line in lines if not line.startswith("  first difference: ")]
+    assert all(how.startswith(("measured (H200)", "published", "derived")) for *_, how in cells)
+    counts = {name: (int(x.replace(",", "")), int(y.replace(",", ""))) for name, x, y, _ in cells}
+    return counts, below.splitlines()

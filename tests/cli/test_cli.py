@@ -10,7 +10,7 @@ from unittest.mock import DEFAULT, Mock
 
 import numpy as np
 import pytest
-from cli_cases import F16, FP8, GOOD, HALF, SP, Capture, Patch, captured, process, recorded, saved
+from cli_cases import F16, FP8, GOOD, HALF, SP, Capture, Patch, captured, process, recorded, saved, table_of
 
 from warpmma import execute, instructions
 from warpmma.cli import main
@@ -24,17 +24,6 @@ MXFP8 = "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e
 @pytest.fixture
 def good(tmp_path: Path) -> str:
     return saved(tmp_path / "good.npz", GOOD)
-
-
-def table_of(output: str) -> tuple[dict[str, tuple[int, int]], list[str]]:
-    """Outputs and differences by instruction, and the lines below the table."""
-    table, below = output.split("\n\n")
-    head, rule, *lines = table.splitlines()
-    assert head.split() == ["instruction", "outputs", "differences", "evidence"] and set(rule) == {"-", " "}
-    cells = [line.split(maxsplit=3) for line in lines if not line.startswith("  first difference: ")]
-    assert all(how.startswith(("measured (H200)", "published", "derived")) for *_, how in cells)
-    counts = {name: (int(x.replace(",", "")), int(y.replace(",", ""))) for name, x, y, _ in cells}
-    return counts, below.splitlines()
 
 
 # The recording in the package.

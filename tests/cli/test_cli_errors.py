@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cli_cases import F16, GOOD, SP, Capture, Files, captured, recorded, saved
+from cli_cases import F16, GOOD, SP, Capture, Files, captured, recorded, saved, table_of
 
 import warpmma
 from warpmma import parse
@@ -23,17 +23,6 @@ from warpmma.registers import LANES
 Build = Callable[[Path], object]
 MXFP8 = "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e4m3.f32.ue8m0"
 UNDEFINED = Path(__file__).parents[1] / "data" / "h200_undefined.npz"
-
-
-def table_of(output: str) -> tuple[dict[str, tuple[int, int]], list[str]]:
-    """Outputs and differences by instruction, and the lines below the table."""
-    table, below = output.split("\n\n")
-    head, rule, *lines = table.splitlines()
-    assert head.split() == ["instruction", "outputs", "differences", "evidence"] and set(rule) == {"-", " "}
-    cells = [line.split(maxsplit=3) for line in lines if not line.startswith("  first difference: ")]
-    assert all(how.startswith(("measured (H200)", "published", "derived")) for *_, how in cells)
-    counts = {name: (int(x.replace(",", "")), int(y.replace(",", ""))) for name, x, y, _ in cells}
-    return counts, below.splitlines()
 
 
 DATA = len(f"PK{'.' * 28}{F16}|a.npy{'.' * 20}")  # where the first member of an archive begins
