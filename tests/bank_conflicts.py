@@ -36,6 +36,7 @@ def tiles(t: Any, x: Any, pitch: int, swizzle: Callable[[Any], Any]) -> None:
         row, piece = (t.tid[0] >> 2) + i * 8, t.tid[0] & 3
         t("cp.async.cg.shared.global", swizzle(row * pitch + piece * 16), x + (row * 64 + piece * 16), 16)
     t("cp.async.wait_all")
+    t("bar.warp.sync", 0xFFFFFFFF)
     for k in range(2):
         t(LDSM, swizzle((t.laneid & 15) * pitch + (t.laneid >> 4) * 16 + k * 32))
         t("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16", swizzle((t.laneid & 15) * pitch + k * 32))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hazardous.case import COPY, LDSM, STSM1, WAIT_ALL, Case, X
+from hazardous.case import COPY, EVERY, LDSM, STSM1, WAIT_ALL, Case, X
 
 
 def read_after_write(t: Any) -> None:
@@ -62,7 +62,7 @@ def write_after_reads_at_two_lines(t: Any) -> None:
 
 
 def write_with_write(t: Any) -> None:
-    t("st.shared.b32", t.laneid * 4, 1)  # here
+    t("st.shared.b32", t.laneid * 4, t.warpid + 1)  # here
 
 
 def copy_with_copy(t: Any, x: Any) -> None:
@@ -88,6 +88,7 @@ def copy_onto_reads(t: Any, x: Any) -> None:
     t("st.shared.b32", t.tid[0] * 4, 0)
     t("bar.sync")
     t("ld.shared.b32", (t.tid[0] ^ 32) * 4)  # there
+    t("bar.warp.sync", EVERY)
     with t.where(t.tid[0] < 16):
         t(COPY, t.tid[0] * 16, x + t.tid[0] * 16, 16)  # here
 
@@ -97,6 +98,7 @@ def copy_onto_reads_and_wait_later(t: Any, x: Any) -> None:
     t("st.shared.b32", t.tid[0] * 4, 0)
     t("bar.sync")
     t("ld.shared.b32", (t.tid[0] ^ 32) * 4)  # there
+    t("bar.warp.sync", EVERY)
     with t.where(t.tid[0] < 16):
         t(COPY, t.tid[0] * 16, x + t.tid[0] * 16, 16)  # here
     t("bar.sync")
@@ -125,6 +127,7 @@ def barrier_of_another_block(t: Any) -> None:
 
 def matrix_race(t: Any) -> None:
     t("st.shared.v2.b32", t.tid[0] * 8, 0, 0)  # there
+    t("bar.warp.sync", EVERY)
     t(LDSM, t.laneid * 16)  # here
 
 

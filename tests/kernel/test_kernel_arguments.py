@@ -172,7 +172,7 @@ THREADS: dict[str, tuple[Callable[[Any], object], str]] = {
     "time": (lambda t: t("add.u32", t.laneid, np.timedelta64(1, "s")), "is timedelta64; expected a register or a"),
     "time of an operator": (lambda t: t.laneid + np.timedelta64(1, "s"), "is timedelta64; expected a register"),
     "where": (lambda t: t.where(np.ones(32, bool)), "where takes a predicate"),
-    "barrier": (lambda t: t("bar.sync", np.timedelta64(0, "s")), "only barrier 0"),
+    "barrier": (lambda t: t("bar.sync", np.timedelta64(0, "s")), "expected the number of a barrier"),
     "groups": (lambda t: t("cp.async.wait_group", np.timedelta64(0, "s")), "expected a number of groups"),
 }  # fmt: skip
 
@@ -268,7 +268,7 @@ def test_names_of_threads(name: str, says: str) -> None:
 
 
 def test_names_of_registers() -> None:
-    with pytest.raises(UnknownNameError, match=r"Register has no 'shape'\. It has bits, defined, kind, threads"):
+    with pytest.raises(UnknownNameError, match=r"Register has no 'shape'\. It has bits, defined, kind, site, threads"):
         run(lambda t: t.laneid.shape)
     with pytest.raises(AttributeError, match=r"Register has no 'bit', did you mean 'bits'\?"):
         run(lambda t: t.laneid.bit)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from warpmma.errors import UnsupportedError
-from warpmma.kernel import Output, launch
+from warpmma.kernel import launch
 from warpmma.kernel.blocks import check_kernel
 
 
@@ -273,4 +273,4 @@ RIGHT = [loops_inside, with_helpers, on_a_stack, of_something_else, another_name
 
 @pytest.mark.parametrize("kernel", RIGHT, ids=lambda kernel: str(kernel.__name__))
 def test_right(kernel: Any) -> None:
-    run(kernel, Output(np.zeros(32, np.uint32)))
+    run(kernel, np.zeros(32, np.uint32))

@@ -47,6 +47,7 @@ def test_loads_and_stores(space: str, type_: str, count: int) -> None:
             for start in range(0, len(data), 32):
                 byte = t("ld.global.b8", x + (t.laneid + start))
                 t(f"st.{space}.b8", t.laneid + start, byte)
+            t("bar.warp.sync", 0xFFFFFFFF)
         got = t(f"ld.{space}{vector}.{type_}", at if space.startswith("shared") else x + at)
         got = got if count > 1 else (got,)
         signed = {"s": "i", "f": "u", "b": "u", "u": "u"}[type_[0]]

@@ -18,7 +18,7 @@ from warpmma.testing.assertions import Gpu
 
 
 def race(t: Any) -> None:
-    t("st.shared.b32", t.laneid * 4, 1)  # the last line
+    t("st.shared.b32", t.laneid * 4, t.warpid)  # the last line
 
 
 def operand(t: Any) -> None:
@@ -70,7 +70,7 @@ def test_what_is_no_mistake_in_the_use_of_the_package_keeps_its_traceback(monkey
     def broken(*given: Any) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("warpmma.kernel.threads.Threads._execute", broken)
+    monkeypatch.setattr("warpmma.kernel.threads.row", broken)
     with pytest.raises(ZeroDivisionError) as caught:
         run(race)
     assert [frame.name for frame in frames(caught.value)[-3:]] == ["race", "__call__", "broken"]

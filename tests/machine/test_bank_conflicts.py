@@ -12,8 +12,7 @@ from bank_conflicts import BANKS, model
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpmma.machine import SharedSite, wavefronts
-from warpmma.machine import Site
+from warpmma.machine import SharedSite, Site, wavefronts
 from warpmma.show.launches import schedule
 
 LANES = np.arange(32)

@@ -26,6 +26,7 @@ def counted(t: Any, x: Any) -> None:
     with t.where(t.warpid == 1):
         t("ld.shared.b8", t.laneid * 0)
         t("cp.async.ca.shared.global", at * 2 + 1024, x, 8, 5)
+        t("cp.async.wait_all")
 
 
 def report(grid: int = 3) -> Launch:
@@ -71,7 +72,7 @@ def test_json_of_swizzles() -> None:
 
 def test_text() -> None:
     text = conflicts().text()
-    number = tiles.__code__.co_firstlineno + 7
+    number = tiles.__code__.co_firstlineno + 8
     wanted = f"         2       8          32         24  bank_conflicts.py:{number}  {LDSM} "
     assert any(wanted in line and line.endswith("Swizzle<2, 4, 3>: address ^ (address >> 3 & 0x30)")
                for line in text.splitlines())  # fmt: skip
@@ -106,10 +107,11 @@ def test_svg_without_swizzle() -> None:
     def kernel(t: Any) -> None:
         for start in range(0, 2048, 512):
             t("st.shared.v2.b64", t.laneid * 16 + start, 0, 0)
+        t("bar.warp.sync", 0xFFFFFFFF)
         t("ld.shared.b32", (t.laneid & 15) * 128)  # of 16 pieces of 16 bytes, 8 are in banks of their own at most
 
     result = launch(kernel, 1, 32, [], target="sm_90", shared=2048)
-    svg = result.svg(kernel.__code__.co_firstlineno + 3)
+    svg = result.svg(kernel.__code__.co_firstlineno + 4)
     assert "No XOR swizzle is known" in svg
     assert boxes(svg)[0] == ("#cfe8cf", "bank 0: lanes 0,16")
 

@@ -12,7 +12,8 @@ from hazardous.case import run
 from hazardous.races import read_after_write, write_after_read
 
 from warpmma.errors import OperandError, WarpmmaError
-from warpmma.machine.hazards import KINDS, Hazard, HazardError, HazardWarning, Reporter, caller
+from warpmma.kernel.caller import caller
+from warpmma.machine import KINDS, Hazard, HazardError, HazardWarning, Reporter
 
 module = importlib.import_module("warpmma.machine.grid")  # `kernel.launch` is the function
 
@@ -53,7 +54,7 @@ def test_warned_accesses_take_no_part() -> None:
 
     with pytest.warns(HazardWarning):
         result = run(kernel, x, block=32, shared=64, hazards="warn")
-    assert {hazard.kind for hazard in result.hazards} == {"bounds", "misaligned"}
+    assert {hazard.kind for hazard in result.hazards} == {"bounds", "misaligned", "race"}
     assert x.tolist() == [2] + [7] * 15 + [8] * 24  # of lanes that write to the first word, the last reads 0
 
 
@@ -107,7 +108,8 @@ def test_no_arrays() -> None:
 
 
 def test_lines_beyond_those_that_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.import_module("warpmma.machine.memory"), "_MOST_SITES", 1)
+    """Where the clock of a batch stands still, no line is named wrongly."""
+    monkeypatch.setattr(importlib.import_module("warpmma.machine.clocks"), "_LAST", 3)
     with pytest.raises(HazardError, match=r"warp 1 wrote it at races\.py") as caught:
         run(read_after_write)
     assert caught.value.hazard.other is not None

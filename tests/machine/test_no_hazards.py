@@ -19,9 +19,11 @@ def read_after_write_and_barrier(t: Any) -> None:
 
 
 def own_warp(t: Any) -> None:
-    """A warp may read what it wrote, its lanes being in step."""
+    """A warp may read what it wrote, and write it anew, if its lanes meet in between."""
     t("st.shared.b32", t.tid[0] * 4, t.tid[0])
+    t("bar.warp.sync", EVERY)
     t("ld.shared.b32", (t.tid[0] ^ 31) * 4)
+    t("bar.warp.sync", EVERY)
     t("st.shared.b32", t.tid[0] * 4, 1)
 
 
@@ -99,6 +101,7 @@ def groups_of_lanes(t: Any, x: Any) -> None:
     t(WAIT, 1)
     with t.where(t.laneid < 16):
         t("ld.shared.b32", t.tid[0] * 16)
+    t(WAIT_ALL)
 
 
 def not_committed_but_all(t: Any, x: Any) -> None:
@@ -111,12 +114,14 @@ def beside_a_copy(t: Any, x: Any) -> None:
     t("cp.async.ca.shared.global", t.tid[0] * 8, x, 4)
     t("st.shared.b32", t.tid[0] * 8 + 4, 1)
     t("ld.shared.b32", t.tid[0] * 8 + 4)
+    t(WAIT_ALL)
 
 
 def shorter_source(t: Any, x: Any) -> None:
     """Of 16 bytes 0 to 15 are read, and of none the address does not count."""
     last = x + 1008
     t(COPY, t.laneid * 16 + t.warpid * 512, last + (t.laneid & 1) * 4096, 16, (1 - (t.laneid & 1)) * (t.laneid >> 1))
+    t(WAIT_ALL)
 
 
 def unwritten_elsewhere(t: Any, y: Any) -> None:

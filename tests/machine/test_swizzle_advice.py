@@ -15,8 +15,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from warpmma.kernel.launching import launch
-from warpmma.machine import costs as module
 from warpmma.machine import CANDIDATES, Costs, Swizzle
+from warpmma.machine import banks as module
 from warpmma.machine.hazards import HazardWarning, Site
 
 LANES = np.arange(32)
@@ -136,6 +136,7 @@ def test_lines_together() -> None:
     def kernel(t: Any) -> None:
         for start in (0, 256, 512, 1152):  # 256 bytes each
             t("st.shared.b64", t.laneid * 8 + start, 0)
+        t("bar.warp.sync", 0xFFFFFFFF)
         t("ld.shared.b8", (t.laneid >> 4) * 32 + 224)
         t("ld.shared.b8", t.laneid + 1152)
 
