@@ -10,13 +10,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import is_integer
+from .._arguments import is_integer
 from .._tasks import Progress
 from .._tracebacks import end_outside
 from ..arithmetic.engines import Engine, resolve
 from ..errors import OperandError, WarpmmaError, shown
-from ..isa import TARGETS, Target
-from ..isa.mma import check_known
+from ..isa import TARGETS, Target, check_known
 from ..machine.costs import Costs
 from ..machine.hazards import Hazard, HazardWarning, Policy, Reporter, Site
 from ..machine.memory import GlobalMemory

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import is_integer
+from .._arguments import is_integer
 from ..arithmetic.engines import Engine
 from ..errors import MnemonicError, OperandError, UnknownNameError, UnsupportedError, WarpmmaError, shown
 from ..execution import execute
-from ..isa.mma import Instruction, parse
+from ..isa import Instruction, parse
 from ..layouts import Operand
 from ..machine.accesses import Accesses
 from ..machine.costs import Costs

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import is_integer
+from .._arguments import is_integer
 from ..errors import MnemonicError, OperandError, TargetError, shown
-from ..isa.mma import since
+from ..isa import since
 from ..kernel.literals import several
 from ..kernel.values import DTYPES, Register
 from ..operations import matrix_move

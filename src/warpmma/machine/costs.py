@@ -20,7 +20,8 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import as_array, is_integer
+from .._arguments import is_integer
+from .._arrays import as_array
 from ..errors import OperandError, shown
 from .hazards import Site
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import as_array, is_integer
+from .._arguments import is_integer
+from .._arrays import as_array
 from ..errors import OperandError, UnsupportedError, shown
 from ..kernel.blocks import check_entry
 from ..kernel.bytecode import left_early
