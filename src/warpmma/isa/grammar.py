@@ -112,12 +112,12 @@ class Slot:
         """Names of its fields."""
         return self.fields or ((self.part,) if self.holds else ())
 
-    @property
+    @cached_property
     def joined(self) -> bool:
         """Whether one qualifier holds all its fields."""
         return self.spelling.count("{}") > 1
 
-    @property
+    @cached_property
     def required(self) -> int:
         """How many qualifiers it must have; 0 where it may be left out."""
         if self.needs:
@@ -141,10 +141,10 @@ class Slot:
 
     def read(self, words: list[str]) -> dict[str, Any]:
         """Return the fields that qualifiers hold."""
-        if self.holds is bool:
-            return {self.part: bool(words)}
-        found = [value for match in map(self.pattern.fullmatch, words) if match for value in match.groups()]
-        return dict(zip(self.names, map(self.holds, found) if self.holds else (), strict=False))
+        if self.holds is None or self.holds is bool:
+            return dict.fromkeys(self.names, True)
+        found = [self.holds(value) for match in map(self.pattern.fullmatch, words) if match for value in match.groups()]
+        return dict(zip(self.names, found, strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,26 +244,28 @@ class Grammar(Record, Generic[RowT]):
     def read(self, mnemonic: str, words: Collection[str]) -> dict[str, Any]:
         """Return what the fields hold, of a mnemonic's qualifiers; errors quote it as it came."""
         found = self._sorted(mnemonic, words)
-        for slot in self.slots:
-            if slot.partner and (slot.part in found) != (slot.partner in found):
-                raise MnemonicError(f"{mnemonic}: {self._together(slot)}{self.hint(mnemonic)}")
-            if slot.follows and slot.part in found:
-                order = [part for part in map(self.part, words) if part in (slot.part, slot.partner)]
-                if order != [slot.partner, slot.part]:
-                    raise MnemonicError(f"{mnemonic}: {self._together(slot)}{self.hint(mnemonic)}")
+        order = list(found)
         values: dict[str, Any] = {}
         for slot in self.slots:
-            values |= slot.read(found.get(slot.part, []))
+            if slot.part in found:
+                values |= slot.read(found[slot.part])
+            if slot.partner:
+                both = [part for part in order if part in (slot.part, slot.partner)]
+                if len(both) == 1 or (slot.follows and both == [slot.part, slot.partner]):
+                    legal = " or ".join(f".{word}" for word in self._legal_words[slot.partner])
+                    first = ", which comes first" * slot.follows
+                    raise MnemonicError(f"{mnemonic}: .{slot.part} goes with {legal}{first}{self.hint(mnemonic)}")
         return values
-
-    def _together(self, slot: Slot) -> str:
-        legal = " or ".join(f".{word}" for word in self._legal_words[slot.partner])
-        return f".{slot.part} goes with {legal}" + ", which comes first" * slot.follows
 
     def part(self, word: str) -> str | None:
         """Return the part of an instruction that a qualifier speaks of, if any."""
-        found = (slot.part for slot in self.slots if slot.any_number and slot.pattern.fullmatch(word))
-        return self.words.get(word) or next(found, None)
+        if part := self.words.get(word):
+            return part
+        return next((slot.part for slot in self.slots if slot.any_number and slot.pattern.fullmatch(word)), None)
+
+    @cached_property
+    def _required(self) -> dict[str, Slot]:
+        return {slot.part: slot for slot in self.slots if slot.required}
 
     def _sorted(self, mnemonic: str, words: Collection[str]) -> dict[str, list[str]]:
         """Return the qualifiers by part, in order; raise `MnemonicError` for unknown, missing or repeated ones."""
@@ -275,9 +277,8 @@ class Grammar(Record, Generic[RowT]):
                 near = f", did you mean '.{meant}'" if meant else ""
                 raise MnemonicError(f"{mnemonic}: unknown qualifier '.{word}'{near}{self.hint(mnemonic)}")
             found.setdefault(part, []).append(word)
-        required = {slot.part: slot for slot in self.slots if slot.required}
-        for part in dict.fromkeys((*found, *required)):
-            slot, came = required.get(part), found.get(part, [])
+        for part in dict.fromkeys((*found, *self._required)):
+            slot, came = self._required.get(part), found.get(part, [])
             if len(came) != slot.required if slot else len(came) > 1:
                 what = f"needs {slot.needs or f'.{part}'}" if slot else f"takes one {part} at the most"
                 got = ", ".join(f".{word}" for word in came) or "none"
