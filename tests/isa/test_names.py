@@ -84,6 +84,7 @@ THOR, RTX, SPARK = (
             "Blackwell",
             "Blackwell is sm_100 (B200), sm_103 (B300), sm_110 (Jetson Thor), sm_120 (RTX 5090) or sm_121 (GB10)",
         ),
+        ("RTX Blackwell", "RTX Blackwell is sm_120 (RTX 5090) or sm_121 (GB10)"),
         ("RTX 6000", f"Quadro RTX 6000 is sm_75; RTX 6000 Ada is sm_89; RTX PRO 6000 {RTX}"),
         ("P100", "P100 is sm_60, which has no mma: the oldest target that has is sm_70"),
         ("sm_61", "it has no mma: the oldest target that has is sm_70"),
@@ -153,6 +154,7 @@ def test_every_gpu_leads_to_its_own_row() -> None:
                 assert f"; {name} is {row.meaning}" in unknown(spelled, wm.TARGETS), spelled
     plain = {target for target in wm.TARGETS if target[-1] not in "af"}
     named = {row.target for row in GPUS if int(row.target[3:]) >= 70}
+    assert {row.target for row in GPUS if not row.older} == named  # the others' targets name their generation
     assert plain - named == {"sm_88"} and named <= plain  # no GPU in NVIDIA's lists is sm_88
 
 
