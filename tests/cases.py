@@ -23,7 +23,7 @@ from warpmma.arithmetic.units import (
     Recipe,
     steps,
 )
-from warpmma.isa.mma import Instruction, instructions
+from warpmma.isa import Instruction, instructions
 
 
 @dataclass(frozen=True)

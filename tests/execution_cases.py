@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from arrays import Array
 
-from warpmma.isa.mma import parse
+from warpmma.isa import parse
 from warpmma.layouts import Operand
 from warpmma.registers import LANES
 

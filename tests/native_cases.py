@@ -20,8 +20,7 @@ from warpmma.arithmetic.recipes import recipe
 from warpmma.arithmetic.units import FusedDotAdd, GroupedDotAdd, IntegerSum
 from warpmma.execution import registers
 from warpmma.formats import FORMATS
-from warpmma.isa.mma import Instruction
-from warpmma.isa.wgmma import warpgroup_instructions
+from warpmma.isa import Instruction, warpgroup_instructions
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 

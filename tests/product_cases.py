@@ -15,8 +15,7 @@ from generators import mixed
 
 import warpmma as wm
 from warpmma import sparsity as sp
-from warpmma.isa.mma import Instruction
-from warpmma.isa.wgmma import AnyInstruction
+from warpmma.isa import AnyInstruction, Instruction
 from warpmma.scaling import block_size
 
 module = importlib.import_module("warpmma.products.tiling")

@@ -28,7 +28,7 @@ from generators import operands, styles
 from warpmma.arithmetic import compute, native
 from warpmma.arithmetic.recipes import recipe
 from warpmma.arithmetic.units import FusedDotAdd, GroupedDotAdd, IntegerSum, Recipe
-from warpmma.isa.wgmma import warpgroup_instructions
+from warpmma.isa import warpgroup_instructions
 
 Array = npt.NDArray[Any]
 Rng = np.random.Generator

@@ -24,7 +24,7 @@ from warpmma.arithmetic.recipes import UNDEFINED_MEASURED, recipe, reversed_unkn
 from warpmma.execution import Undefined
 from warpmma.hardware.ptx import kernel, module
 from warpmma.hardware.recordings import execute_fields
-from warpmma.isa.mma import Instruction
+from warpmma.isa import Instruction
 from warpmma.layouts import Operand
 from warpmma.scaling import byte_ids, pack_scales, thread_ids
 from warpmma.sparsity import SORTED_CODES, legal_codes, pack_metadata, selectors, unpack_metadata

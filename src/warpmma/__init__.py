@@ -26,8 +26,8 @@ from .errors import (
 )
 from .execution import evidence, execute, load, mma, store
 from .formats import FORMATS
-from .isa.finding import find
-from .isa.mma import TARGETS, Instruction, instructions, parse
+from .isa import TARGET_NAMES as TARGETS
+from .isa import Instruction, find, instructions, parse
 from .products import Choice, choose, matmul
 from .registers import RegisterFile
 

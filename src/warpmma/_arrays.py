@@ -1,11 +1,8 @@
-"""Arguments taken in: arrays, integers and choices, or a typed error; and arrays given out that nobody can change."""
+"""Arrays taken in, or a typed error; and arrays given out that nobody can change."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Collection, Sequence
-from itertools import islice
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,16 +10,7 @@ import numpy.typing as npt
 from ._dlpack import imported
 from .errors import OperandError, WarpmmaError, shown
 
-__all__ = [
-    "MOST_DIMENSIONS",
-    "MOST_ELEMENTS",
-    "as_array",
-    "check_choice",
-    "frozen",
-    "is_integer",
-    "members",
-    "suggestion",
-]
+__all__ = ["MOST_DIMENSIONS", "MOST_ELEMENTS", "as_array", "frozen"]
 
 # What NumPy broadcasts. Its arrays may have twice as many, which leaves room for what the package adds inside.
 MOST_DIMENSIONS = 32
@@ -52,35 +40,3 @@ def as_array(x: npt.ArrayLike, name: str, error: type[WarpmmaError] = OperandErr
 def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return a copy that cannot be written, nor made writable: its memory is that of an immutable object."""
     return np.frombuffer(array.tobytes(), array.dtype).reshape(array.shape)
-
-
-def is_integer(value: object) -> TypeGuard[int]:
-    """Whether a value is an integer, of Python or NumPy: no bool, and no span of time, which NumPy counts as one."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_ | np.timedelta64)
-
-
-def members(value: object, most: int) -> list[Any] | None:
-    """Return the members of a sequence, no more than one beyond `most`; None for text and for what is no sequence."""
-    if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray):
-        return None
-    try:
-        return list(islice(value, most + 1))
-    except Exception:  # its own methods fail
-        return None
-
-
-def suggestion(word: object, known: Collection[str]) -> str:
-    """Return "; did you mean 'x'?" where one of the known words is like this one, and nothing otherwise."""
-    close = difflib.get_close_matches(word[:80], known, 1, 0.5) if isinstance(word, str) else []
-    return f"; did you mean {close[0]!r}?" if close else ""
-
-
-def check_choice(
-    what: str, value: object, choices: Collection[str], error: type[WarpmmaError] = OperandError
-) -> None:  # fmt: skip
-    """Raise `error` unless a value is one of some strings; name the nearest of them."""
-    if isinstance(value, str) and value in choices:
-        return
-    *others, last = map(repr, choices)
-    listed = f"{', '.join(others)} or {last}" if others else last
-    raise error(f"{what} is {shown(value)}; expected {listed}{suggestion(value, choices)}")

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ._arrays import as_array, frozen
 from .errors import MetadataError, OperandError
-from .isa.mma import Instruction, parse
+from .isa import Instruction, parse
 
 __all__ = [
     "DISTINCT", "RULE", "SORTED_CODES", "WHOLE", "Pattern", "checked_indices", "checked_matrix", "columns",

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import check_choice
+from ._arguments import check_choice
 
 __all__ = ["Float64", "Rounding", "check_rounding", "on_magnitude", "quantize"]
 

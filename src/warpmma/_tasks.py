@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from ._arrays import is_integer
+from ._arguments import is_integer
 from .errors import OperandError, shown
 
 __all__ = ["Progress", "for_each"]

@@ -13,6 +13,7 @@ __all__ = [
     "OperandError",
     "RegisterError",
     "ScaleError",
+    "TableError",
     "TargetError",
     "UnknownNameError",
     "UnsupportedError",
@@ -50,6 +51,10 @@ class ScaleError(WarpmmaError):
 
 class ArchiveError(WarpmmaError):
     """A file of recorded registers that cannot be used."""
+
+
+class TableError(WarpmmaError):
+    """Rows of a table that contradict one another, such as two for one instruction."""
 
 
 class UnknownNameError(WarpmmaError, AttributeError):

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import as_array, check_choice, frozen, is_integer, suggestion
+from ._arguments import check_choice, is_integer, suggestion
+from ._arrays import as_array, frozen
 from ._dtypes import dtype_named
 from ._records import Record
 from ._rounding import Float64, Rounding, check_rounding, on_magnitude, quantize

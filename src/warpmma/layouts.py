@@ -24,7 +24,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import check_choice, frozen, is_integer
+from ._arguments import check_choice, is_integer
+from ._arrays import frozen
 from ._records import Record
 from .errors import OperandError, shown
 from .registers import LANES, Packing

@@ -16,7 +16,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import MOST_DIMENSIONS, as_array, frozen, is_integer, members
+from ._arguments import is_integer, members
+from ._arrays import MOST_DIMENSIONS, as_array, frozen
 from ._records import Record
 from .errors import RegisterError, shown
 

@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import as_array, frozen, is_integer, members
+from ._arguments import is_integer, members
+from ._arrays import as_array, frozen
 from ._blocks import as_float32, elements, mx, nvfp4, peaks
 from .errors import OperandError, ScaleError, shown
 from .formats import FORMATS, floating
-from .isa.mma import Instruction, instructions, parse
+from .isa import Instruction, instructions, parse
 from .layouts import Operand
 from .registers import LANES
 

@@ -34,7 +34,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import as_array, frozen, is_integer
+from ._arguments import is_integer
+from ._arrays import as_array, frozen
 from ._groups import (
     DISTINCT,
     RULE,
@@ -56,7 +57,7 @@ from ._groups import (
 )
 from .errors import MetadataError, OperandError, shown
 from .formats import FloatFormat
-from .isa.mma import Instruction, parse
+from .isa import Instruction, parse
 from .layouts import Layout
 from .registers import LANES, Packing
 

@@ -19,8 +19,7 @@ from oracles import skip_without
 from warpmma.arithmetic import compute
 from warpmma.arithmetic.recipes import recipe as find_recipe
 from warpmma.formats import FORMATS
-from warpmma.isa.mma import parse
-from warpmma.isa.wgmma import parse_warpgroup, warpgroup_instructions
+from warpmma.isa import parse, parse_warpgroup, warpgroup_instructions
 
 skip_without("mmasim")
 with warnings.catch_warnings():

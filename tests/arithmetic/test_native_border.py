@@ -11,7 +11,7 @@ from arrays import Array
 
 from warpmma.arithmetic import native, product
 from warpmma.arithmetic.recipes import recipe
-from warpmma.isa.mma import Instruction, parse
+from warpmma.isa import Instruction, parse
 
 pytestmark = pytest.mark.skipif(not native.levels(), reason="warpmma was installed without its native engine")
 _native: Any = native._native  # type: ignore[attr-defined]

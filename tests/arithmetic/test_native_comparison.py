@@ -16,7 +16,7 @@ from oracles import needs
 from warpmma.arithmetic import native
 from warpmma.arithmetic.recipes import recipe
 from warpmma.errors import UnsupportedError
-from warpmma.isa.mma import parse
+from warpmma.isa import parse
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 

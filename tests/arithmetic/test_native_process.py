@@ -25,7 +25,7 @@ from warpmma.arithmetic import native
 from warpmma.arithmetic.units import FmaChain
 from warpmma.execution import registers
 from warpmma.formats import FloatFormat
-from warpmma.isa.mma import parse
+from warpmma.isa import parse
 from warpmma.registers import LANES
 
 pytestmark = needs("native engine")

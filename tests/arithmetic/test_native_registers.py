@@ -17,7 +17,7 @@ from warpmma import execute
 from warpmma.arithmetic.recipes import recipe
 from warpmma.execution import registers
 from warpmma.formats import FloatFormat
-from warpmma.isa.mma import Instruction, instructions, parse
+from warpmma.isa import Instruction, instructions, parse
 from warpmma.sparsity import selectors
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))

@@ -13,7 +13,7 @@ from warpmma.arithmetic.recipes import recipe
 from warpmma.arithmetic.units import FloatChains, FusedDotAdd, GroupedDotAdd, IntegerSum, Recipe
 from warpmma.errors import OperandError, UnsupportedError
 from warpmma.formats import FORMATS
-from warpmma.isa.mma import parse
+from warpmma.isa import parse
 
 pytestmark = pytest.mark.skipif(not native.levels(), reason="warpmma was installed without its native engine")
 HALF = recipe(parse("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"), "sm_90")

@@ -13,8 +13,7 @@ import warpmma as wm
 from warpmma.arithmetic.evidence import EVIDENCE, evidence
 from warpmma.arithmetic.recipes import GENERATIONS, PATHS, group, recipe
 from warpmma.arithmetic.units import FusedDotAdd
-from warpmma.isa.mma import Instruction
-from warpmma.isa.wgmma import AnyInstruction, warpgroup_instructions
+from warpmma.isa import AnyInstruction, Instruction, warpgroup_instructions
 
 DATA = Path(__file__).parents[1] / "data"
 PAIRS = [(i, target) for i in wm.instructions() for target in i.targets]

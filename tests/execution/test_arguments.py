@@ -14,7 +14,8 @@ import pytest
 
 import warpmma as wm
 from warpmma import scaling, sparsity, testing
-from warpmma._arrays import as_array, check_choice, is_integer, members
+from warpmma._arguments import check_choice, is_integer, members
+from warpmma._arrays import as_array
 from warpmma.arithmetic import recipes as targets
 from warpmma.arithmetic.units import FloatChains, FmaChain, FusedDotAdd, Popcount, Recipe
 from warpmma.errors import (
@@ -29,8 +30,7 @@ from warpmma.errors import (
 )
 from warpmma.formats import FORMATS, FloatFormat
 from warpmma.hardware import ptx, recordings
-from warpmma.isa import wgmma as warpgroup
-from warpmma.isa.mma import check_target
+from warpmma.isa import WarpgroupInstruction, check_target, parse_any
 from warpmma.kernel import operation
 from warpmma.products import choice
 from warpmma.registers import Packing
@@ -240,7 +240,7 @@ def registers(**more: Any) -> wm.RegisterFile:
         (lambda: wm.parse(instruction(k=0)), MnemonicError, "no instruction has k 0; expected an integer of 1 to 9999"),
         (lambda: instruction(satfinite="no"), MnemonicError, "no instruction has satfinite 'no'; expected a bool"),
         (lambda: instruction(a_type=BROKEN), MnemonicError, f"no instruction has a_type {UNSHOWN}; expected a qualifi"),
-        (lambda: warpgroup.WarpgroupInstruction(n=NONE, k=16, d_type="f32", a_type="f16", b_type="f16"), MnemonicError,
+        (lambda: WarpgroupInstruction(n=NONE, k=16, d_type="f32", a_type="f16", b_type="f16"), MnemonicError,
          "no instruction has n None; expected an integer of 1 to 9999"),
         (lambda: targets.family("90"), TargetError, "an architecture is a number such as 90; got '90'"),
         (lambda: targets.recipe(F16, ["sm_90"]), TargetError, "a target is a string such as 'sm_90'; got ['sm_90']"),
@@ -276,7 +276,7 @@ def test_a_fragment_is_written_whole_or_not_at_all() -> None:
 
 @pytest.mark.parametrize("name", [F16, WGMMA])
 def test_functions_take_mnemonics_as_well_as_records(name: str) -> None:
-    record = warpgroup.parse_any(name)
+    record = parse_any(name)
     target = record.targets[-1]
     assert targets.recipe(name, target) == targets.recipe(record, target)
     assert targets.path(name, target) == targets.path(record, target)

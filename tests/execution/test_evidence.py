@@ -13,7 +13,8 @@ from warpmma import evidence
 from warpmma.arithmetic.recipes import recipe
 from warpmma.errors import TargetError
 from warpmma.formats import FloatFormat
-from warpmma.isa.mma import TARGETS, instructions, parse
+from warpmma.isa import TARGET_NAMES as TARGETS
+from warpmma.isa import instructions, parse
 
 ROWS = (Path(__file__).parents[1] / "data" / "catalogue.jsonl").read_text()
 CATALOGUE = [json.loads(row) for row in ROWS.splitlines()]

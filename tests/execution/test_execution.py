@@ -23,7 +23,7 @@ from warpmma.arithmetic.recipes import recipe
 from warpmma.arithmetic.reference import dot
 from warpmma.errors import UnsupportedError
 from warpmma.execution import registers
-from warpmma.isa.mma import Instruction, instructions, parse
+from warpmma.isa import Instruction, instructions, parse
 from warpmma.registers import LANES
 
 # Execution against a loop over the elements of matrices.

@@ -14,7 +14,7 @@ from messages import exactly
 
 from warpmma import load, store
 from warpmma.errors import OperandError
-from warpmma.isa.mma import Instruction, instructions, parse
+from warpmma.isa import Instruction, instructions, parse
 from warpmma.layouts import Operand
 from warpmma.registers import LANES
 

@@ -20,7 +20,7 @@ from warpmma import sparsity as sp
 from warpmma.arithmetic.recipes import recipe
 from warpmma.errors import OperandError, ScaleError, WarpmmaError
 from warpmma.formats import FORMATS, FloatFormat
-from warpmma.isa.mma import Instruction, instructions, parse
+from warpmma.isa import Instruction, instructions, parse
 from warpmma.layouts import Operand
 from warpmma.registers import LANES
 from warpmma.scaling import block_size, byte_ids, quantize, thread_ids

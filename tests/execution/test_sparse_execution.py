@@ -23,7 +23,7 @@ from warpmma.arithmetic.recipes import GENERATIONS, recipe
 from warpmma.errors import MetadataError, OperandError, UnsupportedError, WarpmmaError
 from warpmma.execution.batches import CHUNK
 from warpmma.formats import FloatFormat
-from warpmma.isa.mma import Instruction, instructions, parse
+from warpmma.isa import Instruction, instructions, parse
 from warpmma.layouts import Operand
 from warpmma.registers import LANES
 

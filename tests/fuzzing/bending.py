@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from warpmma.isa.mma import Instruction, instructions
-from warpmma.isa.wgmma import WarpgroupInstruction, warpgroup_instructions
+from warpmma.isa import Instruction, WarpgroupInstruction, instructions, warpgroup_instructions
 from warpmma.kernel import Site
 from warpmma.operations import operations
 

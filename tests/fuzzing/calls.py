@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from warpmma.formats import FORMATS, Format
-from warpmma.isa.mma import Instruction
-from warpmma.isa.wgmma import WarpgroupInstruction
+from warpmma.isa import Instruction, WarpgroupInstruction
 
 from .bending import Bent, bend
 from .hostile import Rng, chance, hostile, pick

@@ -49,6 +49,7 @@ INNER: dict[str, str] = {
         )),
         "types, and what `matmul` and `choose` share",
     ),
+    **dict.fromkeys(("warpmma.isa:explained", "warpmma.isa:near"), "for texts that `bare` has read"),
     "warpmma.isa:Family": "a row of the table of instructions, which `Instruction.family` returns",
     **dict.fromkeys(
         (f"warpmma.kernel:{x}" for x in (
@@ -75,6 +76,7 @@ def _instance(name: str, rng: Rng) -> Any:
     makers: dict[str, Any] = {
         "warpmma:Instruction": legal.record,
         "warpmma.isa:Target": lambda rng: pick(rng, tuple(isa.TARGETS.values())),
+        "warpmma.isa:WarpgroupFamily": lambda rng: legal.wgmma(rng).family,
         "warpmma.isa:WarpgroupInstruction": legal.wgmma,
         "warpmma.formats:FloatFormat": lambda rng: pick(rng, [f for f in FORMATS.values() if hasattr(f, "bias")]),
         "warpmma.formats:IntegerFormat": lambda rng: pick(rng, [f for f in FORMATS.values() if not hasattr(f, "bias")]),

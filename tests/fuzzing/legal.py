@@ -10,8 +10,8 @@ import numpy as np
 
 from warpmma import scaling, sparsity
 from warpmma.formats import FORMATS, Format
-from warpmma.isa.mma import TARGETS, Instruction, instructions
-from warpmma.isa.wgmma import warpgroup_instructions
+from warpmma.isa import TARGET_NAMES as TARGETS
+from warpmma.isa import Instruction, instructions, warpgroup_instructions
 from warpmma.operations import operations
 
 from .hostile import Rng, chance, pick

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from warpmma.isa.mma import instructions
-from warpmma.isa.wgmma import warpgroup_instructions
+from warpmma.isa import instructions, warpgroup_instructions
 from warpmma.kernel import matrix_moves
 from warpmma.operations import operations
 

@@ -11,9 +11,7 @@ import numpy as np
 
 from warpmma import isa, scaling, sparsity
 from warpmma.arithmetic import recipes as targets
-from warpmma.isa import wgmma as warpgroup
-from warpmma.isa.mma import Instruction, check_known, check_target, instructions, parse, since
-from warpmma.isa.wgmma import WarpgroupInstruction
+from warpmma.isa import Instruction, WarpgroupInstruction, check_known, check_target, instructions, parse, since
 
 from . import legal
 from .calls import Entry
@@ -147,26 +145,27 @@ _S, _C, _T = "warpmma.sparsity", "warpmma.scaling", "warpmma.arithmetic.recipes"
 ENTRIES = (
     Entry(name="warpmma:parse", call=parse, make=lambda rng: {"mnemonic": legal.instruction(rng)}, weight=4),
     Entry(
-        name=f"{_W}:parse_warpgroup", call=warpgroup.parse_warpgroup, weight=3,
+        name=f"{_W}:parse_warpgroup", call=isa.parse_warpgroup, weight=3,
         make=lambda rng: {"mnemonic": legal.spelled(rng, legal.wgmma(rng))},
     ),
     Entry(
-        name=f"{_W}:parse_any", call=warpgroup.parse_any, weight=3,
+        name=f"{_W}:parse_any", call=isa.parse_any, weight=3,
         make=lambda rng: {"mnemonic": legal.spelled(rng, legal.anything(rng))},
     ),
     *(
         Entry(name=name, call=call, make=lambda rng: {"target": legal.target(rng)})
         for name, call in (
             ("warpmma:instructions", instructions), (f"{_I}:check_known", check_known),
-            (f"{_W}:warpgroup_instructions", warpgroup.warpgroup_instructions),
+            (f"{_W}:warpgroup_instructions", isa.warpgroup_instructions),
         )
     ),
     Entry(name=f"{_I}:check_target", call=check_target, make=_targeted, weight=2),
+    Entry(name=f"{_I}:bare", call=isa.bare, make=lambda rng: {"mnemonic": legal.spelled(rng, legal.anything(rng))}),
     Entry(name=f"{_I}:since", call=since, make=lambda rng: {"first": legal.target(rng)}),
     Entry(name="warpmma:Instruction", call=Instruction, make=lambda rng: _fields(legal.record(rng)), weight=2),
     Entry(name=f"{_W}:WarpgroupInstruction", call=WarpgroupInstruction, make=lambda rng: _fields(legal.wgmma(rng))),
     Entry(
-        name=f"{_W}:WarpgroupFamily", call=warpgroup.WarpgroupFamily, make=lambda rng: _fields(legal.wgmma(rng).family),
+        name=f"{_W}:WarpgroupFamily", call=isa.WarpgroupFamily, make=lambda rng: _fields(legal.wgmma(rng).family),
         weight=0.2,
     ),
     *(

@@ -14,7 +14,7 @@ from warpmma.arithmetic import compute, native
 from warpmma.arithmetic.engines import Engine
 from warpmma.arithmetic.recipes import recipe
 from warpmma.hardware import open_recording, recordings, shipped
-from warpmma.isa.mma import Instruction, instructions, parse
+from warpmma.isa import Instruction, instructions, parse
 
 H200 = Path(__file__).parents[1] / "data" / "h200_sm90a.npz"
 RECORDED = open_recording(H200)

@@ -8,8 +8,7 @@ import numpy as np
 from arrays import Array
 
 import warpmma as wm
-from warpmma.isa.mma import Instruction
-from warpmma.isa.wgmma import WarpgroupInstruction
+from warpmma.isa import Instruction, WarpgroupInstruction
 from warpmma.kernel import Launch
 from warpmma.products.choice import Choice
 from warpmma.scaling import Quantized, quantize

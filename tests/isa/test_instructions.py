@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from isa_cases import B1, F8F6F4, F16, F64, NVF4, ORDERS
 
 from warpmma.errors import MnemonicError, OperandError, TargetError
-from warpmma.isa.mma import TARGETS, Instruction, check_target, instructions, parse
+from warpmma.isa import TARGET_NAMES as TARGETS
+from warpmma.isa import Instruction, check_target, instructions, parse
 from warpmma.layouts import Operand
 from warpmma.registers import Packing
 

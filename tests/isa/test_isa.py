@@ -10,7 +10,7 @@ import pytest
 import warpmma as wm
 from warpmma import isa
 from warpmma.arithmetic.recipes import GENERATIONS, family
-from warpmma.isa.mma import since
+from warpmma.isa import since
 from warpmma.kernel import launch
 
 KIB = 1024

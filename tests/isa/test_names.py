@@ -13,12 +13,11 @@ from oracles import needs
 
 import warpmma as wm
 from warpmma.errors import MnemonicError, TargetError, WarpmmaError
+from warpmma.isa import check_known, parse_any, parse_warpgroup
 from warpmma.isa.foreign import CUDA, MACHINE, ptx_of
 from warpmma.isa.gpus import GPUS, unknown
-from warpmma.isa.mma import check_known
 from warpmma.isa.names import ABSENT, OPCODES, SIMULATED, explained, near
 from warpmma.isa.sass import matrix
-from warpmma.isa.wgmma import parse_any, parse_warpgroup
 from warpmma.kernel import launch, matrix_move, matrix_moves, operation
 from warpmma.operations import operations
 
@@ -85,6 +84,7 @@ THOR, RTX, SPARK = (
             "Blackwell",
             "Blackwell is sm_100 (B200), sm_103 (B300), sm_110 (Jetson Thor), sm_120 (RTX 5090) or sm_121 (GB10)",
         ),
+        ("RTX Blackwell", "RTX Blackwell is sm_120 (RTX 5090) or sm_121 (GB10)"),
         ("RTX 6000", f"Quadro RTX 6000 is sm_75; RTX 6000 Ada is sm_89; RTX PRO 6000 {RTX}"),
         ("P100", "P100 is sm_60, which has no mma: the oldest target that has is sm_70"),
         ("sm_61", "it has no mma: the oldest target that has is sm_70"),
@@ -154,6 +154,7 @@ def test_every_gpu_leads_to_its_own_row() -> None:
                 assert f"; {name} is {row.meaning}" in unknown(spelled, wm.TARGETS), spelled
     plain = {target for target in wm.TARGETS if target[-1] not in "af"}
     named = {row.target for row in GPUS if int(row.target[3:]) >= 70}
+    assert {row.target for row in GPUS if not row.older} == named  # the others' targets name their generation
     assert plain - named == {"sm_88"} and named <= plain  # no GPU in NVIDIA's lists is sm_88
 
 
@@ -167,7 +168,7 @@ def test_what_suffixes_add_is_so() -> None:
         }
         if row.target == "sm_90":
             assert kinds == {"sm_90a": set()} and row.suffixed.endswith("for wgmma")
-        for target in suffixed if row.generation == "Blackwell" else ():
+        for target in suffixed if "Blackwell" in row.generation else ():
             assert (kinds[target] == {"f8f6f4"}) == row.suffixed.endswith("for .kind::f8f6f4")
             assert ("mxf4" in kinds[target]) == row.suffixed.endswith("for .kind and block scales")
 
@@ -210,7 +211,7 @@ def test_what_suffixes_add_is_so() -> None:
         (
             "QGMMA.64x128x32.F32.E4M3.E4M3",
             "this is machine code; in PTX it is wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3, "
-            "for matmul: warpmma.isa.wgmma",
+            "for matmul: warpmma.isa",
         ),
     ],
 )  # fmt: skip
@@ -224,7 +225,7 @@ def test_names_that_are_no_mma_are_explained(name: str, says: str) -> None:
 
 def test_every_parser_names_the_others() -> None:
     wgmma = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16"
-    assert message(wm.parse, wgmma).endswith("expected 'mma' (wgmma is PTX, for matmul: warpmma.isa.wgmma)")
+    assert message(wm.parse, wgmma).endswith("expected 'mma' (wgmma is PTX, for matmul: warpmma.isa)")
     assert message(wm.parse, "add.rn.f32").endswith("expected 'mma' (add is PTX, for kernels: warpmma.kernel)")
     assert message(parse_warpgroup, F16).endswith("expected 'wgmma.mma_async' (mma is PTX, read by warpmma.parse)")
     assert message(operation, F16) == f"{F16!r} is no operation that is simulated: mma is PTX, read by warpmma.parse"

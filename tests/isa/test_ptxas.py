@@ -11,8 +11,8 @@ import pytest
 from isa_cases import ORDERS
 from oracles import skip_without
 
-from warpmma.isa.families import Version
-from warpmma.isa.mma import TARGETS, Instruction, instructions, parse
+from warpmma.isa import TARGET_NAMES as TARGETS
+from warpmma.isa import Instruction, Version, instructions, parse
 from warpmma.layouts import Operand
 
 VERSIONS: list[Version] = [

@@ -25,8 +25,8 @@ from warpmma.arithmetic.recipes import PATHS, path, recipe
 from warpmma.arithmetic.units import FusedDotAdd, IntegerSum, Popcount, Recipe
 from warpmma.errors import MnemonicError, OperandError, TargetError, UnsupportedError
 from warpmma.formats import FloatFormat
-from warpmma.isa.mma import TARGETS, parse
-from warpmma.isa.wgmma import WarpgroupInstruction, parse_any, parse_warpgroup, warpgroup_instructions
+from warpmma.isa import TARGET_NAMES as TARGETS
+from warpmma.isa import WarpgroupInstruction, parse, parse_any, parse_warpgroup, warpgroup_instructions
 
 HEAD = "wgmma.mma_async.sync.aligned"
 F16, S8, B1 = f"{HEAD}.m64n8k16.f32.f16.f16", f"{HEAD}.m64n8k32.s32.s8.s8", f"{HEAD}.m64n8k256.s32.b1.b1.and.popc"
@@ -156,7 +156,7 @@ def test_sparse_is_not_supported() -> None:
 
 
 def test_each_parser_names_the_other_kind() -> None:
-    with pytest.raises(MnemonicError, match=r"expected 'mma' \(wgmma is PTX, for matmul: warpmma.warpgroup\)"):
+    with pytest.raises(MnemonicError, match=r"expected 'mma' \(wgmma is PTX, for matmul: warpmma.isa\)"):
         parse(F16)
     mma = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
     with pytest.raises(MnemonicError, match=r"starts with 'mma.sync'; expected 'wgmma.mma_async'"):

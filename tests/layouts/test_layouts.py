@@ -15,7 +15,7 @@ from oracles import skip_without
 
 from warpmma import layouts
 from warpmma.errors import OperandError
-from warpmma.isa.mma import Instruction, instructions, parse
+from warpmma.isa import Instruction, instructions, parse
 from warpmma.layouts import Layout, Operand
 from warpmma.registers import LANES, Packing
 

@@ -13,7 +13,7 @@ from arrays import Array
 from operation_rows import ROWS
 from oracles import needs
 
-from warpmma.isa.mma import TARGETS
+from warpmma.isa import TARGET_NAMES as TARGETS
 from warpmma.operations import MatrixMove, Operation, collectives, matrix_moves
 from warpmma.operations import integers as bits
 from warpmma.operations import matrices as fragments

@@ -14,8 +14,7 @@ import warpmma as wm
 from warpmma import sparsity
 from warpmma.arithmetic import recipes as targets
 from warpmma.errors import OperandError, ScaleError, WarpmmaError
-from warpmma.isa.mma import Instruction, instructions
-from warpmma.isa.wgmma import WarpgroupInstruction
+from warpmma.isa import Instruction, WarpgroupInstruction, instructions
 from warpmma.scaling import Quantized, quantize
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"

@@ -11,7 +11,8 @@ import warpmma as wm
 from warpmma import sparsity as sp
 from warpmma.errors import MnemonicError, OperandError
 from warpmma.formats import FORMATS
-from warpmma.isa.mma import TARGETS, Instruction, instructions
+from warpmma.isa import TARGET_NAMES as TARGETS
+from warpmma.isa import Instruction, instructions
 from warpmma.products.tiling import default_instruction
 
 

@@ -12,7 +12,7 @@ from product_cases import EPILOGUES, F16, HALF, Call, each_engine
 
 import warpmma as wm
 from warpmma.formats import FORMATS, FloatFormat
-from warpmma.isa.mma import parse
+from warpmma.isa import parse
 
 
 def rounded(fmt: FloatFormat) -> tuple[Array, Array]:

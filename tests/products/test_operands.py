@@ -15,8 +15,7 @@ from product_cases import B1, F16, F64, FP8, MX, S8, SP, Call, drawn, each_engin
 
 import warpmma as wm
 from warpmma import sparsity as sp
-from warpmma.isa.mma import Instruction, parse
-from warpmma.isa.wgmma import parse_any
+from warpmma.isa import Instruction, parse, parse_any
 
 # Batches and empty products.
 

@@ -12,8 +12,7 @@ from arrays import Array, same
 from product_cases import ENGINES, F16, FP8, MX, NVF4, SP, Call, added, check, drawn, in_parts, some_scales, typed
 
 import warpmma as wm
-from warpmma.isa.mma import Instruction, parse
-from warpmma.isa.wgmma import parse_any
+from warpmma.isa import Instruction, parse, parse_any
 
 CUTS: list[tuple[int | list[int], int | None]] = [
     (1, None), (2, None), (3, None), (5, None), (100, None), (1, 16), (1, 32), (1, 48), (1, 1600), (2, 32), (3, 32),

@@ -38,8 +38,7 @@ import warpmma as wm
 from warpmma import sparsity as sp
 from warpmma.arithmetic.recipes import recipe
 from warpmma.arithmetic.reference import dot
-from warpmma.isa.mma import Instruction, instructions, parse
-from warpmma.isa.wgmma import warpgroup_instructions
+from warpmma.isa import Instruction, instructions, parse, warpgroup_instructions
 from warpmma.scaling import Quantized, block_size, quantize
 
 # Dense products.

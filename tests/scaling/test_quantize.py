@@ -15,7 +15,7 @@ from arrays import Array, Rng, same
 from warpmma import _blocks
 from warpmma.errors import OperandError
 from warpmma.formats import FloatFormat, floating
-from warpmma.isa.mma import Instruction, instructions
+from warpmma.isa import Instruction, instructions
 from warpmma.layouts import Operand
 from warpmma.scaling import Quantized, block_size, quantize
 

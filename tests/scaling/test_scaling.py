@@ -16,7 +16,7 @@ from oracles import needs
 
 from warpmma.errors import OperandError, ScaleError
 from warpmma.formats import FORMATS
-from warpmma.isa.mma import Instruction, instructions, parse
+from warpmma.isa import Instruction, instructions, parse
 from warpmma.layouts import Operand
 from warpmma.scaling import (
     Quantized,

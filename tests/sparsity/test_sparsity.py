@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from warpmma import sparsity as sp
 from warpmma.errors import MetadataError, OperandError
 from warpmma.formats import FloatFormat
-from warpmma.isa.mma import Instruction, instructions
+from warpmma.isa import Instruction, instructions
 from warpmma.layouts import Operand
 from warpmma.registers import LANES
 

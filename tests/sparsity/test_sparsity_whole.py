@@ -18,7 +18,7 @@ from warpmma import _groups
 from warpmma import sparsity as sp
 from warpmma.errors import MetadataError
 from warpmma.formats import FloatFormat
-from warpmma.isa.mma import Instruction, instructions
+from warpmma.isa import Instruction, instructions
 from warpmma.scaling import block_size, quantize
 
 SPARSE = [i for i in instructions() if i.sparse]

@@ -10,7 +10,7 @@ from report_cases import F16
 
 import warpmma as wm
 from warpmma.errors import TargetError
-from warpmma.isa.mma import instructions
+from warpmma.isa import instructions
 from warpmma.testing.assertions import Gpu, assert_same_bits
 
 

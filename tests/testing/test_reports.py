@@ -12,7 +12,7 @@ from report_cases import B1, F16, F64, HALF, MIXED, QUAD, S8, SPARSE, report, ro
 import warpmma as wm
 from warpmma.errors import MnemonicError, OperandError
 from warpmma.formats import FORMATS, Format
-from warpmma.isa.mma import Instruction
+from warpmma.isa import Instruction
 from warpmma.layouts import Operand
 from warpmma.registers import LANES
 from warpmma.testing.assertions import assert_same_bits

@@ -20,7 +20,7 @@ from warpmma import sparsity
 from warpmma.arithmetic import recipes as targets
 from warpmma.errors import MnemonicError, OperandError, TargetError
 from warpmma.formats import FORMATS, FloatFormat, Format
-from warpmma.isa.mma import Instruction, instructions
+from warpmma.isa import Instruction, instructions
 from warpmma.layouts import Operand
 from warpmma.registers import LANES
 from warpmma.scaling import byte_ids, thread_ids

@@ -10,7 +10,8 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import MOST_DIMENSIONS, MOST_ELEMENTS, check_choice, is_integer
+from .._arguments import check_choice, is_integer
+from .._arrays import MOST_DIMENSIONS, MOST_ELEMENTS
 from ..errors import OperandError, shown
 from ..formats import FORMATS
 from .units import Popcount, Recipe

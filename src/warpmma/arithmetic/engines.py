@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from .._arrays import check_choice
+from .._arguments import check_choice
 from ..errors import UnsupportedError
 from . import native
 

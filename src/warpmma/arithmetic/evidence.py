@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
-from ..isa.wgmma import AnyInstruction
+from ..isa import AnyInstruction
 from .recipes import GENERATIONS, SINCE_AMPERE, family, group, path
 
 __all__ = ["EVIDENCE", "Evidence", "EvidenceRow", "evidence"]

@@ -16,12 +16,19 @@ from functools import cache
 from types import MappingProxyType
 from typing import Literal
 
-from .._arrays import is_integer
+from .._arguments import is_integer
 from ..errors import TargetError, shown
 from ..formats import FORMATS
-from ..isa import TARGETS
-from ..isa.mma import Instruction, check_known, check_target, parse
-from ..isa.wgmma import AnyInstruction, WarpgroupInstruction, parse_any
+from ..isa import (
+    TARGETS,
+    AnyInstruction,
+    Instruction,
+    WarpgroupInstruction,
+    check_known,
+    check_target,
+    parse,
+    parse_any,
+)
 from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, Unit
 
 __all__ = [

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from .._arrays import check_choice
+from .._arguments import check_choice
 from .._rounding import check_rounding
 
 __all__ = [

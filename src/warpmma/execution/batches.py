@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError
-from ..isa.mma import Instruction
+from ..isa import Instruction
 
 __all__ = ["CHUNK", "NATIVE_CHUNK", "broadcast", "cut", "in_chunks", "reader"]
 

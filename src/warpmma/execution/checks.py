@@ -9,10 +9,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import as_array, check_choice, is_integer
+from .._arguments import check_choice, is_integer
+from .._arrays import as_array
 from ..arithmetic import recipes as targets
 from ..errors import MetadataError, OperandError, UnsupportedError, shown
-from ..isa.mma import Instruction
+from ..isa import Instruction
 from ..layouts import Operand
 from ..registers import LANES
 from ..scaling import scale_place

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import frozen
-from ..isa.mma import Instruction
+from ..isa import Instruction
 from ..layouts import Layout
 
 __all__ = ["Gather"]

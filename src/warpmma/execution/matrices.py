@@ -10,7 +10,7 @@ import numpy.typing as npt
 from .._arrays import as_array
 from ..arithmetic.engines import Engine
 from ..errors import OperandError
-from ..isa.mma import Instruction, check_target, parse
+from ..isa import Instruction, check_target, parse
 from ..layouts import Operand
 from ..registers import LANES
 from ..scaling import pack_scales

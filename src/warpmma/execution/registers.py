@@ -25,8 +25,7 @@ from ..arithmetic.evidence import Evidence
 from ..arithmetic.evidence import evidence as find_evidence
 from ..arithmetic.pairs import rows
 from ..arithmetic.units import Popcount, Recipe
-from ..isa.mma import Instruction, check_target, parse
-from ..isa.wgmma import AnyInstruction, parse_any
+from ..isa import AnyInstruction, Instruction, check_target, parse, parse_any
 from ..registers import LANES
 from ..scaling import unpack_scales
 from ..sparsity import halves, positions

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from .._arrays import is_integer, members
+from .._arguments import is_integer, members
 from ..errors import OperandError, shown
-from ..isa.mma import Instruction, check_known, parse
+from ..isa import Instruction, check_known, parse
 from ..layouts import Operand
 from ..scaling import checked_ids
 from ..sparsity import metadata_place

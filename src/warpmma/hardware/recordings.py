@@ -30,11 +30,11 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import check_choice
+from .._arguments import check_choice
 from ..arithmetic.evidence import Evidence
 from ..errors import ArchiveError, OperandError, WarpmmaError, printable, shown
 from ..execution import Undefined, evidence, execute
-from ..isa.mma import Instruction, check_known, check_target, parse
+from ..isa import Instruction, check_known, check_target, parse
 from ..layouts import Layout
 from ..registers import LANES
 from ..scaling import checked_ids

@@ -1,4 +1,4 @@
-"""The rows of the instruction table.
+"""The rows of the table of `mma`.
 
 Each `Family` stands for all combinations of its choices; `instructions` makes records of them. That the rows yield what
 ptxas takes, on the same targets and from the same PTX versions, is tested against a catalogue and against ptxas itself.
@@ -9,11 +9,14 @@ mnemonics were asked of ptxas 12.9 to 13.5.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-__all__ = ["FAMILIES", "ROUNDINGS", "Family", "Version"]
+from .grammar import Choices, Version
+from .known import since
 
-Version = tuple[int, int]
+__all__ = ["FAMILIES", "Family"]
+
 Pairs = tuple[tuple[str, str], ...]
 
 
@@ -56,6 +59,26 @@ class Family:
     ptx: Version
     documented: bool = True
 
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Targets that have the instructions, oldest first."""
+        return since(self.since)
+
+    @property
+    def choices(self) -> Choices:
+        """What the fields of an instruction hold: the table has the combinations, the last choice fastest."""
+        return (
+            (("sparsity", "kind"), ((self.sparsity, self.kind),)),
+            (("m", "n", "k"), tuple(tuple(map(int, re.findall(r"\d+", shape))) for shape in self.shapes.split())),
+            (("a_layout", "b_layout"), self.layouts),
+            (("scale_vec", "stype"), self.scales),
+            (("satfinite",), tuple((choice,) for choice in self.satfinite)),
+            (("d_type", "c_type"), self.accumulators),
+            (("a_type", "b_type"), self.multiplicands),
+            (("rounding",), tuple((choice,) for choice in self.roundings)),
+            (("bit_op",), tuple((choice,) for choice in self.bit_ops)),
+        )
+
 
 def _pairs(*types: str) -> Pairs:
     """Every pair of these types."""
@@ -73,7 +96,7 @@ _NARROW: Pairs = tuple(pair for pair in _F8F6F4 if pair not in _FP8)
 _INT8 = _pairs("s8", "u8")
 _INT4 = _pairs("s4", "u4")
 _EITHER = (False, True)
-ROUNDINGS = (None, "rn", "rz", "rm", "rp")
+_ROUNDINGS = (None, "rn", "rz", "rm", "rp")
 _FP4: Pairs = (("e2m1", "e2m1"),)
 _ORDERED = "sp::ordered_metadata"
 
@@ -89,11 +112,11 @@ def _dense() -> tuple[Family, ...]:
         Family(shapes="m16n8k8 m16n8k16", accumulators=(_S,), multiplicands=_same("bf16"), since="sm_80", ptx=(7, 0)),
         Family(shapes="m16n8k4 m16n8k8", accumulators=(_S,), multiplicands=_same("tf32"), since="sm_80", ptx=(7, 0)),
         Family(
-            shapes="m8n8k4", accumulators=(_D,), multiplicands=_same("f64"), roundings=ROUNDINGS,
+            shapes="m8n8k4", accumulators=(_D,), multiplicands=_same("f64"), roundings=_ROUNDINGS,
             since="sm_80", ptx=(7, 0),
         ),
         Family(
-            shapes="m16n8k4 m16n8k8 m16n8k16", accumulators=(_D,), multiplicands=_same("f64"), roundings=ROUNDINGS,
+            shapes="m16n8k4 m16n8k8 m16n8k16", accumulators=(_D,), multiplicands=_same("f64"), roundings=_ROUNDINGS,
             since="sm_90", ptx=(7, 8),
         ),
         Family(shapes="m16n8k32", accumulators=(_S,), multiplicands=_FP8, since="sm_89", ptx=(8, 4)),

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any
 
-from .._arrays import is_integer
+from .._arguments import is_integer
 from ..errors import MnemonicError, shown
+from .kinds import AnyInstruction
 from .mma import instructions
-from .wgmma import AnyInstruction, warpgroup_instructions
+from .wgmma import warpgroup_instructions
 
 __all__ = ["find"]
 

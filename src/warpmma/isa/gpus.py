@@ -16,6 +16,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from ..errors import shown
+from .targets import TARGETS
 
 __all__ = ["GPUS", "Gpus", "unknown"]
 
@@ -28,18 +29,24 @@ class Gpus:
     ----------
     target : str
         Without suffix. One that is not simulated, for it has no `mma`, is here too.
-    generation : str
     names : tuple of str
         As NVIDIA writes them, less what does not tell targets apart (NVIDIA, GeForce, Tesla, memory, form). The first
         is the one that people know.
     suffixed : str
         What the target with a suffix has besides.
+    older : str
+        Generation of one that has no `mma`; of any other its target says it.
     """
 
     target: str
-    generation: str
     names: tuple[str, ...]
     suffixed: str = ""
+    older: str = ""
+
+    @property
+    def generation(self) -> str:
+        """Name of the generation."""
+        return self.older or TARGETS[self.target].generation
 
     @property
     def meaning(self) -> str:
@@ -60,58 +67,52 @@ def _scales(number: int) -> str:
 
 
 GPUS: tuple[Gpus, ...] = (
-    Gpus(target="sm_37", generation="Kepler", names=("K80",)),
-    Gpus(target="sm_52", generation="Maxwell", names=("M40", "M60", *_series("GTX", 950, 960, 970, 980))),
-    Gpus(target="sm_53", generation="Maxwell", names=("Jetson Nano",)),
-    Gpus(target="sm_60", generation="Pascal", names=("P100", "GP100")),
+    Gpus(target="sm_37", older="Kepler", names=("K80",)),
+    Gpus(target="sm_52", older="Maxwell", names=("M40", "M60", *_series("GTX", 950, 960, 970, 980))),
+    Gpus(target="sm_53", older="Maxwell", names=("Jetson Nano",)),
+    Gpus(target="sm_60", older="Pascal", names=("P100", "GP100")),
     Gpus(
-        target="sm_61", generation="Pascal",
+        target="sm_61", older="Pascal",
         names=("P40", "P4", *_series("GTX", 1050, 1060, 1070, 1080), "Titan X", "Titan Xp"),
     ),
-    Gpus(target="sm_62", generation="Pascal", names=("Jetson TX2",)),
-    Gpus(target="sm_70", generation="Volta", names=("V100", "Titan V", "GV100")),
-    Gpus(target="sm_72", generation="Volta", names=("Jetson Xavier", "Xavier")),
+    Gpus(target="sm_62", older="Pascal", names=("Jetson TX2",)),
+    Gpus(target="sm_70", names=("V100", "Titan V", "GV100")),
+    Gpus(target="sm_72", names=("Jetson Xavier", "Xavier")),
     Gpus(
-        target="sm_75", generation="Turing",
+        target="sm_75",
         names=(
             "T4", *_series("RTX", 2060, 2070, 2080), "Titan RTX", *_series("Quadro RTX", 3000, 4000, 5000, 6000, 8000),
             *_series("GTX", 1650, 1660), "T1000", "T600", "T400",
         ),
     ),
-    Gpus(target="sm_80", generation="Ampere", names=("A100", "A30", "A800")),
+    Gpus(target="sm_80", names=("A100", "A30", "A800")),
     Gpus(
-        target="sm_86", generation="Ampere",
+        target="sm_86",
         names=(
             "RTX 3090", *_series("RTX", 3050, 3060, 3070, 3080), "A10", "A40", "A16", "A2", "A10G",
             *(f"RTX A{n}" for n in (2000, 3000, 4000, 4500, 5000, 5500, 6000)),
         ),
     ),
-    Gpus(target="sm_87", generation="Ampere", names=("Jetson Orin", "Orin")),
+    Gpus(target="sm_87", names=("Jetson Orin", "Orin")),
     Gpus(
-        target="sm_89", generation="Ada",
+        target="sm_89",
         names=(
             "RTX 4090", *_series("RTX", 4050, 4060, 4070, 4080), "L40S", "L40", "L4", "L20",
             *(f"RTX {n} Ada" for n in (6000, 5000, 4500, 4000, "4000 SFF", 2000)),
         ),
     ),
+    Gpus(target="sm_90", names=("H100", "H200", "GH200", "H800", "H20"), suffixed="sm_90a for wgmma"),
+    Gpus(target="sm_100", names=("B200", "GB200", "B100"), suffixed=_kinds(100)),
+    Gpus(target="sm_103", names=("B300", "GB300"), suffixed=_kinds(103)),
+    Gpus(target="sm_110", names=("Jetson Thor", "Thor", "Jetson T5000", "Jetson T4000"), suffixed=_kinds(110)),
     Gpus(
-        target="sm_90", generation="Hopper", names=("H100", "H200", "GH200", "H800", "H20"),
-        suffixed="sm_90a for wgmma",
-    ),
-    Gpus(target="sm_100", generation="Blackwell", names=("B200", "GB200", "B100"), suffixed=_kinds(100)),
-    Gpus(target="sm_103", generation="Blackwell", names=("B300", "GB300"), suffixed=_kinds(103)),
-    Gpus(
-        target="sm_110", generation="Blackwell", names=("Jetson Thor", "Thor", "Jetson T5000", "Jetson T4000"),
-        suffixed=_kinds(110),
-    ),
-    Gpus(
-        target="sm_120", generation="Blackwell",
+        target="sm_120",
         names=(
             "RTX 5090", *_series("RTX", 5050, 5060, 5070, 5080), *_series("RTX PRO", 6000, 5000, 4500, 4000, 2000),
         ),
         suffixed=_scales(120),
     ),
-    Gpus(target="sm_121", generation="Blackwell", names=("GB10", "DGX Spark"), suffixed=_scales(121)),
+    Gpus(target="sm_121", names=("GB10", "DGX Spark"), suffixed=_scales(121)),
 )  # fmt: skip
 """Every target that a GPU is, oldest first."""
 
@@ -194,8 +195,10 @@ def _named(text: str) -> str | None:
     if found := [name for name in names if _within(_words(name), words)]:
         name = max(found, key=lambda name: len(_words(name)))
         return _is(name, names[name])
-    if rows := [row for row in GPUS if row.generation.lower() in words]:
-        return _is(rows[0].generation, *rows)
+    generations = dict.fromkeys(row.generation for row in GPUS)
+    for name in sorted(generations, key=lambda name: -len(_words(name))):  # RTX Blackwell before Blackwell, which it is
+        if _within(_words(name), words):
+            return _is(name, *(row for row in GPUS if _within(_words(name), _words(row.generation))))
     found = [name for name in names if {*words} <= {*_words(name)}]
     return "; ".join(_is(name, names[name]) for name in found) if 0 < len(found) <= _FEW else None
 

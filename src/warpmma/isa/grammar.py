@@ -1,17 +1,32 @@
-"""What reading mnemonics of every kind shares: sorting qualifiers by what they say, and naming what was meant."""
+"""Mnemonics, read and printed from one description: the slots of their qualifiers, in the order of PTX's grammar.
+
+1. A mnemonic is an opcode, then qualifiers. What a slot's fields hold is spelled as qualifiers, slot after slot.
+2. It is read with its qualifiers in any order: each says by itself which slot it belongs to. Those of one slot stand in
+   the order of its fields.
+3. A slot that `needs` something has a qualifier for each of its fields, or one for all of them. A fixed qualifier
+   stands once; where it has a partner, if and only if that stands. Any other slot has one qualifier at the most.
+4. What a qualifier can be follows from the rows of the table: the vocabulary is whatever they spell.
+"""
 
 from __future__ import annotations
 
 import difflib
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain, product
+from types import MappingProxyType
+from typing import Any, Generic, Protocol, TypeVar
 
-from ..errors import MnemonicError
+from .._records import Record
+from ..errors import MnemonicError, TableError
 
-__all__ = ["Grammar", "bare", "difference"]
+__all__ = ["Choices", "Grammar", "Refusal", "Row", "Slot", "Version", "bare"]
+
+Version = tuple[int, int]
+Choices = tuple[tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]], ...]
 
 _LONGEST = 160
 _NEAR = 0.5  # so that '.s8' is near to '.s4'
@@ -31,35 +46,228 @@ def bare(mnemonic: object) -> str:
     return text
 
 
+class Row(Protocol):
+    """A row of a table: every combination of its choices is an instruction, on the same targets."""
+
+    @property
+    def choices(self) -> Choices:
+        """Names of fields, and what these hold together: the instructions are the product, the last choice fastest."""
+        ...
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Targets that have the instructions, oldest first."""
+        ...
+
+    @property
+    def ptx(self) -> Version:
+        """First PTX version that has them."""
+        ...
+
+    @property
+    def documented(self) -> bool:
+        """Whether PTX's grammar has their spellings."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
-class Grammar:
-    """The qualifiers of one kind of mnemonic.
+class Slot:
+    """One place of a mnemonic.
 
     Attributes
     ----------
-    words : mapping of str to str
-        Every qualifier, and the part of an instruction that it speaks of.
-    how_many : mapping of str to tuple of int
-        How often a part may be named; any other at most once.
-    needs : mapping of str to str
-        What a part that is needed looks like.
-    legal : callable
-        Returns every legal instruction.
-    shape : re.Pattern, optional
-        What is a shape besides those in `words`: readable, if not legal.
+    part : str
+        What errors call it. The qualifier itself, where that is fixed or a field says whether it stands.
+    holds : {str, int, bool, None}
+        Type of what its fields hold: text, which may be None; numbers; whether the qualifier stands; of a fixed one
+        nothing.
+    fields : tuple of str
+        By default one, of the part's name.
+    spelling : str
+        A qualifier, with braces for the value of a field; with braces for each of them if it holds all.
+    needs : str
+        What it looks like, if it cannot be left out.
+    partner : str
+        Part that a fixed qualifier goes with.
+    follows : bool
+        Whether it comes after its partner, in whatever order the mnemonic is written.
+    readable : tuple of str
+        Qualifiers that are read, although no row has them: the error then says what is legal in their place.
+    any_number : bool
+        Whether any numbers are read.
     """
 
-    words: Mapping[str, str]
-    how_many: Mapping[str, tuple[int, ...]]
-    needs: Mapping[str, str]
-    legal: Callable[[], Collection[Any]]
-    shape: re.Pattern[str] | None = None
+    part: str
+    holds: type[str] | type[int] | type[bool] | None = str
+    fields: tuple[str, ...] = ()
+    spelling: str = "{}"
+    needs: str = ""
+    partner: str = ""
+    follows: bool = False
+    readable: tuple[str, ...] = ()
+    any_number: bool = False
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of its fields."""
+        return self.fields or ((self.part,) if self.holds else ())
+
+    @cached_property
+    def joined(self) -> bool:
+        """Whether one qualifier holds all its fields."""
+        return self.spelling.count("{}") > 1
+
+    @cached_property
+    def required(self) -> int:
+        """How many qualifiers it must have; 0 where it may be left out."""
+        if self.needs:
+            return 1 if self.joined else len(self.names)
+        return int(self.holds is None and not self.partner)
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """What its qualifiers look like."""
+        value = r"([1-9]\d{0,3})" if self.holds is int else "(.+)"
+        return re.compile(re.escape(self.spelling).replace(r"\{\}", value))
+
+    def spelled(self, values: Mapping[str, Any]) -> list[str]:
+        """Spell the fields that are among some values."""
+        if self.holds is bool:
+            return [self.part] if values.get(self.part) else []
+        if self.joined:
+            return [self.spelling.format(*map(values.__getitem__, self.names))] if self.names[0] in values else []
+        held = (values.get(name) for name in self.names)
+        return [self.spelling.format(value) for value in held if value is not None]
+
+    def read(self, words: list[str]) -> dict[str, Any]:
+        """Return the fields that qualifiers hold."""
+        if self.holds is None or self.holds is bool:
+            return dict.fromkeys(self.names, True)
+        found = [self.holds(value) for match in map(self.pattern.fullmatch, words) if match for value in match.groups()]
+        return dict(zip(self.names, found, strict=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """What can be read, and why it is refused.
+
+    Attributes
+    ----------
+    fields : mapping of str to object
+        What the fields hold.
+    why : str
+    nearest : str
+        Legal mnemonic.
+    """
+
+    fields: Mapping[str, Any]
+    why: str
+    nearest: str
+
+
+RowT = TypeVar("RowT", bound=Row)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Grammar(Record, Generic[RowT]):
+    """Mnemonics of one kind.
+
+    Attributes
+    ----------
+    opcode : str
+        How they begin: what stands there whatever the order of the rest.
+    slots : tuple of Slot
+        In the order in which they are printed.
+    rows : tuple of Row
+    weights : mapping of str to int
+        How much a field weighs when the nearest legal mnemonic is looked for, where that is not 1.
+    unsupported : mapping of str to str
+        Qualifiers that PTX has and nobody simulates, and why.
+    refusals : tuple of Refusal
+    """
+
+    opcode: str
+    slots: tuple[Slot, ...]
+    rows: tuple[RowT, ...]
+    weights: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    unsupported: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    refusals: tuple[Refusal, ...] = ()
+
+    @cached_property
+    def types(self) -> Mapping[str, type]:
+        """What each field holds."""
+        return {name: slot.holds for slot in self.slots for name in slot.names if slot.holds}
+
+    @cached_property
+    def words(self) -> Mapping[str, str]:
+        """Every qualifier, and the part of an instruction that it speaks of; `TableError` if one speaks of two."""
+        found = dict.fromkeys(self.opcode.split(".")[1:], "name")
+        for slot in self.slots:
+            for word in (*self._legal_words[slot.part], *slot.readable):
+                if found.setdefault(word, slot.part) != slot.part:
+                    raise TableError(f"{self.opcode}: .{word} could be of {found[word]} and of {slot.part}")
+        return found
+
+    @cached_property
+    def _legal_words(self) -> dict[str, list[str]]:
+        """Qualifiers of each part that rows have, in the order of the rows."""
+        held = dict.fromkeys((names, value) for row in self.rows for names, values in row.choices for value in values)
+        choices = [dict(zip(names, value, strict=True)) for names, value in held]
+        return {
+            slot.part: list(dict.fromkeys(word for values in choices for word in slot.spelled(values)))
+            if slot.holds
+            else [slot.part]
+            for slot in self.slots
+        }
+
+    @property
+    def combinations(self) -> Iterator[tuple[RowT, dict[str, Any]]]:
+        """Every row, and the fields of every instruction that it stands for."""
+        for row in self.rows:
+            names = [name for group, _ in row.choices for name in group]
+            for values in product(*(values for _, values in row.choices)):
+                yield row, dict(zip(names, chain.from_iterable(values), strict=True))
+
+    @cached_property
+    def legal(self) -> tuple[str, ...]:
+        """Every legal mnemonic, in the order of the rows."""
+        return tuple(self.printed(values) for _, values in self.combinations)
+
+    def printed(self, values: Mapping[str, Any]) -> str:
+        """Print a mnemonic from what its fields hold."""
+        words: dict[str, list[str]] = {slot.part: slot.spelled(values) for slot in self.slots}
+        for slot in self.slots:
+            if slot.holds is None and (not slot.partner or words[slot.partner]):
+                words[slot.part] = [slot.part]
+        return ".".join([self.opcode, *chain.from_iterable(words.values())])
+
+    def read(self, mnemonic: str, words: Collection[str]) -> dict[str, Any]:
+        """Return what the fields hold, of a mnemonic's qualifiers; errors quote it as it came."""
+        found = self._sorted(mnemonic, words)
+        order = list(found)
+        values: dict[str, Any] = {}
+        for slot in self.slots:
+            if slot.part in found:
+                values |= slot.read(found[slot.part])
+            if slot.partner:
+                both = [part for part in order if part in (slot.part, slot.partner)]
+                if len(both) == 1 or (slot.follows and both == [slot.part, slot.partner]):
+                    legal = " or ".join(f".{word}" for word in self._legal_words[slot.partner])
+                    first = ", which comes first" * slot.follows
+                    raise MnemonicError(f"{mnemonic}: .{slot.part} goes with {legal}{first}{self.hint(mnemonic)}")
+        return values
 
     def part(self, word: str) -> str | None:
         """Return the part of an instruction that a qualifier speaks of, if any."""
-        return "shape" if self.shape and self.shape.fullmatch(word) else self.words.get(word)
+        if part := self.words.get(word):
+            return part
+        return next((slot.part for slot in self.slots if slot.any_number and slot.pattern.fullmatch(word)), None)
 
-    def sort(self, mnemonic: str, words: Collection[str]) -> dict[str, list[str]]:
+    @cached_property
+    def _required(self) -> dict[str, Slot]:
+        return {slot.part: slot for slot in self.slots if slot.required}
+
+    def _sorted(self, mnemonic: str, words: Collection[str]) -> dict[str, list[str]]:
         """Return the qualifiers by part, in order; raise `MnemonicError` for unknown, missing or repeated ones."""
         found: dict[str, list[str]] = {}
         for word in words:
@@ -69,10 +277,11 @@ class Grammar:
                 near = f", did you mean '.{meant}'" if meant else ""
                 raise MnemonicError(f"{mnemonic}: unknown qualifier '.{word}'{near}{self.hint(mnemonic)}")
             found.setdefault(part, []).append(word)
-        for part, allowed in {**dict.fromkeys(found, (0, 1)), **self.how_many}.items():
-            if len(found.get(part, ())) not in allowed:
-                what = f"needs {self.needs[part]}" if part in self.needs else f"takes one {part} at the most"
-                got = ", ".join("." + w for w in found.get(part, ())) or "none"
+        for part in dict.fromkeys((*found, *self._required)):
+            slot, came = self._required.get(part), found.get(part, [])
+            if len(came) != slot.required if slot else len(came) > 1:
+                what = f"needs {slot.needs or f'.{part}'}" if slot else f"takes one {part} at the most"
+                got = ", ".join(f".{word}" for word in came) or "none"
                 raise MnemonicError(f"{mnemonic}: {what}; got {got}{self.hint(mnemonic)}")
         return found
 
@@ -80,17 +289,17 @@ class Grammar:
         """Name the legal mnemonic nearest to an unreadable one; "" if none has half of its words or words like them."""
         words = Counter((self.closest(word) or word) if i else word for i, word in enumerate(mnemonic.split(".")))
 
-        def different(instruction: object) -> int:
-            legal = Counter(str(instruction).split("."))
+        def different(other: str) -> int:
+            legal = Counter(other.split("."))
             return (words - legal).total() + (legal - words).total()
 
-        def likeness(instruction: object) -> float:
-            return difflib.SequenceMatcher(None, mnemonic, str(instruction)).ratio()
+        def likeness(other: str) -> float:
+            return difflib.SequenceMatcher(None, mnemonic, other).ratio()
 
-        shortest = sorted((different(i), number, i) for number, i in enumerate(self.legal()))
+        shortest = sorted((different(other), number, other) for number, other in enumerate(self.legal))
         # Of 24 at the most, letter by letter, and of the nearest among them only: that is slow.
-        nearest = max((i for count, _, i in shortest[:24] if count == shortest[0][0]), key=likeness)
-        legal = Counter(str(nearest).split("."))
+        nearest = max((other for count, _, other in shortest[:24] if count == shortest[0][0]), key=likeness)
+        legal = Counter(nearest.split("."))
         return f". Nearest legal: {nearest}" if 2 * (words & legal).total() >= legal.total() else ""
 
     def closest(self, word: str) -> str | None:
@@ -98,24 +307,3 @@ class Grammar:
         if word in self.words:
             return word
         return next(iter(difflib.get_close_matches(word, self.words, 1, _NEAR)), None)
-
-
-def difference(instruction: Any, legal: Collection[Any], weights: Mapping[str, int]) -> str:
-    """Say which parts of a readable mnemonic differ from the nearest legal one.
-
-    Parts weigh 1 where `weights` has nothing else; among equals the nearest k, then the nearest n, is named.
-    """
-
-    def differing(other: Any) -> list[str]:
-        return [f.name for f in fields(instruction) if getattr(other, f.name) != getattr(instruction, f.name)]
-
-    def distance(other: Any) -> tuple[int, int, int]:
-        weight = sum(weights.get(part, 1) for part in differing(other))
-        return weight, abs(other.k - instruction.k), abs(other.n - instruction.n)
-
-    nearest = min(legal, key=distance)
-    parts = ", ".join(
-        f"{part} is {getattr(instruction, part)!r} where {getattr(nearest, part)!r} is legal"
-        for part in differing(nearest)
-    )
-    return f"{instruction} is no instruction: {parts}. Nearest legal: {nearest}"

@@ -21,7 +21,7 @@ Door = Literal["mma", "wgmma", "operation", "move", "access"]
 
 _WHERE: dict[Door, str] = {
     "mma": "read by warpmma.parse",
-    "wgmma": "for matmul: warpmma.warpgroup",
+    "wgmma": "for matmul: warpmma.isa",
     "operation": "for kernels: warpmma.kernel",
     "move": "for kernels: warpmma.kernel",
     "access": "for kernels: warpmma.kernel",

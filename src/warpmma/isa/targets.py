@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-__all__ = ["TARGETS", "Target"]
+__all__ = ["TARGETS", "TARGET_NAMES", "Target"]
 
 _KIB = 1024
 
@@ -112,3 +112,6 @@ TARGETS: Mapping[str, Target] = MappingProxyType({
     for number, suffixes, generation, block, sm, threads, source in _ROWS for suffix in suffixes
 })  # fmt: skip
 """Every target that has an `mma`, by its name, oldest first."""
+
+TARGET_NAMES = tuple(TARGETS)
+"""Every target that has an `mma`, oldest first; "f" marks family-specific and "a" architecture-specific features."""

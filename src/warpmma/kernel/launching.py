@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import is_integer
+from .._arguments import is_integer
 from .._tasks import Progress
 from .._tracebacks import end_outside
 from ..arithmetic.engines import Engine, resolve

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import machine
-from .._arrays import as_array, is_integer
+from .._arguments import is_integer
+from .._arrays import as_array
 from ..errors import MnemonicError, OperandError, UnknownNameError, UnsupportedError, WarpmmaError, shown
 from ..machine import DTYPES, Batch, Grid, HazardError, Site, fits
 from ..operations import row

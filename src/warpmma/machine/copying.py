@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import is_integer
+from .._arguments import is_integer
 from ..errors import OperandError, shown
 from ..operations import Copy, CopyGroup
 from .accesses import address, exactly, fitting

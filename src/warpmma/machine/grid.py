@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import is_integer
+from .._arguments import is_integer
 from ..errors import OperandError, shown
 from ..isa import TARGETS, Target
 from ..registers import LANES

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import is_integer
+from .._arguments import is_integer
 from ..errors import OperandError, shown
 from ..formats import FORMATS
 from ..registers import Packing

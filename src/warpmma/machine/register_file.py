@@ -10,7 +10,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import MOST_DIMENSIONS, as_array, is_integer, members
+from .._arguments import is_integer, members
+from .._arrays import MOST_DIMENSIONS, as_array
 from ..errors import RegisterError, shown
 from ..registers import LANES
 from .warp_register import DTYPES, WarpRegister

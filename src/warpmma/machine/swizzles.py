@@ -7,7 +7,8 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from .._arrays import as_array, is_integer
+from .._arguments import is_integer
+from .._arrays import as_array
 from ..errors import OperandError, shown
 
 __all__ = ["CANDIDATES", "Swizzle"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import is_integer
+from .._arguments import is_integer
 from ..errors import OperandError, UnsupportedError, shown
 from ..operations import Barrier, Exit
 from .accesses import exactly

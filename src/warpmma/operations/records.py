@@ -14,10 +14,11 @@ from typing import Any, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import as_array, check_choice, is_integer
+from .._arguments import check_choice, is_integer
+from .._arrays import as_array
 from ..arithmetic.evidence import Evidence
 from ..errors import OperandError
-from ..isa.mma import since as targets_since
+from ..isa import since as targets_since
 from ..registers import LANES
 
 __all__ = [

@@ -10,9 +10,7 @@ from importlib import import_module
 from typing import Any, cast
 
 from ..errors import MnemonicError
-from ..isa import Instruction, check_known, check_target, parse
-from ..isa.grammar import bare
-from ..isa.names import Door, explained, near
+from ..isa import Door, Instruction, bare, check_known, check_target, explained, near, parse
 from .matrices import MatrixMove, moves
 from .records import Access, Barrier, Copy, CopyGroup, Direction, Exit, Operation, Row, known
 

@@ -19,7 +19,7 @@ from ..arithmetic import product
 from ..arithmetic.engines import Resolved
 from ..arithmetic.units import Popcount, Recipe
 from ..formats import FORMATS
-from ..isa.wgmma import AnyInstruction
+from ..isa import AnyInstruction
 
 __all__ = ["Chain", "Operands", "State"]
 

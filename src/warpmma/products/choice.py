@@ -11,7 +11,8 @@ from typing import Any, Protocol, TypedDict, cast
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import as_array, check_choice, is_integer, members
+from .._arguments import check_choice, is_integer, members
+from .._arrays import as_array
 from .._tasks import Progress
 from ..arithmetic import engines as _engines
 from ..arithmetic import recipes as targets
@@ -20,9 +21,7 @@ from ..arithmetic.evidence import Evidence, evidence
 from ..arithmetic.units import FmaChain, FusedDotAdd, IntegerSum, Popcount, Recipe
 from ..errors import MnemonicError, OperandError, ScaleError, WarpmmaError, shown
 from ..formats import FORMATS
-from ..isa.finding import find
-from ..isa.mma import Instruction, check_known, check_target, instructions
-from ..isa.wgmma import AnyInstruction, parse_any
+from ..isa import AnyInstruction, Instruction, check_known, check_target, find, instructions, parse_any
 from ..layouts import Operand
 from ..scaling import Quantized
 from ..sparsity import pattern

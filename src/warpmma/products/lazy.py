@@ -15,10 +15,11 @@ import dask.array as da
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import as_array, is_integer
+from .._arguments import is_integer
+from .._arrays import as_array
 from ..arithmetic import engines as _engines
 from ..errors import OperandError, ScaleError, WarpmmaError
-from ..isa.wgmma import AnyInstruction
+from ..isa import AnyInstruction
 from .chain import Chain, State
 from .choice import decide, outline
 from .operands import check_c, check_scales, codes_of_c, operands

@@ -12,8 +12,7 @@ import numpy.typing as npt
 from .._arrays import as_array
 from ..errors import OperandError, ScaleError
 from ..execution import check_legal
-from ..isa.mma import Instruction
-from ..isa.wgmma import AnyInstruction
+from ..isa import AnyInstruction, Instruction
 from ..layouts import Operand
 from ..scaling import block_size, scale_codes
 from ..sparsity import check_indices, compress, pattern, rows_met

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import check_choice
+from .._arguments import check_choice
 from ..errors import OperandError
 from ..formats import FORMATS, FloatFormat, Format, floating
-from ..isa.wgmma import AnyInstruction
+from ..isa import AnyInstruction
 
 __all__ = ["alpha_of", "checked_out", "finish", "output_format"]
 

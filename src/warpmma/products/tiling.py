@@ -19,7 +19,7 @@ from .._arrays import as_array
 from .._tasks import Progress, for_each
 from ..arithmetic.engines import Engine
 from ..errors import OperandError
-from ..isa.wgmma import AnyInstruction
+from ..isa import AnyInstruction
 from .choice import Lazy, Multiplicand, Options, decide, default_instruction, is_dask, quantized, tensor_scales
 from .operands import codes_of_c, operands
 from .results import alpha_of, checked_out, finish, output_format

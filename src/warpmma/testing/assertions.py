@@ -14,14 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import execution
-from .._arrays import as_array, check_choice, is_integer, members
+from .._arguments import check_choice, is_integer, members
+from .._arrays import as_array
 from .._tasks import Progress
 from ..arithmetic.engines import Engine
 from ..arithmetic.evidence import Evidence
 from ..errors import OperandError, shown
 from ..formats import FORMATS, FloatFormat, Format
-from ..isa.mma import Instruction, check_known, parse
-from ..isa.wgmma import AnyInstruction, parse_any
+from ..isa import AnyInstruction, Instruction, check_known, parse, parse_any
 from ..layouts import OPERANDS, Operand
 from ..products.choice import Multiplicand, Options
 from ..products.tiling import matmul

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from .._arrays import as_array
 from ..errors import OperandError
-from ..isa.mma import Instruction
+from ..isa import Instruction
 from ..layouts import Operand
 from ..registers import LANES, Packing
 from .reading import Reader, distance, reader, reader_of

@@ -46,7 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_USED] = set()
     if config.getoption("warpmma_targets"):
         from ..errors import TargetError
-        from ..isa.mma import check_known
+        from ..isa import check_known
 
         for target in _asked(config):
             try:
@@ -132,8 +132,7 @@ def _named(mark: str, arguments: Sequence[Any]) -> list[str]:
 
 def _lacking(target: str, mnemonics: Sequence[str]) -> str:
     """Say which instruction a target lacks; nothing if it has them all."""
-    from ..isa.mma import check_known
-    from ..isa.wgmma import parse_any
+    from ..isa import check_known, parse_any
 
     check_known(target)
     return next((f"{target} has no {m}" for m in mnemonics if target not in parse_any(m).targets), "")

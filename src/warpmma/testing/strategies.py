@@ -38,12 +38,13 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from .. import sparsity
-from .._arrays import MOST_DIMENSIONS, check_choice, is_integer, members
+from .._arguments import check_choice, is_integer, members
+from .._arrays import MOST_DIMENSIONS
 from ..arithmetic import recipes as targets
 from ..errors import OperandError, shown
 from ..execution import load
 from ..formats import FORMATS, FloatFormat, Format, IntegerFormat
-from ..isa.mma import Instruction, check_target, parse
+from ..isa import Instruction, check_target, parse
 from ..layouts import OPERANDS, Operand
 from ..registers import LANES
 from ..scaling import byte_ids, pack_scales, thread_ids

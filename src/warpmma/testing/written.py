@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import MOST_ELEMENTS, is_integer
+from .._arguments import is_integer
+from .._arrays import MOST_ELEMENTS
 from ..errors import OperandError, shown
 from ..formats import FORMATS, FloatFormat, Format
 from .reading import reader

@@ -1,0 +1,48 @@
+"""Arguments taken in, integers, choices and sequences, or a typed error; none of it needs NumPy."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Collection, Sequence
+from itertools import islice
+from typing import Any, TypeGuard
+
+from .errors import OperandError, WarpmmaError, shown
+
+__all__ = ["check_choice", "is_integer", "members", "suggestion"]
+
+
+def is_integer(value: object) -> TypeGuard[int]:
+    """Whether a value is an integer, of Python or NumPy: no bool, and no span of time, which NumPy counts as one."""
+    if isinstance(value, int):
+        return not isinstance(value, bool)
+    numpy = sys.modules.get("numpy")  # whoever has an integer of NumPy has loaded it
+    return numpy is not None and isinstance(value, numpy.integer) and not isinstance(value, numpy.timedelta64)
+
+
+def members(value: object, most: int) -> list[Any] | None:
+    """Return the members of a sequence, no more than one beyond `most`; None for text and for what is no sequence."""
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray):
+        return None
+    try:
+        return list(islice(value, most + 1))
+    except Exception:  # its own methods fail
+        return None
+
+
+def suggestion(word: object, known: Collection[str]) -> str:
+    """Return "; did you mean 'x'?" where one of the known words is like this one, and nothing otherwise."""
+    close = difflib.get_close_matches(word[:80], known, 1, 0.5) if isinstance(word, str) else []
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def check_choice(
+    what: str, value: object, choices: Collection[str], error: type[WarpmmaError] = OperandError
+) -> None:  # fmt: skip
+    """Raise `error` unless a value is one of some strings; name the nearest of them."""
+    if isinstance(value, str) and value in choices:
+        return
+    *others, last = map(repr, choices)
+    listed = f"{', '.join(others)} or {last}" if others else last
+    raise error(f"{what} is {shown(value)}; expected {listed}{suggestion(value, choices)}")

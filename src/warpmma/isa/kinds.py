@@ -1,0 +1,60 @@
+"""Instructions of any kind, `mma` or `wgmma`."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ..errors import TargetError
+from .grammar import bare
+from .known import check_known
+from .mma import Instruction, parse
+from .wgmma import WarpgroupInstruction, parse_warpgroup
+
+__all__ = ["AnyInstruction", "check_target", "parse_any"]
+
+AnyInstruction = Instruction | WarpgroupInstruction
+
+
+class _Targeted(Protocol):
+    """An instruction of any kind: it prints its mnemonic."""
+
+    @property
+    def targets(self) -> tuple[str, ...]: ...
+
+
+def check_target(instruction: str | _Targeted, target: str) -> None:
+    """Raise `TargetError` unless the target exists and has the instruction, a record of any kind or an `mma`'s name."""
+    check_known(target)
+    if isinstance(instruction, str) or getattr(type(instruction), "targets", None) is None:
+        instruction = parse(instruction)  # type: ignore[arg-type]
+    if target not in instruction.targets:
+        raise TargetError(f"{instruction} is not legal on {target}; legal on {', '.join(instruction.targets)}")
+
+
+def parse_any(mnemonic: str | AnyInstruction) -> AnyInstruction:
+    """Read a mnemonic of either kind, `mma` or `wgmma`.
+
+    Parameters
+    ----------
+    mnemonic : str, Instruction or WarpgroupInstruction
+
+    Returns
+    -------
+    Instruction or WarpgroupInstruction
+
+    Raises
+    ------
+    MnemonicError, UnsupportedError
+        As `parse` and `parse_warpgroup` do.
+
+    Examples
+    --------
+    >>> [parse_any(s).m for s in ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+    ...                           "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16")]
+    [16, 64]
+    """
+    if isinstance(mnemonic, Instruction):
+        return parse(mnemonic)
+    if isinstance(mnemonic, WarpgroupInstruction) or bare(mnemonic).startswith("wgmma"):
+        return parse_warpgroup(mnemonic)
+    return parse(mnemonic)

@@ -1,0 +1,88 @@
+"""What matrix instructions of every kind have in common, whatever their operands are."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from functools import cached_property
+from typing import Any, ClassVar
+
+from .._arguments import check_choice, is_integer
+from .._records import Record
+from ..errors import MnemonicError, shown
+from ..formats import FORMATS, Format
+from ..layouts import OPERANDS, Operand
+from .grammar import Grammar, Row, Version
+
+__all__ = ["MatrixInstruction"]
+
+
+class MatrixInstruction(Record):
+    """The parts of a mnemonic, and what follows from shape and types.
+
+    A field that is nothing a mnemonic could hold is a `MnemonicError`.
+    """
+
+    _grammar: ClassVar[Grammar[Any]]
+
+    m: int
+    n: int
+    k: int
+
+    def __post_init__(self) -> None:
+        for field in fields(self):  # type: ignore[arg-type]
+            name, value = field.name, getattr(self, field.name)
+            plain = self._grammar.types[name]
+            if plain is int:
+                good, expected = is_integer(value) and 0 < value < 10_000, "an integer of 1 to 9999"
+            elif plain is bool:
+                good, expected = isinstance(value, bool), "a bool"
+            elif value is None:
+                continue
+            else:
+                good = isinstance(value, str) and len(value) <= 40 and value.isprintable()
+                expected = "a qualifier, a string"
+            if not good:
+                raise MnemonicError(f"no instruction has {name} {shown(value)}; expected {expected}")
+            if type(value) is not plain:  # NumPy's, or a subclass, which may act otherwise
+                object.__setattr__(self, name, plain(value))
+
+    def __str__(self) -> str:
+        return self._mnemonic
+
+    @cached_property
+    def _mnemonic(self) -> str:
+        return self._grammar.printed(vars(self))
+
+    @property
+    def family(self) -> Row:
+        """The table's row that this instruction comes from."""
+        raise NotImplementedError
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Targets that have the instruction, oldest first."""
+        return self.family.targets
+
+    @property
+    def ptx(self) -> Version:
+        """First PTX version that has the instruction."""
+        return self.family.ptx
+
+    @property
+    def documented(self) -> bool:
+        """Whether PTX's grammar has this spelling; ptxas takes a few more."""
+        return self.family.documented
+
+    @property
+    def shape(self) -> str:
+        """Shape as PTX spells it."""
+        return f"m{self.m}n{self.n}k{self.k}"
+
+    def type(self, operand: Operand) -> str:
+        """PTX type of an operand: "A", "B", "C" or "D"."""
+        check_choice("operand", operand, OPERANDS)
+        return str(getattr(self, f"{operand.lower()}_type"))
+
+    def format(self, operand: Operand) -> Format:
+        """Return the number format of an operand."""
+        return FORMATS[self.type(operand)]
