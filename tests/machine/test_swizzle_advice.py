@@ -15,9 +15,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from warpmma.kernel.launching import launch
-from warpmma.machine import CANDIDATES, Costs, Swizzle
+from warpmma.machine import CANDIDATES, Costs, HazardWarning, Site, Swizzle
 from warpmma.machine import banks as module
-from warpmma.machine.hazards import HazardWarning, Site
 
 LANES = np.arange(32)
 

@@ -154,7 +154,7 @@ class Allocation:
         if data is not None:
             same = bad & self._by_grain(get(self.data, touch.offset, touch.size) == data, grains)
             bad &= ~same
-            self._report_same(touch, same & ~bad.any(axis=1)[:, None], words)
+            self._report_same(touch, same & ~np.any(bad, axis=1, keepdims=True), words)
         self._report_race(touch, bad, words, "wrote")
 
     def _check_readers(self, touch: Touch, grains: Array) -> None:
@@ -226,9 +226,9 @@ class Allocation:
         if written.all():
             return None
         elements = np.repeat(written, self.grains.grain, axis=1).reshape(len(written), -1, element)
-        some, whole = elements.any(axis=2), elements.all(axis=2)
-        bad = (some & ~whole).any(axis=1) | ~some.any(axis=1)
-        self._report("unwritten", touch, bad[:, None], self._nobody)
+        some, whole = np.any(elements, axis=2), np.asarray(np.all(elements, axis=2))
+        bad = np.any(some & ~whole, axis=1, keepdims=True) | ~np.any(some, axis=1, keepdims=True)
+        self._report("unwritten", touch, bad, self._nobody)
         return ~whole
 
     def _write(self, grains: Array, offset: Array, data: Array) -> None:
@@ -238,8 +238,7 @@ class Allocation:
 
     def _by_grain(self, equal: Array, grains: Array) -> Array:
         """Whether all bytes of grains are equal: `[n, m]` of `[n, size]`."""
-        same: Array = equal.reshape(*grains.shape, -1).all(axis=2)
-        return same
+        return np.asarray(np.all(equal.reshape(*grains.shape, -1), axis=2))
 
     def _report(self, kind: str, touch: Touch, bad: Array, detail: str, other: Site | None = None) -> None:
         """Report lanes of `[n, m]`."""

@@ -138,7 +138,7 @@ class Barriers:
     def _complete(self, state: _State) -> int:
         """Rules 2, 3 and 5."""
         alive = self._lanes.alive
-        comes = state.arrived.any(axis=-1)
+        comes: Array = np.any(state.arrived, axis=-1)
         counted = (state.arrived | ~alive) & comes[..., None]
         enough = counted.sum(axis=(1, 2)) >= state.expected
         done = (state.expected > 0) & enough | (state.expected == 0) & (state.arrived | ~alive).all(axis=(1, 2))
@@ -146,8 +146,8 @@ class Barriers:
             return 0
         waiting = state.waiting & done[:, None, None]
         self._lanes.release(waiting)
-        dead = ~alive.any(axis=-1)
-        whole = done & (state.waiting.any(axis=-1) | dead).all(axis=1)
+        dead = ~np.any(alive, axis=-1)
+        whole = done & np.all(np.any(state.waiting, axis=-1) | dead, axis=1)
         self._clocks.meet(waiting.any(axis=-1), comes & done[:, None], whole)
         state.arrived[done], state.waiting[done], state.expected[done] = False, False, -1
         return int(done.sum())
@@ -169,7 +169,7 @@ class Barriers:
             Where they are to act; None at the end.
         """
         for number, state in self._states.items():
-            blocks = (state.waiting & lanes).any(axis=(1, 2))
+            blocks: Array = np.any(state.waiting & lanes, axis=(1, 2))
             if not blocks.any():
                 continue
             missing = self._lanes.alive & ~state.arrived & blocks[:, None, None]

@@ -61,5 +61,4 @@ class Lanes:
 
     def whole(self, lanes: Array) -> Array:
         """Tell of which warps all threads that are alive are among some lanes, `[block, warp]`, or none are."""
-        whole: Array = (lanes | ~self.alive).all(axis=-1) | ~lanes.any(axis=-1)
-        return whole
+        return np.asarray(np.all(lanes | ~self.alive, axis=-1) | ~np.any(lanes, axis=-1))

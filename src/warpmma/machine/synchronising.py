@@ -35,8 +35,8 @@ def barrier(batch: Batch, site: Site, row: Barrier, operands: Sequence[Any], lan
     numbers = _numbers(batch, site, operands, lanes)
     if len(numbers) > 2 or (len(numbers) < 2 and not wait):
         raise OperandError(f"{site.mnemonic} takes {row.syntax}; got {len(operands)} operands")
-    number, threads = [*numbers, *([0, None][len(numbers) :])]
-    met = batch.barriers.arrive(site, lanes, number or 0, threads, wait=wait, aligned=row.aligned)
+    number, threads = numbers[0] if numbers else 0, numbers[1] if len(numbers) > 1 else None
+    met = batch.barriers.arrive(site, lanes, number, threads, wait=wait, aligned=row.aligned)
     batch.costs.barrier(met)
     return ()
 
