@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warpmma.machine import SharedSite, Site, wavefronts
-from warpmma.show.launches import schedule
+from warpmma.show import schedule
 
 LANES = np.arange(32)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -16,8 +16,7 @@ from .._tracebacks import end_outside
 from ..arithmetic.engines import Engine, resolve
 from ..errors import OperandError, WarpmmaError, shown
 from ..isa import check_known
-from ..machine import Batch, Costs, GlobalMemory, Grid, Hazard, HazardWarning, History, Policy, Reporter, Site, literal
-from ..show import launches as report
+from ..machine import Batch, Costs, GlobalMemory, Grid, HazardWarning, History, Launch, Policy, Reporter, literal
 from .blocks import check_kernel
 from .caller import caller
 from .threads import Threads
@@ -33,36 +32,6 @@ class Output:
     """An array that a kernel may read only where it has written it."""
 
     array: Array
-
-
-@dataclass(frozen=True)
-class Launch:
-    """What a launch found.
-
-    Attributes
-    ----------
-    hazards : list of Hazard
-        Those that were asked to be warnings: of each kind and line, the first.
-    costs : Costs
-    counts : dict of str to int
-        By kind, how often lanes met what is only counted: "same value".
-    """
-
-    hazards: list[Hazard]
-    costs: Costs
-    counts: Mapping[str, int] = field(default_factory=dict)
-
-    def text(self) -> str:
-        """Tables of instructions, bytes moved, accesses to shared memory with their conflicts, and hazards."""
-        return report.text(self.costs, self.hazards, self.counts)
-
-    def json(self) -> str:
-        """All of it, by line, as a JSON document."""
-        return report.json(self.costs, self.hazards, self.counts)
-
-    def svg(self, site: Site | int) -> str:
-        """Picture which lanes meet in which bank, at a line that accesses shared memory; see `report.svg`."""
-        return report.svg(self.costs, site)
 
 
 def launch(

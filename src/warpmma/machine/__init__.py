@@ -9,6 +9,7 @@ from .global_memory import GlobalMemory
 from .grid import Grid
 from .hazards import KINDS, Hazard, HazardError, HazardWarning, Policy, Reporter
 from .literals import fits, literal
+from .outcome import Launch
 from .program import Step, run
 from .register_file import RegisterFile
 from .site import Site
@@ -29,6 +30,7 @@ __all__ = [
     "HazardError",
     "HazardWarning",
     "History",
+    "Launch",
     "Policy",
     "RegisterFile",
     "Reporter",

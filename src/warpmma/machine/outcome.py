@@ -1,0 +1,43 @@
+"""What a launch found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .._views import view
+from .costs import Costs
+from .hazards import Hazard
+from .site import Site
+
+__all__ = ["Launch"]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What a launch found.
+
+    Attributes
+    ----------
+    hazards : list of Hazard
+        Those that were asked to be warnings: of each kind and line, the first.
+    costs : Costs
+    counts : dict of str to int
+        By kind, how often lanes met what is only counted: "same value".
+    """
+
+    hazards: list[Hazard]
+    costs: Costs
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    def text(self) -> str:
+        """Tables of instructions, bytes moved, accesses to shared memory with their conflicts, and hazards."""
+        return view(self, "text")
+
+    def json(self) -> str:
+        """All of it, by line, as a JSON document."""
+        return view(self, "json")
+
+    def svg(self, site: Site | int) -> str:
+        """Picture which lanes meet in which bank, at a line that accesses shared memory; see `show.svg`."""
+        return view(self, "svg", site)
