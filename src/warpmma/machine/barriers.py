@@ -154,7 +154,7 @@ class Barriers:
 
     def exited(self) -> int:
         """Threads have exited: let go who waited for them alone."""
-        return sum(self._complete(state) for state in self._states.values() if (state.expected == 0).any())
+        return sum(self._complete(state) for state in self._states.values() if (state.expected >= 0).any())
 
     # Rule 7
 
