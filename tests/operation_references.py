@@ -13,14 +13,14 @@ from arrays import Array
 
 from warpmma.formats import FORMATS, FloatFormat
 from warpmma.kernel import operation
-from warpmma.operations.conversions import OPERATIONS as CONVERSIONS
-from warpmma.operations.floats import OPERATIONS as ARITHMETIC
+from warpmma.operations import conversions, floats
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 
 from operation_inputs import inputs
 
-ROWS = {row.mnemonic: row for row in (*ARITHMETIC, *CONVERSIONS)}
+MNEMONICS = [mnemonic for form in (*floats.FORMS, *conversions.FORMS) for mnemonic in form.mnemonics]
+ROWS = {mnemonic: operation(mnemonic) for mnemonic in MNEMONICS}
 ROUNDINGS = ("rn", "rz", "rm", "rp")
 
 

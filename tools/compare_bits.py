@@ -17,9 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from compare_operations import Gpu, Job
 
-from warpmma.operations import Operation, collectives
-from warpmma.operations import integers as bits
-from warpmma.operations import matrices as fragments
+from warpmma.operations import Operation, collectives, integers, operation
 from warpmma.registers import LANES
 
 Array = npt.NDArray[Any]
@@ -113,7 +111,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--record", type=Path, metavar="FILE", help="record some warps of each row here")
     parser.add_argument("--keep", type=int, default=2, help="warps to record for each row")
     options = parser.parse_args(arguments)
-    rows = [*bits.OPERATIONS, *collectives.OPERATIONS, *fragments.OPERATIONS]
+    names = [m for form in (*integers.FORMS, *collectives.FORMS) for m in form.mnemonics]
+    rows = [operation(m) for m in (*names, "movmatrix.sync.aligned.m8n8.trans.b16")]
     rows = [r for r in rows if options.target in r.targets and r.mnemonic.startswith(options.only)]
     jobs = [
         (row, Job(row.mnemonic, x, 0, 0)) for row in rows for x in (zip(range(256)) if "imm" in row.inputs else [()])

@@ -271,16 +271,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--target", default="sm_90a")
     parser.add_argument("--lanes", type=int, default=1 << 20, help="lanes for each operation, over all its immediates")
     parser.add_argument("--only", default="*", metavar="PATTERN", help="mnemonics, with * and ?")
-    parser.add_argument("--modules", default="", help="modules of rows, such as arithmetic,conversions")
+    parser.add_argument("--modules", default="", help="modules of rows, such as floats,conversions")
     parser.add_argument("--record", type=Path, metavar="FILE", help="record some lanes of each operation here")
     parser.add_argument("--keep", type=int, default=64, help="lanes to record for each operation")
     parser.add_argument("--examples", type=int, default=1, help="differing lanes to print for each operation")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=16)
     options = parser.parse_args(arguments)
-    wanted = {
-        r.mnemonic for n in options.modules.split(",") if n for r in import_module(f"warpmma.kernel.{n}").OPERATIONS
-    }
+    modules = [import_module(f"warpmma.operations.{n}") for n in options.modules.split(",") if n]
+    wanted = {mnemonic for module in modules for form in module.FORMS for mnemonic in form.mnemonics}
     rows = [r for r in operations(options.target) if fnmatch.fnmatch(r.mnemonic, options.only)]
     rows = [r for r in rows if not wanted or r.mnemonic in wanted]
     if not rows:

@@ -24,6 +24,7 @@ from . import (
     table_instructions,
     table_kernel,
     table_numbers,
+    table_rows,
     table_threads,
 )
 from .calls import Entry
@@ -33,7 +34,7 @@ __all__ = ["INNER", "entries", "missing", "surplus"]
 
 _WRITTEN = (
     *table_numbers.ENTRIES, *table_instructions.ENTRIES, *table_execution.ENTRIES, *table_kernel.ENTRIES,
-    *table_threads.ENTRIES, *table_files.ENTRIES,
+    *table_threads.ENTRIES, *table_rows.ENTRIES, *table_files.ENTRIES,
 )  # fmt: skip
 
 INNER: dict[str, str] = {
@@ -50,6 +51,10 @@ INNER: dict[str, str] = {
         "types, and what `matmul` and `choose` share",
     ),
     **dict.fromkeys(("warpmma.isa:explained", "warpmma.isa:near"), "for texts that `bare` has read"),
+    **dict.fromkeys(
+        (f"warpmma.operations:{x}" for x in ("Row", "Row.__str__")), "what all rows have, by themselves no instruction"
+    ),
+    **dict.fromkeys(("warpmma.operations:shl", "warpmma.operations:shr"), "for registers, which check their operands"),
     "warpmma.isa:Family": "a row of the table of instructions, which `Instruction.family` returns",
     **dict.fromkeys(
         (f"warpmma.kernel:{x}" for x in (
@@ -87,6 +92,7 @@ def _instance(name: str, rng: Rng) -> Any:
         "warpmma.kernel:MatrixMove": lambda rng: pick(rng, matrix_moves()),
         "warpmma:Choice": lambda rng: wm.choose(**table_execution.chosen(rng)),
         "warpmma.kernel:Swizzle": lambda rng: Swizzle(3, 4, 3),
+        **{f"warpmma.operations:{kind.__name__}": partial(table_rows.a_row, kind) for kind in table_rows.KINDS},
         "warpmma.kernel:Site": lambda rng: Site("kernel.py", 3, "add.u32"),
     }  # fmt: skip
     return makers[name](rng) if name in makers else None

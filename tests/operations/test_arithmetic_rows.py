@@ -11,14 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from operation_references import ROWS
+from operation_references import MNEMONICS, ROWS
 from oracles import needs
 
 from warpmma.errors import MnemonicError, OperandError, TargetError
 from warpmma.kernel import operation
-from warpmma.operations.conversions import OPERATIONS as CONVERSIONS
-from warpmma.operations.elements import expand
-from warpmma.operations.floats import OPERATIONS as ARITHMETIC
+from warpmma.operations.forms import spellings
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 
@@ -32,13 +30,13 @@ DATA = Path(__file__).parents[1] / "data"
 
 
 def test_forms_expand_as_ptx_means_them() -> None:
-    assert expand("add{.<rn rz>}{.sat}.f32") == [
+    assert spellings("add{.<rn rz>}{.sat}.f32") == [
         "add.f32", "add.sat.f32", "add.rn.f32", "add.rn.sat.f32", "add.rz.f32", "add.rz.sat.f32",
     ]  # fmt: skip
 
 
 def test_rows_are_distinct_and_name_their_sources() -> None:
-    assert len(ROWS) == len(ARITHMETIC) + len(CONVERSIONS)
+    assert len(ROWS) == len(MNEMONICS)
     for row in ROWS.values():
         assert "PTX ISA" in row.source
         assert not row.lanes

@@ -12,12 +12,13 @@ from arrays import Array
 
 from warpmma.formats import FORMATS
 from warpmma.operations import Operation, operation
-from warpmma.operations.comparisons import OPERATIONS
+from warpmma.operations.comparisons import FORMS
 from warpmma.registers import LANES
 
 WORDS: dict[str, Callable[[Any, Any], bool]] = {
     name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")
 } | {"lo": operator.lt, "ls": operator.le, "hi": operator.gt, "hs": operator.ge}  # fmt: skip
+OPERATIONS = [operation(mnemonic) for form in FORMS for mnemonic in form.mnemonics]
 SETP = [row for row in OPERATIONS if row.mnemonic.startswith("setp")]
 
 
