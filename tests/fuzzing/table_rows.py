@@ -22,11 +22,11 @@ _K = "warpmma.operations"
 
 
 @cache
-def _rows(kind: type[Row]) -> tuple[Row, ...]:
+def _rows(kind: Any) -> tuple[Row, ...]:
     return tuple(row for row in operations.rows() if isinstance(row, kind))
 
 
-def a_row(kind: type[Row], rng: Rng) -> Row:
+def a_row(kind: type[Any], rng: Rng) -> Row:
     """Return a row of a kind."""
     return pick(rng, _rows(kind))
 
@@ -50,7 +50,7 @@ _list.__signature__ = inspect.signature(operations.rows)  # type: ignore[attr-de
 
 def _fields(kind: type[Row], rng: Rng) -> dict[str, Any]:
     row = a_row(kind, rng)
-    return {f.name: getattr(row, f.name) for f in fields(row) if f.init}  # type: ignore[arg-type]
+    return {f.name: getattr(row, f.name) for f in fields(row) if f.init}
 
 
 def _printed(kind: type[Row]) -> Callable[[Rng], dict[str, Any]]:

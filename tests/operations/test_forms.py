@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import pickle
 import random
+import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from warpmma.errors import MnemonicError, TableError, TargetError, WarpmmaError
 from warpmma.isa.names import ABSENT, SIMULATED
 from warpmma.operations import MatrixMove, Operation, Row, operation, operations, row, rows, table
 from warpmma.operations.forms import Form, common, spellings
+from warpmma.operations.measurements import elsewhere
 from warpmma.operations.table import FORMS, Table
 from warpmma.operations.vocabulary import KEPT, REQUIRED, WORDS
 
@@ -283,8 +286,9 @@ def test_names_of_no_row_are_explained(name: str, says: str) -> None:
 def test_what_is_no_string_names_no_row(given: Any) -> None:
     with pytest.raises(MnemonicError, match=r"^a mnemonic is a string"):
         row(given)
+    target: Any = given or {}
     with pytest.raises(TargetError):
-        row("add.f32", given or 0)
+        row("add.f32", target)
 
 
 def test_an_mma_is_its_record() -> None:
@@ -293,6 +297,14 @@ def test_an_mma_is_its_record() -> None:
     with pytest.raises(TargetError):
         row(name, "sm_75")
     assert wm.operations.evidence(name, target="sm_90") == wm.evidence(name, target="sm_90")
+
+
+def test_every_assumption_is_in_the_docs() -> None:
+    """As `evidence` words it, and no other."""
+    text = " ".join((Path(__file__).parents[2] / "docs" / "evidence.md").read_text("utf-8").split())
+    section = text.partition("## Instructions around `mma`")[2].partition(" ## ")[0]
+    found = {elsewhere(x.evidence, x.left_open, target).assumption for x in ALL for target in x.targets} - {""}
+    assert set(re.findall(r"\* \*\*(.+?)\*\*: ", section)) == found
 
 
 def test_evidence_of_other_targets_than_the_measured_one() -> None:

@@ -227,7 +227,7 @@ _integer, _logic, _move = (
     partial(_form, f"{name} Instructions")
     for name in ("Integer Arithmetic", "Logic and Shift", "Data Movement and Conversion")
 )
-_FIELD = ((2, 0), GROUPS, "what positions and lengths above 255 do, is")
+_FIELD = ((2, 0), GROUPS, "what positions and lengths above 255 do,")
 
 FORMS = (
     _integer("add.<s32 u32 s64 u64>", "T T -> T", np.add),

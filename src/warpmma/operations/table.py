@@ -108,12 +108,12 @@ class Table:
         if found is None:
             door = SIMULATED.get(name.partition(".")[0])
             if door in ("access", "move"):
-                raise self.unknown(name, Row, door, "instruction")
+                raise self.unknown(name, None, door, "instruction")
             raise self.unknown(name, Operation, "operation", "operation")
         return found
 
-    def unknown(self, name: str, kind: type[Row], door: Door, what: str) -> MnemonicError:
-        """Make the error of a name that is no row of a kind: with what it is, or with the nearest of them."""
+    def unknown(self, name: str, kind: type[Row] | None, door: Door, what: str) -> MnemonicError:
+        """Make the error of a name that is no row of a kind, or of any: what it is, or the nearest of them."""
         text = f"{name!r} is no {what} that is simulated"
         if known := explained(name, door):
             return MnemonicError(f"{text}: {known}")
@@ -123,11 +123,13 @@ class Table:
         nearest = near(name, self._likely(name, kind))
         return MnemonicError(text + (f". Nearest: {nearest}" if nearest else ""))
 
-    def _likely(self, name: str, kind: type[Row]) -> list[str]:
+    def _likely(self, name: str, kind: type[Row] | None) -> list[str]:
         """List mnemonics that a name may stand for: of its opcode those with most of its words; or all."""
         opcode, *words = name.split(".")
         forms = self.forms(opcode) or self.forms()
-        names = [mnemonic for form in forms if issubclass(form.kind, kind) for mnemonic in form.mnemonics]
+        names = [
+            mnemonic for form in forms if kind is None or issubclass(form.kind, kind) for mnemonic in form.mnemonics
+        ]
         if opcode not in self._forms:
             return names
         return nlargest(_LIKELY, names, lambda mnemonic: sum(word in words for word in mnemonic.split(".")))
