@@ -26,7 +26,7 @@ def _rows(kind: Any) -> tuple[Row, ...]:
     return tuple(row for row in operations.rows() if isinstance(row, kind))
 
 
-def a_row(kind: type[Any], rng: Rng) -> Row:
+def a_row(kind: Any, rng: Rng) -> Row:
     """Return a row of a kind."""
     return pick(rng, _rows(kind))
 

@@ -1,4 +1,4 @@
-"""Rows of `bits`, `collectives` and `movmatrix`: an H200's registers, and what ptxas takes."""
+"""Rows of `bits`, `collectives` and `movmatrix`: an H200's registers; what ptxas takes, of comparisons too."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from operation_rows import BITS, COLLECTIVES, ROWS
 from oracles import needs
 
 from warpmma.isa import TARGET_NAMES as TARGETS
-from warpmma.operations import MatrixMove, Operation, matrix_moves
+from warpmma.operations import MatrixMove, Operation, comparisons, matrix_moves, operation
 
 RECORDING = Path(__file__).parents[1] / "data" / "h200_operations_bits.npz"
 
@@ -86,7 +86,8 @@ def assembles(target: str, version: tuple[int, int], *rows: Operation | MatrixMo
 def groups() -> dict[tuple[str, tuple[int, int]], list[Operation | MatrixMove]]:
     """Rows by the oldest target that ptxas 13 still knows, and the oldest PTX version for both."""
     found: dict[tuple[str, tuple[int, int]], list[Operation | MatrixMove]] = {}
-    rows: list[Operation | MatrixMove] = [*ROWS.values(), *matrix_moves()]
+    compared = [operation(mnemonic) for form in comparisons.FORMS for mnemonic in form.mnemonics]
+    rows: list[Operation | MatrixMove] = [*ROWS.values(), *compared, *matrix_moves()]
     for row in rows:
         target = max(row.since, "sm_75") if row.since == "sm_70" else row.since
         found.setdefault((target, max(row.ptx, FIRST[target])), []).append(row)

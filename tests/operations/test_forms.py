@@ -21,7 +21,7 @@ from warpmma.isa.names import ABSENT, SIMULATED
 from warpmma.operations import MatrixMove, Operation, Row, operation, operations, row, rows, table
 from warpmma.operations.forms import Form, common, spellings
 from warpmma.operations.measurements import elsewhere
-from warpmma.operations.table import FORMS, Table
+from warpmma.operations.table import FORMS, FormTable
 from warpmma.operations.vocabulary import KEPT, REQUIRED, WORDS
 
 KNOWN = wm.Evidence(kind="published", source="a text")
@@ -178,7 +178,7 @@ def test_adding_an_operation_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None
         spelling="clz.b32", kind=Operation, ptx=(2, 0), evidence=KNOWN,
         fields=lambda words: {"inputs": ("b32",), "outputs": ("b32",), "compute": clz},
     )  # fmt: skip
-    mine = Table((*FORMS, added))
+    mine = FormTable((*FORMS, added))
     monkeypatch.setattr(table, "_table", lambda: mine)
     found = row("clz.b32", "sm_90")
     assert isinstance(found, Operation) and found is operation("clz.b32") and found in operations("sm_70")
@@ -205,13 +205,13 @@ def test_adding_an_operation_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None
 )
 def test_forms_that_no_table_may_have(added: Form, says: str) -> None:
     with pytest.raises(TableError) as error:
-        Table((*FORMS, added))
+        FormTable((*FORMS, added))
     assert says in str(error.value) and isinstance(error.value, WarpmmaError)
 
 
 def test_a_duplicate_is_refused() -> None:
     with pytest.raises(TableError, match=r"^clz\.b32 stands in the table twice: both read clz\.b32$"):
-        Table((form("clz.b32"), form("clz.b32")))
+        FormTable((form("clz.b32"), form("clz.b32")))
 
 
 SLOTS = ("", "{.ftz}", "{.sat}", ".<rn rz>", "{.<rn rm>}", "{.ftz.sat}", "[.relu]")
@@ -235,7 +235,7 @@ def test_forms_overlap_where_both_read_a_mnemonic(x: tuple[str, ...], y: tuple[s
         assert a.match(tuple(found.split("."))) and b.match(tuple(found.split(".")))
     if a.spelling != b.spelling and found is not None:
         with pytest.raises(TableError):
-            Table((a, b))
+            FormTable((a, b))
 
 
 # The table
@@ -320,7 +320,7 @@ def test_evidence_of_other_targets_than_the_measured_one() -> None:
 
 
 def test_the_look_up_forgets_before_it_grows_without_end() -> None:
-    mine = Table([form("not.b32")])
+    mine = FormTable([form("not.b32")])
     for before, after in itertools.product(range(75), range(75)):
         assert mine.look_up(" " * before + "not.b32" + " " * after, None) is mine.find("not.b32")
     assert len(mine._seen) < 75 * 75

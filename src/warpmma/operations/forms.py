@@ -38,7 +38,7 @@ _SLOT = re.compile(r"\{([^{}\[\]]+)\}|\[([^{}\[\]]+)\]|\.((?:[^.<>{}\[\] ]|<[^<>
 _ALTERNATIVES = re.compile(r"<([^<>]*)>")
 
 
-class Place(NamedTuple):
+class FormSlot(NamedTuple):
     """A place in a form: the words that may fill it, and whether they change nothing but speed."""
 
     choices: tuple[Words, ...]
@@ -59,7 +59,7 @@ def _words(text: str) -> tuple[Words, ...]:
     return tuple(tuple(x.removeprefix(".").split(".")) for x in _written_out(text))
 
 
-def _read(spelling: str) -> tuple[tuple[Words, ...], tuple[Place, ...]]:
+def _read(spelling: str) -> tuple[tuple[Words, ...], tuple[FormSlot, ...]]:
     """Read a spelling into heads and slots (rule 1)."""
     head, blank, rest = re.sub(r"<[^<>]*>", lambda m: m[0].replace(" ", "\0"), spelling).partition(" ")
     if not blank:
@@ -71,14 +71,14 @@ def _read(spelling: str) -> tuple[tuple[Words, ...], tuple[Place, ...]]:
     return tuple(sum(x, ()) for x in product(*(slot.choices for slot in heads))), tuple(_slots(spelling, rest))
 
 
-def _slots(spelling: str, text: str) -> Iterator[Place]:
+def _slots(spelling: str, text: str) -> Iterator[FormSlot]:
     position = 0
     while position < len(text):
         match = _SLOT.match(text, position)
         if match is None:
             raise TableError(f"{spelling}: {text[position:]!r} is no qualifier, {{}}, [] or <>")
         choices = _words(match[1] or match[2] or match[3])
-        yield Place(choices if match[3] else ((), *choices), bool(match[2]))
+        yield FormSlot(choices if match[3] else ((), *choices), bool(match[2]))
         position = match.end()
 
 
@@ -130,7 +130,7 @@ class Form:
     left_open: str = ""
 
     @cached_property
-    def _read(self) -> tuple[tuple[Words, ...], tuple[Place, ...]]:
+    def _read(self) -> tuple[tuple[Words, ...], tuple[FormSlot, ...]]:
         return _read(self.spelling)
 
     @property
@@ -139,7 +139,7 @@ class Form:
         return self._read[0]
 
     @property
-    def slots(self) -> tuple[Place, ...]:
+    def slots(self) -> tuple[FormSlot, ...]:
         """What comes after the head."""
         return self._read[1]
 
@@ -214,7 +214,7 @@ def _without(words: Words, taken: Words) -> Words | None:
     return words
 
 
-def _readings(slots: tuple[Place, ...], words: Words) -> Iterator[Words]:
+def _readings(slots: tuple[FormSlot, ...], words: Words) -> Iterator[Words]:
     """Fill slots with words, all of them: what stands there, in the order of the slots."""
     if not slots:
         if not words:
@@ -233,7 +233,7 @@ def _readings(slots: tuple[Place, ...], words: Words) -> Iterator[Words]:
 class _Side(NamedTuple):
     """One of two forms in the search for a mnemonic of both: slots to be filled, words owed, what was chosen where."""
 
-    slots: tuple[tuple[int, Place], ...]
+    slots: tuple[tuple[int, FormSlot], ...]
     owed: Words = ()
     chosen: tuple[tuple[int, Words], ...] = ()
 

@@ -1,7 +1,7 @@
 """Rows: what every instruction but `mma` and `wgmma` is to the machine, a record of a class per kind.
 
 The machine dispatches on the class: an `Operation` is registers in, registers out; an `Access`, a `MatrixMove` (module
-`matrices`), a `Copy` or a `CopyGroup` touches memory; a `Barrier` waits; an `Exit` ends a thread.
+`fragments`), a `Copy` or a `CopyGroup` touches memory; a `Barrier` waits; an `Exit` ends a thread.
 """
 
 from __future__ import annotations

@@ -13,25 +13,25 @@ from ..arithmetic.evidence import Evidence
 from ..arithmetic.evidence import evidence as matrix_evidence
 from ..errors import MnemonicError, TableError, shown
 from ..isa import SIMULATED, Door, Instruction, bare, check_known, check_target, explained, near, parse
-from . import collectives, comparisons, control, conversions, floats, integers, matrices, transfers
+from . import collectives, comparisons, control, conversions, floats, fragments, integers, memory
 from .forms import Form, common
-from .matrices import MatrixMove
+from .fragments import MatrixMove
 from .measurements import elsewhere
 from .records import Access, Barrier, Copy, CopyGroup, Exit, Operation, Row
 from .vocabulary import ABSENT_WORDS
 
-__all__ = ["FORMS", "Table", "evidence", "matrix_move", "matrix_moves", "operation", "operations", "row", "rows"]
+__all__ = ["FORMS", "FormTable", "evidence", "matrix_move", "matrix_moves", "operation", "operations", "row", "rows"]
 
 FORMS: tuple[Form, ...] = (
-    *comparisons.FORMS, *floats.FORMS, *conversions.FORMS, *integers.FORMS, *collectives.FORMS, *matrices.FORMS,
-    *transfers.FORMS, *control.FORMS,
+    *comparisons.FORMS, *floats.FORMS, *conversions.FORMS, *integers.FORMS, *collectives.FORMS, *fragments.FORMS,
+    *memory.FORMS, *control.FORMS,
 )  # fmt: skip
 """Every line of the table; `row` finds a mnemonic in it."""
 
 _MOST_SEEN, _LIKELY = 4096, 64
 
 
-class Table:
+class FormTable:
     """Forms that stand beside each other, and the rows that were made of them so far.
 
     Parameters
@@ -136,8 +136,8 @@ class Table:
 
 
 @cache
-def _table() -> Table:
-    return Table(FORMS)
+def _table() -> FormTable:
+    return FormTable(FORMS)
 
 
 def row(mnemonic: str, target: str | None = None) -> Row | Instruction:

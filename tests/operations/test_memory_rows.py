@@ -13,8 +13,8 @@ from oracles import needs
 
 from warpmma.errors import MnemonicError, TargetError
 from warpmma.operations import Access, Barrier, Copy, CopyGroup, Exit, Row, row, rows
-from warpmma.operations.table import Table
-from warpmma.operations.transfers import FORMS
+from warpmma.operations.memory import FORMS
+from warpmma.operations.table import FormTable
 
 ACCESSES = [x for x in rows() if isinstance(x, Access)]
 
@@ -130,7 +130,7 @@ def _refused(statements: list[str], folder: Path, target: str, version: str = "9
 @pytest.mark.parametrize("target", ["sm_75", "sm_90", "sm_100"])
 def test_ptxas_takes_the_same_qualifiers_alone_and_in_pairs(opcode: str, target: str, tmp_path: Path) -> None:
     """Those that change nothing but speed, in both state spaces, for elements of 4, 16 and 32 bytes."""
-    table, ours, statements = Table(FORMS), set(), []
+    table, ours, statements = FormTable(FORMS), set(), []
     for space, element, number in itertools.product(("global", "shared::cta"), ("b32", "v2.f64", "v8.f32"), range(3)):
         for words in itertools.combinations(_SPEED, number):
             mnemonic = ".".join((opcode, space, *words, element))
