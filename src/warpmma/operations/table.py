@@ -50,11 +50,11 @@ class FormTable:
             form.check()
             for opcode in dict.fromkeys(head[0] for head in form.heads):
                 self._forms.setdefault(opcode, []).append(form)
-        for same in self._forms.values():
-            for a, b in combinations(same, 2):
-                if (found := common(a, b)) is not None:
-                    what = "stands in the table twice" if a.spelling == b.spelling else f"and {b.spelling} overlap"
-                    raise TableError(f"{a.spelling} {what}: both read {found}")
+        neighbours = {(id(a), id(b)): (a, b) for same in self._forms.values() for a, b in combinations(same, 2)}
+        for a, b in neighbours.values():  # once, though of several opcodes
+            if (found := common(a, b)) is not None:
+                what = "stands in the table twice" if a.spelling == b.spelling else f"and {b.spelling} overlap"
+                raise TableError(f"{a.spelling} {what}: both read {found}")
         self._made: dict[str, Row] = {}
         self._seen: dict[tuple[str, str | None], Row | Instruction] = {}
 
