@@ -10,8 +10,8 @@ import sys as _sys
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
+from .arithmetic import Evidence
 from .arithmetic.engines import engines
-from .arithmetic.evidence import Evidence
 from .errors import (
     ArchiveError,
     MetadataError,

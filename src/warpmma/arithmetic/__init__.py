@@ -10,12 +10,13 @@ import numpy.typing as npt
 from ..formats import FORMATS
 from . import native
 from .checks import check_computed, check_operands, check_sums
+from .evidence import Evidence
 from .fma import f32_chains, f64_chain
 from .fused import fused_dot_add, grouped_dot_add, ieee_add
 from .integer import integer_sum, popcount
 from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe
 
-__all__ = ["compute", "compute_checked", "product"]
+__all__ = ["Evidence", "compute", "compute_checked", "product"]
 
 Array = npt.NDArray[Any]
 
