@@ -48,7 +48,9 @@ def check_computed(recipe: Recipe, given: Given) -> tuple[int, ...]:
 def _check_codes(what: str, recipe: Recipe, given: Given, dimensions: Sequence[int]) -> None:
     """Raise `OperandError` for what is no array of codes of its format."""
     if not isinstance(recipe, Recipe):
-        raise OperandError(f"{what}: a recipe is a record, as warpmma.targets.recipe returns; got {shown(recipe)}")
+        raise OperandError(
+            f"{what}: a recipe is a record, as warpmma.arithmetic.recipes.recipe returns; got {shown(recipe)}"
+        )
     of_scales = {"scale_a": recipe.scale, "scale_b": recipe.scale} if recipe.scale else {}
     formats = {"A": recipe.a, "B": recipe.b, "C": recipe.c, **of_scales}
     for name, x in given.items():
