@@ -179,7 +179,12 @@ LOWERINGS: tuple[Lowering, ...] = (
 
 
 def _generations(record: AnyInstruction) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(TARGETS[target].generation for target in record.targets))
+    return _generations_of(record.targets)
+
+
+@cache
+def _generations_of(targets: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(TARGETS[target].generation for target in targets))
 
 
 _TABLE = Table("LOWERINGS", LOWERINGS, _generations)
