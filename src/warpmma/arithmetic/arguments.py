@@ -109,7 +109,10 @@ def check_operands(recipe: Recipe, given: Given, k: int, scales: int, engine: st
 
 
 def check_sums(recipe: Recipe, given: Given, k: int, ends: Sequence[tuple[int, bool]], sums: Array | None) -> None:
-    """Raise `OperandError` unless partial sums are of f32, for this C, and chains end within the product."""
+    """Raise `OperandError` unless partial sums are of f32, for this C, and chains end within the product.
+
+    What they lie among counts as shared memory: `may_share_memory` asks for the bounds, as the C++ does.
+    """
     a, c = (cast(Array, given[name]) for name in "AC")
     pairs = isinstance(ends, list | tuple) and all(isinstance(x, list | tuple) and len(x) == 2 for x in ends)
     if not pairs or not all(is_integer(after) for after, _ in ends):
@@ -126,6 +129,11 @@ def check_sums(recipe: Recipe, given: Given, k: int, ends: Sequence[tuple[int, b
     if not whole or sums.shape != shape or not sums.flags.carray:
         came = f"{sums.dtype} {list(sums.shape)}" if isinstance(sums, np.ndarray) else type(sums).__name__
         raise OperandError(f"product: sums are uint32 {list(shape)}, contiguous and writable; got {came}")
+    for name, x in given.items():
+        if x is not None and np.may_share_memory(sums, x):
+            raise OperandError(
+                f"product: sums are written and share memory with {name}; expected an array of their own"
+            )
     after = [0, *(end for end, _ in ends)]
     if any(x >= y for x, y in pairwise(after)) or after[-1] > a.shape[2] // k:
         raise OperandError(f"product: ends ascend from 1 to {a.shape[2] // k}, the instructions; got {after[1:]}")

@@ -111,8 +111,8 @@ def product(
     Raises
     ------
     OperandError
-        Shapes or types that do not fit, a choice beyond its instruction, ends beyond the product. A batch of 1 is for
-        all of C's.
+        Shapes or types that do not fit, a choice beyond its instruction, ends beyond the product, sums in the memory of
+        an operand. A batch of 1 is for all of C's.
     """
     given = {"A": a, "B": b, "C": c, "chosen": chosen, "scale_a": scale_a, "scale_b": scale_b}
     check_operands(recipe, given, k, scales, engine)
