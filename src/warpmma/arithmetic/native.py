@@ -202,7 +202,7 @@ def _table(layout: Layout, slots: list[Array]) -> Any:
     table = _native.Table()
     word, position = slots
     table.word, table.shift = word.tolist(), layout.packing.shifts[position].tolist()
-    table.mask = layout.packing.mask & 0xFFFFFFFF
+    table.mask = layout.packing.mask & (1 << 32) - 1  # of f64 all 64 bits are read, and no mask
     return table
 
 
