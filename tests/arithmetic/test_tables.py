@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 import warpmma as wm
-from warpmma.arithmetic import LOWERINGS, Evidence, TableError, evidence, evidence_of, lowering, recipes, variants
+from warpmma.arithmetic import LOWERINGS, Evidence, evidence, evidence_of, lowering, recipes, variants
 from warpmma.arithmetic.evidence import EVIDENCE, EvidenceRow
 from warpmma.arithmetic.scopes import Scope, Table
+from warpmma.errors import TableError
 from warpmma.isa import AnyInstruction, Instruction, WarpgroupInstruction, instructions, warpgroup_instructions
 
 EVERY: tuple[AnyInstruction, ...] = (*instructions(), *warpgroup_instructions())

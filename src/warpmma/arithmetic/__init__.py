@@ -22,7 +22,6 @@ from .recipes import (
     reversed_unknown,
     variants,
 )
-from .scopes import TableError
 from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, Unit
 
 __all__ = [
@@ -40,7 +39,6 @@ __all__ = [
     "Popcount",
     "Recipe",
     "Resolved",
-    "TableError",
     "Unit",
     "compute",
     "compute_checked",

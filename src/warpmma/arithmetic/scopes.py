@@ -20,15 +20,11 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Generic, TypeVar
 
-from ..errors import WarpmmaError
+from ..errors import TableError
 from ..isa import AnyInstruction, Instruction, WarpgroupInstruction, instructions, warpgroup_instructions
 from .groups import WARPGROUPS, group, group_of
 
-__all__ = ["Scope", "Table", "TableError"]
-
-
-class TableError(WarpmmaError):
-    """Rows of a table that do not hold together, or something legal that no row speaks of."""
+__all__ = ["Scope", "Table"]
 
 
 @dataclass(frozen=True, kw_only=True)
