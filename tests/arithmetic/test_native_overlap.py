@@ -125,4 +125,4 @@ def test_sums_of_a_product_that_are_its_c() -> None:
     a, b = np.zeros((1, 16, 16), np.uint16), np.zeros((1, 16, 8), np.uint16)
     for engine in ("numpy", "native"):
         with pytest.raises(OperandError, match="product: sums are written and share memory with C"):
-            product(recipe(DENSE, "sm_90"), a, b, sums[0], k=16, engine=engine, ends=[(1, True)], sums=sums)  # type: ignore[arg-type]
+            product(recipe(DENSE, "sm_90"), a, b, sums[0], k=16, engine=engine, ends=[(1, True)], sums=sums)

@@ -18,7 +18,7 @@ from warpmma.isa import AnyInstruction, Instruction, WarpgroupInstruction, instr
 EVERY: tuple[AnyInstruction, ...] = (*instructions(), *warpgroup_instructions())
 KINDS = (Instruction, WarpgroupInstruction)
 TABLES: list[tuple[str, tuple[Any, ...], Callable[[AnyInstruction], tuple[str, ...]]]] = [
-    ("LOWERINGS", LOWERINGS, recipes._generations),  # type: ignore[attr-defined]
+    ("LOWERINGS", LOWERINGS, recipes._generations),
     ("EVIDENCE", EVIDENCE, lambda record: tuple(record.targets)),
 ]
 F16 = wm.parse("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")

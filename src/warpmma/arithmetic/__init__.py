@@ -1,15 +1,15 @@
 """What comes out: recipes per target with their evidence, and the units they are made of, each slow and fast.
 
 `recipes` says how each instruction computes on each target, `evidence` how that is known; `units` has the parameters,
-`reference` the rules and what computes them slowly, `computing` what computes them fast, with the same bits.
+`reference` the rules and what computes them slowly, `evaluation` what computes them fast, with the same bits.
 """
 
 from . import native, recipes
-from .computing import compute, compute_checked, product
 from .engine import Engine, Resolved, engines, resolve
+from .evaluation import compute, compute_checked, product
 from .evidence import Evidence, evidence_of
 from .fma import fma64
-from .groups import group
+from .instruction_groups import group
 from .pairs import take_rows
 from .recipes import (
     GENERATIONS,

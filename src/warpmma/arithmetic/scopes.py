@@ -22,7 +22,7 @@ from typing import Generic, TypeVar
 
 from ..errors import TableError
 from ..isa import AnyInstruction, Instruction, WarpgroupInstruction, instructions, warpgroup_instructions
-from .groups import WARPGROUPS, group, group_of
+from .instruction_groups import WARPGROUPS, group, group_of
 
 __all__ = ["Scope", "Table"]
 
@@ -34,7 +34,7 @@ class Scope:
     Attributes
     ----------
     group : str
-        See `groups.group`.
+        See `instruction_groups.group`.
     places : tuple of str
         Targets or generations, as the table has it.
     only : tuple of (str, tuple)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ..formats import FORMATS
 from . import native
-from .arguments import check_computed, check_operands, check_sums
+from .code_arrays import check_computed, check_operands, check_sums
 from .engine import Resolved
 from .fma import f32_chains, f64_chain
 from .fused import fused_dot_add, grouped_dot_add, ieee_add
