@@ -25,9 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from cases import cases, reference
 from generators import operands, styles
 
-from warpmma.arithmetic import compute, native
-from warpmma.arithmetic.recipes import recipe
-from warpmma.arithmetic.units import FusedDotAdd, GroupedDotAdd, IntegerSum, Recipe
+from warpmma.arithmetic import FusedDotAdd, GroupedDotAdd, IntegerSum, Recipe, compute, native, recipe
 from warpmma.isa import warpgroup_instructions
 
 Array = npt.NDArray[Any]

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from generators import operands, styles
 
 import warpmma as wm
-from warpmma.arithmetic.recipes import UNDEFINED_MEASURED, recipe, reversed_unknown
+from warpmma.arithmetic import UNDEFINED_MEASURED, recipe, reversed_unknown
 from warpmma.execution import Undefined
 from warpmma.hardware.ptx import kernel, module
 from warpmma.hardware.recordings import execute_fields

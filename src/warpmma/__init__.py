@@ -10,8 +10,7 @@ import sys as _sys
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
-from .arithmetic.engines import engines
-from .arithmetic.evidence import Evidence
+from .arithmetic import Evidence, engines
 from .errors import (
     ArchiveError,
     MetadataError,

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from messages import exactly
 
 from warpmma import engines, execute, load, mma, store
-from warpmma.arithmetic import native
-from warpmma.arithmetic.engines import Engine
+from warpmma.arithmetic import Engine, native
 from warpmma.arithmetic.recipes import recipe
 from warpmma.arithmetic.reference import dot
 from warpmma.errors import UnsupportedError

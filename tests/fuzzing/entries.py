@@ -41,8 +41,23 @@ INNER: dict[str, str] = {
     **dict.fromkeys(
         ("warpmma.registers:Packing.join", "warpmma.registers:Packing.split"), "for codes and words that are checked"
     ),
-    "warpmma.arithmetic.recipes:recipe_of": "`recipe` for records that are checked",
+    "warpmma.arithmetic:recipe_of": "`recipe` for records that are checked",
+    "warpmma.arithmetic.recipes:lowering_of": "`lowering` for records that are checked",
+    "warpmma.arithmetic:evidence_of": "`evidence` for records that are checked",
     "warpmma.arithmetic:compute_checked": "`compute` for codes that are checked",
+    **dict.fromkeys(
+        (f"warpmma.arithmetic:{x}" for x in ("fma64", "resolve", "take_rows")), "for rooms above, which check"
+    ),
+    **dict.fromkeys(
+        (f"warpmma.arithmetic:{x}" for x in (
+            "FloatChains", "FmaChain", "FusedDotAdd", "GroupedDotAdd", "IntegerSum", "Popcount", "Recipe",
+        )),
+        "parameters of arithmetic; what takes a recipe checks it",
+    ),
+    **dict.fromkeys(
+        (f"warpmma.arithmetic:Lowering.{x}" for x in ("__str__", "fits", "fits_in_group", "meets", "within")),
+        "how rows are looked up, for records that are checked",
+    ),
     "warpmma.execution:check_legal": "takes a record and a function that checks",
     **dict.fromkeys(
         (f"warpmma.products:{x}" for x in (

@@ -15,7 +15,7 @@ import pytest
 from oracles import needs
 
 from warpmma import matmul
-from warpmma.arithmetic.engines import resolve
+from warpmma.arithmetic import resolve
 from warpmma.kernel.launching import launch
 from warpmma.machine.hazards import HazardError
 

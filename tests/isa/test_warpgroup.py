@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 from oracles import needs
 
 import warpmma as wm
-from warpmma.arithmetic import compute
-from warpmma.arithmetic.evidence import EVIDENCE, evidence
-from warpmma.arithmetic.recipes import PATHS, path, recipe
-from warpmma.arithmetic.units import FusedDotAdd, IntegerSum, Popcount, Recipe
+from warpmma.arithmetic import FusedDotAdd, IntegerSum, Popcount, Recipe, compute, recipe
+from warpmma.arithmetic import evidence_of as evidence
+from warpmma.arithmetic import lowering as path
+from warpmma.arithmetic.evidence import EVIDENCE
+from warpmma.arithmetic.recipes import LOWERINGS as PATHS
 from warpmma.errors import MnemonicError, OperandError, TargetError, UnsupportedError
 from warpmma.formats import FloatFormat
 from warpmma.isa import TARGET_NAMES as TARGETS

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from .._arguments import check_choice, is_integer
 from .._arrays import as_array
-from ..arithmetic import recipes as targets
+from ..arithmetic import UNDEFINED_MEASURED, reversed_unknown
 from ..errors import MetadataError, OperandError, UnsupportedError, shown
 from ..isa import Instruction
 from ..layouts import Operand
@@ -92,10 +92,10 @@ def check_sparse(
 ) -> bool:  # fmt: skip
     """Refuse metadata that is undefined, or whose effect is not known; or say whether tf32 halves may be mixed."""
     if undefined == "hardware":
-        if target not in targets.UNDEFINED_MEASURED:
+        if target not in UNDEFINED_MEASURED:
             raise UnsupportedError(
                 f"{instruction}: what {target} makes of undefined metadata is not known; undefined='hardware' is for "
-                f"{', '.join(targets.UNDEFINED_MEASURED)}, measured on an H200"
+                f"{', '.join(UNDEFINED_MEASURED)}, measured on an H200"
             )
         return instruction.a_type == "tf32"
     check_legal(instruction, target, partial(check_metadata, metadata, instruction, selector=selector))
@@ -108,7 +108,7 @@ def check_legal(instruction: Instruction, target: str, check: Callable[..., None
     `check(legal=...)` raises `MetadataError` unless all nibbles are among these; PTX's, if that is None.
     """
     check(legal=None)
-    if targets.reversed_unknown(instruction, target):
+    if reversed_unknown(instruction, target):
         try:
             check(legal=SORTED_CODES)
         except MetadataError as error:

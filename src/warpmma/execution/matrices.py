@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import as_array
-from ..arithmetic.engines import Engine
+from ..arithmetic import Engine
 from ..errors import OperandError
 from ..isa import Instruction, check_target, parse
 from ..layouts import Operand

@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arguments import check_choice
-from ..arithmetic.evidence import Evidence
+from ..arithmetic import Evidence
 from ..errors import ArchiveError, OperandError, WarpmmaError, printable, shown
 from ..execution import Undefined, evidence, execute
 from ..isa import Instruction, check_known, check_target, parse

@@ -37,7 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._rounding import Float64, Rounding
-from ..arithmetic.fma import fma64
+from ..arithmetic import fma64
 from ..formats import FORMATS, FloatFormat, IntegerFormat
 from .elements import TYPES, RegisterOf, clamped, flushed, is_nan, magnitude, quieted, rectified, signs
 from .floats import rounded

@@ -34,7 +34,7 @@ import numpy.typing as npt
 
 from .._arrays import frozen
 from .._rounding import Float64, Rounding
-from ..arithmetic.fma import fma64
+from ..arithmetic import fma64
 from ..formats import FORMATS, FloatFormat
 from .elements import TYPES, RegisterOf, clamped, flushed, is_nan, magnitude, quieted, rectified, signs
 from .forms import Form

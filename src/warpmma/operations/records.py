@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from .._arguments import check_choice, is_integer
 from .._arrays import as_array
-from ..arithmetic.evidence import Evidence
+from ..arithmetic import Evidence
 from ..errors import OperandError
 from ..isa import since as targets_since
 from ..registers import LANES

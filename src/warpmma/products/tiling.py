@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from .._arrays import as_array
 from .._tasks import Progress, for_each
-from ..arithmetic.engines import Engine
+from ..arithmetic import Engine
 from ..errors import OperandError
 from ..isa import AnyInstruction
 from .choice import Lazy, Multiplicand, Options, decide, default_instruction, is_dask, quantized, tensor_scales

@@ -17,8 +17,7 @@ from .. import execution
 from .._arguments import check_choice, is_integer, members
 from .._arrays import as_array
 from .._tasks import Progress
-from ..arithmetic.engines import Engine
-from ..arithmetic.evidence import Evidence
+from ..arithmetic import Engine, Evidence
 from ..errors import OperandError, shown
 from ..formats import FORMATS, FloatFormat, Format
 from ..isa import AnyInstruction, Instruction, check_known, parse, parse_any

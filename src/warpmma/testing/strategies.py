@@ -40,7 +40,7 @@ from hypothesis import strategies as st
 from .. import sparsity
 from .._arguments import check_choice, is_integer, members
 from .._arrays import MOST_DIMENSIONS
-from ..arithmetic import recipes as targets
+from ..arithmetic import reversed_unknown
 from ..errors import OperandError, shown
 from ..execution import load
 from ..formats import FORMATS, FloatFormat, Format, IntegerFormat
@@ -206,7 +206,7 @@ def _in_registers(draw: Draw, record: Instruction, parts: dict[str, st.SearchStr
 def _metadata(draw: Draw, record: Instruction, lead: tuple[int, ...], target: str | None) -> dict[str, Any]:
     """Draw legal metadata and a selector; what the selector leaves out is anything."""
     codes = sparsity.legal_codes(record)
-    if any(targets.reversed_unknown(record, t) for t in ([target] if target else record.targets)):
+    if any(reversed_unknown(record, t) for t in ([target] if target else record.targets)):
         codes &= sparsity.SORTED_CODES
     # Ascending indices before descending ones, low before high.
     order = tuple(sorted(codes, key=lambda code: ((code & 3) > code >> 2, code >> 2, code)))
