@@ -59,8 +59,8 @@ def row_kernel(row: Operation, name: str, immediates: Sequence[int] = ()) -> str
         immediates, then of the outputs; predicates are bytes. Lanes that a membermask does not name skip the
         instruction.
     """
-    inputs = [(f"a{i}", kind) for i, kind in enumerate(row.inputs) if kind != "imm"]
-    outputs = [(f"d{i}", kind) for i, kind in enumerate(row.outputs)]
+    inputs: list[tuple[str, str]] = [(f"a{i}", kind) for i, kind in enumerate(row.inputs) if kind != "imm"]
+    outputs: list[tuple[str, str]] = [(f"d{i}", kind) for i, kind in enumerate(row.outputs)]
     lines = [f".visible .entry {name}({', '.join(f'.param .u64 p{x}' for x, _ in (*inputs, *outputs))}) {{"]
     lines += [
         ".reg .u64 %address, %offset;",
