@@ -51,13 +51,14 @@ def test_files_find_each_other_by_name(path: Path) -> None:
 
 def test_what_is_forbidden_is_noticed() -> None:
     assert {"arrays", "fuzzing", "oracles"} <= HELPERS and {"compare_gpu", "sanitize"} <= TOOLS
-    for text in ("import sys\nsys.path.insert(0, 'x')", "import sys as s, sys\nx = sys.path[0]", "from sys import path"):
+    for text in ("import sys\nsys.path.insert(0, 'x')", "import sys\nx = [*sys.path]", "from sys import path"):
         assert searched(ast.parse(text))
     assert not searched(ast.parse("import os, sys\nos.path.join(sys.prefix, 'path')"))
     wrong = [
         ("tools/a.py", "from arrays import same", {"arrays"}), ("tools/a.py", "import tests.fuzzing.plan", {"tests"}),
         ("tools/a.py", "import operator, sanitize", set()), ("src/warpmma/a.py", "import sanitize", {"sanitize"}),
-        ("tests/house/test_a.py", "import arrays, sanitize", {"sanitize"}), ("tests/a.py", "from .arrays import x", set()),
+        ("tests/house/test_a.py", "import arrays, sanitize", {"sanitize"}),
+        ("src/a.py", "from .sanitize import x", set()),
         ("tests/house/test_sanitize.py", "from sanitize import main", set()),
     ]  # fmt: skip
     for name, text, found in wrong:
