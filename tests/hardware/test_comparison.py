@@ -174,7 +174,7 @@ def test_kernels_of_moves_and_immediates_assemble(tmp_path: Path) -> None:
     kernels = [row_kernel(r, f"r{i}", x) for i, r in enumerate(rows) for x in row_immediates(r)[-1:]]
     source = tmp_path / "k.ptx"
     source.write_text(module([*moves, *kernels], "sm_100a", (9, 0)))
-    command = ["ptxas", "-arch=sm_100a", source, "-o", tmp_path / "k.cubin"]
+    command = ["ptxas", "-arch=sm_100a", str(source), "-o", str(tmp_path / "k.cubin")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
 

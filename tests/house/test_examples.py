@@ -134,7 +134,7 @@ class _Without:
 
 @needs("nvcc")
 def test_twins_compile_without_warnings() -> None:
-    run = twins.RECORDED.parent / "cuda" / "run.py"
+    run = twins.RECORDED.parent / "run_twins.py"
     done = subprocess.run([sys.executable, run, "--compile-only", *NAMES], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
