@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from arrays import VIEWS, same
 from execution_cases import ABC, F64, QUAD, SAMPLES, abc, each_sample, registers_of
-from generators import mixed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from messages import exactly
@@ -24,6 +23,7 @@ from warpmma.errors import UnsupportedError
 from warpmma.execution import registers
 from warpmma.isa import Instruction, instructions, parse
 from warpmma.registers import LANES
+from warpmma.testing.generators import mixed
 
 # Execution against a loop over the elements of matrices.
 

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import reference
-from generators import operands, styles
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import needs
@@ -28,6 +26,7 @@ from warpmma.errors import MnemonicError, OperandError, TargetError, Unsupported
 from warpmma.formats import FloatFormat
 from warpmma.isa import TARGET_NAMES as TARGETS
 from warpmma.isa import WarpgroupInstruction, parse, parse_any, parse_warpgroup, warpgroup_instructions
+from warpmma.testing.generators import by_reference, operands, styles
 
 HEAD = "wgmma.mma_async.sync.aligned"
 F16, S8, B1 = f"{HEAD}.m64n8k16.f32.f16.f16", f"{HEAD}.m64n8k32.s32.s8.s8", f"{HEAD}.m64n8k256.s32.b1.b1.and.popc"
@@ -257,7 +256,7 @@ def test_recipes_are_as_many_as_types() -> None:
 def test_numpy_equals_reference(own: Recipe) -> None:
     for seed, style in product((1, 2), styles(own)):
         given = operands(own, DISTINCT[own], max(2, 256 // DISTINCT[own]), style, np.random.default_rng(seed))
-        assert np.array_equal(compute(own, **given), reference(own, **given)), style
+        assert np.array_equal(compute(own, **given), by_reference(own, **given)), style
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import frozen
-from ..arithmetic.evidence import Evidence
+from ..arithmetic import Evidence
 from ..formats import floating
 from ..isa import TARGETS
 from ..registers import LANES

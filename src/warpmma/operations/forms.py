@@ -24,7 +24,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
 
-from ..arithmetic.evidence import Evidence
+from ..arithmetic import Evidence
 from ..errors import TableError
 from ..isa import OPCODES
 from .records import Row

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..arithmetic.evidence import Evidence
+from ..arithmetic import Evidence
 from ..isa import TARGETS
 
 __all__ = ["ALL", "GROUPS", "MATRICES", "derived", "elsewhere", "measured", "published"]

@@ -9,8 +9,7 @@ from heapq import nlargest
 from itertools import combinations
 from typing import Any, cast
 
-from ..arithmetic.evidence import Evidence
-from ..arithmetic.evidence import evidence as matrix_evidence
+from ..arithmetic import Evidence, evidence_of
 from ..errors import MnemonicError, TableError, shown
 from ..isa import SIMULATED, Door, Instruction, bare, check_known, check_target, explained, near, parse
 from . import collectives, comparisons, control, conversions, floats, fragments, integers, memory
@@ -215,7 +214,7 @@ def evidence(mnemonic: str, *, target: str) -> Evidence:
     """
     found = row(mnemonic, target)
     if isinstance(found, Instruction):
-        return matrix_evidence(found, target)
+        return evidence_of(found, target)
     return elsewhere(found.evidence, found.left_open, target)
 
 
