@@ -149,6 +149,12 @@ def test_a_row_that_answers_for_nothing_is_refused(row: EvidenceRow, says: str) 
     assert str(caught.value) == f"EVIDENCE has a row that answers for no instruction: {says}"
 
 
+def test_a_row_that_asks_for_what_no_instruction_has_is_refused() -> None:
+    row = half("sm_80", sparse=(False,), mode=(1,))
+    with pytest.raises(TableError, match=r"^EVIDENCE asks for 'mode', which mma.* does not have: 'half' on sm_80 w"):
+        checked("EVIDENCE", (row, *EVIDENCE), lambda record: record.targets)
+
+
 def test_nothing_is_looked_up_in_a_table_with_holes() -> None:
     """Not even what the other rows would answer; and `wgmma` is asked apart, for it takes as long."""
     holes = Table("EVIDENCE", [x for x in EVIDENCE if x.group != "b1"], lambda record: record.targets)

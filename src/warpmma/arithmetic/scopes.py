@@ -142,8 +142,11 @@ class Table(Generic[Row]):
         different: dict[tuple[object, ...], tuple[AnyInstruction, str]] = {}
         for record in instructions() if kind is Instruction else warpgroup_instructions():
             group, places = group_of(record), self._places(record)
-            names = {name: None for row in self._of_group.get(group, ()) for name, _ in row.only}
-            values = (getattr(record, name) for name in names)
+            asked = {name: row for row in self._of_group.get(group, ()) for name, _ in row.only}
+            for name in asked:
+                if not hasattr(record, name):
+                    raise TableError(f"{self.name} asks for {name!r}, which {record} does not have: {asked[name]}")
+            values = (getattr(record, name) for name in asked)
             different.setdefault((group, places, *values), (record, group))
         used = set()
         for record, group in different.values():
