@@ -45,9 +45,9 @@ INNER: dict[str, str] = {
     "warpmma.execution:check_legal": "takes a record and a function that checks",
     **dict.fromkeys(
         (f"warpmma.products:{x}" for x in (
-            "Lazy", "Lazy.__dask_graph__", "Options", "decide", "is_dask", "outline", "quantized", "tensor_scales",
+            "Lazy", "Lazy.__dask_graph__", "Options",
         )),
-        "types, and what `matmul` and `choose` share",
+        "types",
     ),
     **dict.fromkeys(("warpmma.isa:explained", "warpmma.isa:near"), "for texts that `bare` has read"),
     "warpmma.isa:Family": "a row of the table of instructions, which `Instruction.family` returns",

@@ -27,11 +27,11 @@ from ..arithmetic.pairs import rows
 from ..arithmetic.units import Popcount, Recipe
 from ..isa import AnyInstruction, Instruction, check_target, parse, parse_any
 from ..registers import LANES
-from ..scaling import unpack_scales
-from ..sparsity import halves, positions
+from ..scaling import unpack_scales_checked
+from ..sparsity import halves_checked, positions_checked
 from .batches import CHUNK, NATIVE_CHUNK, broadcast, cut, reader
-from .checks import Ids, Undefined, check_choices, check_fragment, check_sparse, check_words
 from .gather import Gather
+from .refusals import Ids, Undefined, check_choices, check_fragment, check_sparse, check_words
 
 __all__ = ["evidence", "execute", "execute_checked"]
 
@@ -173,7 +173,7 @@ class _Call:
         # Rows of B are chosen for every warp and row of A, all columns together: so n comes last.
         codes, extra = ({name: _columns_last(x) for name, x in named.items()} for named in (codes, extra))
         if self.mixed:
-            codes["B"] = _mixed_halves(codes["B"], halves(given["metadata"], instruction, selector=self.selector))
+            codes["B"] = _mixed_halves(codes["B"], halves_checked(instruction, given["metadata"], self.selector))
         else:
             extra["chosen"] = _choice(self._positions(given))
         if self.native:
@@ -187,12 +187,12 @@ class _Call:
         if not self.instruction.block_scale:
             return {}
         return {
-            "scale_a": unpack_scales(given["scale_a"], self.instruction, "A", **self.ids["A"]),
-            "scale_b": unpack_scales(given["scale_b"], self.instruction, "B", **self.ids["B"]),
+            "scale_a": unpack_scales_checked(self.instruction, "A", given["scale_a"], **self.ids["A"]),
+            "scale_b": unpack_scales_checked(self.instruction, "B", given["scale_b"], **self.ids["B"]),
         }
 
     def _positions(self, given: dict[str, Array]) -> Array:
-        return positions(given["metadata"], self.instruction, selector=self.selector)
+        return positions_checked(self.instruction, given["metadata"], self.selector)
 
 
 def evidence(instruction: str | AnyInstruction, *, target: str) -> Evidence:
