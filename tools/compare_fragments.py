@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpmma.hardware.ptx import module
+from warpmma.hardware import ptx_module
 from warpmma.operations import MatrixMove, matrix_moves
 from warpmma.registers import LANES
 
@@ -102,7 +102,7 @@ class Gpu:
         self._cupy = cupy
         names = {move.mnemonic: f"k{i}" for i, move in enumerate(moves)}
         kernels = [kernel(move, names[move.mnemonic]) for move in moves]
-        text = module(kernels, target, max((8, 0), *(move.ptx for move in moves)))
+        text = ptx_module(kernels, target, max((8, 0), *(move.ptx for move in moves)))
         with tempfile.TemporaryDirectory() as folder:
             source, cubin = Path(folder) / "k.ptx", Path(folder) / "k.cubin"
             source.write_text(text)

@@ -1,7 +1,7 @@
 """Compare every instruction of a GPU's target with the GPU: `python tools/compare_gpu.py --help`.
 
 Needs the GPU, `ptxas` on the PATH and CuPy; was run on an H200. With `--undefined FILE`, what the GPU makes of metadata
-that PTX leaves undefined is recorded as well, in the format of `warpmma.hardware.recordings`.
+that PTX leaves undefined is recorded as well, in the format of `warpmma.hardware`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from generators import operands, styles
 
 import warpmma as wm
-from warpmma.arithmetic.recipes import UNDEFINED_MEASURED, recipe, reversed_unknown
+from warpmma.arithmetic.recipes import recipe
 from warpmma.execution import Undefined
-from warpmma.hardware.ptx import kernel, module
-from warpmma.hardware.recordings import execute_fields
+from warpmma.hardware import execute_fields, ptx_kernel, ptx_module
 from warpmma.isa import Instruction
 from warpmma.layouts import Operand
 from warpmma.scaling import byte_ids, pack_scales, thread_ids
-from warpmma.sparsity import SORTED_CODES, legal_codes, pack_metadata, selectors, unpack_metadata
+from warpmma.sparsity import UNDEFINED_MEASURED, legal_codes, pack_metadata, selectors, unpack_metadata
 
 Array = npt.NDArray[Any]
 
@@ -74,10 +73,7 @@ def metadata(instruction: Instruction, target: str, warps: int, rng: np.random.G
     """Make metadata words that are legal for every selector at once, or uniformly random ones."""
     words = rng.integers(0, 2**32, (warps, 32), dtype=np.uint32)
     if not undefined:
-        legal = legal_codes(instruction)
-        if reversed_unknown(instruction, target):
-            legal &= SORTED_CODES
-        codes = np.array(sorted(legal), np.uint8)
+        codes = np.array(sorted(legal_codes(instruction, target)), np.uint8)
         for selector in selectors(instruction):
             shape = unpack_metadata(words, instruction, selector=selector).shape[:-1]
             nibbles = rng.choice(codes, shape)
@@ -94,8 +90,8 @@ class Gpu:
 
         self._cupy = cupy
         names = {job: f"k{i}" for i, job in enumerate(jobs)}
-        text = module(
-            (kernel(i, name, selector=s, ids=ids) for (i, s, ids), name in names.items()), target,
+        text = ptx_module(
+            (ptx_kernel(i, name, selector=s, ids=ids) for (i, s, ids), name in names.items()), target,
             max(*(i.ptx for i, _, _ in jobs), (8, 8)),
         )  # fmt: skip
         with tempfile.TemporaryDirectory() as folder:

@@ -42,12 +42,22 @@ INNER: dict[str, str] = {
     ),
     "warpmma.arithmetic.recipes:recipe_of": "`recipe` for records that are checked",
     "warpmma.arithmetic:compute_checked": "`compute` for codes that are checked",
-    "warpmma.execution:check_legal": "takes a record and a function that checks",
     **dict.fromkeys(
-        (f"warpmma.products:{x}" for x in (
-            "Lazy", "Lazy.__dask_graph__", "Options",
+        (f"warpmma.sparsity:{x}" for x in (
+            "check_indices_on", "check_metadata_on", "check_selector", "compress_checked", "halves_checked",
+            "nibbles_checked", "pack_metadata_checked", "pattern_checked", "positions_checked", "rows_met_checked",
         )),
-        "types",
+        "for sparse records and arrays, as the public functions hand them on",
+    ),
+    **dict.fromkeys(
+        (f"warpmma.scaling:{x}" for x in (
+            "block_size_checked", "check_ids", "check_scaled", "pack_scales_checked", "scale_codes_checked",
+            "unpack_scales_checked",
+        )),
+        "for records and arrays, as the public functions hand them on",
+    ),
+    **dict.fromkeys(
+        ("warpmma.products:Lazy", "warpmma.products:Lazy.__dask_graph__", "warpmma.products:Options"), "types"
     ),
     **dict.fromkeys(("warpmma.isa:explained", "warpmma.isa:near"), "for texts that `bare` has read"),
     "warpmma.isa:Family": "a row of the table of instructions, which `Instruction.family` returns",

@@ -14,7 +14,7 @@ from warpmma.arithmetic import evidence as _evidence
 from warpmma.arithmetic import recipes as targets
 from warpmma.formats import FORMATS
 from warpmma.isa import Instruction
-from warpmma.products.choice import default_instruction
+from warpmma.products import default_instruction
 from warpmma.testing import strategies
 
 from . import legal

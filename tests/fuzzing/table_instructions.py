@@ -189,9 +189,6 @@ ENTRIES = (
     Entry(name=f"{_T}:path", call=targets.path, make=_targeted, weight=2),
     Entry(name=f"{_T}:group", call=targets.group, make=lambda rng: {"instruction": legal.anything(rng)}),
     Entry(name=f"{_T}:family", call=targets.family, make=lambda rng: {"*numbers": [80, 90]}),
-    Entry(
-        name=f"{_T}:reversed_unknown", call=targets.reversed_unknown, make=lambda rng: _targeted(rng, kind="sparse"),
-    ),
     Entry(name=f"{_T}:Path", call=targets.Path, make=lambda rng: _fields(pick(rng, targets.PATHS)), weight=0.2),
     Entry(
         name="warpmma.isa:Target", call=isa.Target, make=lambda rng: _fields(pick(rng, tuple(isa.TARGETS.values()))),

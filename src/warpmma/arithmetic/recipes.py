@@ -24,9 +24,7 @@ from ..isa import (
     AnyInstruction,
     Instruction,
     WarpgroupInstruction,
-    check_known,
     check_target,
-    parse,
     parse_any,
 )
 from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, Unit
@@ -34,16 +32,13 @@ from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum
 __all__ = [
     "GENERATIONS",
     "PATHS",
-    "REVERSED_UNSORTED",
     "SINCE_AMPERE",
-    "UNDEFINED_MEASURED",
     "Path",
     "family",
     "group",
     "path",
     "recipe",
     "recipe_of",
-    "reversed_unknown",
 ]
 
 
@@ -288,21 +283,3 @@ def recipe_of(record: AnyInstruction, target: str) -> Recipe:
         d=record.d_type, a=record.a_type, b=record.b_type, c=record.c_type, unit=unit,
         convert=taken.convert, order=taken.order, accumulate=taken.accumulate, scale=record.stype,
     )  # fmt: skip
-
-
-UNDEFINED_MEASURED: tuple[str, ...] = GENERATIONS["Hopper"]
-"""Targets on which it was measured what the hardware makes of metadata that PTX leaves undefined."""
-
-REVERSED_UNSORTED: tuple[tuple[str, tuple[str, ...]], ...] = (("bf16", ("Blackwell", "RTX Blackwell")),)
-"""Types whose unordered metadata reaches the hardware unsorted, by generation.
-
-From sm_100 on the hardware expects ordered metadata. For f16 and integers ptxas sorts them in software first; for
-bf16 it does not, so what a reversed pair of indices does there is not known (machine code of ptxas 13.5).
-"""
-
-
-def reversed_unknown(instruction: str | Instruction, target: str) -> bool:
-    """Whether descending metadata, which PTX allows, has an unknown effect on this target."""
-    a_type = parse(instruction).a_type
-    check_known(target)
-    return any(a_type == name and TARGETS[target].generation in where for name, where in REVERSED_UNSORTED)

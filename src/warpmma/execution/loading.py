@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import as_array, check_choice
+from .._arguments import check_choice
+from .._arrays import as_array
 from ..arithmetic.engines import Engine
 from ..errors import OperandError, ScaleError
 from ..isa import Instruction, check_target, parse

@@ -7,7 +7,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import as_array, check_choice, is_integer
+from .._arguments import check_choice, is_integer
+from .._arrays import as_array
 from ..errors import OperandError, UnsupportedError, shown
 from ..isa import Instruction
 from ..layouts import Operand

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import as_array, frozen, is_integer, members
+from .._arguments import is_integer, members
+from .._arrays import as_array, frozen
 from ..errors import OperandError, ScaleError, shown
 from ..formats import FORMATS, Format
 from ..isa import Instruction, instructions, parse

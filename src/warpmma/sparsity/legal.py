@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import is_integer
+from .._arguments import is_integer
 from ..errors import MetadataError, UnsupportedError, shown
 from ..formats import FloatFormat
 from ..isa import TARGETS, Instruction, check_target, parse

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import as_array, frozen, is_integer
+from .._arguments import is_integer
+from .._arrays import as_array, frozen
 from ..errors import MetadataError, OperandError, shown
 from ..isa import Instruction, parse
 from ..layouts import Layout

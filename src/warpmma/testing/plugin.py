@@ -19,7 +19,7 @@ import pytest
 from ..errors import WarpmmaError
 
 if TYPE_CHECKING:
-    from .assertions import Gpu
+    from .simulated import Gpu
 
 __all__ = ["gpu"]
 
@@ -114,7 +114,7 @@ def _warpmma_target(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session")
 def gpu(_warpmma_target: str) -> Gpu:
     """Simulate a GPU: `mma`, `execute`, `matmul`, `launch` and `evidence` of warpmma, with its target filled in."""
-    from .assertions import Gpu
+    from .simulated import Gpu
 
     return Gpu(_warpmma_target)
 
