@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 
-from .. import __version__
+from .._version import __version__
 from ..errors import WarpmmaError
 from .streams import discard, say, write
 from .verify import add_verify

@@ -22,7 +22,7 @@ from ..errors import OperandError, ScaleError, WarpmmaError
 from ..isa import AnyInstruction
 from .chain import Chain, State
 from .choice import decide, outline
-from .operands import check_c, check_scales, codes_of_c, operands
+from .operands import check_c, check_scales, codes_of_c, codes_of_operands
 from .results import finish, output_format
 
 __all__ = ["matmul_lazily"]
@@ -160,7 +160,7 @@ def _advance(
     scales: tuple[Array | None, Array | None], start: int,
 ) -> State:  # fmt: skip
     here = replace(chain, engine=_engines.resolve(engine))  # a worker may be installed otherwise than its client
-    _, given = operands(chain.instruction, target, a, b, None, *scales)
+    _, given = codes_of_operands(chain.instruction, target, a, b, None, *scales)
     return here.advance(state, given, start)
 
 

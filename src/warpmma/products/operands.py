@@ -17,13 +17,13 @@ from ..sparsity import check_indices_on, compress_checked, nibbles_checked, patt
 from .chain import Operands
 
 __all__ = [
-    "batch_of", "broadcasts", "check_c", "check_indices_shape", "check_scales", "codes_of_c", "operands",
+    "batch_of", "broadcasts", "check_c", "check_indices_shape", "check_scales", "codes_of_c", "codes_of_operands",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
 
 
-def operands(
+def codes_of_operands(
     record: AnyInstruction, target: str, a: Array, b: Array, indices: npt.ArrayLike | None,
     scale_a: npt.ArrayLike | None, scale_b: npt.ArrayLike | None,
 ) -> tuple[tuple[int, ...], Operands]:  # fmt: skip

@@ -23,7 +23,7 @@ from ..errors import OperandError
 from ..isa import AnyInstruction
 from .chain import Chain, Operands
 from .choice import Lazy, Multiplicand, Options, decide, is_dask, quantized, tensor_scales
-from .operands import codes_of_c, operands
+from .operands import codes_of_c, codes_of_operands
 from .results import alpha_of, checked_out, finish, output_format
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def matmul(
         epilogue=epilogue,
     )  # fmt: skip
     scales = [cast(npt.ArrayLike | None, x) for x in (scale_a, scale_b)]
-    batch, given = operands(record, target, a, b, indices, *scales)
+    batch, given = codes_of_operands(record, target, a, b, indices, *scales)
     shape = (*batch, a.shape[-2], b.shape[-1])
     flat = (math.prod(batch), *shape[-2:])
     alpha = alpha_of(tensor_scales(record, c, batch, alpha_a, alpha_b), batch)

@@ -139,7 +139,9 @@ def _lacking(target: str, mnemonics: Sequence[str]) -> str:
 
 
 def _header(targets: Iterable[str]) -> str:
-    from .. import TARGETS, __version__, engines
+    from .._version import __version__
+    from ..arithmetic.engines import engines
+    from ..isa import TARGET_NAMES
 
     names = "; ".join(f"{name}: {what}" for name, what in engines().items())
-    return f"warpmma {__version__}: {', '.join(sorted(targets, key=TARGETS.index))} ({names})"
+    return f"warpmma {__version__}: {', '.join(sorted(targets, key=TARGET_NAMES.index))} ({names})"
