@@ -1,4 +1,4 @@
-"""`warpmma.testing` as a package: it loads what is asked for, and is whole without hypothesis."""
+"""`warpmma.testing` as a package: it loads what is asked for."""
 
 from __future__ import annotations
 
@@ -30,27 +30,3 @@ def test_its_names_are_listed_and_those_of_their_modules() -> None:
     assert warpmma.testing.assert_same_bits is assert_same_bits
     with pytest.raises(AttributeError, match=r"^module 'warpmma\.testing' has no attribute 'gpu'$"):
         warpmma.testing.gpu  # type: ignore[attr-defined]  # noqa: B018
-
-
-def test_it_can_be_looked_through_without_hypothesis() -> None:
-    """As `help` does, which asks for every name in `dir`."""
-    code = """
-import sys
-sys.modules["hypothesis"] = None
-import warpmma.testing as testing
-print(sorted(name for name in dir(testing) if not hasattr(testing, name)))
-try:
-    testing.strategies
-except AttributeError as error:
-    print(error)
-try:
-    from warpmma.testing import strategies
-except ImportError as error:
-    print(error)
-"""
-    absent, attribute, imported = output(code)
-    assert absent == "['strategies']"
-    assert attribute.startswith("module 'warpmma.testing' cannot load 'strategies': import of hypothesis halted")
-    assert imported.startswith(
-        ("import of hypothesis halted", "cannot import name 'strategies' from 'warpmma.testing'")
-    )
