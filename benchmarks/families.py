@@ -1,4 +1,4 @@
-"""One instruction of each group of `targets.PATHS` that has fragments, with the variants that compute differently."""
+"""One instruction of each group of `arithmetic.LOWERINGS` with fragments, and the variants that compute differently."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What the examples share: launches that the simulator and a GPU both run, their inputs, and what a GPU gave for them.
 
 An example has `CASES`, each with a `name`, and `call(case)`, which makes a `Call`. `simulate` runs a call here;
-`cuda/run.py` runs the same call's twin on a GPU and records its output in `recorded/NAME.npz`, which `read` reads.
+`run_twins.py` runs the same call's twin on a GPU and records its output in `recorded/NAME.npz`, which `read` reads.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytest.register_assert_rewrite("native_cases", "operation_references", "product_cases", "report_cases", "torch_cases")
+pytest.register_assert_rewrite("native_cases", "operation_references", "product_cases", "report_cases")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from cases import cases, mutations, reference
-from generators import operands, styles
+from recipe_mutations import mutations
 
 from warpmma.arithmetic import compute
+from warpmma.testing.generators import by_reference, operands, recipe_cases, styles
 
 PINS = Path(__file__).parent / "data" / "pins.npz"
 ROWS = 4000
@@ -24,7 +24,7 @@ PER_MUTATION = 2
 
 def main() -> None:
     arrays: dict[str, npt.NDArray[Any]] = {}
-    for number, case in enumerate(cases()):
+    for number, case in enumerate(recipe_cases()):
         rng = np.random.default_rng(number)
         chosen: list[dict[str, npt.NDArray[Any]]] = []
         left = dict.fromkeys((name for name, _ in mutations(case)), PER_MUTATION)
@@ -37,10 +37,10 @@ def main() -> None:
                     left[name] -= len(rows)
                     chosen.append({key: codes[..., rows] for key, codes in given.items()})
         vectors = {key: np.concatenate([c[key] for c in chosen], axis=-1) for key in chosen[0]}
-        vectors["d"] = reference(case.recipe, **vectors).astype(compute(case.recipe, **vectors).dtype)
+        vectors["d"] = by_reference(case.recipe, **vectors).astype(compute(case.recipe, **vectors).dtype)
         arrays |= {f"{case}|{key}": codes for key, codes in vectors.items()}
         if sys.stderr.isatty():
-            print(f"\r{number + 1}/{len(cases())}", end="", file=sys.stderr)
+            print(f"\r{number + 1}/{len(recipe_cases())}", end="", file=sys.stderr)
     temporary = PINS.with_suffix(".tmp.npz")
     np.savez_compressed(temporary, **arrays)  # type: ignore[arg-type]
     temporary.replace(PINS)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from arrays import Array, Rng, same
-from cases import Case, cases, reference
-from generators import operands
 
 from warpmma.arithmetic import compute, native
 from warpmma.arithmetic.recipes import recipe
@@ -21,10 +17,14 @@ from warpmma.arithmetic.units import FusedDotAdd, GroupedDotAdd, IntegerSum
 from warpmma.execution import running
 from warpmma.formats import FORMATS
 from warpmma.isa import Instruction, warpgroup_instructions
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
-
-import compare_gpu  # type: ignore[import-not-found,unused-ignore]
+from warpmma.testing.generators import (
+    RecipeCase,
+    by_reference,
+    instruction_inputs,
+    metadata_words,
+    operands,
+    recipe_cases,
+)
 
 LEVELS = native.levels()
 
@@ -39,11 +39,11 @@ def only(level: native.Level) -> Iterator[None]:
     running._native_registers.cache_clear()
 
 
-def _every_recipe() -> list[Case]:
+def _every_recipe() -> list[RecipeCase]:
     """Those of `mma`, and of `wgmma` those that `mma` has not."""
-    found = {(case.recipe, case.k): case for case in cases()}
-    first = next(iter(cases()))
-    return [*cases(), *{
+    found = {(case.recipe, case.k): case for case in recipe_cases()}
+    first = next(iter(recipe_cases()))
+    return [*recipe_cases(), *{
         (recipe(i, t), i.k): replace(first, recipe=recipe(i, t), k=i.k, blocks=0, target=f"wgmma {i.d_type} {t}")
         for i in warpgroup_instructions() for t in i.targets if (recipe(i, t), i.k) not in found
     }.values()]  # fmt: skip
@@ -63,7 +63,7 @@ FUSED = [x for x in EVERY if isinstance(x.recipe.unit, FusedDotAdd | GroupedDotA
 each_kind = pytest.mark.parametrize("case", KINDS, ids=str)
 
 
-def draw(case: Case, each: Sequence[str], m: int, n: int, rng: Rng, *, sparse: bool = False) -> dict[str, Array]:
+def draw(case: RecipeCase, each: Sequence[str], m: int, n: int, rng: Rng, *, sparse: bool = False) -> dict[str, Array]:
     """Operands of `native.product`: an instruction in each of these styles, one after the other along k.
 
     Row i and column i belong together, as some styles want it; of a sparse A most elements meet their own partner.
@@ -83,7 +83,7 @@ def draw(case: Case, each: Sequence[str], m: int, n: int, rng: Rng, *, sparse: b
     return x
 
 
-def one_by_one(case: Case, x: dict[str, Array]) -> Array:
+def one_by_one(case: RecipeCase, x: dict[str, Array]) -> Array:
     """Compute a chain by NumPy, one instruction at a time."""
     c, count = x["c"], x["a"].shape[2] // case.k
 
@@ -99,7 +99,7 @@ def one_by_one(case: Case, x: dict[str, Array]) -> Array:
     return c
 
 
-def check(case: Case, x: dict[str, Array], levels: Sequence[native.Level] = LEVELS, note: object = "") -> Array:
+def check(case: RecipeCase, x: dict[str, Array], levels: Sequence[native.Level] = LEVELS, note: object = "") -> Array:
     """Compare all builds with NumPy; return what they agree on."""
     expected = one_by_one(case, x)
     for level in levels:
@@ -118,22 +118,22 @@ def check(case: Case, x: dict[str, Array], levels: Sequence[native.Level] = LEVE
     return expected
 
 
-def check_slowly(case: Case, x: dict[str, Array], d: Array, rng: Rng, count: int) -> None:
+def check_slowly(case: RecipeCase, x: dict[str, Array], d: Array, rng: Rng, count: int) -> None:
     """Compare a few outputs of a single instruction with the reference."""
     w, i, j = rng.integers(0, np.array(d.shape)[:, None], (3, count))
     columns = x["chosen"][w, i] if "chosen" in x else np.arange(case.k)[None]
     of = {"a": x["a"][w, i].T, "b": x["b"][w[:, None], columns, j[:, None]].T, "c": x["c"][w, i, j]}
     if case.blocks:
         of |= {"scale_a": x["scale_a"][w, i].T, "scale_b": x["scale_b"][w, :, j].T}
-    same(d[w, i, j].astype(np.uint64), reference(case.recipe, **of))
+    same(d[w, i, j].astype(np.uint64), by_reference(case.recipe, **of))
 
 
 def words(i: Instruction, target: str, each: Sequence[str], rng: Rng, *, undefined: bool = False) -> dict[str, Any]:
     """Keyword arguments of `execute`: two warps in each style."""
-    parts = [compare_gpu.inputs(i, target, style, 2, rng) for style in each]
+    parts = [instruction_inputs(i, target, style, 2, rng) for style in each]
     x = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     if i.sparse:
-        x["e"] = compare_gpu.metadata(i, target, 2 * len(each), rng, undefined)
+        x["e"] = metadata_words(i, target, 2 * len(each), rng, undefined=undefined)
     named = {"e": "metadata", "sa": "scale_a", "sb": "scale_b"}
     return {"target": target, **{named.get(name, name): v for name, v in x.items()}}
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from fractions import Fraction
-from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -13,14 +11,11 @@ from arrays import Array
 
 from warpmma.formats import FORMATS, FloatFormat
 from warpmma.kernel import operation
-from warpmma.operations.conversions import OPERATIONS as CONVERSIONS
-from warpmma.operations.floats import OPERATIONS as ARITHMETIC
+from warpmma.operations import conversions, floats
+from warpmma.testing.generators import operation_inputs
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
-
-from operation_inputs import inputs
-
-ROWS = {row.mnemonic: row for row in (*ARITHMETIC, *CONVERSIONS)}
+MNEMONICS = [mnemonic for form in (*floats.FORMS, *conversions.FORMS) for mnemonic in form.mnemonics]
+ROWS = {mnemonic: operation(mnemonic) for mnemonic in MNEMONICS}
 ROUNDINGS = ("rn", "rz", "rm", "rp")
 
 
@@ -78,7 +73,7 @@ ELEMENTS = {"f32": ("b32", np.uint32), "f64": ("b64", np.uint64), "f16": ("b16",
 def operands(mnemonic: str, count: int = 512) -> list[Array]:
     """Hard operands, finite ones."""
     name = mnemonic.split(".")[-1]
-    given = [x.reshape(-1) for x in inputs(mnemonic, 4 * count, 3)]
+    given = [x.reshape(-1) for x in operation_inputs(mnemonic, 4 * count, 3)]
     keep = np.logical_and.reduce([finite(float_format(name), x) for x in given])
     return [x[keep][:count] for x in given]
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from warpmma.operations import collectives
-from warpmma.operations import integers as bits
-from warpmma.operations import matrices as fragments
+from warpmma.operations import collectives, integers, operation
 
-ROWS = {row.mnemonic: row for row in (*bits.OPERATIONS, *collectives.OPERATIONS, *fragments.OPERATIONS)}
+BITS = [mnemonic for form in integers.FORMS for mnemonic in form.mnemonics]
+COLLECTIVES = [mnemonic for form in collectives.FORMS for mnemonic in form.mnemonics]
+ROWS = {m: operation(m) for m in (*BITS, *COLLECTIVES, "movmatrix.sync.aligned.m8n8.trans.b16")}
 LANE = np.arange(32)
 FULL = 0xFFFFFFFF
 _DTYPES: dict[str, Any] = {"b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "pred": np.bool_}

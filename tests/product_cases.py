@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 from arrays import Array, Rng, same
-from generators import mixed
 
 import warpmma as wm
 from warpmma import sparsity as sp
 from warpmma.isa import AnyInstruction, Instruction
 from warpmma.scaling import block_size
+from warpmma.testing.generators import mixed
 
 module = importlib.import_module("warpmma.products.tiling")
 Call = Callable[..., Any]

@@ -15,11 +15,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from compare_operations import Gpu, Job
 
-from warpmma.operations import Operation, collectives
-from warpmma.operations import integers as bits
-from warpmma.operations import matrices as fragments
+from warpmma.hardware.comparison import OperationGpu, RowJob, different_lanes, lane_shown
+from warpmma.operations import Operation, collectives, integers, operation
 from warpmma.registers import LANES
 
 Array = npt.NDArray[Any]
@@ -113,12 +111,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--record", type=Path, metavar="FILE", help="record some warps of each row here")
     parser.add_argument("--keep", type=int, default=2, help="warps to record for each row")
     options = parser.parse_args(arguments)
-    rows = [*bits.OPERATIONS, *collectives.OPERATIONS, *fragments.OPERATIONS]
+    names = [m for form in (*integers.FORMS, *collectives.FORMS) for m in form.mnemonics]
+    rows = [operation(m) for m in (*names, "movmatrix.sync.aligned.m8n8.trans.b16")]
     rows = [r for r in rows if options.target in r.targets and r.mnemonic.startswith(options.only)]
     jobs = [
-        (row, Job(row.mnemonic, x, 0, 0)) for row in rows for x in (zip(range(256)) if "imm" in row.inputs else [()])
+        (row, RowJob(row.mnemonic, x)) for row in rows for x in (zip(range(256)) if "imm" in row.inputs else [()])
     ]  # fmt: skip
-    gpu, recorded = Gpu([job for _, job in jobs], options.target), dict[str, Array]()
+    gpu, recorded = OperationGpu([job for _, job in jobs], options.target), dict[str, Array]()
     totals = {row.mnemonic: [0, 0] for row in rows}
     rng = np.random.default_rng(options.seed)
     for row, job in jobs:
@@ -128,12 +127,11 @@ def main(arguments: list[str] | None = None) -> int:
         active = taking_part(row, given, warps)
         job = job._replace(lanes=warps * LANES)
         got, (expected, compared) = gpu.run(job, given), ours(row, given, job.immediates, active)
-        unequal = np.any([x != y for x, y in zip(got, expected, strict=True)], axis=0) & compared
+        unequal = different_lanes(compared, got, expected)
         total = totals[row.mnemonic]
         total[0], total[1] = total[0] + int(compared.sum()), total[1] + int(unequal.sum())
         for place in np.argwhere(unequal)[:1].tolist():
-            show = [" ".join(f"{int(x[tuple(place)]):#x}" for x in z) for z in (given, got, expected)]
-            print(f"  {job} at {place}: in {show[0]}, gpu {show[1]}, ours {show[2]}", flush=True)
+            print(f"  {job}: {lane_shown(given, got, expected, place)}", flush=True)
         if options.record and (not job.immediates or job.immediates[0] % 16 == job.immediates[0] // 16):
             arrays = {**{f"a{i}": x for i, x in enumerate(given)}, **{f"d{i}": x for i, x in enumerate(got)}}
             arrays["compared"] = compared

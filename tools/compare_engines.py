@@ -15,20 +15,15 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import count, islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from cases import cases, reference
-from generators import operands, styles
-
-from warpmma.arithmetic import compute, native
-from warpmma.arithmetic.recipes import recipe
-from warpmma.arithmetic.units import FusedDotAdd, GroupedDotAdd, IntegerSum, Recipe
+from warpmma._text import table
+from warpmma.arithmetic import FusedDotAdd, GroupedDotAdd, IntegerSum, Recipe, compute, native, recipe
 from warpmma.isa import warpgroup_instructions
+from warpmma.testing.generators import by_reference, operands, recipe_cases, styles
 
 Array = npt.NDArray[Any]
 Rng = np.random.Generator
@@ -96,7 +91,7 @@ class Outcome:
 
 def jobs(seed: int) -> Iterator[Job]:
     """Every recipe, style and kind of product in random order, for ever."""
-    found = {(case.recipe, case.k, case.blocks): None for case in cases()}
+    found = {(case.recipe, case.k, case.blocks): None for case in recipe_cases()}
     for i in warpgroup_instructions():
         for target in i.targets:
             found[recipe(i, target), i.k // 2 if i.sparse else i.k, 0] = None
@@ -161,7 +156,7 @@ def slow(job: Job, given: dict[str, Array], places: Array) -> Array:
     x = {"a": given["a"][w, m].T, "b": given["b"][w[:, None], columns, n[:, None]].T, "c": given["c"][w, m, n]}
     if job.scales:
         x |= {"scale_a": given["scale_a"][w, m].T, "scale_b": given["scale_b"][w, :, n].T}
-    return reference(job.recipe, **x)
+    return by_reference(job.recipe, **x)
 
 
 def compare(job: Job, seed: int) -> Outcome:
@@ -194,25 +189,20 @@ def compare(job: Job, seed: int) -> Outcome:
                 values = f"native {int(got[place]):#x}, NumPy {int(expected[place]):#x}"
                 first = f"{job}, {make.__name__}, seed {seed}, {level}, {place}: {values}"
         places = rng.integers(0, np.array(expected.shape)[:, None], (3, SAMPLE))
-        by_reference = slow(job, given, places)
-        wrong += int((by_reference != expected[tuple(places)]).sum())
+        sample = slow(job, given, places)
+        wrong += int((sample != expected[tuple(places)]).sum())
         differences += int(unequal.sum())
         sampled += SAMPLE
     return Outcome(differences, sampled, wrong, first)
 
 
-def table(rows: dict[str, Row]) -> str:
-    """Return the results as text."""
+def report(rows: dict[str, Row]) -> list[tuple[str, ...]]:
+    """Return the results as cells of a table."""
     header = ("unit", "recipes", "outputs, with NumPy", "differ", "of them with the reference", "differ")
-    lines = [
+    return [header, *(
         (name, f"{len(r.recipes)}", f"{r.outputs:,}", f"{r.differences:,}", f"{r.sampled:,}", f"{r.wrong:,}")
         for name, r in sorted(rows.items())
-    ]
-    widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
-    return "\n".join(
-        "  ".join(x.ljust(w) if i == 0 else x.rjust(w) for i, (x, w) in enumerate(zip(line, widths, strict=True)))
-        for line in (header, *lines)
-    )
+    )]  # fmt: skip
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -262,7 +252,7 @@ def main(arguments: list[str] | None = None) -> int:
     print(file=sys.stderr)
     if interrupted:
         print("interrupted; so far:")
-    print(table(rows))
+    print("\n".join(table(report(rows), left=[0])))
     outputs, sampled = sum(row.outputs for row in rows.values()), sum(row.sampled for row in rows.values())
     bad = sum(row.differences + row.wrong for row in rows.values())
     print(

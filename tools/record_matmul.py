@@ -1,8 +1,8 @@
 """Record what PyTorch's matrix products give on this machine's GPU: `python tools/record_matmul.py --help`.
 
 Needs an sm_90 GPU and PyTorch; was run on an H200 with PyTorch 2.11. The inputs come from seeds, by
-`tests/torch_cases.py`, which also says what the archive holds and reads it. With `--device cpu` it runs anywhere, to
-try it out: nothing is then known about kernels.
+`warpmma.hardware.libraries`, which also says what the archive holds and reads it. With `--device cpu` it runs anywhere,
+to try it out: nothing is then known about kernels.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from torch_cases import Case, Recorded, read, texts, write
+from warpmma.hardware.libraries import LibraryProduct, RecordedProduct, read_products, texts_of, write_products
 
 Array = npt.NDArray[Any]
 Kind = Literal["normal", "model", "hard"]
@@ -99,7 +98,7 @@ _LONG_SHAPES = {
 }  # fmt: skip
 
 
-def cases() -> Iterator[Case]:
+def cases() -> Iterator[LibraryProduct]:
     """Yield what to record; cases with the same inputs follow one another."""
     for seed, (m, n, k) in enumerate(_HALF_SHAPES, 1):
         kinds: list[Kind] = ["hard", "normal", *(["model"] if (m, n, k) in _MODEL_SHAPES else [])]  # type: ignore[list-item]
@@ -110,14 +109,14 @@ def cases() -> Iterator[Case]:
                     calls += ["matmul-full", "linear", "mm-f32"]
                     calls += ["matmul-lt", "matmul-lt-full", "matmul-whole"] if (m, n, k) in _LONG_SHAPES else []
                 for call in calls:
-                    yield Case(call, dtype, "f32" if call == "mm-f32" else dtype, kind, m, n, k, seed)
+                    yield LibraryProduct(call, dtype, "f32" if call == "mm-f32" else dtype, kind, m, n, k, seed)
     for seed, (m, n, k) in enumerate(_FP8_SHAPES, 101):
         kinds = ["hard", "normal", *(["model"] if (m, n, k) in _MODEL_SHAPES else [])]  # type: ignore[list-item]
         for kind in kinds:
             for out in ("bf16", "f16", "f32") if kind == "hard" else ("bf16",):
-                yield Case("scaled-fast", "e4m3", out, kind, m, n, k, seed)
+                yield LibraryProduct("scaled-fast", "e4m3", out, kind, m, n, k, seed)
                 if kind == "hard" and out != "f16":
-                    yield Case("scaled", "e4m3", out, kind, m, n, k, seed)
+                    yield LibraryProduct("scaled", "e4m3", out, kind, m, n, k, seed)
 
 
 class Library:
@@ -162,7 +161,7 @@ class Library:
         tensor = torch.from_numpy(signed).to(self.device).view(getattr(torch, _NAMES[dtype]))
         return tensor.t() if column_major else tensor
 
-    def product(self, case: Case) -> Callable[[], Any]:
+    def product(self, case: LibraryProduct) -> Callable[[], Any]:
         """Return a function that computes a case; the settings are in effect from now on."""
         torch = self._torch
         column_major = case.call in ("linear", "scaled", "scaled-fast")
@@ -209,7 +208,7 @@ class Library:
         ran.sort(key=lambda e: float(e["ts"]))
         return result, tuple(_kernel(e) for e in ran)
 
-    def record(self, case: Case, limit: int) -> Recorded:
+    def record(self, case: LibraryProduct, limit: int) -> RecordedProduct:
         """Compute a case and keep at most so many outputs, in equal strides."""
         torch = self._torch
         function = self.product(case)
@@ -220,7 +219,7 @@ class Library:
         rows, columns = kept(case.m, case.n, limit)
         codes = result.view(words).cpu().numpy()[rows, columns]
         expected = np.ascontiguousarray(codes).view(f"u{codes.itemsize}")
-        return Recorded(case, rows, columns, expected, kernels, repeatable, case.digest())
+        return RecordedProduct(case, rows, columns, expected, kernels, repeatable, case.digest())
 
 
 def kept(m: int, n: int, limit: int) -> tuple[slice, slice]:
@@ -239,7 +238,7 @@ def kept(m: int, n: int, limit: int) -> tuple[slice, slice]:
     return slice(0, m, min(step, m)), slice(0, n, min(step, n))
 
 
-def selected(recorded: Recorded) -> Recorded | None:
+def selected(recorded: RecordedProduct) -> RecordedProduct | None:
     """Return the part of a recorded product that the tests keep, if any."""
     case = recorded.case
     split = len(recorded.kernels) > 1 or case.call == "matmul-whole"
@@ -292,8 +291,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--select", type=Path, metavar="ARCHIVE", help="record nothing: take from it what tests keep")
     options = parser.parse_args(arguments)
     if options.select:
-        taken = [part for part in map(selected, read(options.select)) if part is not None]
-        write(options.out, taken, texts(options.select))
+        taken = [part for part in map(selected, read_products(options.select)) if part is not None]
+        write_products(options.out, taken, texts_of(options.select))
         print(f"{len(taken)} selected, {options.out.stat().st_size} bytes")
         return 0
     os.environ.setdefault("KINETO_LOG_LEVEL", "4")
@@ -301,7 +300,7 @@ def main(arguments: list[str] | None = None) -> int:
     library = Library(options.device)
     about = library.texts()
     print(about, flush=True)
-    recorded: list[Recorded] = []
+    recorded: list[RecordedProduct] = []
     failed = 0
     for case in cases():
         if options.only not in case.name:
@@ -319,7 +318,7 @@ def main(arguments: list[str] | None = None) -> int:
         last = recorded[-1]
         mark = "" if last.repeatable else " NOT REPEATABLE"
         print(f"{time.monotonic() - start:6.1f} {case.name}{mark}: {' | '.join(last.kernels)}", flush=True)
-    write(options.out, recorded, about)
+    write_products(options.out, recorded, about)
     print(f"{len(recorded)} recorded, {failed} failed, {options.out.stat().st_size} bytes")
     return int(failed > 0)
 

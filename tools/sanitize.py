@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[1]
 WHERE = ROOT / "build" / "sanitize"
 TESTS = (
     "tests/arithmetic/test_native*.py",
+    "tests/arithmetic/test_compare_engines.py",
     "tests/arithmetic/test_product.py",
     "tests/products/test_*.py",
     "tests/house/test_fuzz*.py",

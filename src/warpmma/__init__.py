@@ -11,8 +11,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
 from ._version import __version__ as __version__
-from .arithmetic.engines import engines
-from .arithmetic.evidence import Evidence
+from .arithmetic import Evidence, engines
 from .errors import (
     ArchiveError,
     MetadataError,

@@ -1,12 +1,27 @@
-"""What `native/module.cpp` binds; its one caller is `arithmetic/native.py`."""
+"""What `native/module.cpp` binds; its one caller is `arithmetic/native.py`. A test compares it with what is bound."""
 
 from collections.abc import Sequence
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
+
+class Unit(IntEnum):
+    FusedDotAdd = ...
+    GroupedDotAdd = ...
+    FmaChain = ...
+    FloatChains = ...
+    IntegerSum = ...
+    Popcount = ...
+
+class Rounding(IntEnum):
+    rn = ...
+    rz = ...
+    rm = ...
+    rp = ...
 
 class Format:
     integer: bool
@@ -24,7 +39,7 @@ class Table:
     shift: list[int]
     mask: int
 
-class Plan:
+class Parameters:
     unit: int
     a: Format
     b: Format
@@ -59,14 +74,14 @@ class Plan:
     d_flat: list[int]
     d_shift: list[int]
 
-class Checked:
-    """A plan that was found right, in a copy that no longer changes; `ValueError` if it is not."""
+class Plan:
+    """Parameters that were found right, in a copy that no longer changes; `ValueError` if they are not."""
 
-    def __init__(self, plan: Plan, /) -> None: ...
+    def __init__(self, parameters: Parameters, /) -> None: ...
 
 def levels() -> list[tuple[str, int, int, int]]: ...
 def execute(
-    plan: Checked, level: int, a: Array, b: Array, c: Array, d: npt.NDArray[np.unsignedinteger[Any]], registers: bool,
+    plan: Plan, level: int, a: Array, b: Array, c: Array, d: npt.NDArray[np.unsignedinteger[Any]], registers: bool,
     m: int, n: int, k: int, chosen: Array | None, scale_a: Array | None, scale_b: Array | None,
     ends: Sequence[tuple[int, bool]] = (), sums: npt.NDArray[np.uint32] | None = None, /,
 ) -> None: ...  # fmt: skip

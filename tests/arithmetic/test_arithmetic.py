@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cases import Case, cases, reference
-from generators import STYLES, operands, random_codes, styles
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
@@ -14,29 +12,30 @@ from warpmma.arithmetic.fma import fma64
 from warpmma.arithmetic.reference import dot
 from warpmma.arithmetic.units import FmaChain, FusedDotAdd, Recipe
 from warpmma.formats import FORMATS
+from warpmma.testing.generators import STYLES, RecipeCase, by_reference, operands, random_codes, recipe_cases, styles
 
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-def _check(case: Case, style: str, seed: int, rows: int) -> None:
+def _check(case: RecipeCase, style: str, seed: int, rows: int) -> None:
     given = operands(case.recipe, case.k, rows, style, np.random.default_rng(seed), case.blocks)
-    fast, slow = compute(case.recipe, **given), reference(case.recipe, **given)
+    fast, slow = compute(case.recipe, **given), by_reference(case.recipe, **given)
     if not np.array_equal(fast, slow):
         row = int(np.flatnonzero(fast != slow)[0])
         operand = {name: [hex(x) for x in codes[..., row].ravel()] for name, codes in given.items()}
         pytest.fail(f"{case}, {style}: numpy {fast[row]:#x}, reference {slow[row]:#x} for {operand}")
 
 
-@pytest.mark.parametrize("case", cases(), ids=str)
+@pytest.mark.parametrize("case", recipe_cases(), ids=str)
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(style=st.sampled_from(sorted(STYLES)), seed=SEEDS)
-def test_numpy_equals_reference(case: Case, style: str, seed: int) -> None:
+def test_numpy_equals_reference(case: RecipeCase, style: str, seed: int) -> None:
     assume(style in styles(case.recipe))
     _check(case, style, seed, rows=max(2, 128 // case.k))
 
 
-@pytest.mark.parametrize("case", cases(), ids=str)
-def test_numpy_equals_reference_in_every_style(case: Case) -> None:
+@pytest.mark.parametrize("case", recipe_cases(), ids=str)
+def test_numpy_equals_reference_in_every_style(case: RecipeCase) -> None:
     for style in styles(case.recipe):
         _check(case, style, 1, rows=max(2, 96 // case.k))
 
@@ -109,7 +108,7 @@ def test_the_sum_stays_exact_at_its_bound() -> None:
     for c in (0, 0x3FFFFFFF, 0x407FFFFF):
         assert int(compute(recipe, a, a, np.array([c], np.uint32))[0]) == dot(recipe, [largest] * 32, [largest] * 32, c)
     integers = Recipe(d="s32", a="u8", b="u8", c="s32", unit=next(
-        case.recipe.unit for case in cases() if case.recipe.a == "u8"
+        case.recipe.unit for case in recipe_cases() if case.recipe.a == "u8"
     ))  # fmt: skip
     full = np.full((256, 1), 0xFF, np.uint8)
     assert int(compute(integers, full, full, np.zeros(1, np.uint32))[0]) == 256 * 255 * 255

@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from cases import Case, cases
-from generators import operands, styles
 from oracles import skip_without
 
 from warpmma.arithmetic import compute
 from warpmma.arithmetic.recipes import recipe as find_recipe
 from warpmma.formats import FORMATS
 from warpmma.isa import parse, parse_warpgroup, warpgroup_instructions
+from warpmma.testing.generators import RecipeCase, operands, recipe_cases, styles
 
 skip_without("mmasim")
 with warnings.catch_warnings():
@@ -104,17 +103,17 @@ def test_wgmma(spelled: str) -> None:
         assert np.array_equal(compute(recipe, **given), theirs), style
 
 
-def _scaled(case: Case) -> str:
+def _scaled(case: RecipeCase) -> str:
     i = case.instruction
     block = case.k // max(1, case.blocks)
     return f"{i.shape}.kind::{i.kind}.block{block}.f32.{i.a_type}.{i.b_type}.f32.{i.stype}"
 
 
-_SCALED = [c for c in cases() if c.recipe.scale and not c.instruction.sparse]
+_SCALED = [c for c in recipe_cases() if c.recipe.scale and not c.instruction.sparse]
 
 
 @pytest.mark.parametrize("case", _SCALED, ids=str)
-def test_block_scaled(case: Case) -> None:
+def test_block_scaled(case: RecipeCase) -> None:
     model = nv_ptx.MMABlockScale("RTX Blackwell", _scaled(case))
     rng = np.random.default_rng(8)
     recipe = case.recipe

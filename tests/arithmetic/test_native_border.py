@@ -37,7 +37,7 @@ def stored(i: Instruction) -> int:
 def plan(mnemonic: str) -> Any:
     """Return a plan that nobody has checked."""
     i = parse(mnemonic)
-    return native._make_plan(recipe(i, TARGETS[mnemonic]), stored(i), i.sparse, i.scales_per_row)
+    return native._parameters(recipe(i, TARGETS[mnemonic]), stored(i), i.sparse, i.scales_per_row)
 
 
 def operands(mnemonic: str) -> dict[str, Array]:
@@ -137,15 +137,15 @@ WRONG_PLANS: list[tuple[str, Callable[[Any], None], str]] = [
 @pytest.mark.parametrize(("mnemonic", "change", "text"), WRONG_PLANS)
 def test_a_wrong_plan_is_refused(mnemonic: str, change: Callable[[Any], None], text: str) -> None:
     made = plan(mnemonic)
-    _native.Checked(made)
+    _native.Plan(made)
     change(made)
     with pytest.raises(ValueError, match=text):
-        _native.Checked(made)
+        _native.Plan(made)
 
 
 def test_an_empty_plan_is_refused() -> None:
     with pytest.raises(ValueError, match="k, the products"):
-        _native.Checked(_native.Plan())
+        _native.Plan(_native.Parameters())
 
 
 def test_a_plan_that_nobody_checked_does_not_run() -> None:
@@ -156,7 +156,7 @@ def test_a_plan_that_nobody_checked_does_not_run() -> None:
 @pytest.mark.parametrize("mnemonic", TARGETS)
 def test_a_checked_plan_no_longer_changes(mnemonic: str) -> None:
     made, x = plan(mnemonic), operands(mnemonic)
-    checked = _native.Checked(made)
+    checked = _native.Plan(made)
     run(checked, mnemonic, x)
     expected = x["d"].copy()
     made.order, made.k, made.unit, made.a.width = [1 << 30], 0, 99, 0
@@ -172,14 +172,14 @@ def test_a_checked_plan_no_longer_changes(mnemonic: str) -> None:
 @pytest.mark.parametrize("level", [99, -1, 4])
 def test_a_level_that_is_not_there(level: int) -> None:
     with pytest.raises(ValueError, match="no such level"):
-        run(_native.Checked(plan(DENSE)), DENSE, operands(DENSE), level=level)
+        run(_native.Plan(plan(DENSE)), DENSE, operands(DENSE), level=level)
 
 
 def test_every_level_that_is_there() -> None:
     x = operands(DENSE)
     for level in native.levels():
         x["d"][...] = 1
-        run(_native.Checked(plan(DENSE)), DENSE, x, level=level.number)
+        run(_native.Plan(plan(DENSE)), DENSE, x, level=level.number)
         assert not x["d"].any()
 
 
@@ -224,7 +224,7 @@ def test_a_wrong_array_is_refused(name: str, change: Callable[[Array], Any], tex
     x[name] = change(x[name])
     before = np.array(x["d"])
     with pytest.raises(ValueError, match=text):
-        run(_native.Checked(plan(DENSE)), DENSE, x)
+        run(_native.Plan(plan(DENSE)), DENSE, x)
     if x["d"] is not None:
         np.testing.assert_array_equal(x["d"], before)
 
@@ -234,7 +234,7 @@ def test_a_wrong_array_is_refused(name: str, change: Callable[[Array], Any], tex
 )
 def test_a_wrong_size_is_refused(size: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=r"is \[|multiple|without tables"):
-        run(_native.Checked(plan(DENSE)), DENSE, operands(DENSE), **size)
+        run(_native.Plan(plan(DENSE)), DENSE, operands(DENSE), **size)
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_a_wrong_companion_is_refused(mnemonic: str, name: str, change: Callable
     x: dict[str, Any] = operands(mnemonic)
     x[name] = change(x.get(name))
     with pytest.raises(ValueError, match=text):
-        run(_native.Checked(plan(mnemonic)), mnemonic, x)
+        run(_native.Plan(plan(mnemonic)), mnemonic, x)
 
 
 @pytest.mark.parametrize("place", [(0, 0, 0), (2, 15, 15), (1, 8, 3)])
@@ -267,10 +267,10 @@ def test_a_choice_beyond_its_instruction_is_refused(place: tuple[int, ...]) -> N
         x["chosen"][place] = value
         for level in native.levels():
             if legal:
-                run(_native.Checked(plan(SPARSE)), SPARSE, x, level=level.number)
+                run(_native.Plan(plan(SPARSE)), SPARSE, x, level=level.number)
                 continue
             with pytest.raises(ValueError, match="chosen names a row beyond"):
-                run(_native.Checked(plan(SPARSE)), SPARSE, x, level=level.number)
+                run(_native.Plan(plan(SPARSE)), SPARSE, x, level=level.number)
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def test_a_choice_beyond_its_instruction_is_refused(place: tuple[int, ...]) -> N
 def test_sums_that_do_not_fit_are_refused(change: dict[str, Any], text: str | None) -> None:
     x: dict[str, Any] = operands(DENSE) | {"ends": [(1, True)], "sums": np.zeros((2, BATCH, 16, 8), np.uint32)}
     x |= {"a": x["a"].repeat(2, axis=2), "b": x["b"].repeat(2, axis=1)} | change
-    checked = _native.Checked(plan(DENSE))
+    checked = _native.Plan(plan(DENSE))
     if text is None:
         return run(checked, DENSE, x, k=32)
     with pytest.raises(ValueError, match=text):
@@ -303,7 +303,7 @@ def test_sums_of_what_is_not_f32_are_refused() -> None:
     whole = operands(INTEGERS)
     whole["sums"] = np.zeros((2, *whole["c"].shape), np.uint32)
     with pytest.raises(ValueError, match="C and D of f32"):
-        run(_native.Checked(plan(INTEGERS)), INTEGERS, whole)
+        run(_native.Plan(plan(INTEGERS)), INTEGERS, whole)
     flat = [v.reshape(BATCH, -1) for v in x.values()]
     sums = np.zeros((2, BATCH, 16, 8), np.uint32)
     with pytest.raises(ValueError, match="of matrices"):

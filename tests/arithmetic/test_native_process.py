@@ -15,8 +15,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from arrays import same
-from cases import Case
-from generators import styles
 from native_cases import EVERY, LEVELS, check, draw, each_kind, each_sample, one_by_one, only, words
 from oracles import needs
 
@@ -27,6 +25,7 @@ from warpmma.execution import running
 from warpmma.formats import FloatFormat
 from warpmma.isa import parse
 from warpmma.registers import LANES
+from warpmma.testing.generators import RecipeCase, styles
 
 pytestmark = needs("native engine")
 
@@ -118,7 +117,7 @@ def test_a_hostile_environment_can_be_made() -> None:
 @x86
 @pytest.mark.parametrize("control", [_FLUSH, _UPWARD, _FLUSH | 0x2000, 0x6000])
 @each_kind
-def test_flushed_subnormals_and_rounding_modes_change_nothing(case: Case, control: int) -> None:
+def test_flushed_subnormals_and_rounding_modes_change_nothing(case: RecipeCase, control: int) -> None:
     rng, environment = np.random.default_rng(13), Environment()
     for style in ("tiny", "special", "sticky") if "tiny" in styles(case.recipe) else ("bits",):
         x = draw(case, [style], 9, 10, rng)

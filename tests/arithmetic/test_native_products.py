@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from arrays import Array, field_of_records, same
-from cases import Case
-from generators import STYLES, styles
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from native_cases import EVERY, FUSED, KINDS, LEVELS, SPARSE, check, check_slowly, draw, each_kind
@@ -19,6 +17,7 @@ from warpmma.arithmetic import native
 from warpmma.arithmetic.units import FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Recipe
 from warpmma.errors import UnsupportedError
 from warpmma.formats import FORMATS, FloatFormat
+from warpmma.testing.generators import STYLES, RecipeCase, styles
 
 pytestmark = needs("native engine")
 
@@ -27,7 +26,7 @@ pytestmark = needs("native engine")
 
 
 @pytest.mark.parametrize("case", EVERY, ids=str)
-def test_every_recipe_in_every_style(case: Case) -> None:
+def test_every_recipe_in_every_style(case: RecipeCase) -> None:
     rng = np.random.default_rng(1)
     for style in styles(case.recipe):
         x = draw(case, [style], 13, 21, rng)
@@ -39,7 +38,7 @@ def test_every_recipe_in_every_style(case: Case) -> None:
     case=st.sampled_from(EVERY), style=st.sampled_from(sorted(STYLES)), seed=st.integers(0, 2**32 - 1),
     m=st.integers(1, 35), n=st.integers(1, 35), sparse=st.booleans(), level=st.sampled_from(LEVELS or (None,)),
 )  # fmt: skip
-def test_any_size(case: Case, style: str, seed: int, m: int, n: int, sparse: bool, level: native.Level) -> None:
+def test_any_size(case: RecipeCase, style: str, seed: int, m: int, n: int, sparse: bool, level: native.Level) -> None:
     assume(style in styles(case.recipe))
     sparse &= isinstance(case.recipe.unit, FusedDotAdd | GroupedDotAdd | IntegerSum)
     rng = np.random.default_rng(seed)
@@ -50,7 +49,7 @@ def test_any_size(case: Case, style: str, seed: int, m: int, n: int, sparse: boo
 # Chains.
 
 
-def crossing(case: Case) -> int:
+def crossing(case: RecipeCase) -> int:
     """Instructions enough to cross the engine's blocks of 128 products twice and to end within one."""
     return 2 * max(1, 128 // case.k) + 1 + (case.k < 128)
 
@@ -59,7 +58,7 @@ CHAINED = [x for x in KINDS if x.recipe.c == x.recipe.d]
 
 
 @pytest.mark.parametrize("case", CHAINED, ids=str)
-def test_a_chain_is_one_instruction_after_the_other(case: Case) -> None:
+def test_a_chain_is_one_instruction_after_the_other(case: RecipeCase) -> None:
     """Every style somewhere in the middle, where the fast path has to give up, and special values in a few rows."""
     rng, count, known = np.random.default_rng(2), crossing(case), styles(case.recipe)
     heavy = isinstance(case.recipe.unit, FmaChain)  # to NumPy
@@ -73,7 +72,7 @@ def test_a_chain_is_one_instruction_after_the_other(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", [x for x in CHAINED if isinstance(FORMATS[x.recipe.a], FloatFormat)], ids=str)
-def test_special_values_here_and_there_in_a_chain(case: Case) -> None:
+def test_special_values_here_and_there_in_a_chain(case: RecipeCase) -> None:
     rng = np.random.default_rng(3)
     for sparse in (False, True) if case in SPARSE else (False,):
         x = draw(case, ["near"] * crossing(case), 13, 21, rng, sparse=sparse)
@@ -91,7 +90,7 @@ def test_special_values_here_and_there_in_a_chain(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", [x for x in KINDS if isinstance(x.recipe.unit, IntegerSum)], ids=str)
-def test_integers_are_clamped_after_every_instruction(case: Case) -> None:
+def test_integers_are_clamped_after_every_instruction(case: RecipeCase) -> None:
     """Instructions that go up, and then one that comes down again; C about as far from a limit as one of them goes."""
     rng, count = np.random.default_rng(16), crossing(case)
 
@@ -134,7 +133,7 @@ def _accumulators(fmt: FloatFormat) -> Array:
 
 
 @pytest.mark.parametrize("case", FUSED, ids=str)
-def test_constant_rows_and_every_sort_of_accumulator(case: Case) -> None:
+def test_constant_rows_and_every_sort_of_accumulator(case: RecipeCase) -> None:
     """Each in a tile of its own, so that the fast path does all it can: sums up to 2^31 quanta, ties, overflow.
 
     Two instructions; what the first makes is the second's accumulator.
@@ -165,7 +164,7 @@ SCALED = [x for x in EVERY if x.blocks]
 @pytest.mark.parametrize(
     ("case", "sparse"), [*((x, False) for x in SCALED), *((x, True) for x in SCALED if x in KINDS)], ids=str
 )
-def test_scales_of_every_value(case: Case, sparse: bool) -> None:
+def test_scales_of_every_value(case: RecipeCase, sparse: bool) -> None:
     """All codes in the rows of A against the ends and the middle in the columns of B, and in every block."""
     rng, mask = np.random.default_rng(5), np.uint8(FORMATS[str(case.recipe.scale)].mask)
     for style in ("near", "full", "special"):
@@ -184,7 +183,7 @@ def test_scales_of_every_value(case: Case, sparse: bool) -> None:
 
 
 @each_kind
-def test_matrices_may_lie_anywhere(case: Case) -> None:
+def test_matrices_may_lie_anywhere(case: RecipeCase) -> None:
     rng = np.random.default_rng(6)
     x = draw(case, ["bits"], 10, 11, rng, sparse=case in SPARSE)
     expected = check(case, x)
@@ -203,7 +202,7 @@ def test_matrices_may_lie_anywhere(case: Case) -> None:
 
 
 @each_kind
-def test_nothing_gives_nothing(case: Case) -> None:
+def test_nothing_gives_nothing(case: RecipeCase) -> None:
     x = draw(case, ["bits"], 5, 6, np.random.default_rng(7))
     for axis, names in enumerate((x, ("a", "c", "scale_a"), ("b", "c", "scale_b"))):
         cut = [slice(None)] * 3

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,12 +15,9 @@ from warpmma import execute
 from warpmma.arithmetic.recipes import recipe
 from warpmma.execution import running
 from warpmma.formats import FloatFormat
+from warpmma.hardware.comparison import mma_jobs
 from warpmma.isa import Instruction, instructions, parse
 from warpmma.sparsity import selectors
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
-
-import compare_gpu  # type: ignore[import-not-found,unused-ignore]
 
 pytestmark = needs("native engine")
 
@@ -33,10 +28,7 @@ INSTRUCTIONS = [(i, t) for i in instructions() for t in {recipe(i, t): t for t i
 def choices(i: Instruction) -> list[dict[str, Any]]:
     """Every selector of a sparse instruction; the first and the last ids of a block-scaled one."""
     ids = ("byte_id_a", "thread_id_a", "byte_id_b", "thread_id_b")
-    return [
-        dict(zip(ids, chosen, strict=True)) | ({"selector": f} if i.sparse else {})
-        for _, f, chosen in compare_gpu.jobs(i)
-    ]
+    return [dict(zip(ids, chosen, strict=True)) | ({"selector": f} if i.sparse else {}) for _, f, chosen in mma_jobs(i)]
 
 
 @pytest.mark.parametrize(("instruction", "target"), INSTRUCTIONS, ids=str)

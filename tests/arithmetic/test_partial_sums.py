@@ -9,25 +9,24 @@ from typing import Any
 import numpy as np
 import pytest
 from arrays import Array, Rng, same
-from cases import Case, cases
-from generators import operands, styles
 
 import warpmma as wm
 from warpmma.arithmetic import native, product
 from warpmma.formats import FORMATS
 from warpmma.products.chain import Chain, Operands, State, boundaries
 from warpmma.scaling import block_size, quantize
+from warpmma.testing.generators import RecipeCase, operands, recipe_cases, styles
 
 LEVELS = native.levels()
 built = pytest.mark.skipif(not LEVELS, reason="warpmma was installed without its native engine")
-CASES = [x for x in cases() if (x.recipe.c, x.recipe.d) == ("f32", "f32")]
+CASES = [x for x in recipe_cases() if (x.recipe.c, x.recipe.d) == ("f32", "f32")]
 KINDS = list({(x.recipe.unit, x.recipe.accumulate, x.recipe.convert, x.recipe.scale, x.k): x for x in CASES}.values())
 WAYS = [*((level.name, level) for level in LEVELS), ("numpy", None)]
 # -0, +0, subnormals, numbers near 1, the largest (which overflow), infinities, NaN of several payloads.
 HARD = [0, 1, 0x7FFFFF, 0x800000, 0x33800000, 0x3F800000, 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x7FC00123, 0x7FFFFFFF]
 
 
-def drawn(case: Case, count: int, m: int, n: int, rng: Rng, *, sparse: bool = False) -> dict[str, Array]:
+def drawn(case: RecipeCase, count: int, m: int, n: int, rng: Rng, *, sparse: bool = False) -> dict[str, Array]:
     """Operands of `product`: instructions in every style, some of which sums are subnormal, infinite or NaN."""
     known = [x for x in ("near", "tiny", "special", "zeros", "huge", "cancel") if x in styles(case.recipe)]
     parts = [
@@ -58,7 +57,7 @@ def added(x: Array, y: Array) -> Array:
     return np.where(np.isnan(total), np.uint32(0x7FFFFFFF), total.view(np.uint32))
 
 
-def part(case: Case, x: dict[str, Array], start: int, stop: int) -> dict[str, Array]:
+def part(case: RecipeCase, x: dict[str, Array], start: int, stop: int) -> dict[str, Array]:
     """Some instructions of operands."""
     axis = {"a": 2, "scale_a": 2, "chosen": 2, "b": 1, "scale_b": 1}
     each = {"scale_a": case.blocks, "scale_b": case.blocks, "b": case.k * (2 if "chosen" in x else 1)}
@@ -66,7 +65,9 @@ def part(case: Case, x: dict[str, Array], start: int, stop: int) -> dict[str, Ar
     return {name: v[(slice(None),) * axis[name] + (some[name],)] for name, v in x.items()}
 
 
-def model(case: Case, x: dict[str, Array], c: Array, sums: Array, ends: native.Ends, count: int) -> tuple[Array, Array]:
+def model(
+    case: RecipeCase, x: dict[str, Array], c: Array, sums: Array, ends: native.Ends, count: int
+) -> tuple[Array, Array]:
     """A call for each chain; their sums."""
     at, of_slice, total = 0, sums[0], sums[1]
     for end, ends_slice in ends:
@@ -88,7 +89,7 @@ def canonical(x: Array) -> Array:
 @pytest.mark.parametrize("case", KINDS, ids=str)
 @pytest.mark.parametrize(("name", "level"), WAYS, ids=[str(level or name) for name, level in WAYS])
 def test_chains_end_within_a_call(
-    case: Case, name: str, level: native.Level | None, monkeypatch: pytest.MonkeyPatch
+    case: RecipeCase, name: str, level: native.Level | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
     """After any instructions, those that the engine's blocks of 128 products end with and others."""
     if level is not None:
@@ -118,7 +119,7 @@ def test_hard_sums_are_hard() -> None:
     assert ((total != 0) & (abs(total) < 2.0**-126)).any()
 
 
-def chain(case: Case, k: int, *, promote: int, split: int, engine: Any) -> Chain:
+def chain(case: RecipeCase, k: int, *, promote: int, split: int, engine: Any) -> Chain:
     step = case.instruction.k
     return Chain(
         instruction=case.instruction, recipe=case.recipe, engine=engine, k=k, slices=boundaries(k, step, split),

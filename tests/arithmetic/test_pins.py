@@ -12,15 +12,16 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 import pytest
-from cases import Case, cases, mutations
 from make_pins import PINS
+from recipe_mutations import mutations
 
 from warpmma.arithmetic import compute
 from warpmma.arithmetic.units import FusedDotAdd, steps
 from warpmma.formats import FORMATS, FloatFormat
+from warpmma.testing.generators import RecipeCase, recipe_cases
 
 
-def unnoticeable(case: Case, name: str) -> str:
+def unnoticeable(case: RecipeCase, name: str) -> str:
     """Say why no operands can tell a change, or return an empty string.
 
     * Z: every product is a multiple of the product of the two least subnormals, and of the two least scales. Where that
@@ -48,7 +49,7 @@ def unnoticeable(case: Case, name: str) -> str:
     return ""
 
 
-def _products(case: Case) -> int:
+def _products(case: RecipeCase) -> int:
     return cast(FusedDotAdd, case.recipe.unit).products
 
 
@@ -58,8 +59,8 @@ def _pins() -> dict[str, npt.NDArray[Any]]:
         return {key: archive[key] for key in archive.files}
 
 
-@pytest.mark.parametrize("case", cases(), ids=str)
-def test_pinned(case: Case) -> None:
+@pytest.mark.parametrize("case", recipe_cases(), ids=str)
+def test_pinned(case: RecipeCase) -> None:
     given = {key.rpartition("|")[2]: x for key, x in _pins().items() if key.rpartition("|")[0] == str(case)}
     d = given.pop("d")
     assert np.array_equal(compute(case.recipe, **given), d)
@@ -69,4 +70,4 @@ def test_pinned(case: Case) -> None:
 
 
 def test_pins_are_those_of_the_recipes() -> None:
-    assert {key.rpartition("|")[0] for key in _pins()} == {str(case) for case in cases()}
+    assert {key.rpartition("|")[0] for key in _pins()} == {str(case) for case in recipe_cases()}

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 import warpmma as wm
-from warpmma.arithmetic.evidence import EVIDENCE, evidence
-from warpmma.arithmetic.recipes import GENERATIONS, PATHS, group, recipe
-from warpmma.arithmetic.units import FusedDotAdd
+from warpmma.arithmetic import GENERATIONS, FusedDotAdd, group, recipe
+from warpmma.arithmetic import evidence_of as evidence
+from warpmma.arithmetic.evidence import EVIDENCE
+from warpmma.arithmetic.recipes import LOWERINGS as PATHS
 from warpmma.isa import AnyInstruction, Instruction, warpgroup_instructions
 
 DATA = Path(__file__).parents[1] / "data"

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import warpmma as wm
+from warpmma import arithmetic as targets
 from warpmma import scaling, sparsity, testing
 from warpmma._arguments import check_choice, is_integer, members
 from warpmma._arrays import as_array
-from warpmma.arithmetic import recipes as targets
-from warpmma.arithmetic.units import FloatChains, FmaChain, FusedDotAdd, Popcount, Recipe
+from warpmma.arithmetic import FloatChains, FmaChain, FusedDotAdd, Popcount, Recipe
 from warpmma.errors import (
     MetadataError,
     MnemonicError,
@@ -242,7 +242,7 @@ def registers(**more: Any) -> wm.RegisterFile:
         (lambda: instruction(a_type=BROKEN), MnemonicError, f"no instruction has a_type {UNSHOWN}; expected a qualifi"),
         (lambda: WarpgroupInstruction(n=NONE, k=16, d_type="f32", a_type="f16", b_type="f16"), MnemonicError,
          "no instruction has n None; expected an integer of 1 to 9999"),
-        (lambda: targets.family("90"), TargetError, "an architecture is a number such as 90; got '90'"),
+        (lambda: targets.variants("90"), TargetError, "an architecture is a number such as 90; got '90'"),
         (lambda: targets.recipe(F16, ["sm_90"]), TargetError, "a target is a string such as 'sm_90'; got ['sm_90']"),
         (lambda: targets.recipe(NONE, "sm_90"), MnemonicError, "a mnemonic is a string, such as 'mma.sync...'; got No"),
         (lambda: sparsity.legal_codes(SP, "sm_91"), TargetError, "unknown target 'sm_91'; did you mean 'sm_90'"),
@@ -279,7 +279,7 @@ def test_functions_take_mnemonics_as_well_as_records(name: str) -> None:
     record = parse_any(name)
     target = record.targets[-1]
     assert targets.recipe(name, target) == targets.recipe(record, target)
-    assert targets.path(name, target) == targets.path(record, target)
+    assert targets.lowering(name, target) == targets.lowering(record, target)
     assert targets.group(name) == targets.group(record)
     assert sparsity.legal_codes(SP, "sm_90") == sparsity.legal_codes(wm.parse(SP), "sm_90")
     check_target(F16, "sm_90")

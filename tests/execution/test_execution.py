@@ -11,20 +11,19 @@ import numpy as np
 import pytest
 from arrays import VIEWS, same
 from execution_cases import ABC, F64, QUAD, SAMPLES, abc, each_sample, registers_of
-from generators import mixed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from messages import exactly
 
 from warpmma import engines, execute, load, mma, store
-from warpmma.arithmetic import native
-from warpmma.arithmetic.engines import Engine
+from warpmma.arithmetic import Engine, native
 from warpmma.arithmetic.recipes import recipe
 from warpmma.arithmetic.reference import dot
 from warpmma.errors import UnsupportedError
 from warpmma.execution import running
 from warpmma.isa import Instruction, instructions, parse
 from warpmma.registers import LANES
+from warpmma.testing.generators import mixed
 
 # Execution against a loop over the elements of matrices.
 

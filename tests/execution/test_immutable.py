@@ -19,7 +19,7 @@ from arrays import Array
 
 import warpmma as wm
 from warpmma import scaling
-from warpmma.arithmetic.engines import Engine
+from warpmma.arithmetic import Engine
 from warpmma.layouts import Layout, Operand
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from arrays import Array, same
 from execution_cases import B1, F16, F64, FP4, FP8, OPERANDS, QUAD, S4, S8, SP, TF32
-from generators import random_codes
 from messages import exactly
 
 from warpmma import load, store
@@ -17,6 +16,7 @@ from warpmma.errors import OperandError
 from warpmma.isa import Instruction, instructions, parse
 from warpmma.layouts import Operand
 from warpmma.registers import LANES
+from warpmma.testing.generators import random_codes
 
 
 @pytest.mark.parametrize("instruction", instructions(), ids=str)

@@ -11,8 +11,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 from arrays import Array, Rng, same
-from cases import reference
-from generators import random_codes, with_exponents
 from messages import exactly
 
 from warpmma import execute, load, mma
@@ -24,6 +22,7 @@ from warpmma.isa import Instruction, instructions, parse
 from warpmma.layouts import Operand
 from warpmma.registers import LANES
 from warpmma.scaling import block_size, byte_ids, quantize, thread_ids
+from warpmma.testing.generators import by_reference, random_codes, with_exponents
 
 ABC: tuple[Operand, ...] = ("A", "B", "C")
 TARGET = "sm_120a"
@@ -95,7 +94,7 @@ def check_slowly(i: Instruction, d: Array, codes: list[Array], more: dict[str, A
         more["scale_a"][w, m].T,
         more["scale_b"][w, :, n].T,
     )
-    slow = reference(recipe(i, TARGET), a=x, b=y, c=c[w, m, n], scale_a=scale_a, scale_b=scale_b)
+    slow = by_reference(recipe(i, TARGET), a=x, b=y, c=c[w, m, n], scale_a=scale_a, scale_b=scale_b)
     same(d[w, m, n].view(np.uint32), slow.astype(np.uint32))
 
 

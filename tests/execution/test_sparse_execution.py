@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 from arrays import Array, Rng, same
-from cases import reference
-from generators import mixed, random_codes, with_exponents
 from messages import exactly
 
 from warpmma import execute, load, mma, store
@@ -26,6 +24,7 @@ from warpmma.formats import FloatFormat
 from warpmma.isa import Instruction, instructions, parse
 from warpmma.layouts import Operand
 from warpmma.registers import LANES
+from warpmma.testing.generators import by_reference, mixed, random_codes, with_exponents
 
 ABC: tuple[Operand, ...] = ("A", "B", "C")
 
@@ -101,7 +100,7 @@ def test_execute_is_the_slow_loop(instruction: Instruction, target: str) -> None
     for f in sp.selectors(instruction):
         d, columns = run(instruction, codes, words, target, selector=f), met(instruction, words, f, b)
         w, m, n = rng.integers(0, (3, 16, 8), (12, 3)).T
-        slow = reference(recipe(instruction, target), a=a[w, m].T, b=columns[w, m, :, n].T, c=c[w, m, n])
+        slow = by_reference(recipe(instruction, target), a=a[w, m].T, b=columns[w, m, :, n].T, c=c[w, m, n])
         same(d[w, m, n], slow.astype(d.dtype))
 
 

@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import re
 from itertools import accumulate, pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 from arrays import Array
-from torch_cases import Recorded, read, texts
 
 from warpmma import matmul
 from warpmma.formats import FORMATS
+from warpmma.hardware.libraries import RecordedProduct, read_products, texts_of
 
-RECORDED = list(read())
+ARCHIVE = Path(__file__).parents[1] / "data" / "torch_h200.npz"
+RECORDED = list(read_products(ARCHIVE))
 _HALF = "wgmma.mma_async.sync.aligned.m64n64k16.f32.{0}.{0}"
 _FP8 = "wgmma.mma_async.sync.aligned.m64n64k32.f32.{0}.{0}"
 
 
-def slices(recorded: Recorded) -> list[int]:
+def slices(recorded: RecordedProduct) -> list[int]:
     """Lengths of the slices of k; one if it is not split."""
     case, kernel = recorded.case, recorded.kernels[0]
     each = case.k
@@ -46,7 +48,7 @@ def _up(x: int, step: int) -> int:
 
 
 @pytest.mark.parametrize("recorded", RECORDED, ids=lambda r: r.case.name)
-def test_same_bits_as_torch(recorded: Recorded) -> None:
+def test_same_bits_as_torch(recorded: RecordedProduct) -> None:
     case = recorded.case
     assert recorded.repeatable
     a, b = recorded.parts()
@@ -85,7 +87,7 @@ def test_inputs_are_those_of_the_recording() -> None:
 
 def test_the_recording_holds_what_it_should() -> None:
     """Shapes that k is split for and that it is not, hard inputs, every call; by an H200."""
-    assert "H200" in " ".join(texts().values())
+    assert "H200" in " ".join(texts_of(ARCHIVE).values())
     split = [r for r in RECORDED if len(slices(r)) > 1]
     assert {r.case.dtype for r in split} == {"f16", "bf16", "e4m3"}
     for dtype in ("f16", "bf16"):

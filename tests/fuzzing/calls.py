@@ -110,7 +110,7 @@ class Call:
 
     @property
     def id(self) -> str:
-        """By what `tools/fuzz.py --call` finds it again."""
+        """By what `python -m tests.fuzzing --call` finds it again."""
         return f"{self.entry.name}#{self.number}"
 
     def arguments(self, given: dict[str, Any] | None = None) -> tuple[list[Any], dict[str, Any]]:

@@ -24,6 +24,7 @@ from . import (
     table_instructions,
     table_kernel,
     table_numbers,
+    table_rows,
     table_threads,
 )
 from .calls import Entry
@@ -33,15 +34,34 @@ __all__ = ["INNER", "entries", "missing", "surplus"]
 
 _WRITTEN = (
     *table_numbers.ENTRIES, *table_instructions.ENTRIES, *table_execution.ENTRIES, *table_kernel.ENTRIES,
-    *table_threads.ENTRIES, *table_files.ENTRIES,
+    *table_threads.ENTRIES, *table_rows.ENTRIES, *table_files.ENTRIES,
 )  # fmt: skip
 
 INNER: dict[str, str] = {
     **dict.fromkeys(
         ("warpmma.registers:Packing.join", "warpmma.registers:Packing.split"), "for codes and words that are checked"
     ),
-    "warpmma.arithmetic.recipes:recipe_of": "`recipe` for records that are checked",
+    "warpmma.arithmetic:recipe_of": "`recipe` for records that are checked",
+    "warpmma.arithmetic.recipes:lowering_of": "`lowering` for records that are checked",
+    "warpmma.arithmetic:evidence_of": "`evidence` for records that are checked",
     "warpmma.arithmetic:compute_checked": "`compute` for codes that are checked",
+    **dict.fromkeys(
+        (f"warpmma.arithmetic:{x}" for x in (
+            "NativeRegisters", "NativeRegisters.run", "fma64", "native_product", "reference_dot", "resolve",
+            "take_rows",
+        )),
+        "for rooms above, which check"
+    ),
+    **dict.fromkeys(
+        (f"warpmma.arithmetic:{x}" for x in (
+            "FloatChains", "FmaChain", "FusedDotAdd", "GroupedDotAdd", "IntegerSum", "Popcount", "Recipe",
+        )),
+        "parameters of arithmetic; what takes a recipe checks it",
+    ),
+    **dict.fromkeys(
+        (f"warpmma.arithmetic:Lowering.{x}" for x in ("__str__", "fits", "fits_in_group", "meets", "within")),
+        "how rows are looked up, for records that are checked",
+    ),
     **dict.fromkeys(
         (f"warpmma.sparsity:{x}" for x in (
             "check_indices_on", "check_metadata_on", "check_selector", "compress_checked", "halves_checked",
@@ -60,6 +80,10 @@ INNER: dict[str, str] = {
         ("warpmma.products:Lazy", "warpmma.products:Lazy.__dask_graph__", "warpmma.products:Options"), "types"
     ),
     **dict.fromkeys(("warpmma.isa:explained", "warpmma.isa:near"), "for texts that `bare` has read"),
+    **dict.fromkeys(
+        (f"warpmma.operations:{x}" for x in ("Row", "Row.__str__")), "what all rows have, by themselves no instruction"
+    ),
+    **dict.fromkeys(("warpmma.operations:shl", "warpmma.operations:shr"), "for registers, which check their operands"),
     "warpmma.isa:Family": "a row of the table of instructions, which `Instruction.family` returns",
     **dict.fromkeys(
         (f"warpmma.kernel:{x}" for x in (
@@ -97,6 +121,7 @@ def _instance(name: str, rng: Rng) -> Any:
         "warpmma.kernel:MatrixMove": lambda rng: pick(rng, matrix_moves()),
         "warpmma:Choice": lambda rng: wm.choose(**table_execution.chosen(rng)),
         "warpmma.kernel:Swizzle": lambda rng: Swizzle(3, 4, 3),
+        **{f"warpmma.operations:{kind.__name__}": partial(table_rows.a_row, kind) for kind in table_rows.KINDS},
         "warpmma.kernel:Site": lambda rng: Site("kernel.py", 3, "add.u32"),
     }  # fmt: skip
     return makers[name](rng) if name in makers else None

@@ -9,9 +9,6 @@ import numpy as np
 
 import warpmma as wm
 from warpmma import arithmetic, scaling, sparsity, testing
-from warpmma.arithmetic import engines as _engines
-from warpmma.arithmetic import evidence as _evidence
-from warpmma.arithmetic import recipes as targets
 from warpmma.formats import FORMATS
 from warpmma.isa import Instruction
 from warpmma.products import default_instruction
@@ -165,7 +162,7 @@ def _default(rng: Rng) -> dict[str, Any]:
 
 def _arithmetic(rng: Rng) -> dict[str, Any]:
     i = legal.record(rng, pick(rng, ("dense", "scaled", "sparse")))
-    recipe = targets.recipe(i, legal.target(rng, i))
+    recipe = arithmetic.recipe(i, legal.target(rng, i))
     k, m, n = i.k, 2, 3
     stored = k // 2 if i.sparse else k
     a, b = legal.codes(rng, i.format("A"), (stored, m, 1)), legal.codes(rng, i.format("B"), (k, 1, n))
@@ -276,9 +273,9 @@ ENTRIES = (
             legal.anything(rng)
         ),
     ),
-    Entry(name="warpmma:engines", call=_engines.engines, make=lambda rng: {}, weight=0.2),
+    Entry(name="warpmma:engines", call=wm.engines, make=lambda rng: {}, weight=0.2),
     Entry(
-        name="warpmma:Evidence", call=_evidence.Evidence, weight=0.3,
+        name="warpmma:Evidence", call=wm.Evidence, weight=0.3,
         make=lambda rng: {"kind": "measured", "source": "us", "device": "a GPU"},
     ),
     Entry(

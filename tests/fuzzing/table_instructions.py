@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from warpmma import isa, scaling, sparsity
-from warpmma.arithmetic import recipes as targets
+from warpmma import arithmetic, isa, scaling, sparsity
 from warpmma.isa import Instruction, WarpgroupInstruction, check_known, check_target, instructions, parse, since
 
 from . import legal
@@ -140,7 +139,7 @@ def _operand(rng: Rng, record: Any) -> dict[str, Any]:
 
 
 _I, _W = "warpmma.isa", "warpmma.isa"
-_S, _C, _T = "warpmma.sparsity", "warpmma.scaling", "warpmma.arithmetic.recipes"
+_S, _C, _T = "warpmma.sparsity", "warpmma.scaling", "warpmma.arithmetic"
 
 ENTRIES = (
     Entry(name="warpmma:parse", call=parse, make=lambda rng: {"mnemonic": legal.instruction(rng)}, weight=4),
@@ -185,11 +184,14 @@ ENTRIES = (
             (f"{_W}:WarpgroupInstruction", WarpgroupInstruction, legal.wgmma),
         )
     ),
-    Entry(name=f"{_T}:recipe", call=targets.recipe, make=_targeted, weight=2),
-    Entry(name=f"{_T}:path", call=targets.path, make=_targeted, weight=2),
-    Entry(name=f"{_T}:group", call=targets.group, make=lambda rng: {"instruction": legal.anything(rng)}),
-    Entry(name=f"{_T}:family", call=targets.family, make=lambda rng: {"*numbers": [80, 90]}),
-    Entry(name=f"{_T}:Path", call=targets.Path, make=lambda rng: _fields(pick(rng, targets.PATHS)), weight=0.2),
+    Entry(name=f"{_T}:recipe", call=arithmetic.recipe, make=_targeted, weight=2),
+    Entry(name=f"{_T}:lowering", call=arithmetic.lowering, make=_targeted, weight=2),
+    Entry(name=f"{_T}:group", call=arithmetic.group, make=lambda rng: {"instruction": legal.anything(rng)}),
+    Entry(name=f"{_T}:variants", call=arithmetic.variants, make=lambda rng: {"*numbers": [80, 90]}),
+    Entry(
+        name=f"{_T}:Lowering", call=arithmetic.Lowering, make=lambda rng: _fields(pick(rng, arithmetic.LOWERINGS)),
+        weight=0.2,
+    ),
     Entry(
         name="warpmma.isa:Target", call=isa.Target, make=lambda rng: _fields(pick(rng, tuple(isa.TARGETS.values()))),
         weight=0.3,

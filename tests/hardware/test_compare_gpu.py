@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+import compare_gpu
 import pytest
 from oracles import needs
 
 import warpmma as wm
 from warpmma.errors import MetadataError, ScaleError
 from warpmma.hardware import ptx_kernel, ptx_module
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
-
-import compare_gpu  # type: ignore[import-not-found,unused-ignore]
+from warpmma.hardware.comparison import mma_jobs, mma_simulated
 
 
 @needs("ptxas")
 @pytest.mark.parametrize("target", ["sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120a"])
 def test_kernels_assemble(target: str, tmp_path: Path) -> None:
     known = [i for i in wm.instructions(target) if i.ptx <= (9, 0)]  # what ptxas 13.0 reads
-    jobs = [job for i in known for job in compare_gpu.jobs(i)]
+    jobs = [job for i in known for job in mma_jobs(i)]
     kernels = (ptx_kernel(i, f"k{n}", selector=s, ids=ids) for n, (i, s, ids) in enumerate(jobs))
     source = tmp_path / "k.ptx"
     source.write_text(ptx_module(kernels, target, (9, 0)))
@@ -41,9 +38,9 @@ def _stub(flip: bool) -> type[Any]:
         def run(self, job: Any, given: dict[str, Any]) -> Any:
             defined = True
             try:
-                d = compare_gpu.ours(job, given, self.target, False)
+                d = mma_simulated(job, given, self.target)
             except MetadataError:
-                defined, d = False, compare_gpu.ours(job, given, self.target, True)
+                defined, d = False, mma_simulated(job, given, self.target, undefined=True)
             if flip and defined and "m8n8k16" in str(job[0]):
                 d = d.copy()
                 d[0, 1, 5] ^= 1
@@ -56,7 +53,7 @@ def _stub(flip: bool) -> type[Any]:
 def test_every_instruction_is_compared(
     target: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(compare_gpu, "Gpu", _stub(False))
+    monkeypatch.setattr(compare_gpu, "InstructionGpu", _stub(False))
     assert compare_gpu.main(["--target", target, "--warps", "1"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(wm.instructions(target)) + 1 and lines[-1].endswith(" 0 differences")
@@ -65,7 +62,7 @@ def test_every_instruction_is_compared(
 def test_a_difference_is_found_and_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(compare_gpu, "Gpu", _stub(True))
+    monkeypatch.setattr(compare_gpu, "InstructionGpu", _stub(True))
     assert compare_gpu.main(["--target", "sm_75", "--warps", "1"]) == 1
     out = capsys.readouterr().out
     assert "warp 0 register 1 lane 5: gpu 0x" in out and not out.rstrip().endswith(" 0 differences")

@@ -7,7 +7,6 @@ import sys
 from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from oracles import needs
 from warpmma import matmul
 from warpmma.machine.hazards import HazardError
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 twins: Any = import_module("twins")
 NAMES = ("gemm_f16", "gemm_sparse", "gemm_int8")
 EXAMPLES: dict[str, Any] = {name: import_module(name) for name in NAMES}
@@ -136,7 +134,7 @@ class _Without:
 
 @needs("nvcc")
 def test_twins_compile_without_warnings() -> None:
-    run = twins.RECORDED.parent / "cuda" / "run.py"
+    run = twins.RECORDED.parent / "run_twins.py"
     done = subprocess.run([sys.executable, run, "--compile-only", *NAMES], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
@@ -15,11 +14,10 @@ import pytest
 from oracles import needs
 
 from warpmma import matmul
-from warpmma.arithmetic.engines import resolve
+from warpmma.arithmetic import resolve
 from warpmma.kernel.launching import launch
 from warpmma.machine.hazards import HazardError
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 twins: Any = import_module("twins")
 attention: Any = import_module("attention")
 nvfp4: Any = import_module("gemm_nvfp4")

@@ -1,6 +1,6 @@
 """The whole public surface, fuzzed: 20,000 calls, each of which ends in a result or in an error of the package.
 
-`tools/fuzz.py` makes more of them, and one by one.
+`python -m tests.fuzzing` makes more of them, and one by one.
 """
 
 from __future__ import annotations
@@ -36,4 +36,4 @@ def test_calls_end_in_results_or_errors_of_the_package(module: str, tmp_path: Pa
         bad = [
             f"{call.id}: {outcome.kind}: {outcome.detail}\n    {call}" for call, outcome in ended if not outcome.good
         ]
-    assert not bad, f"python tools/fuzz.py --seed {SEED} --call '...' makes one again\n" + "\n".join(bad[:20])
+    assert not bad, f"python -m tests.fuzzing --seed {SEED} --call '...' makes one again\n" + "\n".join(bad[:20])

@@ -14,10 +14,6 @@ TREES = {path: ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py")
 
 NOT_YET: dict[str, str] = {
     "RegisterFile": "the product's, and the machine's, which becomes it",
-    "Row": "a protocol of isa's grammar, and what every row of operations is",
-    "warpmma.arithmetic: engines": "the function is older than the module",
-    "warpmma.arithmetic: evidence": "the function is older than the module",
-    "warpmma.kernel: caller": "the function is older than the module",
 }
 """What still is twice, and why."""
 

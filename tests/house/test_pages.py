@@ -71,8 +71,8 @@ def known_options(program: str, arguments: list[str]) -> str:
             return helped("-m", "pytest")
         case "pip", [command, *_]:
             return helped("-m", "pip", command)
-        case "python" | "python3", ["-m", "venv", *_]:
-            return "-m " + helped("-m", "venv")
+        case "python" | "python3", ["-m", module, *_]:
+            return "-m " + helped("-m", module)
         case "python" | "python3", [script, *_]:
             return helped(script)
         case "warpmma", [command, *_]:

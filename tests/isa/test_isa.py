@@ -9,7 +9,8 @@ import pytest
 
 import warpmma as wm
 from warpmma import isa
-from warpmma.arithmetic.recipes import GENERATIONS, family
+from warpmma.arithmetic import GENERATIONS
+from warpmma.arithmetic import variants as family
 from warpmma.isa import since
 from warpmma.kernel import launch
 

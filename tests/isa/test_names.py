@@ -243,9 +243,7 @@ def test_every_parser_names_the_others() -> None:
         ("__shfl_xor_sync", ": this is CUDA C++; in PTX it is shfl.sync.bfly.b32"),
         ("HMMA.16816.F32", f": this is machine code; in PTX it is {F16}"),
         ("ad.u32", ". Nearest: add.u32"),
-        ("add.f32.rn", ". Nearest: add.rn.f32"),
         ("shlf.sync.bfly.b32", ". Nearest: shfl.sync.bfly.b32"),
-        ("cvt.f16.f32.rn", ". Nearest: cvt.rn.f16.f32"),
     ],
 )
 def test_names_that_are_no_operation_are_explained(name: str, says: str) -> None:

@@ -12,21 +12,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import reference
-from generators import operands, styles
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import needs
 
 import warpmma as wm
-from warpmma.arithmetic import compute
-from warpmma.arithmetic.evidence import EVIDENCE, evidence
-from warpmma.arithmetic.recipes import PATHS, path, recipe
-from warpmma.arithmetic.units import FusedDotAdd, IntegerSum, Popcount, Recipe
+from warpmma.arithmetic import FusedDotAdd, IntegerSum, Popcount, Recipe, compute, recipe
+from warpmma.arithmetic import evidence_of as evidence
+from warpmma.arithmetic import lowering as path
+from warpmma.arithmetic.evidence import EVIDENCE
+from warpmma.arithmetic.recipes import LOWERINGS as PATHS
 from warpmma.errors import MnemonicError, OperandError, TargetError, UnsupportedError
 from warpmma.formats import FloatFormat
 from warpmma.isa import TARGET_NAMES as TARGETS
 from warpmma.isa import WarpgroupInstruction, parse, parse_any, parse_warpgroup, warpgroup_instructions
+from warpmma.testing.generators import by_reference, operands, styles
 
 HEAD = "wgmma.mma_async.sync.aligned"
 F16, S8, B1 = f"{HEAD}.m64n8k16.f32.f16.f16", f"{HEAD}.m64n8k32.s32.s8.s8", f"{HEAD}.m64n8k256.s32.b1.b1.and.popc"
@@ -256,7 +256,7 @@ def test_recipes_are_as_many_as_types() -> None:
 def test_numpy_equals_reference(own: Recipe) -> None:
     for seed, style in product((1, 2), styles(own)):
         given = operands(own, DISTINCT[own], max(2, 256 // DISTINCT[own]), style, np.random.default_rng(seed))
-        assert np.array_equal(compute(own, **given), reference(own, **given)), style
+        assert np.array_equal(compute(own, **given), by_reference(own, **given)), style
 
 
 @pytest.mark.parametrize(

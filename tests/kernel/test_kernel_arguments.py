@@ -236,8 +236,7 @@ def test_rows_can_be_copied() -> None:
 
 def test_a_row_of_ones_own_is_not_another() -> None:
     """What is no row of the table is copied itself, or not at all."""
-    row = operation("not.b32")
-    mine = replace(row, evidence=replace(row.evidence, source="mine"))
+    mine = replace(operation("not.b32"), evidence=wm.Evidence(kind="published", source="mine"))
     assert copy.copy(mine) == mine and copy.copy(mine).source == "mine"
 
 

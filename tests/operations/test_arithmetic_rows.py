@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
-from operation_references import ROWS
+from operation_references import MNEMONICS, ROWS
 from oracles import needs
 
 from warpmma.errors import MnemonicError, OperandError, TargetError
+from warpmma.hardware import ptx_module
+from warpmma.hardware.comparison import (
+    LaneRecorder,
+    RowJob,
+    compared_lanes,
+    different_lanes,
+    lane_shown,
+    recorded_lanes,
+    row_kernel,
+    row_simulated,
+)
 from warpmma.kernel import operation
-from warpmma.operations.conversions import OPERATIONS as CONVERSIONS
-from warpmma.operations.elements import expand
-from warpmma.operations.floats import OPERATIONS as ARITHMETIC
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
-
-import compare_operations as tool
-from operation_inputs import inputs
+from warpmma.operations.forms import spellings
+from warpmma.testing.generators import operation_inputs
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -32,13 +36,13 @@ DATA = Path(__file__).parents[1] / "data"
 
 
 def test_forms_expand_as_ptx_means_them() -> None:
-    assert expand("add{.<rn rz>}{.sat}.f32") == [
+    assert spellings("add{.<rn rz>}{.sat}.f32") == [
         "add.f32", "add.sat.f32", "add.rn.f32", "add.rn.sat.f32", "add.rz.f32", "add.rz.sat.f32",
     ]  # fmt: skip
 
 
 def test_rows_are_distinct_and_name_their_sources() -> None:
-    assert len(ROWS) == len(ARITHMETIC) + len(CONVERSIONS)
+    assert len(ROWS) == len(MNEMONICS)
     for row in ROWS.values():
         assert "PTX ISA" in row.source
         assert not row.lanes
@@ -67,8 +71,8 @@ def test_every_row_assembles_for_its_oldest_target_and_version_and_not_before(tm
         """Assemble kernels, each on a line of its own, and see which lines have errors."""
         target, version, _ = batch
         name = tmp_path / f"{target}_{version}_{len(batches[batch])}.ptx"
-        kernels = [tool.kernel(ROWS[m], f"k{i}").replace("\n", " ") for i, m in enumerate(batches[batch])]
-        name.write_text(tool.module(kernels, target, version))
+        kernels = [row_kernel(ROWS[m], f"k{i}").replace("\n", " ") for i, m in enumerate(batches[batch])]
+        name.write_text(ptx_module(kernels, target, version))
         command = ["ptxas", "-O0", f"-arch={target}", str(name), "-o", str(name.with_suffix(".cubin"))]
         report = subprocess.run(command, capture_output=True, text=True, check=False).stderr
         assert ("error" in report) == (not batch[2]), report
@@ -84,26 +88,26 @@ def test_every_row_assembles_for_its_oldest_target_and_version_and_not_before(tm
 
 def test_recorded_registers_of_an_h200() -> None:
     names = set()
-    for mnemonic, values, given, got in tool.recorded(DATA / "h200_operations_arithmetic.npz"):
-        expected = tool.simulated(ROWS[mnemonic], given, values)
-        bad = tool.different(tool.compared(ROWS[mnemonic], given, values), got, expected)
-        assert not bad.any(), f"{mnemonic}: {tool.example(given, got, expected, np.argwhere(bad)[0])}"
+    for mnemonic, values, given, got in recorded_lanes(DATA / "h200_operations_arithmetic.npz"):
+        expected = row_simulated(ROWS[mnemonic], given, values)
+        bad = different_lanes(compared_lanes(ROWS[mnemonic], given, values), got, expected)
+        assert not bad.any(), f"{mnemonic}: {lane_shown(given, got, expected, np.argwhere(bad)[0])}"
         names.add(mnemonic)
     assert names == {m for m, row in ROWS.items() if "measured" in row.source}
 
 
 def test_recordings_keep_what_was_run(tmp_path: Path) -> None:
-    recorder = tool.Recorder(32)
-    for job in (tool.Job("add.f32", (), 256, 0), tool.Job("mul.f32", (), 256, 0), tool.Job("neg.f16", (), 256, 0)):
-        given = inputs(job.mnemonic, job.lanes, job.seed)
-        recorder.add(job, given, tool.simulated(ROWS[job.mnemonic], given, ()))
+    recorder = LaneRecorder(32)
+    for job in (RowJob("add.f32", (), 256, 0), RowJob("mul.f32", (), 256, 0), RowJob("neg.f16", (), 256, 0)):
+        given = operation_inputs(job.mnemonic, job.lanes, job.seed)
+        recorder.add(job, given, row_simulated(ROWS[job.mnemonic], given, ()))
     recorder.save(tmp_path / "kept.npz", "none")
-    kept = {name: (given, got) for name, _, given, got in tool.recorded(tmp_path / "kept.npz")}
+    kept = {name: (given, got) for name, _, given, got in recorded_lanes(tmp_path / "kept.npz")}
     assert list(kept) == ["add.f32", "mul.f32", "neg.f16"]
     assert kept["add.f32"][0] is kept["mul.f32"][0]
     for name, (given, got) in kept.items():
         np.testing.assert_array_equal(got[0], ROWS[name](*given)[0])
-        bad = tool.different(tool.compared(ROWS[name], given, ()), got, [got[0] ^ got[0].dtype.type(1)])
+        bad = different_lanes(compared_lanes(ROWS[name], given, ()), got, [got[0] ^ got[0].dtype.type(1)])
         assert bad.sum() == 32
 
 

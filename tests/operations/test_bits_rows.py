@@ -1,4 +1,4 @@
-"""Rows of `bits`, `collectives` and `movmatrix`: an H200's registers, and what ptxas takes."""
+"""Rows of `bits`, `collectives` and `movmatrix`: an H200's registers; what ptxas takes, of comparisons too."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from arrays import Array
-from operation_rows import ROWS
+from operation_rows import BITS, COLLECTIVES, ROWS
 from oracles import needs
 
 from warpmma.isa import TARGET_NAMES as TARGETS
-from warpmma.operations import MatrixMove, Operation, collectives, matrix_moves
-from warpmma.operations import integers as bits
-from warpmma.operations import matrices as fragments
+from warpmma.operations import MatrixMove, Operation, comparisons, matrix_moves, operation
 
 RECORDING = Path(__file__).parents[1] / "data" / "h200_operations_bits.npz"
 
@@ -25,10 +23,10 @@ RECORDING = Path(__file__).parents[1] / "data" / "h200_operations_bits.npz"
 
 
 def test_rows_are_distinct_and_say_where_they_are_from() -> None:
-    assert len(ROWS) == len(bits.OPERATIONS) + len(collectives.OPERATIONS) + len(fragments.OPERATIONS) == 127
+    assert len(ROWS) == len(BITS) + len(COLLECTIVES) + 1 == 127
     for row in ROWS.values():
         assert row.source.startswith("PTX ISA 9.1, ")
-        assert row.lanes == (row.mnemonic not in {r.mnemonic for r in bits.OPERATIONS})
+        assert row.lanes == (row.mnemonic not in BITS)
 
 
 # An H200
@@ -88,7 +86,8 @@ def assembles(target: str, version: tuple[int, int], *rows: Operation | MatrixMo
 def groups() -> dict[tuple[str, tuple[int, int]], list[Operation | MatrixMove]]:
     """Rows by the oldest target that ptxas 13 still knows, and the oldest PTX version for both."""
     found: dict[tuple[str, tuple[int, int]], list[Operation | MatrixMove]] = {}
-    rows: list[Operation | MatrixMove] = [*ROWS.values(), *matrix_moves()]
+    compared = [operation(mnemonic) for form in comparisons.FORMS for mnemonic in form.mnemonics]
+    rows: list[Operation | MatrixMove] = [*ROWS.values(), *compared, *matrix_moves()]
     for row in rows:
         target = max(row.since, "sm_75") if row.since == "sm_70" else row.since
         found.setdefault((target, max(row.ptx, FIRST[target])), []).append(row)

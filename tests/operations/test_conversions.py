@@ -9,11 +9,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 from arrays import Array
-from operation_inputs import inputs
 from operation_references import ROUNDINGS, ROWS, exact, float_format, operands, rounded, run, unbounded
 
 from warpmma.formats import FORMATS, FloatFormat, IntegerFormat
 from warpmma.operations.elements import TYPES
+from warpmma.testing.generators import operation_inputs
 
 
 def nearest(fmt: FloatFormat, values: Array, rounding: str) -> Array:
@@ -80,7 +80,7 @@ def test_every_16_bit_code_becomes_the_nearest_integer_there_is(source: str, out
 @pytest.mark.parametrize("rounding", ROUNDINGS)
 def test_f32_rounds_to_16_bits(out: str, rounding: str) -> None:
     mnemonic = f"cvt.{rounding}.{out}.f32"
-    codes = inputs(mnemonic, 1 << 15, 9)[0].reshape(-1)
+    codes = operation_inputs(mnemonic, 1 << 15, 9)[0].reshape(-1)
     values = float_format("f32").decode(codes)
     codes, values = codes[~np.isnan(values)], values[~np.isnan(values)]
     np.testing.assert_array_equal(run(mnemonic, codes), nearest(float_format(out), values, rounding))
@@ -158,7 +158,7 @@ def test_integers_become_floating_point_as_fractions_do(source: str, out: str) -
     integer, fmt = cast(IntegerFormat, TYPES[source].fmt), float_format(out)
     for rounding in ROUNDINGS:
         mnemonic = f"cvt.{rounding}.{out}.{source}"
-        codes = inputs(mnemonic, 512, 10)[0].reshape(-1)
+        codes = operation_inputs(mnemonic, 512, 10)[0].reshape(-1)
         values = [integer.unpack(int(c) & integer.mask) for c in codes]
         expected = [rounded(fmt, Fraction(v), rounding) for v in values]
         np.testing.assert_array_equal(run(mnemonic, codes), np.array(expected, fmt.code_dtype))
@@ -176,7 +176,7 @@ def test_integers_become_integers_by_low_bits_or_clamped(source: str, out: str) 
         if mnemonic not in ROWS:
             assert made.least <= given.least and given.greatest <= made.greatest
             continue
-        codes = inputs(mnemonic, 1024, 11)[0].reshape(-1)
+        codes = operation_inputs(mnemonic, 1024, 11)[0].reshape(-1)
         values = [given.unpack(int(c) & given.mask) for c in codes]
         kept = [
             min(max(v, made.least), made.greatest) if "sat" in mnemonic else made.unpack(v & made.mask) for v in values
@@ -190,7 +190,7 @@ def test_cvt_pack_puts_clamped_integers_below_the_third(name: str) -> None:
     size, signed = int(name[1:]), name[0] == "s"
     low = -(1 << (size - 1)) if signed else 0
     mnemonic = f"cvt.pack.sat.{name}.s32" + ("" if size == 16 else ".b32")
-    words = [x.reshape(-1) for x in inputs(mnemonic, 2048, 12)]
+    words = [x.reshape(-1) for x in operation_inputs(mnemonic, 2048, 12)]
     expected = []
     for a, b, *c in zip(*(w.tolist() for w in words), strict=True):
         fields = [min(max(v - (v >> 31 << 32), low), low + (1 << size) - 1) & ((1 << size) - 1) for v in (b, a)]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from fractions import Fraction
-from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -12,11 +10,8 @@ import pytest
 from operation_references import bits, exact, float_format, operands, rounded, run, unbounded
 
 from warpmma.formats import FloatFormat
-from warpmma.operations.elements import expand
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
-
-from operation_inputs import inputs
+from warpmma.operations.forms import spellings
+from warpmma.testing.generators import operation_inputs
 
 # Arithmetic against fractions: every rounding, hard operands
 
@@ -44,7 +39,7 @@ def result(op: str, fmt: FloatFormat, codes: tuple[int, ...], rounding: str, ftz
 FINITE = [
     m for op in ("add", "sub", "mul", "fma") for form in (
         "<rn rz rm rp>{.ftz}.f32", "<rn rz rm rp>.f64", "rn{.ftz}.f16", "rn.bf16",
-    ) for m in expand(f"{op}.{form}")
+    ) for m in spellings(f"{op}.{form}")
 ]  # fmt: skip
 
 
@@ -73,7 +68,7 @@ def test_what_rounds_up_to_the_least_normal_number_only_as_a_subnormal_is_flushe
 @pytest.mark.parametrize("name", ["f32", "f16", "f64"])
 def test_arithmetic_to_nearest_is_that_of_numpy(op: str, name: str) -> None:
     mnemonic, dtype = f"{op}.{name}", float_format(name).dtype
-    x, y = (a.reshape(-1) for a in inputs(mnemonic, 1 << 15, 5))
+    x, y = (a.reshape(-1) for a in operation_inputs(mnemonic, 1 << 15, 5))
     function = {"add": np.add, "sub": np.subtract, "mul": np.multiply}[op]
     with np.errstate(all="ignore"):
         expected = function(x.view(dtype), y.view(dtype))
@@ -88,7 +83,7 @@ def test_arithmetic_to_nearest_is_that_of_numpy(op: str, name: str) -> None:
 @pytest.mark.parametrize("op", ["add", "sub", "mul", "fma", "min", "max", "neg", "abs"])
 def test_packed_operations_work_on_halves(op: str, name: str) -> None:
     rounding = ".rn" if op == "fma" else ""
-    words = [x.reshape(-1) for x in inputs(f"{op}{rounding}.{name}x2", 4096, 6)]
+    words = [x.reshape(-1) for x in operation_inputs(f"{op}{rounding}.{name}x2", 4096, 6)]
     low, high = (
         run(f"{op}{rounding}.{name}", *[(w >> np.uint32(shift)).astype(np.uint16) for w in words]) for shift in (0, 16)
     )
@@ -98,7 +93,7 @@ def test_packed_operations_work_on_halves(op: str, name: str) -> None:
 
 @pytest.mark.parametrize("mnemonic", ["add.rm.ftz.f32", "mul.rz.f32", "fma.rp.f32", "sub.f32"])
 def test_f32x2_works_on_halves(mnemonic: str) -> None:
-    words = [x.reshape(-1) for x in inputs(mnemonic + "x2", 4096, 6)]
+    words = [x.reshape(-1) for x in operation_inputs(mnemonic + "x2", 4096, 6)]
     halves = [[(w >> np.uint64(shift)).astype(np.uint32) for w in words] for shift in (0, 32)]
     low, high = (run(mnemonic, *half).astype(np.uint64) for half in halves)
     np.testing.assert_array_equal(run(mnemonic + "x2", *words), low | high << np.uint64(32))
@@ -112,7 +107,7 @@ def test_mixed_operands_are_converted_exactly(op: str, name: str) -> None:
     narrow = [rng.integers(0, 1 << 16, 4096).astype(np.uint16) for _ in range(2 if op == "fma" else 1)]
     wide = rng.integers(0, 1 << 32, 4096, np.uint64).astype(np.uint32)
     widened = [run(f"cvt.f32.{name}", x) for x in narrow]
-    for words in expand("<rn rz rm rp>{.sat}"):
+    for words in spellings("<rn rz rm rp>{.sat}"):
         got = run(f"{op}.{words}.f32.{name}", *narrow, wide)
         np.testing.assert_array_equal(got, run(f"{op}.{words}.f32", *widened, wide))
 

@@ -12,8 +12,7 @@ from arrays import Array
 
 import warpmma as wm
 from warpmma.errors import MnemonicError, OperandError, TargetError
-from warpmma.operations import MatrixMove, matrix_move, matrix_moves, operation
-from warpmma.operations.matrices import OPERATIONS
+from warpmma.operations import MatrixMove, Operation, matrix_move, matrix_moves, operation, rows
 
 MOVES = {move.mnemonic: move for move in matrix_moves()}
 SHARED = {name: move for name, move in MOVES.items() if ".shared." in name}
@@ -207,7 +206,8 @@ def test_ldmatrix_of_bytes_loads_the_b_of_f8_mma() -> None:
 
 
 def test_movmatrix_transposes() -> None:
-    (row,) = OPERATIONS
+    (row,) = rows(opcode="movmatrix")
+    assert isinstance(row, Operation)
     assert row.targets[0] == "sm_75"
     load = matrix_move("ldmatrix.sync.aligned.m8n8.x1.shared.b16")
     m = np.random.default_rng(5).integers(0, 2**16, (3, 1, 8, 8), np.uint16)

@@ -11,13 +11,14 @@ import pytest
 from arrays import Array
 
 from warpmma.formats import FORMATS
-from warpmma.operations import Operation, operation
-from warpmma.operations.comparisons import OPERATIONS
+from warpmma.operations import Operation, operation, operations
+from warpmma.operations.comparisons import FORMS
 from warpmma.registers import LANES
 
 WORDS: dict[str, Callable[[Any, Any], bool]] = {
     name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")
 } | {"lo": operator.lt, "ls": operator.le, "hi": operator.gt, "hs": operator.ge}  # fmt: skip
+OPERATIONS = [operation(mnemonic) for form in FORMS for mnemonic in form.mnemonics]
 SETP = [row for row in OPERATIONS if row.mnemonic.startswith("setp")]
 
 
@@ -82,3 +83,15 @@ def test_every_comparison_is_there() -> None:
     assert {"setp.lt.s32", "setp.hs.u64", "setp.neu.ftz.f32", "setp.num.bf16", "selp.f64"} <= names
     assert "setp.lt.b32" not in names  # bits have no order
     assert operation("setp.lt.bf16").since == "sm_90"
+
+
+def test_what_a_lane_did_not_write_counts_where_it_is_chosen() -> None:
+    for row in OPERATIONS:
+        assert (row.needed is not None) == row.mnemonic.startswith("selp.")
+    p = np.arange(LANES) < 5
+    a = np.zeros(LANES, np.uint32)
+    selp = operation("selp.b32")
+    assert selp.needed is not None
+    first, second, chosen = selp.needed(a, a, p)
+    assert first.tolist() == p.tolist() and second.tolist() == (~p).tolist() and chosen.all()
+    assert {row.mnemonic.split(".")[0] for row in operations() if row.travels} == {"mov"}

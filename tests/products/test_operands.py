@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from arrays import VIEWS, Array, Rng, same
-from generators import mixed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from product_cases import B1, F16, F64, FP8, MX, S8, SP, Call, drawn, each_engine, small_tiles, some_scales, typed
@@ -16,6 +15,7 @@ from product_cases import B1, F16, F64, FP8, MX, S8, SP, Call, drawn, each_engin
 import warpmma as wm
 from warpmma import sparsity as sp
 from warpmma.isa import Instruction, parse, parse_any
+from warpmma.testing.generators import mixed
 
 # Batches and empty products.
 

@@ -10,8 +10,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 from arrays import same
-from cases import Case, cases
-from generators import mixed
 from product_cases import (
     B1,
     ENGINES,
@@ -40,15 +38,16 @@ from warpmma.arithmetic.recipes import recipe
 from warpmma.arithmetic.reference import dot
 from warpmma.isa import Instruction, instructions, parse, warpgroup_instructions
 from warpmma.scaling import Quantized, block_size, quantize
+from warpmma.testing.generators import RecipeCase, mixed, recipe_cases
 
 # Dense products.
 
-DENSE = [case for case in cases() if not case.instruction.block_scale]
+DENSE = [case for case in recipe_cases() if not case.instruction.block_scale]
 SIZES = [(17, 9, 1), (7, 33, 3), (33, 7, 2)]  # m, n and instructions along k, of which the last is not whole
 
 
 @pytest.mark.parametrize("case", DENSE, ids=str)
-def test_matmul_is_a_loop_over_tiles(case: Case) -> None:
+def test_matmul_is_a_loop_over_tiles(case: RecipeCase) -> None:
     i, rng = case.instruction, np.random.default_rng(1)
     sizes = SIZES if not i.k > 64 else SIZES[2:]
     for m, n, steps in sizes:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 from arrays import Array, same
-from generators import random_codes
 
 import warpmma as wm
 from warpmma import sparsity as sp
@@ -20,6 +19,7 @@ from warpmma.formats import FloatFormat
 from warpmma.isa import Instruction, instructions
 from warpmma.scaling import block_size, quantize
 from warpmma.sparsity import patterns
+from warpmma.testing.generators import random_codes
 
 SPARSE = [i for i in instructions() if i.sparse]
 TYPES = list({(i.packing("A").slot, i.a_type): i for i in SPARSE}.values())

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import warpmma.testing
-from warpmma.testing.assertions import assert_same_bits
+from warpmma.testing import assert_same_bits
 
 
 def output(code: str) -> list[str]:

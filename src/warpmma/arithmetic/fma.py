@@ -23,9 +23,13 @@ UInt = npt.NDArray[np.uint64]
 Int = npt.NDArray[np.int64]
 
 _U = np.uint64
-_SIGN, _INFINITY, _QUIET = _U(1 << 63), _U(0x7FF << 52), _U(1 << 51)
-_FRACTION, _HIDDEN = _U((1 << 52) - 1), _U(1 << 52)
+_F64 = floating("f64")
+_BITS, _BIAS = _F64.fraction_bits, _F64.bias
+_SIGN, _INFINITY = _U(_F64.sign_bit), _U(cast(int, _F64.inf_code))
+_HIDDEN, _QUIET, _FRACTION = _U(1 << _BITS), _U(1 << (_BITS - 1)), _U((1 << _BITS) - 1)
 _MADE_NAN = _SIGN | _INFINITY | _QUIET
+_LOW_32 = _U((1 << 32) - 1)
+_DROPPED = 64 - (_BITS + 1)  # of the frame's upper half, when the significand is kept of it
 
 
 def f32_chains(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
@@ -94,11 +98,11 @@ class _Wide(NamedTuple):
 
 def _unpacked(x: UInt) -> tuple[UInt, Int]:
     """Significand with its leading bit at bit 52 (subnormals too), and the weight of its last bit."""
-    field = (x & ~_SIGN) >> _U(52)
+    field = (x & ~_SIGN) >> _U(_BITS)
     significand = (x & _FRACTION) | np.where(field > 0, _HIDDEN, _U(0))
-    lead = _leading_zeros(significand) - 11
+    lead = _leading_zeros(significand) - _DROPPED
     lead = np.where(significand == 0, 0, lead)
-    exponent = np.maximum(field.astype(np.int64), 1) - 1075 - lead
+    exponent = np.maximum(field.astype(np.int64), 1) - (_BIAS + _BITS) - lead
     return significand << lead.astype(np.uint64), exponent
 
 
@@ -107,12 +111,11 @@ def _product(a: UInt, b: UInt) -> _Wide:
     (x, x_exponent), (y, y_exponent) = _unpacked(a), _unpacked(b)
     # 53 x 53 bits by halves of 32 and 21 bits: every partial product, and the sum of the two middle ones with a carry,
     # stays below 2^64.
-    low32 = _U(0xFFFFFFFF)
-    x0, x1, y0, y1 = x & low32, x >> _U(32), y & low32, y >> _U(32)
+    x0, x1, y0, y1 = x & _LOW_32, x >> _U(32), y & _LOW_32, y >> _U(32)
     low = x0 * y0
     middle = x1 * y0 + x0 * y1 + (low >> _U(32))
     high = x1 * y1 + (middle >> _U(32))
-    low = (middle << _U(32)) | (low & low32)
+    low = (middle << _U(32)) | (low & _LOW_32)
     # 2^104 <= product < 2^106; 20 places up, the leading bit is at 124 or 125, and 20 zero bits lie below.
     return _Wide((high << _U(20)) | (low >> _U(44)), low << _U(20), x_exponent + y_exponent - 20)
 
@@ -157,19 +160,19 @@ def _round(sign: UInt, high: UInt, low: UInt, exponent: Int, rounding: str) -> U
     exponent = exponent - lead
     # The leading bit is at 127 with weight 2^(exponent + 127). The result keeps 53 bits, fewer if it is subnormal: then
     # its last bit has weight 2^-1074.
-    field = exponent + 127 + 1023
+    field = exponent + 127 + _BIAS
     high, low = _shift_down(high, low, np.maximum(1 - field, 0))
     field = np.maximum(field, 1)
-    kept = high >> _U(11)
-    rest = ((high & _U(0x7FF)) << _U(1)) | (low != 0)  # half is 0x800, and the last bit is sticky
-    half = _U(0x800)
+    kept = high >> _U(_DROPPED)
+    rest = ((high & _U((1 << _DROPPED) - 1)) << _U(1)) | (low != 0)  # the last bit is sticky
+    half = _U(1 << _DROPPED)
     away = {
         "rn": (rest > half) | ((rest == half) & ((kept & _U(1)) == 1)),
         "rz": np.zeros_like(rest, bool),
         "rm": (rest != 0) & (sign != 0),
         "rp": (rest != 0) & (sign == 0),
     }[rounding]
-    magnitude = ((field - 1).astype(np.uint64) << _U(52)) + kept + away
+    magnitude = ((field - 1).astype(np.uint64) << _U(_BITS)) + kept + away
     outward = {"rn": True, "rz": False, "rm": sign != 0, "rp": sign == 0}[rounding]
     overflow = np.where(outward, _INFINITY, _INFINITY - _U(1))
     # Beyond the range the exponent field has grown past its 11 bits, to 3071 at most: below 2^64, and the comparison

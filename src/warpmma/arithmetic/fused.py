@@ -29,6 +29,8 @@ __all__ = ["fused_dot_add", "grouped_dot_add", "ieee_add"]
 
 Array = npt.NDArray[Any]
 
+_F64 = floating("f64")
+
 # A zero has no say in the largest exponent: this is below every floor, even as one of four summands, and four of it fit
 # 16 bits.
 _NO_EXPONENT = -8192
@@ -151,8 +153,9 @@ def _exponent_table(name: str, converted: str) -> npt.NDArray[np.int16]:
 def nominal_exponents(values: Float64, emin: int) -> npt.NDArray[np.int16]:
     """Exponents of values, at least `emin`; of zero, one that never is the largest; of infinity and NaN, any."""
     bits = values.view(np.int64)
+    field = bits >> _F64.fraction_bits & (1 << _F64.exponent_bits) - 1
     # Any exponent will do for infinities and NaN; 128 keeps the scale that follows from it finite.
-    exponents = np.clip((bits >> 52 & 0x7FF) - 1023, emin, 128).astype(np.int16)
+    exponents = np.clip(field - _F64.bias, emin, 128).astype(np.int16)
     return np.where(bits << 1 == 0, np.int16(_NO_EXPONENT), exponents)
 
 
@@ -182,4 +185,4 @@ def _result(unit: FusedDotAdd | GroupedDotAdd, d: FloatFormat, total: Float64) -
 
 def _power(exponent: npt.NDArray[np.int64]) -> Float64:
     """2 to an exponent between -1022 and 1023."""
-    return ((exponent + 1023) << 52).view(np.float64)
+    return ((exponent + _F64.bias) << _F64.fraction_bits).view(np.float64)

@@ -1,4 +1,4 @@
-"""The native engine's Python side: recipes as plans for the C++ in `warpmma/native`, and calls into it.
+"""The native engine's Python side: recipes as parameters of the C++ in `warpmma/native`, and calls into it.
 
 The engine is built with the package where a C++ compiler is found. It computes whole products, chains of one
 instruction along k, from matrices of codes or from registers; its bits are those of `reference`.
@@ -29,10 +29,6 @@ __all__ = ["Ends", "Level", "Registers", "levels", "product"]
 
 Array = npt.NDArray[Any]
 Ends = Sequence[tuple[int, bool]]
-
-# As `Unit` in native/plan.hpp and as the modes in native/module.cpp.
-_UNITS = (FusedDotAdd, GroupedDotAdd, FmaChain, FloatChains, IntegerSum, Popcount)
-_ROUNDINGS = ("rn", "rz", "rm", "rp")
 
 
 @dataclass(frozen=True)
@@ -111,7 +107,7 @@ def product(
 
 
 class Registers:
-    """An instruction's plan for batches of registers.
+    """What runs an instruction on batches of registers.
 
     Parameters
     ----------
@@ -133,24 +129,24 @@ class Registers:
         n = layouts["B"].shape[-1]
         self._shape = (m, n, k)
         self._level = _level(level, n if sparse else m)
-        plan = _make_plan(recipe, k, sparse, scales)
-        plan.matrices = layouts["D"].matrices
-        order = np.array(plan.order)
-        rows, width = plan.rows, plan.width = self._level.rows, self._level.width
+        given = _parameters(recipe, k, sparse, scales)
+        given.matrices = layouts["D"].matrices
+        order = np.array(given.order)
+        rows, width = given.rows, given.width = self._level.rows, self._level.width
         # A and B as [matrix, k, row or column]; the columns of B lie along the vectors of a sparse product.
         of_a, of_b = ([_by_matrix(x) for x in layouts[name].slots] for name in "AB")
         of_a = [x.swapaxes(1, 2)[:, order] for x in of_a]
         of_b = of_b if sparse else [x[:, order] for x in of_b]
-        plan.a_table = _table(layouts["A"], [_panels(x, rows if sparse else width) for x in of_a])
-        plan.b_table = _table(layouts["B"], [_panels(x, width if sparse else rows) for x in of_b])
-        plan.c_table = _table(layouts["C"], [_tiles(_by_matrix(x), sparse, width, rows) for x in layouts["C"].slots])
-        element = _tiles(np.arange(plan.matrices * m * n).reshape(-1, m, n), sparse, width, rows)
+        given.a_table = _table(layouts["A"], [_panels(x, rows if sparse else width) for x in of_a])
+        given.b_table = _table(layouts["B"], [_panels(x, width if sparse else rows) for x in of_b])
+        given.c_table = _table(layouts["C"], [_tiles(_by_matrix(x), sparse, width, rows) for x in layouts["C"].slots])
+        element = _tiles(np.arange(given.matrices * m * n).reshape(-1, m, n), sparse, width, rows)
         place = np.empty_like(element)
         place[element] = np.arange(len(element))
-        plan.registers, plan.per_register = self._d.registers, self._d.packing.per_register
-        plan.d_flat = place[np.moveaxis(self._d.flat, 2, 0).ravel()].tolist()
-        plan.d_shift = self._d.packing.shifts.tolist()
-        self._plan = _checked(recipe, plan)
+        given.registers, given.per_register = self._d.registers, self._d.packing.per_register
+        given.d_flat = place[np.moveaxis(self._d.flat, 2, 0).ravel()].tolist()
+        given.d_shift = self._d.packing.shifts.tolist()
+        self._plan = _checked(recipe, given)
 
     def run(
         self, a: Array, b: Array, c: Array, out: Array, chosen: Array | None = None,
@@ -206,58 +202,58 @@ def _table(layout: Layout, slots: list[Array]) -> Any:
     table = _native.Table()
     word, position = slots
     table.word, table.shift = word.tolist(), layout.packing.shifts[position].tolist()
-    table.mask = layout.packing.mask & 0xFFFFFFFF
+    table.mask = layout.packing.mask & (1 << 32) - 1  # of f64 all 64 bits are read, and no mask
     return table
 
 
 @cache
 def _plan(recipe: Recipe, k: int, sparse: bool, scales: int) -> Any:
-    return _checked(recipe, _make_plan(recipe, k, sparse, scales))
+    return _checked(recipe, _parameters(recipe, k, sparse, scales))
 
 
-def _checked(recipe: Recipe, plan: Any) -> Any:
-    """Return what the C++ will run; it has the bounds within which its arithmetic is exact."""
+def _checked(recipe: Recipe, given: Any) -> Any:
+    """Return a plan, which the C++ runs; it has the bounds within which its arithmetic is exact."""
     try:
-        return _native.Checked(plan)
+        return _native.Plan(given)
     except ValueError as error:
         raise UnsupportedError(f"the native engine does not do {recipe}: {error}; use engine='numpy'") from None
 
 
-def _make_plan(recipe: Recipe, k: int, sparse: bool, scales: int) -> Any:
-    plan = _native.Plan()
+def _parameters(recipe: Recipe, k: int, sparse: bool, scales: int) -> Any:
+    given = _native.Parameters()
     unit = recipe.unit
-    plan.unit = _UNITS.index(type(unit))
-    plan.a, plan.b = (_format(name, recipe.convert or name) for name in (recipe.a, recipe.b))
-    plan.c, plan.d = _format(recipe.c, recipe.c), _format(recipe.d, recipe.d)
-    plan.k, plan.b_k, plan.scales, plan.sparse = k, 2 * k if sparse else k, scales, sparse
+    given.unit = _native.Unit[type(unit).__name__]
+    given.a, given.b = (_format(name, recipe.convert or name) for name in (recipe.a, recipe.b))
+    given.c, given.d = _format(recipe.c, recipe.c), _format(recipe.d, recipe.d)
+    given.k, given.b_k, given.scales, given.sparse = k, 2 * k if sparse else k, scales, sparse
     cut = [list(range(k))]
     match unit:
         case FusedDotAdd():
             cut = [list(step) for step in steps(recipe.order, unit.products, k)]
-            plan.after = recipe.accumulate == "after"
+            given.after = recipe.accumulate == "after"
         case GroupedDotAdd():
             cut = [list(range(first, first + unit.group)) for first in range(0, k, unit.group)]
         case FloatChains():
             cut = [list(step) for step in steps("ascending", unit.length, k)]
-            plan.seeded = unit.seed == "product"
+            given.seeded = unit.seed == "product"
         case FmaChain():
-            plan.rounding = _ROUNDINGS.index(unit.rounding)
+            given.rounding = _native.Rounding[unit.rounding]
         case IntegerSum():
-            plan.saturate = unit.saturate
+            given.saturate = unit.saturate
         case Popcount():
-            plan.exclusive = unit.operation == "xor"
+            given.exclusive = unit.operation == "xor"
     if isinstance(unit, FusedDotAdd | GroupedDotAdd):
-        plan.fraction_bits, plan.floor, plan.result_bits = unit.fraction_bits, unit.floor, unit.result_bits
-        plan.nearest = unit.rounding == "rn"
+        given.fraction_bits, given.floor, given.result_bits = unit.fraction_bits, unit.floor, unit.result_bits
+        given.nearest = unit.rounding == "rn"
     if len({len(step) for step in cut}) > 1:
         raise UnsupportedError(f"the native engine does not do {recipe}: its steps differ; use engine='numpy'")
-    plan.order = [i for step in cut for i in step]
-    plan.step, plan.steps = len(cut[0]), len(cut)
+    given.order = [i for step in cut for i in step]
+    given.step, given.steps = len(cut[0]), len(cut)
     if recipe.scale:
         fmt = floating(recipe.scale)
         values = np.resize(fmt.decode(np.arange(fmt.mask + 1)), 256)  # the C++ looks up any byte
-        plan.scale_value, plan.scale_exponent = values.tolist(), nominal_exponents(values, fmt.emin).tolist()
-    return plan
+        given.scale_value, given.scale_exponent = values.tolist(), nominal_exponents(values, fmt.emin).tolist()
+    return given
 
 
 def _format(name: str, converted: str) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Pairs", "rows"]
+__all__ = ["Pairs", "take_rows"]
 
 Array = npt.NDArray[Any]
 
@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 _RUN = 1 << 17
 
 
-def rows(b: Array, chosen: Array | None) -> Array:
+def take_rows(b: Array, chosen: Array | None) -> Array:
     """Choose rows of `b`, `[k, ..., n]`, or take all of it.
 
     `chosen` has the shape `[k of a, ..., 1]`, and what is between broadcasts: all n values of a row go together, which
@@ -46,7 +46,7 @@ class Pairs:
     a, b : tuple of ndarray
         `[k, ...]`, one array for each aspect; what follows k broadcasts.
     chosen : ndarray of intp, optional
-        Which row of B each row of A meets, `[k of a, ..., 1]`; see `rows`.
+        Which row of B each row of A meets, `[k of a, ..., 1]`; see `take_rows`.
     """
 
     def __init__(
@@ -64,4 +64,4 @@ class Pairs:
         """Yield rows of A and the rows of B that they meet, run by run."""
         a, b = self._a[aspect], self._b[aspect]
         for run in self._runs:
-            yield a[run], b[run] if self._chosen is None else rows(b, self._chosen[run])
+            yield a[run], b[run] if self._chosen is None else take_rows(b, self._chosen[run])

@@ -1,8 +1,8 @@
 """Recipes: how each instruction computes on each target.
 
-`GENERATIONS` says which targets share their arithmetic, as `isa` has it. `PATHS` says what an instruction of a group
-becomes on a generation: which unit with which parameters (ptxas's lowering, read from its machine code). How we know is
-the business of another table, in `_evidence`.
+`GENERATIONS` says which targets share their arithmetic, as `isa` has it. `LOWERINGS` says what an instruction of a
+group becomes on a generation: which unit with which parameters (read from ptxas's machine code). How we know is the
+business of another table, in `evidence`.
 
 Sources: docs/specification/numerics.md names the publications, docs/specification/h200.md the measurements,
 docs/specification/lowering.md the machine instructions that ptxas 13.0 emits.
@@ -14,35 +14,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, cast
 
 from .._arguments import is_integer
 from ..errors import TargetError, shown
 from ..formats import FORMATS
-from ..isa import (
-    TARGETS,
-    AnyInstruction,
-    Instruction,
-    WarpgroupInstruction,
-    check_target,
-    parse_any,
-)
+from ..isa import TARGETS, AnyInstruction, check_target, parse_any
+from .scopes import Scope, ScopedTable
 from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, Unit
 
 __all__ = [
     "GENERATIONS",
-    "PATHS",
+    "LOWERINGS",
     "SINCE_AMPERE",
-    "Path",
-    "family",
-    "group",
-    "path",
+    "Lowering",
+    "lowering",
+    "lowering_of",
     "recipe",
     "recipe_of",
+    "variants",
 ]
 
 
-def family(*numbers: int) -> tuple[str, ...]:
+def variants(*numbers: int) -> tuple[str, ...]:
     """Name the targets of some architectures: plain, family-specific and architecture-specific."""
     for number in numbers:
         if not is_integer(number):
@@ -103,14 +97,13 @@ _FP4 = GroupedDotAdd(group=16, fraction_bits=35, floor=-139, result_bits=23, rou
 
 
 @dataclass(frozen=True, kw_only=True)
-class Path:
+class Lowering(Scope):
     """What the instructions of a group become on some generations.
 
     Attributes
     ----------
-    group : str
-        See `group`.
-    generations : tuple of str
+    group, places, only
+        As of `Scope`; the places are generations.
     machine : str
         What ptxas emits, in the words of its machine code; `{sp}` stands for what a sparse instruction adds.
     arithmetic : Core or Unit
@@ -120,8 +113,6 @@ class Path:
         As in `Recipe`.
     """
 
-    group: str
-    generations: tuple[str, ...]
     machine: str
     arithmetic: Core | Unit
     convert: str | None = None
@@ -130,110 +121,83 @@ class Path:
 
 
 SINCE_AMPERE = ("Ampere", "Ada", "Hopper", "Blackwell", "RTX Blackwell")
-_ALL = tuple(GENERATIONS)
+_TURING_ON = ("Turing", *SINCE_AMPERE)
 _HOPPER_ON = ("Hopper", "Blackwell", "RTX Blackwell")
 
-PATHS: tuple[Path, ...] = (
-    Path(group="quad pair", generations=("Volta", "Turing"), machine="HMMA.884", arithmetic=_VOLTA),
-    Path(
-        group="quad pair f32", generations=SINCE_AMPERE, machine="software: FFMA and FADD",
-        arithmetic=FloatChains(length=4, seed="zero"),
+LOWERINGS: tuple[Lowering, ...] = (
+    Lowering(group="quad pair", places=("Volta", "Turing"), machine="HMMA.884", arithmetic=_VOLTA),
+    Lowering(
+        group="quad pair", places=SINCE_AMPERE, only=(("d_type", ("f32",)),),
+        machine="software: FFMA and FADD", arithmetic=FloatChains(length=4, seed="zero"),
     ),
-    Path(
-        group="quad pair f16", generations=SINCE_AMPERE, machine="software: FMUL, FFMA, FADD and a conversion to f16",
-        arithmetic=FloatChains(length=2, seed="product"),
+    Lowering(
+        group="quad pair", places=SINCE_AMPERE, only=(("d_type", ("f16",)),),
+        machine="software: FMUL, FFMA, FADD and a conversion to f16", arithmetic=FloatChains(length=2, seed="product"),
     ),
-    Path(group="half", generations=("Turing", "Ampere", "Ada"), machine="HMMA{sp}", arithmetic=_AMPERE),
-    Path(group="half", generations=_HOPPER_ON, machine="HMMA{sp}", arithmetic=_HOPPER),
-    Path(group="fp8", generations=("Ada",), machine="QMMA{sp}", arithmetic=_ADA_FP8),
-    Path(
-        group="fp8", generations=("Hopper", "Blackwell"), arithmetic=_HOPPER,
+    Lowering(group="half", places=("Turing", "Ampere", "Ada"), machine="HMMA{sp}", arithmetic=_AMPERE),
+    Lowering(group="half", places=_HOPPER_ON, machine="HMMA{sp}", arithmetic=_HOPPER),
+    Lowering(group="fp8", places=("Ada",), machine="QMMA{sp}", arithmetic=_ADA_FP8),
+    Lowering(
+        group="fp8", places=("Hopper", "Blackwell"), arithmetic=_HOPPER,
         machine="software: conversion to f16, two HMMA{sp}, and an addition of C",
         convert="f16", order="halves", accumulate="after",
     ),
-    Path(group="fp8", generations=("RTX Blackwell",), machine="QMMA{sp}", arithmetic=_HOPPER),
-    Path(group="f8f6f4", generations=("RTX Blackwell",), machine="QMMA{sp}", arithmetic=_HOPPER),
-    Path(group="mxf8f6f4", generations=("RTX Blackwell",), machine="QMMA.SF{sp}", arithmetic=_HOPPER),
-    Path(group="mxf4", generations=("RTX Blackwell",), machine="OMMA.SF{sp}", arithmetic=_FP4),
-    Path(group="mxf4nvf4", generations=("RTX Blackwell",), machine="OMMA.SF{sp}", arithmetic=_FP4),
-    Path(group="f64", generations=SINCE_AMPERE, machine="DMMA", arithmetic=FmaChain()),
-    Path(group="int8", generations=_ALL, machine="IMMA{sp}", arithmetic=IntegerSum(saturate=False)),
-    Path(
-        group="int4", generations=("Turing", "Ampere", "Ada"), machine="IMMA{sp} on 4-bit elements",
+    Lowering(group="fp8", places=("RTX Blackwell",), machine="QMMA{sp}", arithmetic=_HOPPER),
+    Lowering(group="f8f6f4", places=("RTX Blackwell",), machine="QMMA{sp}", arithmetic=_HOPPER),
+    Lowering(group="mxf8f6f4", places=("RTX Blackwell",), machine="QMMA.SF{sp}", arithmetic=_HOPPER),
+    Lowering(group="mxf4", places=("RTX Blackwell",), machine="OMMA.SF{sp}", arithmetic=_FP4),
+    Lowering(group="mxf4nvf4", places=("RTX Blackwell",), machine="OMMA.SF{sp}", arithmetic=_FP4),
+    Lowering(group="f64", places=SINCE_AMPERE, machine="DMMA", arithmetic=FmaChain()),
+    Lowering(group="int8", places=_TURING_ON, machine="IMMA{sp}", arithmetic=IntegerSum(saturate=False)),
+    Lowering(
+        group="int4", places=("Turing", "Ampere", "Ada"), machine="IMMA{sp} on 4-bit elements",
         arithmetic=IntegerSum(saturate=False),
     ),
-    Path(
-        group="int4", generations=_HOPPER_ON, machine="software: two IMMA{sp} on 8-bit elements, and an addition of C",
+    Lowering(
+        group="int4", places=_HOPPER_ON, machine="software: two IMMA{sp} on 8-bit elements, and an addition of C",
         arithmetic=IntegerSum(saturate=False),
     ),
-    Path(group="b1", generations=("Turing", "Ampere", "Ada"), machine="BMMA", arithmetic=Popcount(operation="and")),
-    Path(
-        group="b1", generations=("Hopper",), machine="BMMA.AND; xor as two of them",
+    Lowering(group="b1", places=("Turing", "Ampere", "Ada"), machine="BMMA", arithmetic=Popcount(operation="and")),
+    Lowering(
+        group="b1", places=("Hopper",), machine="BMMA.AND; xor as two of them",
         arithmetic=Popcount(operation="and"),
     ),
-    Path(
-        group="b1", generations=("Blackwell", "RTX Blackwell"), machine="software: IMMA on single bits",
+    Lowering(
+        group="b1", places=("Blackwell", "RTX Blackwell"), machine="software: IMMA on single bits",
         arithmetic=Popcount(operation="and"),
     ),
     # docs/specification/h200.md 3
-    Path(group="wgmma half", generations=("Hopper",), machine="HGMMA", arithmetic=_HOPPER),
-    Path(group="wgmma fp8", generations=("Hopper",), machine="QGMMA", arithmetic=_HOPPER_FP8),
-    Path(group="wgmma int8", generations=("Hopper",), machine="IGMMA", arithmetic=IntegerSum(saturate=False)),
-    Path(group="wgmma b1", generations=("Hopper",), machine="BGMMA", arithmetic=Popcount(operation="and")),
+    Lowering(group="wgmma half", places=("Hopper",), machine="HGMMA", arithmetic=_HOPPER),
+    Lowering(group="wgmma fp8", places=("Hopper",), machine="QGMMA", arithmetic=_HOPPER_FP8),
+    Lowering(group="wgmma int8", places=("Hopper",), machine="IGMMA", arithmetic=IntegerSum(saturate=False)),
+    Lowering(group="wgmma b1", places=("Hopper",), machine="BGMMA", arithmetic=Popcount(operation="and")),
 )  # fmt: skip
 """What each group of instructions becomes on each generation."""
 
 
-def group(instruction: str | AnyInstruction) -> str:
-    """Name the group of instructions that share a path: the types decide it, and the shape where one type has two.
-
-    Examples
-    --------
-    >>> group("mma.sync.aligned.m16n8k16.row.col.f32.e4m3.e5m2.f32")
-    'fp8'
-    >>> group("wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e5m2")
-    'wgmma fp8'
-    """
-    record = parse_any(instruction)
-    types = {record.a_type, record.b_type}
-    if record.shape == "m8n8k4" and types == {"f16"}:
-        return "quad pair"
-    if record.block_scale:
-        return str(record.kind)
-    return next(name for name, members in _GROUPS[type(record)].items() if types <= members)
-
-
-_HALF, _FP8, _INT8 = {"f16", "bf16", "tf32"}, {"e4m3", "e5m2"}, {"s8", "u8"}
-_GROUPS: dict[type[AnyInstruction], dict[str, set[str]]] = {
-    Instruction: {
-        "half": _HALF,
-        "fp8": _FP8,
-        "f8f6f4": {*_FP8, "e3m2", "e2m3", "e2m1"},
-        "f64": {"f64"},
-        "int8": _INT8,
-        "int4": {"s4", "u4"},
-        "b1": {"b1"},
-    },
-    WarpgroupInstruction: {
-        "wgmma half": _HALF,
-        "wgmma fp8": _FP8,
-        "wgmma int8": _INT8,
-        "wgmma b1": {"b1"},
-    },
-}
-
-
-def path(instruction: str | AnyInstruction, target: str) -> Path:
-    """Return what an instruction becomes on a target; raise `TargetError` if the target lacks it."""
-    record = parse_any(instruction)
-    check_target(record, target)
-    return _path(record, target)
+def _generations(record: AnyInstruction) -> tuple[str, ...]:
+    return _generations_of(record.targets)
 
 
 @cache
-def _path(record: AnyInstruction, target: str) -> Path:
-    names = (group(record), f"{group(record)} {record.d_type}")
-    return next(p for p in PATHS if p.group in names and TARGETS[target].generation in p.generations)
+def _generations_of(targets: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(TARGETS[target].generation for target in targets))
+
+
+_TABLE = ScopedTable("LOWERINGS", LOWERINGS, _generations)
+
+
+def lowering(instruction: str | AnyInstruction, target: str) -> Lowering:
+    """Return what an instruction becomes on a target; raise `TargetError` if the target lacks it."""
+    record = parse_any(instruction)
+    check_target(record, target)
+    return lowering_of(record, target)
+
+
+@cache
+def lowering_of(record: AnyInstruction, target: str) -> Lowering:
+    """Return what a record becomes on a target that is known to have it."""
+    return cast(Lowering, _TABLE.find(record, TARGETS[target].generation))
 
 
 def recipe(instruction: str | AnyInstruction, target: str) -> Recipe:
@@ -267,7 +231,7 @@ def recipe(instruction: str | AnyInstruction, target: str) -> Recipe:
 @cache
 def recipe_of(record: AnyInstruction, target: str) -> Recipe:
     """Return the recipe of a record on a target that is known to have it."""
-    taken = _path(record, target)
+    taken = lowering_of(record, target)
     unit = taken.arithmetic
     if isinstance(unit, Core):
         # Elements of 4 and 6 bits take a byte in these kinds; tf32 takes a whole register.

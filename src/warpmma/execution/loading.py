@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from .._arguments import check_choice
 from .._arrays import as_array
-from ..arithmetic.engines import Engine
+from ..arithmetic import Engine
 from ..errors import OperandError, ScaleError
 from ..isa import Instruction, check_target, parse
 from ..layouts import OPERANDS, Operand

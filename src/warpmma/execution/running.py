@@ -17,14 +17,19 @@ import numpy as np
 import numpy.typing as npt
 
 from .._tasks import for_each
-from ..arithmetic import compute_checked, native
-from ..arithmetic import engines as _engines
-from ..arithmetic import recipes as targets
-from ..arithmetic.engines import Engine
-from ..arithmetic.evidence import Evidence
-from ..arithmetic.evidence import evidence as find_evidence
-from ..arithmetic.pairs import rows
-from ..arithmetic.units import Popcount, Recipe
+from ..arithmetic import (
+    Engine,
+    Evidence,
+    NativeRegisters,
+    Popcount,
+    Recipe,
+    compute_checked,
+    evidence_of,
+    native_product,
+    recipe_of,
+    resolve,
+    take_rows,
+)
 from ..isa import AnyInstruction, Instruction, check_target, parse, parse_any
 from ..registers import LANES
 from ..scaling import unpack_scales_checked
@@ -108,12 +113,12 @@ def execute_checked(
     engine: Engine, threads: int | None,
 ) -> Array:  # fmt: skip
     """Execute an instruction that its target has on operands of the right types."""
-    resolved = _engines.resolve(engine)
+    resolved = resolve(engine)
     check_choices(record, selector, undefined, ids)
     batch = broadcast(record, operands)
     mixed = record.sparse and check_sparse(record, operands["metadata"], selector, undefined, target)
     call = _Call(
-        instruction=record, recipe=targets.recipe_of(record, target), selector=selector, ids=ids, mixed=mixed,
+        instruction=record, recipe=recipe_of(record, target), selector=selector, ids=ids, mixed=mixed,
         native=resolved == "native",
         read={name: reader(x, 2 if name in "ABC" else 1, batch) for name, x in operands.items()},
     )  # fmt: skip
@@ -224,7 +229,7 @@ def evidence(instruction: str | AnyInstruction, *, target: str) -> Evidence:
     """
     record = parse_any(instruction)
     check_target(record, target)
-    return find_evidence(record, target)
+    return evidence_of(record, target)
 
 
 def _rows(of_a: Array) -> Array:
@@ -253,21 +258,21 @@ def _mixed_halves(b: Array, indices: Array) -> Array:
     """
     first = 4 * np.arange(indices.shape[2])  # of the halves of each group
     parts = np.stack([b & np.uint32(0xFFFF), b >> np.uint32(16)], axis=1).reshape(-1, *b.shape[1:])
-    low, high = (rows(parts, _choice(first + indices[..., i])) for i in (0, 1))
+    low, high = (take_rows(parts, _choice(first + indices[..., i])) for i in (0, 1))
     mixed: Array = low | high << np.uint32(16)
     return mixed
 
 
 @cache
-def _native_registers(instruction: Instruction, recipe: Recipe) -> native.Registers:
+def _native_registers(instruction: Instruction, recipe: Recipe) -> NativeRegisters:
     layouts = {name: instruction.layout(name) for name in ("A", "B", "C", "D")}
     if isinstance(recipe.unit, Popcount):
         layouts |= {name: layouts[name].words() for name in ("A", "B")}
-    return native.Registers(recipe, layouts, sparse=instruction.sparse, scales=instruction.scales_per_row)
+    return NativeRegisters(recipe, layouts, sparse=instruction.sparse, scales=instruction.scales_per_row)
 
 
 def _native_rows(recipe: Recipe, A: Array, B: Array, C: Array) -> Array:
     """Compute D where every row of A has a B of its own: A `[k, m, warp, 1]`, B `[k, m, warp, n]`, C `[m, warp, n]`."""
     k, n = len(A), B.shape[-1]
     rows_of_a, rows_of_b = A.reshape(k, -1).T[:, None], B.reshape(k, -1, n).swapaxes(0, 1)
-    return native.product(recipe, rows_of_a, rows_of_b, C.reshape(-1, 1, n), k=k).reshape(C.shape)
+    return native_product(recipe, rows_of_a, rows_of_b, C.reshape(-1, 1, n), k=k).reshape(C.shape)

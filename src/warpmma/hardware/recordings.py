@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arithmetic.evidence import Evidence
+from ..arithmetic import Evidence
 from ..errors import OperandError, shown
 from ..execution import Undefined, evidence, execute
 from ..isa import Instruction, check_known, check_target, parse

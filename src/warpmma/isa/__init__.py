@@ -10,13 +10,15 @@ from .grammar import Version, bare
 from .kinds import AnyInstruction, check_target, parse_any
 from .known import check_known, since
 from .mma import Instruction, instructions, parse
-from .names import Door, explained, near
+from .names import OPCODES, SIMULATED, Door, explained, near
 from .targets import TARGET_NAMES, TARGETS, Target
 from .warpgroups import WarpgroupFamily
 from .wgmma import WarpgroupInstruction, parse_warpgroup, warpgroup_instructions
 
 __all__ = [
     "FAMILIES",
+    "OPCODES",
+    "SIMULATED",
     "TARGETS",
     "TARGET_NAMES",
     "AnyInstruction",

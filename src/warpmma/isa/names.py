@@ -31,7 +31,7 @@ _OPERATIONS = """
     abs activemask add and bfe bfi brev cvt fma lop3 mad match max min mov movmatrix mul neg not or popc prmt redux selp
     setp shf shfl shl shr sub vote xor
 """
-_ACCESSES = "bar barrier cp ld st"
+_ACCESSES = "bar barrier cp exit ld st"
 
 SIMULATED: Mapping[str, Door] = MappingProxyType({
     "mma": "mma",
@@ -45,16 +45,14 @@ SIMULATED: Mapping[str, Door] = MappingProxyType({
 
 _ABSENT = """
     addc alloca applypriority atom bfind bmsk bra brkpt brx call clusterlaunchcontrol clz cnot copysign cos createpolicy
-    cvta discard div dp2a dp4a elect ex2 exit fence fns getctarank griddepcontrol isspacep istypep ldu lg2 mad24 madc
+    cvta discard div dp2a dp4a elect ex2 fence fns getctarank griddepcontrol isspacep istypep ldu lg2 mad24 madc
     mapa mbarrier membar mul24 multimem nanosleep pmevent prefetch prefetchu rcp red rem ret rsqrt sad set setmaxnreg
     sin slct sqrt stackrestore stacksave subc suld suq sured sust szext tanh tcgen05 tensormap testp tex tld4 trap txq
     vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vset vset2 vset4
     vshl vshr vsub vsub2 vsub4 wmma
 
-    bar.arrive bar.cta.arrive bar.cta.red bar.red barrier.arrive barrier.cluster barrier.cta.arrive barrier.cta.red
-    barrier.red cp.async.bulk cp.async.mbarrier cp.reduce ld.const ld.global.ca ld.global.cg ld.global.cs ld.global.cv
-    ld.global.lu ld.local ld.param st.async st.global.cg st.global.cs st.global.wb st.global.wt st.local
-    wgmma.commit_group wgmma.fence wgmma.wait_group
+    bar.cta.red bar.red barrier.cluster barrier.cta.red barrier.red cp.async.bulk cp.async.mbarrier cp.reduce ld.const
+    ld.local ld.param st.async st.local wgmma.commit_group wgmma.fence wgmma.wait_group
 """
 ABSENT = frozenset(_ABSENT.split())
 """Opcodes, and beginnings of mnemonics, that PTX has and nobody simulates yet."""

@@ -13,12 +13,12 @@ import numpy.typing as npt
 from .._arguments import is_integer
 from .._tasks import Progress
 from .._tracebacks import end_outside
-from ..arithmetic.engines import Engine, resolve
+from ..arithmetic import Engine, resolve
 from ..errors import OperandError, WarpmmaError, shown
 from ..isa import check_known
 from ..machine import Batch, Costs, GlobalMemory, Grid, HazardWarning, History, Launch, Policy, Reporter, literal
 from .blocks import check_kernel
-from .caller import caller
+from .call_sites import caller
 from .threads import Threads
 from .values import Register
 

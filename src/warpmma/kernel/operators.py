@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from ..arithmetic.evidence import Evidence
+from ..arithmetic import Evidence
 from ..operations import Operation, shl, shr
 
 __all__ = ["instruction"]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arithmetic.engines import Engine
+from ..arithmetic import Engine
 from ..errors import OperandError
 from .barriers import Barriers
 from .clocks import Clocks, History

@@ -1,4 +1,4 @@
-// Plans: see check.hpp. Operands are checked in job.cpp.
+// Parameters: see check.hpp. Operands are checked in job.cpp.
 #include "check.hpp"
 
 #include <algorithm>
@@ -8,15 +8,13 @@
 #include <stdexcept>
 #include <string>
 
+#include "numbers.hpp"
+
 namespace warpmma {
 
 void refuse(const char* what) { throw std::invalid_argument(what); }
 
 namespace {
-
-constexpr int kMostSteps = 16;          // `kGroups` of units.hpp
-constexpr int kMostProducts = 1 << 15;  // units.hpp, `integer`: so many of at most 255 * 255 stay below 2^31
-constexpr int kMostScale = 100;         // pack.hpp, `apply_scales`: what lies beyond is done on the exact path
 
 void require(bool fulfilled, const char* what) {
   if (!fulfilled) refuse(what);
@@ -42,13 +40,15 @@ double greatest(const Format& f) {
 // As `decode` of pack.hpp wants it: its numbers are those of f32 too, and it makes subnormal ones with a factor that is
 // none.
 bool floating(const Format& f) {
-  if (f.integer || !within(f.width, 2, 32) || !within(f.fraction_bits, 0, 23) || f.fraction_bits >= f.width)
+  if (f.integer || !within(f.width, 2, 32) || !within(f.fraction_bits, 0, F32::kFraction) || f.fraction_bits >= f.width)
     return false;
   if (f.magnitude == 0 || uint64_t{f.magnitude} >> (f.width - 1) || padding(f) > f.fraction_bits) return false;
   if (!within(f.special_from, 1, INT32_MAX) || f.infinity > INT32_MAX) return false;
-  if (!within(f.emin, -126, 127) || (f.emin != -126 && f.emin - f.fraction_bits < -126)) return false;
-  const int64_t greatest = int64_t{greatest_code(f)} << (23 - f.fraction_bits);
-  return greatest + (int64_t{f.emin + 126} << 23) < 0x7F800000 && within(f.nominal_emin, -1000, 127);
+  if (!within(f.emin, F32::kEmin, F32::kBias)) return false;
+  if (f.emin != F32::kEmin && f.emin - f.fraction_bits < F32::kEmin) return false;
+  const int64_t greatest = int64_t{greatest_code(f)} << (F32::kFraction - f.fraction_bits);
+  return greatest + (int64_t{f.emin - F32::kEmin} << F32::kFraction) < F32::kInfinity &&
+         within(f.nominal_emin, -1000, F32::kBias);
 }
 
 bool is(const Format& f, int width, int fraction_bits, int emin) {
@@ -56,8 +56,8 @@ bool is(const Format& f, int width, int fraction_bits, int emin) {
          significand(f) == fraction_bits + 1 && f.infinity == f.special_from;
 }
 
-bool is_f16(const Format& f) { return is(f, 16, 10, -14); }
-bool is_f32(const Format& f) { return is(f, 32, 23, -126); }
+bool is_f16(const Format& f) { return is(f, 16, F16::kFraction, F16::kEmin); }
+bool is_f32(const Format& f) { return is(f, 32, F32::kFraction, F32::kEmin); }
 
 bool integer(const Format& f, int least_width, int most_width) {
   return f.integer && within(f.width, least_width, most_width);
@@ -70,27 +70,29 @@ bool permutation(std::vector<int32_t> x) {
   return true;
 }
 
-void check_shape(const Plan& p) {
+void check_shape(const Parameters& p) {
   require(within(p.k, 1, kMostProducts), "k, the products of one instruction, is from 1 to 32768");
   require(p.b_k == (p.sparse ? 2 * p.k : p.k), "b_k is k, or 2 k of a sparse product");
   require(within(p.step, 1, p.k) && within(p.steps, 1, p.k) && int64_t{p.step} * p.steps == p.k,
           "steps of equal length make up k");
   require(static_cast<int>(p.order.size()) == p.k && permutation(p.order), "order is a permutation of k products");
-  require(!p.sparse || p.unit == Unit::fused || p.unit == Unit::grouped || p.unit == Unit::integer,
+  require(!p.sparse || p.unit == Unit::FusedDotAdd || p.unit == Unit::GroupedDotAdd || p.unit == Unit::IntegerSum,
           "this unit has no sparse form");
-  require(p.rounding == 0 || p.unit == Unit::f64_chain, "only the f64 chain has a rounding mode");
+  require(p.rounding == Rounding::rn || p.unit == Unit::FmaChain, "only the f64 chain has a rounding mode");
 }
 
 // Of fused and grouped sums.
-void check_result(const Plan& p, int most) {
+void check_result(const Parameters& p, int most) {
   require(within(p.fraction_bits, 1, most), "more fraction bits than the sum is exact with");
   require(within(p.floor, -1000, 100), "the least exponent is from -1000 to 100");
   require(p.nearest == p.half, "an f16 result is rounded to nearest, an f32 result toward zero");
-  require(p.half ? p.result_bits == 10 : within(p.result_bits, 1, 23), "fraction bits that the result has not");
+  require(p.half ? p.result_bits == F16::kFraction : within(p.result_bits, 1, F32::kFraction),
+          "fraction bits that the result has not");
 }
 
-void check_scales(const Plan& p) {
-  require(p.scales == 0 || p.unit == Unit::fused || p.unit == Unit::grouped, "this unit has no block scales");
+void check_scales(const Parameters& p) {
+  require(p.scales == 0 || p.unit == Unit::FusedDotAdd || p.unit == Unit::GroupedDotAdd,
+          "this unit has no block scales");
   require(within(p.scales, 0, p.k) && (p.scales == 0 || p.k % p.scales == 0), "block scales divide k");
   require((p.scales == 0 && p.scale_value.empty() && p.scale_exponent.empty()) ||
               (p.scales > 0 && p.scale_value.size() == 256 && p.scale_exponent.size() == 256),
@@ -98,8 +100,8 @@ void check_scales(const Plan& p) {
   for (size_t code = 0; code < p.scale_value.size(); code++) {
     const double value = p.scale_value[code];
     const int exponent = p.scale_exponent[code];
-    require(within(exponent, -8192, 128), "exponents of block scales are from -8192 to 128");
-    if (p.unit == Unit::fused)
+    require(within(exponent, kNone, kMostExponent), "exponents of block scales are from -8192 to 128");
+    if (p.unit == Unit::FusedDotAdd)
       require(std::isnan(value) ? exponent > kMostScale : value == std::ldexp(1.0, exponent),
               "block scales of a fused sum are powers of two or NaN");
     else  // with 14 bits each, two of them and a sum of 24 make a product of 52
@@ -112,22 +114,22 @@ void check_scales(const Plan& p) {
 }
 
 // Of fused sums and of chains in f32, as fused.hpp and units.hpp argue.
-bool exact_products(const Plan& p) { return significand(p.a) + significand(p.b) <= 24; }
+bool exact_products(const Parameters& p) { return significand(p.a) + significand(p.b) <= 24; }
 
-void check_unit(const Plan& p) {
+void check_unit(const Parameters& p) {
   const bool narrow = floating(p.a) && floating(p.b) && (is_f16(p.c) || is_f32(p.c)) && (is_f16(p.d) || is_f32(p.d));
   switch (p.unit) {
-    case Unit::fused:
+    case Unit::FusedDotAdd:
       require(narrow, "a fused sum is of floating-point numbers, C and D of f16 or f32");
       require(exact_products(p), "f32 does not hold products of these formats");
       check_result(p, 25);
       require(p.step % 2 == 0, "a fused step takes an even number of products");
       require(p.scales == 0 || p.k / p.scales % 2 == 0, "a block scale is for an even number of products");
       return;
-    case Unit::grouped: {
+    case Unit::GroupedDotAdd: {
       require(narrow, "a grouped sum is of floating-point numbers, C and D of f16 or f32");
       check_result(p, 35);
-      require(p.steps <= kMostSteps && p.step % 2 == 0, "at most 16 groups of an even number of products");
+      require(p.steps <= kMostGroups && p.step % 2 == 0, "at most 16 groups of an even number of products");
       require(p.scales > 0 && p.steps % p.scales == 0, "groups have block scales");
       const double product = greatest(p.a) * greatest(p.b);
       require(p.step * product / (least(p.a) * least(p.b)) <= 0x1p24, "f32 does not hold the sum of a group");
@@ -136,22 +138,22 @@ void check_unit(const Plan& p) {
               "f64 does not hold the sum of groups");
       return;
     }
-    case Unit::f64_chain:
+    case Unit::FmaChain:
       for (const Format* f : {&p.a, &p.b, &p.c, &p.d})
         require(!f->integer && f->width == 64, "operands of the f64 chain are f64");
-      require(within(p.rounding, 0, 3), "there are four rounding modes");
+      require(within(static_cast<int>(p.rounding), 0, 3), "there are four rounding modes");
       return;
-    case Unit::f32_chains:
+    case Unit::FloatChains:
       require(narrow, "chains in f32 are of floating-point numbers, C and D of f16 or f32");
       require(exact_products(p) && least(p.a) * least(p.b) >= 0x1p-149 && greatest(p.a) * greatest(p.b) < 0x1p128,
               "f32 does not hold products of these formats");
       return;
-    case Unit::integer:
+    case Unit::IntegerSum:
       require(integer(p.a, 1, 8) && integer(p.b, 1, 8), "factors of an integer sum have at most 8 bits");
       require(integer(p.c, 32, 32) && integer(p.d, 32, 32), "C and D of an integer sum have 32 bits");
       require(p.d.is_signed || !p.saturate, "what is clamped is signed");
       return;
-    case Unit::popcount:
+    case Unit::Popcount:
       require(integer(p.a, 1, 1) && integer(p.b, 1, 1), "ones are counted of single bits");
       require(integer(p.c, 32, 32) && integer(p.d, 32, 32), "C and D of a population count have 32 bits");
       return;
@@ -160,7 +162,7 @@ void check_unit(const Plan& p) {
 }
 
 // How many words a table reaches.
-int64_t check_table(const Plan::Table& t) {
+int64_t check_table(const Table& t) {
   require(t.word.size() == t.shift.size(), "a table has a shift for each word");
   int32_t most = -1;
   for (int32_t word : t.word) {
@@ -173,8 +175,8 @@ int64_t check_table(const Plan::Table& t) {
 
 }  // namespace
 
-Checked::Checked(const Plan& plan) : plan_(plan) {
-  Plan& p = plan_;
+Plan::Plan(const Parameters& parameters) : parameters_(parameters) {
+  Parameters& p = parameters_;
   p.half = is_f16(p.d);
   check_shape(p);
   check_unit(p);
@@ -184,7 +186,7 @@ Checked::Checked(const Plan& plan) : plan_(plan) {
   c_words_ = check_table(p.c_table);
   require(within(p.matrices, 1, 64) && within(p.registers, 0, 4096) && within(p.per_register, 1, 32),
           "a warp has 1 to 64 matrices and at most 4096 registers, with 1 to 32 elements each");
-  require(p.d_flat.size() == size_t{32} * p.registers * p.per_register, "d_flat has a place for each element");
+  require(p.d_flat.size() == size_t{kWarp} * p.registers * p.per_register, "d_flat has a place for each element");
   require(p.registers == 0 || p.d_shift.size() == static_cast<size_t>(p.per_register),
           "d_shift has one for each element");
   for (int32_t shift : p.d_shift) require(within(shift, 0, 31), "a shift is from 0 to 31");

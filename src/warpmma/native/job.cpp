@@ -3,13 +3,13 @@
 #include <iterator>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "check.hpp"
+#include "numbers.hpp"
 
 namespace warpmma {
 namespace {
-
-constexpr int kLanes = 32;
 
 std::string text(const std::array<int64_t, 4>& shape, int dimensions) {
   std::string out = "[";
@@ -79,6 +79,28 @@ void require(bool fulfilled, const char* what) {
   if (!fulfilled) refuse(what);
 }
 
+// The addresses from an array's first byte to its last; none of an empty one. What lies between its rows counts too.
+std::pair<uintptr_t, uintptr_t> span(const Operand& x) {
+  uintptr_t first = reinterpret_cast<uintptr_t>(x.data), last = first + x.size;
+  for (int i = 0; i < x.dimensions; i++) {
+    if (x.shape[i] == 0) return {};
+    (x.stride[i] < 0 ? first : last) += (x.shape[i] - 1) * x.stride[i];
+  }
+  return {first, last};
+}
+
+// Inputs are read while results are written.
+void check_apart(const Operands& x) {
+  for (const Operand* written : {&x.d, &x.sums}) {
+    const auto [first, last] = span(*written);
+    for (const Operand* other : {&x.a, &x.b, &x.c, &x.chosen, &x.scale_a, &x.scale_b, &x.d, &x.sums}) {
+      const auto [from, to] = span(*other);
+      if (other != written && written->given && other->given && first < to && from < last)
+        wrong(*written, "is written and shares memory with " + std::string(other->name));
+    }
+  }
+}
+
 int64_t padded(int64_t count, int64_t each) { return (count + each - 1) / each * each; }
 
 }  // namespace
@@ -89,8 +111,8 @@ const Level& level_of(int number) {
   return kLevels[number];
 }
 
-void Checked::check_tables(const Level& level, int64_t m, int64_t n, int64_t k) const {
-  const Plan& p = plan_;
+void Plan::check_tables(const Level& level, int64_t m, int64_t n, int64_t k) const {
+  const Parameters& p = parameters_;
   require(p.registers > 0, "a plan without tables is not for registers");
   require(level.width == p.width && level.rows == p.rows, "tables are for another level");
   require(k == p.k && m <= 1 << 12 && n <= 1 << 12, "registers hold one instruction");
@@ -102,16 +124,17 @@ void Checked::check_tables(const Level& level, int64_t m, int64_t n, int64_t k) 
           "tables are for another shape");
 }
 
-void Checked::set_sums(Job& j, const Operand& x, const std::vector<End>& ends) const {
+void Plan::set_sums(Job& j, const Operand& x, const std::vector<End>& ends) const {
   if (!x.given) return require(ends.empty(), "chains that end have sums to be added to");
-  require(!j.registers && plan_.c.width == 32 && plan_.d.width == 32 && !plan_.d.integer,
+  require(!j.registers && parameters_.c.width == 32 && parameters_.d.width == 32 && !parameters_.d.integer,
           "partial sums are of matrices with C and D of f32");
   check_elements(x);
   if (x.dimensions != 4 || x.shape != std::array<int64_t, 4>{2, j.batch, j.m, j.n} || x.size != 4 || !contiguous(x, 0))
     wrong(x, "is " + text(x.shape, x.dimensions) + ", not " + text({2, j.batch, j.m, j.n}, 4) + " and contiguous");
   int64_t before = 0;
   for (const End& end : ends) {
-    require(before < end.after && end.after <= j.k / plan_.k, "chains end after 1 to all instructions, ascending");
+    require(before < end.after && end.after <= j.k / parameters_.k,
+            "chains end after 1 to all instructions, ascending");
     before = end.after;
   }
   j.ends = ends;
@@ -119,51 +142,63 @@ void Checked::set_sums(Job& j, const Operand& x, const std::vector<End>& ends) c
   j.total = j.slice_sum + j.batch * j.m * j.n * x.size;
 }
 
-Job Checked::job(const Level& level, bool of_registers, int64_t m, int64_t n, int64_t k, const Operands& x) const {
-  const Plan& p = plan_;
-  require(m >= 0 && n >= 0 && k >= 0 && k % p.k == 0, "k is a multiple of one instruction's");
-  require(k == p.k || (p.c.width == p.d.width && p.c.integer == p.d.integer), "D is no C of the next instruction");
-  const bool wide = p.unit == Unit::f64_chain;
-  Job j;
-  j.m = m;
-  j.n = n;
-  j.k = k;
-  j.registers = of_registers;
-  check_elements(x.d);
-  j.batch = x.d.shape[0];
-  j.d = const_cast<char*>(x.d.data);
-  j.d_size = wide ? 8 : p.half && !of_registers ? 2 : 4;
-  if (x.d.size != j.d_size || !contiguous(x.d, 0))
-    wrong(x.d, "is not contiguous, of " + std::to_string(j.d_size) + " bytes an element");
-  if (of_registers) {
-    check_tables(level, m, n, k);
-    if (words(x.d) != kLanes * p.registers)
-      wrong(x.d,
-            "is " + text(x.d.shape, x.d.dimensions) + ", not " + std::to_string(p.registers) + " registers of a warp");
-    j.a = registers(x.a, j.batch, j.d_size, a_words_);
-    j.b = registers(x.b, j.batch, j.d_size, b_words_);
-    j.c = registers(x.c, j.batch, j.d_size, c_words_);
-  } else {
-    matrix(x.d, j.batch, m, n);
-    j.a = matrix(x.a, j.batch, m, k);
-    j.b = turned(matrix(x.b, j.batch, k / p.k * p.b_k, n));
-    j.c = matrix(x.c, j.batch, m, n);
+// Of registers or of matrices: A, B and C, beside D.
+void Plan::set_operands(Job& j, const Level& level, const Operands& x) const {
+  const Parameters& p = parameters_;
+  if (!j.registers) {
+    matrix(x.d, j.batch, j.m, j.n);
+    j.a = matrix(x.a, j.batch, j.m, j.k);
+    j.b = turned(matrix(x.b, j.batch, j.k / p.k * p.b_k, j.n));
+    j.c = matrix(x.c, j.batch, j.m, j.n);
+    return;
   }
-  set_sums(j, x.sums, x.ends);
+  check_tables(level, j.m, j.n, j.k);
+  if (words(x.d) != kWarp * p.registers)
+    wrong(x.d,
+          "is " + text(x.d.shape, x.d.dimensions) + ", not " + std::to_string(p.registers) + " registers of a warp");
+  j.a = registers(x.a, j.batch, j.d_size, a_words_);
+  j.b = registers(x.b, j.batch, j.d_size, b_words_);
+  j.c = registers(x.c, j.batch, j.d_size, c_words_);
+}
+
+// What sparse and block-scaled products take beside A, B and C.
+void Plan::set_extra(Job& j, const Operands& x) const {
+  const Parameters& p = parameters_;
   if (p.sparse) {
-    j.chosen = matrix(x.chosen, j.batch, m, k);
+    j.chosen = matrix(x.chosen, j.batch, j.m, j.k);
     if (j.chosen.size != 1) wrong(x.chosen, "is not of bytes");
   } else {
     none(x.chosen);
   }
   if (p.scales) {
-    const int64_t scales = k / p.k * p.scales;
-    j.scale_a = matrix(x.scale_a, j.batch, m, scales);
-    j.scale_b = turned(matrix(x.scale_b, j.batch, scales, n));
+    const int64_t scales = j.k / p.k * p.scales;
+    j.scale_a = matrix(x.scale_a, j.batch, j.m, scales);
+    j.scale_b = turned(matrix(x.scale_b, j.batch, scales, j.n));
   } else {
     none(x.scale_a);
     none(x.scale_b);
   }
+}
+
+Job Plan::job(const Level& level, bool of_registers, int64_t m, int64_t n, int64_t k, const Operands& x) const {
+  const Parameters& p = parameters_;
+  require(m >= 0 && n >= 0 && k >= 0 && k % p.k == 0, "k is a multiple of one instruction's");
+  require(k == p.k || (p.c.width == p.d.width && p.c.integer == p.d.integer), "D is no C of the next instruction");
+  check_elements(x.d);
+  Job j;
+  j.batch = x.d.shape[0];
+  j.m = m;
+  j.n = n;
+  j.k = k;
+  j.registers = of_registers;
+  j.d = const_cast<char*>(x.d.data);
+  j.d_size = p.unit == Unit::FmaChain ? 8 : p.half && !of_registers ? 2 : 4;
+  if (x.d.size != j.d_size || !contiguous(x.d, 0))
+    wrong(x.d, "is not contiguous, of " + std::to_string(j.d_size) + " bytes an element");
+  set_operands(j, level, x);
+  set_sums(j, x.sums, x.ends);
+  set_extra(j, x);
+  check_apart(x);
   return j;
 }
 

@@ -40,12 +40,12 @@ WARPMMA_TARGET("x86-64-v3")
 
 namespace warpmma {
 
-#define TILE(name, width, rows)                  \
-  void run_##name(const Plan& p, const Job& j) { \
-    if (p.unit == Unit::f64_chain)               \
-      run<width, rows, uint64_t>(p, j);          \
-    else                                         \
-      run<width, rows, uint32_t>(p, j);          \
+#define TILE(name, width, rows)                        \
+  void run_##name(const Parameters& p, const Job& j) { \
+    if (p.unit == Unit::FmaChain)                      \
+      Run<width, rows, uint64_t>(p, j).all();          \
+    else                                               \
+      Run<width, rows, uint32_t>(p, j).all();          \
   }
 WARPMMA_TILES
 

@@ -1,20 +1,21 @@
 // The engine's instruction sets and vector widths, the best first; each is a translation unit made of level.cpp.
 #pragma once
 
-#include "plan.hpp"
+#include "job.hpp"
+#include "parameters.hpp"
 
 namespace warpmma {
 
-void run_v4(const Plan&, const Job&);
-void run_v4_half(const Plan&, const Job&);
-void run_v3(const Plan&, const Job&);
-void run_plain(const Plan&, const Job&);
+void run_v4(const Parameters&, const Job&);
+void run_v4_half(const Parameters&, const Job&);
+void run_v3(const Parameters&, const Job&);
+void run_plain(const Parameters&, const Job&);
 
 struct Level {
   const char* name;
   int width, rows;  // of a tile
   bool (*supported)();
-  void (*run)(const Plan&, const Job&);
+  void (*run)(const Parameters&, const Job&);
 };
 
 inline const Level kLevels[] = {

@@ -1,4 +1,4 @@
-// The binding: plans and runs. See arithmetic/native.py for the Python side.
+// The binding: parameters, plans and runs. See arithmetic/native.py for the Python side.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -18,15 +19,28 @@ namespace nb = nanobind;
 namespace warpmma {
 namespace {
 
+int mode(Rounding rounding) {
+  switch (rounding) {
+    case Rounding::rn:
+      return FE_TONEAREST;
+    case Rounding::rz:
+      return FE_TOWARDZERO;
+    case Rounding::rm:
+      return FE_DOWNWARD;
+    case Rounding::rp:
+      return FE_UPWARD;
+  }
+  refuse("there is no such rounding mode");
+}
+
 // IEEE 754's default environment, or with another rounding mode; what was there comes back at the end. A caller may
 // have asked its processor to flush subnormals.
 class Environment {
  public:
-  explicit Environment(int rounding) {
+  explicit Environment(Rounding rounding) {
     std::fegetenv(&saved_);
     std::fesetenv(FE_DFL_ENV);
-    constexpr int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
-    std::fesetround(modes[rounding]);
+    std::fesetround(mode(rounding));
   }
   ~Environment() { std::fesetenv(&saved_); }
 
@@ -67,7 +81,7 @@ class View {
   Operand operand_;
 };
 
-void execute(const Checked& checked, int level, nb::handle a, nb::handle b, nb::handle c, nb::handle d, bool registers,
+void execute(const Plan& plan, int level, nb::handle a, nb::handle b, nb::handle c, nb::handle d, bool registers,
              int64_t m, int64_t n, int64_t k, nb::handle chosen, nb::handle scale_a, nb::handle scale_b,
              const std::vector<std::pair<int64_t, bool>>& ends, nb::handle sums) {
   const Level& of = level_of(level);
@@ -83,10 +97,31 @@ void execute(const Checked& checked, int level, nb::handle a, nb::handle b, nb::
                     views[3].operand(), views[4].operand(), views[5].operand(),
                     views[6].operand(), views[7].operand(), {}};
   for (const auto& [after, slice] : ends) given.ends.push_back({after, slice});
-  const Job job = checked.job(of, registers, m, n, k, given);
+  const Job job = plan.job(of, registers, m, n, k, given);
   nb::gil_scoped_release release;
-  Environment environment(checked.plan().rounding);
-  of.run(checked.plan(), job);
+  Environment environment(plan.parameters().rounding);
+  of.run(plan.parameters(), job);
+}
+
+// A field of parameters; an enumeration's as its number, for whatever that is, the check sees it.
+template <class Class, class Value>
+void bind(nb::class_<Class>& to, const char* name, Value Class::* field, const char* what) {
+  if constexpr (std::is_enum_v<Value>)
+    to.def_prop_rw(
+        name, [field](const Class& x) { return static_cast<int>(x.*field); },
+        [field](Class& x, int value) { x.*field = static_cast<Value>(value); }, what);
+  else
+    to.def_rw(name, field, what);
+}
+
+nb::list levels() {
+  nb::list found;
+  int number = 0;
+  for (const Level& level : kLevels) {
+    if (level.supported()) found.append(nb::make_tuple(level.name, number, level.width, level.rows));
+    number++;
+  }
+  return found;
 }
 
 }  // namespace
@@ -95,70 +130,30 @@ void execute(const Checked& checked, int level, nb::handle a, nb::handle b, nb::
 NB_MODULE(_native, m) {
   using namespace warpmma;
   nb::set_leak_warnings(false);
-  nb::class_<Format>(m, "Format")
-      .def(nb::init<>())
-      .def_rw("integer", &Format::integer)
-      .def_rw("width", &Format::width)
-      .def_rw("fraction_bits", &Format::fraction_bits)
-      .def_rw("emin", &Format::emin)
-      .def_rw("nominal_emin", &Format::nominal_emin)
-      .def_rw("magnitude", &Format::magnitude)
-      .def_rw("special_from", &Format::special_from)
-      .def_rw("infinity", &Format::infinity)
-      .def_rw("is_signed", &Format::is_signed);
-  nb::class_<Plan::Table>(m, "Table")
-      .def(nb::init<>())
-      .def_rw("word", &Plan::Table::word)
-      .def_rw("shift", &Plan::Table::shift)
-      .def_rw("mask", &Plan::Table::mask);
-  nb::class_<Plan>(m, "Plan")
-      .def(nb::init<>())
-      .def_prop_rw(
-          "unit", [](const Plan& p) { return static_cast<int>(p.unit); },
-          [](Plan& p, int unit) { p.unit = static_cast<Unit>(unit); })
-      .def_rw("a", &Plan::a)
-      .def_rw("b", &Plan::b)
-      .def_rw("c", &Plan::c)
-      .def_rw("d", &Plan::d)
-      .def_rw("fraction_bits", &Plan::fraction_bits)
-      .def_rw("floor", &Plan::floor)
-      .def_rw("result_bits", &Plan::result_bits)
-      .def_rw("nearest", &Plan::nearest)
-      .def_rw("after", &Plan::after)
-      .def_rw("k", &Plan::k)
-      .def_rw("b_k", &Plan::b_k)
-      .def_rw("step", &Plan::step)
-      .def_rw("steps", &Plan::steps)
-      .def_rw("seeded", &Plan::seeded)
-      .def_rw("saturate", &Plan::saturate)
-      .def_rw("exclusive", &Plan::exclusive)
-      .def_rw("rounding", &Plan::rounding)
-      .def_rw("scales", &Plan::scales)
-      .def_rw("sparse", &Plan::sparse)
-      .def_rw("order", &Plan::order)
-      .def_rw("scale_value", &Plan::scale_value)
-      .def_rw("scale_exponent", &Plan::scale_exponent)
-      .def_rw("width", &Plan::width)
-      .def_rw("rows", &Plan::rows)
-      .def_rw("matrices", &Plan::matrices)
-      .def_rw("registers", &Plan::registers)
-      .def_rw("per_register", &Plan::per_register)
-      .def_rw("a_table", &Plan::a_table)
-      .def_rw("b_table", &Plan::b_table)
-      .def_rw("c_table", &Plan::c_table)
-      .def_rw("d_flat", &Plan::d_flat)
-      .def_rw("d_shift", &Plan::d_shift);
-  nb::class_<Checked>(m, "Checked").def(nb::init<const Plan&>());
+
+  nb::enum_<Unit> unit(m, "Unit", nb::is_arithmetic());
+  nb::enum_<Rounding> rounding(m, "Rounding", nb::is_arithmetic());
+#define UNIT(name) unit.value(#name, Unit::name);
+#define ROUNDING(name) rounding.value(#name, Rounding::name);
+  WARPMMA_UNITS(UNIT)
+  WARPMMA_ROUNDINGS(ROUNDING)
+
+  nb::class_<Format> format(m, "Format");
+  nb::class_<Table> table(m, "Table");
+  nb::class_<Parameters> parameters(m, "Parameters");
+  format.def(nb::init<>());
+  table.def(nb::init<>());
+  parameters.def(nb::init<>());
+#define OF_FORMAT(type, name, initial, what) bind(format, #name, &Format::name, what);
+#define OF_TABLE(type, name, initial, what) bind(table, #name, &Table::name, what);
+#define OF_PARAMETERS(type, name, initial, what) bind(parameters, #name, &Parameters::name, what);
+  WARPMMA_FORMAT(OF_FORMAT)
+  WARPMMA_TABLE(OF_TABLE)
+  WARPMMA_PARAMETERS(OF_PARAMETERS)
+
+  nb::class_<Plan>(m, "Plan").def(nb::init<const Parameters&>());
+  m.def("levels", &levels);
   m.def("execute", &execute, nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg().none(),
         nb::arg().none(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(),
         nb::arg().none(), nb::arg() = std::vector<std::pair<int64_t, bool>>(), nb::arg().none() = nb::none());
-  m.def("levels", [] {
-    nb::list found;
-    int number = 0;
-    for (const Level& level : kLevels) {
-      if (level.supported()) found.append(nb::make_tuple(level.name, number, level.width, level.rows));
-      number++;
-    }
-    return found;
-  });
 }

@@ -5,14 +5,15 @@
 #include <cmath>
 #include <memory>
 
-#include "plan.hpp"
+#include "job.hpp"
+#include "numbers.hpp"
+#include "parameters.hpp"
 #include "vector.hpp"
 
 namespace warpmma {
 namespace {
 
-// A zero has no say in the largest exponent: this is below every floor, and twice it fits 16 bits.
-constexpr int32_t kNone = -8192;
+constexpr int32_t kByte = (1 << 8) - 1, kLow16 = (1 << 16) - 1;
 
 // Memory that a run asks for once, aligned for any vector.
 template <class T>
@@ -87,7 +88,7 @@ WARPMMA_APART void fetch(const Source& s, int64_t batch, int64_t first, int lane
 
 // Codes from registers, by a table in the order in which they are wanted; `count` is a multiple of N.
 template <int N>
-WARPMMA_INLINE void fetch(const uint32_t* words, const Plan::Table& t, size_t first, int count, uint32_t* out) {
+WARPMMA_INLINE void fetch(const uint32_t* words, const Table& t, size_t first, int count, uint32_t* out) {
   using I = typename Vec<N>::I;
   const int32_t* word = t.word.data() + first;
   const int32_t* shift = t.shift.data() + first;
@@ -97,7 +98,7 @@ WARPMMA_INLINE void fetch(const uint32_t* words, const Plan::Table& t, size_t fi
 }
 
 template <int N>
-WARPMMA_INLINE void fetch(const uint64_t* words, const Plan::Table& t, size_t first, int count, uint64_t* out) {
+WARPMMA_INLINE void fetch(const uint64_t* words, const Table& t, size_t first, int count, uint64_t* out) {
   const int32_t* word = t.word.data() + first;
   for (int i = 0; i < count; i++) out[i] = words[word[i]];
 }
@@ -114,26 +115,26 @@ WARPMMA_INLINE Decoded<N> decode(const Format& f, typename Vec<N>::I code) {
   using I = typename Vec<N>::I;
   const I magnitude = code & static_cast<int32_t>(f.magnitude);
   const I sign = (code << (32 - f.width)) & INT32_MIN;
-  const int shift = 23 - f.fraction_bits, rebias = f.emin + 126;
+  const int shift = F32::kFraction - f.fraction_bits, rebias = f.emin - F32::kEmin;
   // The same number in f32: its exponent field moves by `rebias`. A subnormal is an integer times the least number; of
   // f32's own range (rebias 0) it is one there too.
-  I x = (magnitude << shift) + (rebias << 23);
+  I x = (magnitude << shift) + (rebias << F32::kFraction);
   if (rebias != 0) {
-    const float least = bits<float>((f.emin - f.fraction_bits + 127) << 23);
+    const float least = bits<float>(F32::power(f.emin - f.fraction_bits));
     x = magnitude < (1 << f.fraction_bits) ? bits<I>(convert<F>(magnitude) * least) : x;
   }
   const int32_t special_from = static_cast<int32_t>(f.special_from);
-  x = magnitude >= special_from ? (magnitude == static_cast<int32_t>(f.infinity) ? I{} + 0x7F800000 : I{} + 0x7FC00000)
+  const I infinity = I{} + F32::kInfinity;
+  x = magnitude >= special_from ? (magnitude == static_cast<int32_t>(f.infinity) ? infinity : infinity | F32::kQuiet)
                                 : x;
-  const I exponent = larger<I>((x >> 23) - 127, I{} + f.nominal_emin);
-  const I special = (special_from - 1 - magnitude) | ((x - 0x00800000) & nonzero(magnitude));
+  const I exponent = larger<I>((x >> F32::kFraction) - F32::kBias, I{} + f.nominal_emin);
+  const I special = (special_from - 1 - magnitude) | ((x - F32::kHidden) & nonzero(magnitude));
   return {bits<F>(x | sign), magnitude == 0 ? I{} + kNone : exponent, special};
 }
 
-// Make a panel of floats from codes [count][N]. `single`: exponents one by one, not in pairs.
+// Make a panel of floats from codes [count][N].
 template <int N>
-WARPMMA_INLINE void unpack(const Plan& p, const Format& f, const uint32_t* codes, int64_t count, bool single,
-                           Panel& panel) {
+WARPMMA_INLINE void unpack(const Parameters& p, const Format& f, const uint32_t* codes, int64_t count, Panel& panel) {
   using F = typename Vec<N>::F;
   using I = typename Vec<N>::I;
   float* value = static_cast<float*>(panel.value);
@@ -145,7 +146,7 @@ WARPMMA_INLINE void unpack(const Plan& p, const Format& f, const uint32_t* codes
     }
     return;
   }
-  if (p.unit != Unit::fused) {  // exponents are of no interest
+  if (p.unit != Unit::FusedDotAdd) {  // exponents are of no interest
     for (int64_t k = 0; k < count; k++) store(value + k * N, decode<N>(f, load<I>(codes + k * N)).value);
     return;
   }
@@ -154,11 +155,11 @@ WARPMMA_INLINE void unpack(const Plan& p, const Format& f, const uint32_t* codes
     const Decoded<N> x = decode<N>(f, load<I>(codes + k * N)), y = decode<N>(f, load<I>(codes + (k + 1) * N));
     store(value + k * N, x.value);
     store(value + (k + 1) * N, y.value);
-    if (single) {
+    if (p.sparse) {
       store(panel.exponent + k * N, x.exponent);
       store(panel.exponent + (k + 1) * N, y.exponent);
     } else {
-      store(panel.exponent + k / 2 * N, (x.exponent & 0xFFFF) | (y.exponent << 16));
+      store(panel.exponent + k / 2 * N, (x.exponent & kLow16) | (y.exponent << 16));
     }
     top = larger(top, larger(x.exponent, y.exponent));
     special |= x.special | y.special;
@@ -171,8 +172,7 @@ WARPMMA_INLINE void unpack(const Plan& p, const Format& f, const uint32_t* codes
 // Multiply a panel of floats by block scales, codes [scale][N] for `each` elements of k (an even number). A scale is a
 // power of two or NaN. Of a zero the exponent stays far below every other.
 template <int N>
-WARPMMA_INLINE void apply_scales(const Plan& p, const uint32_t* codes, int64_t count, int each, bool single,
-                                 Panel& panel) {
+WARPMMA_INLINE void apply_scales(const Parameters& p, const uint32_t* codes, int64_t count, int each, Panel& panel) {
   using F = typename Vec<N>::F;
   using I = typename Vec<N>::I;
   using Pair = typename Vec<N>::Pair;
@@ -181,9 +181,9 @@ WARPMMA_INLINE void apply_scales(const Plan& p, const uint32_t* codes, int64_t c
   const int64_t scales = count / each;
   for (int64_t i = 0; i < scales; i++) {
     int32_t exponents[N];
-    for (int lane = 0; lane < N; lane++) exponents[lane] = p.scale_exponent[codes[i * N + lane] & 0xFF];
+    for (int lane = 0; lane < N; lane++) exponents[lane] = p.scale_exponent[codes[i * N + lane] & kByte];
     const I exponent = load<I>(exponents);
-    special |= (exponent + 100) | (100 - exponent);  // NaN has 128
+    special |= (exponent + kMostScale) | (kMostScale - exponent);  // NaN has more
     most = larger(most, exponent);
   }
   panel.special |= any_negative(special);
@@ -191,19 +191,19 @@ WARPMMA_INLINE void apply_scales(const Plan& p, const uint32_t* codes, int64_t c
   if (panel.special)  // f32 may not hold the scaled values
     for (int64_t k = 0; k < count; k++)
       for (int lane = 0; lane < N; lane++)
-        panel.wide[k * N + lane] = value[k * N + lane] * p.scale_value[codes[k / each * N + lane] & 0xFF];
+        panel.wide[k * N + lane] = value[k * N + lane] * p.scale_value[codes[k / each * N + lane] & kByte];
   panel.widened = panel.special;
   for (int64_t i = 0; i < scales; i++) {
     int32_t exponents[N];
-    for (int lane = 0; lane < N; lane++) exponents[lane] = p.scale_exponent[codes[i * N + lane] & 0xFF];
+    for (int lane = 0; lane < N; lane++) exponents[lane] = p.scale_exponent[codes[i * N + lane] & kByte];
     const I exponent = load<I>(exponents);
-    const F factor = bits<F>((exponent + 127) << 23);
-    const Pair both = bits<Pair>((exponent & 0xFFFF) | (exponent << 16));
+    const F factor = bits<F>((exponent + F32::kBias) << F32::kFraction);
+    const Pair both = bits<Pair>((exponent & kLow16) | (exponent << 16));
     for (int64_t k = i * each; k < (i + 1) * each; k++) {
       store(value + k * N, load<F>(value + k * N) * factor);
-      if (single) store(panel.exponent + k * N, load<I>(panel.exponent + k * N) + exponent);
+      if (p.sparse) store(panel.exponent + k * N, load<I>(panel.exponent + k * N) + exponent);
     }
-    if (!single)
+    if (!p.sparse)
       for (int64_t k = i * each / 2; k < (i + 1) * each / 2; k++)
         store(panel.exponent + k * N, load<Pair>(panel.exponent + k * N) + both);
   }

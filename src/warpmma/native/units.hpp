@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "fused.hpp"
+#include "exact.hpp"
 
 namespace warpmma {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 // most 36), and so are sums of magnitudes. An addend has at most 20 bits and, aligned, at most 48: it is exact in f64,
 // and so is the sum.
 template <int W, int R, bool Sparse>
-WARPMMA_INLINE void grouped(const Plan& p, const Panel& v, const Panel& s, float* c, int64_t instructions) {
+WARPMMA_INLINE void grouped(const Parameters& p, const Panel& v, const Panel& s, float* c, int64_t instructions) {
   using V = Vec<W>;
   using F = typename V::F;
   using I = typename V::I;
@@ -20,13 +20,12 @@ WARPMMA_INLINE void grouped(const Plan& p, const Panel& v, const Panel& s, float
   using L = typename V::L;
   using Ih = typename V::Ih;
   using Fh = typename V::Fh;
-  constexpr int kGroups = 16;
   const float* const value = static_cast<const float*>(v.value);
   const float* const scalar = static_cast<const float*>(s.value);
   for (int r = 0; r < R; r++) {
     F d = load<F>(c + r * W);
     for (int64_t i = 0; i < instructions; i++) {
-      double addend[kGroups][W];
+      double addend[kMostGroups][W];
       I e = larger<I>(accumulator_exponent<W>(d, p.c.emin), I{} + p.floor);
       for (int group = 0; group < p.steps; group++) {
         F sum = {}, magnitudes = {};
@@ -62,9 +61,7 @@ WARPMMA_INLINE void grouped(const Plan& p, const Panel& v, const Panel& s, float
           plain += x;
           total += convert<D>(convert<L>(x * scale));
         }
-        const D sum = total * wide_power<W>(of_e - p.fraction_bits);
-        const D finite = round_result<W>(p, sum) + 0.0;
-        store(start + h * W / 2, convert<Fh>((bits<L>(plain) & INT64_MAX) < 0x7FF0000000000000 ? finite : plain));
+        store(start + h * W / 2, finish<W>(p, total, plain, of_e));
       }
       d = load<F>(start);
     }
@@ -75,7 +72,7 @@ WARPMMA_INLINE void grouped(const Plan& p, const Panel& v, const Panel& s, float
 // Rule 16. Products of f16 numbers are exact in f32, and adding one is the fma; check.cpp refuses formats of which that
 // does not hold.
 template <int W, int R>
-WARPMMA_APART void f32_chains(const Plan& p, const Panel& v, const Panel& s, float* c, int64_t instructions) {
+WARPMMA_APART void f32_chains(const Parameters& p, const Panel& v, const Panel& s, float* c, int64_t instructions) {
   using F = typename Vec<W>::F;
   const float* const value = static_cast<const float*>(v.value);
   const float* const scalar = static_cast<const float*>(s.value);
@@ -103,7 +100,7 @@ WARPMMA_APART void f32_chains(const Plan& p, const Panel& v, const Panel& s, flo
 constexpr int kExact = 256;
 
 template <int W, int R, bool Sparse>
-WARPMMA_INLINE void integer(const Plan& p, const Panel& v, const Panel& s, int32_t* c, int64_t instructions) {
+WARPMMA_INLINE void integer(const Parameters& p, const Panel& v, const Panel& s, int32_t* c, int64_t instructions) {
   using F = typename Vec<W>::F;
   using I = typename Vec<W>::I;
   const float* const value = static_cast<const float*>(v.value);
@@ -143,9 +140,11 @@ WARPMMA_INLINE void integer(const Plan& p, const Panel& v, const Panel& s, int32
 
 // Rule 18, on words of 32 bits.
 template <int W, int R>
-WARPMMA_APART void popcount(const Plan& p, const Panel& v, const Panel& s, int32_t* c, int64_t instructions) {
+WARPMMA_APART void popcount(const Parameters& p, const Panel& v, const Panel& s, int32_t* c, int64_t instructions) {
   using I = typename Vec<W>::I;
   typedef uint32_t U __attribute__((vector_size(4 * W)));
+  // The low bit of every two, the low half of every four and of every eight bits, and one in every byte.
+  constexpr uint32_t kOfTwo = ~0u / 3, kOfFour = ~0u / 5, kOfEight = ~0u / 17, kBytes = ~0u / 255;
   const int32_t* const value = static_cast<const int32_t*>(v.value);
   const int32_t* const scalar = static_cast<const int32_t*>(s.value);
   for (int r = 0; r < R; r++) {
@@ -153,10 +152,10 @@ WARPMMA_APART void popcount(const Plan& p, const Panel& v, const Panel& s, int32
     for (int64_t k = 0; k < instructions * p.k; k++) {
       const I of_v = load<I>(value + k * W);
       U x = bits<U>(p.exclusive ? of_v ^ scalar[k * R + r] : of_v & scalar[k * R + r]);
-      x = x - ((x >> 1) & 0x55555555u);
-      x = (x & 0x33333333u) + ((x >> 2) & 0x33333333u);
-      x = (x + (x >> 4)) & 0x0F0F0F0Fu;
-      d += bits<I>((x * 0x01010101u) >> 24);
+      x = x - ((x >> 1) & kOfTwo);
+      x = (x & kOfFour) + ((x >> 2) & kOfFour);
+      x = (x + (x >> 4)) & kOfEight;
+      d += bits<I>((x * kBytes) >> 24);  // the sum of all bytes
     }
     store(c + r * W, d);
   }
@@ -168,12 +167,12 @@ WARPMMA_INLINE double fma_with_payloads(double a, double b, double r) {
   const double result = __builtin_fma(a, b, r);
   if (result == result) return result;
   for (double x : {b, r, a})
-    if (x != x) return bits<double>(bits<uint64_t>(x) | uint64_t{1} << 51);
-  return bits<double>(uint64_t{0xFFF8000000000000});
+    if (x != x) return bits<double>(bits<int64_t>(x) | F64::kQuiet);
+  return bits<double>(INT64_MIN | F64::kInfinity | F64::kQuiet);
 }
 
 template <int W, int R>
-WARPMMA_APART void f64_chain(const Plan& p, const Panel& v, const Panel& s, double* c, int64_t instructions) {
+WARPMMA_APART void f64_chain(const Parameters& p, const Panel& v, const Panel& s, double* c, int64_t instructions) {
   using D = typename Vec<W>::D;
   using L = typename Vec<W>::L;
   constexpr int kHalf = W / 2;

@@ -105,7 +105,8 @@ WARPMMA_INLINE bool any_negative(V x) {
   uint64_t words[sizeof(V) / 8], all = 0;
   std::memcpy(words, &x, sizeof x);
   for (uint64_t word : words) all |= word;
-  return (all & 0x8000000080000000) != 0;
+  constexpr uint64_t kSigns = ~uint64_t{0} / UINT32_MAX << 31;  // one in each half
+  return (all & kSigns) != 0;
 }
 
 template <class V>

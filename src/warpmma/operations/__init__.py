@@ -1,9 +1,9 @@
 """Every instruction but `mma` and `wgmma` as a row: form, operands, what it computes, targets. No state."""
 
+from .fragments import MatrixMove
 from .integers import shl, shr
-from .matrices import MatrixMove
 from .records import UNDEFINED, Access, Barrier, Copy, CopyGroup, Exit, Operation, Row
-from .table import matrix_move, matrix_moves, operation, operations, row, rows
+from .table import evidence, matrix_move, matrix_moves, operation, operations, row, rows
 
 __all__ = [
     "UNDEFINED",
@@ -15,6 +15,7 @@ __all__ = [
     "MatrixMove",
     "Operation",
     "Row",
+    "evidence",
     "matrix_move",
     "matrix_moves",
     "operation",

@@ -25,23 +25,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from .._arrays import frozen
+from ..arithmetic import Evidence
+from ..formats import floating
 from ..isa import TARGETS
 from ..registers import LANES
-from .records import Operation, RegisterType, known, register_type
+from .elements import magnitude, operands, signs
+from .forms import Form
+from .measurements import GROUPS, derived, measured
+from .records import Operation
 
-__all__ = ["OPERATIONS"]
+__all__ = ["FORMS"]
 
 Array = npt.NDArray[Any]
+Words = tuple[str, ...]
 
 _LANE = frozen(np.arange(LANES))
 _FULL = 0xFFFFFFFF
-_NAN = 0x7FFFFFFF
+_F32 = floating("f32")
 _FAMILY_10 = tuple(t.name for t in TARGETS.values() if t.capability[0] == 10 and t.features)
 
 
@@ -66,8 +72,8 @@ def _no_group(mask: Array, active: Array) -> Array:
     return bad
 
 
-def _undefined(*operands: Array) -> Array:
-    return _no_group(operands[-2], operands[-1])
+def _undefined(*x: Array) -> Array:
+    return _no_group(x[-2], x[-1])
 
 
 # Rule 2
@@ -140,17 +146,19 @@ def _redux(function: np.ufunc, identity: int, dtype: str, a: Array, mask: Array,
 
 
 def _redux_f32(function: np.ufunc, absolute: bool, nan: bool, a: Array, mask: Array, active: Array) -> tuple[Array]:
-    code = a & 0x7FFFFFFF if absolute else a
-    is_nan = (code & 0x7FFFFFFF) > 0x7F800000
+    sizes = magnitude(_F32, a)
+    code = sizes if absolute else a
+    is_nan = sizes > cast(int, _F32.inf_code)
     # As integers, codes of one sign are in the order of their values or in the reverse; those with the sign turn round.
-    ordered = np.where(code >> 31, code ^ 0x7FFFFFFF, code).view(np.int32)
+    most = _F32.sign_bit - 1
+    ordered = np.where(signs(_F32, code) != 0, code ^ most, code).view(np.int32)
     limits = np.iinfo(np.int32)  # these two codes are NaN
     ignored = np.int32(limits.max if function is np.minimum else limits.min)
     group = _group(mask)
     best = function.reduce(np.where(group & ~is_nan[..., None, :], ordered[..., None, :], ignored), axis=-1)
-    result = np.where(best < 0, best ^ 0x7FFFFFFF, best).view(np.uint32)
+    result = np.where(best < 0, best ^ most, best).view(np.uint32)
     any_nan, none = ~_all(~is_nan[..., None, :], group), _all(is_nan[..., None, :], group)
-    result = np.where(any_nan if nan else none, np.uint32(_NAN), result)
+    result = np.where(any_nan if nan else none, np.uint32(cast(int, _F32.nan_code)), result)
     return (np.broadcast_to(result, a.shape),)
 
 
@@ -158,63 +166,72 @@ def _activemask(active: Array) -> tuple[Array]:
     return (np.broadcast_to(_pack(active)[..., None], active.shape),)
 
 
-# The rows
+# The forms
 
 
-def _row(
-    mnemonic: str, types: tuple[str, ...], outputs: tuple[RegisterType, ...], compute: Callable[..., Any], *,
-    section: str, ptx: tuple[int, int], since: str = "sm_70", only: tuple[str, ...] = (),
-    undefined: Callable[..., Array] | None = _undefined,
-) -> Operation:  # fmt: skip
-    return Operation(
-        mnemonic=mnemonic, inputs=tuple(register_type(x) for x in types), input_types=types, outputs=outputs,
-        compute=compute, undefined=undefined, lanes=True,
-        since=since, only=only, ptx=ptx, evidence=known(f"PTX ISA 9.1, {section}"),
-    )  # fmt: skip
+def _fields(
+    text: str, by: Callable[[Words], Callable[..., Any]], undefined: Callable[[Words], Any], words: Words
+) -> dict[str, Any]:  # fmt: skip
+    """Return what the words of a mnemonic say of a row."""
+    return {**operands(text, words), "compute": by(words), "undefined": undefined(words), "lanes": True}
 
 
-def _table() -> tuple[Operation, ...]:
-    shuffles = [
-        _row(f"shfl.sync.{mode}.b32", ("b32", "u32", "u32", "u32"), ("b32", "pred"), partial(_shfl, mode),
-             undefined=partial(_shfl_undefined, mode), ptx=(6, 0), section="shfl.sync")
-        for mode in ("up", "down", "bfly", "idx")
-    ]  # fmt: skip
-    modes: dict[str, RegisterType] = {"all": "pred", "any": "pred", "uni": "pred", "ballot": "b32"}
-    votes = [
-        _row(f"vote.sync.{mode}.{type_}", ("pred", "u32"), (type_,), partial(_vote, mode),
-             ptx=(6, 0), section="vote.sync")
-        for mode, type_ in modes.items()
-    ]  # fmt: skip
-    matches = []
-    types: tuple[RegisterType, ...] = ("b32", "b64")
-    for type_ in types:
-        taken = (type_, "u32")
-        matches += [
-            _row(f"match.any.sync.{type_}", taken, ("b32",), _match_any, ptx=(6, 0), section="match.sync"),
-            _row(f"match.all.sync.{type_}", taken, ("b32", "pred"), _match_all, ptx=(6, 0), section="match.sync"),
-        ]
-    integers = [
-        ("add.s32", np.add, 0, "u4"), ("add.u32", np.add, 0, "u4"),
-        ("min.s32", np.minimum, 2**31 - 1, "i4"), ("min.u32", np.minimum, 2**32 - 1, "u4"),
-        ("max.s32", np.maximum, -(2**31), "i4"), ("max.u32", np.maximum, 0, "u4"),
-        ("and.b32", np.bitwise_and, 2**32 - 1, "u4"), ("or.b32", np.bitwise_or, 0, "u4"),
-        ("xor.b32", np.bitwise_xor, 0, "u4"),
-    ]  # fmt: skip
-    reductions = [
-        _row(f"redux.sync.{name}", (name.rpartition(".")[2], "u32"), ("b32",),
-             partial(_redux, function, identity, dtype), since="sm_80", ptx=(7, 0), section="redux.sync")
-        for name, function, identity, dtype in integers
-    ]  # fmt: skip
-    # ptxas 13.0: of family 10 alone. No GPU has been asked: derived from PTX's text.
-    floats = [
-        _row(f"redux.sync.{name}{absolute}{nan}.f32", ("f32", "u32"), ("b32",),
-             partial(_redux_f32, function, bool(absolute), bool(nan)), since="sm_100f", only=_FAMILY_10, ptx=(8, 6),
-             section="redux.sync; not measured")
-        for name, function in (("min", np.minimum), ("max", np.maximum))
-        for absolute in ("", ".abs") for nan in ("", ".NaN")
-    ]  # fmt: skip
-    active = _row("activemask.b32", (), ("b32",), _activemask, undefined=None, ptx=(6, 2), section="activemask")
-    return (*shuffles, *votes, *matches, *reductions, *floats, active)
+def _form(
+    spelling: str, text: str, by: Callable[[Words], Callable[..., Any]], evidence: Evidence,
+    undefined: Callable[[Words], Any] = lambda words: _undefined, **more: Any,
+) -> Form:  # fmt: skip
+    return Form(
+        spelling=spelling, kind=Operation, fields=partial(_fields, text, by, undefined), evidence=evidence, **more
+    )
 
 
-OPERATIONS: tuple[Operation, ...] = _table()
+_REDUCTIONS: dict[tuple[str, str], tuple[np.ufunc, int, str]] = {
+    ("add", "s32"): (np.add, 0, "u4"),
+    ("add", "u32"): (np.add, 0, "u4"),
+    ("min", "s32"): (np.minimum, 2**31 - 1, "i4"),
+    ("min", "u32"): (np.minimum, 2**32 - 1, "u4"),
+    ("max", "s32"): (np.maximum, -(2**31), "i4"),
+    ("max", "u32"): (np.maximum, 0, "u4"),
+    ("and", "b32"): (np.bitwise_and, 2**32 - 1, "u4"),
+    ("or", "b32"): (np.bitwise_or, 0, "u4"),
+    ("xor", "b32"): (np.bitwise_xor, 0, "u4"),
+}
+"""Function, identity and type of values of each `redux` of integers."""
+
+
+def _reduction(words: Words) -> Callable[..., Any]:
+    return partial(_redux, *_REDUCTIONS[words[2], words[-1]])
+
+
+def _float_reduction(words: Words) -> Callable[..., Any]:
+    return partial(_redux_f32, {"min": np.minimum, "max": np.maximum}[words[2]], "abs" in words, "NaN" in words)
+
+
+FORMS = (
+    _form(
+        "shfl.sync.<up down bfly idx>.b32", "b32 u32 u32 u32 -> b32 pred", lambda words: partial(_shfl, words[2]),
+        measured("shfl.sync", GROUPS), lambda words: partial(_shfl_undefined, words[2]),
+    ),
+    _form(
+        "vote.sync.<all any uni>.pred", "pred u32 -> pred", lambda words: partial(_vote, words[2]),
+        measured("vote.sync", GROUPS),
+    ),
+    _form(
+        "vote.sync.ballot.b32", "pred u32 -> b32", lambda words: partial(_vote, "ballot"),
+        measured("vote.sync", GROUPS),
+    ),
+    _form("match.any.sync.<b32 b64>", "T u32 -> b32", lambda words: _match_any, measured("match.sync", GROUPS)),
+    _form("match.all.sync.<b32 b64>", "T u32 -> b32 pred", lambda words: _match_all, measured("match.sync", GROUPS)),
+    _form(
+        f"redux.sync.<{' '.join(map('.'.join, _REDUCTIONS))}>", "T u32 -> b32", _reduction,
+        measured("redux.sync", GROUPS), since="sm_80", ptx=(7, 0),
+    ),
+    _form(  # ptxas 13.0: of family 10 alone
+        "redux.sync.<min max>{.abs}{.NaN}.f32", "f32 u32 -> b32", _float_reduction,
+        derived("redux.sync", "PTX's text"), since="sm_100f", only=_FAMILY_10, ptx=(8, 6),
+    ),
+    _form(
+        "activemask.b32", "-> b32", lambda words: _activemask, measured("activemask"), lambda words: None, ptx=(6, 2)
+    ),
+)  # fmt: skip
+"""Every form of this module."""

@@ -13,15 +13,19 @@ The rules (PTX ISA 9.1, Comparison and Selection Instructions):
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from ..formats import FloatFormat, floating
-from .records import Operation, RegisterType, known
+from ..formats import FORMATS, FloatFormat, floating
+from .elements import operands
+from .forms import Form
+from .measurements import measured
+from .records import Operation
 
-__all__ = ["OPERATIONS"]
+__all__ = ["FORMS"]
 
 Array = npt.NDArray[Any]
 
@@ -29,7 +33,6 @@ _COMPARE: dict[str, Callable[[Array, Array], Array]] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
 }  # fmt: skip
 _UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
-_SECTION = "PTX ISA 9.1, Comparison and Selection Instructions"
 
 
 def _order(fmt: FloatFormat, code: Array, ftz: bool) -> tuple[Array, Array]:
@@ -63,14 +66,14 @@ def _integer_compare(name: str, type_: str) -> Callable[[Array, Array], tuple[Ar
     return lambda a, b: (function(a.view(f"int{type_[1:]}"), b.view(f"int{type_[1:]}")),)
 
 
-def _setp(
-    mnemonic: str, width: str, compute: Callable[..., tuple[Array]], since: str = "sm_70", ptx: tuple[int, int] = (1, 0)
-) -> Operation:
-    kind, type_ = cast(RegisterType, f"b{width}"), mnemonic.rpartition(".")[2]
-    return Operation(
-        mnemonic=mnemonic, inputs=(kind, kind), input_types=(type_, type_), outputs=("pred",),
-        compute=compute, since=since, ptx=ptx, evidence=known(f"{_SECTION}: setp"),
-    )  # fmt: skip
+def _compared(words: tuple[str, ...]) -> dict[str, Any]:
+    """Return what the words of `setp` say of a row."""
+    name, type_ = words[1], words[-1]
+    if type_ in FORMATS and isinstance(FORMATS[type_], FloatFormat):
+        compute = _float_compare(name, type_, "ftz" in words)
+    else:
+        compute = _integer_compare(name, type_)
+    return {**operands("T T -> pred", words), "compute": compute}
 
 
 def _select(a: Array, b: Array, p: Array) -> tuple[Array]:
@@ -82,32 +85,24 @@ def _chosen(a: Array, b: Array, p: Array) -> tuple[Array, Array, Array]:
     return p, ~p, np.ones_like(p)
 
 
-def _table() -> tuple[Operation, ...]:
-    rows: list[Operation] = []
-    for width in ("16", "32", "64"):
-        for name in _COMPARE:
-            kinds = "bsu" if name in ("eq", "ne") else "su"
-            rows += [_setp(f"setp.{name}.{x}{width}", width, _integer_compare(name, x + width)) for x in kinds]
-        rows += [_setp(f"setp.{name}.u{width}", width, _integer_compare(name, f"u{width}")) for name in _UNSIGNED]
-    names = [*_COMPARE, *(f"{name}u" for name in _COMPARE), "num", "nan"]
-    floats = (("f32", False, "sm_70", (1, 0)), ("f32", True, "sm_70", (1, 0)), ("f64", False, "sm_70", (1, 0)),
-              ("f16", False, "sm_70", (4, 2)), ("bf16", False, "sm_90", (7, 8)))  # fmt: skip
-    for type_, ftz, since, ptx in floats:
-        for name in names:
-            mnemonic = f"setp.{name}{'.ftz' * ftz}.{type_}"
-            width = type_.lstrip("bf")
-            rows.append(_setp(mnemonic, width, _float_compare(name, type_, ftz), since, ptx))
-    for width in ("16", "32", "64"):
-        kind = cast(RegisterType, f"b{width}")
-        for x in ("b", "u", "s", *(["f"] if width != "16" else [])):
-            rows.append(
-                Operation(
-                    mnemonic=f"selp.{x}{width}", inputs=(kind, kind, "pred"), outputs=(kind,), needed=_chosen,
-                    input_types=(f"{x}{width}", f"{x}{width}", "pred"), compute=_select, since="sm_70", ptx=(1, 0),
-                    evidence=known(f"{_SECTION}: selp"),
-                )
-            )  # fmt: skip
-    return tuple(rows)
+def _selected(words: tuple[str, ...]) -> dict[str, Any]:
+    """Return what the words of `selp` say of a row."""
+    return {**operands("T T pred -> T", words), "compute": _select, "needed": _chosen}
 
 
-OPERATIONS: tuple[Operation, ...] = _table()
+_FLOATS = " ".join([*_COMPARE, *(f"{name}u" for name in _COMPARE), "num", "nan"])
+_form = partial(
+    Form, kind=Operation, fields=_compared, ptx=(1, 0), evidence=measured("Comparison and Selection Instructions")
+)
+
+FORMS = (
+    _form(spelling=f"setp.<{' '.join(_COMPARE)}>.<s16 u16 s32 u32 s64 u64>"),
+    _form(spelling="setp.<eq ne>.<b16 b32 b64>"),
+    _form(spelling=f"setp.<{' '.join(_UNSIGNED)}>.<u16 u32 u64>"),
+    _form(spelling=f"setp.<{_FLOATS}>{{.ftz}}.f32"),
+    _form(spelling=f"setp.<{_FLOATS}>.f64"),
+    _form(spelling=f"setp.<{_FLOATS}>.f16", ptx=(4, 2)),
+    _form(spelling=f"setp.<{_FLOATS}>.bf16", since="sm_90", ptx=(7, 8)),
+    _form(spelling="selp.<b16 u16 s16 b32 u32 s32 f32 b64 u64 s64 f64>", fields=_selected),
+)
+"""Every form of this module."""

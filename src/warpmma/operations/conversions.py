@@ -37,20 +37,25 @@ import numpy as np
 import numpy.typing as npt
 
 from .._rounding import Float64, Rounding
-from ..arithmetic.fma import fma64
+from ..arithmetic import fma64
 from ..formats import FORMATS, FloatFormat, IntegerFormat
-from .elements import TYPES, Form, RegisterOf, clamped, flushed, is_nan, magnitude, quieted, rectified, signs
+from .elements import TYPES, RegisterOf, clamped, flushed, is_nan, magnitude, quieted, rectified, signs
 from .floats import rounded
-from .records import Operation, RegisterType, known
+from .forms import Form
+from .measurements import derived, measured
+from .records import Operation
 
-__all__ = ["OPERATIONS"]
+__all__ = ["FORMS"]
 
 Array = npt.NDArray[Any]
 Words = frozenset[str]
 
 _U = np.uint64
-_F32, _UE8M0 = FORMATS["f32"], FORMATS["ue8m0"]
-_TF32_NAN, _TF32_LAST = np.uint32(0x7FFFE000), np.uint32(0x2000)
+_UE8M0, _TF32 = FORMATS["ue8m0"], FORMATS["tf32"]
+_TF32_LAST = np.uint32(1 << _TF32.padding)
+"""The last place of a tf32 in its register; the bits below are zeros."""
+_TF32_NAN = np.uint32(cast(int, _TF32.nan_code)) & ~(_TF32_LAST - np.uint32(1))
+"""The canonical NaN without these bits: 0x7FFFE000."""
 _INTEGRAL: dict[str, Any] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 
 
@@ -193,21 +198,21 @@ def _pack(out: IntegerFormat, *x: Array) -> tuple[Array]:
 _MOVED = ("cvt.f32.f32", "cvt.f64.f64", "cvt.f32.bf16")
 
 
-def _element(mnemonic: str, source: RegisterOf, out: RegisterOf) -> Callable[[Array], Array]:
-    words = frozenset(mnemonic.split(".")[1:-2])
+def _element(words: tuple[str, ...], source: RegisterOf, out: RegisterOf) -> Callable[[Array], Array]:
+    qualifiers = frozenset(words[1:-2])
     function: Any = {
         (False, False): _float_to_float,
         (False, True): _float_to_integer,
         (True, False): _integer_to_float,
         (True, True): _integer_to_integer,
     }[isinstance(source.fmt, IntegerFormat), isinstance(out.fmt, IntegerFormat)]
-    if mnemonic in _MOVED:
+    if ".".join(words) in _MOVED:
         function = _moved
-    elif "rna" in words:
+    elif "rna" in qualifiers:
         function = _tf32_away
     elif out.fmt is _UE8M0:
         function = _power
-    return partial(function, source.fmt, out.fmt, words)
+    return partial(function, source.fmt, out.fmt, qualifiers)
 
 
 def _compute(element: Callable[[Array], Array], source: RegisterOf, out: RegisterOf, *x: Array) -> tuple[Array]:
@@ -216,33 +221,35 @@ def _compute(element: Callable[[Array], Array], source: RegisterOf, out: Registe
     return (out.join([element(code) for code in codes]),)
 
 
-def _operation(form: Form, mnemonic: str) -> Operation:
-    words = mnemonic.split(".")
-    compute: Callable[..., tuple[Array]]
-    inputs: tuple[RegisterType, ...]
-    output: RegisterType
-    types: tuple[str, ...]
-    if words[1] == "pack":
-        name = words[3]
-        fmt = IntegerFormat(
-            name=name, bits=int(name[1:]), signed=name[0] == "s", dtype_name="", source="PTX ISA 9.1, 9.7.9.22"
-        )
-        compute = partial(_pack, fmt)
-        inputs, output = ("b32", "b32", "b32") if words[-1] == "b32" else ("b32", "b32"), "b32"
-        types = ("s32", "s32", "u32")[: len(inputs)]
-    else:
-        out, source = TYPES[words[-2]], TYPES[words[-1]]
-        compute = partial(_compute, _element(mnemonic, source, out), source, out)
-        inputs, output = (source.register,) * (out.count // source.count), out.register
-        types = (source.name,) * len(inputs)
-    return Operation(
-        mnemonic=mnemonic, inputs=inputs, input_types=types, outputs=(output,), compute=compute,
-        since=form.since, ptx=form.ptx, evidence=known(form.source),
-    )  # fmt: skip
+def _converted(words: tuple[str, ...]) -> dict[str, Any]:
+    """Return what the words of `cvt` say of a row."""
+    out, source = TYPES[words[-2]], TYPES[words[-1]]
+    number = out.count // source.count
+    return {
+        "inputs": (source.register,) * number, "input_types": (source.name,) * number, "outputs": (out.register,),
+        "compute": partial(_compute, _element(words, source, out), source, out),
+    }  # fmt: skip
 
 
-_MEASURED = "PTX ISA 9.1, 9.7.9.21; measured on an H200"
-_DERIVED = "derived from PTX ISA 9.1, 9.7.9.21"
+def _packed(words: tuple[str, ...]) -> dict[str, Any]:
+    """Return what the words of `cvt.pack` say of a row: of short integers a third operand is packed too."""
+    name, number = words[3], 3 if words[-1] == "b32" else 2
+    fmt = IntegerFormat(
+        name=name, bits=int(name[1:]), signed=name[0] == "s", dtype_name="", source="PTX ISA 9.1, 9.7.9.22"
+    )
+    return {
+        "inputs": ("b32",) * number, "input_types": ("s32", "s32", "u32")[:number], "outputs": ("b32",),
+        "compute": partial(_pack, fmt),
+    }  # fmt: skip
+
+
+_exact = partial(Form, kind=Operation, fields=_converted, evidence=measured("9.7.9.21"))
+_cvt = partial(_exact, left_open="what becomes of NaN")
+_untried = partial(
+    Form, kind=Operation, fields=_converted,
+    evidence=derived("9.7.9.21", "PTX's text, and NaN and saturation as of the conversions that an H200 has"),
+)  # fmt: skip
+_pack_form = partial(Form, kind=Operation, fields=_packed, evidence=measured("9.7.9.22"))
 
 _ALL = "s8 u8 s16 u16 s32 u32 s64 u64"
 _WIDE = "s16 u16 s32 u32 s64 u64"
@@ -252,53 +259,52 @@ def _integers() -> Iterator[Form]:
     """Conversions of integers: `.sat` only where the range does not hold every value (9.7.9.21)."""
     formats = [cast(IntegerFormat, TYPES[n].fmt) for n in _ALL.split()]
     for out in formats:
-        for source in formats:
-            holds = out.least <= source.least and source.greatest <= out.greatest
-            yield Form(form=f"cvt{'' if holds else '{.sat}'}.{out.name}.{source.name}", source=_MEASURED)
+        held = [x.name for x in formats if out.least <= x.least and x.greatest <= out.greatest]
+        others = [x.name for x in formats if x.name not in held]
+        yield _exact(spelling=f"cvt.{out.name}.<{' '.join(held)}>")
+        yield _exact(spelling=f"cvt{{.sat}}.{out.name}.<{' '.join(others)}>")
 
 
-_FORMS = (
+FORMS = (
     *_integers(),
-    Form(form=f"cvt.<rni rzi rmi rpi>{{.ftz}}{{.sat}}.<{_ALL}>.f32", source=_MEASURED),
-    Form(form=f"cvt.<rni rzi rmi rpi>{{.sat}}.<{_ALL}>.<f16 f64>", source=_MEASURED),
-    Form(form=f"cvt.<rni rzi rmi rpi>.<{_WIDE}>.bf16", since="sm_90", ptx=(7, 8), source=_MEASURED),
-    Form(form=f"cvt.<rn rz rm rp>{{.ftz}}{{.sat}}.f32.<{_ALL}>", source=_MEASURED),
-    Form(form=f"cvt.<rn rz rm rp>{{.sat}}.<f16 f64>.<{_ALL}>", source=_MEASURED),
-    Form(form=f"cvt.<rn rz rm rp>.bf16.<{_WIDE}>", since="sm_90", ptx=(7, 8), source=_MEASURED),
-    Form(form="cvt{.ftz}{.sat}.f32.<f16 f32>", source=_MEASURED),
-    Form(form="cvt.<rni rzi rmi rpi>{.ftz}{.sat}.f32.f32", source=_MEASURED),
-    Form(form="cvt{.<rni rzi rmi rpi>}{.sat}.<f16.f16 f64.f64>", source=_MEASURED),
-    Form(form="cvt{.sat}.f64.f16", source=_MEASURED),
-    Form(form="cvt{.ftz}{.sat}.f64.f32", source=_MEASURED),
-    Form(form="cvt.<rn rz rm rp>{.ftz}{.sat}.<f16.f32 f32.f64>", source=_MEASURED),
-    Form(form="cvt.<rn rz rm rp>{.sat}.f16.f64", source=_MEASURED),
-    Form(form="cvt.<rn rz>.satfinite.f16.f32", since="sm_75", ptx=(8, 1), source=_MEASURED),
-    Form(form="cvt.<rn rz>.relu.f16.f32", since="sm_80", ptx=(7, 0), source=_MEASURED),
-    Form(form="cvt.<rn rz>.relu.satfinite.f16.f32", since="sm_80", ptx=(8, 1), source=_MEASURED),
-    Form(form="cvt.<rn rz rm rp>{.ftz}.bf16.f32", since="sm_80", ptx=(7, 0), source=_MEASURED),
-    Form(form="cvt.<rn rz>.relu.bf16.f32", since="sm_80", ptx=(7, 0), source=_MEASURED),
-    Form(form="cvt.<rn rz>{.relu}.satfinite.bf16.f32", since="sm_80", ptx=(8, 1), source=_MEASURED),
-    Form(form="cvt.<rn rz>{.relu}.<f16x2 bf16x2>.f32", since="sm_80", ptx=(7, 0), source=_MEASURED),
-    Form(form="cvt.<rn rz>{.relu}.satfinite.<f16x2 bf16x2>.f32", since="sm_80", ptx=(8, 1), source=_MEASURED),
-    Form(form="cvt.f32.bf16", since="sm_80", ptx=(7, 1), source=_MEASURED),
-    Form(form="cvt.ftz.f32.bf16", since="sm_90", ptx=(7, 8), source=_MEASURED),
-    Form(form="cvt.<rn rz rm rp>.<f16.bf16 bf16.f16 bf16.f64>", since="sm_90", ptx=(7, 8), source=_MEASURED),
-    Form(form="cvt.f64.bf16", since="sm_90", ptx=(7, 8), source=_MEASURED),
-    Form(form="cvt{.<rni rzi rmi rpi>}.bf16.bf16", since="sm_90", ptx=(7, 8), source=_MEASURED),
-    Form(form="cvt.rna.tf32.f32", since="sm_80", ptx=(7, 0), source=_MEASURED),
-    Form(form="cvt.rna.satfinite.tf32.f32", since="sm_80", ptx=(8, 1), source=_MEASURED),
-    Form(form="cvt.<rn rz>{.relu}.tf32.f32", since="sm_90", ptx=(7, 8), source=_MEASURED),
-    Form(form="cvt.<rn rz>.satfinite{.relu}.tf32.f32", since="sm_100", ptx=(8, 6), source=_DERIVED),
-    Form(form="cvt.rn.satfinite{.relu}.<e4m3x2 e5m2x2>.<f32 f16x2>", since="sm_89", ptx=(8, 1), source=_MEASURED),
-    Form(form="cvt.rn{.relu}.f16x2.<e4m3x2 e5m2x2>", since="sm_89", ptx=(8, 1), source=_MEASURED),
-    Form(form="cvt.rn.satfinite{.relu}.<e2m3x2 e3m2x2 e2m1x2>.f32", since="sm_100f", ptx=(8, 6), source=_DERIVED),
-    Form(form="cvt.rn{.relu}.f16x2.<e2m3x2 e3m2x2 e2m1x2>", since="sm_100f", ptx=(8, 6), source=_DERIVED),
-    Form(form="cvt.<rz rp>{.satfinite}.ue8m0x2.<f32 bf16x2>", since="sm_100f", ptx=(8, 6), source=_DERIVED),
-    Form(form="cvt.rn.bf16x2.ue8m0x2", since="sm_100f", ptx=(8, 6), source=_DERIVED),
-    Form(form="cvt.pack.sat.<u16 s16>.s32", since="sm_72", ptx=(6, 5), source=_MEASURED),
-    Form(form="cvt.pack.sat.<u8 s8>.s32.b32", since="sm_72", ptx=(6, 5), source=_MEASURED),
-    Form(form="cvt.pack.sat.<u4 s4 u2 s2>.s32.b32", since="sm_75", ptx=(6, 5), source=_MEASURED),
+    _cvt(spelling=f"cvt.<rni rzi rmi rpi>{{.ftz}}{{.sat}}.<{_ALL}>.f32"),
+    _cvt(spelling=f"cvt.<rni rzi rmi rpi>{{.sat}}.<{_ALL}>.<f16 f64>"),
+    _cvt(spelling=f"cvt.<rni rzi rmi rpi>.<{_WIDE}>.bf16", since="sm_90", ptx=(7, 8)),
+    _exact(spelling=f"cvt.<rn rz rm rp>{{.ftz}}{{.sat}}.f32.<{_ALL}>"),
+    _exact(spelling=f"cvt.<rn rz rm rp>{{.sat}}.<f16 f64>.<{_ALL}>"),
+    _exact(spelling=f"cvt.<rn rz rm rp>.bf16.<{_WIDE}>", since="sm_90", ptx=(7, 8)),
+    _cvt(spelling="cvt{.ftz}{.sat}.f32.<f16 f32>"),
+    _cvt(spelling="cvt.<rni rzi rmi rpi>{.ftz}{.sat}.f32.f32"),
+    _cvt(spelling="cvt{.<rni rzi rmi rpi>}{.sat}.<f16.f16 f64.f64>"),
+    _cvt(spelling="cvt{.sat}.f64.f16"),
+    _cvt(spelling="cvt{.ftz}{.sat}.f64.f32"),
+    _cvt(spelling="cvt.<rn rz rm rp>{.ftz}{.sat}.<f16.f32 f32.f64>"),
+    _cvt(spelling="cvt.<rn rz rm rp>{.sat}.f16.f64"),
+    _cvt(spelling="cvt.<rn rz>.satfinite.f16.f32", since="sm_75", ptx=(8, 1)),
+    _cvt(spelling="cvt.<rn rz>.relu.f16.f32", since="sm_80", ptx=(7, 0)),
+    _cvt(spelling="cvt.<rn rz>.relu.satfinite.f16.f32", since="sm_80", ptx=(8, 1)),
+    _cvt(spelling="cvt.<rn rz rm rp>{.ftz}.bf16.f32", since="sm_80", ptx=(7, 0)),
+    _cvt(spelling="cvt.<rn rz>.relu.bf16.f32", since="sm_80", ptx=(7, 0)),
+    _cvt(spelling="cvt.<rn rz>{.relu}.satfinite.bf16.f32", since="sm_80", ptx=(8, 1)),
+    _cvt(spelling="cvt.<rn rz>{.relu}.<f16x2 bf16x2>.f32", since="sm_80", ptx=(7, 0)),
+    _cvt(spelling="cvt.<rn rz>{.relu}.satfinite.<f16x2 bf16x2>.f32", since="sm_80", ptx=(8, 1)),
+    _cvt(spelling="cvt.f32.bf16", since="sm_80", ptx=(7, 1)),
+    _cvt(spelling="cvt.ftz.f32.bf16", since="sm_90", ptx=(7, 8)),
+    _cvt(spelling="cvt.<rn rz rm rp>.<f16.bf16 bf16.f16 bf16.f64>", since="sm_90", ptx=(7, 8)),
+    _cvt(spelling="cvt.f64.bf16", since="sm_90", ptx=(7, 8)),
+    _cvt(spelling="cvt{.<rni rzi rmi rpi>}.bf16.bf16", since="sm_90", ptx=(7, 8)),
+    _cvt(spelling="cvt.rna.tf32.f32", since="sm_80", ptx=(7, 0)),
+    _cvt(spelling="cvt.rna.satfinite.tf32.f32", since="sm_80", ptx=(8, 1)),
+    _cvt(spelling="cvt.<rn rz>{.relu}.tf32.f32", since="sm_90", ptx=(7, 8)),
+    _untried(spelling="cvt.<rn rz>.satfinite{.relu}.tf32.f32", since="sm_100", ptx=(8, 6)),
+    _cvt(spelling="cvt.rn.satfinite{.relu}.<e4m3x2 e5m2x2>.<f32 f16x2>", since="sm_89", ptx=(8, 1)),
+    _cvt(spelling="cvt.rn{.relu}.f16x2.<e4m3x2 e5m2x2>", since="sm_89", ptx=(8, 1)),
+    _untried(spelling="cvt.rn.satfinite{.relu}.<e2m3x2 e3m2x2 e2m1x2>.f32", since="sm_100f", ptx=(8, 6)),
+    _untried(spelling="cvt.rn{.relu}.f16x2.<e2m3x2 e3m2x2 e2m1x2>", since="sm_100f", ptx=(8, 6)),
+    _untried(spelling="cvt.<rz rp>{.satfinite}.ue8m0x2.<f32 bf16x2>", since="sm_100f", ptx=(8, 6)),
+    _untried(spelling="cvt.rn.bf16x2.ue8m0x2", since="sm_100f", ptx=(8, 6)),
+    _pack_form(spelling="cvt.pack .sat.<u16 s16>.s32", since="sm_72", ptx=(6, 5)),
+    _pack_form(spelling="cvt.pack .sat.<u8 s8>.s32.b32", since="sm_72", ptx=(6, 5)),
+    _pack_form(spelling="cvt.pack .sat.<u4 s4 u2 s2>.s32.b32", since="sm_75", ptx=(6, 5)),
 )
-
-OPERATIONS: tuple[Operation, ...] = tuple(_operation(f, m) for f in _FORMS for m in f.mnemonics)
-"""Every row of this module."""
+"""Every form of this module."""

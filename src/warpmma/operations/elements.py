@@ -1,8 +1,7 @@
-"""What the rows of arithmetic and of conversions share: types, elements of registers, forms of mnemonics, clamps."""
+"""What the rows of arithmetic and of conversions share: types, elements of registers, clamps."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -12,17 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ..formats import FORMATS, FloatFormat, IntegerFormat
-from .records import RegisterType
+from .records import RegisterType, register_type
 
 __all__ = [
     "TYPES",
-    "Form",
     "RegisterOf",
     "clamped",
-    "expand",
     "flushed",
     "is_nan",
     "magnitude",
+    "operands",
     "quieted",
     "rectified",
     "signs",
@@ -93,49 +91,26 @@ def _types() -> dict[str, RegisterOf]:
     return {t.name: t for t in (*types, *(RegisterOf(name=i.name, fmt=i, slot=i.bits) for i in integers))}
 
 
-TYPES: Mapping[str, RegisterOf] = MappingProxyType(_types())
-"""Types of operands, by their PTX names."""
+def operands(text: str, words: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Return what a row says of operands that are given as types, inputs before the arrow and outputs after it.
 
-
-@dataclass(frozen=True, kw_only=True)
-class Form:
-    """A line of PTX's grammar: mnemonics that differ in their qualifiers.
-
-    Attributes
-    ----------
-    form : str
-        With `{}` around what may be left out, and `<>` around alternatives.
-    since : str
-        Oldest target.
-    ptx : (int, int)
-        First version.
-    source : str
-    """
-
-    form: str
-    since: str = "sm_70"
-    ptx: tuple[int, int] = (6, 0)
-    source: str
-
-    @property
-    def mnemonics(self) -> list[str]:
-        """All of them."""
-        return expand(self.form)
-
-
-def expand(form: str) -> list[str]:
-    """Write out the alternatives of a form.
+    T stands for the last word of the mnemonic, W for that type at 64 bits.
 
     Examples
     --------
-    >>> expand("cvt.<rn rz>{.relu}.f16.f32")
-    ['cvt.rn.f16.f32', 'cvt.rn.relu.f16.f32', 'cvt.rz.f16.f32', 'cvt.rz.relu.f16.f32']
+    >>> operands("T T -> W", ("mul", "wide", "s32"))
+    {'inputs': ('b32', 'b32'), 'input_types': ('s32', 's32'), 'outputs': ('b64',)}
     """
-    match = re.search(r"\{([^{}]*)\}|<([^<>]*)>", form)
-    if match is None:
-        return [form]
-    options = match[2].split() if match[1] is None else ["", match[1]]
-    return [x for option in options for x in expand(form[: match.start()] + option + form[match.end() :])]
+    stands = {"T": words[-1], "W": f"{words[-1][0]}64"}
+    types, results = (tuple(stands.get(x, x) for x in side.split()) for side in text.split("->"))
+    return {
+        "inputs": tuple(register_type(x) for x in types), "input_types": types,
+        "outputs": tuple(register_type(x) for x in results),
+    }  # fmt: skip
+
+
+TYPES: Mapping[str, RegisterOf] = MappingProxyType(_types())
+"""Types of operands, by their PTX names."""
 
 
 def signs(fmt: FloatFormat, codes: Array) -> Array:

@@ -34,12 +34,14 @@ import numpy.typing as npt
 
 from .._arrays import frozen
 from .._rounding import Float64, Rounding
-from ..arithmetic.fma import fma64
+from ..arithmetic import fma64
 from ..formats import FORMATS, FloatFormat
-from .elements import TYPES, Form, RegisterOf, clamped, flushed, is_nan, magnitude, quieted, rectified, signs
-from .records import Operation, known
+from .elements import TYPES, RegisterOf, clamped, flushed, is_nan, magnitude, quieted, rectified, signs
+from .forms import Form
+from .measurements import derived, measured
+from .records import Operation
 
-__all__ = ["OPERATIONS", "rounded", "sum_to_odd"]
+__all__ = ["FORMS", "rounded", "sum_to_odd"]
 
 Array = npt.NDArray[Any]
 Words = frozenset[str]
@@ -174,53 +176,55 @@ def _compute(function: Callable[..., Array], sources: Sequence[RegisterOf], out:
     return (out.join([function(*each) for each in zip(*codes, strict=True)]),)
 
 
-def _operation(form: Form, mnemonic: str) -> Operation:
-    op, *words = mnemonic.split(".")
+def _fields(words: tuple[str, ...]) -> dict[str, Any]:
+    """Return what the words of a mnemonic say of a row."""
+    op = words[0]
     types = [TYPES[w] for w in words if w in TYPES]
     out, number = types[0], _OPERANDS.get(op, 2)
     sources = [*[types[-1]] * (number - 1), out] if number > 1 else [out]
     fmts = [cast(FloatFormat, s.fmt) for s in sources]
-    element = partial(_COMPUTE[op], op, fmts, fmts[-1], frozenset(words))
-    return Operation(
-        mnemonic=mnemonic, inputs=tuple(s.register for s in sources), input_types=tuple(s.name for s in sources),
-        outputs=(out.register,),
-        compute=partial(_compute, element, sources, out), since=form.since, ptx=form.ptx, evidence=known(form.source),
-    )  # fmt: skip
+    element = partial(_COMPUTE[op], op, fmts, fmts[-1], frozenset(words[1:]))
+    return {
+        "inputs": tuple(s.register for s in sources), "input_types": tuple(s.name for s in sources),
+        "outputs": (out.register,), "compute": partial(_compute, element, sources, out),
+    }  # fmt: skip
 
 
-_MEASURED = "; measured on an H200"
-_F, _H = "PTX ISA 9.1, 9.7.3" + _MEASURED, "PTX ISA 9.1, 9.7.4" + _MEASURED
-_DERIVED = "derived from PTX ISA 9.1, 9.7.3 and 9.7.5, and from the rows of f32"
+_OPEN = "NaN, and what is flushed just below the least normal number,"
+_measured = partial(Form, kind=Operation, fields=_fields, left_open=_OPEN)
+_f32 = partial(_measured, evidence=measured("9.7.3"))
+_f16 = partial(_measured, evidence=measured("9.7.4"))
+_mixed = partial(
+    Form, kind=Operation, fields=_fields, since="sm_100", ptx=(8, 6),
+    evidence=derived("9.7.3 and 9.7.5", "that it computes as the rows of f32 do, on an H200"),
+)  # fmt: skip
 
-_FORMS = (
-    Form(form="<add sub mul>{.<rn rz rm rp>}{.ftz}{.sat}.f32", source=_F),
-    Form(form="<add sub mul>{.<rn rz rm rp>}.f64", source=_F),
-    Form(form="fma.<rn rz rm rp>{.ftz}{.sat}.f32", source=_F),
-    Form(form="fma.<rn rz rm rp>.f64", source=_F),
-    Form(form="<add sub mul>{.rn}{.ftz}{.sat}.<f16 f16x2>", source=_H),
-    Form(form="fma.rn{.ftz}{.sat}.<f16 f16x2>", source=_H),
-    Form(form="fma.rn{.ftz}.relu.<f16 f16x2>", since="sm_80", ptx=(7, 0), source=_H),
-    Form(form="<add sub mul>{.rn}.<bf16 bf16x2>", since="sm_90", ptx=(7, 8), source=_H),
-    Form(form="fma.rn{.relu}.<bf16 bf16x2>", since="sm_80", ptx=(7, 0), source=_H),
-    Form(form="<add sub mul>{.<rn rz rm rp>}{.ftz}.f32x2", since="sm_100", ptx=(8, 6), source=_DERIVED),
-    Form(form="fma.<rn rz rm rp>{.ftz}.f32x2", since="sm_100", ptx=(8, 6), source=_DERIVED),
-    Form(form="<add sub>{.<rn rz rm rp>}{.sat}.f32.<f16 bf16>", since="sm_100", ptx=(8, 6), source=_DERIVED),
-    Form(form="fma.<rn rz rm rp>{.sat}.f32.<f16 bf16>", since="sm_100", ptx=(8, 6), source=_DERIVED),
-    Form(form="<min max>{.ftz}.f32", source=_F),
-    Form(form="<min max>{.ftz}.NaN.f32", since="sm_80", ptx=(7, 0), source=_F),
-    Form(form="<min max>{.ftz}{.NaN}.xorsign.abs.f32", since="sm_86", ptx=(7, 2), source=_F),
-    Form(form="<min max>.f64", source=_F),
-    Form(form="<min max>{.ftz}{.NaN}.<f16 f16x2>", since="sm_80", ptx=(7, 0), source=_H),
-    Form(form="<min max>{.ftz}{.NaN}.xorsign.abs.<f16 f16x2>", since="sm_86", ptx=(7, 2), source=_H),
-    Form(form="<min max>{.NaN}.<bf16 bf16x2>", since="sm_80", ptx=(7, 0), source=_H),
-    Form(form="<min max>{.NaN}.xorsign.abs.<bf16 bf16x2>", since="sm_86", ptx=(7, 2), source=_H),
-    Form(form="<neg abs>{.ftz}.f32", source=_F),
-    Form(form="<neg abs>.f64", source=_F),
-    Form(form="neg{.ftz}.<f16 f16x2>", source=_H),
-    Form(form="abs{.ftz}.<f16 f16x2>", ptx=(6, 5), source=_H),
-    Form(form="<neg abs>.<bf16 bf16x2>", since="sm_80", ptx=(7, 0), source=_H),
+FORMS = (
+    _f32(spelling="<add sub mul>{.<rn rz rm rp>}{.ftz}{.sat}.f32"),
+    _f32(spelling="<add sub mul>{.<rn rz rm rp>}.f64"),
+    _f32(spelling="fma.<rn rz rm rp>{.ftz}{.sat}.f32"),
+    _f32(spelling="fma.<rn rz rm rp>.f64"),
+    _f16(spelling="<add sub mul>{.rn}{.ftz}{.sat}.<f16 f16x2>"),
+    _f16(spelling="fma.rn{.ftz}{.sat}.<f16 f16x2>"),
+    _f16(spelling="fma.rn{.ftz}.relu.<f16 f16x2>", since="sm_80", ptx=(7, 0)),
+    _f16(spelling="<add sub mul>{.rn}.<bf16 bf16x2>", since="sm_90", ptx=(7, 8)),
+    _f16(spelling="fma.rn{.relu}.<bf16 bf16x2>", since="sm_80", ptx=(7, 0)),
+    _mixed(spelling="<add sub mul>{.<rn rz rm rp>}{.ftz}.f32x2"),
+    _mixed(spelling="fma.<rn rz rm rp>{.ftz}.f32x2"),
+    _mixed(spelling="<add sub>{.<rn rz rm rp>}{.sat}.f32.<f16 bf16>"),
+    _mixed(spelling="fma.<rn rz rm rp>{.sat}.f32.<f16 bf16>"),
+    _f32(spelling="<min max>{.ftz}.f32"),
+    _f32(spelling="<min max>{.ftz}.NaN.f32", since="sm_80", ptx=(7, 0)),
+    _f32(spelling="<min max>{.ftz}{.NaN}.xorsign.abs.f32", since="sm_86", ptx=(7, 2)),
+    _f32(spelling="<min max>.f64"),
+    _f16(spelling="<min max>{.ftz}{.NaN}.<f16 f16x2>", since="sm_80", ptx=(7, 0)),
+    _f16(spelling="<min max>{.ftz}{.NaN}.xorsign.abs.<f16 f16x2>", since="sm_86", ptx=(7, 2)),
+    _f16(spelling="<min max>{.NaN}.<bf16 bf16x2>", since="sm_80", ptx=(7, 0)),
+    _f16(spelling="<min max>{.NaN}.xorsign.abs.<bf16 bf16x2>", since="sm_86", ptx=(7, 2)),
+    _f32(spelling="<neg abs>{.ftz}.f32"),
+    _f32(spelling="<neg abs>.f64"),
+    _f16(spelling="neg{.ftz}.<f16 f16x2>"),
+    _f16(spelling="abs{.ftz}.<f16 f16x2>", ptx=(6, 5)),
+    _f16(spelling="<neg abs>.<bf16 bf16x2>", since="sm_80", ptx=(7, 0)),
 )
-
-
-OPERATIONS: tuple[Operation, ...] = tuple(_operation(form, mnemonic) for form in _FORMS for mnemonic in form.mnemonics)
-"""Every row of this module."""
+"""Every form of this module."""

@@ -19,6 +19,7 @@ The rules, for values of W bits (PTX ISA 9.1: Integer Arithmetic, Logic and Shif
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,16 @@ import numpy.typing as npt
 
 from .._arrays import frozen
 from ..errors import OperandError
-from .records import Operation, known, register_type
+from .elements import operands
+from .forms import Form
+from .measurements import ALL, GROUPS, measured
+from .records import Operation
 
-__all__ = ["OPERATIONS", "shl", "shr"]
+__all__ = ["FORMS", "shl", "shr"]
 
 Array = npt.NDArray[Any]
 Function = Callable[..., Array]
+Words = tuple[str, ...]
 Version = tuple[int, int]
 
 _ALL = 0xFFFFFFFF
@@ -58,12 +63,7 @@ def _unsigned(a: Array) -> Array:
     return a.view(f"uint{_width(a)}")
 
 
-def _as(type_: str, function: Function) -> Function:
-    """Compute on values of this PTX type."""
-    if type_[0] != "s":
-        return function
-    return lambda *operands: _unsigned(function(*(_signed(x) for x in operands)))
-
+# What follows computes on arrays of the operands' PTX types: signed integers of s16, s32, s64.
 
 # Rule 1
 
@@ -76,6 +76,10 @@ def _product(a: Array, b: Array) -> Array:
 
 def _high(a: Array, b: Array) -> Array:
     return (_product(a, b) >> 32).astype(a.dtype)
+
+
+def _plus(product: Function) -> Function:
+    return lambda a, b, c: product(a, b) + c
 
 
 # Rule 2
@@ -94,14 +98,12 @@ def shr(a: Array, count: Array) -> Array:
     return shifted if a.dtype.kind == "i" else np.where(count > most, 0, shifted).astype(a.dtype)
 
 
-def _shr_signed(a: Array, count: Array) -> Array:
-    return _unsigned(shr(_signed(a), count))
-
-
 # Rule 3
 
 
-def _shf(direction: str, mode: str) -> Function:
+def _shf(words: Words) -> Function:
+    _, direction, mode, _ = words
+
     def shf(a: Array, b: Array, c: Array) -> Array:
         pair = (b.astype(np.uint64) << 32) | a
         count = np.minimum(c, 32) if mode == "clamp" else c % 32
@@ -127,15 +129,14 @@ def _low(dtype: np.dtype[Any], count: Array) -> Array:
 
 
 def _bfe(a: Array, b: Array, c: Array) -> Array:
-    position, count, _ = _field(_width(a), b, c)
-    return shr(a, position) & _low(a.dtype, count)
-
-
-def _bfe_signed(a: Array, b: Array, c: Array) -> Array:
-    _, count, top = _field(_width(a), b, c)
+    code = _unsigned(a)
+    position, count, top = _field(_width(a), b, c)
+    field: Array = shr(code, position) & _low(code.dtype, count)
+    if a.dtype.kind == "u":
+        return field
     empty = (c & 0xFF if _width(a) == 32 else c) == 0
-    fill = (shr(a, top) & 1 != 0) & ~empty
-    return np.where(fill, ~_low(a.dtype, count), 0).astype(a.dtype) | _bfe(a, b, c)
+    fill = (shr(code, top) & 1 != 0) & ~empty
+    return np.where(fill, ~_low(code.dtype, count), 0).astype(code.dtype) | field
 
 
 def _bfi(a: Array, b: Array, c: Array, d: Array) -> Array:
@@ -165,12 +166,11 @@ def _lop3(a: Array, b: Array, c: Array, lut: int) -> Array:
     return result
 
 
-def _lop3_predicate(combine: Function) -> Callable[..., tuple[Array, Array]]:
-    def lop3(a: Array, b: Array, c: Array, lut: int, q: Array) -> tuple[Array, Array]:
-        result = _lop3(a, b, c, lut)
-        return result, combine(result != 0, q)
-
-    return lop3
+def _lop3_predicate(
+    combine: Function, a: Array, b: Array, c: Array, lut: int, q: Array
+) -> tuple[Array, Array]:  # fmt: skip
+    result = _lop3(a, b, c, lut)
+    return result, combine(result != 0, q)
 
 
 # Rule 6
@@ -186,82 +186,79 @@ def _prmt(a: Array, b: Array, c: Array) -> Array:
     return result.astype(np.uint32)
 
 
-def _prmt_mode(mode: str) -> Function:
-    controls = frozen(np.array(_PERMUTATIONS[mode], np.uint32))
+def _prmt_mode(words: Words) -> Function:
+    controls = frozen(np.array(_PERMUTATIONS[words[-1]], np.uint32))
     return lambda a, b, c: _prmt(a, b, controls[c & 3])
 
 
-# The rows
+# The forms
 
 
-def _row(mnemonic: str, operands: str, compute: Callable[..., Any], source: str, ptx: Version) -> Operation:
-    """Make the row of an instruction with one result, or of one that lists its operands as PTX writes them."""
-    before, after = operands.split(" -> ")
-    types = tuple(before.split())
-    outputs = tuple(register_type(x) for x in after.split())
-    return Operation(
-        mnemonic=mnemonic, inputs=tuple(register_type(x) for x in types), input_types=types, outputs=outputs,
-        compute=compute if len(outputs) > 1 else lambda *operands: (compute(*operands),),
-        since="sm_70", ptx=ptx, evidence=known(f"PTX ISA 9.1, {source}"),
-        travels=mnemonic.startswith("mov."),
+def _compute(function: Callable[..., Any], signed: tuple[bool, ...], *x: Any) -> tuple[Array, ...]:
+    """Apply a function of values to registers."""
+    result = function(*(_signed(a) if s else a for a, s in zip(x, signed, strict=True)))
+    results = result if isinstance(result, tuple) else (result,)
+    return tuple(_unsigned(d) if d.dtype.kind == "i" else d for d in results)
+
+
+def _fields(text: str, by: Callable[[Words], Callable[..., Any]], words: Words) -> dict[str, Any]:
+    """Return what the words of a mnemonic say of a row."""
+    given = operands(text, words)
+    signed = tuple(type_[0] == "s" for type_ in given["input_types"])
+    return {**given, "compute": partial(_compute, by(words), signed), "travels": words[0] == "mov"}
+
+
+def _chosen(
+    section: str, spelling: str, text: str, by: Callable[[Words], Callable[..., Any]], ptx: Version = (1, 0),
+    compared: str = ALL, left_open: str = "",
+) -> Form:  # fmt: skip
+    """Make a form whose words choose the function."""
+    return Form(
+        spelling=spelling, kind=Operation, fields=partial(_fields, text, by), ptx=ptx,
+        evidence=measured(section, compared), left_open=left_open,
     )  # fmt: skip
 
 
-def _table() -> tuple[Operation, ...]:
-    rows: list[Operation] = []
-
-    def add(mnemonic: str, operands: str, compute: Callable[..., Any], source: str, ptx: Version = (1, 0)) -> None:
-        rows.append(_row(mnemonic, operands, compute, f"{source}: {mnemonic.split('.')[0]}", ptx))
-
-    integer = "Integer Arithmetic Instructions"
-    for type_ in ("s32", "u32", "s64", "u64"):
-        functions: dict[str, Function] = {
-            "add": np.add, "sub": np.subtract, "mul.lo": np.multiply, "min": np.minimum, "max": np.maximum,
-        }  # fmt: skip
-        for name, function in functions.items():
-            add(f"{name}.{type_}", f"{type_} {type_} -> {type_}", _as(type_, function), integer)
-        add(f"mad.lo.{type_}", f"{type_} {type_} {type_} -> {type_}", lambda a, b, c: a * b + c, integer)
-    for type_ in ("s32", "u32"):
-        high, wide, double = _as(type_, _high), _as(type_, _product), f"{type_[0]}64"
-        pair = f"{type_} {type_}"
-        add(f"mul.hi.{type_}", f"{pair} -> {type_}", high, integer)
-        add(f"mad.hi.{type_}", f"{pair} {type_} -> {type_}", lambda a, b, c, high=high: high(a, b) + c, integer)
-        add(f"mul.wide.{type_}", f"{pair} -> {double}", wide, integer)
-        add(f"mad.wide.{type_}", f"{pair} {double} -> {double}", lambda a, b, c, wide=wide: wide(a, b) + c, integer)
-    for r in ("b32", "b64"):
-        u, s = f"u{r[1:]}", f"s{r[1:]}"
-        add(f"popc.{r}", f"{r} -> b32", np.bitwise_count, integer, (2, 0))
-        add(f"brev.{r}", f"{r} -> {r}", _brev, integer, (2, 0))
-        add(f"bfe.{u}", f"{u} u32 u32 -> {u}", _bfe, integer, (2, 0))
-        add(f"bfe.{s}", f"{s} u32 u32 -> {s}", _bfe_signed, integer, (2, 0))
-        add(f"bfi.{r}", f"{r} {r} u32 u32 -> {r}", _bfi, integer, (2, 0))
-
-    logic = "Logic and Shift Instructions"
-    for r in ("pred", "b16", "b32", "b64"):
-        functions = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
-        for name, function in functions.items():
-            add(f"{name}.{r}", f"{r} {r} -> {r}", function, logic)
-        add(f"not.{r}", f"{r} -> {r}", np.invert, logic)
-    for r in ("b16", "b32", "b64"):
-        u, s = f"u{r[1:]}", f"s{r[1:]}"
-        add(f"shl.{r}", f"{r} u32 -> {r}", shl, logic)
-        add(f"shr.{r}", f"{r} u32 -> {r}", shr, logic)
-        add(f"shr.{u}", f"{u} u32 -> {u}", shr, logic)
-        add(f"shr.{s}", f"{s} u32 -> {s}", _shr_signed, logic)
-    for direction in "lr":
-        for mode in ("clamp", "wrap"):
-            add(f"shf.{direction}.{mode}.b32", "b32 b32 u32 -> b32", _shf(direction, mode), logic, (3, 1))
-    add("lop3.b32", "b32 b32 b32 imm -> b32", _lop3, logic, (4, 3))
-    add("lop3.or.b32", "b32 b32 b32 imm pred -> b32 pred", _lop3_predicate(np.logical_or), logic, (8, 2))
-    add("lop3.and.b32", "b32 b32 b32 imm pred -> b32 pred", _lop3_predicate(np.logical_and), logic, (8, 2))
-
-    moves = "Data Movement and Conversion Instructions"
-    for type_ in ("pred", "b16", "u16", "s16", "b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64"):
-        add(f"mov.{type_}", f"{type_} -> {type_}", lambda a: a, moves)
-    add("prmt.b32", "b32 b32 u32 -> b32", _prmt, moves, (2, 0))
-    for mode in _PERMUTATIONS:
-        add(f"prmt.b32.{mode}", "b32 b32 u32 -> b32", _prmt_mode(mode), moves, (2, 0))
-    return tuple(rows)
+def _form(section: str, spelling: str, text: str, function: Callable[..., Any], *more: Any) -> Form:
+    return _chosen(section, spelling, text, lambda words: function, *more)
 
 
-OPERATIONS: tuple[Operation, ...] = _table()
+_integer, _logic, _move = (
+    partial(_form, f"{name} Instructions")
+    for name in ("Integer Arithmetic", "Logic and Shift", "Data Movement and Conversion")
+)
+_FIELD = ((2, 0), GROUPS, "what positions and lengths above 255 do,")
+
+FORMS = (
+    _integer("add.<s32 u32 s64 u64>", "T T -> T", np.add),
+    _integer("sub.<s32 u32 s64 u64>", "T T -> T", np.subtract),
+    _integer("min.<s32 u32 s64 u64>", "T T -> T", np.minimum),
+    _integer("max.<s32 u32 s64 u64>", "T T -> T", np.maximum),
+    _integer("mul.lo .<s32 u32 s64 u64>", "T T -> T", np.multiply),
+    _integer("mul.hi .<s32 u32>", "T T -> T", _high),
+    _integer("mul.wide .<s32 u32>", "T T -> W", _product),
+    _integer("mad.lo .<s32 u32 s64 u64>", "T T T -> T", _plus(np.multiply)),
+    _integer("mad.hi .<s32 u32>", "T T T -> T", _plus(_high)),
+    _integer("mad.wide .<s32 u32>", "T T W -> W", _plus(_product)),
+    _integer("popc.<b32 b64>", "T -> b32", np.bitwise_count, (2, 0)),
+    _integer("brev.<b32 b64>", "T -> T", _brev, (2, 0)),
+    _integer("bfe.<u32 s32 u64 s64>", "T u32 u32 -> T", _bfe, *_FIELD),
+    _integer("bfi.<b32 b64>", "T T u32 u32 -> T", _bfi, *_FIELD),
+    _logic("and.<pred b16 b32 b64>", "T T -> T", np.bitwise_and),
+    _logic("or.<pred b16 b32 b64>", "T T -> T", np.bitwise_or),
+    _logic("xor.<pred b16 b32 b64>", "T T -> T", np.bitwise_xor),
+    _logic("not.<pred b16 b32 b64>", "T -> T", np.invert),
+    _logic("shl.<b16 b32 b64>", "T u32 -> T", shl),
+    _logic("shr.<b16 u16 s16 b32 u32 s32 b64 u64 s64>", "T u32 -> T", shr),
+    _chosen("Logic and Shift Instructions", "shf.<l r> .<clamp wrap>.b32", "b32 b32 u32 -> b32", _shf, (3, 1)),
+    _logic("lop3.b32", "b32 b32 b32 imm -> b32", _lop3, (4, 3)),
+    _logic("lop3.or.b32", "b32 b32 b32 imm pred -> b32 pred", partial(_lop3_predicate, np.logical_or), (8, 2)),
+    _logic("lop3.and.b32", "b32 b32 b32 imm pred -> b32 pred", partial(_lop3_predicate, np.logical_and), (8, 2)),
+    _move("mov.<pred b16 u16 s16 b32 u32 s32 f32 b64 u64 s64 f64>", "T -> T", lambda a: a),
+    _move("prmt.b32", "b32 b32 u32 -> b32", _prmt, (2, 0)),
+    _chosen(
+        "Data Movement and Conversion Instructions", f"prmt.b32.<{' '.join(_PERMUTATIONS)}>", "b32 b32 u32 -> b32",
+        _prmt_mode, (2, 0),
+    ),
+)  # fmt: skip
+"""Every form of this module."""

@@ -1,7 +1,7 @@
 """Rows: what every instruction but `mma` and `wgmma` is to the machine, a record of a class per kind.
 
 The machine dispatches on the class: an `Operation` is registers in, registers out; an `Access`, a `MatrixMove` (module
-`matrices`), a `Copy` or a `CopyGroup` touches memory; a `Barrier` waits; an `Exit` ends a thread.
+`fragments`), a `Copy` or a `CopyGroup` touches memory; a `Barrier` waits; an `Exit` ends a thread.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from .._arguments import check_choice, is_integer
 from .._arrays import as_array
-from ..arithmetic.evidence import Evidence
+from ..arithmetic import Evidence
 from ..errors import OperandError
 from ..isa import since as targets_since
 from ..registers import LANES
@@ -31,7 +31,6 @@ __all__ = [
     "Operation",
     "RegisterType",
     "Row",
-    "known",
     "register_type",
 ]
 
@@ -56,16 +55,6 @@ def register_type(type_: str) -> RegisterType:
     return cast(RegisterType, f"b{max(int(type_.lstrip('bfsu')), 16)}")
 
 
-def known(source: str) -> Evidence:
-    """Evidence of a text that says whether it was measured."""
-    kind: Literal["measured", "published", "derived"] = "published"
-    if "not measured" in source or "derived" in source:
-        kind = "derived"
-    elif "measured" in source:
-        kind = "measured"
-    return Evidence(kind=kind, source=source, device="H200" * (kind == "measured"))
-
-
 @dataclass(frozen=True, kw_only=True)
 class Row(ABC):
     """One instruction.
@@ -81,7 +70,9 @@ class Row(ABC):
     ptx : (int, int)
         First PTX version.
     evidence : Evidence
-        How we know what it does, where that is known best.
+        How we know what it does, on the GPU where that is known best.
+    left_open : str
+        What PTX's text leaves open, if anything: it was seen on the GPU that was measured.
     """
 
     mnemonic: str
@@ -89,6 +80,7 @@ class Row(ABC):
     only: tuple[str, ...] = ()
     ptx: tuple[int, int]
     evidence: Evidence
+    left_open: str = ""
 
     def __str__(self) -> str:
         return self.mnemonic
@@ -100,8 +92,9 @@ class Row(ABC):
 
     @property
     def source(self) -> str:
-        """Section of the PTX ISA, or a measurement."""
-        return self.evidence.source
+        """Section of the PTX ISA, and whether it was measured: the evidence in a few words."""
+        how = {"measured": f"; measured on an {self.evidence.device[:4]}", "derived": "; derived"}
+        return self.evidence.source + how.get(self.evidence.kind, "")
 
     @property
     @abstractmethod

@@ -1,100 +1,158 @@
-"""The table of all rows, and the look-up of a mnemonic in it."""
+"""The table of all forms, and the look-up of a mnemonic in it."""
 
 from __future__ import annotations
 
 import copyreg
-import re
-from collections.abc import Collection, Iterator
-from functools import cache, lru_cache
-from importlib import import_module
+from collections.abc import Iterable, Iterator
+from functools import cache
+from heapq import nlargest
+from itertools import combinations
 from typing import Any, cast
 
-from ..errors import MnemonicError
-from ..isa import Door, Instruction, bare, check_known, check_target, explained, near, parse
-from .matrices import MatrixMove, moves
-from .records import Access, Barrier, Copy, CopyGroup, Direction, Exit, Operation, Row, known
+from ..arithmetic import Evidence, evidence_of
+from ..errors import MnemonicError, TableError, shown
+from ..isa import SIMULATED, Door, Instruction, bare, check_known, check_target, explained, near, parse
+from . import collectives, comparisons, control, conversions, floats, fragments, integers, memory
+from .forms import Form, common
+from .fragments import MatrixMove
+from .measurements import elsewhere
+from .records import Access, Barrier, Copy, CopyGroup, Exit, Operation, Row
+from .vocabulary import ABSENT_WORDS
 
-__all__ = ["matrix_move", "matrix_moves", "operation", "operations", "row", "rows"]
+__all__ = ["FORMS", "FormTable", "evidence", "matrix_move", "matrix_moves", "operation", "operations", "row", "rows"]
 
-_MODULES = ("comparisons", "floats", "conversions", "integers", "collectives", "matrices")
+FORMS: tuple[Form, ...] = (
+    *comparisons.FORMS, *floats.FORMS, *conversions.FORMS, *integers.FORMS, *collectives.FORMS, *fragments.FORMS,
+    *memory.FORMS, *control.FORMS,
+)  # fmt: skip
+"""Every line of the table; `row` finds a mnemonic in it."""
 
-
-@cache
-def _operations() -> dict[str, Operation]:
-    rows = (row for name in _MODULES for row in import_module(f".{name}", __package__).OPERATIONS)
-    return {row.mnemonic: row for row in rows}
-
-
-@cache
-def _sorted() -> dict[tuple[str, ...], Row]:
-    """Operations and moves of matrices by their words in any order, but that types keep theirs."""
-    return {tuple(sorted(name.split("."))): move for name, move in moves().items()}
-
-
-# Memory, copies, barriers and exits
-
-_HINT = r"(?:\.L2::cache_hint)?"
-_PREFETCH = r"(?:\.L2::(?:64|128|256)B)?"
-_EVICT = r"(?:\.L1::(?:evict_normal|evict_unchanged|evict_first|evict_last|no_allocate))?"
-_ELEMENTS = r"(?:\.v([248]))?\.([bsu](?:8|16|32|64)|f(?:32|64))"
-_ACCESSES = [
-    re.compile(pattern)
-    for pattern in (
-        rf"ld(?:\.weak)?\.(global)(?:{_EVICT}|\.c[agsv]|\.lu){_HINT}{_PREFETCH}{_ELEMENTS}",
-        rf"ld\.(global)(?:\.c[ags])?\.nc{_HINT}{_PREFETCH}{_ELEMENTS}",
-        rf"ld\.(global)\.nc{_EVICT}{_HINT}{_PREFETCH}{_ELEMENTS}",
-        rf"ld(?:\.weak)?\.(shared)(?:::cta)?(?:\.c[agsv]|\.lu)?{_ELEMENTS}",
-        rf"st(?:\.weak)?\.(global)(?:{_EVICT}|\.w[bt]|\.c[gs]){_HINT}{_ELEMENTS}",
-        rf"st(?:\.weak)?\.(shared)(?:::cta)?(?:\.w[bt]|\.c[gs])?{_ELEMENTS}",
-    )
-]
-_COPY = re.compile(rf"cp\.async\.(ca|cg)\.shared(?:::cta)?\.global{_HINT}{_PREFETCH}")
-_GROUP = re.compile(r"cp\.async\.(?:(commit)_group|(wait_group|wait_all))")
-_BARRIER = re.compile(r"(bar)(?:\.cta)?\.(sync|arrive)|barrier(?:\.cta)?\.(sync|arrive)(\.aligned)?|bar\.(warp)\.sync")
+_MOST_SEEN, _LIKELY = 4096, 64
 
 
-def _access(name: str) -> Access | None:
-    found = next((match for pattern in _ACCESSES if (match := pattern.fullmatch(name))), None)
-    if found is None:
+class FormTable:
+    """Forms that stand beside each other, and the rows that were made of them so far.
+
+    Parameters
+    ----------
+    forms : iterable of Form
+
+    Raises
+    ------
+    TableError
+        A form that no table may have, a duplicate, or two that read one mnemonic.
+    """
+
+    def __init__(self, forms: Iterable[Form]) -> None:
+        self._forms: dict[str, list[Form]] = {}
+        for form in forms:
+            form.check()
+            for opcode in dict.fromkeys(head[0] for head in form.heads):
+                self._forms.setdefault(opcode, []).append(form)
+        neighbours = {(id(a), id(b)): (a, b) for same in self._forms.values() for a, b in combinations(same, 2)}
+        for a, b in neighbours.values():  # once, though of several opcodes
+            if (found := common(a, b)) is not None:
+                what = "stands in the table twice" if a.spelling == b.spelling else f"and {b.spelling} overlap"
+                raise TableError(f"{a.spelling} {what}: both read {found}")
+        self._made: dict[str, Row] = {}
+        self._seen: dict[tuple[str, str | None], Row | Instruction] = {}
+
+    def forms(self, opcode: str | None = None) -> tuple[Form, ...]:
+        """List the forms of an opcode, or all."""
+        if opcode is not None:
+            return tuple(self._forms.get(opcode, ()))
+        return tuple(dict.fromkeys(form for forms in self._forms.values() for form in forms))
+
+    def rows(self, *kinds: type[Row], opcode: str | None = None) -> Iterator[Row]:
+        """Make the rows of some kinds, or all, one after another: without what changes nothing but speed."""
+        for form in self.forms(opcode):
+            if not kinds or issubclass(form.kind, kinds):
+                for mnemonic in form.mnemonics:
+                    if opcode in (None, mnemonic.partition(".")[0]):
+                        yield self._row(form, mnemonic)
+
+    def find(self, name: str) -> Row | None:
+        """Return the row of a mnemonic, its qualifiers in any order; None if there is none."""
+        if (made := self._made.get(name)) is not None:
+            return made
+        words = tuple(name.split("."))
+        for form in self._forms.get(words[0], ()):
+            if (mnemonic := form.match(words)) is not None:
+                return self._row(form, mnemonic)
         return None
-    space, count, type_ = found.groups()
-    direction: Direction = "load" if name[:2] == "ld" else "store"
-    access = Access(
-        mnemonic=name, direction=direction, space=cast(Any, space), count=int(count or 1), type=type_,
-        nc=".nc." in name, hint="cache_hint" in name, since="sm_70", ptx=(2, 0), evidence=known("PTX ISA 9.1, ld, st"),
-    )  # fmt: skip
-    return access if access.size <= 16 else None
+
+    def _row(self, form: Form, mnemonic: str) -> Row:
+        made = self._made.get(mnemonic)
+        if made is None:
+            made = self._made[mnemonic] = form.row(mnemonic)
+        return made
+
+    def look_up(self, mnemonic: str, target: str | None) -> Row | Instruction:
+        """Return what `row` returns, as fast as a dictionary when it is asked again."""
+        found = self._seen.get((mnemonic, target))
+        if found is None:
+            found = self._read(mnemonic)
+            if target is not None:
+                check_target(found, target)
+            if len(self._seen) >= _MOST_SEEN:
+                self._seen.clear()
+            self._seen[mnemonic, target] = found
+        return found
+
+    def _read(self, mnemonic: str) -> Row | Instruction:
+        name = bare(mnemonic)
+        if name.startswith("mma."):
+            return parse(name)
+        found = self.find(name)
+        if found is None:
+            door = SIMULATED.get(name.partition(".")[0])
+            if door in ("access", "move"):
+                raise self.unknown(name, None, door, "instruction")
+            raise self.unknown(name, Operation, "operation", "operation")
+        return found
+
+    def unknown(self, name: str, kind: type[Row] | None, door: Door, what: str) -> MnemonicError:
+        """Make the error of a name that is no row of a kind, or of any: what it is, or the nearest of them."""
+        text = f"{name!r} is no {what} that is simulated"
+        if known := explained(name, door):
+            return MnemonicError(f"{text}: {known}")
+        absent = next((word for word in name.split(".")[1:] if word in ABSENT_WORDS), None)
+        if absent is not None and self.forms(name.partition(".")[0]):
+            return MnemonicError(f"{text}: .{absent}, which {ABSENT_WORDS[absent]}, is PTX, not simulated yet")
+        nearest = near(name, self._likely(name, kind))
+        return MnemonicError(text + (f". Nearest: {nearest}" if nearest else ""))
+
+    def _likely(self, name: str, kind: type[Row] | None) -> list[str]:
+        """List mnemonics that a name may stand for: of its opcode those with most of its words; or all."""
+        opcode, *words = name.split(".")
+        forms = self.forms(opcode) or self.forms()
+        names = [
+            mnemonic for form in forms if kind is None or issubclass(form.kind, kind) for mnemonic in form.mnemonics
+        ]
+        if opcode not in self._forms:
+            return names
+        return nlargest(_LIKELY, names, lambda mnemonic: sum(word in words for word in mnemonic.split(".")))
 
 
-def _control(name: str) -> Row | None:
-    """Return the row of a copy, a barrier or an exit."""
-    if found := _COPY.fullmatch(name):
-        sizes = (16,) if found[1] == "cg" else (4, 8, 16)
-        return Copy(
-            mnemonic=name, sizes=sizes, hint="cache_hint" in name, since="sm_80", ptx=(7, 0),
-            evidence=known("PTX ISA 9.1, cp.async"),
-        )  # fmt: skip
-    if found := _GROUP.fullmatch(name):
-        return CopyGroup(
-            mnemonic=name, action=cast(Any, found[1] or found[2]), since="sm_80", ptx=(7, 0),
-            evidence=known("PTX ISA 9.1, cp.async"),
-        )  # fmt: skip
-    if found := _BARRIER.fullmatch(name):
-        return Barrier(
-            mnemonic=name, action=cast(Any, found[2] or found[3] or found[5]),
-            aligned=bool(found[1] or found[4]), since="sm_70", ptx=(6, 0),
-            evidence=known("PTX ISA 9.1, Parallel Synchronization and Communication Instructions"),
-        )  # fmt: skip
-    if name == "exit":
-        return Exit(mnemonic=name, since="sm_70", ptx=(1, 0), evidence=known("PTX ISA 9.1, exit"))
-    return None
-
-
-# The look-up
+@cache
+def _table() -> FormTable:
+    return FormTable(FORMS)
 
 
 def row(mnemonic: str, target: str | None = None) -> Row | Instruction:
-    """Return the row of a mnemonic, and check that a target has it; of an `mma` its record.
+    """Return the row of a mnemonic, its qualifiers in any order; of an `mma` its record.
+
+    Parameters
+    ----------
+    mnemonic : str
+        What types of operands and state spaces there are keep their order among each other.
+    target : str, optional
+        Such as "sm_90a": checks that it has the instruction.
+
+    Returns
+    -------
+    Row or Instruction
+        The same one whenever it is asked for.
 
     Raises
     ------
@@ -108,60 +166,65 @@ def row(mnemonic: str, target: str | None = None) -> Row | Instruction:
     >>> access = row("ld.global.nc.L1::no_allocate.L2::128B.v4.u32")
     >>> access.space, access.size, access.kind, access.syntax
     ('global', 16, 'b32', '{d0, d1, d2, d3}, [p]')
+    >>> str(row("cvt.f16.f32.rn")), row("fma.rn.f32").evidence.kind
+    ('cvt.rn.f16.f32', 'measured')
     """
-    if type(mnemonic) is str and (target is None or type(target) is str):
-        return _found(mnemonic, target)
-    return _found(bare(mnemonic), target) if target is None else _checked(_found(bare(mnemonic), None), target)
-
-
-@lru_cache(maxsize=4096)
-def _found(mnemonic: str, target: str | None) -> Row | Instruction:
-    name = bare(mnemonic)
-    if target is not None:
-        return _checked(_found(name, None), target)
-    if name.partition(".")[0] == "mma":
-        return parse(name)
-    found = _operations().get(name) or _sorted().get(tuple(sorted(name.split("."))))
-    found = found or _access(name) or _control(name)
-    if found is None:
-        raise unknown(name, [*_operations(), *moves()], "operation", "instruction")
-    return found
-
-
-def _checked(found: Row | Instruction, target: str) -> Row | Instruction:
-    check_target(found, target)
-    return found
+    if type(mnemonic) is not str or type(target) not in (str, type(None)):
+        mnemonic = bare(mnemonic)
+        if target is not None:
+            check_known(target)
+            target = str(target)
+    return _table().look_up(mnemonic, target)
 
 
 def rows(target: str | None = None, opcode: str | None = None) -> Iterator[Row]:
-    """List the rows of a target and an opcode, or all: one of those that differ in what changes no bit.
+    """List the rows of a target and an opcode, or all, as they are made: of those that differ in speed alone one.
 
     Raises
     ------
-    TargetError
-        For an unknown target.
+    TargetError, MnemonicError
+        For an unknown target or opcode.
+
+    Examples
+    --------
+    >>> [str(row) for row in rows("sm_90", "cp")][:2]
+    ['cp.async.ca.shared.global', 'cp.async.ca.shared.global.L2::cache_hint']
     """
     if target is not None:
         check_known(target)
-    names = ("exit", "bar.sync", "bar.arrive", "bar.warp.sync", "barrier.sync", "barrier.arrive",
-             "cp.async.ca.shared.global", "cp.async.cg.shared.global", "cp.async.commit_group", "cp.async.wait_group",
-             "cp.async.wait_all")  # fmt: skip
-    every = (*_operations().values(), *moves().values(), *(cast(Row, _control(name)) for name in names))
-    return (
-        x for x in every if (target is None or target in x.targets) and opcode in (None, x.mnemonic.partition(".")[0])
-    )
+    if opcode is not None and not (isinstance(opcode, str) and _table().forms(opcode)):
+        raise MnemonicError(f"no row has the opcode {shown(opcode)}; expected one such as 'ld', 'cvt' or 'bar'")
+    return (x for x in _table().rows(opcode=opcode) if target is None or target in x.targets)
+
+
+def evidence(mnemonic: str, *, target: str) -> Evidence:
+    """Say how we know what an instruction computes on a target, one of `mma` too.
+
+    Raises
+    ------
+    MnemonicError, TargetError
+        As of `row`.
+
+    Examples
+    --------
+    >>> evidence("setp.lt.f32", target="sm_90a").kind, evidence("setp.lt.f32", target="sm_80").kind
+    ('measured', 'published')
+    >>> print(evidence("add.f32", target="sm_80"))
+    derived: PTX ISA 9.1, 9.7.3; assuming NaN, and what is flushed just below the least normal number, as on an H200
+    """
+    found = row(mnemonic, target)
+    if isinstance(found, Instruction):
+        return evidence_of(found, target)
+    return elsewhere(found.evidence, found.left_open, target)
 
 
 def operations(target: str | None = None) -> tuple[Operation, ...]:
     """List the operations of a target, or all of them."""
-    if target is None:
-        return tuple(_operations().values())
-    check_known(target)
-    return tuple(row for row in _operations().values() if target in row.targets)
+    return cast(tuple[Operation, ...], _listed(Operation, target))
 
 
 def operation(mnemonic: str, target: str | None = None) -> Operation:
-    """Return the operation of a mnemonic, and check that a target has it.
+    """Return the operation of a mnemonic, its qualifiers in any order, and check that a target has it.
 
     Raises
     ------
@@ -170,21 +233,12 @@ def operation(mnemonic: str, target: str | None = None) -> Operation:
     TargetError
         The target has no such operation.
     """
-    name = bare(mnemonic)
-    row = _operations().get(name)
-    if row is None:
-        raise unknown(name, _operations(), "operation", "operation")
-    if target is not None:
-        check_target(row, target)
-    return row
+    return cast(Operation, _of(Operation, mnemonic, target, "operation", "operation"))
 
 
 def matrix_moves(target: str | None = None) -> tuple[MatrixMove, ...]:
     """List the `ldmatrix` and `stmatrix` of a target, or all; each with `.shared`, `.shared::cta` and neither."""
-    if target is None:
-        return tuple(moves().values())
-    check_known(target)
-    return tuple(move for move in moves().values() if target in move.targets)
+    return cast(tuple[MatrixMove, ...], _listed(MatrixMove, target))
 
 
 def matrix_move(mnemonic: str, target: str | None = None) -> MatrixMove:
@@ -203,30 +257,28 @@ def matrix_move(mnemonic: str, target: str | None = None) -> MatrixMove:
     >>> move.matrices, move.registers, move.address_lanes
     (4, 4, 32)
     """
-    name = bare(mnemonic)
-    move = moves().get(name) or _sorted().get(tuple(sorted(name.split("."))))
-    if move is None:
-        raise unknown(name, moves(), "move", "ldmatrix or stmatrix")
+    return cast(MatrixMove, _of(MatrixMove, mnemonic, target, "move", "ldmatrix or stmatrix"))
+
+
+def _listed(kind: type[Row], target: str | None) -> tuple[Row, ...]:
     if target is not None:
-        check_target(move, target)
-    return cast(MatrixMove, move)
+        check_known(target)
+    return tuple(x for x in _table().rows(kind) if target is None or target in x.targets)
 
 
-def unknown(mnemonic: object, legal: Collection[str], door: Door, kind: str) -> MnemonicError:
-    """Make the error of a name that is none of some mnemonics: with what it is, or with the nearest of them."""
-    text = bare(mnemonic)
-    if known := explained(text, door):
-        return MnemonicError(f"{text!r} is no {kind} that is simulated: {known}")
-    nearest = near(text, legal)
-    return MnemonicError(f"{text!r} is no {kind} that is simulated" + (f". Nearest: {nearest}" if nearest else ""))
-
-
-# Pickles and copies
+def _of(kind: type[Row], mnemonic: str, target: str | None, door: Door, what: str) -> Row:
+    name = bare(mnemonic)
+    found = _table().find(name)
+    if not isinstance(found, kind):
+        raise _table().unknown(name, kind, door, what)
+    if target is not None:
+        check_target(found, target)
+    return found
 
 
 def _by_name(instance: Row) -> Any:
-    """By its mnemonic, for `compute` may be no function of a module: what is unpickled is the row itself."""
-    if _operations().get(instance.mnemonic) is instance:
+    """Pickle by its mnemonic, for what it computes may be no function of a module: unpickled is the row itself."""
+    if _table().find(instance.mnemonic) is instance:
         return row, (instance.mnemonic,)
     return object.__reduce_ex__(instance, 2)
 

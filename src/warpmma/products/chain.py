@@ -15,9 +15,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from ..arithmetic import product
-from ..arithmetic.engines import Resolved
-from ..arithmetic.units import Popcount, Recipe
+from ..arithmetic import Popcount, Recipe, Resolved, product
 from ..formats import FORMATS
 from ..isa import AnyInstruction
 

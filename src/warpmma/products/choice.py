@@ -14,11 +14,19 @@ import numpy.typing as npt
 from .._arguments import check_choice, is_integer, members
 from .._arrays import as_array
 from .._tasks import Progress
-from ..arithmetic import engines as _engines
-from ..arithmetic import recipes as targets
-from ..arithmetic.engines import Engine, Resolved
-from ..arithmetic.evidence import Evidence, evidence
-from ..arithmetic.units import FmaChain, FusedDotAdd, IntegerSum, Popcount, Recipe
+from ..arithmetic import (
+    Engine,
+    Evidence,
+    FmaChain,
+    FusedDotAdd,
+    IntegerSum,
+    Popcount,
+    Recipe,
+    Resolved,
+    evidence_of,
+    recipe_of,
+    resolve,
+)
 from ..errors import MnemonicError, OperandError, ScaleError, WarpmmaError, shown
 from ..formats import FORMATS
 from ..isa import AnyInstruction, Instruction, check_known, check_target, find, instructions, parse_any
@@ -119,7 +127,7 @@ class Choice:
 
 def _sums(instruction: AnyInstruction, target: str) -> tuple[Recipe, int]:
     """Tell the sums of instructions for the same types apart: by recipe, and by how k is cut if that can be seen."""
-    how, k = targets.recipe_of(instruction, target), instruction.k // (2 if instruction.sparse else 1)
+    how, k = recipe_of(instruction, target), instruction.k // (2 if instruction.sparse else 1)
     unit = how.unit
     if isinstance(unit, FmaChain | Popcount) or (isinstance(unit, IntegerSum) and not unit.saturate):
         return how, 0  # a chain cut anywhere is the same
@@ -212,7 +220,7 @@ def choose(
         check_c(record, z.shape, shape)
     return Choice(
         instruction=record, by_default=instruction is None, target=target, recipe=chain.recipe,
-        evidence=evidence(record, target), engine=chain.engine, shape=shape,
+        evidence=evidence_of(record, target), engine=chain.engine, shape=shape,
         dtype=output_format(record, epilogue).dtype, k=chain.k,
         slices=tuple((start, min(stop, chain.k)) for start, stop in pairwise(chain.slices)),
         promote_every=chain.promote or None, epilogue=epilogue,
@@ -298,7 +306,7 @@ def _chain(
     promote_every: int | None, epilogue: str | None,
 ) -> Chain:  # fmt: skip
     """Check what is to be done along k, and put it down."""
-    resolved = _engines.resolve(engine)
+    resolved = resolve(engine)
     given = members(split_k, k)
     several, lengths = given is not None, [cast(int, split_k)] if given is None else given
     if not lengths or not all(is_integer(x) and x > 0 for x in lengths):
@@ -314,7 +322,7 @@ def _chain(
         raise OperandError(f"{record}: promote_every is {shown(promote_every)}; expected a multiple of {record.k}")
     slices = boundaries(k, record.k, lengths if several else lengths[0])
     chain = Chain(
-        instruction=record, recipe=targets.recipe_of(record, target), engine=resolved, k=k, slices=slices,
+        instruction=record, recipe=recipe_of(record, target), engine=resolved, k=k, slices=slices,
         promote=int(promote_every or 0),
     )  # fmt: skip
     if (lengths != [1] or promote_every) and record.d_type != "f32":

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from .._arguments import is_integer
 from .._arrays import as_array
-from ..arithmetic import engines as _engines
+from ..arithmetic import resolve
 from ..errors import OperandError, ScaleError, WarpmmaError
 from ..isa import AnyInstruction
 from .chain import Chain, State
@@ -159,7 +159,7 @@ def _advance(
     chain: Chain, target: str, engine: str, state: State, a: Array, b: Array,
     scales: tuple[Array | None, Array | None], start: int,
 ) -> State:  # fmt: skip
-    here = replace(chain, engine=_engines.resolve(engine))  # a worker may be installed otherwise than its client
+    here = replace(chain, engine=resolve(engine))  # a worker may be installed otherwise than its client
     _, given = codes_of_operands(chain.instruction, target, a, b, None, *scales)
     return here.advance(state, given, start)
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from .._arrays import as_array
 from .._tasks import Progress, for_each
-from ..arithmetic.engines import Engine
+from ..arithmetic import Engine
 from ..errors import OperandError
 from ..isa import AnyInstruction
 from .chain import Chain, Operands

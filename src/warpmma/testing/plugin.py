@@ -140,7 +140,7 @@ def _lacking(target: str, mnemonics: Sequence[str]) -> str:
 
 def _header(targets: Iterable[str]) -> str:
     from .._version import __version__
-    from ..arithmetic.engines import engines
+    from ..arithmetic import engines
     from ..isa import TARGET_NAMES
 
     names = "; ".join(f"{name}: {what}" for name, what in engines().items())

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from .. import execution
 from .._tasks import Progress
-from ..arithmetic.engines import Engine
-from ..arithmetic.evidence import Evidence
+from ..arithmetic import Engine, Evidence
 from ..isa import AnyInstruction, Instruction, check_known, parse_any
 from ..products import Multiplicand, Options, matmul
 

@@ -1,18 +1,24 @@
-"""Operands that aim at the places where arithmetic can go wrong; used by several tests and by the benchmarks.
+"""Codes of operands of a recipe, in styles that each aim at one thing that can go wrong.
 
-Every generator returns codes: a and b as `[k, rows]`, c as `[rows]`; block scales are `[blocks, rows]`.
+Every style returns codes: a and b as `[k, rows]`, c as `[rows]`; block scales are `[blocks, rows]`. What belongs
+together in a style, as the addends of a tie do, is one row of A, B and C.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from warpmma.arithmetic.units import FusedDotAdd, GroupedDotAdd, Recipe
-from warpmma.formats import FORMATS, FloatFormat, Format
+from ..._arguments import check_choice, is_integer
+from ...arithmetic import FusedDotAdd, GroupedDotAdd, Recipe
+from ...errors import OperandError, shown
+from ...formats import FORMATS, FloatFormat, floating
+from .codes import random_codes, with_exponents
+
+__all__ = ["STYLES", "operands", "styles"]
 
 Array = npt.NDArray[Any]
 Rng = np.random.Generator
@@ -20,14 +26,55 @@ Operands = tuple[Array, Array, Array]
 
 
 def operands(recipe: Recipe, k: int, rows: int, style: str, rng: Rng, blocks: int = 0) -> dict[str, Array]:
-    """Codes in one style, as keyword arguments of `compute`."""
+    """Make codes of operands in one style.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    k : int
+        Products of a row, at least 2; of a recipe with scales a multiple of `blocks`.
+    rows : int
+        How many, positive.
+    style : str
+        One of `styles(recipe)`.
+    rng : numpy.random.Generator
+    blocks : int
+        Scales of a row, for as many equal parts of k; of a recipe with scales, and then positive.
+
+    Returns
+    -------
+    dict of str to ndarray of unsigned int
+        Keyword arguments of `warpmma.arithmetic.compute`: `a` and `b` as `[k, rows]`, `c` as `[rows]`, and of a recipe
+        with scales `scale_a` and `scale_b` as `[blocks, rows]`.
+
+    Raises
+    ------
+    OperandError
+        No recipe, a style that it has not, or sizes that are not as above.
+
+    Examples
+    --------
+    >>> from warpmma.arithmetic import recipe
+    >>> half_sum = recipe("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "sm_90")
+    >>> drawn = operands(half_sum, 16, 3, "ties", np.random.default_rng(0))
+    >>> {name: (str(x.dtype), x.shape) for name, x in drawn.items()}
+    {'a': ('uint16', (16, 3)), 'b': ('uint16', (16, 3)), 'c': ('uint32', (3,))}
+    """
+    check_choice("style", style, tuple(styles(recipe)), OperandError)
+    for name, size, least in (("k", k, 2), ("rows", rows, 1), ("blocks", blocks, int(bool(recipe.scale)))):
+        if not is_integer(size) or size < least:
+            raise OperandError(f"{name} is {shown(size)}; expected an integer from {least} on")
+    if blocks and (not recipe.scale or k % blocks):
+        came = f"{blocks} blocks of {k} products" if recipe.scale else f"{blocks} blocks of a recipe without scales"
+        raise OperandError(f"{came}; expected a divisor of k, of a recipe with scales")
+    if not isinstance(rng, Rng):
+        raise OperandError(f"rng is {shown(rng)}; expected a numpy.random.Generator")
     if style == "tiny" and recipe.scale == "ue8m0":
         return _tiny_scaled(recipe, k, rows, rng, blocks)
     a, b, c = STYLES[style](recipe, k, rows, rng)
     named = {"a": a, "b": b, "c": c}
     if recipe.scale:
-        fmt = FORMATS[recipe.scale]
-        assert isinstance(fmt, FloatFormat)
+        fmt = floating(recipe.scale)
         for name in ("scale_a", "scale_b"):
             named[name] = _scales(fmt, (blocks, rows), style, rng)
     return named
@@ -45,11 +92,11 @@ def _scales(fmt: FloatFormat, shape: tuple[int, ...], style: str, rng: Rng) -> A
 
 
 def _tiny_scaled(recipe: Recipe, k: int, rows: int, rng: Rng, blocks: int) -> dict[str, Array]:
-    """Sums that are the least number of f32, less a product about the quantum that the floor Z imposes."""
-    assert isinstance(recipe.unit, FusedDotAdd | GroupedDotAdd)
+    """Make sums that are the least number of f32, less a product about the quantum that the floor Z imposes."""
+    unit = cast(FusedDotAdd | GroupedDotAdd, recipe.unit)  # no other has scales
     formats = _formats(recipe)[:2]
     low, high = (sum(x) for x in zip(*((f.emin - f.fraction_bits, f.emax) for f in formats), strict=True))
-    quantum = recipe.unit.floor - recipe.unit.fraction_bits
+    quantum = unit.floor - unit.fraction_bits
     exponents = np.full((k, rows), low - 99)  # left out
     total = np.empty((blocks, rows), np.int64)  # of the two scales of a block
     for row in range(rows):
@@ -77,43 +124,36 @@ def _tiny_scaled(recipe: Recipe, k: int, rows: int, rng: Rng, blocks: int) -> di
 
 
 def styles(recipe: Recipe) -> list[str]:
-    """Return the styles that make sense for a recipe's formats."""
+    """List the styles that make sense for a recipe's formats.
+
+    Parameters
+    ----------
+    recipe : Recipe
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    OperandError
+        No recipe.
+
+    Examples
+    --------
+    >>> from warpmma.arithmetic import recipe
+    >>> styles(recipe("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32", "sm_90"))
+    ['bits', 'extreme', 'turn']
+    """
+    if not isinstance(recipe, Recipe):
+        raise OperandError(f"a recipe is a record, as warpmma.arithmetic.recipe returns; got {shown(recipe)}")
     if isinstance(FORMATS[recipe.a], FloatFormat):
         return list(_FLOAT_STYLES)
     return list(_INTEGER_STYLES)
 
 
-def random_codes(fmt: Format, shape: tuple[int, ...], rng: Rng) -> Array:
-    return rng.integers(0, fmt.mask, shape, dtype=np.uint64, endpoint=True).astype(fmt.code_dtype)
-
-
-def with_exponents(fmt: FloatFormat, exponents: Array, rng: Rng, *, powers: bool = False) -> Array:
-    """Codes of random sign and fraction (or of powers of two) with these exponents, kept within the format."""
-    lowest, highest = fmt.emin - fmt.fraction_bits, fmt.emax
-    exponents = np.clip(exponents, lowest, highest)
-    fraction = np.zeros(exponents.shape) if powers else rng.integers(0, 1 << fmt.fraction_bits, exponents.shape)
-    significand = 1 + fraction / (1 << fmt.fraction_bits)
-    if fmt.name == "f64":  # subnormals need their bits put together, for their values are not exact products
-        values = np.ldexp(significand, exponents)
-        bits: Array = (values * rng.choice([-1.0, 1.0], exponents.shape)).view(np.uint64)
-        return bits
-    sign = rng.choice([-1.0, 1.0], exponents.shape)
-    return fmt.encode(sign * np.ldexp(significand, exponents), "rz", overflow="saturate")
-
-
-def mixed(fmt: Format, shape: tuple[int, ...], rng: Rng, rare: float = 0.005) -> Array:
-    """Codes of numbers about 1, and here and there any bits; of integers any."""
-    bits = random_codes(fmt, shape, rng)
-    if not isinstance(fmt, FloatFormat):
-        return bits
-    near = with_exponents(fmt, rng.integers(-3, 4, shape), rng)
-    return np.where(rng.random(shape) < rare, bits, near).astype(fmt.code_dtype)
-
-
 def _formats(recipe: Recipe) -> tuple[FloatFormat, FloatFormat, FloatFormat, FloatFormat]:
-    formats = [FORMATS[name] for name in (recipe.a, recipe.b, recipe.c, recipe.d)]
-    assert all(isinstance(f, FloatFormat) for f in formats)
-    return tuple(formats)  # type: ignore[return-value]
+    return floating(recipe.a), floating(recipe.b), floating(recipe.c), floating(recipe.d)
 
 
 def _spread(low: int, high: int) -> Callable[[Recipe, int, int, Rng], Operands]:
@@ -180,7 +220,7 @@ def _tiny(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
 
 
 def _sticky(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
-    """A sum half way between two results, and products at the last place that alignment keeps, or just beyond."""
+    """Put a sum half way between two results, and products at the last place that alignment keeps, or just beyond."""
     _, _, c_format, d_format = _formats(recipe)
     top = rng.integers(-8, 12, rows)
     exponents = top - _depth(recipe) + rng.integers(-2, 2, (k, rows))
@@ -208,7 +248,7 @@ def _full(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
 
 
 def _cancel(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
-    """The second half takes the first half away again, but for a little."""
+    """Let the second half take the first half away again, but for a little."""
     a_format, b_format, c_format, _ = _formats(recipe)
     a = with_exponents(a_format, rng.integers(-4, 5, (k, rows)), rng)
     b = with_exponents(b_format, rng.integers(-4, 5, (k, rows)), rng)
@@ -220,7 +260,7 @@ def _cancel(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
 
 
 def _huge(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
-    """Sums near the largest number of the accumulator."""
+    """Bring sums near the largest number of the accumulator."""
     _, _, c_format, d_format = _formats(recipe)
     top = min(d_format.emax, c_format.emax)
     c = with_exponents(c_format, np.full(rows, top), rng)
@@ -314,3 +354,4 @@ _FLOAT_STYLES: dict[str, Callable[[Recipe, int, int, Rng], Operands]] = {
 }
 _INTEGER_STYLES = {"bits": _bits, "extreme": _extreme, "turn": _turn}
 STYLES = {**_FLOAT_STYLES, **_INTEGER_STYLES}
+"""A maker for each style, by name: `(recipe, k, rows, rng)` to codes of A, B and C."""

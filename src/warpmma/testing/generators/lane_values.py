@@ -1,4 +1,4 @@
-"""Inputs that are hard for the operations around `mma`, for `compare_operations.py`.
+"""Inputs that are hard for the operations around `mma`.
 
 A register is made of elements, of a type that the mnemonic names: floating-point numbers of all kinds, integers. A
 quarter of the lanes is uniformly random whatever the type. To try harder, add a style to `float_codes`,
@@ -17,17 +17,19 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from warpmma.formats import FORMATS, FloatFormat
-from warpmma.operations import Operation, operation
-from warpmma.registers import LANES
+from ..._arguments import is_integer
+from ...errors import OperandError, shown
+from ...formats import FORMATS, FloatFormat
+from ...operations import Operation, operation
+from ...registers import LANES
 
-__all__ = ["BITS", "DTYPES", "inputs", "signature"]
+__all__ = ["operation_inputs", "signature"]
 
 Array = npt.NDArray[Any]
 Rng = np.random.Generator
 
-BITS = {"b16": 16, "b32": 32, "b64": 64}
-DTYPES: dict[str, Any] = {"b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "pred": np.bool_}
+_BITS = {"b16": 16, "b32": 32, "b64": 64}
+_DTYPES: dict[str, Any] = {"b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "pred": np.bool_}
 _U = np.uint64
 
 
@@ -107,23 +109,58 @@ _SIX = ("e2m3", "e3m2")  # with two zeros above, in a byte
 
 def elements(row: Operation, operand: int) -> Elements:
     """Return what an input register holds: of the types named that fit it the largest, of these the last."""
-    width = BITS[row.inputs[operand]]
+    width = _BITS[row.inputs[operand]]
     fits = [e for e in named(row) if e.bits * e.number <= width]
     best = max((e.bits * e.number for e in fits), default=0)
     return next((e for e in reversed(fits) if e.bits * e.number == best), Elements(f"b{width}", 1, width, None))
 
 
 def signature(row: Operation) -> str:
-    """Name what inputs are made from: rows with the same signature get the same inputs."""
-    kinds = [elements(row, i) if kind in BITS else None for i, kind in enumerate(row.inputs)]
+    """Name what inputs are made from: rows with the same signature get the same inputs.
+
+    Parameters
+    ----------
+    row : Operation
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> signature(operation("add.f32")) == signature(operation("mul.f32"))
+    True
+    """
+    kinds = [elements(row, i) if kind in _BITS else None for i, kind in enumerate(row.inputs)]
     parts = [f"{k}:{e.name}x{e.number}" if e else k for k, e in zip(row.inputs, kinds, strict=True)]
     return " ".join(
         [*parts, *([row.mnemonic.split(".")[0]] if row.lanes else []), *(f"to {e.name}" for e in _others(row))]
     )
 
 
-def inputs(mnemonic: str, lanes: int, seed: int) -> tuple[Array, ...]:
-    """Return input registers `[warps, 32]` of a row, immediates left out."""
+def operation_inputs(mnemonic: str, lanes: int, seed: int) -> tuple[Array, ...]:
+    """Make input registers of an operation, immediates left out.
+
+    Parameters
+    ----------
+    mnemonic : str
+    lanes : int
+        How many, a multiple of 32.
+    seed : int
+
+    Returns
+    -------
+    tuple of ndarray
+        Of each input `[warps, 32]`, unsigned integers of its width, or bool of a predicate. A membermask is one for a
+        warp, in half of them a partial one.
+
+    Raises
+    ------
+    MnemonicError, OperandError
+        No such operation; a number of lanes that is no multiple of 32.
+    """
+    if not is_integer(lanes) or lanes < LANES or lanes % LANES:
+        raise OperandError(f"lanes is {shown(lanes)}; expected a multiple of {LANES}")
     return _inputs(signature(operation(mnemonic)), mnemonic, lanes, seed)
 
 
@@ -131,7 +168,7 @@ def inputs(mnemonic: str, lanes: int, seed: int) -> tuple[Array, ...]:
 def _inputs(signed: str, mnemonic: str, lanes: int, seed: int) -> tuple[Array, ...]:
     row = operation(mnemonic)
     rng = np.random.default_rng([seed, zlib.crc32(signed.encode())])
-    kinds = {i: elements(row, i) for i, kind in enumerate(row.inputs) if kind in BITS}
+    kinds = {i: elements(row, i) for i, kind in enumerate(row.inputs) if kind in _BITS}
     codes = {i: e.codes(lanes, rng) for i, e in kinds.items()}
     if mnemonic.startswith("cvt."):
         codes = {i: _converted(e, _others(row), codes[i], rng) for i, e in kinds.items()}
@@ -144,8 +181,8 @@ def _inputs(signed: str, mnemonic: str, lanes: int, seed: int) -> tuple[Array, .
             density = np.repeat(rng.choice([0.0, 1.0, 0.5, 0.5, 1 / 32, 31 / 32], lanes // LANES), LANES)
             made.append(rng.random(lanes) < density)
         elif kind != "imm":
-            words = _packed(kinds[i], codes[i], BITS[kind], uniform, rng)
-            made.append((_alike(words, rng) if row.lanes else words).astype(DTYPES[kind]))
+            words = _packed(kinds[i], codes[i], _BITS[kind], uniform, rng)
+            made.append((_alike(words, rng) if row.lanes else words).astype(_DTYPES[kind]))
     if row.membermask and row.inputs[-1] == "b32":
         some = rng.integers(1, 1 << 32, lanes // LANES, _U).astype(np.uint32)
         made[-1] = np.repeat(np.where(rng.random(len(some)) < 0.5, some, np.uint32(0xFFFFFFFF)), LANES)
@@ -172,7 +209,7 @@ def _alike(words: Array, rng: Rng) -> Array:
 
 def _others(row: Operation) -> list[Elements]:
     """Types that a conversion gives: what it names and does not take."""
-    taken = {elements(row, i).name for i, kind in enumerate(row.inputs) if kind in BITS}
+    taken = {elements(row, i).name for i, kind in enumerate(row.inputs) if kind in _BITS}
     return [e for e in named(row) if e.name not in taken] if row.mnemonic.startswith("cvt.") else []
 
 

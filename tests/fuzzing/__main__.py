@@ -1,6 +1,6 @@
-"""Fuzz the whole public surface: `python tools/fuzz.py --help`.
+"""Fuzz the whole public surface: `python -m tests.fuzzing --help`.
 
-Every call must end in a result or in an error of the package; `tests/fuzzing/trial.py` says all that is looked at.
+Every call must end in a result or in an error of the package; `trial` says all that is looked at.
 Calls follow from the seed, the name of what is called and a number, so each can be made again alone, with --call.
 Ctrl-C stops, and prints what was found until then; the exit status is 1 if anything was.
 """
@@ -16,11 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from fuzzing.calls import Call, Entry
-from fuzzing.entries import entries, missing
-from fuzzing.plan import Journal, counts, run, search
-from fuzzing.trial import Outcome, Streams
+from warpmma._text import table
+
+from .calls import Call, Entry
+from .entries import entries, missing
+from .plan import Journal, counts, run, search
+from .trial import Outcome, Streams
 
 Found = dict[tuple[str, str], tuple[int, Call, Outcome]]
 
@@ -42,7 +43,9 @@ class Row:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; see `--help`."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        "python -m tests.fuzzing", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--calls", type=int, default=44_000, help="how many, about (default: 44,000)")
     parser.add_argument("--seed", type=int, default=0, help="another seed makes other calls (default: 0)")
     parser.add_argument("--only", default="", metavar="TEXT", help="those entries alone whose name contains this")
@@ -99,16 +102,11 @@ def _keep(bad: Found, call: Call, outcome: Outcome) -> None:
 
 def _report(rows: dict[str, Row], bad: Found, seed: int, seconds: float) -> None:
     kinds = ("result", "refused", "documented", "signature", "bad")
-    width = max(map(len, rows))
-    print(f"{'':{width}}  " + "  ".join(f"{kind:>10}" for kind in kinds) + f"  {'slowest':>10}")
-    for name, row in rows.items():
-        print(
-            f"{name:{width}}  "
-            + "  ".join(f"{row.kinds[kind]:>10,}" for kind in kinds)
-            + f"  {row.slowest * 1e3:>7.1f} ms"
-        )
     whole = sum((row.kinds for row in rows.values()), Counter[str]())
-    print(f"{'all':{width}}  " + "  ".join(f"{whole[kind]:>10,}" for kind in kinds) + f"  {seconds:>8.1f} s")
+    lines = [(name, row.kinds, f"{row.slowest * 1e3:.1f} ms") for name, row in rows.items()]
+    lines.append(("all", whole, f"{seconds:.1f} s "))
+    cells = [(name, *(f"{found[kind]:,}" for kind in kinds), took) for name, found, took in lines]
+    print("\n".join(table([("", *kinds, "slowest"), *cells], left=[0])))
     for (name, _), (times, call, outcome) in bad.items():
         print(
             f"\n{name}: {outcome.kind}: {outcome.detail} ({times} calls; --seed {seed} --call '{call.id}')\n    {call}"

@@ -22,7 +22,7 @@ no meaning. `ldmatrix...m8n16...s8.s4` (PTX 9.4) is not here: there is no text o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,14 +32,15 @@ from .._arrays import as_array
 from ..errors import OperandError
 from ..layouts import Layout
 from ..registers import LANES, Packing
-from .records import Direction, Operation, Row, known
+from .forms import Form
+from .measurements import MATRICES, derived, measured
+from .records import Direction, Operation, Row
 
-__all__ = ["OPERATIONS", "MatrixMove", "moves"]
+__all__ = ["FORMS", "MatrixMove"]
 
 Array = npt.NDArray[Any]
 
 ROW_BYTES = 16
-_SPACES = (".shared", ".shared::cta", "")
 _B16, _B8 = Packing(slot=16, bits=16), Packing(slot=8, bits=8)
 
 
@@ -170,7 +171,7 @@ class MatrixMove(Row):
         return array
 
 
-_LOAD, _STORE = "ldmatrix.sync.aligned.", "stmatrix.sync.aligned."
+# The forms
 
 
 def _along(inside: int) -> tuple[str, ...]:
@@ -180,75 +181,20 @@ def _along(inside: int) -> tuple[str, ...]:
 _ACROSS = ("l2", "l3", "l4")
 
 
-@dataclass(frozen=True)
-class _Form:
-    """Forms that differ in the number of matrices: what stands before and after `.xN`, and the renaming of bits."""
-
-    before: str
-    after: str  # with {space}
-    counts: str
-    row: tuple[str, ...]
-    column: tuple[str, ...]
-    bits: int
-    since: str
-    ptx: tuple[int, int]
+def _layout(row: tuple[str, ...], column: tuple[str, ...], packing: Packing, matrices: int) -> Layout:
+    """Return the fragment of some matrices whose bits of rows and columns are renamed so (rule 4)."""
+    elements = len(row) + len(column) - 5  # bits of a matrix's elements in a lane
+    matrix = tuple(f"e{i}" for i in range(elements, elements + matrices.bit_length() - 1))
+    return Layout(row=row, column=column, matrix=matrix, packing=packing)
 
 
-def _wide(shape: str, trans: str, counts: str, row: tuple[str, ...], column: tuple[str, ...]) -> tuple[_Form, ...]:
-    """Make the forms of padded elements."""
-    return tuple(
-        _Form(_LOAD + shape, f"{trans}{{space}}.b8x16.{name}", counts, row, column, bits, "sm_100f", (8, 6))
-        for bits, name in ((6, "b6x16_p32"), (4, "b4x16_p64"))
-    )
-
-
-_FORMS = (
-    _Form(_LOAD + "m8n8", "{space}.b16", "124", _ACROSS, _along(1), 16, "sm_75", (6, 5)),
-    _Form(_LOAD + "m8n8", ".trans{space}.b16", "124", _along(1), _ACROSS, 16, "sm_75", (6, 5)),
-    _Form(_LOAD + "m16n16", ".trans{space}.b8", "12", _along(2), (*_ACROSS, "e2"), 8, "sm_100f", (8, 6)),
-    *_wide("m16n16", ".trans", "12", _along(2), (*_ACROSS, "e2")),
-    *_wide("m8n16", "", "124", _ACROSS, _along(2)),
-    _Form(_STORE + "m8n8", "{space}.b16", "124", _ACROSS, _along(1), 16, "sm_90", (7, 8)),
-    _Form(_STORE + "m8n8", ".trans{space}.b16", "124", _along(1), _ACROSS, 16, "sm_90", (7, 8)),
-    _Form(_STORE + "m16n8", ".trans{space}.b8", "124", _along(1), (*_ACROSS, "e1"), 8, "sm_100f", (8, 6)),
-)
-
-
-def _moves(form: _Form) -> list[MatrixMove]:
-    elements = len(form.row) + len(form.column) - 5  # bits of a matrix's elements in a lane
-    made = []
-    for count in map(int, form.counts):
-        layout = Layout(
-            row=form.row, column=form.column,
-            matrix=tuple(f"e{i}" for i in range(elements, elements + count.bit_length() - 1)),
-            packing=_B16 if form.bits == 16 else _B8,
-        )  # fmt: skip
-        made += [
-            MatrixMove(
-                mnemonic=f"{form.before}.x{count}{form.after.format(space=space)}", layout=layout, bits=form.bits,
-                direction="load" if form.before.startswith("ld") else "store", since=form.since,
-                ptx=max(form.ptx, (7, 8)) if space.endswith("cta") else form.ptx,
-                evidence=known(
-                    f"PTX ISA 9.1, {form.before[:8]}; {'not measured' if form.ptx > (8, 0) else 'measured on an H200'}"
-                ),
-            )
-            for space in _SPACES
-        ]  # fmt: skip
-    return made
-
-
-@cache
-def moves() -> dict[str, MatrixMove]:
-    """Every row of `ldmatrix` and `stmatrix`, by its mnemonic."""
-    return {move.mnemonic: move for form in _FORMS for move in _moves(form)}
+_BEFORE, _AFTER = _layout(_ACROSS, _along(1), _B16, 1), _layout(_along(1), _ACROSS, _B16, 1)
 
 
 def _movmatrix(a: Array, active: Array) -> tuple[Array]:
-    source = moves()["ldmatrix.sync.aligned.m8n8.x1.shared.b16"].layout
-    result = moves()["ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16"].layout
-    lane, position = source.slots
-    codes = source.packing.unpack(a)[..., lane, position].reshape(*a.shape[:-1], -1)
-    return (result.packing.join(codes[..., result.flat[0]]),)
+    lane, position = _BEFORE.slots
+    codes = _BEFORE.packing.unpack(a)[..., lane, position].reshape(*a.shape[:-1], -1)
+    return (_AFTER.packing.join(codes[..., _AFTER.flat[0]]),)
 
 
 def _partial_warp(a: Array, active: Array) -> Array:
@@ -257,10 +203,51 @@ def _partial_warp(a: Array, active: Array) -> Array:
     return missing
 
 
-OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        mnemonic="movmatrix.sync.aligned.m8n8.trans.b16", inputs=("b32",), input_types=("b16x2",), outputs=("b32",),
-        compute=_movmatrix, undefined=_partial_warp, lanes=True, since="sm_75", ptx=(7, 8),
-        evidence=known("PTX ISA 9.1, movmatrix; measured on an H200"),
+def _transposed(words: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "inputs": ("b32",), "input_types": ("b16x2",), "outputs": ("b32",), "compute": _movmatrix,
+        "undefined": _partial_warp, "lanes": True,
+    }  # fmt: skip
+
+
+def _moved(row: tuple[str, ...], column: tuple[str, ...], bits: int, words: tuple[str, ...]) -> dict[str, Any]:
+    """Return what the words of a mnemonic say of a row."""
+    (count,) = (int(word[1:]) for word in words if word in ("x1", "x2", "x4"))
+    return {
+        "direction": "load" if words[0] == "ldmatrix" else "store", "bits": bits,
+        "layout": _layout(row, column, _B16 if bits == 16 else _B8, count),
+    }  # fmt: skip
+
+
+def _form(
+    shape: str, types: str, row: tuple[str, ...], column: tuple[str, ...], bits: int, since: str, ptx: tuple[int, int]
+) -> Form:  # fmt: skip
+    section = shape.partition(".")[0]
+    return Form(
+        spelling=f"{shape}{{.<shared shared::cta>}}.{types}", kind=MatrixMove,
+        fields=partial(_moved, row, column, bits), since=since, ptx=ptx,
+        evidence=measured(section, MATRICES) if bits == 16 else derived(section, "PTX's text"),
+    )  # fmt: skip
+
+
+_LOAD, _STORE = "ldmatrix.sync.aligned.", "stmatrix.sync.aligned."
+_NEW: tuple[str, tuple[int, int]] = ("sm_100f", (8, 6))
+_SQUARE = (_along(2), (*_ACROSS, "e2"))
+
+FORMS = (
+    _form(_LOAD + "m8n8.<x1 x2 x4>", "b16", _ACROSS, _along(1), 16, "sm_75", (6, 5)),
+    _form(_LOAD + "m8n8.<x1 x2 x4>.trans", "b16", _along(1), _ACROSS, 16, "sm_75", (6, 5)),
+    _form(_LOAD + "m16n16.<x1 x2>.trans", "b8", *_SQUARE, 8, *_NEW),
+    _form(_LOAD + "m16n16.<x1 x2>.trans", "b8x16.b6x16_p32", *_SQUARE, 6, *_NEW),
+    _form(_LOAD + "m16n16.<x1 x2>.trans", "b8x16.b4x16_p64", *_SQUARE, 4, *_NEW),
+    _form(_LOAD + "m8n16.<x1 x2 x4>", "b8x16.b6x16_p32", _ACROSS, _along(2), 6, *_NEW),
+    _form(_LOAD + "m8n16.<x1 x2 x4>", "b8x16.b4x16_p64", _ACROSS, _along(2), 4, *_NEW),
+    _form(_STORE + "m8n8.<x1 x2 x4>", "b16", _ACROSS, _along(1), 16, "sm_90", (7, 8)),
+    _form(_STORE + "m8n8.<x1 x2 x4>.trans", "b16", _along(1), _ACROSS, 16, "sm_90", (7, 8)),
+    _form(_STORE + "m16n8.<x1 x2 x4>.trans", "b8", _along(1), (*_ACROSS, "e1"), 8, *_NEW),
+    Form(
+        spelling="movmatrix.sync.aligned.m8n8.trans.b16", kind=Operation, fields=_transposed,
+        since="sm_75", ptx=(7, 8), evidence=measured("movmatrix"),
     ),
 )  # fmt: skip
+"""Every form of this module."""

@@ -1,4 +1,4 @@
-"""Run the CUDA C++ twins of examples on this machine's GPU, and record their outputs: `python cuda/run.py --help`.
+"""Run the CUDA C++ twins of examples on this machine's GPU, and record their outputs: `python run_twins.py --help`.
 
 Needs `nvcc`, CuPy and an sm_90 GPU; the recordings are of an H200. The inputs are those of the Python examples.
 """
@@ -15,18 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
-sys.path.insert(0, str(Path(__file__).parents[1]))
 import twins
 
+TWINS = Path(__file__).parent / "cuda"
 FLAGS = ["-cubin", "-arch=sm_90", "-std=c++17", "-O3", "-Xcompiler=-Wall,-Wextra", "--Werror=all-warnings"]
 
 
 def compile_twin(name: str, folder: Path) -> Path:
-    """Compile `NAME.cu`; a warning is an error."""
+    """Compile `cuda/NAME.cu`; a warning is an error."""
     cubin = folder / f"{name}.cubin"
-    subprocess.run(["nvcc", *FLAGS, "-o", str(cubin), str(Path(__file__).parent / f"{name}.cu")], check=True)
+    subprocess.run(["nvcc", *FLAGS, "-o", str(cubin), str(TWINS / f"{name}.cu")], check=True)
     return cubin
 
 

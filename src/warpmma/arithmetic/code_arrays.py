@@ -48,7 +48,9 @@ def check_computed(recipe: Recipe, given: Given) -> tuple[int, ...]:
 def _check_codes(what: str, recipe: Recipe, given: Given, dimensions: Sequence[int]) -> None:
     """Raise `OperandError` for what is no array of codes of its format."""
     if not isinstance(recipe, Recipe):
-        raise OperandError(f"{what}: a recipe is a record, as warpmma.targets.recipe returns; got {shown(recipe)}")
+        raise OperandError(
+            f"{what}: a recipe is a record, as warpmma.arithmetic.recipes.recipe returns; got {shown(recipe)}"
+        )
     of_scales = {"scale_a": recipe.scale, "scale_b": recipe.scale} if recipe.scale else {}
     formats = {"A": recipe.a, "B": recipe.b, "C": recipe.c, **of_scales}
     for name, x in given.items():
@@ -107,7 +109,10 @@ def check_operands(recipe: Recipe, given: Given, k: int, scales: int, engine: st
 
 
 def check_sums(recipe: Recipe, given: Given, k: int, ends: Sequence[tuple[int, bool]], sums: Array | None) -> None:
-    """Raise `OperandError` unless partial sums are of f32, for this C, and chains end within the product."""
+    """Raise `OperandError` unless partial sums are of f32, for this C, and chains end within the product.
+
+    What they lie among counts as shared memory: `may_share_memory` asks for the bounds, as the C++ does.
+    """
     a, c = (cast(Array, given[name]) for name in "AC")
     pairs = isinstance(ends, list | tuple) and all(isinstance(x, list | tuple) and len(x) == 2 for x in ends)
     if not pairs or not all(is_integer(after) for after, _ in ends):
@@ -124,6 +129,11 @@ def check_sums(recipe: Recipe, given: Given, k: int, ends: Sequence[tuple[int, b
     if not whole or sums.shape != shape or not sums.flags.carray:
         came = f"{sums.dtype} {list(sums.shape)}" if isinstance(sums, np.ndarray) else type(sums).__name__
         raise OperandError(f"product: sums are uint32 {list(shape)}, contiguous and writable; got {came}")
+    for name, x in given.items():
+        if x is not None and np.may_share_memory(sums, x):
+            raise OperandError(
+                f"product: sums are written and share memory with {name}; expected an array of their own"
+            )
     after = [0, *(end for end, _ in ends)]
     if any(x >= y for x, y in pairwise(after)) or after[-1] > a.shape[2] // k:
         raise OperandError(f"product: ends ascend from 1 to {a.shape[2] // k}, the instructions; got {after[1:]}")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
+import compare_engines
 import numpy as np
 import pytest
 from arrays import Array
@@ -17,10 +16,6 @@ from warpmma.arithmetic import native
 from warpmma.arithmetic.recipes import recipe
 from warpmma.errors import UnsupportedError
 from warpmma.isa import parse
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
-
-import compare_engines  # type: ignore[import-not-found,unused-ignore]
 
 pytestmark = needs("native engine")
 

@@ -1,18 +1,15 @@
-"""What the tests of arithmetic run over: every recipe once, with an instruction and a target that have it."""
+"""Recipes that differ in one step of one parameter: what tests of arithmetic must notice."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import cache, partial
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from warpmma.arithmetic import compute
-from warpmma.arithmetic.recipes import recipe
-from warpmma.arithmetic.reference import dot
 from warpmma.arithmetic.units import (
     FloatChains,
     FmaChain,
@@ -23,44 +20,12 @@ from warpmma.arithmetic.units import (
     Recipe,
     steps,
 )
-from warpmma.isa import Instruction, instructions
-
-
-@dataclass(frozen=True)
-class Case:
-    """A recipe over k products with so many blocks, and the first instruction and oldest target that have it."""
-
-    recipe: Recipe
-    k: int
-    blocks: int
-    instruction: Instruction
-    target: str
-
-    def __str__(self) -> str:
-        return f"{self.target} {str(self.instruction).removeprefix('mma.sync.aligned.')}"
-
-
-@cache
-def cases() -> tuple[Case, ...]:
-    found: dict[tuple[Recipe, int, int], Case] = {}
-    for instruction in instructions():
-        stored = instruction.k // 2 if instruction.sparse else instruction.k
-        for target in instruction.targets:
-            key = (recipe(instruction, target), stored, instruction.scales_per_row)
-            found.setdefault(key, Case(*key, instruction, target))
-    return tuple(found.values())
-
-
-def reference(recipe: Recipe, **operands: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The reference over `[k, rows]` codes."""
-    columns = ({name: x[..., j].tolist() for name, x in operands.items()} for j in range(len(operands["c"])))
-    return np.array([dot(recipe, **column) for column in columns], np.uint64)
-
+from warpmma.testing.generators import RecipeCase
 
 Codes = npt.NDArray[Any]
 
 
-def mutations(case: Case) -> Iterator[tuple[str, Callable[..., Codes]]]:
+def mutations(case: RecipeCase) -> Iterator[tuple[str, Callable[..., Codes]]]:
     """Every computation that differs by one step in one parameter of the recipe, or in the order of its sums."""
     for name, changed in _changed_recipes(case):
         yield name, partial(compute, changed)
@@ -80,7 +45,7 @@ def _in_halves(recipe: Recipe, a: Codes, b: Codes, c: Codes) -> Codes:
     return compute(recipe, a[half:], b[half:], compute(recipe, a[:half], b[:half], c))
 
 
-def _changed_recipes(case: Case) -> Iterator[tuple[str, Recipe]]:
+def _changed_recipes(case: RecipeCase) -> Iterator[tuple[str, Recipe]]:
     unit, base = case.recipe.unit, case.recipe
 
     def changed(**change: Any) -> Recipe:

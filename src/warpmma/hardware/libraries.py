@@ -1,8 +1,8 @@
-"""Matrix products that PyTorch computed on an H200: their inputs from a seed, and a reader of what was recorded.
+"""Matrix products that a library computed on a GPU: their inputs from a seed, and archives of what was recorded.
 
-`tools/record_matmul.py` records; the archive is a NumPy `.npz` without pickled objects. Its member `cases` is JSON, a
-list of what each product was; `NAME|d` holds codes of its output, the part `[rows, columns]`; the other members are
-texts (device, driver and versions).
+`tools/record_matmul.py` records what PyTorch gives. An archive is a NumPy `.npz` without pickled objects. Its member
+`cases` is JSON, a list of what each product was; `NAME|d` holds codes of its output, the part `[rows, columns]`; the
+other members are texts (device, driver and versions).
 
 The inputs are not stored. They are made from raw words of the Philox generator, which NumPy keeps the same for ever, by
 integer arithmetic, exact operations on float32 and one rounding to the type, so they are the same on every machine;
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
@@ -22,22 +22,26 @@ from typing import Any, Literal
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
-from arrays import Array
 
+from .._arguments import check_choice
+from ..errors import OperandError
+
+__all__ = ["LibraryProduct", "RecordedProduct", "read_products", "texts_of", "write_products"]
+
+Array = npt.NDArray[Any]
 Float32 = npt.NDArray[np.float32]
 Int = npt.NDArray[np.int64]
 
-DTYPES: dict[str, np.dtype[Any]] = {
+_DTYPES: dict[str, np.dtype[Any]] = {
     "f16": np.dtype(np.float16),
     "bf16": np.dtype(ml_dtypes.bfloat16),
     "e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
     "f32": np.dtype(np.float32),
 }
-RECORDED = Path(__file__).parent / "data" / "torch_h200.npz"
 
 
 @dataclass(frozen=True)
-class Case:
+class LibraryProduct:
     """A product of an m by k and a k by n matrix.
 
     Attributes
@@ -50,6 +54,11 @@ class Case:
         Of the inputs: a bell of spread 1; the same with columns of A 32 times as large; sums that cancel, down to about
         what an accumulator loses.
     m, n, k, seed : int
+
+    Raises
+    ------
+    OperandError
+        Another type or kind.
     """
 
     call: str
@@ -61,26 +70,43 @@ class Case:
     k: int
     seed: int
 
+    def __post_init__(self) -> None:
+        check_choice("dtype", self.dtype, tuple(_DTYPES), OperandError)
+        check_choice("out", self.out, tuple(_DTYPES), OperandError)
+        check_choice("kind", self.kind, tuple(_MADE), OperandError)
+
     @property
     def name(self) -> str:
+        """As it is called in archives and tests."""
         return f"{self.call} {self.dtype} {self.out} {self.m}x{self.n}x{self.k} {self.kind} {self.seed}"
 
     def inputs(self) -> tuple[Array, Array]:
-        """Codes of A and B, `[m, k]` and `[k, n]`; read-only."""
-        return inputs(self.kind, self.dtype, self.m, self.n, self.k, self.seed)
+        """Make A and B.
+
+        Returns
+        -------
+        tuple of ndarray of unsigned int
+            Codes, `[m, k]` and `[k, n]`; read-only.
+        """
+        return _inputs(self.kind, self.dtype, self.m, self.n, self.k, self.seed)
 
     def digest(self) -> str:
-        """Of A and B; 16 hexadecimal digits."""
+        """Return what tells A and B from others: 16 hexadecimal digits.
+
+        Returns
+        -------
+        str
+        """
         return _digest(self.kind, self.dtype, self.m, self.n, self.k, self.seed)
 
 
 @dataclass(frozen=True, eq=False)
-class Recorded:
+class RecordedProduct:
     """A case and what the library made of it.
 
     Attributes
     ----------
-    case : Case
+    case : LibraryProduct
     rows, columns : slice
         Which part of the output is kept.
     expected : ndarray of unsigned int
@@ -93,7 +119,7 @@ class Recorded:
         Of the inputs, as they were.
     """
 
-    case: Case
+    case: LibraryProduct
     rows: slice
     columns: slice
     expected: Array
@@ -102,18 +128,24 @@ class Recorded:
     digest: str
 
     def parts(self) -> tuple[Array, Array]:
-        """Codes of the rows of A and of the columns of B that the kept outputs come from."""
+        """Make the rows of A and the columns of B that the kept outputs come from.
+
+        Returns
+        -------
+        tuple of ndarray of unsigned int
+            Codes; read-only.
+        """
         a, b = self.case.inputs()
         return a[self.rows], b[:, self.columns]
 
 
 @lru_cache(maxsize=2)
-def inputs(kind: str, dtype: str, m: int, n: int, k: int, seed: int) -> tuple[Array, Array]:
+def _inputs(kind: str, dtype: str, m: int, n: int, k: int, seed: int) -> tuple[Array, Array]:
     """Codes of A and B, `[m, k]` and `[k, n]`; read-only."""
     codes = []
     for x in _made(kind, m, n, k, seed):
-        rounded = x.astype(DTYPES[dtype])
-        assert np.isfinite(rounded.astype(np.float32)).all()
+        # All are finite: a bell ends at 6, 32 times that is 192, hard ones are below 2^5, and e4m3 ends at 448.
+        rounded = x.astype(_DTYPES[dtype])
         code = rounded.view(f"u{rounded.itemsize}")
         code.flags.writeable = False
         codes.append(code)
@@ -122,12 +154,12 @@ def inputs(kind: str, dtype: str, m: int, n: int, k: int, seed: int) -> tuple[Ar
 
 @lru_cache(maxsize=1)
 def _made(kind: str, m: int, n: int, k: int, seed: int) -> tuple[Float32, Float32]:
-    return {"normal": _normal, "model": _model, "hard": _hard}[kind](m, n, k, 2 * seed)
+    return _MADE[kind](m, n, k, 2 * seed)
 
 
 @lru_cache(maxsize=2)
 def _digest(kind: str, dtype: str, m: int, n: int, k: int, seed: int) -> str:
-    a, b = inputs(kind, dtype, m, n, k, seed)
+    a, b = _inputs(kind, dtype, m, n, k, seed)
     little = (np.ascontiguousarray(x, x.dtype.newbyteorder("<")) for x in (a, b))
     return hashlib.sha256(b"".join(x.tobytes() for x in little)).hexdigest()[:16]
 
@@ -138,7 +170,7 @@ def _words(key: int, *shape: int) -> npt.NDArray[np.uint64]:
 
 
 def _bell(key: int, *shape: int) -> Float32:
-    """Sums of twelve uniform integers of 16 bits: mean 0 and spread 1, exact in float32."""
+    """Add twelve uniform integers of 16 bits: mean 0 and spread 1, exact in float32."""
     total = np.full(shape, -6 * 0xFFFF, np.int32)
     for word in _words(key, 3, *shape):
         for shift in (0, 16, 32, 48):
@@ -159,7 +191,7 @@ def _model(m: int, n: int, k: int, key: int) -> tuple[Float32, Float32]:
 
 
 def _hard(m: int, n: int, k: int, key: int) -> tuple[Float32, Float32]:
-    """A quarter of k meets large products, another quarter their negatives, and the rest small ones, in any order.
+    """Let a quarter of k meet large products, another their negatives, and the rest small ones, in any order.
 
     What is left of the sum is small, and what was cut off on the way is a good part of it.
     """
@@ -187,11 +219,22 @@ def _wide(key: int, rows: int, columns: int, least: Int, count: Int) -> Float32:
     return fraction.astype(np.float32) * powers.astype(np.float32)[exponent]
 
 
-def write(path: Path, recorded: list[Recorded], texts: dict[str, str]) -> None:
-    """Write an archive."""
+_MADE = {"normal": _normal, "model": _model, "hard": _hard}
+
+
+def write_products(path: Path, recorded: Sequence[RecordedProduct], texts: dict[str, str]) -> None:
+    """Write an archive.
+
+    Parameters
+    ----------
+    path : Path
+    recorded : sequence of RecordedProduct
+    texts : dict of str to str
+        Device, driver and versions.
+    """
     listed = [
         {
-            **{f.name: getattr(r.case, f.name) for f in fields(Case)},
+            **{f.name: getattr(r.case, f.name) for f in fields(LibraryProduct)},
             "rows": list(r.rows.indices(r.case.m)),
             "columns": list(r.columns.indices(r.case.n)),
             "kernels": list(r.kernels),
@@ -207,18 +250,36 @@ def write(path: Path, recorded: list[Recorded], texts: dict[str, str]) -> None:
     np.savez_compressed(path, **arrays)  # type: ignore[arg-type]
 
 
-def texts(path: Path = RECORDED) -> dict[str, str]:
-    """Device, driver and versions of an archive."""
+def texts_of(path: Path) -> dict[str, str]:
+    """Read what an archive says of device, driver and versions.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    dict of str to str
+    """
     with np.load(path) as archive:
         return {name: str(archive[name]) for name in archive.files if name != "cases" and not name.endswith("|d")}
 
 
-def read(path: Path = RECORDED) -> Iterator[Recorded]:
-    """Yield the products of an archive."""
+def read_products(path: Path) -> Iterator[RecordedProduct]:
+    """Read an archive.
+
+    Parameters
+    ----------
+    path : Path
+
+    Yields
+    ------
+    RecordedProduct
+    """
     with np.load(path) as archive:
         for x in json.loads(archive["cases"].tobytes()):
-            case = Case(*(x[f.name] for f in fields(Case)))
-            yield Recorded(
+            case = LibraryProduct(*(x[f.name] for f in fields(LibraryProduct)))
+            yield RecordedProduct(
                 case, slice(*x["rows"]), slice(*x["columns"]), archive[f"{case.name}|d"], tuple(x["kernels"]),
                 x["repeatable"], x["digest"],
             )  # fmt: skip

@@ -1,0 +1,65 @@
+"""Text that people read: runs of numbers, and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+__all__ = ["ranges", "table"]
+
+
+def ranges(numbers: Iterable[int], separator: str = ", ") -> str:
+    """Write ascending numbers, runs of them by their ends.
+
+    Parameters
+    ----------
+    numbers : iterable of int
+    separator : str
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> ranges([0, 1, 2, 3, 7, 9, 10])
+    '0-3, 7, 9-10'
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return separator.join(f"{first}" if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def table(rows: Iterable[Sequence[str]], left: Collection[int] = ()) -> list[str]:
+    r"""Lay out rows of cells in columns, two blanks apart.
+
+    Parameters
+    ----------
+    rows : iterable of sequence of str
+        All of one length; the first may be a heading.
+    left : collection of int
+        Columns that stand to the left; the others stand to the right, as numbers do.
+
+    Returns
+    -------
+    list of str
+        A line for each row, without blanks at its end.
+
+    Examples
+    --------
+    >>> print("\n".join(table([("unit", "outputs"), ("fma", "1,024"), ("popcount", "8")], left=[0])))
+    unit      outputs
+    fma         1,024
+    popcount        8
+    """
+    cells = [tuple(row) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join(
+            x.ljust(w) if i in left else x.rjust(w) for i, (x, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]

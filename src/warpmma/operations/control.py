@@ -1,0 +1,43 @@
+"""Barriers and the end of a thread: the forms.
+
+The rules (PTX ISA 9.1, 9.7.13.1 to 9.7.13.2 and 9.7.12.7):
+
+1.  `bar` and `barrier` name one of 16 barriers of a block and, if not all threads of it come, how many do, a
+    multiple of 32. `sync` comes and waits for the others, `arrive` comes alone.
+2.  `bar` is `barrier.aligned`: all threads of a warp execute it together. Without `.aligned` they may come one by one.
+3.  `bar.warp.sync` waits for the lanes of a membermask, itself among them.
+4.  `exit` ends a thread. Barriers do not wait for it any more.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from .forms import Form
+from .measurements import published
+from .records import Barrier, Exit
+
+__all__ = ["FORMS"]
+
+
+def _barrier(words: tuple[str, ...]) -> dict[str, Any]:
+    """Return what the words of `bar` and `barrier` say of a row."""
+    return {
+        "action": "arrive" if "arrive" in words else "sync",
+        "aligned": words[0] == "bar" or "aligned" in words,
+    }
+
+
+_form = partial(Form, kind=Barrier, fields=_barrier)
+
+FORMS = (
+    _form(spelling="bar{.cta} .<sync arrive>", ptx=(2, 0), evidence=published("bar, barrier")),
+    _form(spelling="barrier{.cta} .<sync arrive>{.aligned}", evidence=published("bar, barrier")),
+    Form(
+        spelling="bar.warp .sync", kind=Barrier, fields=lambda words: {"action": "warp", "aligned": False},
+        evidence=published("bar.warp.sync"),
+    ),
+    Form(spelling="exit", kind=Exit, fields=lambda words: {}, ptx=(1, 0), evidence=published("exit")),
+)  # fmt: skip
+"""Every form of this module."""

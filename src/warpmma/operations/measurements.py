@@ -1,0 +1,49 @@
+"""How we know what rows do: what was compared with a GPU, and what PTX's text says.
+
+On an H200 every row that sm_90a has was compared, lane by lane, but for those of memory and barriers, which are PTX's
+text and ran in whole kernels (docs/kernels.md, "How we know"). What PTX defines exactly is published for every target.
+Where its text leaves something open, a row of another target takes it for what it is on an H200: `elsewhere`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..arithmetic import Evidence
+from ..isa import TARGETS
+
+__all__ = ["ALL", "GROUPS", "MATRICES", "derived", "elsewhere", "measured", "published"]
+
+_H200 = "H200, driver 580.159, CUDA 13.0"
+_MEASURED_ON = tuple(t.name for t in TARGETS.values() if t.capability == (9, 0))
+
+ALL = "1,402,625,248 lanes of all 1,343 operations of sm_90a"
+GROUPS = "146,000,000 lanes, up to 32 groups in a warp and any field"
+MATRICES = "75,000,000 lanes of all 36 forms of sm_90a"
+"""How much was compared."""
+
+
+def measured(section: str, compared: str = ALL) -> Evidence:
+    """Evidence of rows that were compared with an H200."""
+    return Evidence(
+        kind="measured", source=f"PTX ISA 9.1, {section}", device=_H200, compared=f"{compared}, 0 differences"
+    )
+
+
+def published(section: str) -> Evidence:
+    """Evidence of rows that PTX defines, every bit."""
+    return Evidence(kind="published", source=f"PTX ISA 9.1, {section}")
+
+
+def derived(section: str, assumption: str) -> Evidence:
+    """Evidence of rows that no GPU was asked about."""
+    return Evidence(kind="derived", source=f"PTX ISA 9.1, {section}", assumption=assumption)
+
+
+def elsewhere(evidence: Evidence, left_open: str, target: str) -> Evidence:
+    """Return what the evidence of a row comes to on a target, which may be another than the one that was measured."""
+    if evidence.kind != "measured" or target in _MEASURED_ON:
+        return evidence
+    if not left_open:
+        return Evidence(kind="published", source=evidence.source)
+    return replace(evidence, kind="derived", device="", compared="", assumption=f"{left_open} as on an H200")

@@ -1,0 +1,75 @@
+"""Words of mnemonics: the qualifiers that forms may have, which of them keep their order, and what some of them want.
+
+Source: PTX ISA 9.1, 9.7; ptxas 13.0 knows each, and refuses it below what `REQUIRED` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ..isa import since as targets_since
+
+__all__ = ["ABSENT_WORDS", "KEPT", "REQUIRED", "TYPE_WORDS", "WORDS", "later"]
+
+_SIZES = ("8", "16", "32", "64")
+TYPE_WORDS = frozenset(
+    (
+        *(letter + size for letter in "bsu" for size in _SIZES), "u4", "s4", "u2", "s2", "pred",
+        "f16", "bf16", "tf32", "f32", "f64", "f16x2", "bf16x2", "f32x2", "e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2",
+        "e2m1x2", "ue8m0x2", "b8x16", "b6x16_p32", "b4x16_p64",
+    )
+)  # fmt: skip
+"""Types of operands and elements."""
+
+_SPACES = frozenset(("global", "shared", "shared::cta"))
+_OTHERS = """
+    rn rz rm rp rna rni rzi rmi rpi ftz sat satfinite relu NaN xorsign abs
+    lo hi wide pack l r clamp wrap f4e b4e rc8 ecl ecr rc16
+    eq ne lt le gt ge ls hs equ neu ltu leu gtu geu num nan
+    sync aligned async warp cta arrive commit_group wait_group wait_all
+    up down bfly idx all any uni ballot add min max and or xor
+    m8n8 m8n16 m16n8 m16n16 x1 x2 x4 trans v2 v4 v8 nc weak
+    ca cg cs lu cv wb wt L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate
+    L2::evict_normal L2::evict_first L2::evict_last L2::cache_hint L2::64B L2::128B L2::256B
+"""
+WORDS = TYPE_WORDS | _SPACES | frozenset(_OTHERS.split())
+"""Every qualifier that a form may have."""
+
+KEPT = (TYPE_WORDS, _SPACES)
+"""Classes of words that keep their order among each other, wherever they stand."""
+
+_PREFETCH, _EVICTION = ("sm_75", (7, 4)), ("sm_70", (7, 4))
+REQUIRED: Mapping[str, tuple[str, tuple[int, int]]] = MappingProxyType({
+    "weak": ("sm_70", (6, 0)),
+    "cta": ("sm_70", (7, 8)),
+    "shared::cta": ("sm_70", (7, 8)),
+    "L1::evict_normal": _EVICTION,
+    "L1::evict_unchanged": _EVICTION,
+    "L1::evict_first": _EVICTION,
+    "L1::evict_last": _EVICTION,
+    "L1::no_allocate": _EVICTION,
+    "L2::64B": _PREFETCH,
+    "L2::128B": _PREFETCH,
+    "L2::256B": ("sm_80", (7, 4)),
+    "L2::cache_hint": ("sm_80", (7, 4)),
+})  # fmt: skip
+"""Oldest target and first version of PTX that have a word, where they may be later than those of the form."""
+
+ABSENT_WORDS: Mapping[str, str] = MappingProxyType({
+    **dict.fromkeys(("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio"), "orders memory"),
+    **dict.fromkeys(("const", "local", "param", "shared::cluster"), "is a state space"),
+    "b128": "is a type of registers",
+})  # fmt: skip
+"""Words of instructions that are simulated otherwise, and what they do: PTX has them, nobody simulates them yet."""
+
+
+def later(a: str, b: str) -> str:
+    """Return the target, of two "since", that fewer have.
+
+    Examples
+    --------
+    >>> later("sm_100f", "sm_80")
+    'sm_100f'
+    """
+    return a if len(targets_since(a)) <= len(targets_since(b)) else b

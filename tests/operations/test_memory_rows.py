@@ -1,0 +1,177 @@
+"""`ld`, `st`, `cp.async`, barriers and `exit`: what their rows say, and which of them ptxas takes."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from oracles import needs
+
+from warpmma.errors import MnemonicError, TargetError
+from warpmma.operations import Access, Barrier, Copy, CopyGroup, Exit, Row, row, rows
+from warpmma.operations.memory import FORMS
+from warpmma.operations.table import FormTable
+
+ACCESSES = [x for x in rows() if isinstance(x, Access)]
+
+
+# What rows say
+
+
+def test_accesses_say_what_their_names_do() -> None:
+    for given in ACCESSES:
+        words = given.mnemonic.split(".")
+        assert given.direction == {"ld": "load", "st": "store"}[words[0]]
+        assert given.type == words[-1] and given.bits == int(words[-1][1:]) and given.signed == (words[-1][0] == "s")
+        assert given.kind == f"b{max(given.bits, 16)}"
+        assert given.count == int((re.search(r"\.v(\d)\.", given.mnemonic) or [0, 1])[1])
+        assert given.size == given.count * given.bits // 8 <= (32 if "sm_90" not in given.targets else 16)
+        assert (given.space in words) or (f"{given.space}::cta" in words)
+        assert given.nc == ("nc" in words) and given.hint == ("L2::cache_hint" in words)
+        letter = "d" if given.direction == "load" else "a"
+        assert len(re.findall(rf"{letter}\d", given.syntax)) == given.count and "[p]" in given.syntax
+        assert given.syntax.endswith(", policy") == given.hint
+
+
+@pytest.mark.parametrize(
+    ("mnemonic", "expected"),
+    [
+        ("ld.global.s8", {"size": 1, "kind": "b16", "signed": True, "syntax": "d0, [p]", "count": 1}),
+        ("st.shared::cta.v2.f64", {"size": 16, "kind": "b64", "space": "shared", "syntax": "[p], {a0, a1}"}),
+        ("ld.global.nc.v8.f32", {"size": 32, "nc": True, "since": "sm_100", "ptx": (8, 8)}),
+        ("ld.weak.shared.b32", {"ptx": (6, 0), "since": "sm_70"}),
+        ("ld.global.L2::256B.b32", {"since": "sm_80", "ptx": (7, 4)}),
+        ("st.global.L2::cache_hint.b32", {"hint": True, "syntax": "[p], a0, policy", "since": "sm_80"}),
+        ("cp.async.ca.shared.global", {"sizes": (4, 8, 16), "hint": False, "syntax": "[p], [q], size{, src-size}"}),
+        ("cp.async.cg.shared::cta.global.L2::128B", {"sizes": (16,), "ptx": (7, 8), "since": "sm_80"}),
+        ("cp.async.ca.shared.global.L2::cache_hint", {"hint": True, "ptx": (7, 4)}),
+        ("cp.async.commit_group", {"action": "commit", "syntax": ""}),
+        ("cp.async.wait_group", {"action": "wait_group", "syntax": "n"}),
+        ("cp.async.wait_all", {"action": "wait_all", "syntax": ""}),
+        ("bar.sync", {"action": "sync", "aligned": True, "syntax": "a{, b}"}),
+        ("bar.cta.arrive", {"action": "arrive", "aligned": True, "syntax": "a, b", "ptx": (7, 8)}),
+        ("barrier.sync", {"action": "sync", "aligned": False, "ptx": (6, 0)}),
+        ("barrier.cta.arrive.aligned", {"action": "arrive", "aligned": True}),
+        ("bar.warp.sync", {"action": "warp", "aligned": False, "syntax": "membermask"}),
+        ("exit", {"syntax": ""}),
+    ],
+)
+def test_what_rows_say(mnemonic: str, expected: dict[str, Any]) -> None:
+    found = row(mnemonic)
+    assert isinstance(found, Access | Copy | CopyGroup | Barrier | Exit)
+    assert {name: getattr(found, name) for name in expected} == expected
+    assert found.evidence.kind == "published"
+
+
+@pytest.mark.parametrize(
+    "mnemonic", ["ld.global.v4.b64", "ld.global.v8.b32", "st.global.v8.f32", "ld.global.nc.L2::evict_last.v4.f64"]
+)
+def test_32_bytes_came_with_sm_100(mnemonic: str) -> None:
+    assert isinstance(row(mnemonic, "sm_100"), Access)
+    with pytest.raises(TargetError):
+        row(mnemonic, "sm_90a")
+
+
+@pytest.mark.parametrize(
+    "mnemonic",
+    [
+        "ld.shared.v8.b32", "ld.global.v8.b16", "ld.global.v3.b32", "ld.global.f16", "ld.b32", "ld.global",
+        "st.global.nc.b32", "ld.shared.nc.b32", "ld.global.L2::evict_last.b32", "ld.global.ca.cg.b32", "exit.b32",
+        "cp.async.cg.shared.global.L2::evict_last", "cp.async.shared.global", "bar.warp.arrive", "bar.sync.aligned",
+    ],
+)  # fmt: skip
+def test_what_is_no_access(mnemonic: str) -> None:
+    with pytest.raises(MnemonicError):
+        row(mnemonic)
+
+
+# What ptxas takes
+
+_EVICT = [f"L1::{x}" for x in ("evict_normal", "evict_unchanged", "evict_first", "evict_last", "no_allocate")]
+_SPEED = ["weak", "nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt", *_EVICT, "L2::evict_last", "L2::64B", "L2::256B",
+          "L2::cache_hint"]  # fmt: skip
+_REGISTER = {"8": "h", "16": "h", "32": "r", "64": "d"}
+_HEAD = """.version {version}
+.target {target}
+.address_size 64
+.entry k() {{ .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .f32 %f<9>; .reg .f64 %e<9>;
+"""
+
+
+def _statement(mnemonic: str) -> str:
+    """Write an access as one line, its qualifiers as they are given."""
+    words = mnemonic.split(".")
+    letter = {"f32": "f", "f64": "e"}.get(words[-1], _REGISTER[words[-1][1:]])
+    count = int(words[-2][1:]) if words[-2][0] == "v" else 1
+    registers = ", ".join(f"%{letter}{i}" for i in range(count))
+    registers = registers if count == 1 else f"{{{registers}}}"
+    address = "[%d8]" if "global" in words else "[%r8]"
+    operands = f"{registers}, {address}" if words[0] == "ld" else f"{address}, {registers}"
+    return f"{mnemonic} {operands}{', %d7' if 'L2::cache_hint' in words else ''};"
+
+
+def _refused(statements: list[str], folder: Path, target: str, version: str = "9.0") -> set[str]:
+    """Return the statements that ptxas has errors for, each on a line of its own."""
+    source = folder / "statements.ptx"
+    source.write_text(_HEAD.format(version=version, target=target) + "\n".join(statements) + "\nret; }\n")
+    command = ["ptxas", "-O0", f"-arch={target}", str(source), "-o", str(folder / "x.cubin")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = {int(line) - 5 for line in re.findall(r"line (\d+); error", done.stderr)}
+    assert bool(lines) == (done.returncode != 0), done.stderr
+    return {statements[line] for line in lines}
+
+
+@needs("ptxas")
+@pytest.mark.parametrize("opcode", ["ld", "st"])
+@pytest.mark.parametrize("target", ["sm_75", "sm_90", "sm_100"])
+def test_ptxas_takes_the_same_qualifiers_alone_and_in_pairs(opcode: str, target: str, tmp_path: Path) -> None:
+    """Those that change nothing but speed, in both state spaces, for elements of 4, 16 and 32 bytes."""
+    table, ours, statements = FormTable(FORMS), set(), []
+    for space, element, number in itertools.product(("global", "shared::cta"), ("b32", "v2.f64", "v8.f32"), range(3)):
+        for words in itertools.combinations(_SPEED, number):
+            mnemonic = ".".join((opcode, space, *words, element))
+            statements.append(_statement(mnemonic))
+            found = table.find(mnemonic)
+            if found is None or target not in found.targets:
+                ours.add(statements[-1])
+    assert _refused(statements, tmp_path, target) == ours
+
+
+@needs("ptxas")
+def test_ptxas_takes_every_element(tmp_path: Path) -> None:
+    plain = [x for x in ACCESSES if not x.hint and "L1::" not in x.mnemonic]
+    for target in ("sm_90", "sm_100"):
+        statements = {_statement(x.mnemonic): x for x in plain}
+        refused = {name for name, x in statements.items() if target not in x.targets}
+        assert _refused(list(statements), tmp_path, target) == refused
+
+
+@needs("ptxas")
+def test_ptxas_takes_copies_and_barriers_from_their_first_version_on(tmp_path: Path) -> None:
+    operands = {"sync": "1", "arrive": "1, 64", "warp": "-1", "commit": "", "wait_group": "1", "wait_all": ""}
+    for given in rows():
+        if isinstance(given, Copy):
+            text = "[%r0], [%d0], 16" + ", %d7" * given.hint
+        elif isinstance(given, Barrier | CopyGroup):
+            text = operands[given.action]
+        elif isinstance(given, Exit):
+            text = ""
+        else:
+            continue
+        statement = [f"{given.mnemonic} {text};"]
+        oldest = max(given.since, "sm_75")
+        first = max(given.ptx, (6, 3), (7, 0) if oldest == "sm_80" else (6, 3))
+        assert _refused(statement, tmp_path, oldest, "{}.{}".format(*first)) == set()
+        # PTX's text has ::cta of 7.8 here too; ptxas takes it earlier.
+        if given.ptx > (7, 0) and "shared::cta" not in given.mnemonic:
+            before = (given.ptx[0], given.ptx[1] - 1)
+            assert _refused(statement, tmp_path, oldest, "{}.{}".format(*before)) == set(statement)
+
+
+def test_forms_of_memory_are_few() -> None:
+    """Of hundreds of thousands of spellings."""
+    assert len(FORMS) < 15 and all(issubclass(form.kind, Row) for form in FORMS)
