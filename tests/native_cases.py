@@ -14,7 +14,7 @@ from arrays import Array, Rng, same
 from warpmma.arithmetic import compute, native
 from warpmma.arithmetic.recipes import recipe
 from warpmma.arithmetic.units import FusedDotAdd, GroupedDotAdd, IntegerSum
-from warpmma.execution import registers
+from warpmma.execution import running
 from warpmma.formats import FORMATS
 from warpmma.isa import Instruction, warpgroup_instructions
 from warpmma.testing.generators import (
@@ -34,9 +34,9 @@ def only(level: native.Level) -> Iterator[None]:
     """Take away the other builds, also those of the same name."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(native, "levels", lambda: (level,))
-        registers._native_registers.cache_clear()
+        running._native_registers.cache_clear()
         yield
-    registers._native_registers.cache_clear()
+    running._native_registers.cache_clear()
 
 
 def _every_recipe() -> list[RecipeCase]:

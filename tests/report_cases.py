@@ -10,7 +10,7 @@ import pytest
 from arrays import Array
 
 from warpmma.formats import FORMATS, Format
-from warpmma.testing.assertions import assert_same_bits
+from warpmma.testing import assert_same_bits
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 HALF = "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16"

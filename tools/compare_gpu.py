@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 import warpmma as wm
-from warpmma.arithmetic import UNDEFINED_MEASURED, recipe
+from warpmma.arithmetic import recipe
 from warpmma.hardware.comparison import InstructionGpu, mma_jobs, mma_simulated
+from warpmma.sparsity import UNDEFINED_MEASURED
 from warpmma.testing.generators import instruction_inputs, metadata_words, styles
 
 Array = npt.NDArray[Any]

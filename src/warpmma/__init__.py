@@ -10,6 +10,7 @@ import sys as _sys
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
+from ._version import __version__ as __version__
 from .arithmetic import Evidence, engines
 from .errors import (
     ArchiveError,
@@ -78,8 +79,6 @@ __all__ = [
     "parse",
     "store",
 ]
-
-__version__ = "0.1.0"
 
 _SUBMODULES = (
     "arithmetic", "cli", "errors", "execution", "formats", "hardware", "isa", "kernel", "layouts", "machine",

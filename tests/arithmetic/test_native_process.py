@@ -21,7 +21,7 @@ from oracles import needs
 from warpmma import execute
 from warpmma.arithmetic import native
 from warpmma.arithmetic.units import FmaChain
-from warpmma.execution import registers
+from warpmma.execution import running
 from warpmma.formats import FloatFormat
 from warpmma.isa import parse
 from warpmma.registers import LANES
@@ -140,7 +140,7 @@ def test_threads_keep_the_environment_too(mnemonic: str, target: str, style: str
     x = words(parse(mnemonic), target, [style, tiny], np.random.default_rng(14))
     expected = execute(mnemonic, **x, engine="numpy")
     for threads in (1, 2):
-        registers._native_registers.cache_clear()
+        running._native_registers.cache_clear()
         with environment.with_control(_FLUSH | _UPWARD):
             before = environment.control()
             got = execute(mnemonic, **x, engine="native", threads=threads)

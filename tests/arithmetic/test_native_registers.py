@@ -13,7 +13,7 @@ from oracles import needs
 
 from warpmma import execute
 from warpmma.arithmetic.recipes import recipe
-from warpmma.execution import registers
+from warpmma.execution import running
 from warpmma.formats import FloatFormat
 from warpmma.hardware.comparison import mma_jobs
 from warpmma.isa import Instruction, instructions, parse
@@ -119,7 +119,7 @@ def test_chunks_and_threads(mnemonic: str, target: str, style: str, monkeypatch:
     expected = execute(mnemonic, **x, engine="numpy")
     outputs = parse(mnemonic).layout("D").flat.size
     for chunk in (1, outputs, 3 * outputs, 5 * outputs - 1, 13 * outputs, 14 * outputs):
-        monkeypatch.setattr(registers, "NATIVE_CHUNK", chunk)
+        monkeypatch.setattr(running, "NATIVE_CHUNK", chunk)
         for threads in (1, 2, 3):
             same(execute(mnemonic, **x, engine="native", threads=threads), expected)
     short: dict[str, Any] = {name: v[:0] if isinstance(v, np.ndarray) else v for name, v in x.items()}

@@ -11,7 +11,7 @@ import pytest
 import warpmma as wm
 from warpmma.arithmetic import LOWERINGS, Evidence, evidence, evidence_of, lowering, recipes, variants
 from warpmma.arithmetic.evidence import EVIDENCE, EvidenceRow
-from warpmma.arithmetic.scopes import Scope, Table
+from warpmma.arithmetic.scopes import Scope, ScopedTable
 from warpmma.errors import TableError
 from warpmma.isa import AnyInstruction, Instruction, WarpgroupInstruction, instructions, warpgroup_instructions
 
@@ -26,7 +26,7 @@ F16 = wm.parse("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
 
 def checked(name: str, rows: tuple[Any, ...], places: Callable[[AnyInstruction], tuple[str, ...]]) -> None:
     """Make a table and ask whether it is complete, as it is before anything is looked up."""
-    table = Table(name, rows, places)
+    table = ScopedTable(name, rows, places)
     for kind in KINDS:
         table.check_complete(kind)
 
@@ -37,7 +37,7 @@ def test_exactly_one_row_answers(
 ) -> None:
     """Without what the table itself knows: of all rows that fit, one lies within every other and stands first."""
     checked(name, rows, places)
-    table, used = Table(name, rows, places), set()
+    table, used = ScopedTable(name, rows, places), set()
     for record in EVERY:
         for place in places(record):
             fit = [row for row in rows if row.fits(record, place)]
@@ -67,11 +67,11 @@ def test_a_table_that_has_any_row_twice_is_refused(
 ) -> None:
     for number, row in enumerate(rows):
         with pytest.raises(TableError) as caught:
-            Table(name, (*rows[: number + 1], *rows[number:]), places)
+            ScopedTable(name, (*rows[: number + 1], *rows[number:]), places)
         assert str(caught.value) == f"{name} speaks of the same twice: {row}; {row}"
         for elsewhere in ((row, *rows), (*rows, row)):
             with pytest.raises(TableError):
-                Table(name, elsewhere, places)
+                ScopedTable(name, elsewhere, places)
 
 
 def half(*targets: str, **only: tuple[object, ...]) -> EvidenceRow:
@@ -111,7 +111,7 @@ def half(*targets: str, **only: tuple[object, ...]) -> EvidenceRow:
 )
 def test_rows_that_meet_are_nested(rows: list[EvidenceRow], says: str) -> None:
     with pytest.raises(TableError) as caught:
-        Table("EVIDENCE", rows, lambda record: record.targets)
+        ScopedTable("EVIDENCE", rows, lambda record: record.targets)
     assert str(caught.value) == says
 
 
@@ -130,7 +130,7 @@ def test_rows_that_meet_are_nested(rows: list[EvidenceRow], says: str) -> None:
     ids=["targets", "values", "one value", "nest", "groups"],
 )  # fmt: skip
 def test_rows_that_do_not_meet_or_are_nested_are_taken(rows: list[EvidenceRow]) -> None:
-    assert Table("EVIDENCE", rows, lambda record: record.targets).rows == tuple(rows)
+    assert ScopedTable("EVIDENCE", rows, lambda record: record.targets).rows == tuple(rows)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_row_that_asks_for_what_no_instruction_has_is_refused() -> None:
 
 def test_nothing_is_looked_up_in_a_table_with_holes() -> None:
     """Not even what the other rows would answer; and `wgmma` is asked apart, for it takes as long."""
-    holes = Table("EVIDENCE", [x for x in EVIDENCE if x.group != "b1"], lambda record: record.targets)
+    holes = ScopedTable("EVIDENCE", [x for x in EVIDENCE if x.group != "b1"], lambda record: record.targets)
     for _ in range(2):
         with pytest.raises(TableError, match=r"EVIDENCE has no row for mma.*\.b1\.b1\.s32\.xor\.popc on sm_75, of the"):
             holes.find(F16, "sm_90")

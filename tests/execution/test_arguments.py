@@ -29,7 +29,7 @@ from warpmma.errors import (
     shown,
 )
 from warpmma.formats import FORMATS, FloatFormat
-from warpmma.hardware import ptx, recordings
+from warpmma.hardware import execute_fields, open_recording, ptx_kernel, ptx_module, ptx_statement
 from warpmma.isa import WarpgroupInstruction, check_target, parse_any
 from warpmma.kernel import operation
 from warpmma.products import choice
@@ -245,17 +245,17 @@ def registers(**more: Any) -> wm.RegisterFile:
         (lambda: targets.variants("90"), TargetError, "an architecture is a number such as 90; got '90'"),
         (lambda: targets.recipe(F16, ["sm_90"]), TargetError, "a target is a string such as 'sm_90'; got ['sm_90']"),
         (lambda: targets.recipe(NONE, "sm_90"), MnemonicError, "a mnemonic is a string, such as 'mma.sync...'; got No"),
-        (lambda: targets.reversed_unknown(SP, "sm_91"), TargetError, "unknown target 'sm_91'; did you mean 'sm_90'"),
+        (lambda: sparsity.legal_codes(SP, "sm_91"), TargetError, "unknown target 'sm_91'; did you mean 'sm_90'"),
         # PTX and recordings
-        (lambda: ptx.statement(SP, selector=NONE), MetadataError, f"{SP}: selector is None; legal are 0, 1"),
-        (lambda: ptx.statement(MX, ids=(0, 0)), ScaleError, f"{MX}: ids are (0, 0); expected byte-id and thread-id of"),
-        (lambda: ptx.kernel(F16, "a b"), OperandError, f"{F16}: the kernel's name is 'a b'; expected an identifier of"),
-        (lambda: ptx.module("text", "sm_90", (8, 0)), OperandError, "kernels are one string; expected an iterable of "),
-        (lambda: ptx.module([1], "sm_90", (8, 0)), OperandError, "kernels are [1]; expected an iterable of strings"),
-        (lambda: ptx.module([], "sm_90", (8,)), OperandError, "version is (8,); expected two integers, such as (8, 0)"),
-        (lambda: recordings.execute_fields(F16, {}, "sm_90", selector=0, ids=(), undefined="error"), OperandError,
+        (lambda: ptx_statement(SP, selector=NONE), MetadataError, f"{SP}: selector is None; legal are 0, 1"),
+        (lambda: ptx_statement(MX, ids=(0, 0)), ScaleError, f"{MX}: ids are (0, 0); expected byte-id and thread-id of"),
+        (lambda: ptx_kernel(F16, "a b"), OperandError, f"{F16}: the kernel's name is 'a b'; expected an identifier of"),
+        (lambda: ptx_module("text", "sm_90", (8, 0)), OperandError, "kernels are one string; expected an iterable of "),
+        (lambda: ptx_module([1], "sm_90", (8, 0)), OperandError, "kernels are [1]; expected an iterable of strings"),
+        (lambda: ptx_module([], "sm_90", (8,)), OperandError, "version is (8,); expected two integers, such as (8, 0)"),
+        (lambda: execute_fields(F16, {}, "sm_90", selector=0, ids=(), undefined="error"), OperandError,
          f"{F16}: fields are {{}}; expected a mapping with a, b, c"),
-        (lambda: recordings.open_recording(BROKEN), WarpmmaError, f"{UNSHOWN}: "),
+        (lambda: open_recording(BROKEN), WarpmmaError, f"{UNSHOWN}: "),
     ],
 )  # fmt: skip
 def test_what_is_refused(call: Callable[[], object], error: type[WarpmmaError], message: str) -> None:
@@ -281,8 +281,8 @@ def test_functions_take_mnemonics_as_well_as_records(name: str) -> None:
     assert targets.recipe(name, target) == targets.recipe(record, target)
     assert targets.lowering(name, target) == targets.lowering(record, target)
     assert targets.group(name) == targets.group(record)
-    assert not targets.reversed_unknown(F16, "sm_90")
+    assert sparsity.legal_codes(SP, "sm_90") == sparsity.legal_codes(wm.parse(SP), "sm_90")
     check_target(F16, "sm_90")
-    assert ptx.statement(F16) == ptx.statement(wm.parse(F16))
-    assert ptx.kernel(F16, "k") == ptx.kernel(wm.parse(F16), "k")
+    assert ptx_statement(F16) == ptx_statement(wm.parse(F16))
+    assert ptx_kernel(F16, "k") == ptx_kernel(wm.parse(F16), "k")
     assert scaling.scale_codes(MX, "A", SCALES).dtype == np.uint8

@@ -18,7 +18,7 @@ import warpmma as wm
 from warpmma import scaling, sparsity
 from warpmma._arrays import as_array
 from warpmma.errors import OperandError, ScaleError
-from warpmma.testing.assertions import assert_same_bits, ulps
+from warpmma.testing import assert_same_bits, ulps
 
 each_form = pytest.mark.parametrize("form", [Versioned, Old])
 

@@ -20,7 +20,7 @@ from warpmma.arithmetic import Engine, native
 from warpmma.arithmetic.recipes import recipe
 from warpmma.arithmetic.reference import dot
 from warpmma.errors import UnsupportedError
-from warpmma.execution import registers
+from warpmma.execution import running
 from warpmma.isa import Instruction, instructions, parse
 from warpmma.registers import LANES
 from warpmma.testing.generators import mixed
@@ -118,7 +118,7 @@ def test_chunks_and_threads_are_not_seen(
     mnemonic: str, target: str, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = {"numpy": "CHUNK", "native": "NATIVE_CHUNK"}[engine]
-    size = getattr(registers, name) // parse(mnemonic).layout("D").flat.size
+    size = getattr(running, name) // parse(mnemonic).layout("D").flat.size
     given = abc(mnemonic, 2 * size + 3)
     call = partial(execute, mnemonic, target=target, engine=engine)
     whole = call(*given)
@@ -128,7 +128,7 @@ def test_chunks_and_threads_are_not_seen(
         same(call(*given, threads=threads), whole)
     few = [x[:14].reshape(2, 7, *x.shape[1:]) for x in given]
     for chunk in (1, 3 * 128):
-        monkeypatch.setattr(registers, name, chunk)
+        monkeypatch.setattr(running, name, chunk)
         same(call(*few).reshape(14, *whole.shape[1:]), whole[:14])
 
 

@@ -16,7 +16,7 @@ import warpmma as wm
 from warpmma import sparsity
 from warpmma._arrays import as_array
 from warpmma.errors import OperandError
-from warpmma.testing.assertions import assert_same_bits
+from warpmma.testing import assert_same_bits
 
 skip_without("PyTorch")
 torch: Any = importlib.import_module("torch")

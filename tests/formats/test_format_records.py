@@ -12,7 +12,7 @@ import pytest
 
 from warpmma.errors import OperandError
 from warpmma.formats import FloatFormat, IntegerFormat, floating, integer
-from warpmma.testing.assertions import ulps
+from warpmma.testing import ulps
 
 E3M4 = replace(floating("e2m3"), name="e3m4", exponent_bits=3, fraction_bits=4, nan="ieee", overflow="infinity",
                bias=3, dtype_name="float8_e3m4")  # fmt: skip

@@ -46,7 +46,11 @@ INNER: dict[str, str] = {
     "warpmma.arithmetic:evidence_of": "`evidence` for records that are checked",
     "warpmma.arithmetic:compute_checked": "`compute` for codes that are checked",
     **dict.fromkeys(
-        (f"warpmma.arithmetic:{x}" for x in ("fma64", "resolve", "take_rows")), "for rooms above, which check"
+        (f"warpmma.arithmetic:{x}" for x in (
+            "NativeRegisters", "NativeRegisters.run", "fma64", "native_product", "reference_dot", "resolve",
+            "take_rows",
+        )),
+        "for rooms above, which check"
     ),
     **dict.fromkeys(
         (f"warpmma.arithmetic:{x}" for x in (
@@ -58,12 +62,22 @@ INNER: dict[str, str] = {
         (f"warpmma.arithmetic:Lowering.{x}" for x in ("__str__", "fits", "fits_in_group", "meets", "within")),
         "how rows are looked up, for records that are checked",
     ),
-    "warpmma.execution:check_legal": "takes a record and a function that checks",
     **dict.fromkeys(
-        (f"warpmma.products:{x}" for x in (
-            "Lazy", "Lazy.__dask_graph__", "Options", "decide", "is_dask", "outline", "quantized", "tensor_scales",
+        (f"warpmma.sparsity:{x}" for x in (
+            "check_indices_on", "check_metadata_on", "check_selector", "compress_checked", "halves_checked",
+            "nibbles_checked", "pack_metadata_checked", "pattern_checked", "positions_checked", "rows_met_checked",
         )),
-        "types, and what `matmul` and `choose` share",
+        "for sparse records and arrays, as the public functions hand them on",
+    ),
+    **dict.fromkeys(
+        (f"warpmma.scaling:{x}" for x in (
+            "block_size_checked", "check_ids", "check_scaled", "pack_scales_checked", "scale_codes_checked",
+            "unpack_scales_checked",
+        )),
+        "for records and arrays, as the public functions hand them on",
+    ),
+    **dict.fromkeys(
+        ("warpmma.products:Lazy", "warpmma.products:Lazy.__dask_graph__", "warpmma.products:Options"), "types"
     ),
     **dict.fromkeys(("warpmma.isa:explained", "warpmma.isa:near"), "for texts that `bare` has read"),
     **dict.fromkeys(

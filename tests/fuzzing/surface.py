@@ -19,7 +19,7 @@ import warpmma
 
 __all__ = ["callables", "classes", "modules", "properties"]
 
-NAMED = ("warpmma.hardware.recordings", "warpmma.arithmetic.recipes", "warpmma.testing.strategies")
+NAMED = ("warpmma.arithmetic.recipes", "warpmma.testing.strategies")
 """Modules inside of packages that the documentation sends users to."""
 
 

@@ -11,7 +11,7 @@ import warpmma as wm
 from warpmma import arithmetic, scaling, sparsity, testing
 from warpmma.formats import FORMATS
 from warpmma.isa import Instruction
-from warpmma.products.choice import default_instruction
+from warpmma.products import default_instruction
 from warpmma.testing import strategies
 
 from . import legal

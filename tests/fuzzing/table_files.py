@@ -6,7 +6,7 @@ import io
 import itertools
 import tempfile
 import zipfile
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -14,8 +14,8 @@ from unittest import mock
 import numpy as np
 
 import warpmma as wm
-from warpmma import cli
-from warpmma.hardware import recordings
+from warpmma import cli, hardware
+from warpmma.cli import verify
 
 from . import legal
 from .calls import Entry
@@ -107,12 +107,12 @@ def _path(rng: Rng) -> str:
 
 def opened(path: Any) -> Any:
     """Open an archive and replay it."""
-    return list(recordings.open_recording(path).replay())
+    return list(hardware.open_recording(path).replay())
 
 
 def _recording(rng: Rng) -> Any:
     i, given = recorded(rng)
-    return recordings.Recording("made", legal.target(rng, i), "a GPU", "error", {i: given})
+    return hardware.Recording("made", legal.target(rng, i), "a GPU", "error", {i: given})
 
 
 def _fields(rng: Rng) -> dict[str, Any]:
@@ -122,10 +122,16 @@ def _fields(rng: Rng) -> dict[str, Any]:
             "undefined": "error"}  # fmt: skip
 
 
+def _emitted(name: str, rng: Rng) -> dict[str, Any]:
+    i = legal.record(rng)
+    given = {"instruction": i, "selector": pick(rng, (0, 1)), "ids": (0, 0, 0, 0)}
+    return given | ({"name": "k"} if name == "ptx_kernel" else {})
+
+
 def main(arguments: Any) -> Any:
     """Run the command line, without the long replay of what the package ships."""
     small = _recording(np.random.default_rng(0))
-    with mock.patch.object(cli, "shipped", lambda: small):
+    with mock.patch.object(verify, "shipped", lambda: small):
         return cli.main(arguments)
 
 
@@ -134,17 +140,17 @@ def _line(rng: Rng) -> dict[str, Any]:
     return {"arguments": pick(rng, (line, line, ["--version"], ["verify"]))}
 
 
-_R = "warpmma.hardware.recordings"
-
 ENTRIES = (
     Entry(
         name="warpmma.hardware:open_recording", call=opened, make=lambda rng: {"path": _path(rng)}, weight=4,
         pure=False,
     ),
-    Entry(name="warpmma.hardware:shipped", call=lambda: recordings.shipped, make=lambda rng: {}, weight=0.01),
-    Entry(name=f"{_R}:execute_fields", call=recordings.execute_fields, make=_fields, weight=3, fixed=("fields",)),
+    Entry(name="warpmma.hardware:shipped", call=lambda: hardware.shipped, make=lambda rng: {}, weight=0.01),
     Entry(
-        name="warpmma.hardware:Recording", call=recordings.Recording, weight=0.2,
+        name="warpmma.hardware:execute_fields", call=hardware.execute_fields, make=_fields, weight=3, fixed=("fields",),
+    ),
+    Entry(
+        name="warpmma.hardware:Recording", call=hardware.Recording, weight=0.2,
         make=lambda rng: {"name": "made", "target": "sm_90", "device": "", "undefined": "error", "fields": {}},
     ),
     Entry(
@@ -152,13 +158,22 @@ ENTRIES = (
         make=lambda rng: {"self": (made := _recording(rng)), "target": made.target},
     ),
     Entry(
-        name="warpmma.hardware:Recording.legal", call=recordings.Recording.legal, weight=1,
+        name="warpmma.hardware:Recording.legal", call=hardware.Recording.legal, weight=1,
         make=lambda rng: {"self": _recording(rng), "target": "sm_90"},
     ),
     Entry(
-        name="warpmma.hardware:Replay", call=recordings.Replay, weight=0.1, pure=False,
+        name="warpmma.hardware:Replay", call=hardware.Replay, weight=0.1, pure=False,
         make=lambda rng: {"instruction": (i := legal.record(rng)), "outputs": 1, "differences": 0, "first": "",
                           "evidence": wm.evidence(i, target=i.targets[0])},
+    ),
+    *(
+        Entry(name=f"warpmma.hardware:{x}", call=getattr(hardware, x), make=partial(_emitted, x), weight=1)
+        for x in ("ptx_kernel", "ptx_statement")
+    ),
+    Entry(
+        name="warpmma.hardware:ptx_module", call=hardware.ptx_module, weight=1,
+        make=lambda rng: {"kernels": [hardware.ptx_kernel(legal.record(rng), "k")], "target": "sm_90",
+                          "version": (8, 8)},
     ),
     Entry(name="warpmma.cli:main", call=main, make=_line, weight=2, may=(SystemExit,), pure=False, prints=True),
 )  # fmt: skip

@@ -189,10 +189,6 @@ ENTRIES = (
     Entry(name=f"{_T}:group", call=arithmetic.group, make=lambda rng: {"instruction": legal.anything(rng)}),
     Entry(name=f"{_T}:variants", call=arithmetic.variants, make=lambda rng: {"*numbers": [80, 90]}),
     Entry(
-        name=f"{_T}:reversed_unknown", call=arithmetic.reversed_unknown,
-        make=lambda rng: _targeted(rng, kind="sparse"),
-    ),
-    Entry(
         name=f"{_T}:Lowering", call=arithmetic.Lowering, make=lambda rng: _fields(pick(rng, arithmetic.LOWERINGS)),
         weight=0.2,
     ),

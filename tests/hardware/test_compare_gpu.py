@@ -12,8 +12,8 @@ from oracles import needs
 
 import warpmma as wm
 from warpmma.errors import MetadataError, ScaleError
+from warpmma.hardware import ptx_kernel, ptx_module
 from warpmma.hardware.comparison import mma_jobs, mma_simulated
-from warpmma.hardware.ptx import kernel, module
 
 
 @needs("ptxas")
@@ -21,9 +21,9 @@ from warpmma.hardware.ptx import kernel, module
 def test_kernels_assemble(target: str, tmp_path: Path) -> None:
     known = [i for i in wm.instructions(target) if i.ptx <= (9, 0)]  # what ptxas 13.0 reads
     jobs = [job for i in known for job in mma_jobs(i)]
-    kernels = (kernel(i, f"k{n}", selector=s, ids=ids) for n, (i, s, ids) in enumerate(jobs))
+    kernels = (ptx_kernel(i, f"k{n}", selector=s, ids=ids) for n, (i, s, ids) in enumerate(jobs))
     source = tmp_path / "k.ptx"
-    source.write_text(module(kernels, target, (9, 0)))
+    source.write_text(ptx_module(kernels, target, (9, 0)))
     done = subprocess.run(
         ["ptxas", f"-arch={target}", source, "-o", tmp_path / "k.cubin"], capture_output=True, text=True, check=False
     )
@@ -72,6 +72,6 @@ def test_what_an_instruction_does_not_have_is_refused() -> None:
     sparse = wm.parse("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32")
     scaled = wm.parse("mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0")
     with pytest.raises(MetadataError, match="selector is 2; legal are 0, 1"):
-        kernel(sparse, "k", selector=2)
+        ptx_kernel(sparse, "k", selector=2)
     with pytest.raises(ScaleError, match="byte-id of A is 1; expected 0, 2"):
-        kernel(scaled, "k", ids=(1, 0, 0, 0))
+        ptx_kernel(scaled, "k", ids=(1, 0, 0, 0))

@@ -18,9 +18,10 @@ from oracles import needs
 
 from warpmma.errors import OperandError
 from warpmma.formats import floating
+from warpmma.hardware import ptx_module
 from warpmma.hardware.comparison import (
-    Gpu,
     InstructionGpu,
+    KernelGpu,
     MmaJob,
     MoveGpu,
     OperationGpu,
@@ -31,7 +32,6 @@ from warpmma.hardware.comparison import (
     row_kernel,
 )
 from warpmma.hardware.libraries import LibraryProduct, RecordedProduct, read_products, texts_of, write_products
-from warpmma.hardware.ptx import module
 from warpmma.isa import parse
 from warpmma.operations import matrix_moves, operation
 from warpmma.testing.generators import instruction_inputs, metadata_words, operation_inputs
@@ -94,7 +94,7 @@ def test_kernels_are_assembled_in_parts_and_found_by_their_keys(stub: Stub) -> N
     def emit(key: int) -> Callable[[str], str]:
         return lambda name: f".visible .entry {name}(.param .u64 x) {{ // {key}\n}}"
 
-    gpu = Gpu({key: emit(key) for key in range(40)}, "sm_90a", (8, 3))
+    gpu = KernelGpu({key: emit(key) for key in range(40)}, "sm_90a", (8, 3))
     assert len(stub.sources) == 16
     assert sorted(int(key) for text in stub.sources for key in re.findall(r"// (\d+)", text)) == list(range(40))
     assert all(text.startswith(".version 8.3\n.target sm_90a\n") for text in stub.sources)
@@ -113,7 +113,7 @@ def test_kernels_are_assembled_in_parts_and_found_by_their_keys(stub: Stub) -> N
 
 
 def test_no_kernels_are_nothing(stub: Stub) -> None:
-    assert isinstance(Gpu({}, "sm_90", (8, 0)), Gpu) and not stub.sources
+    assert isinstance(KernelGpu({}, "sm_90", (8, 0)), KernelGpu) and not stub.sources
 
 
 def test_instructions_run_a_warp_to_a_block(stub: Stub) -> None:
@@ -173,7 +173,7 @@ def test_kernels_of_moves_and_immediates_assemble(tmp_path: Path) -> None:
     rows = [operation(name) for name in ("lop3.b32", "shfl.sync.up.b32", "vote.sync.ballot.b32")]
     kernels = [row_kernel(r, f"r{i}", x) for i, r in enumerate(rows) for x in row_immediates(r)[-1:]]
     source = tmp_path / "k.ptx"
-    source.write_text(module([*moves, *kernels], "sm_100a", (9, 0)))
+    source.write_text(ptx_module([*moves, *kernels], "sm_100a", (9, 0)))
     command = ["ptxas", "-arch=sm_100a", str(source), "-o", str(tmp_path / "k.cubin")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -56,17 +56,17 @@ import sys
 sys.modules["hypothesis"] = None
 import warpmma as wm
 members = {name for name in dir(wm) if hasattr(wm, name)}
-print("strategies" in dir(wm), "strategies" in members, "testing" in members)
+print("strategies" in dir(wm.testing), hasattr(wm.testing, "strategies"), "testing" in members)
 try:
-    wm.strategies
+    wm.testing.strategies
 except AttributeError as error:
     print(error)
 try:
-    from warpmma import strategies
+    from warpmma.testing import strategies
 except ImportError as error:
     print(error)
 """
     lines = output(code).splitlines()
     assert lines[0] == "True False True"
-    assert lines[1].startswith("module 'warpmma' cannot load 'strategies': import of hypothesis halted")
+    assert lines[1].startswith("module 'warpmma.testing' cannot load 'strategies': import of hypothesis halted")
     assert lines[2].startswith("import of hypothesis halted")

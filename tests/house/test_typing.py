@@ -10,9 +10,9 @@ from arrays import Array
 import warpmma as wm
 from warpmma.isa import Instruction, WarpgroupInstruction
 from warpmma.kernel import Launch
-from warpmma.products.choice import Choice
+from warpmma.products import Choice
 from warpmma.scaling import Quantized, quantize
-from warpmma.testing.assertions import Gpu
+from warpmma.testing import Gpu
 
 I8 = "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"
 MX = "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e4m3.f32.ue8m0"

@@ -14,7 +14,7 @@ import pytest
 import warpmma as wm
 from warpmma.errors import OperandError
 from warpmma.kernel import HazardError, HazardWarning, launch
-from warpmma.testing.assertions import Gpu
+from warpmma.testing import Gpu
 
 
 def race(t: Any) -> None:

@@ -12,7 +12,7 @@ from hazardous.case import run
 from hazardous.races import read_after_write, write_after_read
 
 from warpmma.errors import OperandError, WarpmmaError
-from warpmma.kernel.caller import caller
+from warpmma.kernel.call_sites import caller
 from warpmma.machine import KINDS, Hazard, HazardError, HazardWarning, Reporter
 
 module = importlib.import_module("warpmma.machine.grid")  # `kernel.launch` is the function

@@ -14,6 +14,7 @@ from operation_references import MNEMONICS, ROWS
 from oracles import needs
 
 from warpmma.errors import MnemonicError, OperandError, TargetError
+from warpmma.hardware import ptx_module
 from warpmma.hardware.comparison import (
     LaneRecorder,
     RowJob,
@@ -24,7 +25,6 @@ from warpmma.hardware.comparison import (
     row_kernel,
     row_simulated,
 )
-from warpmma.hardware.ptx import module
 from warpmma.kernel import operation
 from warpmma.operations.forms import spellings
 from warpmma.testing.generators import operation_inputs
@@ -72,7 +72,7 @@ def test_every_row_assembles_for_its_oldest_target_and_version_and_not_before(tm
         target, version, _ = batch
         name = tmp_path / f"{target}_{version}_{len(batches[batch])}.ptx"
         kernels = [row_kernel(ROWS[m], f"k{i}").replace("\n", " ") for i, m in enumerate(batches[batch])]
-        name.write_text(module(kernels, target, version))
+        name.write_text(ptx_module(kernels, target, version))
         command = ["ptxas", "-O0", f"-arch={target}", str(name), "-o", str(name.with_suffix(".cubin"))]
         report = subprocess.run(command, capture_output=True, text=True, check=False).stderr
         assert ("error" in report) == (not batch[2]), report

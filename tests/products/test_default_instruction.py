@@ -13,7 +13,7 @@ from warpmma.errors import MnemonicError, OperandError
 from warpmma.formats import FORMATS
 from warpmma.isa import TARGET_NAMES as TARGETS
 from warpmma.isa import Instruction, instructions
-from warpmma.products.tiling import default_instruction
+from warpmma.products import default_instruction
 
 
 def table() -> dict[tuple[str, str, str, str | None, bool], Instruction]:

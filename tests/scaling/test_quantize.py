@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 from arrays import Array, Rng, same
 
-from warpmma import _blocks
 from warpmma.errors import OperandError
 from warpmma.formats import FloatFormat, floating
 from warpmma.isa import Instruction, instructions
 from warpmma.layouts import Operand
-from warpmma.scaling import Quantized, block_size, quantize
+from warpmma.scaling import Quantized, block_size, quantize, rules
 
 SCALED = list(
     {(i.a_type, i.b_type, i.stype, i.scales_per_row, i.sparse): i for i in instructions() if i.block_scale}.values()
@@ -100,7 +99,7 @@ def test_hard_numbers(i: Instruction, kind: str) -> None:
 @pytest.mark.parametrize("at_a_time", [1, 33, 100, 700])
 def test_parts_cannot_be_seen(i: Instruction, at_a_time: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts of one block, of some columns, of several matrices."""
-    monkeypatch.setattr(_blocks, "_PART", at_a_time)
+    monkeypatch.setattr(rules, "_PART", at_a_time)
     rng = np.random.default_rng(2)
     operands: tuple[Operand, ...] = ("A", "B")
     for operand in operands:
@@ -113,7 +112,7 @@ def test_the_table_rounds_as_encode_does(element: str) -> None:
     fmt = floating(element)
     upper = np.arange(1 << 16, dtype=np.uint32)[:, None] << np.uint32(16)
     bits = upper | np.array([0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF], np.uint32)
-    codes = _blocks.elements(fmt, bits[..., None], np.ones((len(bits), 1)))[..., 0]
+    codes = rules.elements(fmt, bits[..., None], np.ones((len(bits), 1)))[..., 0]
     same(codes, fmt.encode(F32.decode(bits)))
 
 
@@ -131,7 +130,7 @@ def test_other_types_are_float32_first(dtype: Any) -> None:
 
 
 def test_a_float64_that_is_no_float32_is_named_wherever_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_blocks, "_PART", 50)
+    monkeypatch.setattr(rules, "_PART", 50)
     i = SCALED[0]
     for place in ([0, 0], [1, 3], [4, 63]):
         matrix = np.ones((5, 64))

@@ -13,12 +13,12 @@ import pytest
 from arrays import Array, same
 
 import warpmma as wm
-from warpmma import _groups
 from warpmma import sparsity as sp
 from warpmma.errors import MetadataError
 from warpmma.formats import FloatFormat
 from warpmma.isa import Instruction, instructions
 from warpmma.scaling import block_size, quantize
+from warpmma.sparsity import patterns
 from warpmma.testing.generators import random_codes
 
 SPARSE = [i for i in instructions() if i.sparse]
@@ -31,7 +31,7 @@ F16 = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
 @pytest.fixture(autouse=True)
 def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that most matrices here are cut into several, groups of a row too."""
-    monkeypatch.setattr(_groups, "_GROUPS", 7)
+    monkeypatch.setattr(patterns, "_GROUPS", 7)
 
 
 def some(instruction: Instruction, shape: tuple[int, ...], seed: int = 1) -> Array:

@@ -11,7 +11,7 @@ from report_cases import NARROW, every
 
 from warpmma.errors import OperandError
 from warpmma.formats import FORMATS, FloatFormat, Format
-from warpmma.testing.assertions import ulps
+from warpmma.testing import ulps
 from warpmma.testing.reading import distance
 
 

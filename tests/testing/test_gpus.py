@@ -11,7 +11,7 @@ from report_cases import F16
 import warpmma as wm
 from warpmma.errors import TargetError
 from warpmma.isa import instructions
-from warpmma.testing.assertions import Gpu, assert_same_bits
+from warpmma.testing import Gpu, assert_same_bits
 
 
 def test_a_gpu_computes_what_the_package_does() -> None:

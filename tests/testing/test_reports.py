@@ -15,7 +15,7 @@ from warpmma.formats import FORMATS, Format
 from warpmma.isa import Instruction
 from warpmma.layouts import Operand
 from warpmma.registers import LANES
-from warpmma.testing.assertions import assert_same_bits
+from warpmma.testing import assert_same_bits
 
 # Which elements differ
 

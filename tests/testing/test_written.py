@@ -16,7 +16,7 @@ import warpmma as wm
 from warpmma.errors import OperandError
 from warpmma.formats import FORMATS, Format
 from warpmma.scaling import pack_scales
-from warpmma.testing.assertions import array_with
+from warpmma.testing import array_with
 from warpmma.testing.strategies import fragments, matrices, operands
 from warpmma.testing.written import Written
 

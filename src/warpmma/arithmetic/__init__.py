@@ -10,24 +10,24 @@ from .evaluation import compute, compute_checked, product
 from .evidence import Evidence, evidence_of
 from .fma import fma64
 from .instruction_groups import group
+from .native import Registers as NativeRegisters
+from .native import product as native_product
 from .pairs import take_rows
 from .recipes import (
     GENERATIONS,
     LOWERINGS,
-    UNDEFINED_MEASURED,
     Lowering,
     lowering,
     recipe,
     recipe_of,
-    reversed_unknown,
     variants,
 )
+from .reference import dot as reference_dot
 from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, Unit
 
 __all__ = [
     "GENERATIONS",
     "LOWERINGS",
-    "UNDEFINED_MEASURED",
     "Engine",
     "Evidence",
     "FloatChains",
@@ -36,6 +36,7 @@ __all__ = [
     "GroupedDotAdd",
     "IntegerSum",
     "Lowering",
+    "NativeRegisters",
     "Popcount",
     "Recipe",
     "Resolved",
@@ -48,12 +49,13 @@ __all__ = [
     "group",
     "lowering",
     "native",
+    "native_product",
     "product",
     "recipe",
     "recipe_of",
     "recipes",
+    "reference_dot",
     "resolve",
-    "reversed_unknown",
     "take_rows",
     "variants",
 ]

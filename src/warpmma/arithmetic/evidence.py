@@ -16,7 +16,7 @@ from typing import Literal
 from ..errors import UnsupportedError
 from ..isa import TARGETS, AnyInstruction
 from .recipes import GENERATIONS, lowering_of, variants
-from .scopes import Scope, Table
+from .scopes import Scope, ScopedTable
 
 __all__ = ["EVIDENCE", "Evidence", "EvidenceRow", "evidence_of"]
 
@@ -284,7 +284,9 @@ EVIDENCE: tuple[EvidenceRow, ...] = (
 """How we know."""
 
 _NAMED = {target for row in EVIDENCE for target in row.places}
-_TABLE = Table("EVIDENCE", EVIDENCE, lambda record: tuple(target for target in record.targets if target in _NAMED))
+_TABLE = ScopedTable(
+    "EVIDENCE", EVIDENCE, lambda record: tuple(target for target in record.targets if target in _NAMED)
+)
 
 
 @cache

@@ -19,22 +19,19 @@ from typing import Literal, cast
 from .._arguments import is_integer
 from ..errors import TargetError, shown
 from ..formats import FORMATS
-from ..isa import TARGETS, AnyInstruction, Instruction, check_known, check_target, parse, parse_any
-from .scopes import Scope, Table
+from ..isa import TARGETS, AnyInstruction, check_target, parse_any
+from .scopes import Scope, ScopedTable
 from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, Unit
 
 __all__ = [
     "GENERATIONS",
     "LOWERINGS",
-    "REVERSED_UNSORTED",
     "SINCE_AMPERE",
-    "UNDEFINED_MEASURED",
     "Lowering",
     "lowering",
     "lowering_of",
     "recipe",
     "recipe_of",
-    "reversed_unknown",
     "variants",
 ]
 
@@ -187,7 +184,7 @@ def _generations_of(targets: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(TARGETS[target].generation for target in targets))
 
 
-_TABLE = Table("LOWERINGS", LOWERINGS, _generations)
+_TABLE = ScopedTable("LOWERINGS", LOWERINGS, _generations)
 
 
 def lowering(instruction: str | AnyInstruction, target: str) -> Lowering:
@@ -250,21 +247,3 @@ def recipe_of(record: AnyInstruction, target: str) -> Recipe:
         d=record.d_type, a=record.a_type, b=record.b_type, c=record.c_type, unit=unit,
         convert=taken.convert, order=taken.order, accumulate=taken.accumulate, scale=record.stype,
     )  # fmt: skip
-
-
-UNDEFINED_MEASURED: tuple[str, ...] = variants(90)
-"""Targets on which it was measured what the hardware makes of metadata that PTX leaves undefined."""
-
-REVERSED_UNSORTED: tuple[tuple[str, tuple[str, ...]], ...] = (("bf16", ("Blackwell", "RTX Blackwell")),)
-"""Types whose unordered metadata reaches the hardware unsorted, by generation.
-
-From sm_100 on the hardware expects ordered metadata. For f16 and integers ptxas sorts them in software first; for
-bf16 it does not, so what a reversed pair of indices does there is not known (machine code of ptxas 13.5).
-"""
-
-
-def reversed_unknown(instruction: str | Instruction, target: str) -> bool:
-    """Whether descending metadata, which PTX allows, has an unknown effect on this target."""
-    a_type = parse(instruction).a_type
-    check_known(target)
-    return any(a_type == name and TARGETS[target].generation in where for name, where in REVERSED_UNSORTED)

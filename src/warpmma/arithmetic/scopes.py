@@ -24,7 +24,7 @@ from ..errors import TableError
 from ..isa import AnyInstruction, Instruction, WarpgroupInstruction, instructions, warpgroup_instructions
 from .instruction_groups import WARPGROUPS, group, group_of
 
-__all__ = ["Scope", "Table"]
+__all__ = ["Scope", "ScopedTable"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ class Scope:
 Row = TypeVar("Row", bound=Scope)
 
 
-class Table(Generic[Row]):
+class ScopedTable(Generic[Row]):
     """Rows of which exactly one answers.
 
     Parameters

@@ -23,7 +23,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from .._records import Record
 from ..errors import MnemonicError, TableError
 
-__all__ = ["Choices", "Grammar", "Refusal", "Row", "Slot", "Version", "bare"]
+__all__ = ["Choices", "Grammar", "MnemonicRow", "Refusal", "Slot", "Version", "bare"]
 
 Version = tuple[int, int]
 Choices = tuple[tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]], ...]
@@ -46,7 +46,7 @@ def bare(mnemonic: object) -> str:
     return text
 
 
-class Row(Protocol):
+class MnemonicRow(Protocol):
     """A row of a table: every combination of its choices is an instruction, on the same targets."""
 
     @property
@@ -165,7 +165,7 @@ class Refusal:
     nearest: str
 
 
-RowT = TypeVar("RowT", bound=Row)
+RowT = TypeVar("RowT", bound=MnemonicRow)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -178,7 +178,7 @@ class Grammar(Record, Generic[RowT]):
         How they begin: what stands there whatever the order of the rest.
     slots : tuple of Slot
         In the order in which they are printed.
-    rows : tuple of Row
+    rows : tuple of MnemonicRow
     weights : mapping of str to int
         How much a field weighs when the nearest legal mnemonic is looked for, where that is not 1.
     unsupported : mapping of str to str

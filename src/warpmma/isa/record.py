@@ -11,7 +11,7 @@ from .._records import Record
 from ..errors import MnemonicError, shown
 from ..formats import FORMATS, Format
 from ..layouts import OPERANDS, Operand
-from .grammar import Grammar, Row, Version
+from .grammar import Grammar, MnemonicRow, Version
 
 __all__ = ["MatrixInstruction"]
 
@@ -54,7 +54,7 @@ class MatrixInstruction(Record):
         return self._grammar.printed(vars(self))
 
     @property
-    def family(self) -> Row:
+    def family(self) -> MnemonicRow:
         """The table's row that this instruction comes from."""
         raise NotImplementedError
 

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from .._records import Record
 from ..errors import MnemonicError, TableError, UnsupportedError
-from .grammar import Grammar, Row, bare
+from .grammar import Grammar, MnemonicRow, bare
 from .known import check_known
 from .names import SIMULATED, explained
 from .record import MatrixInstruction
@@ -23,7 +23,7 @@ from .record import MatrixInstruction
 __all__ = ["Table"]
 
 InstructionT = TypeVar("InstructionT", bound=MatrixInstruction)
-RowT = TypeVar("RowT", bound=Row)
+RowT = TypeVar("RowT", bound=MnemonicRow)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -18,7 +18,7 @@ from ..errors import OperandError, WarpmmaError, shown
 from ..isa import check_known
 from ..machine import Batch, Costs, GlobalMemory, Grid, HazardWarning, History, Launch, Policy, Reporter, literal
 from .blocks import check_kernel
-from .caller import caller
+from .call_sites import caller
 from .threads import Threads
 from .values import Register
 

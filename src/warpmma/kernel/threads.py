@@ -24,7 +24,7 @@ from ..operations import row
 from ..registers import LANES
 from .blocks import check_entry
 from .bytecode import left_early
-from .caller import caller
+from .call_sites import caller
 from .values import Register
 
 __all__ = ["Threads"]

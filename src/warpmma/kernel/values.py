@@ -11,7 +11,7 @@ import numpy.typing as npt
 from .. import machine
 from ..errors import OperandError, UnknownNameError, shown
 from ..operations import Operation
-from .caller import caller
+from .call_sites import caller
 from .operators import instruction
 
 __all__ = ["Register"]

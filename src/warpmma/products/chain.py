@@ -42,7 +42,7 @@ class Operands(NamedTuple):
     def part(self, rows: slice, columns: slice, start: int, stop: int, chain: Chain) -> Operands:
         """Cut out some rows of A, columns of B and values of k (logical ones of a sparse A)."""
         stored = slice(start // chain.packed, stop // chain.packed)
-        scales = slice(start // chain.block, -(-stop // chain.block)) if chain.block else slice(0)
+        scales = chain.blocks(start, stop)
         return Operands(
             self.a[:, rows, stored],
             self.b[:, start:stop, columns],
@@ -98,6 +98,10 @@ class Chain:
         """Elements of k that share a block scale; 0 without."""
         scales = self.instruction.scales_per_row
         return self.instruction.k // scales if scales else 0
+
+    def blocks(self, start: int, stop: int) -> slice:
+        """Which block scales a part of k needs."""
+        return slice(start // self.block, -(-stop // self.block)) if self.block else slice(0)
 
     @property
     def whole(self) -> int:

@@ -24,7 +24,6 @@ from ..arithmetic import (
     Recipe,
     Resolved,
     evidence_of,
-    recipe,
     recipe_of,
     resolve,
 )
@@ -33,7 +32,7 @@ from ..formats import FORMATS
 from ..isa import AnyInstruction, Instruction, check_known, check_target, find, instructions, parse_any
 from ..layouts import Operand
 from ..scaling import Quantized
-from ..sparsity import pattern
+from ..sparsity import pattern_checked
 from .chain import Chain, boundaries
 from .operands import batch_of, broadcasts, check_c, check_indices_shape, check_scales
 from .results import output_format
@@ -128,7 +127,7 @@ class Choice:
 
 def _sums(instruction: AnyInstruction, target: str) -> tuple[Recipe, int]:
     """Tell the sums of instructions for the same types apart: by recipe, and by how k is cut if that can be seen."""
-    how, k = recipe(instruction, target), instruction.k // (2 if instruction.sparse else 1)
+    how, k = recipe_of(instruction, target), instruction.k // (2 if instruction.sparse else 1)
     unit = how.unit
     if isinstance(unit, FmaChain | Popcount) or (isinstance(unit, IntegerSum) and not unit.saturate):
         return how, 0  # a chain cut anywhere is the same
@@ -368,7 +367,7 @@ def _check_shapes(record: AnyInstruction, a: tuple[int, ...], b: tuple[int, ...]
     if len(a) < 2 or len(b) < 2 or a[-1] * (2 if stored else 1) != b[-2]:
         columns = "k/2" if stored else "k"
         raise OperandError(f"{record}: A is {a} and B is {b}; expected [..., m, {columns}] and [..., k, n]")
-    width = pattern(record).width if isinstance(record, Instruction) and record.sparse else 1
+    width = pattern_checked(record).width if isinstance(record, Instruction) and record.sparse else 1
     if b[-2] % width:
         raise OperandError(f"{record}: k is {b[-2]}; expected a multiple of {width}, the group of the sparsity pattern")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,21 +10,20 @@ import numpy.typing as npt
 
 from .._arrays import as_array
 from ..errors import OperandError, ScaleError
-from ..execution import check_legal
 from ..isa import AnyInstruction, Instruction
 from ..layouts import Operand
-from ..scaling import block_size, scale_codes
-from ..sparsity import check_indices, compress, pattern, rows_met
+from ..scaling import block_size_checked, scale_codes_checked
+from ..sparsity import check_indices_on, compress_checked, nibbles_checked, pattern_checked, rows_met_checked
 from .chain import Operands
 
 __all__ = [
-    "batch_of", "broadcasts", "check_c", "check_indices_shape", "check_scales", "codes_of_c", "operands",
+    "batch_of", "broadcasts", "check_c", "check_indices_shape", "check_scales", "codes_of_c", "codes_of_operands",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
 
 
-def operands(
+def codes_of_operands(
     record: AnyInstruction, target: str, a: Array, b: Array, indices: npt.ArrayLike | None,
     scale_a: npt.ArrayLike | None, scale_b: npt.ArrayLike | None,
 ) -> tuple[tuple[int, ...], Operands]:  # fmt: skip
@@ -94,17 +92,18 @@ def _stored(
 ) -> tuple[Array, Array]:  # fmt: skip
     """Return stored elements of A, and the row of B within its instruction that each meets."""
     if indices is None:
-        a, found = compress(a, record)
-        return a, rows_met(found, record)
+        a, nibbles = compress_checked(record, a)
+        return a, rows_met_checked(record, nibbles)
     array = as_array(indices, f"{record}: indices")
     check_indices_shape(record, array, a, k)
-    check_legal(record, target, partial(check_indices, array, record))
-    return a, rows_met(array, record)
+    nibbles = nibbles_checked(record, array)
+    check_indices_on(record, nibbles, target)
+    return a, rows_met_checked(record, nibbles)
 
 
 def check_indices_shape(record: Instruction, indices: Array, a: Array, k: int) -> None:
     """Raise `OperandError` unless indices are integers, two for every group of each row of A."""
-    expected = (a.shape[-2], k // pattern(record).width, 2)
+    expected = (a.shape[-2], k // pattern_checked(record).width, 2)
     if indices.shape[-3:] != expected or indices.dtype.kind not in "iu":
         tail = ", ".join(map(str, expected))
         raise OperandError(f"{record}: indices are {indices.dtype} {indices.shape}; expected int [..., {tail}]")
@@ -124,7 +123,7 @@ def _scales(
     check_scales(record, a.shape, b.shape, *(None if x is None else x.shape for x in (of_a, of_b)))
     if not isinstance(record, Instruction) or of_a is None or of_b is None:
         return None, None
-    return scale_codes(record, "A", of_a), scale_codes(record, "B", of_b)
+    return scale_codes_checked(record, "A", of_a), scale_codes_checked(record, "B", of_b)
 
 
 def check_scales(
@@ -138,7 +137,7 @@ def check_scales(
         return
     if scale_a is None or scale_b is None:
         raise ScaleError(f"{record} needs block scales of A and of B")
-    size = block_size(record)
+    size = block_size_checked(record)
     blocks = -(-b[-2] // size)
     for operand, came, expected in (("A", scale_a, (a[-2], blocks)), ("B", scale_b, (blocks, b[-1]))):
         if came[-2:] != expected:

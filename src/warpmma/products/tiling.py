@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product as pairs
 from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
@@ -20,14 +21,15 @@ from .._tasks import Progress, for_each
 from ..arithmetic import Engine
 from ..errors import OperandError
 from ..isa import AnyInstruction
-from .choice import Lazy, Multiplicand, Options, decide, default_instruction, is_dask, quantized, tensor_scales
-from .operands import codes_of_c, operands
+from .chain import Chain, Operands
+from .choice import Lazy, Multiplicand, Options, decide, is_dask, quantized, tensor_scales
+from .operands import codes_of_c, codes_of_operands
 from .results import alpha_of, checked_out, finish, output_format
 
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
 
-__all__ = ["default_instruction", "matmul"]
+__all__ = ["matmul"]
 
 Array = npt.NDArray[Any]
 
@@ -125,13 +127,13 @@ def matmul(
     a, scale_a, alpha_a = quantized("A", a, scale_a)
     b, scale_b, alpha_b = quantized("B", b, scale_b)
     if any(is_dask(x) for x in (a, b, c)):
-        from . import lazy as _dask  # the extra of that name
+        from .graph import matmul_lazily  # Dask is an extra
 
         if not all(x is None for x in (out, indices, alpha_a, alpha_b, threads, progress)):
             raise OperandError(
                 "dask arrays go without out, tensor scales, indices (give A dense), threads and progress"
             )
-        return _dask.matmul(
+        return matmul_lazily(
             a, b, c, instruction=instruction, target=target, split_k=split_k,
             promote_every=promote_every, epilogue=epilogue, scale_a=scale_a, scale_b=scale_b, engine=engine,
         )  # fmt: skip
@@ -142,9 +144,9 @@ def matmul(
         epilogue=epilogue,
     )  # fmt: skip
     scales = [cast(npt.ArrayLike | None, x) for x in (scale_a, scale_b)]
-    batch, given = operands(record, target, a, b, indices, *scales)
-    m, n = a.shape[-2], b.shape[-1]
-    shape, flat = (*batch, m, n), (math.prod(batch), m, n)
+    batch, given = codes_of_operands(record, target, a, b, indices, *scales)
+    shape = (*batch, a.shape[-2], b.shape[-1])
+    flat = (math.prod(batch), *shape[-2:])
     alpha = alpha_of(tensor_scales(record, c, batch, alpha_a, alpha_b), batch)
     of_c = np.broadcast_to(codes_of_c(record, c, shape), shape).reshape(flat)
     result = output_format(record, epilogue)
@@ -152,26 +154,54 @@ def matmul(
     d = wanted
     if d is None or any(x is not None and np.may_share_memory(d, x) for x in (of_c, *given)):
         d = np.empty(flat, result.code_dtype)  # a tile that is done must be no operand of another
-
-    def run(task: tuple[slice, slice, slice]) -> None:
-        some, rows, columns = task
-        mine = given.of(some)
-        state = chain.start(of_c[some, rows, columns])
-        for start in range(0, chain.k, slab):
-            part = mine.part(rows, columns, start, min(start + slab, chain.k), chain)
-            state = chain.advance(state, part, start)
-        scale = None if alpha is None else alpha[some, None, None]
-        d[some, rows, columns] = finish(record, chain.finish(state), epilogue, scale)
-
-    size, slab = _TILE[chain.engine], _SLAB // record.k * record.k
-    each = max(1, size * size // max(1, m * n))  # of small matrices, many to a task
-    tasks = list(pairs(_cuts(len(d), each), _cuts(m, size), _cuts(n, size)))
-    for_each(run, tasks, threads, progress)
+    tiles = _Tiles(chain=chain, given=given, c=of_c, alpha=alpha, epilogue=epilogue, d=d)
+    for_each(tiles.compute, tiles.cut(), threads, progress)
     if wanted is None:
         return result.array(d.reshape(shape))
     if d is not wanted:
         wanted[...] = d
     return out
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Tiles:
+    """A product of codes, a tile at a time: some matrices of the batch, rows of A and columns of B.
+
+    Attributes
+    ----------
+    chain : Chain
+    given : Operands
+    c, d : ndarray of unsigned int
+        `[batch, m, n]`; D is written.
+    alpha : ndarray of float64 or None
+        What D is multiplied by, `[batch]`.
+    epilogue : str or None
+    """
+
+    chain: Chain
+    given: Operands
+    c: Array
+    alpha: Array | None
+    epilogue: str | None
+    d: Array
+
+    def cut(self) -> list[tuple[slice, slice, slice]]:
+        """Cut D into tiles."""
+        size, (batch, m, n) = _TILE[self.chain.engine], self.d.shape
+        each = max(1, size * size // max(1, m * n))  # of small matrices, many to a task
+        return list(pairs(_cuts(batch, each), _cuts(m, size), _cuts(n, size)))
+
+    def compute(self, tile: tuple[slice, slice, slice]) -> None:
+        """Compute one tile of D."""
+        some, rows, columns = tile
+        chain, mine = self.chain, self.given.of(some)
+        slab = _SLAB // chain.instruction.k * chain.instruction.k
+        state = chain.start(self.c[tile])
+        for start in range(0, chain.k, slab):
+            part = mine.part(rows, columns, start, min(start + slab, chain.k), chain)
+            state = chain.advance(state, part, start)
+        scale = None if self.alpha is None else self.alpha[some, None, None]
+        self.d[tile] = finish(chain.instruction, chain.finish(state), self.epilogue, scale)
 
 
 def _cuts(length: int, size: int) -> list[slice]:

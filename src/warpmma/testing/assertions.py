@@ -1,38 +1,22 @@
-"""Comparing bits in tests: a report that shows a kernel's author where the difference is, and a GPU by its target.
-
-It needs no pytest; with pytest, the plugin `warpmma.testing.plugin` adds the fixture `gpu`. Strategies for hypothesis
-are in `warpmma.testing.strategies`.
-"""
+"""Comparing bits in tests: a report that shows a kernel's author where the difference is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from .. import execution
 from .._arguments import check_choice, is_integer, members
 from .._arrays import as_array
-from .._tasks import Progress
-from ..arithmetic import Engine, Evidence
 from ..errors import OperandError, shown
 from ..formats import FORMATS, FloatFormat, Format
-from ..isa import AnyInstruction, Instruction, check_known, parse, parse_any
+from ..isa import Instruction, parse
 from ..layouts import OPERANDS, Operand
-from ..products.choice import Multiplicand, Options
-from ..products.tiling import matmul
-from .difference import difference
+from .difference import describe_difference
 from .reading import reader
-from .written import array_with
 
-if TYPE_CHECKING:
-    from ..kernel.launching import Launch
-    from ..machine.hazards import Policy
-
-__all__ = ["Gpu", "array_with", "assert_same_bits", "ulps"]
+__all__ = ["assert_same_bits", "ulps"]
 
 Array = npt.NDArray[Any]
 
@@ -94,7 +78,7 @@ def assert_same_bits(
     check_choice("nan", nan, ("bits", "any"))
     check_choice("operand", operand, OPERANDS)
     record = None if instruction is None else parse(instruction)
-    report = difference(
+    report = describe_difference(
         actual, expected, record=record, operand=operand, names=names, limit=limit, any_nan=nan == "any"
     )  # fmt: skip
     if report:
@@ -154,72 +138,3 @@ def _raw(fmt: Format, x: npt.ArrayLike) -> Array:
     if array.size and not 0 <= int(array.min()) <= int(array.max()) <= fmt.mask:
         raise OperandError(f"{fmt.name}: codes go from {array.min()} to {array.max()}; expected 0 to {fmt.mask:#x}")
     return array.astype(fmt.code_dtype)
-
-
-@dataclass(frozen=True)
-class Gpu:
-    """A simulated GPU: what the package computes, with its target filled in.
-
-    Attributes
-    ----------
-    target : str
-
-    Examples
-    --------
-    >>> gpu = Gpu("sm_80")
-    >>> i = "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
-    >>> gpu.evidence(i).kind, gpu.has(i), Gpu("sm_75").has(i)
-    ('published', True, False)
-    """
-
-    target: str
-
-    def __post_init__(self) -> None:
-        check_known(self.target)
-
-    def __str__(self) -> str:
-        return self.target
-
-    def has(self, instruction: str | AnyInstruction) -> bool:
-        """Whether the target has an instruction."""
-        return self.target in parse_any(instruction).targets
-
-    def mma(
-        self, instruction: str | Instruction, a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike | None = None,
-        **more: Any,
-    ) -> Array:  # fmt: skip
-        """Multiply matrices as one instruction does: `warpmma.mma`."""
-        __tracebackhide__ = True
-        return execution.mma(instruction, a, b, c, target=self.target, **more)
-
-    def execute(
-        self, instruction: str | Instruction, a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike, **more: Any
-    ) -> Array:
-        """Execute an instruction on registers: `warpmma.execute`."""
-        __tracebackhide__ = True
-        return execution.execute(instruction, a, b, c, target=self.target, **more)
-
-    def matmul(
-        self, a: Multiplicand, b: Multiplicand, c: npt.ArrayLike | None = None, **more: Unpack[Options]
-    ) -> Array:  # fmt: skip
-        """Multiply matrices of any size: `warpmma.matmul`."""
-        __tracebackhide__ = True
-        return matmul(a, b, c, target=self.target, **more)
-
-    def launch(
-        self, kernel: Callable[..., object], grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any],
-        *, shared: int = 0, hazards: Policy | Mapping[str, Policy] = "error", engine: Engine = "auto",
-        threads: int | None = None, progress: Progress | None = None,
-    ) -> Launch:  # fmt: skip
-        """Run a kernel written in Python: `warpmma.kernel.launch.launch`."""
-        from ..kernel.launching import launch  # simulated blocks, which most tests do without
-
-        __tracebackhide__ = True
-        return launch(
-            kernel, grid, block, args, target=self.target, shared=shared, hazards=hazards, engine=engine,
-            threads=threads, progress=progress,
-        )  # fmt: skip
-
-    def evidence(self, instruction: str | AnyInstruction) -> Evidence:
-        """Say how we know what an instruction computes: `warpmma.evidence`."""
-        return execution.evidence(instruction, target=self.target)

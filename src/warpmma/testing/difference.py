@@ -16,7 +16,7 @@ from ..layouts import Operand
 from ..registers import LANES, Packing
 from .reading import Reader, distance, reader, reader_of
 
-__all__ = ["difference"]
+__all__ = ["describe_difference"]
 
 Array = npt.NDArray[Any]
 
@@ -51,7 +51,7 @@ class _Elements:
     locate: Callable[[tuple[Array, ...]], tuple[tuple[Array, ...], _Place | None]]
 
 
-def difference(
+def describe_difference(
     actual: npt.ArrayLike, expected: npt.ArrayLike, *, record: Instruction | None, operand: Operand,
     names: tuple[str, str], limit: int, any_nan: bool,
 ) -> str:  # fmt: skip

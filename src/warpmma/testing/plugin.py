@@ -19,7 +19,7 @@ import pytest
 from ..errors import WarpmmaError
 
 if TYPE_CHECKING:
-    from .assertions import Gpu
+    from .simulated import Gpu
 
 __all__ = ["gpu"]
 
@@ -114,7 +114,7 @@ def _warpmma_target(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session")
 def gpu(_warpmma_target: str) -> Gpu:
     """Simulate a GPU: `mma`, `execute`, `matmul`, `launch` and `evidence` of warpmma, with its target filled in."""
-    from .assertions import Gpu
+    from .simulated import Gpu
 
     return Gpu(_warpmma_target)
 
@@ -139,7 +139,9 @@ def _lacking(target: str, mnemonics: Sequence[str]) -> str:
 
 
 def _header(targets: Iterable[str]) -> str:
-    from .. import TARGETS, __version__, engines
+    from .._version import __version__
+    from ..arithmetic import engines
+    from ..isa import TARGET_NAMES
 
     names = "; ".join(f"{name}: {what}" for name, what in engines().items())
-    return f"warpmma {__version__}: {', '.join(sorted(targets, key=TARGETS.index))} ({names})"
+    return f"warpmma {__version__}: {', '.join(sorted(targets, key=TARGET_NAMES.index))} ({names})"

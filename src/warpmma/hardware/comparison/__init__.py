@@ -4,16 +4,16 @@
 else here does.
 """
 
+from .instruction_jobs import InstructionGpu, MmaJob, mma_jobs, mma_simulated
 from .lane_archives import LaneRecorder, recorded_lanes
-from .mma_jobs import InstructionGpu, MmaJob, mma_jobs, mma_simulated
 from .move_kernels import MoveGpu, move_kernel
 from .row_jobs import OperationGpu, RowJob, compared_lanes, different_lanes, lane_shown, row_immediates, row_simulated
 from .row_kernels import row_kernel, row_statement
-from .runner import Gpu
+from .runner import KernelGpu
 
 __all__ = [
-    "Gpu",
     "InstructionGpu",
+    "KernelGpu",
     "LaneRecorder",
     "MmaJob",
     "MoveGpu",

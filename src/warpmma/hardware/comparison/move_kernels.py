@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ...operations import MatrixMove
 from ...registers import LANES
 from .row_kernels import row_statement
-from .runner import Gpu
+from .runner import KernelGpu
 
 __all__ = ["MoveGpu", "move_kernel"]
 
@@ -72,7 +72,7 @@ def _point(parameter: str, stride: int, size: int) -> list[str]:
     ]  # fmt: skip
 
 
-class MoveGpu(Gpu[str]):
+class MoveGpu(KernelGpu[str]):
     """The kernels of forms of `ldmatrix` and `stmatrix`.
 
     Parameters

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ...operations import Operation, operation
 from ...registers import LANES
 from .row_kernels import row_kernel
-from .runner import Gpu
+from .runner import KernelGpu
 
 __all__ = [
     "OperationGpu", "RowJob", "compared_lanes", "different_lanes", "lane_shown", "row_immediates", "row_simulated",
@@ -144,7 +144,7 @@ def lane_shown(given: Sequence[Array], got: Sequence[Array], expected: Sequence[
     return f"warp {place[0]} lane {place[1]}: in {show(given)}, gpu {show(got)}, ours {show(expected)}"
 
 
-class OperationGpu(Gpu[tuple[str, tuple[int, ...]]]):
+class OperationGpu(KernelGpu[tuple[str, tuple[int, ...]]]):
     """The kernels of jobs.
 
     Parameters

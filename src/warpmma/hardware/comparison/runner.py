@@ -11,9 +11,9 @@ from typing import Any, Generic, TypeVar
 
 import numpy.typing as npt
 
-from ..ptx import module
+from ..emitting import ptx_module
 
-__all__ = ["Gpu"]
+__all__ = ["KernelGpu"]
 
 Array = npt.NDArray[Any]
 Key = TypeVar("Key", bound=Hashable)
@@ -21,7 +21,7 @@ Key = TypeVar("Key", bound=Hashable)
 _AT_ONCE = 16  # processes of the assembler
 
 
-class Gpu(Generic[Key]):
+class KernelGpu(Generic[Key]):
     """Kernels that are assembled and loaded once, for CuPy's current device.
 
     Parameters
@@ -49,7 +49,7 @@ class Gpu(Generic[Key]):
 
             def assembled(number: int) -> Path:
                 texts = (kernels[key](names[key]) for key in parts[number])
-                return _assembled(Path(folder) / f"{number}.ptx", module(texts, target, version), target)
+                return _assembled(Path(folder) / f"{number}.ptx", ptx_module(texts, target, version), target)
 
             for part, cubin in zip(parts, pool.map(assembled, range(len(parts))), strict=True):
                 loaded = cupy.RawModule(path=str(cubin))

@@ -7,8 +7,8 @@ examples shrink, is `warpmma.testing.strategies`.
 from .aiming import STYLES, operands, styles
 from .codes import mixed, random_codes, with_exponents
 from .every_recipe import RecipeCase, by_reference, recipe_cases
-from .fragments import instruction_inputs, metadata_words
 from .lane_values import operation_inputs, signature
+from .warp_inputs import instruction_inputs, metadata_words
 
 __all__ = [
     "STYLES",

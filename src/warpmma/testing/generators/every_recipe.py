@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...arithmetic import Recipe, recipe
-from ...arithmetic.reference import dot
+from ...arithmetic import Recipe, recipe, reference_dot
 from ...isa import Instruction, instructions
 
 __all__ = ["RecipeCase", "by_reference", "recipe_cases"]
@@ -75,4 +74,4 @@ def by_reference(how: Recipe, **operands: Array) -> Array:
         Codes of D, `[rows]`.
     """
     columns = ({name: x[..., j].tolist() for name, x in operands.items()} for j in range(len(operands["c"])))
-    return np.array([dot(how, **column) for column in columns], np.uint64)
+    return np.array([reference_dot(how, **column) for column in columns], np.uint64)

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...arithmetic import recipe, reversed_unknown
+from ...arithmetic import recipe
 from ...execution import load
 from ...hardware.comparison import mma_jobs
 from ...isa import Instruction
 from ...layouts import Operand
 from ...registers import LANES
 from ...scaling import pack_scales
-from ...sparsity import SORTED_CODES, legal_codes, pack_metadata, selectors, unpack_metadata
+from ...sparsity import legal_codes, pack_metadata, selectors, unpack_metadata
 from .aiming import operands
 
 __all__ = ["instruction_inputs", "metadata_words"]
@@ -91,10 +91,7 @@ def metadata_words(instruction: Instruction, target: str, warps: int, rng: Rng, 
     """
     words = _any_words(warps, rng)
     if not undefined:
-        legal = legal_codes(instruction)
-        if reversed_unknown(instruction, target):
-            legal &= SORTED_CODES
-        codes = np.array(sorted(legal), np.uint8)
+        codes = np.array(sorted(legal_codes(instruction, target)), np.uint8)
         for selector in selectors(instruction):
             shape = unpack_metadata(words, instruction, selector=selector).shape[:-1]
             nibbles = rng.choice(codes, shape)

@@ -14,9 +14,9 @@ from ..errors import OperandError, shown
 from ..isa import Instruction, check_known, parse
 from ..layouts import Operand
 from ..scaling import checked_ids
-from ..sparsity import metadata_place
+from ..sparsity import check_selector
 
-__all__ = ["kernel", "module", "statement"]
+__all__ = ["ptx_kernel", "ptx_module", "ptx_statement"]
 
 _IDENTIFIER = re.compile(r"[a-zA-Z][\w$]{0,1000}|[_$%][\w$]{1,1000}", re.ASCII)
 
@@ -25,7 +25,7 @@ def _name(operand: str, index: int) -> str:
     return f"%{operand}{index}"
 
 
-def statement(
+def ptx_statement(
     instruction: str | Instruction, *, selector: int = 0, ids: tuple[int, int, int, int] = (0, 0, 0, 0)
 ) -> str:
     """Return the instruction with its operands: registers `%d0`.., `%a0`.., `%b0`.., `%c0`.., `%e`, `%sa` and `%sb`.
@@ -49,13 +49,16 @@ def statement(
 
     Examples
     --------
-    >>> statement("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32")
+    >>> ptx_statement("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32")
     'mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%d0,%d1}, {%a0}, {%b0}, {%c0,%c1};'
     """
-    record = parse(instruction)
+    return _statement(parse(instruction), selector, ids)
+
+
+def _statement(record: Instruction, selector: int, ids: tuple[int, int, int, int]) -> str:
     parts = [_fragment(record, operand) for operand in ("D", "A", "B", "C")]
     if record.sparse:
-        metadata_place(record, 0, 0, selector=selector)  # checks it
+        check_selector(record, selector)
         parts += ["%e", f"{selector:#x}"]
     if record.block_scale:
         byte_a, thread_a, byte_b, thread_b = checked_ids(record, ids)
@@ -74,7 +77,7 @@ def _class(instruction: Instruction, operand: Operand) -> str:
     return {"f64": "f64", "f32": "f32"}.get(name, "b32")
 
 
-def kernel(
+def ptx_kernel(
     instruction: str | Instruction, name: str, *, selector: int = 0, ids: tuple[int, int, int, int] = (0, 0, 0, 0)
 ) -> str:  # fmt: skip
     """Return a kernel that executes an instruction once on every warp.
@@ -101,7 +104,7 @@ def kernel(
         No such instruction; a selector, byte-id or thread-id that it does not have; a name that is none in PTX.
     """
     record = parse(instruction)
-    done = statement(record, selector=selector, ids=ids)
+    done = _statement(record, selector, ids)
     if not isinstance(name, str) or not _IDENTIFIER.fullmatch(name):
         raise OperandError(f"{record}: the kernel's name is {shown(name)}; expected an identifier of PTX")
     words = [*(["e"] if record.sparse else []), *(["sa", "sb"] if record.block_scale else [])]
@@ -135,7 +138,7 @@ def _address(operand: str, registers: int, size: int) -> list[str]:
     ]
 
 
-def module(kernels: Iterable[str], target: str, version: tuple[int, int]) -> str:
+def ptx_module(kernels: Iterable[str], target: str, version: tuple[int, int]) -> str:
     """Put kernels together into a PTX module for a target, of a PTX version that has them all.
 
     An unknown target is a `TargetError`, a version that is not two integers or a kernel that is no text an

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import frozen
-from ._rounding import Float64
-from .formats import FloatFormat, floating
+from .._arrays import frozen
+from .._rounding import Float64
+from ..formats import FloatFormat, floating
 
 __all__ = ["as_float32", "elements", "mx", "nvfp4", "peaks"]
 

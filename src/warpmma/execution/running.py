@@ -20,22 +20,23 @@ from .._tasks import for_each
 from ..arithmetic import (
     Engine,
     Evidence,
+    NativeRegisters,
     Popcount,
     Recipe,
     compute_checked,
     evidence_of,
-    native,
+    native_product,
     recipe_of,
     resolve,
     take_rows,
 )
 from ..isa import AnyInstruction, Instruction, check_target, parse, parse_any
 from ..registers import LANES
-from ..scaling import unpack_scales
-from ..sparsity import halves, positions
+from ..scaling import unpack_scales_checked
+from ..sparsity import halves_checked, positions_checked
 from .batches import CHUNK, NATIVE_CHUNK, broadcast, cut, reader
-from .checks import Ids, Undefined, check_choices, check_fragment, check_sparse, check_words
 from .gather import Gather
+from .refusals import Ids, Undefined, check_choices, check_fragment, check_sparse, check_words
 
 __all__ = ["evidence", "execute", "execute_checked"]
 
@@ -177,7 +178,7 @@ class _Call:
         # Rows of B are chosen for every warp and row of A, all columns together: so n comes last.
         codes, extra = ({name: _columns_last(x) for name, x in named.items()} for named in (codes, extra))
         if self.mixed:
-            codes["B"] = _mixed_halves(codes["B"], halves(given["metadata"], instruction, selector=self.selector))
+            codes["B"] = _mixed_halves(codes["B"], halves_checked(instruction, given["metadata"], self.selector))
         else:
             extra["chosen"] = _choice(self._positions(given))
         if self.native:
@@ -191,12 +192,12 @@ class _Call:
         if not self.instruction.block_scale:
             return {}
         return {
-            "scale_a": unpack_scales(given["scale_a"], self.instruction, "A", **self.ids["A"]),
-            "scale_b": unpack_scales(given["scale_b"], self.instruction, "B", **self.ids["B"]),
+            "scale_a": unpack_scales_checked(self.instruction, "A", given["scale_a"], **self.ids["A"]),
+            "scale_b": unpack_scales_checked(self.instruction, "B", given["scale_b"], **self.ids["B"]),
         }
 
     def _positions(self, given: dict[str, Array]) -> Array:
-        return positions(given["metadata"], self.instruction, selector=self.selector)
+        return positions_checked(self.instruction, given["metadata"], self.selector)
 
 
 def evidence(instruction: str | AnyInstruction, *, target: str) -> Evidence:
@@ -263,15 +264,15 @@ def _mixed_halves(b: Array, indices: Array) -> Array:
 
 
 @cache
-def _native_registers(instruction: Instruction, recipe: Recipe) -> native.Registers:
+def _native_registers(instruction: Instruction, recipe: Recipe) -> NativeRegisters:
     layouts = {name: instruction.layout(name) for name in ("A", "B", "C", "D")}
     if isinstance(recipe.unit, Popcount):
         layouts |= {name: layouts[name].words() for name in ("A", "B")}
-    return native.Registers(recipe, layouts, sparse=instruction.sparse, scales=instruction.scales_per_row)
+    return NativeRegisters(recipe, layouts, sparse=instruction.sparse, scales=instruction.scales_per_row)
 
 
 def _native_rows(recipe: Recipe, A: Array, B: Array, C: Array) -> Array:
     """Compute D where every row of A has a B of its own: A `[k, m, warp, 1]`, B `[k, m, warp, n]`, C `[m, warp, n]`."""
     k, n = len(A), B.shape[-1]
     rows_of_a, rows_of_b = A.reshape(k, -1).T[:, None], B.reshape(k, -1, n).swapaxes(0, 1)
-    return native.product(recipe, rows_of_a, rows_of_b, C.reshape(-1, 1, n), k=k).reshape(C.shape)
+    return native_product(recipe, rows_of_a, rows_of_b, C.reshape(-1, 1, n), k=k).reshape(C.shape)

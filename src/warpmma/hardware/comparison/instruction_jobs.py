@@ -14,9 +14,9 @@ from ...isa import Instruction
 from ...registers import LANES
 from ...scaling import byte_ids, thread_ids
 from ...sparsity import selectors
-from ..ptx import kernel
+from ..emitting import ptx_kernel
 from ..recordings import execute_fields
-from .runner import Gpu
+from .runner import KernelGpu
 
 __all__ = ["InstructionGpu", "MmaJob", "mma_jobs", "mma_simulated"]
 
@@ -89,7 +89,7 @@ def mma_simulated(job: MmaJob, given: Mapping[str, Array], target: str, *, undef
     )  # fmt: skip
 
 
-class InstructionGpu(Gpu[MmaJob]):
+class InstructionGpu(KernelGpu[MmaJob]):
     """The kernels of jobs.
 
     Parameters
@@ -99,7 +99,7 @@ class InstructionGpu(Gpu[MmaJob]):
     """
 
     def __init__(self, jobs: Iterable[MmaJob], target: str) -> None:
-        kernels = {job: partial(kernel, job.instruction, selector=job.selector, ids=job.ids) for job in jobs}
+        kernels = {job: partial(ptx_kernel, job.instruction, selector=job.selector, ids=job.ids) for job in jobs}
         super().__init__(kernels, target, max(_VERSION, *(job.instruction.ptx for job in kernels)))
 
     def run(self, job: MmaJob, given: Mapping[str, Array]) -> Array:

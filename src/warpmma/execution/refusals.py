@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -11,15 +9,14 @@ import numpy.typing as npt
 
 from .._arguments import check_choice, is_integer
 from .._arrays import as_array
-from ..arithmetic import UNDEFINED_MEASURED, reversed_unknown
-from ..errors import MetadataError, OperandError, UnsupportedError, shown
+from ..errors import OperandError, UnsupportedError, shown
 from ..isa import Instruction
 from ..layouts import Operand
 from ..registers import LANES
-from ..scaling import scale_place
-from ..sparsity import SORTED_CODES, check_metadata, metadata_place
+from ..scaling import check_ids
+from ..sparsity import UNDEFINED_MEASURED, check_metadata_on, check_selector
 
-__all__ = ["Ids", "Undefined", "check_choices", "check_fragment", "check_legal", "check_sparse", "check_words"]
+__all__ = ["Ids", "Undefined", "check_choices", "check_fragment", "check_sparse", "check_words"]
 
 Array = npt.NDArray[Any]
 Undefined = Literal["error", "hardware"]
@@ -65,20 +62,18 @@ def check_words(
     return found
 
 
-def check_choices(
-    instruction: Instruction, selector: int, undefined: str, ids: Ids
-) -> None:  # fmt: skip
+def check_choices(instruction: Instruction, selector: int, undefined: str, ids: Ids) -> None:
     """Refuse a selector, byte-id or thread-id that the instruction has no use for, or does not have."""
     check_choice("undefined", undefined, ("error", "hardware"))
     if undefined == "hardware" and not instruction.sparse:
         raise OperandError(f"{instruction} is dense: it has no metadata, undefined or not; leave undefined='error'")
     if instruction.sparse:
-        metadata_place(instruction, 0, 0, selector=selector)  # which checks the selector, as the next the ids
+        check_selector(instruction, selector)
     elif not is_integer(selector) or selector:
         raise OperandError(f"{instruction} is dense: it takes no selector; got {shown(selector)}")
     for operand, named in ids.items():
         if instruction.block_scale:
-            scale_place(instruction, operand, 0, 0, **named)
+            check_ids(instruction, operand, **named)
             continue
         for x in named.values():
             if not is_integer(x) or x:
@@ -87,9 +82,7 @@ def check_choices(
                 )
 
 
-def check_sparse(
-    instruction: Instruction, metadata: Array, selector: int, undefined: str, target: str
-) -> bool:  # fmt: skip
+def check_sparse(instruction: Instruction, metadata: Array, selector: int, undefined: str, target: str) -> bool:
     """Refuse metadata that is undefined, or whose effect is not known; or say whether tf32 halves may be mixed."""
     if undefined == "hardware":
         if target not in UNDEFINED_MEASURED:
@@ -98,21 +91,5 @@ def check_sparse(
                 f"{', '.join(UNDEFINED_MEASURED)}, measured on an H200"
             )
         return instruction.a_type == "tf32"
-    check_legal(instruction, target, partial(check_metadata, metadata, instruction, selector=selector))
+    check_metadata_on(instruction, metadata, selector, target)
     return False
-
-
-def check_legal(instruction: Instruction, target: str, check: Callable[..., None]) -> None:
-    """Raise `MetadataError` for indices that are undefined, `UnsupportedError` for ones of unknown effect.
-
-    `check(legal=...)` raises `MetadataError` unless all nibbles are among these; PTX's, if that is None.
-    """
-    check(legal=None)
-    if reversed_unknown(instruction, target):
-        try:
-            check(legal=SORTED_CODES)
-        except MetadataError as error:
-            raise UnsupportedError(
-                f"{error}. PTX allows descending indices, but for {instruction.a_type} ptxas does not sort them on "
-                f"{target}, and what the hardware makes of them is not known"
-            ) from None

@@ -5,37 +5,28 @@ What `sparsity` says of a matrix it says of every group of a row, so work is don
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import as_array, frozen
-from .errors import MetadataError, OperandError
-from .isa import Instruction, parse
+from .._arrays import as_array, frozen
+from ..errors import MetadataError, OperandError
+from ..isa import Instruction, parse
 
 __all__ = [
-    "DISTINCT", "RULE", "SORTED_CODES", "WHOLE", "Pattern", "checked_indices", "checked_matrix", "columns",
-    "first_outside", "heaviest", "legal_are", "named", "nibble_of", "outside", "pattern", "pieces", "what_is_one",
+    "PLACES", "Pattern", "checked_matrix", "columns", "heaviest", "indices_of", "named", "nibble_of", "nibbles_asked",
+    "nibbles_checked", "pattern", "pattern_checked", "pieces", "what_is_one",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
 UInt8 = npt.NDArray[np.uint8]
 
 _GROUPS = 1 << 15  # of a matrix at a time: their values as float64 stay in cache, and memory is that of the results
-_PLACES = 4  # of a group: what a 2-bit index tells apart
-SORTED_CODES = frozenset(i0 | i1 << 2 for i1 in range(_PLACES) for i0 in range(i1))
-"""Nibbles whose first index is below the second."""
-
-DISTINCT = SORTED_CODES | {i1 | i0 << 2 for i1 in range(_PLACES) for i0 in range(i1)}
-WHOLE = frozenset({0b0100, 0b1110})
-RULE: Mapping[frozenset[int], str] = MappingProxyType(
-    {SORTED_CODES: "i0 < i1", DISTINCT: "i0 != i1", WHOLE: "(i0, i1) = (0, 1) or (2, 3), whole elements"}
-)
+PLACES = 4  # of a group: what a 2-bit index tells apart
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +46,7 @@ class Pattern:
     @property
     def unit(self) -> int:
         """Elements kept together, which one index addresses; of tf32, two indices address the one."""
-        return max(1, self.width // _PLACES)
+        return max(1, self.width // PLACES)
 
     @property
     def units(self) -> int:
@@ -71,12 +62,16 @@ def pattern(instruction: str | Instruction) -> Pattern:
     >>> pattern("mma.sp.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32")
     Pattern(width=8)
     """
-    record = parse(instruction)
+    return pattern_checked(parse(instruction))
+
+
+def pattern_checked(record: Instruction) -> Pattern:
+    """`pattern` of a record."""
     if not record.sparse:
         raise MetadataError(f"{record} is dense, without pattern and metadata; expected an mma.sp")
     # An index addresses at least 8 bits, which may be two elements, and at most 16, which may be half of one.
     slot = record.packing("A").slot
-    return Pattern(width=_PLACES * min(max(slot, 8), 16) // slot)
+    return Pattern(width=PLACES * min(max(slot, 8), 16) // slot)
 
 
 @cache
@@ -84,7 +79,7 @@ def columns(law: Pattern) -> Array:
     """Columns of a group's stored elements within it, `[nibble, stored element]`."""
     nibble, stored = np.arange(16)[:, None], np.arange(law.kept)
     index = nibble >> 2 * (2 * stored // law.kept) & 3  # i0 for the first half of them, and for tf32
-    return frozen(index * law.width // _PLACES + stored % law.unit)
+    return frozen(index * law.width // PLACES + stored % law.unit)
 
 
 @cache
@@ -92,25 +87,9 @@ def nibble_of(law: Pattern) -> UInt8:
     """Nibble that `compress` stores for every set of occupied units, a bit for each."""
     occupied = np.arange(1 << law.units)[:, None] >> np.arange(law.units) & 1
     kept = np.nonzero(heaviest(occupied))[1].reshape(len(occupied), -1, 1)
-    each = _PLACES // law.units  # places of a unit: 1, or the two halves of a tf32 element
+    each = PLACES // law.units  # places of a unit: 1, or the two halves of a tf32 element
     i0, i1 = (kept * each + np.arange(each)).reshape(len(occupied), 2).T
     return frozen(np.asarray(i0 | i1 << 2, np.uint8))
-
-
-def outside(nibbles: Array, codes: frozenset[int]) -> Array:
-    """Where a nibble is none of these codes, which make a mask of sixteen bits."""
-    mask = np.uint32(sum(1 << code for code in range(16) if code in codes))
-    return np.asarray(mask >> nibbles & 1 == 0)
-
-
-def first_outside(nibbles: Array, codes: frozenset[int]) -> tuple[int, ...]:
-    """Return the place of the first nibble that is none of these codes, if any."""
-    flat = nibbles.reshape(-1)
-    for piece in pieces(flat.size):
-        bad = np.flatnonzero(outside(flat[piece], codes))
-        if bad.size:
-            return tuple(int(x) for x in np.unravel_index(piece.start + bad[0], nibbles.shape))
-    return ()
 
 
 def pieces(groups: int) -> Iterator[slice]:
@@ -129,14 +108,14 @@ def heaviest(weight: Array) -> Array:
 
 
 def checked_matrix(
-    record: Instruction, matrix: npt.ArrayLike, width: int, *, stored: bool = False
+    record: Instruction, array: Array, width: int, *, stored: bool = False
 ) -> tuple[Array, Callable[[slice], Array]]:  # fmt: skip
     """Check A, or its stored elements, of which a group has so many.
 
     Return it, contiguous, and a function from groups, counted through all of it, to their values `[group, unit,
     element]`.
     """
-    array, fmt, law = as_array(matrix, f"{record}: A"), record.format("A"), pattern(record)
+    fmt, law = record.format("A"), pattern_checked(record)
     if array.ndim < 2 or array.shape[-1] % width:
         shape = f"[..., m, {'k/2' if stored else 'k'}], the latter a multiple of {width}"
         raise OperandError(f"{record}: A is {array.shape}; expected {shape}")
@@ -148,9 +127,13 @@ def checked_matrix(
     return array, lambda piece: fmt.decode(codes[piece])
 
 
-def checked_indices(record: Instruction, indices: npt.ArrayLike, shape: tuple[int, int] | None = None) -> Array:
+def nibbles_asked(record: Instruction, indices: npt.ArrayLike, shape: tuple[int, int] | None = None) -> UInt8:
     """Check indices, of so many rows and groups if these are given, and return them as nibbles."""
-    array = as_array(indices, f"{record}: indices", MetadataError)
+    return nibbles_checked(record, as_array(indices, f"{record}: indices", MetadataError), shape)
+
+
+def nibbles_checked(record: Instruction, array: Array, shape: tuple[int, int] | None = None) -> UInt8:
+    """Nibbles of indices that are an array; `MetadataError` for what are no indices."""
     expected = array.shape[-3:-1] if shape is None else shape
     if array.ndim < 3 or array.shape[-3:] != (*expected, 2) or array.dtype.kind not in "iu":
         tail = "m, groups" if shape is None else ", ".join(map(str, shape))
@@ -158,7 +141,12 @@ def checked_indices(record: Instruction, indices: npt.ArrayLike, shape: tuple[in
     if array.size and not 0 <= array.min() <= array.max() <= 3:
         raise MetadataError(f"{record}: indices go from {array.min()} to {array.max()}; expected 0 to 3")
     i0, i1 = (array[..., x].astype(np.uint8) for x in (0, 1))
-    return i0 | i1 << 2
+    return np.asarray(i0 | i1 << 2)
+
+
+def indices_of(nibbles: Array) -> UInt8:
+    """Take nibbles apart, `[..., m, groups]`: indices, `[..., m, groups, 2]`."""
+    return np.stack([nibbles & 3, nibbles >> 2], axis=-1).astype(np.uint8, copy=False)
 
 
 def named(law: Pattern, place: Iterable[int], what: str = "warp") -> str:
@@ -170,11 +158,5 @@ def named(law: Pattern, place: Iterable[int], what: str = "warp") -> str:
 
 def what_is_one(record: Instruction, array: Array, width: int) -> str:
     """Say what one matrix of a batch is: a warp's if it is what one instruction takes."""
-    tile = (record.m, record.k // pattern(record).width * width)
+    tile = (record.m, record.k // pattern_checked(record).width * width)
     return "warp" if array.shape[-2:] == tile else "matrix"
-
-
-def legal_are(codes: frozenset[int], legal: object) -> str:
-    """Say which nibbles are legal, and why."""
-    rule = f"PTX: {RULE[codes]}" if legal is None else "as asked"
-    return f"legal are {', '.join(map(hex, sorted(codes)))} ({rule})"

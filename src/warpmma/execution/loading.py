@@ -7,17 +7,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._arguments import check_choice
 from .._arrays import as_array
 from ..arithmetic import Engine
-from ..errors import OperandError
+from ..errors import OperandError, ScaleError
 from ..isa import Instruction, check_target, parse
-from ..layouts import Operand
+from ..layouts import OPERANDS, Operand
 from ..registers import LANES
-from ..scaling import pack_scales
-from ..sparsity import compress, pack_metadata
+from ..scaling import check_scaled, pack_scales_checked
+from ..sparsity import check_selector, compress_checked, pack_metadata_checked
 from .batches import in_chunks
-from .checks import Ids, Undefined, check_fragment, check_words
-from .registers import execute_checked
+from .refusals import Ids, Undefined, check_fragment, check_words
+from .running import execute_checked
 
 __all__ = ["load", "mma", "store"]
 
@@ -57,12 +58,13 @@ def load(instruction: str | Instruction, operand: Operand, matrix: npt.ArrayLike
     >>> [(int(r), int(lane), hex(registers[r, lane])) for r, lane in np.argwhere(registers)]
     [(0, 14, '0x3c000000')]
     """
-    return _load(parse(instruction), operand, matrix)
+    record = parse(instruction)
+    check_choice("operand", operand, OPERANDS)
+    return _load(record, operand, as_array(matrix, f"{record}: {operand}"))
 
 
-def _load(record: Instruction, operand: Operand, matrix: npt.ArrayLike) -> Array:
+def _load(record: Instruction, operand: Operand, array: Array) -> Array:
     layout = record.layout(operand)
-    array = as_array(matrix, f"{record}: {operand}")
     rank = len(layout.shape)
     if array.ndim < rank or array.shape[array.ndim - rank :] != layout.shape:
         dims = ", ".join(map(str, layout.shape))
@@ -153,21 +155,25 @@ def mma(
     """
     record = parse(instruction)
     check_target(record, target)
-    if record.sparse and metadata is None:
-        a = as_array(a, f"{record}: A")
-        if a.shape[-2:] == (record.m, record.k):
-            a, indices = compress(a, record)
-            metadata = pack_metadata(indices, record, selector=selector)
+    a = as_array(a, f"{record}: A")
+    if record.sparse and metadata is None and a.shape[-2:] == (record.m, record.k):
+        a, nibbles = compress_checked(record, a)
+        check_selector(record, selector)
+        metadata = pack_metadata_checked(record, nibbles, selector)
     layout = record.layout("C")
-    operands = {
-        "A": _load(record, "A", a),
-        "B": _load(record, "B", b),
-        "C": np.zeros((layout.registers, LANES), layout.packing.dtype) if c is None else _load(record, "C", c),
-    }
-    words = check_words(
-        record, metadata,
-        scale_a=None if scale_a is None else pack_scales(scale_a, record, "A"),
-        scale_b=None if scale_b is None else pack_scales(scale_b, record, "B"),
-    )  # fmt: skip
+    operands = {"A": _load(record, "A", a), "B": _load(record, "B", as_array(b, f"{record}: B"))}
+    if c is None:
+        operands["C"] = np.zeros((layout.registers, LANES), layout.packing.dtype)
+    else:
+        operands["C"] = _load(record, "C", as_array(c, f"{record}: C"))
+    words = check_words(record, metadata, _packed(record, "A", scale_a), _packed(record, "B", scale_b))
     d = execute_checked(record, operands | words, target, selector, undefined, _FIRST_IDS, engine, threads)
     return _store(record, "D", d)
+
+
+def _packed(record: Instruction, operand: Operand, scales: npt.ArrayLike | None) -> Array | None:
+    """Pack scales, if some are given, as the first byte-ids and thread-ids say."""
+    if scales is None:
+        return None
+    check_scaled(record)
+    return pack_scales_checked(record, operand, as_array(scales, f"{record}: scales of {operand}", ScaleError))

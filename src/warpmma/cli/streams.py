@@ -1,0 +1,56 @@
+"""The streams of the command line, which may be closed, full or absent."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TextIO, TypeVar
+
+__all__ = ["discard", "followed", "say", "write"]
+
+T = TypeVar("T")
+
+
+def say(text: str) -> None:
+    """Print on the error stream, if there is one and it takes it."""
+    try:
+        if sys.stderr is not None:
+            print(text, file=sys.stderr, flush=True)
+    except OSError:
+        discard(sys.stderr)
+
+
+def discard(stream: TextIO | None) -> None:
+    """Let what a stream still holds go nowhere: the interpreter flushes it again before it exits."""
+    if stream is not None:
+        with Path(os.devnull).open("w") as nowhere:
+            os.dup2(nowhere.fileno(), stream.fileno())
+
+
+def write(text: str) -> None:
+    """Print, and know that it arrived; without an output there is nothing that anybody could have seen."""
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    print(text, flush=True)
+
+
+def followed(items: Iterable[T], total: int) -> Iterator[T]:
+    """Pass items on, with a progress display where the error stream is a terminal."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield from items
+        return
+    try:
+        from rich.console import Console
+        from rich.progress import track
+    except ImportError:  # rich is an extra
+        try:
+            for count, item in enumerate(items, 1):
+                print(f"\rreplaying {count}/{total}", end="", file=sys.stderr, flush=True)
+                yield item
+        finally:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        return
+    yield from track(items, "replaying", total, console=Console(stderr=True), transient=True)

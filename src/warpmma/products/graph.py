@@ -1,0 +1,169 @@
+"""`matmul` on Dask arrays: a graph with a task for every tile of D and block of k, those of a tile in order.
+
+A tile's chain is handed from task to task as a `State`: it meets the same instructions in the same order as in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import numpy.typing as npt
+
+from .._arguments import is_integer
+from .._arrays import as_array
+from ..arithmetic import resolve
+from ..errors import OperandError, ScaleError, WarpmmaError
+from ..isa import AnyInstruction
+from .chain import Chain, State
+from .choice import decide, outline
+from .operands import check_c, check_scales, codes_of_c, codes_of_operands
+from .results import finish, output_format
+
+__all__ = ["matmul_lazily"]
+
+Array = npt.NDArray[Any]
+
+
+def matmul_lazily(
+    a: Any, b: Any, c: Any, *, instruction: str | AnyInstruction | None, target: str,
+    split_k: int | Sequence[int], promote_every: int | None, epilogue: str | None,
+    scale_a: Any, scale_b: Any, engine: str,
+) -> da.Array:  # fmt: skip
+    """Multiply matrices lazily; see `warpmma.matmul`. The chunks of D are those of A's rows and B's columns."""
+    a, b = _multiplicands(a, b)
+    c = None if c is None else _array(c, "C")
+    scale_a, scale_b = (
+        None if x is None else _array(x, f"scales of {operand}", ScaleError)
+        for operand, x in (("A", scale_a), ("B", scale_b))
+    )
+    record, chain = decide(
+        outline(a, "A"), outline(b, "B"), None if c is None else outline(c, "C"), instruction, target, engine,
+        stored=False, split_k=split_k, promote_every=promote_every, epilogue=epilogue,
+    )  # fmt: skip
+    check_scales(record, a.shape, b.shape, *(None if x is None else x.shape for x in (scale_a, scale_b)))
+    for x in (scale_a, scale_b):
+        if x is not None and x.ndim != 2:
+            raise ScaleError(f"{record}: scales are {x.shape}; expected two dimensions, as dask matrices have")
+    shape = (a.shape[0], b.shape[1])
+    if c is not None:
+        check_c(record, c.shape, shape)
+    along = _whole_instructions(a.chunks[1], record.k)
+    a, b = a.rechunk({1: along}), b.rechunk({0: along})
+    if c is None:
+        of_c = da.zeros(shape, dtype=record.format("C").dtype, chunks=(a.chunks[0], b.chunks[1]))
+    else:
+        of_c = da.broadcast_to(da.asarray(c), shape).rechunk((a.chunks[0], b.chunks[1]))
+    return _Graph(
+        chain=chain, target=target, engine=engine, epilogue=epilogue, scale_a=scale_a, scale_b=scale_b,
+        starts=list(accumulate(along, initial=0)),
+    ).of(a, b, of_c)  # fmt: skip
+
+
+def _multiplicands(a: Any, b: Any) -> tuple[da.Array, da.Array]:
+    """Check that A and B are matrices of known lengths that go together, of numbers."""
+    a, b = _array(a, "A"), _array(b, "B")
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
+        raise OperandError(f"dask: A is {a.shape} and B is {b.shape}; expected (m, k) and (k, n)")
+    if not all(map(is_integer, (*a.shape, *b.shape))):
+        raise OperandError(f"dask: A is {a.shape} and B is {b.shape}; expected known lengths (see compute_chunk_sizes)")
+    for name, x in (("A", a), ("B", b)):
+        if x.dtype.hasobject:  # Dask does not know how to cut it
+            raise OperandError(f"dask: {name} is {x.dtype}: Python objects, which hold no bits")
+    return da.asarray(a), da.asarray(b)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Graph:
+    """Tasks of a product whose chunks of k are whole instructions.
+
+    Attributes
+    ----------
+    chain : Chain
+    target, engine : str
+    epilogue : str or None
+    scale_a, scale_b : ndarray, dask.array.Array or None
+    starts : list of int
+        Where the chunks of k begin, and where the last one ends.
+    """
+
+    chain: Chain
+    target: str
+    engine: str
+    epilogue: str | None
+    scale_a: Any
+    scale_b: Any
+    starts: list[int]
+
+    def of(self, a: da.Array, b: da.Array, c: da.Array) -> da.Array:
+        """Return D, of which every tile is a chain of tasks."""
+        given_a, given_b, given_c = (x.to_delayed() for x in (a, b, c))
+        begin, end = (dask.delayed(step, pure=True) for step in (_begin, _end))
+        meta = np.empty((0, 0), output_format(self.chain.instruction, self.epilogue).dtype)
+        tiles: list[list[da.Array]] = []
+        for i, (rows, height) in enumerate(_spans(a.chunks[0])):
+            tiles.append([])
+            for j, (columns, width) in enumerate(_spans(b.chunks[1])):
+                state = self._along_k(begin(self.chain, given_c[i, j]), given_a[i], given_b[:, j], rows, columns)
+                tile = end(self.chain, self.epilogue, state)
+                tiles[-1].append(da.from_delayed(tile, (height, width), meta=meta))
+        return da.block(tiles)
+
+    def _along_k(self, state: Any, row_of_a: Any, column_of_b: Any, rows: slice, columns: slice) -> Any:
+        """Advance the state of one tile through all chunks of k, a task each."""
+        advance = dask.delayed(_advance, pure=True)
+        for number, (start, stop) in enumerate(pairwise(self.starts)):
+            scales = self._scales(rows, columns, start, stop)
+            state = advance(
+                self.chain, self.target, self.engine, state, row_of_a[number], column_of_b[number], scales, start
+            )
+        return state
+
+    def _scales(self, rows: slice, columns: slice, start: int, stop: int) -> tuple[Any, Any]:
+        """Block scales that one task needs, NumPy or Dask arrays."""
+        blocks = self.chain.blocks(start, stop)
+        return (
+            None if self.scale_a is None else self.scale_a[rows, blocks],
+            None if self.scale_b is None else self.scale_b[blocks, columns],
+        )
+
+
+def _spans(lengths: Sequence[int]) -> list[tuple[slice, int]]:
+    """Where chunks of these lengths lie, and how long they are."""
+    ends = accumulate(lengths)
+    return [(slice(end - length, end), length) for end, length in zip(ends, lengths, strict=True)]
+
+
+def _array(x: Any, name: str, error: type[WarpmmaError] = OperandError) -> Any:
+    """Return a Dask array as it is, and anything else as a NumPy array."""
+    return x if isinstance(x, da.Array) else as_array(x, name, error)
+
+
+def _whole_instructions(chunks: Sequence[int], step: int) -> tuple[int, ...]:
+    """Move the ends of chunks of k up to whole instructions."""
+    k = sum(chunks)
+    ends = sorted({min(k, -(-end // step) * step) for end in accumulate(chunks)})
+    return tuple(end - start for start, end in zip([0, *ends], ends, strict=False))
+
+
+def _begin(chain: Chain, c: Array) -> State:
+    return chain.start(codes_of_c(chain.instruction, c, c.shape)[None])
+
+
+def _advance(
+    chain: Chain, target: str, engine: str, state: State, a: Array, b: Array,
+    scales: tuple[Array | None, Array | None], start: int,
+) -> State:  # fmt: skip
+    here = replace(chain, engine=resolve(engine))  # a worker may be installed otherwise than its client
+    _, given = codes_of_operands(chain.instruction, target, a, b, None, *scales)
+    return here.advance(state, given, start)
+
+
+def _end(chain: Chain, epilogue: str | None, state: State) -> Array:
+    codes = finish(chain.instruction, chain.finish(state)[0], epilogue)
+    return output_format(chain.instruction, epilogue).array(codes)

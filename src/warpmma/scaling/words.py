@@ -1,0 +1,310 @@
+"""Words of scales: which bytes of which lanes hold them, by byte-id and thread-id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._arguments import is_integer, members
+from .._arrays import as_array, frozen
+from ..errors import OperandError, ScaleError, shown
+from ..formats import FORMATS, Format
+from ..isa import Instruction, instructions, parse
+from ..layouts import Operand
+from ..registers import LANES
+
+__all__ = [
+    "block_size",
+    "block_size_checked",
+    "byte_ids",
+    "check_ids",
+    "check_scaled",
+    "checked_ids",
+    "pack_scales",
+    "pack_scales_checked",
+    "scale_codes",
+    "scale_codes_checked",
+    "scale_place",
+    "scaled",
+    "scaled_operand",
+    "thread_ids",
+    "unpack_scales",
+    "unpack_scales_checked",
+]  # fmt: skip
+
+Array = npt.NDArray[Any]
+
+_TYPED: dict[str, Format] = {"ue8m0": FORMATS["ue8m0"], "ue4m3": FORMATS["e4m3"]}
+"""Formats whose dtype matrices of scales have."""
+
+# The law: the bit of s, byte-id (y), thread-id (t), row or column (i) at each bit of a place, lowest first.
+_BYTE = {1: ("y0", "y1"), 2: ("s0", "y1"), 4: ("s0", "s1")}
+_LANE = {"A": ("i3", "t0", "i0", "i1", "i2"), "B": ("t0", "t1", "i0", "i1", "i2")}
+
+
+@cache
+def _legal(place: tuple[str, ...], letter: str) -> tuple[int, ...]:
+    """Return the numbers whose bits a place has room for."""
+    mask = sum(1 << int(bit[1]) for bit in place if bit[0] == letter)
+    return tuple(x for x in range(mask + 1) if x & mask == x)
+
+
+@cache
+def _octets(operand: Operand, s: int, byte_id: int, thread_id: int) -> Array:
+    """Place of each scale, 4 * lane + byte, in the shape of the operand's scales."""
+    place = _BYTE[s] + _LANE[operand]
+    index, block = np.array(_legal(place, "i"))[:, None], np.arange(s)
+    values = {"i": index, "s": block, "y": np.array(byte_id), "t": np.array(thread_id)}
+    octets = np.zeros((index.size, s), np.intp)
+    for weight, bit in enumerate(place):
+        octets |= (values[bit[0]] >> int(bit[1]) & 1) << weight
+    return _along_k(frozen(octets), operand)
+
+
+def block_size(instruction: str | Instruction) -> int:
+    """Logical columns of A, or rows of B, that share a scale: K/S. `ScaleError` without block scaling.
+
+    Examples
+    --------
+    >>> block_size("mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0")
+    32
+    """
+    return block_size_checked(scaled(instruction))
+
+
+def block_size_checked(record: Instruction) -> int:
+    """`block_size` of a record."""
+    return record.k // record.scales_per_row
+
+
+def byte_ids(instruction: str | Instruction) -> tuple[int, ...]:
+    """Legal byte-ids, of A and of B (PTX ISA 9.1, table 37). `ScaleError` without block scaling.
+
+    Examples
+    --------
+    >>> byte_ids("mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0")
+    (0, 2)
+    """
+    return _legal(_BYTE[scaled(instruction).scales_per_row], "y")
+
+
+def thread_ids(operand: Operand) -> tuple[int, ...]:
+    """Legal thread-ids of "A" or "B" (PTX ISA 9.1, table 37). `OperandError` for another operand.
+
+    Examples
+    --------
+    >>> thread_ids("A"), thread_ids("B")
+    ((0, 1), (0, 1, 2, 3))
+    """
+    return _legal(_LANE[scaled_operand(operand)], "t")
+
+
+def scale_place(
+    instruction: str | Instruction, operand: Operand, index: int, block: int, *,
+    byte_id: int = 0, thread_id: int = 0,
+) -> tuple[int, int]:  # fmt: skip
+    """Lane and lowest bit of the scale of one block of row `index` of A, or of column `index` of B.
+
+    The lane is `4 * (index % 8) + 2 * thread_id + index // 8` for A, `4 * index + thread_id` for B; the byte
+    in it is `byte_id + block` (PTX ISA 9.1, 9.7.14.3).
+
+    Raises
+    ------
+    OperandError, ScaleError
+        Another operand; no block scaling, an undefined selector, or no such scale.
+
+    Examples
+    --------
+    >>> i = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0"
+    >>> scale_place(i, "A", 11, 1, byte_id=2, thread_id=1)
+    (15, 24)
+    """
+    record = scaled(instruction)
+    check_ids(record, operand, byte_id, thread_id)
+    octets = _along_k(_octets(operand, record.scales_per_row, int(byte_id), int(thread_id)), operand)
+    given = (index, block)
+    if not all(is_integer(x) and 0 <= x < n for x, n in zip(given, octets.shape, strict=True)):
+        came = f"index {shown(index)}, block {shown(block)} of {operand}"
+        raise ScaleError(f"{record}: no scale for {came}; it has {octets.shape[0]} by {octets.shape[1]}")
+    lane, byte = divmod(int(octets[index, block]), 4)
+    return lane, 8 * byte
+
+
+def pack_scales(
+    scales: npt.ArrayLike, instruction: str | Instruction, operand: Operand, *,
+    byte_id: int = 0, thread_id: int = 0, into: npt.ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """Distribute scales over the words of a warp.
+
+    Parameters
+    ----------
+    scales : array_like of uint8, float8_e8m0fnu (for ue8m0) or float8_e4m3fn (for ue4m3)
+        `[..., m, S]` for A, `[..., S, n]` for B. A ue4m3 has no sign: its codes are below 0x80.
+    instruction : str or Instruction
+    operand : {"A", "B"}
+    byte_id, thread_id : int
+        The selectors that the instruction is to be given for this operand.
+    into : array_like of uint32, optional
+        Words `[..., 32]` to put the scales into, of which a copy is made; leading dimensions broadcast.
+
+    Returns
+    -------
+    ndarray of uint32
+        `[..., 32]`. Bytes that the selectors do not name are 0, or as they are in `into`.
+
+    Raises
+    ------
+    OperandError, ScaleError
+        Another operand; no block scaling, an undefined selector, or a wrong shape, dtype or code.
+
+    Examples
+    --------
+    >>> i = "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e4m3.f32.ue8m0"
+    >>> words = pack_scales(np.arange(1, 9, dtype=np.uint8)[None, :], i, "B", byte_id=1, thread_id=2)
+    >>> [hex(w) for w in words[:8]]
+    ['0x0', '0x0', '0x100', '0x0', '0x0', '0x0', '0x200', '0x0']
+    """
+    record = scaled(instruction)
+    check_ids(record, operand, byte_id, thread_id)
+    array = as_array(scales, f"{record}: scales of {operand}", ScaleError)
+    base = np.zeros(LANES, np.uint32) if into is None else _words(record, operand, into)
+    return pack_scales_checked(record, operand, array, byte_id, thread_id, base)
+
+
+def pack_scales_checked(
+    record: Instruction, operand: Operand, scales: Array, byte_id: int = 0, thread_id: int = 0,
+    into: Array | None = None,
+) -> Array:  # fmt: skip
+    """`pack_scales` of an array, with selectors that the instruction has; `ScaleError` for what are no scales."""
+    octets = _octets(operand, record.scales_per_row, int(byte_id), int(thread_id))
+    codes = scale_codes_checked(record, operand, scales)
+    if codes.shape[-2:] != octets.shape:
+        expected = "[..., {}, {}]".format(*octets.shape)
+        raise ScaleError(f"{record}: scales of {operand} are {codes.shape}; expected {expected}")
+    base = np.zeros(LANES, np.uint32) if into is None else into
+    try:
+        batch = np.broadcast_shapes(codes.shape[:-2], base.shape[:-1])
+    except ValueError:
+        raise ScaleError(f"{record}: scales {codes.shape} and into {base.shape} do not broadcast") from None
+    words = np.broadcast_to(base, (*batch, LANES)).astype("<u4", order="C")  # byte 0 first on every machine
+    words.view(np.uint8)[..., octets] = codes
+    return words.astype(np.uint32, copy=False)
+
+
+def unpack_scales(
+    words: npt.ArrayLike, instruction: str | Instruction, operand: Operand, *,
+    byte_id: int = 0, thread_id: int = 0,
+) -> Array:  # fmt: skip
+    """Collect scales from the words `[..., 32]` (uint32) of a warp: the inverse of `pack_scales`.
+
+    Returns
+    -------
+    ndarray of uint8
+        Codes, `[..., m, S]` for A and `[..., S, n]` for B. The top bit of a ue4m3's byte is dropped, as the
+        hardware ignores it (docs/specification/numerics.md 1.3).
+
+    Raises
+    ------
+    OperandError, ScaleError
+        Another operand; no block scaling, an undefined selector, or a wrong shape or dtype.
+
+    Examples
+    --------
+    >>> i = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0"
+    >>> unpack_scales(np.full(32, 0xFF7F3801, np.uint32), i, "A", byte_id=2)[15]
+    array([127, 255], dtype=uint8)
+    """
+    record = scaled(instruction)
+    check_ids(record, operand, byte_id, thread_id)
+    return unpack_scales_checked(record, operand, _words(record, operand, words), byte_id, thread_id)
+
+
+def unpack_scales_checked(record: Instruction, operand: Operand, words: Array, byte_id: int, thread_id: int) -> Array:
+    """`unpack_scales` of words that are checked, with selectors that the instruction has."""
+    octets = _octets(operand, record.scales_per_row, int(byte_id), int(thread_id))
+    octets_of_warp = np.ascontiguousarray(words, "<u4").view(np.uint8)
+    return octets_of_warp.take(octets, axis=-1) & np.uint8(FORMATS[record.stype or ""].mask)
+
+
+def checked_ids(instruction: str | Instruction, ids: Sequence[int]) -> tuple[int, int, int, int]:
+    """Return byte-id and thread-id of A, byte-id and thread-id of B; raise `ScaleError` for what is undefined."""
+    record, four = scaled(instruction), members(ids, 4)
+    if four is None or len(four) != 4:
+        raise ScaleError(
+            f"{record}: ids are {shown(ids)}; expected byte-id and thread-id of A, byte-id and thread-id of B"
+        )
+    byte_a, thread_a, byte_b, thread_b = four
+    check_ids(record, "A", byte_a, thread_a)
+    check_ids(record, "B", byte_b, thread_b)
+    return int(byte_a), int(thread_a), int(byte_b), int(thread_b)
+
+
+def scale_codes(record: str | Instruction, operand: Operand, scales: npt.ArrayLike) -> Array:
+    """Return codes of scales, given as codes or as an ml_dtypes array; raise `ScaleError` for anything else."""
+    record, operand = scaled(record), scaled_operand(operand)
+    return scale_codes_checked(record, operand, as_array(scales, f"{record}: scales of {operand}", ScaleError))
+
+
+def scale_codes_checked(record: Instruction, operand: Operand, array: Array) -> Array:
+    """`scale_codes` of a record and an array."""
+    stype = record.stype or ""
+    if array.dtype != np.uint8 and array.dtype != _TYPED[stype].dtype:
+        expected = f"{_TYPED[stype].dtype}, or codes as uint8 (from values: FORMATS[{stype!r}].encode)"
+        raise ScaleError(f"{record}: scales of {operand} are {array.dtype}; expected {expected}")
+    array = array.view(np.uint8)
+    for place in np.argwhere(array > FORMATS[stype].mask)[:1].tolist():
+        came = f"scale {array[tuple(place)]:#x} of {operand} at {place}"
+        raise ScaleError(f"{record}: {came} has its top bit set; {stype} has no sign")
+    return array
+
+
+def scaled(instruction: str | Instruction) -> Instruction:
+    """Read an instruction, which must have block scaling."""
+    record = parse(instruction)
+    check_scaled(record)
+    return record
+
+
+def check_scaled(record: Instruction) -> None:
+    """Raise `ScaleError` unless an instruction has block scaling."""
+    if record.block_scale:
+        return
+    parts, those = ("sparse", "a_type", "b_type"), (i for i in instructions() if i.block_scale)
+    nearest = max(those, key=lambda i: sum(getattr(i, part) == getattr(record, part) for part in parts))
+    raise ScaleError(f"{record} has no block scaling. Nearest that has: {nearest}")
+
+
+def scaled_operand(operand: Operand) -> Operand:
+    """Check that an operand can have scales."""
+    if not isinstance(operand, str) or operand not in ("A", "B"):
+        raise OperandError(f"operand {shown(operand)} has no scales; expected 'A' or 'B'")
+    return "A" if operand == "A" else "B"
+
+
+def _along_k(array: Array, operand: Operand) -> Array:
+    """Turn K to the end, or back from there to its place: the same transposition."""
+    return array if operand == "A" else array.swapaxes(-1, -2)
+
+
+def check_ids(record: Instruction, operand: Operand, byte_id: int, thread_id: int) -> None:
+    """Raise `ScaleError` unless a block-scaled instruction has these selectors for an operand."""
+    legal = {
+        "byte-id": (byte_id, _legal(_BYTE[record.scales_per_row], "y")), "thread-id": (thread_id, thread_ids(operand)),
+    }  # fmt: skip
+    for name, (value, expected) in legal.items():
+        if not is_integer(value) or value not in expected:
+            choices = ", ".join(map(str, expected))
+            raise ScaleError(f"{record}: {name} of {operand} is {shown(value)}; expected {choices}")
+
+
+def _words(record: Instruction, operand: Operand, words: npt.ArrayLike) -> Array:
+    """Check words of scales."""
+    array = as_array(words, f"{record}: words of {operand}'s scales", ScaleError)
+    if array.dtype != np.uint32 or array.shape[-1:] != (LANES,):
+        came = f"{array.dtype} {array.shape}"
+        raise ScaleError(f"{record}: words of {operand}'s scales are {came}; expected uint32 [..., {LANES}]")
+    return array

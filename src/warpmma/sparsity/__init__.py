@@ -1,0 +1,85 @@
+"""Sparse A: the pattern of its columns, its stored elements, and the metadata that says where they stand.
+
+A row of a sparse A is cut into groups of four *places*, and two places of each are stored. A place is one
+element of 8 or 16 bits, a pair of 4-bit elements, or half a tf32 element. A 2-bit index names a place; two
+make a group's *nibble* of metadata, `i0 | i1 << 2`: the first stored place stands at i0, the second at i1.
+
+The metadata register is a fragment layout like any other: its elements are a lane's nibbles, e0 e1 e2, its
+rows those of A, its columns the groups of a row, and the selector names one of several matrices. The law:
+
+* The row's bits are l2 l3 l4, then e2 for types of 16 and 32 bits and l0 for narrower ones.
+* Of the rest, in the order e0 e1 e2 l0 l1, the group takes as many as it needs, the selector what is left.
+
+In every function `instruction` is a mnemonic or a record, `selector` one of `selectors(instruction)`, `words`
+metadata registers, uint32 `[..., 32]`, and `indices` i0 and i1 of every group, 0 to 3, `[..., m, groups, 2]`.
+Anything else, a dense instruction too, is a `MetadataError`. A matrix is A, `[..., m, k]`, or its stored
+elements, `[..., m, k/2]`, of A's NumPy or ml_dtypes type or raw unsigned codes; another shape or dtype, and
+batches that do not broadcast, are an `OperandError`.
+
+Functions of matrices take them whole, of any m and any k that the group's width divides, as `matmul` does; those of
+metadata registers work on the m and k of one instruction.
+
+The functions whose names end in `_checked` or `_on`, and `check_selector`, are the core of the others: they take sparse
+records and arrays, nibbles instead of indices, and do not look at them again.
+
+Sources: PTX ISA 9.1, 9.7.14.6.1 "Sparse matrix storage" (patterns, codes), 9.7.14.6.2 (metadata, as figures);
+docs/specification/ptx.md 3; measured on an H200 (docs/specification/h200.md 2): 88 mnemonics with every selector,
+819,200 outputs, 0 differences, and all sixteen nibbles.
+"""
+
+from .legal import SORTED_CODES, UNDEFINED_MEASURED, legal_codes
+from .metadata import (
+    check_metadata,
+    check_metadata_on,
+    check_selector,
+    halves,
+    halves_checked,
+    metadata_place,
+    pack_metadata,
+    pack_metadata_checked,
+    positions,
+    positions_checked,
+    selectors,
+    unpack_metadata,
+)
+from .patterns import Pattern, nibbles_checked, pattern, pattern_checked
+from .pruning import (
+    check_indices,
+    check_indices_on,
+    compress,
+    compress_checked,
+    expand,
+    prune,
+    rows_met,
+    rows_met_checked,
+)
+
+__all__ = [
+    "SORTED_CODES",
+    "UNDEFINED_MEASURED",
+    "Pattern",
+    "check_indices",
+    "check_indices_on",
+    "check_metadata",
+    "check_metadata_on",
+    "check_selector",
+    "compress",
+    "compress_checked",
+    "expand",
+    "halves",
+    "halves_checked",
+    "legal_codes",
+    "metadata_place",
+    "nibbles_checked",
+    "pack_metadata",
+    "pack_metadata_checked",
+    "pattern",
+    "pattern_checked",
+    "positions",
+    "positions_checked",
+    "prune",
+    "rows_met",
+    "rows_met_checked",
+    "selectors",
+    "unpack_metadata",
+]  # fmt: skip
