@@ -27,8 +27,8 @@ from .execution import evidence, execute, load, mma, store
 from .formats import FORMATS
 from .isa import TARGET_NAMES as TARGETS
 from .isa import Instruction, find, instructions, parse
+from .machine import RegisterFile
 from .products import Choice, choose, matmul
-from .registers import RegisterFile
 
 if TYPE_CHECKING:  # what `__getattr__` below finds
     from . import arithmetic as arithmetic
