@@ -9,13 +9,10 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from ._arguments import is_integer
-from ._arrays import as_array, frozen
+from ._lazy import later
 from ._records import Record
 from .errors import RegisterError, shown
 
@@ -23,7 +20,15 @@ __all__ = ["LANES", "Packing"]
 
 LANES = 32
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from . import _arrays
+
+    Array = npt.NDArray[Any]
+else:  # a packing is a record, which needs no NumPy before it packs
+    np, _arrays = later("numpy"), later("._arrays", __package__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +97,8 @@ class Packing(Record):
     @cached_property
     def shifts(self) -> Array:
         """Bit at which each element of a register begins, ascending; read-only."""
-        return frozen((np.arange(self.per_register, dtype=self.dtype) * self.slot + self.shift).astype(self.dtype))
+        shifts = np.arange(self.per_register, dtype=self.dtype) * self.slot + self.shift
+        return _arrays.frozen(shifts.astype(self.dtype))
 
     def pack(self, codes: npt.ArrayLike) -> Array:
         """Pack `[..., per_register]` codes into `[...]` registers; padding is 0.
@@ -133,7 +139,7 @@ class Packing(Record):
         return codes
 
     def _checked(self, x: npt.ArrayLike, most: int, name: str) -> Array:
-        array = as_array(x, name, RegisterError)
+        array = _arrays.as_array(x, name, RegisterError)
         if array.dtype.kind not in "iu" or (array.size and not 0 <= int(array.min()) <= int(array.max()) <= most):
             raise RegisterError(f"{name} of {array.dtype}; expected integers of 0 to {most:#x}")
         return array
