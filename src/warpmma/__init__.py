@@ -3,35 +3,15 @@
 `load` fills registers from matrices, `execute` computes what an `mma` instruction computes from them on a target,
 `store` collects the result, and `mma` does all three. `evidence` says how a result is known.
 
-Submodules, such as `warpmma.kernel`, `warpmma.sparsity` and `warpmma.testing`, are loaded when they are first used.
+Every name, and every submodule such as `warpmma.kernel`, is loaded when it is first used.
 """
 
-import sys as _sys
-from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
+from ._lazy import on_demand as _on_demand
 from ._version import __version__ as __version__
-from .arithmetic import Evidence, engines
-from .errors import (
-    ArchiveError,
-    MetadataError,
-    MnemonicError,
-    OperandError,
-    RegisterError,
-    ScaleError,
-    TargetError,
-    UnknownNameError,
-    UnsupportedError,
-    WarpmmaError,
-)
-from .execution import evidence, execute, load, mma, store
-from .formats import FORMATS
-from .isa import TARGET_NAMES as TARGETS
-from .isa import Instruction, find, instructions, parse
-from .products import Choice, choose, matmul
-from .registers import RegisterFile
 
-if TYPE_CHECKING:  # what `__getattr__` below finds
+if TYPE_CHECKING:  # what `_ORIGINS` says
     from . import arithmetic as arithmetic
     from . import cli as cli
     from . import errors as errors
@@ -49,6 +29,25 @@ if TYPE_CHECKING:  # what `__getattr__` below finds
     from . import show as show
     from . import sparsity as sparsity
     from . import testing as testing
+    from .arithmetic import Evidence, engines
+    from .errors import (
+        ArchiveError,
+        MetadataError,
+        MnemonicError,
+        OperandError,
+        RegisterError,
+        ScaleError,
+        TargetError,
+        UnknownNameError,
+        UnsupportedError,
+        WarpmmaError,
+    )
+    from .execution import evidence, execute, load, mma, store
+    from .formats import FORMATS
+    from .isa import TARGET_NAMES as TARGETS
+    from .isa import Instruction, find, instructions, parse
+    from .machine import RegisterFile
+    from .products import Choice, choose, matmul
 
 __all__ = [
     "FORMATS",
@@ -80,24 +79,22 @@ __all__ = [
     "store",
 ]
 
-_SUBMODULES = (
-    "arithmetic", "cli", "errors", "execution", "formats", "hardware", "isa", "kernel", "layouts", "machine",
-    "operations", "products", "registers", "scaling", "show", "sparsity", "testing",
-)  # fmt: skip
-
+_ORIGINS = {
+    ".": (
+        "arithmetic", "cli", "errors", "execution", "formats", "hardware", "isa", "kernel", "layouts", "machine",
+        "operations", "products", "registers", "scaling", "show", "sparsity", "testing",
+    ),
+    ".arithmetic": ("Evidence", "engines"),
+    ".errors": (
+        "ArchiveError", "MetadataError", "MnemonicError", "OperandError", "RegisterError", "ScaleError", "TargetError",
+        "UnknownNameError", "UnsupportedError", "WarpmmaError",
+    ),
+    ".execution": ("evidence", "execute", "load", "mma", "store"),
+    ".formats": ("FORMATS",),
+    ".isa": ("Instruction", "TARGET_NAMES as TARGETS", "find", "instructions", "parse"),
+    ".machine": ("RegisterFile",),
+    ".products": ("Choice", "choose", "matmul"),
+}  # fmt: skip
 
 if not TYPE_CHECKING:  # to which every name would be one
-
-    def __getattr__(name: str) -> object:
-        if name not in _SUBMODULES:
-            raise AttributeError(
-                f"module {__name__!r} has no attribute {name!r}", name=name, obj=_sys.modules[__name__]
-            )
-        try:
-            return _import_module(f".{name}", __name__)
-        except ImportError as error:  # strategies, without hypothesis
-            raise AttributeError(f"module {__name__!r} cannot load {name!r}: {error}") from error
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_SUBMODULES})
+    __getattr__, __dir__ = _on_demand(__name__, _ORIGINS)

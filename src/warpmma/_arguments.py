@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Collection, Sequence
 from itertools import islice
@@ -33,7 +32,9 @@ def members(value: object, most: int) -> list[Any] | None:
 
 def suggestion(word: object, known: Collection[str]) -> str:
     """Return "; did you mean 'x'?" where one of the known words is like this one, and nothing otherwise."""
-    close = difflib.get_close_matches(word[:80], known, 1, 0.5) if isinstance(word, str) else []
+    from difflib import get_close_matches  # only errors need it
+
+    close = get_close_matches(word[:80], known, 1, 0.5) if isinstance(word, str) else []
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ._arguments import check_choice
 
-__all__ = ["Float64", "Rounding", "check_rounding", "on_magnitude", "quantize"]
+__all__ = ["Float64", "Rounding", "check_rounding", "on_magnitude", "to_grid"]
 
 Array = npt.NDArray[Any]
 Float64 = npt.NDArray[np.float64]
@@ -28,7 +28,7 @@ def on_magnitude(rounding: Rounding, negative: Array) -> Literal["rn", "rz"] | A
     return negative if rounding == "rm" else ~negative
 
 
-def quantize(magnitude: Float64, fraction_bits: int, emin: int, rounding: Literal["rn", "rz"] | Array) -> Array:
+def to_grid(magnitude: Float64, fraction_bits: int, emin: int, rounding: Literal["rn", "rz"] | Array) -> Array:
     """Round non-negative float64 values to a floating-point grid, as an integer code without sign.
 
     The code is that of a format with `fraction_bits`, least exponent `emin` and no greatest exponent: exponent field

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
@@ -69,7 +68,9 @@ class UnknownNameError(WarpmmaError, AttributeError):
         >>> print(UnknownNameError.of("t", "taneid", ["tid", "laneid"]))
         t has no 'taneid', did you mean 'laneid'? It has tid, laneid
         """
-        near = difflib.get_close_matches(name, names, 1)
+        from difflib import get_close_matches  # only misspelled names need it
+
+        near = get_close_matches(name, names, 1)
         meant = hint or (f", did you mean {near[0]!r}?" if near else ".")
         return cls(f"{owner} has no {name!r}{meant} It has {', '.join(names)}")
 

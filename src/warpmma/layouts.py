@@ -19,20 +19,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, Literal
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, Literal
 
 from ._arguments import check_choice, is_integer
-from ._arrays import frozen
+from ._lazy import later
 from ._records import Record
 from .errors import OperandError, shown
 from .registers import LANES, Packing
 
 __all__ = ["OPERANDS", "Layout", "accumulator", "multiplicand", "quad_pair"]
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from . import _arrays
+
+    Array = npt.NDArray[Any]
+else:  # only a layout's arrays need NumPy
+    np, _arrays = later("numpy"), later("._arrays", __package__)
+
 Operand = Literal["A", "B", "C", "D"]
 OPERANDS: tuple[Operand, ...] = ("A", "B", "C", "D")
 _LANE_BITS = tuple(f"l{i}" for i in range(5))
@@ -111,7 +117,7 @@ class Layout(Record):
             for weight, name in enumerate(names):
                 source = lane if name[0] == "l" else i
                 value |= ((source >> int(name[1:])) & 1) << weight
-            return frozen(value)
+            return _arrays.frozen(value)
 
         return coordinate(self.matrix), coordinate(self.row), coordinate(self.column)
 
@@ -119,7 +125,7 @@ class Layout(Record):
     def flat(self) -> Array:
         """Index into the flattened matrices of the element at `[register, lane, position in the register]`."""
         index = np.ravel_multi_index(self.places, (self.matrices, 1 << len(self.row), 1 << len(self.column)))
-        return frozen(index.reshape(LANES, self.registers, -1).swapaxes(0, 1))
+        return _arrays.frozen(index.reshape(LANES, self.registers, -1).swapaxes(0, 1))
 
     @cached_property
     def slots(self) -> tuple[Array, Array]:
@@ -127,13 +133,13 @@ class Layout(Record):
         place = np.empty(self.flat.size, np.intp)
         place[self.flat.ravel()] = np.arange(self.flat.size)
         word, position = np.divmod(place.reshape(self.shape), self.packing.per_register)
-        return frozen(word), frozen(position)
+        return _arrays.frozen(word), _arrays.frozen(position)
 
     @cached_property
     def order(self) -> Array:
         """Where each element sits among the codes `[register, lane, position]`, flattened: the inverse of `flat`."""
         word, position = self.slots
-        return frozen(word * self.packing.per_register + position)
+        return _arrays.frozen(word * self.packing.per_register + position)
 
     def locate(self, row: int, column: int, matrix: int = 0) -> tuple[int, int, int]:
         """Lane, register and lowest bit of one element; one that does not exist is an `OperandError`.
@@ -152,9 +158,13 @@ class Layout(Record):
                 ]
                 expected = f"expected a {name} of 0 to {most[name] - 1}"
                 raise OperandError(f"{', '.join(given)} is outside {self.shape}; {expected}")
-        index = (matrix, row, column)[-len(self.shape) :]
-        word, position = (int(x[index]) for x in self.slots)
-        return word % LANES, word // LANES, position * self.packing.slot + self.packing.shift
+        lane = i = 0
+        for names, value in ((self.matrix, matrix), (self.row, row), (self.column, column)):
+            for weight, name in enumerate(names):
+                bit = ((int(value) >> weight) & 1) << int(name[1:])
+                lane, i = (lane | bit, i) if name[0] == "l" else (lane, i | bit)
+        register, position = divmod(i, self.packing.per_register)
+        return lane, register, position * self.packing.slot + self.packing.shift
 
     def words(self) -> Layout:
         """Return the layout of whole registers, as elements of the coordinate that their elements run along.

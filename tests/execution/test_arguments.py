@@ -218,7 +218,8 @@ def registers(**more: Any) -> wm.RegisterFile:
         (lambda: wm.RegisterFile((10**9, 10**9)), RegisterError, "warps is (1000000000, 1000000000); a register of so"),
         # Registers
         (lambda: registers().declare(32, ["%a"]), RegisterError, "the name of a register is a string, not ['%a']"),
-        (lambda: registers().declare([32], "%a"), RegisterError, "a register has 32 or 64 bits, not [32]"),
+        (lambda: registers().declare([32], "%a"), RegisterError,
+         "a register has 16, 32 or 64 bits or is a 'pred', not [32]"),
         (lambda: registers().declare(32, "%a", "%a"), RegisterError, "%a is declared twice"),
         (lambda: registers().read(["%r0"]), RegisterError, "no register ['%r0']; declared are %r0, %r1"),
         (lambda: registers().read_fragment("%r0"), RegisterError, "names are '%r0'; expected a sequence of strings"),

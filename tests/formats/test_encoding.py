@@ -10,7 +10,7 @@ import pytest
 from arrays import Array
 from format_cases import FLOATS, INTEGERS, LISTED, ROUNDINGS, SMALL, TYPES, Rounding, as_float, codes_of
 
-from warpmma._rounding import quantize
+from warpmma._rounding import to_grid
 from warpmma.errors import OperandError
 from warpmma.formats import FORMATS, FloatFormat
 
@@ -184,7 +184,7 @@ def test_ue8m0_has_no_zero_and_f64_keeps_its_bits() -> None:
 
 def test_quantize_rounds_up_where_its_mask_says() -> None:
     magnitude = np.array([1.25, 1.25, 2.0, 2.0])  # with one fraction bit, 1, 1.5 and 2 have codes 2, 3 and 4
-    codes = quantize(magnitude, 1, 0, np.array([False, True, False, True]))
+    codes = to_grid(magnitude, 1, 0, np.array([False, True, False, True]))
     np.testing.assert_array_equal(codes, [2, 3, 4, 4])
 
 

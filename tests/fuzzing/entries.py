@@ -84,6 +84,7 @@ INNER: dict[str, str] = {
         (f"warpmma.operations:{x}" for x in ("Row", "Row.__str__")), "what all rows have, by themselves no instruction"
     ),
     **dict.fromkeys(("warpmma.operations:shl", "warpmma.operations:shr"), "for registers, which check their operands"),
+    **dict.fromkeys((f"warpmma:RegisterFile.{x}" for x in ("get", "put")), "for the machine, with what it has checked"),
     "warpmma.isa:Family": "a row of the table of instructions, which `Instruction.family` returns",
     **dict.fromkeys(
         (f"warpmma.kernel:{x}" for x in (

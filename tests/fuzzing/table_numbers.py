@@ -9,7 +9,8 @@ import numpy as np
 
 from warpmma.formats import FORMATS, FloatFormat, IntegerFormat, Number, floating, integer
 from warpmma.layouts import Layout, accumulator, multiplicand, quad_pair
-from warpmma.registers import Packing, RegisterFile
+from warpmma.machine import RegisterFile
+from warpmma.registers import Packing
 
 from . import legal
 from .calls import Entry
@@ -92,6 +93,8 @@ def _file(rng: Rng) -> RegisterFile:
     made = RegisterFile(pick(rng, ((), (), (2,), (2, 3), (0,))))
     made.declare(32, "a", "b", "c")
     made.declare(64, "wide")
+    made.declare(16, "half")
+    made.declare("pred", "chosen")
     for name in "ab":
         made.write(name, np.arange(32))
     return made
@@ -153,7 +156,7 @@ ENTRIES = (
     Entry(name=_R, call=RegisterFile, make=lambda rng: {"warps": pick(rng, ((), (2,), (2, 3)))}, weight=2),
     Entry(
         name=f"{_R}.declare", call=RegisterFile.declare, weight=2, pure=False,
-        make=lambda rng: {"self": _file(rng), "width": pick(rng, (32, 64)), "*names": ["x", "y"]},
+        make=lambda rng: {"self": _file(rng), "width": pick(rng, (16, 32, 64, "pred")), "*names": ["x", "y"]},
     ),
     Entry(
         name=f"{_R}.write", call=RegisterFile.write, weight=3, pure=False, writes=("self",),

@@ -302,4 +302,4 @@ def test_it_imports_no_more_than_the_package(tmp_path: Path) -> None:
         "print(sorted(set(sys.modules) - before))"
     )
     done = python("-W", "error", "-c", script, where=tmp_path)
-    assert done.stdout == "['warpmma.testing', 'warpmma.testing.plugin']\n", done.stderr
+    assert done.stdout == "['warpmma.errors', 'warpmma.testing', 'warpmma.testing.plugin']\n", done.stderr

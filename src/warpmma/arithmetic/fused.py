@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import frozen
-from .._rounding import Float64, quantize
+from .._rounding import Float64, to_grid
 from ..formats import FloatFormat, floating
 from .pairs import Pairs
 from .units import FusedDotAdd, GroupedDotAdd, Recipe, steps
@@ -178,7 +178,7 @@ def _step(unit: FusedDotAdd, d: FloatFormat, pairs: Pairs, accumulator: Float64,
 def _result(unit: FusedDotAdd | GroupedDotAdd, d: FloatFormat, total: Float64) -> Array:
     """Rules 7 to 9."""
     infinity, nan = cast(int, d.inf_code), cast(int, d.nan_code)
-    codes = quantize(np.abs(total), unit.result_bits, d.emin, unit.rounding) << (d.fraction_bits - unit.result_bits)
+    codes = to_grid(np.abs(total), unit.result_bits, d.emin, unit.rounding) << (d.fraction_bits - unit.result_bits)
     codes = np.minimum(codes, infinity) + ((total < 0) & (codes != 0)) * d.sign_bit
     return np.where(np.isnan(total), nan, codes).astype(d.code_dtype)
 

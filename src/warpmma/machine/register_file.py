@@ -78,7 +78,7 @@ class RegisterFile:
         RegisterError
             Another width, a name that is no string, or one that is taken; then none is added.
         """
-        kind = _KINDS.get(int(width) if is_integer(width) else width) if is_integer(width) or width == "pred" else None
+        kind = _KINDS.get(width) if is_integer(width) or isinstance(width, str) else None
         if kind is None:
             raise RegisterError(f"a register has 16, 32 or 64 bits or is a 'pred', not {shown(width)}")
         for index, name in enumerate(names):

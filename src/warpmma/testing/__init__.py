@@ -1,13 +1,14 @@
 """Tests of kernels: comparison bit for bit, reports of differing bits, a pytest plugin, hypothesis strategies.
 
-None of it needs pytest; with pytest, `warpmma.testing.plugin` adds the fixture `gpu`. `warpmma.testing.strategies`
-needs hypothesis.
+Every name and every module, such as `warpmma.testing.strategies`, is loaded when it is first used: pytest imports this
+package whenever it starts, for the plugin.
 """
 
-from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # what `__getattr__` below finds
+from .._lazy import on_demand as _on_demand
+
+if TYPE_CHECKING:  # what `_ORIGINS` says
     from . import plugin as plugin
     from . import strategies as strategies
     from .assertions import assert_same_bits, ulps
@@ -16,23 +17,12 @@ if TYPE_CHECKING:  # what `__getattr__` below finds
 
 __all__ = ["Gpu", "array_with", "assert_same_bits", "ulps"]
 
-# pytest loads the plugin at every start, whoever uses it: so its package loads what is asked for, and no more.
-_HOMES = {"Gpu": "simulated", "array_with": "written", "assert_same_bits": "assertions", "ulps": "assertions"}
-_SUBMODULES = ("plugin", "strategies")
-
+_ORIGINS = {
+    ".": ("plugin", "strategies"),
+    ".assertions": ("assert_same_bits", "ulps"),
+    ".simulated": ("Gpu",),
+    ".written": ("array_with",),
+}
 
 if not TYPE_CHECKING:  # to which every name would be one
-
-    def __getattr__(name: str) -> object:
-        try:
-            if name in _HOMES:
-                return getattr(_import_module(f".{_HOMES[name]}", __name__), name)
-            if name in _SUBMODULES:
-                return _import_module(f".{name}", __name__)
-        except ImportError as error:  # strategies, without hypothesis
-            raise AttributeError(f"module {__name__!r} cannot load {name!r}: {error}") from error
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES, *_SUBMODULES})
+    __getattr__, __dir__ = _on_demand(__name__, _ORIGINS)
