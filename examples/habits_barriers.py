@@ -123,14 +123,14 @@ def flag_in_shared(t: Any, x: Any, y: Any) -> None:
 
 
 @habit(
-    KERNELS, grid=3, block=64, inputs=lambda: [words(192), np.zeros(1, np.uint32)],
-    expected=lambda x, y: np.ones(1, np.uint32),
+    KERNELS, grid=3, block=64, inputs=lambda: [words(192), np.zeros(8, np.uint32)],
+    expected=lambda x, y: np.isin(np.arange(8), np.unique(x % 5)[:3]).astype(np.uint32),
 )  # fmt: skip
-def flag_in_global(t: Any, x: Any, y: Any) -> None:
-    """Every thread of every block may write 1 to the same word."""
-    found = t("ld.global.b32", x + (t.ctaid[0] * 64 + t.tid[0]) * 4) % 5 == 0
-    with t.where(found):
-        t("st.global.b32", y, 1)
+def flags_in_global(t: Any, x: Any, y: Any) -> None:
+    """Every thread of every block marks its remainder, if it is less than 3: the same word, the same value."""
+    remainder = t("ld.global.b32", x + (t.ctaid[0] * 64 + t.tid[0]) * 4) % 5
+    with t.where(remainder < 3):
+        t("st.global.b32", y + remainder * 4, 1)
 
 
 # Global memory
