@@ -23,8 +23,6 @@ from hazard_cases import (
 
 from warpmma.kernel import Output
 
-# Until the machine finds them; to be removed.
-
 
 # Asynchronous copies
 
