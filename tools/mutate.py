@@ -17,10 +17,11 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -99,12 +100,14 @@ def _show(done: list[Verdict], total: int, seconds: float) -> None:
     print(f"\r{len(done):,} of {total:,} in {seconds:.0f} s: {text}   ", end="", file=sys.stderr, flush=True)
 
 
-def _verdicts(those: list[Mutant], jobs: int) -> Iterator[Verdict]:
+def _verdicts(those: list[Mutant], jobs: int) -> Generator[Verdict]:
     if jobs == 1:
         yield from map(judge, those)
         return
     names = [(m.subject.name, m.name) for m in those]
-    pool = ProcessPoolExecutor(jobs, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN))
+    pool = ProcessPoolExecutor(
+        jobs, get_context("spawn"), initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)
+    )
     try:
         yield from pool.map(_one, names, chunksize=8)
     finally:

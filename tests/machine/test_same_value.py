@@ -11,7 +11,6 @@ import pytest
 
 from warpmma.kernel import KINDS, HazardError, HazardWarning, launch
 
-
 KIND = "same value"
 Kernel = Callable[..., object]
 

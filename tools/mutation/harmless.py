@@ -33,6 +33,8 @@ _ARGUMENTS: tuple[tuple[str, Names], ...] = (
             ("habits_memory.neighbouring_bytes", "warps swapped: t.warpid -> ^ 1 in t.laneid * 2 + t.warpid"),
             ("habits_memory.own_word_again_and_again", "threads swapped: t.tid[0] -> ^ 1 in t.tid[0] * 4"),
             ("habits_memory.transpose_*", "threads swapped: t.tid[0] -> ^ 1 in t.tid[0] % 32"),
+            ("habits_barriers.flags_in_shared", "threads swapped: t.tid[0] -> ^ 1 in t.tid[0] * 4"),
+            ("habits_barriers.flags_in_shared", "threads swapped: t.tid[0] -> ^ 1 in t.tid[0] * 4 #2"),
             ("habits_copies.zeros_beyond_the_end", "threads swapped: t.tid[0] -> ^ 1 in t.tid[0] * 16"),
             ("habits_copies.source_is_written_after_the_wait", "lanes swapped: t.laneid -> ^ 1 in t.laneid * 16"),
             ("habits_copies.two_buffers", "threads swapped: t.tid[0] -> ^ 1"),
@@ -52,7 +54,7 @@ _ARGUMENTS: tuple[tuple[str, Names], ...] = (
         ),
     ),
     (
-        "The same two pieces along k change places in A and in W, with their zeros, and sums of integers have no order.",
+        "The same two pieces along k change places in A and in W, zeros too, and sums of integers have no order.",
         (
             ("gemm_int8", "threads swapped: thread -> ^ 1 in piece + thread #2"),
             ("gemm_int8", "threads swapped: thread -> ^ 1 in piece + thread #3"),
@@ -64,6 +66,9 @@ _ARGUMENTS: tuple[tuple[str, Names], ...] = (
             ("classics.sum_by_shuffles", "threads swapped: t.tid[0] -> ^ 1 in t.ctaid[0] * 128 + t.tid[0]"),
             ("classics.sum_by_shuffles", "warps swapped: t.warpid -> ^ 1 in t.warpid * 4"),
             ("habits_warps.shuffles_of_halves", "lanes swapped: t.laneid -> ^ 1 in t.laneid * 4*"),
+            ("habits_warps.shuffle_after_exit", "lanes swapped: t.laneid -> ^ 1 in t.laneid * 4*"),
+            ("habits_warps.shuffle_in_half_a_warp", "threads swapped: t.tid[0] -> ^ 1 in t.tid[0] * 4*"),
+            ("habits_warps.votes_in_half_a_warp", "threads swapped: t.tid[0] -> ^ 1 in t.tid[0] * 4 #2"),
         ),
     ),
     (
@@ -126,6 +131,8 @@ _ARGUMENTS: tuple[tuple[str, Names], ...] = (
             ("habits_copies.*", "order: t('bar.sync') -> after place = t.tid[0]"),
             ("habits_copies.*_buffers", "order: t('bar.sync') -> after start = tile % buffers * 1024"),
             ("habits_copies.source_is_read_meanwhile", "order: t('st.shared.b64', *) -> after t(WAIT_ALL)"),
+            ("attention", "order: t('bar.warp.sync', 4294967295) -> after factors = *"),
+            ("habits_barriers.work_after_barriers_at_two_lines", "order: t('bar.sync') -> after value = t.update(*"),
             ("classics.stencil", "order: value = t('ld.shared.b32', at) + left * 3 + right -> after t('bar.sync')"),
         ),
     ),
@@ -155,8 +162,37 @@ _ARGUMENTS: tuple[tuple[str, Names], ...] = (
         ),
     ),
     (
+        "A lane that has exited is named or not: nobody waits for it.",
+        (("habits_warps.shuffle_after_exit", "member dropped: EVERY -> without lane * (shfl.sync.bfly.b32)"),),
+    ),
+    (
+        "What lanes have that a mask would have kept, `selp` or the next `update` drops.",
+        (
+            ("habits_warps.select_of_branches", "mask dropped: t.where(*"),
+            ("habits_barriers.work_after_barriers_at_two_lines", "update dropped: t.update(value, value + 1)"),
+        ),
+    ),
+    (
+        "The first lane begins with much, and every other exits when it has come to 1: none is left with 0.",
+        (("habits_warps.exit_from_loop", "comparison: left >= 0 -> >"),),
+    ),
+    (
+        "One arrives at the end, and nobody waits for that.",
+        (
+            ("habits_barriers.producer_and_consumer", "comparison: step < 2 -> <="),
+            ("habits_barriers.producer_and_consumer", "branch: step < 2 -> True"),
+        ),
+    ),
+    (
+        "No other warps use that barrier.",
+        (("habits_barriers.barriers_of_pairs", "barrier's number: 2 -> + 1 (bar.sync)"),),
+    ),
+    (
         "Neighbours that change places before and after the lanes are reversed are where they were.",
-        (("habits_memory.warps_in_turns", "threads swapped: t.tid[0] -> ^ 1 in t.ctaid[0] * 64 + t.tid[0]"),),
+        (
+            ("habits_memory.warps_in_turns", "threads swapped: t.tid[0] -> ^ 1 in t.ctaid[0] * 64 + t.tid[0]"),
+            ("habits_warps.block_exits", "threads swapped: t.tid[0] -> ^ 1 in t.ctaid[0] * 64 + t.tid[0]"),
+        ),
     ),
 )
 

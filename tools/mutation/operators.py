@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
-from .syntax import Edit, Function, added, call, number
+from .syntax import Edit, Function, added, call, combined, number
 
 __all__ = ["EVERYWHERE", "OPERATORS", "edits"]
 
@@ -42,7 +43,7 @@ def _statements(name: str, *beginnings: str) -> Operator:
 
 
 def _masks(function: Function) -> Iterator[Edit]:
-    """A block for all lanes; and what `update` and `selp` would have kept."""
+    """Let all lanes into a block; and take away what `update` and `selp` would have kept."""
     for x in function.nodes:
         if not isinstance(x, ast.Call):
             continue
@@ -50,27 +51,24 @@ def _masks(function: Function) -> Iterator[Edit]:
         if method == "where":
             yield function.replaced("mask dropped", x, "", call(EVERYWHERE))
         elif method == "update":
-            yield function.replaced("update dropped", x, "", lambda old: old.args[1])  # type: ignore[attr-defined]
+            yield function.replaced("update dropped", x, "", lambda old: old.args[1])
         elif function.mnemonic(x).startswith("selp."):
-            yield function.replaced("select dropped", x, "", lambda old: old.args[1])  # type: ignore[attr-defined]
+            yield function.replaced("select dropped", x, "", lambda old: old.args[1])
 
 
 def _members(function: Function) -> Iterator[Edit]:
-    """A membermask without each of its lanes."""
+    """Take each of its lanes from a membermask."""
     for x, name in function.calls(*_MEMBERS):
         mask = x.args[-1]
         known = function.value(mask)
         for lane in range(32):
             if not isinstance(known, int) or known >> lane & 1:
-                without = number(0xFFFFFFFF ^ 1 << lane)
-                yield function.replaced(
-                    "member dropped", mask, f"without lane {lane} ({name})",
-                    lambda old, w=without: ast.BinOp(left=old, op=ast.BitAnd(), right=w),  # type: ignore[misc]
-                )  # fmt: skip
+                without = combined(ast.BitAnd(), number(0xFFFFFFFF ^ 1 << lane))
+                yield function.replaced("member dropped", mask, f"without lane {lane} ({name})", without)
 
 
 def _sources(function: Function) -> Iterator[Edit]:
-    """A copy that always reads all."""
+    """Let a copy read all always."""
 
     def shorter(old: Any) -> ast.AST:
         return ast.Call(func=old.func, args=old.args[:-1], keywords=[])
@@ -99,19 +97,16 @@ def _counts(function: Function) -> Iterator[Edit]:
 
 
 def _loops(function: Function) -> Iterator[Edit]:
-    """A loop that begins or ends a step earlier or later; a list without its first or last."""
+    """Begin or end a loop a step earlier or later, or go through a list without its first or last."""
     for x in function.nodes:
         loop = x.iter if isinstance(x, ast.For | ast.comprehension) else None
         if isinstance(loop, ast.Call) and isinstance(loop.func, ast.Name) and loop.func.id == "enumerate":
-            loop = loop.args[0]  # type: ignore[assignment]
+            loop = loop.args[0]
         if isinstance(loop, ast.Call) and isinstance(loop.func, ast.Name) and loop.func.id == "range":
             yield from _ranges(function, loop)
         elif isinstance(loop, ast.Tuple) and len(loop.elts) > 1:
-            for which, kept in (("first", slice(1, None)), ("last", slice(None, -1))):
-                yield function.replaced(
-                    "loop", loop, f"without its {which}",
-                    lambda old, k=kept: ast.Tuple(old.elts[k], ast.Load()),  # type: ignore[attr-defined,misc]
-                )  # fmt: skip
+            for which, kept in (("first", loop.elts[1:]), ("last", loop.elts[:-1])):
+                yield function.replaced("loop", loop, f"without its {which}", ast.Tuple(list(kept), ast.Load()))
 
 
 def _ranges(function: Function, loop: ast.Call) -> Iterator[Edit]:
@@ -120,10 +115,8 @@ def _ranges(function: Function, loop: ast.Call) -> Iterator[Edit]:
         for operator, sign in ((ast.Add(), "+"), (ast.Sub(), "-")):
             if what == "begin" and sign == "-":
                 continue
-            yield function.replaced(
-                "loop", loop.args[i], f"{sign} a step, its {what} in {ast.unparse(loop)}",
-                lambda old, o=operator: ast.BinOp(left=old, op=o, right=step),  # type: ignore[misc]
-            )  # fmt: skip
+            how = f"{sign} a step, its {what} in {ast.unparse(loop)}"
+            yield function.replaced("loop", loop.args[i], how, combined(operator, step))
 
 
 _NEIGHBOURS: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -143,7 +136,7 @@ def _comparisons(function: Function) -> Iterator[Edit]:
 
 
 def _branches(function: Function) -> Iterator[Edit]:
-    """What the host decides, decided always one way."""
+    """Decide always one way what is decided in Python."""
     for x in function.nodes:
         if isinstance(x, ast.If):
             for value in (True, False):
@@ -188,17 +181,18 @@ def _lanes(function: Function) -> Iterator[Edit]:
 
 def _same_of_neighbours(x: ast.AST, parent: ast.AST) -> bool:
     """Whether an even number and the next one give the same: a quotient, a bit, a side. Nothing would be changed."""
-    if isinstance(parent, ast.Compare) and parent.left is x and isinstance(parent.comparators[0], ast.Constant):
-        odd = parent.comparators[0].value % 2
-        return isinstance(parent.ops[0], ast.Gt | ast.LtE if odd else ast.Lt | ast.GtE)
-    if not (isinstance(parent, ast.BinOp) and parent.left is x and isinstance(parent.right, ast.Constant)):
+    if not (isinstance(parent, ast.Compare | ast.BinOp) and parent.left is x):
         return False
-    even = parent.right.value % 2 == 0
-    return isinstance(parent.op, ast.RShift) or (isinstance(parent.op, ast.FloorDiv | ast.BitAnd) and even)
+    other = parent.right if isinstance(parent, ast.BinOp) else parent.comparators[0]
+    if not (isinstance(other, ast.Constant) and isinstance(other.value, int)):
+        return False
+    odd = other.value % 2
+    if isinstance(parent, ast.Compare):
+        return isinstance(parent.ops[0], ast.Gt | ast.LtE if odd else ast.Lt | ast.GtE)
+    return isinstance(parent.op, ast.RShift) or (isinstance(parent.op, ast.FloorDiv | ast.BitAnd) and not odd)
 
 
-def _turned(x: Any) -> ast.AST:
-    return ast.BinOp(left=x, op=ast.BitXor(), right=number(1))
+_turned = combined(ast.BitXor(), number(1))
 
 
 def _special(x: ast.AST) -> str | None:
@@ -223,7 +217,7 @@ def _distances(function: Function) -> Iterator[Edit]:
 
 
 def _stages(function: Function) -> Iterator[Edit]:
-    """The buffer of another stage."""
+    """Take the buffer of another stage."""
     for x in function.nodes:
         if isinstance(x, ast.BinOp) and isinstance(x.op, ast.Mod):
             names = {y.id for y in ast.walk(x) if isinstance(y, ast.Name)}
@@ -236,21 +230,21 @@ def _stages(function: Function) -> Iterator[Edit]:
 
 
 def _helpers(function: Function) -> Iterator[Edit]:
-    """A helper of the kernel called for another stage or tile."""
+    """Call a helper of the kernel for another stage or tile, or not at all."""
     own = {x.name for x in function.nodes if isinstance(x, ast.FunctionDef)}
     for x in function.nodes:
-        if isinstance(x, ast.Expr) and isinstance(x.value, ast.Call) and isinstance(x.value.func, ast.Name):
-            if x.value.func.id in own:
-                yield function.dropped("call dropped", x)
-                for i, argument in enumerate(x.value.args):
-                    how = f"+ 1, argument {i} of {ast.unparse(x.value)}"
-                    yield function.replaced("call", argument, how, lambda old: added(old, 1))
+        called = x.value if isinstance(x, ast.Expr) else None
+        if isinstance(called, ast.Call) and isinstance(called.func, ast.Name) and called.func.id in own:
+            yield function.replaced("call dropped", called, "", ast.Constant(None))
+            for i, argument in enumerate(called.args):
+                how = f"+ 1, argument {i} of {ast.unparse(called)}"
+                yield function.replaced("call", argument, how, lambda old: added(old, 1))
 
 
 def _order(function: Function) -> Iterator[Edit]:
-    """A barrier, wait or commit, and the statement after or before it, in the other order."""
+    """Let a barrier, wait or commit and the statement after or before it change places."""
     for body in function.bodies():
-        for i, (x, y) in enumerate(zip(body, body[1:], strict=False)):
+        for i, (x, y) in enumerate(pairwise(body)):
             if any(function.mnemonic(z).startswith((*_BARRIERS, *_WAITS, *_COMMITS)) for z in (x, y)):
 
                 def make(twin: Callable[[Any], Any], body: list[ast.stmt] = body, i: int = i) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -17,7 +17,7 @@ from typing import Any
 from .operators import EVERYWHERE, edits
 from .syntax import Edit, Function
 
-__all__ = ["Endless", "Mutant", "Names", "Subject", "mutants", "subjects"]
+__all__ = ["EXAMPLES", "EndlessError", "Mutant", "Names", "Subject", "mutants", "subjects"]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 Names = Mapping[str, Any]
@@ -26,16 +26,17 @@ _TURN = "_turn"
 _TURNS = 2000  # of a loop, after which it has no end
 
 HABITS = ("classics", "habits_warps", "habits_barriers", "habits_memory", "habits_copies")
-# Blocks and warps of which only a part is inside of the product, and so many steps that each buffer is used twice.
+# Cases, and functions that are changed. In the first, blocks and warps of which only a part is inside of the product,
+# and so many steps that each buffer is used twice; in the second no tail along k.
 PRODUCTS = {
-    "gemm_f16": ((136, 72, 88, "f16"), ("gemm",)),
-    "gemm_int8": ((136, 72, 144, "bf16"), ("gemm",)),
-    "gemm_sparse": ((136, 40, 144, "f32"), ("gemm",)),
-    "gemm_nvfp4": ((136, 72, 320, "bf16"), ("gemm", "_loaded")),
+    "gemm_f16": (((136, 72, 88, "f16"), (24, 24, 64, "f32")), ("gemm",)),
+    "gemm_int8": (((136, 72, 144, "bf16"), (24, 16, 128, "bf16")), ("gemm",)),
+    "gemm_sparse": (((136, 40, 144, "f32"), (20, 24, 128, "f32")), ("gemm",)),
+    "gemm_nvfp4": (((136, 72, 320, "bf16"), (20, 16, 256, "f32")), ("gemm", "_loaded")),
 }
 
 
-class Endless(Exception):
+class EndlessError(Exception):
     """A loop of a kernel has had more turns than any that ends."""
 
 
@@ -93,15 +94,17 @@ def subjects() -> tuple[Subject, ...]:
         sys.path.insert(0, str(EXAMPLES))
     twins = import_module("twins")
     found = []
-    for name, (case, functions) in PRODUCTS.items():
+    for name, (cases, functions) in PRODUCTS.items():
         module = import_module(name)
         # `copied` masks the lanes whose pieces are outside.
         of = (twins, ("copied",)), (module, functions)
-        found.append(Subject(name=name, functions=of, run=partial(_product, module, _products(module, case))))
+        calls = tuple(_call(module, case) for case in cases)
+        found.append(Subject(name=name, functions=of, run=partial(_product, calls)))
     attention = import_module("attention")
     of = (twins, ("copied",)), (attention, ("_over_quad", "_select", "_update", "attention"))
-    case = partial(attention.call, attention.Case(1, 130, causal=True))
-    found.append(Subject(name="attention", functions=of, run=partial(_product, attention, cache(case))))
+    kinds = attention.Case(1, 130, causal=True), attention.Case(1, 77)
+    calls = tuple(cache(partial(attention.call, case)) for case in kinds)
+    found.append(Subject(name="attention", functions=of, run=partial(_product, calls)))
     for name in HABITS:
         module = import_module(name)
         for kernel in module.KERNELS:
@@ -111,16 +114,19 @@ def subjects() -> tuple[Subject, ...]:
     return tuple(found)
 
 
-def mutants(subject: Subject) -> Iterator[Mutant]:
+@cache
+def mutants(subject: Subject) -> tuple[Mutant, ...]:
     """Make all mutants of a subject, in order."""
     seen: dict[str, int] = {}
+    found = []
     for module, names in subject.functions:
         for name in names:
             function = Function(_syntax(module)[name], vars(module))
             for edit in edits(function):
                 times = seen[edit.name] = seen.get(edit.name, 0) + 1
                 which = edit.name if times == 1 else f"{edit.name} #{times}"
-                yield Mutant(subject=subject, module=module, function=function, edit=edit, name=which)
+                found.append(Mutant(subject=subject, module=module, function=function, edit=edit, name=which))
+    return tuple(found)
 
 
 @cache
@@ -151,7 +157,7 @@ def _turns() -> Callable[[], None]:
     def turn() -> None:
         left[0] -= 1
         if left[0] < 0:
-            raise Endless
+            raise EndlessError
 
     return turn
 
@@ -159,24 +165,24 @@ def _turns() -> Callable[[], None]:
 # Launches
 
 
-def _products(module: ModuleType, case: tuple[Any, ...]) -> Callable[[], Any]:
+def _call(module: ModuleType, case: tuple[Any, ...]) -> Callable[[], Any]:
     made = import_module("twins").Case(*case)
     if hasattr(module, "call"):
         return cache(lambda: module.call(made))
     return cache(lambda: module.product(*module.operands(made), made.out))
 
 
-def _product(module: ModuleType, make: Callable[[], Any], names: Names, **options: Any) -> list[Any]:
-    call = make()
-    arrays = [x.copy() for x in call.arrays]
-    arrays[-1].view("u1").fill(0xA5)
-    kernel = call.kernel
-    made = names[getattr(kernel, "func", kernel).__name__]
-    if isinstance(kernel, partial):
-        made = partial(made, *kernel.args, **kernel.keywords)
-    simulate = import_module("twins").simulate
-    simulate(replace(call, kernel=made, arrays=tuple(arrays)), **options)
-    return arrays
+def _product(calls: Sequence[Callable[[], Any]], names: Names, **options: Any) -> list[Any]:
+    simulate, outputs = import_module("twins").simulate, []
+    for call in (make() for make in calls):
+        arrays = [x.copy() for x in call.arrays]
+        arrays[-1].view("u1").fill(0xA5)
+        kernel = names[getattr(call.kernel, "func", call.kernel).__name__]
+        if isinstance(call.kernel, partial):
+            kernel = partial(kernel, *call.kernel.args, **call.kernel.keywords)
+        simulate(replace(call, kernel=kernel, arrays=tuple(arrays)), **options)
+        outputs += arrays
+    return outputs
 
 
 def _habit(name: str, names: Names, **options: Any) -> list[Any]:

@@ -1,7 +1,7 @@
 """Functions as syntax trees in which one thing is changed.
 
-An `Edit` is found in the tree as it is written, and made in a copy of it. What it changes keeps its place in the source,
-so that hazards name the line.
+An `Edit` is found in the tree as it is written, and made in a copy of it. What it changes keeps its place in the
+source, so that hazards name the line.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Edit", "Function", "added", "call", "number"]
+__all__ = ["Edit", "Function", "added", "call", "combined", "number"]
 
 _SHORT = 72  # characters of source that a mutation's name shows
 
@@ -100,7 +100,7 @@ class Function:
                 if isinstance(found, list) and found:
                     yield found
 
-    def replaced(self, operator: str, node: ast.AST, how: str, new: ast.AST | Callable[[ast.AST], ast.AST]) -> Edit:
+    def replaced(self, operator: str, node: ast.AST, how: str, new: ast.AST | Callable[[Any], ast.AST]) -> Edit:
         """Put something else into a node's place: a node, or one made of the node's copy."""
         parent, field, i = self._places[id(node)]
 
@@ -138,12 +138,17 @@ def number(value: int) -> ast.Constant:
     return ast.Constant(value)
 
 
-def added(x: ast.AST, value: int) -> ast.expr:
+def added(x: ast.expr, value: int) -> ast.expr:
     """Return the syntax of a sum: of a number and a constant, or of anything."""
     if isinstance(x, ast.Constant) and isinstance(x.value, int):
         return number(x.value + value)
     operator = ast.Add() if value >= 0 else ast.Sub()
-    return ast.BinOp(left=x, op=operator, right=number(abs(value)))  # type: ignore[arg-type]
+    return ast.BinOp(left=x, op=operator, right=number(abs(value)))
+
+
+def combined(operator: ast.operator, right: ast.expr) -> Callable[[Any], ast.AST]:
+    """Return what makes of a node an operation on it."""
+    return lambda old: ast.BinOp(left=old, op=operator, right=right)
 
 
 def call(name: str, *arguments: ast.expr) -> ast.Call:

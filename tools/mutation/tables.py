@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -13,34 +12,44 @@ from .verdicts import Verdict
 
 __all__ = ["markdown", "replaced", "result"]
 
-_FOUND = ("race", "pending", "unwritten", "poison", "bounds", "misaligned", "barrier", "divergent", "error", "endless")
-_OTHERS = ("wrong", "harmless", "refused by Python", "broken", "unnoticed")
+# Kinds of hazards, by column; what is found otherwise, an error of the package or a loop without end, is an "error".
+_KINDS = {
+    "race": "race", "pending": "pending", "barrier": "barrier", "divergent": "divergent", "unwritten": "unwritten",
+    "poison": "unwritten", "bounds": "address", "misaligned": "address",
+}  # fmt: skip
+_COLUMNS = (*dict.fromkeys(_KINDS.values()), "error", "wrong", "harmless", "no kernel", "unnoticed")
 
 
-def _columns(verdicts: Iterable[Verdict]) -> list[str]:
-    kinds = {v.why for v in verdicts if v.what == "found"}
-    return [*(kind for kind in _FOUND if kind in kinds), *sorted(kinds - {*_FOUND}), *_OTHERS]
+def _column(verdict: Verdict) -> str:
+    if verdict.what == "found":
+        return _KINDS.get(verdict.why, "error")
+    return {"refused by Python": "no kernel", "broken": "unnoticed"}.get(verdict.what, verdict.what)
 
 
 def markdown(verdicts: Sequence[Verdict]) -> str:
-    """Return what became of mutants, by kernel and by operator, and those that are harmless, as Markdown."""
-    groups = [("kernel", lambda v: v.subject), ("what is changed", lambda v: v.mutation.partition(":")[0])]
-    parts = [_table(title, [(key(v), v) for v in verdicts], _columns(verdicts)) for title, key in groups]
-    return "\n".join([*parts, *_lists(verdicts)])
+    """Return what became of mutants, by kernel and by operator, and why some are harmless, as Markdown."""
+    kernels = _table("kernel", [(v.subject.rpartition(".")[2], v) for v in verdicts])
+    changes = _table("what is changed", [(v.mutation.partition(":")[0], v) for v in verdicts])
+    return "\n".join([kernels, changes, _arguments(verdicts), *_lists(verdicts)])
 
 
-def _table(title: str, named: Sequence[tuple[str, Verdict]], columns: Sequence[str]) -> str:
+def _table(title: str, named: Sequence[tuple[str, Verdict]]) -> str:
     rows: dict[str, Counter[str]] = {}
     for name, verdict in named:
-        column = verdict.why if verdict.what == "found" else verdict.what
-        for row in (name, "all"):
-            rows.setdefault(row, Counter())[column] += 1
+        for title_of_row in (name, "all"):
+            rows.setdefault(title_of_row, Counter())[_column(verdict)] += 1
     rows["all"] = rows.pop("all", Counter())
-    lines = [f"| {title} | mutants | {' | '.join(columns)} |", f"|---|{'---:|' * (len(columns) + 1)}"]
+    lines = [f"| {title} | mutants | {' | '.join(_COLUMNS)} |", f"|---|{'---:|' * (len(_COLUMNS) + 1)}"]
     for name, row in rows.items():
-        cells = [f"{row[column]:,}" if row[column] else "" for column in columns]
+        cells = [f"{row[column]:,}" if row[column] else "" for column in _COLUMNS]
         lines.append(f"| {name} | {row.total():,} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _arguments(verdicts: Sequence[Verdict]) -> str:
+    counts = Counter(v.why for v in verdicts if v.what == "harmless")
+    lines = [f"* {number:,}: {why}" for why, number in counts.most_common()]
+    return "\n".join(["Harmless, and why:\n", *(lines or ["* none"]), ""])
 
 
 def _lists(verdicts: Sequence[Verdict]) -> list[str]:
@@ -61,4 +70,4 @@ def replaced(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(path.name + ".new")
     new.write_text(text)
-    os.replace(new, path)
+    new.replace(path)

@@ -22,7 +22,7 @@ from warpmma.errors import WarpmmaError
 from warpmma.kernel import HazardError
 
 from .harmless import reason
-from .subjects import Endless, Mutant, Subject
+from .subjects import EXAMPLES, EndlessError, Mutant, Subject
 
 __all__ = ["BAD", "Verdict", "judge", "original"]
 
@@ -90,10 +90,15 @@ def _tried(mutant: Mutant) -> tuple[str, str, str]:
         return "found", error.hazard.kind, str(error)
     except WarpmmaError as error:
         return "found", "error", str(error)
-    except Endless:
+    except EndlessError:
         return "found", "endless", ""
     except Exception as error:  # whatever comes out of the package is what is looked for
-        last = traceback.extract_tb(error.__traceback__)[-1].filename
-        ours = last.startswith(_PACKAGE) or not last.endswith(".py")
-        return "broken" if ours else "refused by Python", type(error).__name__, str(error)
+        return _refused(error), type(error).__name__, str(error)
     return ("same", "", "") if bits == original(mutant.subject) else ("wrong", "", "")
+
+
+def _refused(error: Exception) -> str:
+    """Tell by the innermost line, of the package or of a kernel, whose error it is."""
+    files = [frame.filename for frame in reversed(traceback.extract_tb(error.__traceback__))]
+    last = next((file for file in files if file.startswith((_PACKAGE, str(EXAMPLES)))), "")
+    return "refused by Python" if last.startswith(str(EXAMPLES)) else "broken"
