@@ -24,7 +24,6 @@ from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
 from mutation.harmless import stale
 from mutation.subjects import Mutant, Subject, mutants, subjects
 from mutation.tables import markdown, replaced, result

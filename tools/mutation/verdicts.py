@@ -68,8 +68,8 @@ def original(subject: Subject) -> list[bytes] | str:
     """Return what the kernel leaves in its arrays, or, of one that does not run, why."""
     try:
         return _launched(subject, None)
-    except WarpmmaError as error:
-        return str(error)
+    except Exception as error:  # whatever it is, nothing can be said of its mutants
+        return f"{type(error).__name__}: {error}"
 
 
 def judge(mutant: Mutant) -> Verdict:
