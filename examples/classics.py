@@ -102,31 +102,31 @@ def stencil(t: Any, x: Any, y: Any) -> None:
 
 
 def _product(a: Array, b: Array, y: Array) -> Array:
-    return (a.reshape(16, 32) @ b.reshape(32, 8)).ravel()
+    return (a.reshape(16, 64) @ b.reshape(64, 8)).ravel()
 
 
 @habit(
-    KERNELS, block=128, shared=3072, inputs=lambda: [words(512), words(256, 2)], size=128, expected=_product,
+    KERNELS, block=128, shared=3072, inputs=lambda: [words(1024), words(512, 2)], size=128, expected=_product,
 )  # fmt: skip
 def product_in_tiles(t: Any, a: Any, b: Any, y: Any) -> None:
-    """Multiply integers, 16 x 32 by 32 x 8, in tiles of 16 along k, in two buffers of `cp.async`."""
+    """Multiply integers, 16 x 64 by 64 x 8, in tiles of 16 along k, in two buffers of `cp.async`."""
     thread = t.tid[0]
     row, column = thread // 8, thread % 8
 
     def fetch(tile: int) -> None:
         to = tile % 2 * 1536 + thread * 16
         with t.where(thread < 64):
-            t("cp.async.cg.shared.global", to, a + (thread // 4 * 32 + thread % 4 * 4 + tile * 16) * 4, 16)
+            t("cp.async.cg.shared.global", to, a + (thread // 4 * 64 + thread % 4 * 4 + tile * 16) * 4, 16)
         with t.where((thread >= 64) & (thread < 96)):
             t("cp.async.cg.shared.global", to, b + (thread - 64) * 16 + tile * 512, 16)
         t("cp.async.commit_group")
 
     fetch(0)
     total = t.constant(0)
-    for tile in range(2):
+    for tile in range(4):
         t("cp.async.wait_group", 0)
         t("bar.sync")
-        if tile < 1:
+        if tile < 3:
             fetch(tile + 1)
         start = tile % 2 * 1536
         for k in range(16):

@@ -56,12 +56,12 @@ class Habit:
             made.append(np.full(self.size * np.dtype(self.dtype).itemsize, EMPTY, np.uint8).view(self.dtype))
         return made
 
-    def simulate(self, **options: Any) -> tuple[Launch, Array]:
-        """Run it on simulated blocks; return the report, and what the last array holds."""
+    def simulate(self, **options: Any) -> tuple[Launch, list[Array]]:
+        """Run it on simulated blocks; return the report, and what the arrays hold."""
         arrays = self.arrays()
         args = arrays if self.size is None else [*arrays[:-1], Output(arrays[-1])]
         result = launch(self.kernel, self.grid, self.block, args, target=TARGET, shared=self.shared, **options)
-        return result, arrays[-1]
+        return result, arrays
 
     def right(self) -> Array:
         """Return what the last array must hold."""

@@ -106,31 +106,36 @@ def one_producer_two_consumers(t: Any, x: Any, y: Any) -> None:
 # The same value, by many
 
 
-@habit(
-    KERNELS, block=64, shared=8, inputs=lambda: [words(64)], size=64,
-    expected=lambda x, y: np.full(64, (x % 5 == 0).any(), np.uint32),
-)  # fmt: skip
-def flag_in_shared(t: Any, x: Any, y: Any) -> None:
-    """Every thread that finds something says so, in the same word, with the same value."""
-    found = t("ld.global.b32", x + t.tid[0] * 4) % 5 == 0
-    with t.where(t.tid[0] == 0):
-        t("st.shared.b32", 0, 0)
-    t("bar.sync")
-    with t.where(found):
-        t("st.shared.b32", 0, 1)
-    t("bar.sync")
-    t("st.global.b32", y + t.tid[0] * 4, t("ld.shared.b32", 0))
+def _remainders(x: Array) -> Array:
+    """Which of the remainders 0, 1 and 2 there are."""
+    return np.isin(np.arange(8), np.unique(x % 5)[:3]).astype(np.uint32)
 
 
 @habit(
-    KERNELS, grid=3, block=64, inputs=lambda: [words(192), np.zeros(1, np.uint32)],
-    expected=lambda x, y: np.ones(1, np.uint32),
+    KERNELS, block=64, shared=32, inputs=lambda: [words(64)], size=8, expected=lambda x, y: _remainders(x),
 )  # fmt: skip
-def flag_in_global(t: Any, x: Any, y: Any) -> None:
-    """Every thread of every block may write 1 to the same word."""
-    found = t("ld.global.b32", x + (t.ctaid[0] * 64 + t.tid[0]) * 4) % 5 == 0
-    with t.where(found):
-        t("st.global.b32", y, 1)
+def flags_in_shared(t: Any, x: Any, y: Any) -> None:
+    """Every thread marks its remainder, if it is less than 3: the same word, the same value."""
+    remainder = t("ld.global.b32", x + t.tid[0] * 4) % 5
+    with t.where(t.tid[0] < 8):
+        t("st.shared.b32", t.tid[0] * 4, 0)
+    t("bar.sync")
+    with t.where(remainder < 3):
+        t("st.shared.b32", remainder * 4, 1)
+    t("bar.sync")
+    with t.where(t.tid[0] < 8):
+        t("st.global.b32", y + t.tid[0] * 4, t("ld.shared.b32", t.tid[0] * 4))
+
+
+@habit(
+    KERNELS, grid=3, block=64, inputs=lambda: [words(192), np.zeros(8, np.uint32)],
+    expected=lambda x, y: _remainders(x),
+)  # fmt: skip
+def flags_in_global(t: Any, x: Any, y: Any) -> None:
+    """Every thread of every block marks its remainder, if it is less than 3: the same word, the same value."""
+    remainder = t("ld.global.b32", x + (t.ctaid[0] * 64 + t.tid[0]) * 4) % 5
+    with t.where(remainder < 3):
+        t("st.global.b32", y + remainder * 4, 1)
 
 
 # Global memory

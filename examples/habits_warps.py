@@ -130,7 +130,6 @@ def votes_in_half_a_warp(t: Any, x: Any, y: Any) -> None:
     value = t("ld.global.b32", x + t.tid[0] * 4)
     first, _ = t("shfl.sync.idx.b32", value, 0, 31, EVERY)
     odd = t("vote.sync.ballot.b32", (value & 1) != 0, EVERY)
-    t("bar.warp.sync", EVERY)
     t("st.global.b32", y + t.tid[0] * 4, first + t("popc.b32", odd))
 
 
@@ -224,16 +223,16 @@ def slices_of_warps(t: Any, x: Any, y: Any) -> None:
 def _transposed_matrices(x: Array, y: Array) -> Array:
     """Of 8x8 matrices of 16 bits in fragments: a lane has columns 2 (lane % 4) and 1 more of row lane // 4."""
     matrices = x.reshape(4, 32).view(np.uint16).reshape(4, 8, 8)
-    return np.ascontiguousarray(matrices.swapaxes(1, 2)).view(np.uint32).ravel()
+    return np.ascontiguousarray(matrices[[1, 0, 3, 2]].swapaxes(1, 2)).view(np.uint32).ravel()
 
 
 @habit(KERNELS, shared=512, inputs=lambda: [words(128)], size=128, expected=_transposed_matrices)
 def matrices_through_shared(t: Any, x: Any, y: Any) -> None:
-    """`stmatrix`, and `ldmatrix` of what other lanes have stored."""
+    """Store matrices, and load what rows of other lanes hold: in pairs they change places."""
     registers = [t("ld.global.b32", x + (i * 32 + t.laneid) * 4) for i in range(4)]
     t("stmatrix.sync.aligned.m8n8.x4.shared.b16", t.laneid * 16, *registers)
     t("bar.warp.sync", EVERY)
-    for i, register in enumerate(t("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16", t.laneid * 16)):
+    for i, register in enumerate(t("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16", (t.laneid ^ 8) * 16)):
         t("st.global.b32", y + (i * 32 + t.laneid) * 4, register)
 
 

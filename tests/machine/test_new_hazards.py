@@ -6,9 +6,6 @@ from typing import Any
 
 from hazard_cases import COPY, EVERY, TWO, WAIT_ALL, Case, check_error, check_warning, each, one_array
 
-# Until the machine finds them; to be removed.
-
-
 # Between lanes of a warp
 
 

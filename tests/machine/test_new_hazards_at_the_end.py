@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hazard_cases import (
     COMMIT,
     COPY,
@@ -13,6 +14,7 @@ from hazard_cases import (
     WAIT,
     WAIT_ALL,
     Case,
+    Kernel,
     check_error,
     check_warning,
     each,
@@ -22,9 +24,6 @@ from hazard_cases import (
 )  # fmt: skip
 
 from warpmma.kernel import Output
-
-# Until the machine finds them; to be removed.
-
 
 # Asynchronous copies
 
@@ -215,10 +214,53 @@ def producer_does_not_wait(t: Any) -> None:
             t("ld.shared.b32", t.laneid * 4)  # there
 
 
+def stored_after_arriving(t: Any) -> None:
+    """What follows `bar.arrive` lies behind no barrier."""
+    with t.where(t.warpid == 0):
+        t("bar.arrive", 1, 64)
+        t("st.shared.b32", t.laneid * 4, t.laneid)  # there
+    with t.where(t.warpid == 1):
+        t("bar.sync", 1, 64)
+        t("ld.shared.b32", t.laneid * 4)  # here
+
+
+def each_warp_alone(t: Any) -> None:
+    """A barrier of 32 threads is complete with every warp that comes."""
+    t("st.shared.b32", t.tid[0] * 4, t.tid[0])  # there
+    t("bar.sync", 1, 32)
+    t("ld.shared.b32", (t.tid[0] ^ 32) * 4)  # here
+
+
+def one_barrier_for_two_pairs(t: Any) -> None:
+    """Nothing says that the first two that come to it are of a pair."""
+    with t.where(t.warpid < 2):
+        t("bar.sync", 1, 64)  # there
+    with t.where(t.warpid >= 2):
+        t("bar.sync", 1, 64)  # here
+
+
+def one_barrier_for_two_pairs_at_once(t: Any) -> None:
+    t("bar.sync", 1, 64)  # here
+
+
+def not_a_member(t: Any) -> None:
+    """A lane that the membermask of `bar.warp.sync` does not name must not execute it."""
+    t("bar.warp.sync", 0xFFFFFFFE)  # here
+
+
+FOUR: dict[str, Any] = {"block": 128}
 NAMED = [
     Case(another_pair, "race", options={"block": 96}),
     Case(arriving_is_not_waiting, "race", options=TWO),
     Case(producer_does_not_wait, "race", options=TWO),
+]
+
+MISSED = [
+    Case(stored_after_arriving, "race", options=TWO),
+    Case(each_warp_alone, "race", options=TWO),
+    Case(one_barrier_for_two_pairs, "barrier", options=FOUR),
+    Case(one_barrier_for_two_pairs_at_once, "barrier", options=FOUR),
+    Case(not_a_member, "divergent"),
 ]
 
 CASES = [*COPIES, *OUTPUTS, *BARRIERS, *NAMED]
@@ -232,6 +274,45 @@ def test_found(case: Case) -> None:
 @each(CASES)
 def test_as_a_warning(case: Case) -> None:
     check_warning(case)
+
+
+@pytest.mark.xfail(reason="the machine lets it pass", strict=True)
+@each(MISSED)
+def test_missed(case: Case) -> None:
+    check_error(case)
+    check_warning(case)
+
+
+def barriers_in_turn(t: Any) -> None:
+    """Different warps may use a barrier one after the other, where another barrier lies between."""
+    for pair in range(2):
+        with t.where((t.warpid >> 1) == pair):
+            t("bar.sync", 1, 64)
+        t("bar.sync")
+
+
+def barriers_of_single_warps(t: Any) -> None:
+    t("bar.sync", 1, 32)
+    t("st.shared.b32", t.tid[0] * 4, t.tid[0])
+    t("bar.sync", 1, 32)
+    t("ld.shared.b32", (t.tid[0] ^ 31) * 4)
+
+
+def ring_of_two_barriers(t: Any) -> None:
+    """Who has heard that a barrier was complete may come to it again."""
+    for _ in range(3):
+        with t.where(t.warpid == 0):
+            t("bar.arrive", 1, 64)
+        with t.where(t.warpid == 1):
+            t("bar.sync", 1, 64)
+            t("bar.arrive", 2, 64)
+        with t.where(t.warpid == 0):
+            t("bar.sync", 2, 64)
+
+
+@pytest.mark.parametrize("kernel", [barriers_in_turn, barriers_of_single_warps, ring_of_two_barriers])
+def test_named_barriers_used_again(kernel: Kernel) -> None:
+    assert run(kernel, block=64 if kernel is ring_of_two_barriers else 128).hazards == []
 
 
 def test_an_output_of_no_bytes_is_not_missed() -> None:

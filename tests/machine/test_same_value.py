@@ -11,8 +11,6 @@ import pytest
 
 from warpmma.kernel import KINDS, HazardError, HazardWarning, launch
 
-# Until the machine counts them; to be removed.
-
 KIND = "same value"
 Kernel = Callable[..., object]
 

@@ -1,0 +1,211 @@
+"""Why mutants that nobody notices are harmless: arguments, and the kernels and mutations that they are for.
+
+`*` stands for anything. An argument must hold for every mutant that it names and that is not noticed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+
+__all__ = ["HARMLESS", "reason", "stale"]
+
+Names = tuple[tuple[str, str], ...]
+
+_ARGUMENTS: tuple[tuple[str, Names], ...] = (
+    (
+        "The threads are numbered in another order, in what they read and in what they write: each piece of the work"
+        " has one thread still.",
+        (
+            ("gemm_*", "threads swapped: t.tid[0] -> ^ 1"),
+            ("gemm_*", "warps swapped: t.warpid -> ^ 1 in t.warpid & 1"),
+            ("attention", "warps swapped: t.warpid -> ^ 1 in t.warpid * WARP"),
+            ("attention", "threads swapped: t.tid[0] -> ^ 1 in first + t.tid[0] #2"),
+            ("attention", "lanes swapped: lane -> ^ 1 in lane % (ROW // PIECE)"),
+            ("classics.product_in_tiles", "threads swapped: t.tid[0] -> ^ 1"),
+            ("habits_warps.slices_of_warps", "warps swapped: t.warpid -> ^ 1 in t.warpid * (8 * 9 * 4)"),
+            ("habits_barriers.update_in_place", "threads swapped: t.tid[0] -> ^ 1 in t.ctaid[0] * 64 + t.tid[0]"),
+            ("habits_barriers.broadcast", "threads swapped: t.tid[0] -> ^ 1 in t.ctaid[0] * 64 + t.tid[0]"),
+            ("habits_barriers.strides_of_the_grid", "threads swapped: t.tid[0] -> ^ 1 in t.ctaid[0] * 64 + t.tid[0]"),
+            ("habits_barriers.flags_in_global", "threads swapped: t.tid[0] -> ^ 1 in t.ctaid[0] * 64 + t.tid[0]"),
+            ("habits_memory.neighbouring_bytes", "lanes swapped: t.laneid -> ^ 1 in t.laneid * 2"),
+            ("habits_memory.neighbouring_bytes", "warps swapped: t.warpid -> ^ 1 in t.laneid * 2 + t.warpid"),
+            ("habits_memory.own_word_again_and_again", "threads swapped: t.tid[0] -> ^ 1 in t.tid[0] * 4"),
+            ("habits_memory.transpose_*", "threads swapped: t.tid[0] -> ^ 1 in t.tid[0] % 32"),
+            ("habits_barriers.flags_in_shared", "threads swapped: t.tid[0] -> ^ 1 in t.tid[0] * 4"),
+            ("habits_barriers.flags_in_shared", "threads swapped: t.tid[0] -> ^ 1 in t.tid[0] * 4 #2"),
+            ("habits_copies.zeros_beyond_the_end", "threads swapped: t.tid[0] -> ^ 1 in t.tid[0] * 16"),
+            ("habits_copies.source_is_written_after_the_wait", "lanes swapped: t.laneid -> ^ 1 in t.laneid * 16"),
+            ("habits_copies.two_buffers", "threads swapped: t.tid[0] -> ^ 1"),
+            ("habits_copies.three_buffers", "threads swapped: t.tid[0] -> ^ 1"),
+            ("habits_copies.four_buffers", "threads swapped: t.tid[0] -> ^ 1"),
+        ),
+    ),
+    (
+        "The quotient, or the side of an even bound, is the same for a thread and its neighbour.",
+        (
+            ("gemm_*", "threads swapped: thread -> ^ 1 in piece + thread"),
+            ("gemm_f16", "threads swapped: thread -> ^ 1 in piece + thread #4"),
+            ("gemm_sparse", "threads swapped: thread -> ^ 1 in piece + thread #4"),
+            ("attention", "threads swapped: t.tid[0] -> ^ 1 in first + t.tid[0]"),
+            ("attention", "lanes swapped: lane -> ^ 1 in lane // (ROW // PIECE)"),
+            ("habits_memory.output_in_parts", "threads swapped: t.tid[0] -> ^ 1 in t.tid[0] < many*"),
+        ),
+    ),
+    (
+        "The same two pieces along k change places in A and in W, zeros too, and sums of integers have no order.",
+        (
+            ("gemm_int8", "threads swapped: thread -> ^ 1 in piece + thread #2"),
+            ("gemm_int8", "threads swapped: thread -> ^ 1 in piece + thread #3"),
+        ),
+    ),
+    (
+        "A sum of integers is the same in any order, and the same in every lane that has it.",
+        (
+            ("classics.sum_by_shuffles", "threads swapped: t.tid[0] -> ^ 1 in t.ctaid[0] * 128 + t.tid[0]"),
+            ("classics.sum_by_shuffles", "warps swapped: t.warpid -> ^ 1 in t.warpid * 4"),
+            ("habits_warps.shuffles_of_halves", "lanes swapped: t.laneid -> ^ 1 in t.laneid * 4*"),
+            ("habits_warps.shuffle_after_exit", "lanes swapped: t.laneid -> ^ 1 in t.laneid * 4*"),
+            ("habits_warps.shuffle_in_half_a_warp", "threads swapped: t.tid[0] -> ^ 1 in t.tid[0] * 4*"),
+            ("habits_warps.votes_in_half_a_warp", "threads swapped: t.tid[0] -> ^ 1 in t.tid[0] * 4 #2"),
+        ),
+    ),
+    (
+        "Behind the barrier any thread may store the sum, and several store the same one.",
+        (
+            ("classics.sum_by_shuffles", "mask dropped: t.where(t.tid[0] == 0)"),
+            ("classics.sum_by_shuffles", "comparison: t.tid[0] == 0 -> !="),
+            ("classics.sum_by_shuffles", "threads swapped: t.tid[0] -> ^ 1 in t.tid[0] == 0"),
+        ),
+    ),
+    (
+        "Addresses, or words of scales inside of their matrix, are made that nobody uses.",
+        (
+            ("gemm_*", "loop: TILE_K -> + a step, its end in range(0, TILE_K, *"),
+            ("gemm_nvfp4", "loop: WARP_* -> + a step, its end in range(0, WARP_*, 32)"),
+            ("attention", "loop: 2 -> + a step, its end in range(2)"),
+        ),
+    ),
+    (
+        "The turn more is masked off for every thread.",
+        (
+            ("classics.scan_by_shuffles", "loop: 3 -> + a step, its end in range(3)"),
+            ("habits_barriers.update_in_place", "loop: 2 -> + a step, its end in range(2)"),
+            ("habits_barriers.strides_of_the_grid", "loop: 500 -> + a step, its end in range(0, 500, 192)"),
+            ("habits_memory.warps_in_turns", "loop: 2 -> + a step, its end in range(2)"),
+        ),
+    ),
+    (
+        "With so many buffers the condition has that value anyway, or the line is not met.",
+        (
+            ("habits_copies.two_buffers", "comparison: buffers < ahead + 2 -> <="),
+            ("habits_copies.two_buffers", "branch: buffers < ahead + 2 -> True"),
+            ("habits_copies.three_buffers", "branch: buffers < ahead + 2 -> False"),
+            ("habits_copies.four_buffers", "branch: buffers < ahead + 2 -> False"),
+            ("habits_copies.three_buffers", "barrier dropped: t('bar.sync') #2"),
+            ("habits_copies.four_buffers", "barrier dropped: t('bar.sync') #2"),
+        ),
+    ),
+    (
+        "There is a barrier more than the kernel needs.",
+        (
+            ("habits_copies.three_buffers", "comparison: buffers < ahead + 2 -> <="),
+            ("habits_copies.three_buffers", "branch: buffers < ahead + 2 -> True"),
+            ("habits_copies.four_buffers", "comparison: buffers < ahead + 2 -> <="),
+            ("habits_copies.four_buffers", "branch: buffers < ahead + 2 -> True"),
+        ),
+    ),
+    (
+        "What changes places with the barrier, or with the wait, touches nothing that it orders.",
+        (
+            ("habits_copies.*", "order: t('bar.sync') -> after place = t.tid[0]"),
+            ("habits_copies.*_buffers", "order: t('bar.sync') -> after start = tile % buffers * 1024"),
+            ("habits_copies.source_is_read_meanwhile", "order: t('st.shared.b64', *) -> after t(WAIT_ALL)"),
+            ("attention", "order: t('bar.warp.sync', 4294967295) -> after factors = *"),
+            ("habits_barriers.work_after_barriers_at_two_lines", "order: t('bar.sync') -> after value = t.update(*"),
+            ("classics.stencil", "order: value = t('ld.shared.b32', at) + left * 3 + right -> after t('bar.sync')"),
+        ),
+    ),
+    (
+        "Every step multiplies what the step before it has copied: one more finds nothing left to multiply.",
+        (("gemm_nvfp4", "loop: k -> + a step, its end in range(0, k, TILE_K)"),),
+    ),
+    (
+        "An element is half a byte: k plus 1 has the byte of k, and no piece ends there.",
+        (
+            ("gemm_nvfp4", "call: 0 -> + 1, argument 1 of copy(0, 0)"),
+            ("gemm_nvfp4", "call: k0 + TILE_K -> + 1, argument 1 of copy((number + 1) % 2, k0 + TILE_K)"),
+        ),
+    ),
+    (
+        "Every key of a tile that is not the last is seen: what hides keys hides none.",
+        (("attention", "branch: causal or tile == tiles - 1 -> True"),),
+    ),
+    ("The queries are loaded again, and are the same.", (("attention", "branch: tile == 0 -> True"),)),
+    ("The two buffers change their parts.", (("classics.scan_in_two_buffers", "stage: step % 2 -> the next"),)),
+    (
+        "The warps take turns in another order, and a barrier lies between two turns still.",
+        (
+            ("habits_memory.warps_in_turns", "comparison: t.warpid == turn -> !="),
+            ("habits_memory.warps_in_turns", "warps swapped: t.warpid -> ^ 1 in t.warpid == turn"),
+            ("habits_memory.warps_in_turns", "order: with t.where(t.warpid == turn): * -> after t('bar.sync')"),
+        ),
+    ),
+    (
+        "A lane that has exited is named or not: nobody waits for it.",
+        (("habits_warps.shuffle_after_exit", "member dropped: EVERY -> without lane * (shfl.sync.bfly.b32)"),),
+    ),
+    (
+        "What lanes have that a mask would have kept, `selp` or the next `update` drops.",
+        (
+            ("habits_warps.select_of_branches", "mask dropped: t.where(*"),
+            ("habits_barriers.work_after_barriers_at_two_lines", "update dropped: t.update(value, value + 1)"),
+        ),
+    ),
+    (
+        "The first lane begins with much, and every other exits when it has come to 1: none is left with 0.",
+        (("habits_warps.exit_from_loop", "comparison: left >= 0 -> >"),),
+    ),
+    (
+        "One arrives at the end, and nobody waits for that.",
+        (
+            ("habits_barriers.producer_and_consumer", "comparison: step < 2 -> <="),
+            ("habits_barriers.producer_and_consumer", "branch: step < 2 -> True"),
+        ),
+    ),
+    (
+        "No other warps use that barrier.",
+        (("habits_barriers.barriers_of_pairs", "barrier's number: 2 -> + 1 (bar.sync)"),),
+    ),
+    (
+        "Neighbours that change places before and after the lanes are reversed are where they were.",
+        (
+            ("habits_memory.warps_in_turns", "threads swapped: t.tid[0] -> ^ 1 in t.ctaid[0] * 64 + t.tid[0]"),
+            ("habits_warps.block_exits", "threads swapped: t.tid[0] -> ^ 1 in t.ctaid[0] * 64 + t.tid[0]"),
+        ),
+    ),
+)
+
+HARMLESS: dict[tuple[str, str], str] = {key: argument for argument, keys in _ARGUMENTS for key in keys}
+"""The argument, by the names of a kernel and a mutation."""
+
+
+def reason(kernel: str, mutation: str) -> str:
+    """Return the argument for a mutation that nothing notices, "" for none."""
+    return next((why for key, why in HARMLESS.items() if _fits(key[0], kernel) and _fits(key[1], mutation)), "")
+
+
+def stale(harmless: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return entries that no harmless mutant, of kernel and mutation, is an example of."""
+    those = list(harmless)
+    return [key for key in HARMLESS if not any(_fits(key[0], x) and _fits(key[1], y) for x, y in those)]
+
+
+def _fits(pattern: str, text: str) -> bool:
+    return _expression(pattern).fullmatch(text) is not None
+
+
+@cache
+def _expression(pattern: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, pattern.split("*"))))

@@ -1,0 +1,73 @@
+"""Results of a campaign: a table for people in Markdown, and all of it as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from .verdicts import Verdict
+
+__all__ = ["markdown", "replaced", "result"]
+
+# Kinds of hazards, by column; what is found otherwise, an error of the package or a loop without end, is an "error".
+_KINDS = {
+    "race": "race", "pending": "pending", "barrier": "barrier", "divergent": "divergent", "unwritten": "unwritten",
+    "poison": "unwritten", "bounds": "address", "misaligned": "address",
+}  # fmt: skip
+_COLUMNS = (*dict.fromkeys(_KINDS.values()), "error", "wrong", "harmless", "no kernel", "unnoticed")
+
+
+def _column(verdict: Verdict) -> str:
+    if verdict.what == "found":
+        return _KINDS.get(verdict.why, "error")
+    return {"refused by Python": "no kernel", "broken": "unnoticed"}.get(verdict.what, verdict.what)
+
+
+def markdown(verdicts: Sequence[Verdict]) -> str:
+    """Return what became of mutants, by kernel and by operator, and why some are harmless, as Markdown."""
+    kernels = _table("kernel", [(v.subject.rpartition(".")[2], v) for v in verdicts])
+    changes = _table("what is changed", [(v.mutation.partition(":")[0], v) for v in verdicts])
+    return "\n".join([kernels, changes, _arguments(verdicts), *_lists(verdicts)])
+
+
+def _table(title: str, named: Sequence[tuple[str, Verdict]]) -> str:
+    rows: dict[str, Counter[str]] = {}
+    for name, verdict in named:
+        for title_of_row in (name, "all"):
+            rows.setdefault(title_of_row, Counter())[_column(verdict)] += 1
+    rows["all"] = rows.pop("all", Counter())
+    lines = [f"| {title} | mutants | {' | '.join(_COLUMNS)} |", f"|---|{'---:|' * (len(_COLUMNS) + 1)}"]
+    for name, row in rows.items():
+        cells = [f"{row[column]:,}" if row[column] else "" for column in _COLUMNS]
+        lines.append(f"| {name} | {row.total():,} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _arguments(verdicts: Sequence[Verdict]) -> str:
+    counts = Counter(v.why for v in verdicts if v.what == "harmless")
+    lines = [f"* {number:,}: {why}" for why, number in counts.most_common()]
+    return "\n".join(["Harmless, and why:\n", *(lines or ["* none"]), ""])
+
+
+def _lists(verdicts: Sequence[Verdict]) -> list[str]:
+    lines: list[str] = []
+    for what in ("unnoticed", "broken"):
+        if those := [v for v in verdicts if v.what == what]:
+            lines += [f"{what.capitalize()}:\n", *(f"* {v.line} `{v.mutation}` {v.detail}".rstrip() for v in those), ""]
+    return lines
+
+
+def result(verdicts: Sequence[Verdict], about: dict[str, object]) -> str:
+    """Return all verdicts as JSON."""
+    return json.dumps({**about, "mutants": [asdict(v) for v in verdicts]}, indent=1) + "\n"
+
+
+def replaced(path: Path, text: str) -> None:
+    """Write a file, which is there whole or as it was."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(path.name + ".new")
+    new.write_text(text)
+    new.replace(path)
