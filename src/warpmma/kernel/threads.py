@@ -19,8 +19,8 @@ from .. import machine
 from .._arguments import is_integer
 from .._arrays import as_array
 from ..errors import MnemonicError, OperandError, UnknownNameError, UnsupportedError, WarpmmaError, shown
-from ..machine import DTYPES, Batch, Grid, HazardError, Site, fits
-from ..operations import row
+from ..machine import Batch, Grid, HazardError, Site, fits
+from ..operations import DTYPES, row
 from ..registers import LANES
 from .blocks import check_entry
 from .bytecode import left_early

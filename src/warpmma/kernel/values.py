@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .. import machine
 from ..errors import OperandError, UnknownNameError, shown
-from ..operations import Operation
+from ..operations import DTYPES, Operation
 from .call_sites import caller
 from .operators import instruction
 
@@ -171,4 +171,4 @@ class Register(machine.WarpRegister):
 
 def _widened(x: machine.WarpRegister, kind: str) -> machine.WarpRegister:
     """Extend a register with zeros."""
-    return x if x.kind == kind else machine.WarpRegister(x.bits.astype(machine.DTYPES[kind]), x.defined, x.site)
+    return x if x.kind == kind else machine.WarpRegister(x.bits.astype(DTYPES[kind]), x.defined, x.site)

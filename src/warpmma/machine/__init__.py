@@ -14,12 +14,11 @@ from .program import Step, run
 from .register_file import RegisterFile
 from .site import Site
 from .swizzles import CANDIDATES, Swizzle
-from .warp_register import DTYPES, WarpRegister
+from .warp_register import WarpRegister
 
 __all__ = [
     "BANKS",
     "CANDIDATES",
-    "DTYPES",
     "KINDS",
     "BankPattern",
     "Batch",

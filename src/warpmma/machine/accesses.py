@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError
-from ..operations import Access, MatrixMove
+from ..operations import DTYPES, Access, MatrixMove
 from ..registers import LANES
 from .batch import Batch, Results
 from .literals import several
 from .site import Site
-from .warp_register import DTYPES, WarpRegister
+from .warp_register import WarpRegister
 
 __all__ = ["access", "address", "check_whole", "exactly", "fitting", "move"]
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ..arithmetic import Engine
 from ..errors import OperandError
+from ..operations import DTYPES
 from .barriers import Barriers
 from .clocks import Clocks, History
 from .copies import Copies
@@ -23,7 +24,7 @@ from .lanes import Lanes
 from .literals import is_number, literal
 from .shared_memory import SharedMemory
 from .site import Site
-from .warp_register import DTYPES, WarpRegister
+from .warp_register import WarpRegister
 
 __all__ = ["Batch", "Results"]
 

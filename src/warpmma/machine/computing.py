@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from .._arguments import is_integer
 from ..errors import OperandError
-from ..operations import UNDEFINED, Operation
+from ..operations import DTYPES, UNDEFINED, Operation
 from ..registers import LANES
 from .batch import Batch, Results
 from .site import Site
-from .warp_register import DTYPES, WarpRegister
+from .warp_register import WarpRegister
 
 __all__ = ["compute"]
 

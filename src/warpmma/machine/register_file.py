@@ -12,9 +12,11 @@ import numpy.typing as npt
 
 from .._arguments import is_integer, members
 from .._arrays import MOST_DIMENSIONS, as_array
+from .._text import ranges
 from ..errors import RegisterError, shown
+from ..operations import DTYPES
 from ..registers import LANES
-from .warp_register import DTYPES, WarpRegister
+from .warp_register import WarpRegister
 
 __all__ = ["RegisterFile"]
 
@@ -159,7 +161,7 @@ class RegisterFile:
         missing = _mask(name, where, register.bits.shape) & ~self._lanes(name)
         if missing.any():
             warp = tuple(int(x) for x in np.argwhere(missing)[0][:-1])
-            lanes = _ranges(np.flatnonzero(missing[warp]))
+            lanes = ranges(np.flatnonzero(missing[warp]).tolist())
             at = f" of warp {warp[0] if len(warp) == 1 else warp}" if warp else ""
             raise RegisterError(f"{name} is read before it is written: lanes {lanes}{at}")
         return register.bits.copy()
@@ -225,9 +227,3 @@ def _broadcast(name: str, what: str, array: Array, shape: tuple[int, ...]) -> Ar
         return np.broadcast_to(array, shape)
     except ValueError:
         raise RegisterError(f"{name}: {what} {array.shape} must broadcast to {shape}") from None
-
-
-def _ranges(lanes: Array) -> str:
-    """Lane numbers as "0-3, 7"."""
-    runs = np.split(lanes, np.flatnonzero(np.diff(lanes) > 1) + 1)
-    return ", ".join(f"{r[0]}" if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in runs)

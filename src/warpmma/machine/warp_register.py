@@ -10,20 +10,18 @@ The rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..operations import DTYPES
 from .site import Site
 
-__all__ = ["DTYPES", "WarpRegister"]
+__all__ = ["WarpRegister"]
 
 Array = npt.NDArray[Any]
 
-DTYPES: Mapping[str, Any] = MappingProxyType({"b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "pred": np.bool_})
 _KINDS = {np.dtype(dtype): kind for kind, dtype in DTYPES.items()}
 
 

@@ -2,10 +2,11 @@
 
 from .fragments import MatrixMove
 from .integers import shl, shr
-from .records import UNDEFINED, Access, Barrier, Copy, CopyGroup, Exit, Operation, Row
+from .records import DTYPES, UNDEFINED, Access, Barrier, Copy, CopyGroup, Exit, Operation, Row
 from .table import evidence, matrix_move, matrix_moves, operation, operations, row, rows
 
 __all__ = [
+    "DTYPES",
     "UNDEFINED",
     "Access",
     "Barrier",

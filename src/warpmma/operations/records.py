@@ -7,8 +7,9 @@ The machine dispatches on the class: an `Operation` is registers in, registers o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -22,6 +23,7 @@ from ..isa import since as targets_since
 from ..registers import LANES
 
 __all__ = [
+    "DTYPES",
     "UNDEFINED",
     "Access",
     "Barrier",
@@ -38,7 +40,9 @@ Array = npt.NDArray[Any]
 RegisterType = Literal["b16", "b32", "b64", "pred", "imm"]
 Direction = Literal["load", "store"]
 
-_DTYPES = {"b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "pred": np.bool_}
+DTYPES: Mapping[str, Any] = MappingProxyType({"b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "pred": np.bool_})
+"""NumPy types of the bits of registers, by class."""
+
 UNDEFINED = "the lane is not in its membermask, or a lane in it takes no part or has another one, or is no source"
 
 
@@ -188,7 +192,7 @@ class Operation(Row):
                 warp = f"warp {tuple(place)}, " if place else ""
                 raise OperandError(f"{self.mnemonic}: {warp}lane {lane}: PTX leaves the result undefined: {UNDEFINED}")
             results = tuple(np.where(bad, np.zeros_like(x), x) for x in results)
-        return tuple(np.asarray(x, _DTYPES[kind]) for x, kind in zip(results, self.outputs, strict=True))
+        return tuple(np.asarray(x, DTYPES[kind]) for x, kind in zip(results, self.outputs, strict=True))
 
     def undefined_lanes(self, *operands: npt.ArrayLike, active: npt.ArrayLike | None = None) -> Array:
         """Active lanes whose results PTX leaves undefined, as bool `[..., 32]`: what a checker of hazards reports."""
@@ -229,8 +233,8 @@ class Operation(Row):
                 raise OperandError(f"{self.mnemonic}: {name} is {type(operand).__name__}; expected an immediate int")
             return int(operand)
         array = as_array(operand, f"{self.mnemonic}: {name}")
-        if array.dtype != _DTYPES[kind] or array.shape[-1:] != (LANES,):
-            expected = f"{np.dtype(_DTYPES[kind])} [..., {LANES}]"
+        if array.dtype != DTYPES[kind] or array.shape[-1:] != (LANES,):
+            expected = f"{np.dtype(DTYPES[kind])} [..., {LANES}]"
             raise OperandError(f"{self.mnemonic}: {name} is {array.dtype} {array.shape}; expected {expected}")
         return array
 

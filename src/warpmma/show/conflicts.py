@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from html import escape
 
 import numpy as np
 
+from .._text import ranges
 from ..machine import BANKS, BankPattern, Costs, Launch, SharedSite, Site, Swizzle, no_site
 
 __all__ = ["schedule", "svg"]
@@ -151,26 +151,15 @@ def _row(y: int, wave: dict[int, list[int]], fill: str) -> list[str]:
                 end += 1
             x, width = _LEFT + bank * _CELL, (end - bank) * _CELL
             banks = f"bank {bank}" if end == bank + 1 else f"banks {bank} to {end - 1}"
-            note = f"{banks}: lane{'s' * (len(served) > 1)} {_ranges(served)}"
+            note = f"{banks}: lane{'s' * (len(served) > 1)} {ranges(served, ',')}"
             body.append(_box(x, y, width, _ROW, fill, note=note))
-            label = _ranges(served)
+            label = ranges(served, ",")
             if len(label) * 5.8 > width:  # all of them are in the note
                 label = f"{len(served)}\N{MULTIPLICATION SIGN}"
             size = 11 if len(label) * 6.8 <= width else 9
             body.append(_text(x + width / 2, y + 15, label, size=size, anchor="middle"))
         bank = end
     return idle + body
-
-
-def _ranges(lanes: Sequence[int]) -> str:
-    """Write lanes as "0-3,7"."""
-    runs: list[list[int]] = []
-    for lane in lanes:
-        if runs and lane == runs[-1][1] + 1:
-            runs[-1][1] = lane
-        else:
-            runs.append([lane, lane])
-    return ",".join(f"{a}" if a == b else f"{a}-{b}" for a, b in runs)
 
 
 def _some(count: int, noun: str, plural: str = "s") -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from .._text import table
 from ..machine import KINDS, Launch, SharedSite, Swizzle
 
 __all__ = ["json", "text"]
@@ -55,13 +56,8 @@ def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> st
     cells = [tuple(head), *rows]
     if len(cells) == 1:
         return ""
-    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
-    numeric = [cells[1][i].replace(",", "").isdigit() for i in range(len(head))]
-    lines = [
-        "  ".join(x.rjust(widths[i]) if numeric[i] else x.ljust(widths[i]) for i, x in enumerate(row)).rstrip()
-        for row in cells
-    ]
-    return "\n".join([title, "-" * len(title), *(f"  {line}" for line in lines if line)])
+    words = [i for i, x in enumerate(cells[1]) if not x.replace(",", "").isdigit()]
+    return "\n".join([title, "-" * len(title), *(f"  {line}" for line in table(cells, words) if line)])
 
 
 # JSON
