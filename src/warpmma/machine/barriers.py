@@ -9,13 +9,15 @@ The rules (PTX ISA 9.1, 9.7.13: `bar`, `barrier`, `bar.warp.sync`; CUDA C++ Prog
 4. `.aligned`, which `bar` always is, wants all threads of a warp that have not exited at once; where some are masked
    off that is a hazard. Without it threads arrive as they come.
 5. A complete barrier lets go those who wait, orders what came before (`clocks`), and can be used anew.
-6. Threads that arrive twice before it is complete, or with different numbers of threads, are a hazard.
+6. Threads that arrive twice before it is complete, or with different numbers of threads, are a hazard. So are those who
+   come where others have met, or come, that they are in no order with: nothing says who meets whom. A barrier of 32
+   threads is one for each warp.
 7. Who waits does nothing else. If nobody can run any more, or the kernel ends, those who wait for threads that do not
    come are a hazard. In a kernel in Python, that goes through in step, those who wait may compute in registers, which
    nobody else sees; before they touch memory or come to another barrier, all must have come, in the order of the
    source, or that is the same hazard.
-8. `bar.warp.sync` waits for the lanes of its mask that have not exited; where some of these are masked off that is a
-   hazard.
+8. `bar.warp.sync` waits for the lanes of its mask that have not exited; where some of these are masked off, or it does
+   not name who executes it, that is a hazard.
 """
 
 from __future__ import annotations
@@ -50,13 +52,20 @@ class _State:
         `[block, warp, lane]`.
     expected : ndarray of int
         Number of threads, `[block]`; 0 for all, -1 where nobody has come yet.
+    when, knew : ndarray of int
+        Of each warp that has arrived, see `Clocks.arrive`.
+    met : ndarray of int
+        When warps arrived that have met here last, `[block, warp]`; 0 for others.
     site : Site
-        Where threads came first, or last.
+        Where threads came last.
     """
 
     arrived: Array
     waiting: Array
     expected: Array
+    when: Array
+    knew: Array
+    met: Array
     site: Site
 
 
@@ -105,20 +114,36 @@ class Barriers:
                 missing = self._lanes.alive & ~lanes & part[..., None]
                 self._reporter.report("barrier", site, missing, detail=_MASKED)
                 lanes = lanes | missing
+        if threads == LANES:
+            return self._each_alone(lanes, wait)
         state = self._state(site, number)
         self._check(site, state, lanes, number, threads or 0)
-        come = lanes.any(axis=(1, 2))
+        come: Array = np.any(lanes, axis=(1, 2))
         state.expected[come], state.site = threads or 0, site
         state.arrived |= lanes
+        if threads is not None:
+            time, knew = self._clocks.arrive()
+            warps: Array = np.any(lanes, axis=-1)
+            state.when[warps], state.knew[warps] = time, knew[warps]
         if wait:
             state.waiting |= lanes
             self._lanes.wait(lanes)
         return self._complete(state)
 
+    def _each_alone(self, lanes: Array, wait: bool) -> int:
+        """Rule 6, of a barrier of 32 threads."""
+        if wait:
+            self._clocks.meet_lanes(np.any(lanes, axis=-1), {})
+        return int(np.count_nonzero(np.any(lanes, axis=-1)))
+
     def _state(self, site: Site, number: int) -> _State:
         if number not in self._states:
-            shape = self._lanes.shape
-            self._states[number] = _State(np.zeros(shape, bool), np.zeros(shape, bool), np.full(shape[0], -1), site)
+            blocks, warps, _ = shape = self._lanes.shape
+            self._states[number] = _State(
+                arrived=np.zeros(shape, bool), waiting=np.zeros(shape, bool), expected=np.full(blocks, -1),
+                when=np.zeros((blocks, warps), np.int64), knew=np.zeros((blocks, warps, warps), np.int64),
+                met=np.zeros((blocks, warps), np.int64), site=site,
+            )  # fmt: skip
         return self._states[number]
 
     def _check(self, site: Site, state: _State, lanes: Array, number: int, threads: int) -> None:
@@ -134,21 +159,43 @@ class Barriers:
             "barrier", site, lanes & odd[:, None, None], other=state.site,
             detail=f"barrier {number} is of {says} here, and of another number at {state.site.place}",
         )  # fmt: skip
+        if threads:
+            _, knows = self._clocks.arrive()
+            own = np.eye(knows.shape[1], dtype=bool)
+            unheard = ((knows < state.met[:, None]) & ~own).any(axis=-1)
+            self._reporter.report(
+                "barrier", site, lanes & unheard[..., None], other=state.site,
+                detail=f"others have met at barrier {number}, at {state.site.place}, and nothing says that they did "
+                "before it came: who meets whom is open",
+            )  # fmt: skip
+            many = self._counted(state.arrived | lanes).sum(axis=(1, 2)) > threads
+            self._reporter.report(
+                "barrier", site, lanes & many[:, None, None], other=state.site,
+                detail=f"more than {threads} threads come to barrier {number}: who meets whom is open",
+            )  # fmt: skip
+
+    def _counted(self, arrived: Array) -> Array:
+        """Rule 3."""
+        return np.asarray((arrived | ~self._lanes.alive) & np.any(arrived, axis=-1, keepdims=True))
 
     def _complete(self, state: _State) -> int:
-        """Rules 2, 3 and 5."""
+        """Rules 2 and 5."""
         alive = self._lanes.alive
-        comes: Array = np.any(state.arrived, axis=-1)
-        counted = (state.arrived | ~alive) & comes[..., None]
-        enough = counted.sum(axis=(1, 2)) >= state.expected
-        done = (state.expected > 0) & enough | (state.expected == 0) & (state.arrived | ~alive).all(axis=(1, 2))
+        enough = self._counted(state.arrived).sum(axis=(1, 2)) >= state.expected
+        all_come = (state.arrived | ~alive).all(axis=(1, 2))
+        done = (state.expected > 0) & enough | (state.expected == 0) & all_come
         if not done.any():
             return 0
         waiting = state.waiting & done[:, None, None]
         self._lanes.release(waiting)
-        dead = ~np.any(alive, axis=-1)
-        whole = done & np.all(np.any(state.waiting, axis=-1) | dead, axis=1)
-        self._clocks.meet(waiting.any(axis=-1), comes & done[:, None], whole)
+        whole = done & (state.expected == 0)
+        if whole.any():
+            self._clocks.meet_all(whole)
+        part = done & ~whole
+        if part.any():
+            come: Array = np.any(state.arrived, axis=-1) & part[:, None]
+            self._clocks.meet(np.any(waiting, axis=-1) & part[:, None], come, state.when, state.knew)
+            state.met[part] = np.where(come, state.when, 0)[part]
         state.arrived[done], state.waiting[done], state.expected[done] = False, False, -1
         return int(done.sum())
 
@@ -190,6 +237,8 @@ class Barriers:
     def warp(self, site: Site, lanes: Array, mask: Array) -> None:
         """Lanes meet at `bar.warp.sync`; `mask` is uint32 `[block, warp, lane]`."""
         alive = self._lanes.alive
+        outside = lanes & (mask >> np.arange(LANES, dtype=np.uint32) & 1 == 0)
+        self._reporter.report("divergent", site, outside, detail="its membermask does not name the lane itself")
         if (mask[lanes] == _ALL).all():
             whole = self._lanes.whole(lanes)
             self._reporter.report("divergent", site, lanes & ~whole[..., None], detail=_UNNAMED)

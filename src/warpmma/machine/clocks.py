@@ -138,27 +138,39 @@ class Clocks:
 
     # Rule 2
 
-    def meet(self, waiting: Array, arriving: Array, whole: Array) -> None:
+    def arrive(self) -> tuple[int, Array]:
+        """Return the time, behind which others that arrived hear nothing more, and what every warp knows of each.
+
+        What a warp knows, `[block, warp, other warp]`, is a time: what the other did before lies before what it does.
+        """
+        time = self._tick(None)
+        if self._warps is None:
+            self._warps = np.repeat(self._others[:, :, None], self._shape[1], axis=2)
+        return time, self._warps
+
+    def meet_all(self, blocks: Array) -> None:
+        """All warps of blocks meet, bool `[block]`."""
+        self._others[blocks], self._own[blocks] = self.now, self.now
+        if self._warps is not None:
+            self._warps[blocks] = self.now
+        self._renew()
+
+    def meet(self, waiting: Array, arriving: Array, when: Array, knew: Array) -> None:
         """Warps meet at a barrier.
 
         Parameters
         ----------
         waiting, arriving : ndarray of bool
             `[block, warp]`; who waits arrives too.
-        whole : ndarray of bool
-            `[block]`: blocks of which all warps wait, or have exited.
+        when, knew : ndarray of int
+            What `arrive` said when each of them arrived, `[block, warp]` and `[block, warp, other warp]`.
         """
-        time = self.now
-        if self._warps is None and not whole[arriving.any(axis=1)].all():
-            self._warps = np.repeat(self._others[:, :, None], self._shape[1], axis=2)
-        if self._warps is None:
-            self._others[whole], self._own[whole] = time, time
-        else:
-            joined = np.where(arriving[:, :, None], self._warps, 0).max(axis=1)  # rule 4
-            joined[arriving] = time
-            self._warps = np.where(waiting[:, :, None], np.maximum(self._warps, joined[:, None]), self._warps)
-            self._others = self._least_of_others(self._warps)
-            self._own[waiting] = time
+        _, warps = self.arrive()
+        joined = np.where(arriving[:, :, None], knew, 0).max(axis=1)  # rule 4
+        joined[arriving] = when[arriving]
+        self._warps = np.where(waiting[:, :, None], np.maximum(warps, joined[:, None]), warps)
+        self._others = self._least_of_others(self._warps)
+        self._own[waiting] = self.now
         self._renew()
 
     def _least_of_others(self, warps: Array) -> Array:
