@@ -88,7 +88,7 @@ INNER: dict[str, str] = {
     "warpmma.isa:Family": "a row of the table of instructions, which `Instruction.family` returns",
     **dict.fromkeys(
         (f"warpmma.kernel:{x}" for x in (
-            "Threads", "Threads.check_whole", "Threads.made", "Threads.operand", "Threads.read", "Register",
+            "Threads", "Register",
         )),
         "the machine's own: `launch` makes threads, and threads make registers",
     ),
@@ -96,6 +96,20 @@ INNER: dict[str, str] = {
         (f"warpmma.kernel:Costs{x}" for x in ("", ".barrier", ".count", ".moved", ".shared")),
         "the machine counts; users read `advice` and `together`",
     ),
+    **dict.fromkeys(
+        (f"warpmma.machine:{x}" for x in (
+            "BankPattern", "BankPattern.lanes", "Batch", "Batch.filled", "Batch.finish", "Batch.leave", "Batch.made",
+            "Batch.operand", "Batch.read", "Batch.shape", "GlobalMemory", "GlobalMemory.add", "GlobalMemory.load",
+            "GlobalMemory.store", "GlobalMemory.touched", "GlobalMemory.unwritten", "Grid", "Grid.batches",
+            "Grid.ctaid", "Grid.threads_per_block", "Grid.tid", "Grid.total", "History", "History.begin",
+            "History.site", "Reporter", "Reporter.aligned", "Reporter.found", "Reporter.report",
+            "Reporter.report_launch", "SharedSite", "SharedSite.add", "SharedSite.conflicts", "SharedSite.load",
+            "SharedSite.lost", "SharedSite.pieces", "SharedSite.size", "Step", "WarpRegister", "WarpRegister.__repr__",
+            "WarpRegister.kind", "execute", "fits", "literal", "merged", "no_site", "run", "wavefronts",
+        )),
+        "the machine's own, for front ends, which hand on what they have checked; users reach it through `launch`",
+    ),
+    "warpmma.show:schedule": "for pictures, of patterns that the machine has made",
 }  # fmt: skip
 """What no user calls, though it can be reached, and why."""
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from warpmma import kernel
+from warpmma.errors import TargetError
 from warpmma.kernel import Operation, Register, Threads
 
 from . import legal
@@ -65,6 +67,8 @@ def in_kernel(
             t("st.shared.v4.b32", t.tid[0] * 16 + start, *[t.tid[0]] * 4)
         t("bar.sync")
         found.append(_bits(step(t, lambda reg: _made(t, reg, x))))
+        with suppress(TargetError):
+            t("cp.async.wait_all")
 
     kernel.launch(run, 1, 64, [np.arange(1024, dtype=np.uint32)], target=target, shared=_SHARED, engine=engine)
     return found[0]
@@ -196,6 +200,7 @@ def _move(rng: Rng) -> dict[str, Any]:
 
 _STEPS: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("bar.sync", ()), ("bar.sync", (0,)), ("barrier.sync", (0,)), ("bar.warp.sync", (0xFFFFFFFF,)),
+    ("bar.sync", (3, 64)), ("barrier.sync.aligned", (15, 64)), ("bar.arrive", (1, 64)), ("exit", ()),
     ("cp.async.ca.shared.global", (Reg("b32", 0, "shared"), Reg("b64", 0, "global"), 16)),
     ("cp.async.cg.shared.global", (Reg("b32", 0, "shared"), Reg("b64", 0, "global"), 16)),
     ("cp.async.ca.shared.global", (Reg("b32", 0, "shared"), Reg("b64", 0, "global"), 4)),

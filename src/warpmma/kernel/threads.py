@@ -186,7 +186,8 @@ class Threads:
                 raise OperandError("a register of another launch, or of other blocks: kernels keep none between calls")
         elif isinstance(x, list | tuple):
             for each in x:
-                self._check_mine(each)
+                if isinstance(each, Register):
+                    self._check_mine(each)
 
     # Registers
 
@@ -255,7 +256,7 @@ class Threads:
         before, after = (self._number(x, "b32", "update: an operand") for x in (old, new))
         if before.kind != after.kind:
             raise OperandError(f"update of a {before.kind} register with a {after.kind} one")
-        return Register(self, machine.WarpRegister(*before.written(after, self.active)))
+        return Register(self, machine.merged(before, after, self.active))
 
     def _number(self, x: Any, kind: str, who: str) -> machine.WarpRegister:
         """Return a register of ours as it is, or one with a number in every lane."""

@@ -14,7 +14,7 @@ from .program import Step, run
 from .register_file import RegisterFile
 from .site import Site
 from .swizzles import CANDIDATES, Swizzle
-from .warp_register import WarpRegister
+from .warp_register import WarpRegister, merged
 
 __all__ = [
     "BANKS",
@@ -41,6 +41,7 @@ __all__ = [
     "execute",
     "fits",
     "literal",
+    "merged",
     "no_site",
     "run",
     "wavefronts",

@@ -162,7 +162,7 @@ class Barriers:
         if threads:
             _, knows = self._clocks.arrive()
             own = np.eye(knows.shape[1], dtype=bool)
-            unheard = ((knows < state.met[:, None]) & ~own).any(axis=-1)
+            unheard: Array = np.any((knows < state.met[:, None]) & ~own, axis=-1)
             self._reporter.report(
                 "barrier", site, lanes & unheard[..., None], other=state.site,
                 detail=f"others have met at barrier {number}, at {state.site.place}, and nothing says that they did "

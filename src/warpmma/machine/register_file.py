@@ -16,7 +16,7 @@ from .._text import ranges
 from ..errors import RegisterError, shown
 from ..operations import DTYPES
 from ..registers import LANES
-from .warp_register import WarpRegister
+from .warp_register import WarpRegister, merged
 
 __all__ = ["RegisterFile"]
 
@@ -120,7 +120,7 @@ class RegisterFile:
         register = self._register(name)
         if value.kind != register.kind:
             raise RegisterError(f"{name} is .{register.kind}; got a value of .{value.kind}")
-        self._registers[name] = WarpRegister(*register.written(value, lanes))
+        self._registers[name] = merged(register, value, lanes)
 
     def write(self, name: str, values: npt.ArrayLike, *, where: npt.ArrayLike = True) -> None:
         """Write a register in every lane, or in those that a mask selects.

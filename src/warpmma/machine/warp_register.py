@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ..operations import DTYPES
 from .site import Site
 
-__all__ = ["WarpRegister"]
+__all__ = ["WarpRegister", "merged"]
 
 Array = npt.NDArray[Any]
 
@@ -51,12 +51,13 @@ class WarpRegister:
     def __repr__(self) -> str:
         return f"<{self.kind} register of {' x '.join(map(str, self.bits.shape))} threads>"
 
-    def written(self, new: WarpRegister, lanes: Array) -> tuple[Array, Array | None, Site | None]:
-        """Bits, lanes and line of this register with `new` in some lanes (rule 2)."""
-        bits = np.where(lanes, new.bits, self.bits)
-        if self.defined is None and new.defined is None:
-            return bits, None, None
-        kept = np.True_ if self.defined is None else self.defined
-        made = np.True_ if new.defined is None else new.defined
-        defined = np.where(lanes, made, kept)
-        return (bits, None, None) if defined.all() else (bits, defined, new.site or self.site)
+
+def merged(old: WarpRegister, new: WarpRegister, lanes: Array) -> WarpRegister:
+    """Return a register with `new` in some lanes, and `old` in the others (rule 2)."""
+    bits = np.where(lanes, new.bits, old.bits)
+    if old.defined is None and new.defined is None:
+        return WarpRegister(bits)
+    kept = np.True_ if old.defined is None else old.defined
+    made = np.True_ if new.defined is None else new.defined
+    defined = np.where(lanes, made, kept)
+    return WarpRegister(bits) if defined.all() else WarpRegister(bits, defined, new.site or old.site)
