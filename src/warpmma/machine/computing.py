@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arguments import is_integer
+from .._arrays import frozen
 from ..errors import OperandError
 from ..operations import UNDEFINED, Operation
 from ..registers import LANES
@@ -81,4 +82,4 @@ def _together(batch: Batch, site: Site, row: Operation, bits: list[Any], lanes: 
     return results
 
 
-_BITS = np.uint32(1) << np.arange(LANES, dtype=np.uint32)
+_BITS = frozen(np.uint32(1) << np.arange(LANES, dtype=np.uint32))
