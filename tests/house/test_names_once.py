@@ -12,11 +12,6 @@ import warpmma as wm
 ROOT = Path(wm.__file__).parent
 TREES = {path: ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
 
-NOT_YET: dict[str, str] = {
-    "RegisterFile": "the product's, and the machine's, which becomes it",
-}
-"""What still is twice, and why."""
-
 
 def module_name(path: Path) -> str:
     """Return the last part of a module's name; a package is named by its folder."""
@@ -55,7 +50,7 @@ def test_no_two_records_share_a_name() -> None:
         for x in tree.body:
             if isinstance(x, ast.ClassDef) and not x.name.startswith("_"):
                 found[x.name].append(str(path.relative_to(ROOT)))
-    assert {name: paths for name, paths in found.items() if len(paths) > 1 and name not in NOT_YET} == {}
+    assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}
 
 
 def test_no_function_hides_a_module() -> None:
@@ -65,7 +60,7 @@ def test_no_function_hides_a_module() -> None:
         package = ".".join(path.parent.relative_to(ROOT.parent).parts)
         names = {*defined(tree), *(imported(tree) if path.stem == "__init__" else ())}
         found |= {f"{package}: {name}" for name in names & siblings(path)}
-    assert found - set(NOT_YET) == set()
+    assert found == set()
 
 
 def test_what_is_twice_is_found(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ BYTES = recipe("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32", "sm_90")
 @pytest.mark.parametrize(
     ("changed", "text"),
     [
-        ({"recipe": "f16"}, r"a recipe is a record, as warpmma\.arithmetic\.recipes\.recipe returns; got 'f16'"),
+        ({"recipe": "f16"}, r"a recipe is a record, as warpmma\.arithmetic\.recipe returns; got 'f16'"),
         ({"style": "tie"}, r"style is 'tie'; expected 'near', .*'ties'"), ({"style": None}, "style is None; expected"),
         ({"recipe": BYTES, "style": "near"}, "style is 'near'; expected 'bits', 'extreme' or 'turn'"),
         ({"k": 1}, "k is 1; expected an integer from 2 on"), ({"k": 2.0}, r"k is 2\.0; expected an integer from 2 on"),

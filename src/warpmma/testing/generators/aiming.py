@@ -6,7 +6,8 @@ together in a style, as the addends of a tie do, is one row of A, B and C.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -353,5 +354,7 @@ _FLOAT_STYLES: dict[str, Callable[[Recipe, int, int, Rng], Operands]] = {
     "bits": _bits,
 }
 _INTEGER_STYLES = {"bits": _bits, "extreme": _extreme, "turn": _turn}
-STYLES = {**_FLOAT_STYLES, **_INTEGER_STYLES}
+STYLES: Mapping[str, Callable[[Recipe, int, int, Rng], Operands]] = MappingProxyType(
+    {**_FLOAT_STYLES, **_INTEGER_STYLES}
+)
 """A maker for each style, by name: `(recipe, k, rows, rng)` to codes of A, B and C."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from .._arguments import suggestion
 from ..errors import OperandError, shown
-from .records import FloatFormat, Format, IntegerFormat
+from .number_formats import FloatFormat, Format, IntegerFormat
 
 __all__ = ["FORMATS", "floating", "integer"]
 
