@@ -18,13 +18,15 @@ _KINDS = {
     "race": "race", "pending": "pending", "barrier": "barrier", "divergent": "divergent", "unwritten": "unwritten",
     "poison": "unwritten", "bounds": "bounds", "misaligned": "bounds",
 }  # fmt: skip
-_COLUMNS = (*dict.fromkeys(_KINDS.values()), "error", "wrong", "harmless", "refused", "unnoticed")
+_COLUMNS = (*dict.fromkeys(_KINDS.values()), "error", "wrong", "argued", "refused", "missed")
 
 
 def _column(verdict: Verdict) -> str:
     if verdict.what == "found":
         return _KINDS.get(verdict.why, "error")
-    return {"refused by Python": "refused", "broken": "unnoticed"}.get(verdict.what, verdict.what)
+    return {"harmless": "argued", "refused by Python": "refused", "broken": "missed", "unnoticed": "missed"}.get(
+        verdict.what, verdict.what
+    )
 
 
 def markdown(verdicts: Sequence[Verdict]) -> str:
@@ -40,7 +42,7 @@ def _table(title: str, named: Sequence[tuple[str, Verdict]]) -> str:
         for title_of_row in (name, "all"):
             rows.setdefault(title_of_row, Counter())[_column(verdict)] += 1
     rows["all"] = rows.pop("all", Counter())
-    lines = [f"| {title} | made | {' | '.join(_COLUMNS)} |", f"|---|{'---:|' * (len(_COLUMNS) + 1)}"]
+    lines = [f"| {title} | all | {' | '.join(_COLUMNS)} |", f"|---|{'---:|' * (len(_COLUMNS) + 1)}"]
     for name, row in rows.items():
         cells = [f"{row[column]:,}" if row[column] else "" for column in _COLUMNS]
         lines.append(f"| {name} | {row.total():,} | {' | '.join(cells)} |")
