@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -15,21 +16,23 @@ __all__ = ["markdown", "replaced", "result"]
 # Kinds of hazards, by column; what is found otherwise, an error of the package or a loop without end, is an "error".
 _KINDS = {
     "race": "race", "pending": "pending", "barrier": "barrier", "divergent": "divergent", "unwritten": "unwritten",
-    "poison": "unwritten", "bounds": "address", "misaligned": "address",
+    "poison": "unwritten", "bounds": "bounds", "misaligned": "bounds",
 }  # fmt: skip
-_COLUMNS = (*dict.fromkeys(_KINDS.values()), "error", "wrong", "harmless", "no kernel", "unnoticed")
+_COLUMNS = (*dict.fromkeys(_KINDS.values()), "error", "wrong", "argued", "refused", "missed")
 
 
 def _column(verdict: Verdict) -> str:
     if verdict.what == "found":
         return _KINDS.get(verdict.why, "error")
-    return {"refused by Python": "no kernel", "broken": "unnoticed"}.get(verdict.what, verdict.what)
+    return {"harmless": "argued", "refused by Python": "refused", "broken": "missed", "unnoticed": "missed"}.get(
+        verdict.what, verdict.what
+    )
 
 
 def markdown(verdicts: Sequence[Verdict]) -> str:
     """Return what became of mutants, by kernel and by operator, and why some are harmless, as Markdown."""
     kernels = _table("kernel", [(v.subject.rpartition(".")[2], v) for v in verdicts])
-    changes = _table("what is changed", [(v.mutation.partition(":")[0], v) for v in verdicts])
+    changes = _table("change", [(v.mutation.partition(":")[0], v) for v in verdicts])
     return "\n".join([kernels, changes, _arguments(verdicts), *_lists(verdicts)])
 
 
@@ -39,7 +42,7 @@ def _table(title: str, named: Sequence[tuple[str, Verdict]]) -> str:
         for title_of_row in (name, "all"):
             rows.setdefault(title_of_row, Counter())[_column(verdict)] += 1
     rows["all"] = rows.pop("all", Counter())
-    lines = [f"| {title} | mutants | {' | '.join(_COLUMNS)} |", f"|---|{'---:|' * (len(_COLUMNS) + 1)}"]
+    lines = [f"| {title} | all | {' | '.join(_COLUMNS)} |", f"|---|{'---:|' * (len(_COLUMNS) + 1)}"]
     for name, row in rows.items():
         cells = [f"{row[column]:,}" if row[column] else "" for column in _COLUMNS]
         lines.append(f"| {name} | {row.total():,} | {' | '.join(cells)} |")
@@ -48,7 +51,7 @@ def _table(title: str, named: Sequence[tuple[str, Verdict]]) -> str:
 
 def _arguments(verdicts: Sequence[Verdict]) -> str:
     counts = Counter(v.why for v in verdicts if v.what == "harmless")
-    lines = [f"* {number:,}: {why}" for why, number in counts.most_common()]
+    lines = [_wrapped(f"* {number:,}: {why}") for why, number in counts.most_common()]
     return "\n".join(["Harmless, and why:\n", *(lines or ["* none"]), ""])
 
 
@@ -56,8 +59,16 @@ def _lists(verdicts: Sequence[Verdict]) -> list[str]:
     lines: list[str] = []
     for what in ("unnoticed", "broken"):
         if those := [v for v in verdicts if v.what == what]:
-            lines += [f"{what.capitalize()}:\n", *(f"* {v.line} `{v.mutation}` {v.detail}".rstrip() for v in those), ""]
+            lines += [
+                f"{what.capitalize()}:\n",
+                *(_wrapped(f"* {v.line} `{v.mutation}` {v.detail}") for v in those),
+                "",
+            ]
     return lines
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, 118, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def result(verdicts: Sequence[Verdict], about: dict[str, object]) -> str:
