@@ -25,7 +25,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from mutation.harmless import stale
-from mutation.subjects import Mutant, Subject, mutants, subjects
+from mutation.subjects import Mutant, mutants, subjects
 from mutation.tables import markdown, replaced, result
 from mutation.verdicts import BAD, Verdict, judge, original
 
@@ -114,14 +114,13 @@ def _verdicts(those: list[Mutant], jobs: int) -> Generator[Verdict]:
 
 
 @cache
-def _mutants(name: str) -> tuple[Subject, dict[str, Mutant]]:
-    subject = next(x for x in subjects() if x.name == name)
-    return subject, {m.name: m for m in mutants(subject)}
+def _mutants(name: str) -> dict[str, Mutant]:
+    return {m.name: m for subject in subjects() if subject.name == name for m in mutants(subject)}
 
 
 def _one(names: tuple[str, str]) -> Verdict:
     """Judge a mutant in another process, which makes it itself: syntax trees do not travel."""
-    return judge(_mutants(names[0])[1][names[1]])
+    return judge(_mutants(names[0])[names[1]])
 
 
 if __name__ == "__main__":
