@@ -39,7 +39,14 @@ def forbidden(path: Path, tree: ast.AST) -> set[str]:
     found = roots & {"tests", *(HELPERS if folder != "tests" else ())}
     if folder not in ("tests", "tools"):
         found |= roots & TOOLS
-    return found | (roots & TOOLS - {name.removesuffix(".py").removeprefix("test_")} if folder == "tests" else set())
+    return found | (roots & TOOLS - own(name.removesuffix(".py").removeprefix("test_")) if folder == "tests" else set())
+
+
+def own(tool: str) -> set[str]:
+    """Return a tool and the modules beside it that it is made of."""
+    path = ROOT / "tools" / f"{tool}.py"
+    made_of = {x.partition(".")[0] for x in imported(ast.parse(path.read_text()))} if path.exists() else set()
+    return {tool, *(made_of & TOOLS)}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -87,26 +87,36 @@ class Mutant:
         return f"{Path(str(self.module.__file__)).name}:{getattr(self.edit.node, 'lineno', 0)}"
 
 
+def _example(name: str) -> ModuleType:
+    """Return an example as a module; those that it imports must have been asked for before."""
+    if name not in sys.modules:
+        spec = spec_from_file_location(name, EXAMPLES / f"{name}.py")
+        if spec is None or spec.loader is None:
+            raise ImportError(f"no example {name}", name=name)
+        sys.modules[name] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
 @cache
 def subjects() -> tuple[Subject, ...]:
     """Return every subject."""
-    if str(EXAMPLES) not in sys.path:
-        sys.path.insert(0, str(EXAMPLES))
-    twins = import_module("twins")
+    twins = _example("twins")
+    _example("habits")
     found = []
     for name, (cases, functions) in PRODUCTS.items():
-        module = import_module(name)
+        module = _example(name)
         # `copied` masks the lanes whose pieces are outside.
         of = (twins, ("copied",)), (module, functions)
         calls = tuple(_call(module, case) for case in cases)
         found.append(Subject(name=name, functions=of, run=partial(_product, calls)))
-    attention = import_module("attention")
+    attention = _example("attention")
     of = (twins, ("copied",)), (attention, ("_over_quad", "_select", "_update", "attention"))
     kinds = attention.Case(1, 130, causal=True), attention.Case(1, 77)
     calls = tuple(cache(partial(attention.call, case)) for case in kinds)
     found.append(Subject(name="attention", functions=of, run=partial(_product, calls)))
     for name in HABITS:
-        module = import_module(name)
+        module = _example(name)
         for kernel in module.KERNELS:
             helpers = ("_ring",) if kernel.endswith("_buffers") and name == "habits_copies" else ()
             run = partial(_habit, kernel)
@@ -166,14 +176,14 @@ def _turns() -> Callable[[], None]:
 
 
 def _call(module: ModuleType, case: tuple[Any, ...]) -> Callable[[], Any]:
-    made = import_module("twins").Case(*case)
+    made = _example("twins").Case(*case)
     if hasattr(module, "call"):
         return cache(lambda: module.call(made))
     return cache(lambda: module.product(*module.operands(made), made.out))
 
 
 def _product(calls: Sequence[Callable[[], Any]], names: Names, **options: Any) -> list[Any]:
-    simulate, outputs = import_module("twins").simulate, []
+    simulate, outputs = _example("twins").simulate, []
     for call in (make() for make in calls):
         arrays = [x.copy() for x in call.arrays]
         arrays[-1].view("u1").fill(0xA5)
