@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .clocks import Clocks, Who, block_of, thread_of
+from .clocks import WARP_BIT, Clocks, Who, block_of, thread_of
 from .grains import Grains
 from .hazards import Reporter
 from .site import Site
@@ -185,7 +185,7 @@ class Allocation:
             return
         lane, place = np.argwhere(words)[0]
         word, own = words[lane, place], touch.who.words[lane]
-        if word >> np.uint64(27) == own >> np.uint64(27):
+        if word >> WARP_BIT == own >> WARP_BIT:
             self._report("race", touch, words != 0,
                          "another lane of the warp writes something else there in this very access")  # fmt: skip
         else:

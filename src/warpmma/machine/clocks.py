@@ -32,15 +32,16 @@ import numpy.typing as npt
 from ..registers import LANES
 from .site import Site
 
-__all__ = ["Clocks", "History", "Who", "block_of", "thread_of"]
+__all__ = ["BLOCK_BIT", "THREAD_BIT", "WARP_BIT", "Clocks", "History", "Who", "block_of", "thread_of"]
 
 Array = npt.NDArray[Any]
 
 _TIME, _THREAD = 22, 10  # bits; a block has at most 1024 threads, and 32 bits are left to the number of the block
 _BLOCK = _TIME + _THREAD
-_WARP = _TIME + 5
 _LAST = (1 << _TIME) - 1
 _U = np.uint64
+THREAD_BIT, WARP_BIT, BLOCK_BIT = _U(_TIME), _U(_TIME + LANES.bit_length() - 1), _U(_BLOCK)
+"""Where in a word the thread begins, above its lane its warp, and the block."""
 
 
 def block_of(word: Any) -> int:

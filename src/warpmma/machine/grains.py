@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .clocks import BLOCK_BIT, THREAD_BIT, WARP_BIT
+
 __all__ = ["Grains"]
 
 Array = npt.NDArray[Any]
@@ -27,7 +29,6 @@ Array = npt.NDArray[Any]
 _FIRST = 16
 _MOST_NOTES = 32
 _U = np.uint64
-_TIME, _WARP, _BLOCK = _U(22), _U(27), _U(32)  # where in a word of `clocks` the thread, warp and block begin
 
 
 class Grains:
@@ -147,15 +148,15 @@ class Grains:
         last[grains] = words
         now = last[grains]
         for known in (before, words):
-            another = ((known ^ now) >> _TIME != 0) & (known != 0)
+            another = ((known ^ now) >> THREAD_BIT != 0) & (known != 0)
             if not another.any():
                 continue
-            same_warp = (known ^ now) >> _WARP == 0
+            same_warp = (known ^ now) >> WARP_BIT == 0
             mine = another & same_warp
             lane[grains[mine]] = known[mine]
             far = another & ~same_warp
             if far.any():
-                place, word, here = grains[far], known[far], now[far] >> _BLOCK
+                place, word, here = grains[far], known[far], now[far] >> BLOCK_BIT
                 held = other[place]
-                keep = (held != 0) & (held >> _BLOCK != here) & (word >> _BLOCK == here)
+                keep = (held != 0) & (held >> BLOCK_BIT != here) & (word >> BLOCK_BIT == here)
                 other[place] = np.where(keep, held, word)
