@@ -5,12 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
+from left_out import without
 from oracles import needs
 
 from warpmma import matmul
@@ -109,27 +110,9 @@ def test_a_missing_wait_or_barrier_is_found() -> None:
     example = EXAMPLES["gemm_f16"]
     for missing, kind in (("cp.async.wait_group", "pending"), ("bar.sync", "race")):
         call = example.call(example.CASES[0])
-        kernel = partial(_left_out, missing, call.kernel)
         with pytest.raises(HazardError) as caught:
-            twins.simulate(replace(call, kernel=kernel))
+            twins.simulate(replace(call, kernel=without(missing, call.kernel)))
         assert caught.value.hazard.kind == kind
-
-
-def _left_out(missing: str, kernel: Any, t: Any, *addresses: Any, **sizes: int) -> None:
-    kernel(_Without(t, missing), *addresses, **sizes)
-
-
-class _Without:
-    """Threads that leave an instruction out."""
-
-    def __init__(self, threads: Any, mnemonic: str) -> None:
-        self._threads, self._mnemonic = threads, mnemonic
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._threads, name)
-
-    def __call__(self, mnemonic: str, *operands: Any) -> Any:
-        return None if mnemonic == self._mnemonic else self._threads(mnemonic, *operands)
 
 
 @needs("nvcc")

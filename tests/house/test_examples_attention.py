@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import subprocess
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from left_out import without
 from oracles import needs
 
 from warpmma import matmul
@@ -100,25 +101,8 @@ def test_a_missing_wait_or_barrier_is_found(missing: str, kind: str) -> None:
     """The kernel with one instruction left out."""
     call = attention.call(attention.Case(1, 128))
     with pytest.raises(HazardError) as caught:
-        twins.simulate(replace(call, kernel=partial(left_out, missing, call.kernel)))
+        twins.simulate(replace(call, kernel=without(missing, call.kernel)))
     assert caught.value.hazard.kind == kind
-
-
-def left_out(missing: str, kernel: Any, t: Any, *addresses: Any, **sizes: int) -> None:
-    kernel(Without(t, missing), *addresses, **sizes)
-
-
-class Without:
-    """Threads that leave an instruction out."""
-
-    def __init__(self, threads: Any, mnemonic: str) -> None:
-        self._threads, self._mnemonic = threads, mnemonic
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._threads, name)
-
-    def __call__(self, mnemonic: str, *operands: Any) -> Any:
-        return None if mnemonic == self._mnemonic else self._threads(mnemonic, *operands)
 
 
 @pytest.mark.parametrize("case", nvfp4.CASES, ids=lambda case: case.name)

@@ -132,9 +132,7 @@ def test_one_warp_waits_for_what_another_writes() -> None:
     assert flag[0] == 7 and (file.read("x", where=np.arange(2)[:, None] == 0)[0, 0] == 7).all()
 
 
-def test_producers_arrive_and_consumers_wait() -> None:
-    """Named barriers in a loop: two warps write in turn what two others read."""
-    file, _ = go("""
+PRODUCERS = """
         and.b32 z, tid, 63
         shl.b32 at, z, 2
         mov.u32 x, 0
@@ -156,36 +154,19 @@ def test_producers_arrive_and_consumers_wait() -> None:
         add.u32 x, x, 1
         setp.lt.u32 q, x, 3
         @q bra loop
-    """, threads=128, blocks=3)  # fmt: skip
+"""
+
+
+def test_producers_arrive_and_consumers_wait() -> None:
+    """Named barriers in a loop: two warps write in turn what two others read."""
+    file, _ = go(PRODUCERS, threads=128, blocks=3)
     sums = file.read("y")[:, 2:].reshape(3, -1)
     assert (sums == 3 * np.arange(64) + 3).all()
 
 
 @pytest.mark.parametrize("dropped", [11, 16, 17])
 def test_without_one_of_them_there_is_a_hazard(dropped: int) -> None:
-    lines = """
-        and.b32 z, tid, 63
-        shl.b32 at, z, 2
-        mov.u32 x, 0
-        mov.u32 y, 0
-        setp.lt.u32 p, warp, 2
-        loop:
-        @p bra produce
-        bar.sync 1, 128
-        ld.shared.b32 z, at
-        add.u32 y, y, z
-        bar.arrive 2, 128
-        bra next
-        produce:
-        add.u32 z, x, tid
-        st.shared.b32 at, z
-        bar.arrive 1, 128
-        bar.sync 2, 128
-        next:
-        add.u32 x, x, 1
-        setp.lt.u32 q, x, 3
-        @q bra loop
-    """.strip().splitlines()
+    lines = PRODUCERS.strip().splitlines()
     lines[dropped - 1] = "mov.u32 z, 0"
     with pytest.raises(HazardError, match=r"barrier|race"):
         go("\n".join(lines), threads=128)
