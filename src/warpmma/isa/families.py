@@ -101,79 +101,78 @@ _FP4: Pairs = (("e2m1", "e2m1"),)
 _ORDERED = "sp::ordered_metadata"
 
 
-def _dense() -> tuple[Family, ...]:
-    return (
-        Family(
-            shapes="m8n8k4", layouts=_pairs("row", "col"), multiplicands=_same("f16"),
-            accumulators=(_F, ("f32", "f16"), _S), since="sm_70", ptx=(6, 4),
-        ),
-        Family(shapes="m16n8k8", accumulators=(_F, _S), multiplicands=_same("f16"), since="sm_75", ptx=(6, 5)),
-        Family(shapes="m16n8k16", accumulators=(_F, _S), multiplicands=_same("f16"), since="sm_80", ptx=(7, 0)),
-        Family(shapes="m16n8k8 m16n8k16", accumulators=(_S,), multiplicands=_same("bf16"), since="sm_80", ptx=(7, 0)),
-        Family(shapes="m16n8k4 m16n8k8", accumulators=(_S,), multiplicands=_same("tf32"), since="sm_80", ptx=(7, 0)),
-        Family(
-            shapes="m8n8k4", accumulators=(_D,), multiplicands=_same("f64"), roundings=_ROUNDINGS,
-            since="sm_80", ptx=(7, 0),
-        ),
-        Family(
-            shapes="m16n8k4 m16n8k8 m16n8k16", accumulators=(_D,), multiplicands=_same("f64"), roundings=_ROUNDINGS,
-            since="sm_90", ptx=(7, 8),
-        ),
-        Family(shapes="m16n8k32", accumulators=(_S,), multiplicands=_FP8, since="sm_89", ptx=(8, 4)),
-        Family(shapes="m16n8k32", accumulators=(_F,), multiplicands=_FP8, since="sm_89", ptx=(8, 7)),
-        Family(shapes="m16n8k16", accumulators=(_F, _S), multiplicands=_FP8, since="sm_89", ptx=(8, 7)),
-        Family(
-            shapes="m16n8k16", accumulators=(_F, _S), multiplicands=_FP8, kind="f8f6f4", since="sm_100f", ptx=(8, 7),
-            documented=False,
-        ),
-        Family(shapes="m16n8k32", accumulators=(_S,), multiplicands=_FP8, kind="f8f6f4", since="sm_100f", ptx=(8, 6)),
-        Family(shapes="m16n8k32", accumulators=(_F,), multiplicands=_FP8, kind="f8f6f4", since="sm_100f", ptx=(8, 7)),
-        Family(
-            shapes="m16n8k32", accumulators=(_F, _S), multiplicands=_NARROW, kind="f8f6f4", since="sm_120f", ptx=(8, 7),
-        ),
-        Family(
-            shapes="m16n8k32", accumulators=(_S,), multiplicands=_F8F6F4, kind="mxf8f6f4",
-            scales=((None, "ue8m0"), ("1X", "ue8m0")), since="sm_120f", ptx=(8, 7),
-        ),
-        Family(
-            shapes="m16n8k64", accumulators=(_S,), multiplicands=_FP4, kind="mxf4",
-            scales=((None, "ue8m0"), ("2X", "ue8m0")), since="sm_120f", ptx=(8, 7),
-        ),
-        Family(
-            shapes="m16n8k64", accumulators=(_S,), multiplicands=_FP4, kind="mxf4nvf4",
-            scales=(("2X", "ue8m0"), ("4X", "ue4m3")), since="sm_120f", ptx=(8, 7),
-        ),
-        Family(
-            shapes="m16n8k64", accumulators=(_S,), multiplicands=_FP4, kind="mxf4nvf4",
-            scales=(("4X", "ue8m0"),), since="sm_120f", ptx=(9, 1),
-        ),
-        Family(
-            shapes="m8n8k16", accumulators=(_I,), multiplicands=_INT8, satfinite=_EITHER, since="sm_75", ptx=(6, 5),
-        ),
-        Family(
-            shapes="m16n8k16 m16n8k32", accumulators=(_I,), multiplicands=_INT8, satfinite=_EITHER,
-            since="sm_80", ptx=(7, 0),
-        ),
-        Family(
-            shapes="m8n8k32", accumulators=(_I,), multiplicands=_INT4, satfinite=_EITHER, since="sm_75", ptx=(6, 5),
-        ),
-        Family(
-            shapes="m16n8k32 m16n8k64", accumulators=(_I,), multiplicands=_INT4, satfinite=_EITHER,
-            since="sm_80", ptx=(7, 0),
-        ),
-        Family(
-            shapes="m8n8k128", accumulators=(_I,), multiplicands=_same("b1"), bit_ops=("xor",),
-            since="sm_75", ptx=(7, 0),
-        ),
-        Family(
-            shapes="m16n8k128 m16n8k256", accumulators=(_I,), multiplicands=_same("b1"), bit_ops=("xor",),
-            since="sm_80", ptx=(7, 0),
-        ),
-        Family(
-            shapes="m8n8k128 m16n8k128 m16n8k256", accumulators=(_I,), multiplicands=_same("b1"), bit_ops=("and",),
-            since="sm_80", ptx=(7, 1),
-        ),
-    )  # fmt: skip
+_DENSE = (
+    Family(
+        shapes="m8n8k4", layouts=_pairs("row", "col"), multiplicands=_same("f16"),
+        accumulators=(_F, ("f32", "f16"), _S), since="sm_70", ptx=(6, 4),
+    ),
+    Family(shapes="m16n8k8", accumulators=(_F, _S), multiplicands=_same("f16"), since="sm_75", ptx=(6, 5)),
+    Family(shapes="m16n8k16", accumulators=(_F, _S), multiplicands=_same("f16"), since="sm_80", ptx=(7, 0)),
+    Family(shapes="m16n8k8 m16n8k16", accumulators=(_S,), multiplicands=_same("bf16"), since="sm_80", ptx=(7, 0)),
+    Family(shapes="m16n8k4 m16n8k8", accumulators=(_S,), multiplicands=_same("tf32"), since="sm_80", ptx=(7, 0)),
+    Family(
+        shapes="m8n8k4", accumulators=(_D,), multiplicands=_same("f64"), roundings=_ROUNDINGS,
+        since="sm_80", ptx=(7, 0),
+    ),
+    Family(
+        shapes="m16n8k4 m16n8k8 m16n8k16", accumulators=(_D,), multiplicands=_same("f64"), roundings=_ROUNDINGS,
+        since="sm_90", ptx=(7, 8),
+    ),
+    Family(shapes="m16n8k32", accumulators=(_S,), multiplicands=_FP8, since="sm_89", ptx=(8, 4)),
+    Family(shapes="m16n8k32", accumulators=(_F,), multiplicands=_FP8, since="sm_89", ptx=(8, 7)),
+    Family(shapes="m16n8k16", accumulators=(_F, _S), multiplicands=_FP8, since="sm_89", ptx=(8, 7)),
+    Family(
+        shapes="m16n8k16", accumulators=(_F, _S), multiplicands=_FP8, kind="f8f6f4", since="sm_100f", ptx=(8, 7),
+        documented=False,
+    ),
+    Family(shapes="m16n8k32", accumulators=(_S,), multiplicands=_FP8, kind="f8f6f4", since="sm_100f", ptx=(8, 6)),
+    Family(shapes="m16n8k32", accumulators=(_F,), multiplicands=_FP8, kind="f8f6f4", since="sm_100f", ptx=(8, 7)),
+    Family(
+        shapes="m16n8k32", accumulators=(_F, _S), multiplicands=_NARROW, kind="f8f6f4", since="sm_120f", ptx=(8, 7),
+    ),
+    Family(
+        shapes="m16n8k32", accumulators=(_S,), multiplicands=_F8F6F4, kind="mxf8f6f4",
+        scales=((None, "ue8m0"), ("1X", "ue8m0")), since="sm_120f", ptx=(8, 7),
+    ),
+    Family(
+        shapes="m16n8k64", accumulators=(_S,), multiplicands=_FP4, kind="mxf4",
+        scales=((None, "ue8m0"), ("2X", "ue8m0")), since="sm_120f", ptx=(8, 7),
+    ),
+    Family(
+        shapes="m16n8k64", accumulators=(_S,), multiplicands=_FP4, kind="mxf4nvf4",
+        scales=(("2X", "ue8m0"), ("4X", "ue4m3")), since="sm_120f", ptx=(8, 7),
+    ),
+    Family(
+        shapes="m16n8k64", accumulators=(_S,), multiplicands=_FP4, kind="mxf4nvf4",
+        scales=(("4X", "ue8m0"),), since="sm_120f", ptx=(9, 1),
+    ),
+    Family(
+        shapes="m8n8k16", accumulators=(_I,), multiplicands=_INT8, satfinite=_EITHER, since="sm_75", ptx=(6, 5),
+    ),
+    Family(
+        shapes="m16n8k16 m16n8k32", accumulators=(_I,), multiplicands=_INT8, satfinite=_EITHER,
+        since="sm_80", ptx=(7, 0),
+    ),
+    Family(
+        shapes="m8n8k32", accumulators=(_I,), multiplicands=_INT4, satfinite=_EITHER, since="sm_75", ptx=(6, 5),
+    ),
+    Family(
+        shapes="m16n8k32 m16n8k64", accumulators=(_I,), multiplicands=_INT4, satfinite=_EITHER,
+        since="sm_80", ptx=(7, 0),
+    ),
+    Family(
+        shapes="m8n8k128", accumulators=(_I,), multiplicands=_same("b1"), bit_ops=("xor",),
+        since="sm_75", ptx=(7, 0),
+    ),
+    Family(
+        shapes="m16n8k128 m16n8k256", accumulators=(_I,), multiplicands=_same("b1"), bit_ops=("xor",),
+        since="sm_80", ptx=(7, 0),
+    ),
+    Family(
+        shapes="m8n8k128 m16n8k128 m16n8k256", accumulators=(_I,), multiplicands=_same("b1"), bit_ops=("and",),
+        since="sm_80", ptx=(7, 1),
+    ),
+)  # fmt: skip
 
 
 def _sparse() -> tuple[Family, ...]:
@@ -220,5 +219,5 @@ def _sparse() -> tuple[Family, ...]:
     )  # fmt: skip
 
 
-FAMILIES: tuple[Family, ...] = _dense() + _sparse()
+FAMILIES: tuple[Family, ...] = _DENSE + _sparse()
 """The whole table."""
