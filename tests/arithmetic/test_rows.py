@@ -110,7 +110,7 @@ print(json.dumps(said))
     assert said == [f"TableError: LOWERINGS has no row for {first} on Rubin, of the group 'quad pair'"] * 2
 
 
-FAMILIES = "def _dense() -> tuple[Family, ...]:\n    return ("
+FAMILIES = "_DENSE = ("
 MMA = """        Family(
             shapes="m16n8k32", accumulators=(_F, _S), multiplicands=_same("f16"), since="sm_90", ptx=(9, 9),
         ),"""
