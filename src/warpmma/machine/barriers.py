@@ -224,10 +224,11 @@ class Barriers:
                 says = "the kernel ends, and it has not come"
             else:
                 says = f"those who wait are to act at {acts.place} ({acts.mnemonic}), and it has not come"
-            why = f"{says}: {_MASKED}"
+            threads = int(state.expected[blocks].max())
+            why = f"{says}: " + (f"{threads} threads must come to barrier {number}" if threads else _MASKED)
             if not missing.any():
                 missing = state.waiting & blocks[:, None, None]
-                why = f"it waits for {int(state.expected.max())} threads at barrier {number}; the block has fewer"
+                why = f"it waits for {threads} threads at barrier {number}; the block has fewer"
             self._reporter.report("barrier", state.site, missing, detail=why, other=acts)
             self._lanes.release(state.waiting & blocks[:, None, None])
             state.arrived[blocks], state.waiting[blocks], state.expected[blocks] = False, False, -1
