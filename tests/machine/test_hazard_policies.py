@@ -70,6 +70,21 @@ def test_blocks_are_numbered_over_batches(monkeypatch: pytest.MonkeyPatch) -> No
     assert caught.value.hazard.block == 5
 
 
+def test_races_of_blocks_that_do_not_run_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_THREADS", 64)
+
+    def kernel(t: Any, x: Any) -> None:
+        with t.where(t.ctaid[0] == 1):
+            t("st.global.b32", x, 1)
+        with t.where(t.ctaid[0] == 6):
+            t("ld.global.b32", x)
+
+    with pytest.raises(HazardError, match=r"of block 1 wrote it at .*, and blocks are in no order") as caught:
+        run(kernel, np.zeros(4, np.uint32), grid=7)
+    hazard = caught.value.hazard
+    assert hazard.block == 6 and hazard.other is not None and hazard.site.line == hazard.other.line + 2
+
+
 def helper(t: Any) -> None:
     t("ld.shared.b32", t.laneid * 4)  # the innermost line outside of the package
 
