@@ -32,7 +32,7 @@ __all__ = ["Threads"]
 Array = npt.NDArray[Any]
 
 _NAMES = ("tid", "ntid", "ctaid", "nctaid", "laneid", "warpid", "target", "where", "any", "update", "constant",
-          "register")  # fmt: skip
+          "register", "shape", "exists", "active")  # fmt: skip
 _CUDA = {
     "threadIdx": "t.tid", "blockIdx": "t.ctaid", "blockDim": "t.ntid", "gridDim": "t.nctaid",
     "syncthreads": 't("bar.sync")', "syncwarp": 't("bar.warp.sync", membermask)',

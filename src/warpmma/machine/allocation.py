@@ -12,7 +12,8 @@ The rules:
 4. An access meets memory that nobody wrote if a part of an element of it was never written, or all of a lane's
    elements. Of several elements some may be unwritten, padding say: these are poison, which is reported where it is
    read (`registers`).
-5. Of lanes that write the same byte at once the last is obeyed; if they write different values that is a race.
+5. Of lanes that write the same byte at once the last is obeyed; if they write different values that is a race. Copies
+   to one place race in any case.
 """
 
 from __future__ import annotations
@@ -65,7 +66,14 @@ class Touch:
 
     def of(self, lanes: Array) -> Touch:
         """Return what those of its lanes touch that are among some."""
-        return replace(self, lanes=self.lanes & lanes, offset=self.offset[lanes[self.lanes]])
+        some = lanes[self.lanes]
+        who = self.who.some(np.flatnonzero(some))
+        return replace(self, lanes=self.lanes & lanes, offset=self.offset[some], who=who)
+
+    def now(self) -> Touch:
+        """Return the same, touched now."""
+        time = self.clocks.tick(self.site)
+        return replace(self, time=time, who=self.clocks.who(time, self.lanes))
 
 
 class Allocation:
@@ -99,8 +107,14 @@ class Allocation:
         self._check_pending(touch, grains)
         poison = self._poison(touch, grains, element)
         self._check_writer(touch, grains, None)
-        self.grains.note_read(grains, touch.who.words, touch.time, touch.clocks.floor)
+        self.note_read(touch)
         return get(self.data, touch.offset, touch.size), poison
+
+    def note_read(self, touch: Touch) -> None:
+        """Note who reads."""
+        grains = self.grains.at(touch.offset, touch.size)
+        clocks = touch.clocks
+        self.grains.note_read(grains, touch.who.words, touch.time, clocks.floor, exact=clocks.partial)
 
     def store(self, touch: Touch, data: Array) -> None:
         """Write bytes `[n, size]`."""
@@ -108,7 +122,7 @@ class Allocation:
         self._write(grains, touch.offset, data)
         if last is not None:  # rule 5
             bad = (get(self.data, touch.offset, touch.size) != data).any(axis=1) & last.any(axis=1)
-            self._report_at_once(touch, np.where(bad[:, None], last, np.uint64(0)))
+            self._report_at_once(touch, np.where(bad[:, None], last, np.uint64(0)), "writes something else there")
             self._report("same value", touch, (last != 0) & ~bad[:, None], "another thread does so in this very access")
 
     # Rule 3
@@ -117,7 +131,7 @@ class Allocation:
         """Announce bytes that a `cp.async` writes from now on."""
         grains, last = self._claim(touch, None)
         if last is not None:
-            self._report_at_once(touch, last)
+            self._report_at_once(touch, last, "copies to it")
         self.grains.note_pending(grains, touch.who.words)
 
     def complete(self, touch: Touch, data: Array) -> None:
@@ -161,12 +175,20 @@ class Allocation:
         if self._all_before(touch, self.grains.last_read):
             return
         bad = words = None
-        for readers in self.grains.read():
+        clocks = touch.clocks
+        for readers in self.grains.read(clocks.floor, exact=clocks.partial):
             found = touch.clocks.unordered(readers[grains], touch.who)
             if found is not None:
                 words = readers[grains] if words is None or bad is None else np.where(bad, words, readers[grains])
                 bad = found if bad is None else bad | found
         if bad is not None and words is not None:
+            self._report_race(touch, bad, words, "read")
+        lane, place, readers = self.grains.meetings(grains)
+        found = touch.clocks.unordered(readers[:, None], touch.who.some(lane)) if len(lane) else None
+        if found is not None:
+            bad, words = np.zeros(grains.shape, bool), np.zeros(grains.shape, np.uint64)
+            hit = found[:, 0]
+            bad[lane[hit], place[hit]], words[lane[hit], place[hit]] = True, readers[hit]
             self._report_race(touch, bad, words, "read")
 
     def _all_before(self, touch: Touch, last: int) -> bool:
@@ -180,14 +202,13 @@ class Allocation:
             other = touch.clocks.site(words[lane, place])
             self._report("race", touch, bad, f"{who} {did} it {_at(other)}, and {between}", other)
 
-    def _report_at_once(self, touch: Touch, words: Array) -> None:
+    def _report_at_once(self, touch: Touch, words: Array, does: str) -> None:
         if not words.any():
             return
         lane, place = np.argwhere(words)[0]
         word, own = words[lane, place], touch.who.words[lane]
         if word >> WARP_BIT == own >> WARP_BIT:
-            self._report("race", touch, words != 0,
-                         "another lane of the warp writes something else there in this very access")  # fmt: skip
+            self._report("race", touch, words != 0, f"another lane of the warp {does} in this very access")
         else:
             who, _ = _other(word, own)
             self._report("race", touch, words != 0, f"{who} writes it in this very access", touch.site)
@@ -212,9 +233,11 @@ class Allocation:
 
     def _check_sources(self, touch: Touch, grains: Array) -> None:
         for source in self.sources:
-            read = np.zeros(self.grains.count, bool)
-            read[self.grains.at(source.offset, source.size)] = True
-            bad = read[self.grains.at(touch.offset, touch.size)]
+            read = self.grains.at(source.offset, source.size)
+            written = self.grains.at(touch.offset, touch.size)
+            if written.min(initial=0) > read.max(initial=-1) or written.max(initial=-1) < read.min(initial=0):
+                continue
+            bad = np.isin(written, read)
             if bad.any():
                 says = f"the cp.async {_at(source.site)} is still to read it, and was not waited for"
                 self._report("pending", touch, bad, says, source.site)

@@ -4,7 +4,8 @@ The rules (PTX ISA 9.1, 9.7.13: `bar`, `barrier`, `bar.warp.sync`; CUDA C++ Prog
 
 1. A block has 16 barriers. Threads arrive at one by its number; with `sync` they wait, with `arrive` they go on.
 2. A barrier with a number of threads is complete when so many have arrived. Without one, it is complete when all
-   threads of the block that have not exited have; a thread that exits is waited for no longer.
+   threads of the block that have not exited have; a thread that exits is waited for no longer. What it did is in no
+   order with what follows the barrier, but what lanes of a warp did that comes.
 3. Lanes that have exited, or are no threads, come with their warp: counts are multiples of 32.
 4. `.aligned`, which `bar` always is, wants all threads of a warp that have not exited at once; where some are masked
    off that is a hazard. Without it threads arrive as they come.
@@ -28,7 +29,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import OperandError, shown
+from ..errors import OperandError, UnsupportedError, shown
 from ..registers import LANES
 from .clocks import Clocks
 from .hazards import Reporter
@@ -39,7 +40,7 @@ __all__ = ["Barriers"]
 
 Array = npt.NDArray[Any]
 
-_BARRIERS = 16
+_BARRIERS, _MOST = 16, 1024  # and threads of a block
 
 
 @dataclass
@@ -106,16 +107,24 @@ class Barriers:
         """
         if not 0 <= number < _BARRIERS:
             raise OperandError(f"{site.mnemonic}: barrier {shown(number)}; a block has barriers 0 to {_BARRIERS - 1}")
-        if threads is not None and (threads <= 0 or threads % LANES):
-            raise OperandError(f"{site.mnemonic}: {shown(threads)} threads; expected a multiple of {LANES}")
+        if threads is not None and (not 0 < threads <= _MOST or threads % LANES):
+            raise OperandError(
+                f"{site.mnemonic}: {shown(threads)} threads; expected a multiple of {LANES}, {_MOST} at most"
+            )
         if aligned:  # rule 4
             part = ~self._lanes.whole(lanes)
             if part.any():
                 missing = self._lanes.alive & ~lanes & part[..., None]
                 self._reporter.report("barrier", site, missing, detail=_MASKED)
                 lanes = lanes | missing
-        if threads == LANES:
-            return self._each_alone(lanes, wait)
+        whole = self._lanes.whole(lanes).all()
+        if not wait and not whole:
+            raise UnsupportedError(f"{site.mnemonic} of some lanes of a warp is not simulated; whole warps are")
+        if threads == LANES and wait and whole:
+            self._clocks.meet_lanes(np.any(lanes, axis=-1), {})  # rule 6
+            return int(np.count_nonzero(np.any(lanes, axis=-1)))
+        if threads == self._lanes.shape[1] * LANES and wait and lanes is self._lanes.exists:
+            threads = None  # all of them, at once
         state = self._state(site, number)
         self._check(site, state, lanes, number, threads or 0)
         come: Array = np.any(lanes, axis=(1, 2))
@@ -129,12 +138,6 @@ class Barriers:
             state.waiting |= lanes
             self._lanes.wait(lanes)
         return self._complete(state)
-
-    def _each_alone(self, lanes: Array, wait: bool) -> int:
-        """Rule 6, of a barrier of 32 threads."""
-        if wait:
-            self._clocks.meet_lanes(np.any(lanes, axis=-1), {})
-        return int(np.count_nonzero(np.any(lanes, axis=-1)))
 
     def _state(self, site: Site, number: int) -> _State:
         if number not in self._states:
@@ -188,10 +191,15 @@ class Barriers:
             return 0
         waiting = state.waiting & done[:, None, None]
         self._lanes.release(waiting)
-        whole = done & (state.expected == 0)
+        every = done & (state.expected == 0)
+        absent = ~np.any(state.arrived, axis=-1) & every[:, None]
+        whole = every & self._clocks.quiet(absent).all(axis=1)
         if whole.any():
             self._clocks.meet_all(whole)
         part = done & ~whole
+        if (every & ~whole).any():  # warps that have exited have done what nobody has heard of
+            time, knew = self._clocks.arrive()
+            state.when[every], state.knew[every] = time, knew[every]
         if part.any():
             come: Array = np.any(state.arrived, axis=-1) & part[:, None]
             self._clocks.meet(np.any(waiting, axis=-1) & part[:, None], come, state.when, state.knew)

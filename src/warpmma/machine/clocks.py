@@ -39,6 +39,7 @@ Array = npt.NDArray[Any]
 _TIME, _THREAD = 22, 10  # bits; a block has at most 1024 threads, and 32 bits are left to the number of the block
 _BLOCK = _TIME + _THREAD
 _LAST = (1 << _TIME) - 1
+_NEVER = 1 << 62  # behind every time
 _U = np.uint64
 THREAD_BIT, WARP_BIT, BLOCK_BIT = _U(_TIME), _U(_TIME + LANES.bit_length() - 1), _U(_BLOCK)
 """Where in a word the thread begins, above its lane its warp, and the block."""
@@ -70,6 +71,10 @@ class Who:
     block: Array
     warp: Array
     lane: Array
+
+    def some(self, which: Array) -> Who:
+        """Return these of them, by number."""
+        return Who(self.words[which], self.block[which], self.warp[which], self.lane[which])
 
 
 class History:
@@ -110,6 +115,8 @@ class Clocks:
         The time of the next event.
     floor : int
         What came before lies before everything that follows in its own block.
+    touched : ndarray of int
+        When each warp accessed memory last, `[block, warp]`.
     """
 
     def __init__(self, blocks: range, warps: int, history: History) -> None:
@@ -126,6 +133,7 @@ class Clocks:
         self._warps: Array | None = None  # [block, warp, other warp], if barriers were not of whole blocks alone
         self._pairs: Array | None = None  # [block, warp, lane, other lane], if masks named parts of warps
         self.floor = 0
+        self.touched = np.zeros(self._shape, np.int64)
 
     def tick(self, site: Site) -> int:
         """Count an event, and return its time."""
@@ -133,6 +141,7 @@ class Clocks:
 
     def who(self, time: int, lanes: Array) -> Who:
         """Name the lanes, bool `[block, warp, lane]`, that access memory at a time."""
+        self.touched[lanes.any(axis=-1)] = time
         block, warp, lane = np.nonzero(lanes)
         words = (self._keys[lanes] if lanes.shape == self._keys.shape else self._keys[block, warp, lane]) | _U(time)
         return Who(words, block, warp, lane)
@@ -144,16 +153,18 @@ class Clocks:
 
         What a warp knows, `[block, warp, other warp]`, is a time: what the other did before lies before what it does.
         """
-        time = self._tick(None)
+        time = self._meeting()
+        self._tick(None)
         if self._warps is None:
             self._warps = np.repeat(self._others[:, :, None], self._shape[1], axis=2)
         return time, self._warps
 
     def meet_all(self, blocks: Array) -> None:
         """All warps of blocks meet, bool `[block]`."""
-        self._others[blocks], self._own[blocks] = self.now, self.now
+        time = self._meeting()
+        self._others[blocks], self._own[blocks] = time, time
         if self._warps is not None:
-            self._warps[blocks] = self.now
+            self._warps[blocks] = time
         self._renew()
 
     def meet(self, waiting: Array, arriving: Array, when: Array, knew: Array) -> None:
@@ -171,11 +182,20 @@ class Clocks:
         joined[arriving] = when[arriving]
         self._warps = np.where(waiting[:, :, None], np.maximum(warps, joined[:, None]), warps)
         self._others = self._least_of_others(self._warps)
-        self._own[waiting] = self.now
+        self._own[waiting] = self._meeting()
         self._renew()
 
+    def quiet(self, warps: Array) -> Array:
+        """Tell which of some warps, `[block, warp]`, did nothing that others of their block have not heard of."""
+        known = np.where(warps, _NEVER, self._others).min(axis=1, keepdims=True)
+        return np.asarray(~warps | (self.touched < known) | (self.touched == 0))
+
+    def _meeting(self) -> int:
+        """Return the time of a meeting: where the clock stands still, behind all that was done."""
+        return self.now if self.now < _LAST else _LAST + 1
+
     def _least_of_others(self, warps: Array) -> Array:
-        others = np.where(np.eye(self._shape[1], dtype=bool), _LAST, warps)
+        others = np.where(np.eye(self._shape[1], dtype=bool), _NEVER, warps)
         least: Array = others.min(axis=2)
         return least
 
@@ -191,25 +211,35 @@ class Clocks:
         groups : dict
             Of other warps, by block and warp: who meets whom, bool `[lane, lane]`.
         """
-        time = self.now
+        time = self._meeting()
         self._own[warps] = time
         if groups and self._pairs is None:
             self._pairs = np.zeros((*self._shape, LANES, LANES), np.int64)
+        alike: dict[bytes, list[tuple[int, int]]] = {}
         for at, together in groups.items():
-            self._join_lanes(at, together, time)
+            known = b"" if self._pairs is None else self._pairs[at].tobytes()
+            alike.setdefault(together.tobytes() + known + self._own[at].tobytes(), []).append(at)
+        for same in alike.values():
+            self._join_lanes(same, groups[same[0]], time)
         self._renew()
 
-    def _join_lanes(self, warp: tuple[int, int], together: Array, time: int) -> None:
-        """Rules 3 and 4, of one warp."""
+    def _join_lanes(self, warps: list[tuple[int, int]], together: Array, time: int) -> None:
+        """Rules 3 and 4, of warps that know the same."""
         if self._pairs is not None:
-            known = np.maximum(self._pairs[warp], self._own[warp])
+            known = np.maximum(self._pairs[warps[0]], self._own[warps[0]])
             joined = np.where(together[:, :, None], known[None], 0).max(axis=1)
             joined[together] = time
-            self._pairs[warp] = np.maximum(known, joined)
+            block, warp = np.transpose(warps)
+            self._pairs[block, warp] = np.maximum(known, joined)
+
+    @property
+    def partial(self) -> bool:
+        """Whether some threads of a block have met, and others have not."""
+        return self._warps is not None or self._pairs is not None
 
     def _renew(self) -> None:
         self._both = np.minimum(self._others, self._own) if self._shape[1] > 1 else self._own
-        self.floor = int(self._both.min(initial=_LAST))
+        self.floor = int(self._both.min(initial=_NEVER))
         self._tick(None)
 
     def _tick(self, site: Site | None) -> int:

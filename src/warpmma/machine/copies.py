@@ -87,6 +87,8 @@ class Copies:
             done = copy.active & lanes & (copy.groups >= groups)
             if done.any():
                 self._shared.complete(copy.site, copy.address, copy.data, done)
+                for allocation, touch in copy.sources:
+                    allocation.note_read(touch.of(done).now())
                 copy.active = copy.active & ~done
                 self._settle(copy)
         self._under_way = [copy for copy in self._under_way if copy.active.any()]

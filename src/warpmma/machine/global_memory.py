@@ -36,23 +36,34 @@ class GlobalMemory:
         self._allocations: list[Allocation] = []
         self._starts: list[int] = []
         self._ends: list[int] = []
+        self._held: list[range] = []  # where the caller has them
 
     def add(self, array: Array, name: str, *, written: bool = True) -> int:
         """Place an array, which is read and written in place, and return its address; errors call it by `name`.
 
+        An array that was placed before, or a part of one, is the same memory.
+
         Raises
         ------
         OperandError
-            No array, masked, a matrix, not C-contiguous, or not of numbers in the machine's byte order.
+            No array, one that shares memory with another in part, masked, a matrix, not C-contiguous, or not of numbers
+            in the machine's byte order.
         """
         _check_array(array, name)
         array = array.view(np.ndarray)  # of a subclass such as memmap, the array alone
+        begin = int(array.__array_interface__["data"][0])
+        for number, held in enumerate(self._held):
+            if array.nbytes and begin in held and begin + array.nbytes <= held.stop:  # the same memory, or a part of it
+                return self._starts[number] + begin - held.start
+            if array.nbytes and max(begin, held.start) < min(begin + array.nbytes, held.stop):
+                raise OperandError(f"{name} shares a part of its memory with an array before it; give the whole once")
         start = _BASE if not self._ends else -(-(self._ends[-1] + 1) // _ALIGNMENT) * _ALIGNMENT
         data = array.reshape(-1).view(np.uint8) if array.size else np.zeros(0, np.uint8)
         says = f"nobody wrote it: array {len(self._ends)} is an Output"
         self._allocations.append(Allocation(self._reporter, data, written=written, private=False, nobody=says))
         self._starts.append(start)
         self._ends.append(start + array.nbytes)
+        self._held.append(range(begin, begin + array.nbytes))
         return start
 
     def unwritten(self) -> list[int]:

@@ -7,6 +7,8 @@ The rules:
 2. Of writers the last is known.
 3. Of readers three are known: the last; the last one in another lane of that one's warp; and the last one of another
    warp, of another block rather than of its own. So whoever writes, one of them is another thread, if there was any.
+   Where some threads of a block are ordered and others not, all readers of shared memory are known; of global memory
+   one that is in no order may be forgotten for one that is.
 4. Reads are noted down and counted in only when somebody writes, or when there are many of them; if all of them lie
    before everything that may follow, they are forgotten.
 5. Whose `cp.async` is to fill a grain is known until it has been waited for.
@@ -63,7 +65,8 @@ class Grains:
         self.readers: tuple[Array, ...] = ()
         self._pending: Array | None = None
         self._under_way = 0
-        self._notes: list[tuple[Array, Array]] = []
+        self._notes: list[tuple[Array, Array, int]] = []
+        self._exact: list[tuple[Array, Array, int]] = []
         self.last_write = self.last_read = -1
 
     def at(self, offset: Array, size: int) -> Array:
@@ -79,13 +82,14 @@ class Grains:
         times = self.grain // grain
         self.grain, self.count = grain, self.count * times
         if self.writer is not None:
-            self.writer = np.repeat(self.writer, times)
+            self.writer = _finer(self.writer, times)
         if self.written is not None:
-            self.written = np.repeat(self.written, times)
+            self.written = _finer(self.written, times)
         if self._pending is not None:
-            self._pending = np.repeat(self._pending, times)
+            self._pending = _finer(self._pending, times)
             self._under_way *= times
-        self.readers = tuple(np.repeat(x, times) for x in self.readers)
+        self.readers = tuple(_finer(x, times) for x in self.readers)
+        self._exact = [((g[..., None] * times + np.arange(times)).reshape(len(g), -1), w, t) for g, w, t in self._exact]
 
     # Rule 2
 
@@ -104,13 +108,13 @@ class Grains:
         if self._pending is None:
             self._pending = np.zeros(self.count, _U)
         self._pending[grains] = words[:, None]
-        self._under_way = int(np.count_nonzero(self._pending))
+        self._under_way += grains.size
 
     def settle(self, grains: Array) -> None:
         """Note that copies have been waited for."""
         if self._pending is not None:
             self._pending[grains] = 0
-            self._under_way = int(np.count_nonzero(self._pending))
+            self._under_way -= grains.size
 
     def pending_at(self, grains: Array) -> Array | None:
         """Return whose copies are to fill grains, words `[n, m]`; None for nobody's."""
@@ -121,24 +125,53 @@ class Grains:
 
     # Rules 3 and 4
 
-    def note_read(self, grains: Array, words: Array, time: int, floor: int) -> None:
-        """Note who reads; what came before `floor` counts no more."""
+    def note_read(self, grains: Array, words: Array, time: int, floor: int, *, exact: bool) -> None:
+        """Note who reads; what came before `floor` counts no more.
+
+        Where threads are ordered in part (`exact`), all that was read is kept.
+        """
         if self.private and self.last_read < floor:
             self._notes.clear()
-        self._notes.append((grains, words))
         self.last_read = time
-        if len(self._notes) >= _MOST_NOTES:
+        self._notes.append((grains, words, time))
+        if exact and self.private:
+            self._keep(floor)
+        elif len(self._notes) >= _MOST_NOTES:
             self._read()
 
-    def read(self) -> tuple[Array, ...]:
+    def read(self, floor: int, *, exact: bool) -> tuple[Array, ...]:
         """Who has read every grain: three tables of words, or none."""
-        self._read()
+        if exact and self.private:
+            self._keep(floor)
+        else:
+            self._read()
         return self.readers
+
+    def _keep(self, floor: int) -> None:
+        """Keep what was read since `floor` as it is."""
+        self._exact = [note for note in (*self._exact, *self._notes) if note[2] >= floor]
+        self._notes.clear()
+
+    def meetings(self, grains: Array) -> tuple[Array, Array, Array]:
+        """Who has read each of some grains, `[n, m]`, of all that was kept: lanes, places and words, of pairs."""
+        flat = grains.reshape(-1)
+        found: list[tuple[Array, Array]] = []
+        for known, words, _ in self._exact:
+            order = np.argsort(known.reshape(-1), kind="stable")
+            held = known.reshape(-1)[order]
+            first, last = np.searchsorted(held, flat, "left"), np.searchsorted(held, flat, "right")
+            if (many := last - first).any():
+                mine = np.repeat(np.arange(len(flat)), many)
+                its = np.arange(len(mine)) - np.repeat(np.cumsum(many) - many, many) + np.repeat(first, many)
+                found.append((mine, np.repeat(words, known.shape[1])[order[its]]))
+        mine = np.concatenate([x for x, _ in found]) if found else np.zeros(0, np.int64)
+        words = np.concatenate([x for _, x in found]) if found else np.zeros(0, _U)
+        return mine // grains.shape[1], mine % grains.shape[1], words
 
     def _read(self) -> None:
         if self._notes and not self.readers:
             self.readers = tuple(np.zeros(self.count, _U) for _ in range(3))
-        for grains, words in self._notes:
+        for grains, words, _ in self._notes:
             self._count_in(grains, np.broadcast_to(words[:, None], grains.shape))
         self._notes.clear()
 
@@ -157,6 +190,16 @@ class Grains:
             far = another & ~same_warp
             if far.any():
                 place, word, here = grains[far], known[far], now[far] >> BLOCK_BIT
-                held = other[place]
-                keep = (held != 0) & (held >> BLOCK_BIT != here) & (word >> BLOCK_BIT == here)
+                held, elsewhere = other[place], word >> BLOCK_BIT != here
+                keep = (held != 0) & (held >> BLOCK_BIT != here) & ~elsewhere
                 other[place] = np.where(keep, held, word)
+                other[place[elsewhere]] = word[elsewhere]  # of several at once, too, one of another block
+
+
+def _finer(known: Array, times: int) -> Array:
+    """Cut grains; what is nothing stays untouched memory."""
+    finer = np.zeros(len(known) * times, known.dtype)
+    where = np.flatnonzero(known)
+    for part in range(times):
+        finer[where * times + part] = known[where]
+    return finer
