@@ -119,9 +119,25 @@ def all_by_number(t: Any) -> None:
     t("ld.shared.b32", (t.tid[0] ^ 32) * 4)
 
 
+def nobody_reads(t: Any) -> None:
+    """A load of no lanes, between a barrier of some warps and a smaller access than all before."""
+    t("st.shared.b32", t.tid[0] * 4, 1)
+    for warp in range(2):
+        with t.where(t.warpid == warp):
+            t("bar.sync", 1, 64)
+    with t.where(t.warpid == 9):
+        t("ld.shared.b32", 0)
+    t("st.shared.b8", t.tid[0] * 4, 1)
+
+
 @pytest.mark.parametrize(
     ("kernel", "args", "options"),
-    [(exited_before, (X,), {"block": 96}), (many_consumers, (), {"block": 128}), (all_by_number, (), {})],
+    [
+        (exited_before, (X,), {"block": 96}),
+        (many_consumers, (), {"block": 128}),
+        (all_by_number, (), {}),
+        (nobody_reads, (), {}),
+    ],
 )
 def test_no_hazard(kernel: Any, args: Any, options: Any) -> None:
     assert run(kernel, *[x.copy() for x in args], **options).hazards == []

@@ -89,7 +89,11 @@ class Grains:
             self._pending = _finer(self._pending, times)
             self._under_way *= times
         self.readers = tuple(_finer(x, times) for x in self.readers)
-        self._exact = [((g[..., None] * times + np.arange(times)).reshape(len(g), -1), w, t) for g, w, t in self._exact]
+        part = np.arange(times)
+        self._exact = [
+            ((grains[..., None] * times + part).reshape(len(grains), grains.shape[1] * times), words, time)
+            for grains, words, time in self._exact
+        ]
 
     # Rule 2
 
