@@ -16,7 +16,7 @@ from .literals import several
 from .site import Site
 from .warp_register import WarpRegister
 
-__all__ = ["access", "address", "check_whole", "exactly", "fitting", "move"]
+__all__ = ["access", "address", "check_policy", "check_whole", "exactly", "fitting", "move"]
 
 Array = npt.NDArray[Any]
 
@@ -25,12 +25,12 @@ def access(batch: Batch, site: Site, row: Access, operands: Sequence[Any], lanes
     """Execute a load or a store."""
     if row.direction == "load":
         where, *hint = exactly(site, operands, 1 + row.hint, "an address" + _policy(row.hint))
-        _check_policy(batch, site, hint, lanes)
+        check_policy(batch, site, hint, lanes)
         return _load(batch, site, row, where, lanes)
     what = f"an address and {row.count} value{'s' * (row.count > 1)}"
     where, *values = exactly(site, operands, 1 + row.count + row.hint, what + _policy(row.hint))
     if row.hint:
-        _check_policy(batch, site, [values.pop()], lanes)
+        check_policy(batch, site, [values.pop()], lanes)
     _store(batch, site, row, where, values, lanes)
     return ()
 
@@ -39,7 +39,8 @@ def _policy(hint: bool) -> str:
     return " and a cache policy" * hint
 
 
-def _check_policy(batch: Batch, site: Site, policies: Sequence[Any], lanes: Array) -> None:
+def check_policy(batch: Batch, site: Site, policies: Sequence[Any], lanes: Array) -> None:
+    """Check the cache policy, if there is one: a b64 register, which changes no bit."""
     for x in policies:
         register = batch.operand(x, "b64", "b64", f"{site.mnemonic}: the cache policy")
         batch.read(site, [fitting(site, register, 64, 64)], [lanes])

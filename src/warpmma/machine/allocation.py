@@ -107,14 +107,8 @@ class Allocation:
         self._check_pending(touch, grains)
         poison = self._poison(touch, grains, element)
         self._check_writer(touch, grains, None)
-        self.note_read(touch)
+        self._note_read(touch, grains)
         return get(self.data, touch.offset, touch.size), poison
-
-    def note_read(self, touch: Touch) -> None:
-        """Note who reads."""
-        grains = self.grains.at(touch.offset, touch.size)
-        clocks = touch.clocks
-        self.grains.note_read(grains, touch.who.words, touch.time, clocks.floor, exact=clocks.partial)
 
     def store(self, touch: Touch, data: Array) -> None:
         """Write bytes `[n, size]`."""
@@ -133,6 +127,10 @@ class Allocation:
         if last is not None:
             self._report_at_once(touch, last, "copies to it")
         self.grains.note_pending(grains, touch.who.words)
+
+    def has_read(self, touch: Touch) -> None:
+        """Note that a `cp.async` may have read its source until now."""
+        self._note_read(touch, self.grains.at(touch.offset, touch.size))
 
     def complete(self, touch: Touch, data: Array) -> None:
         """Write what a `cp.async` has brought, bytes `[n, size]`: what has been reserved."""
@@ -157,6 +155,10 @@ class Allocation:
         other = np.where(last == touch.who.words[:, None], np.uint64(0), last)
         return grains, other if other.any() else None
 
+    def _note_read(self, touch: Touch, grains: Array) -> None:
+        clocks = touch.clocks
+        self.grains.note_read(grains, touch.who.words, touch.time, clocks.floor, exact=clocks.partial)
+
     def _check_writer(self, touch: Touch, grains: Array, data: Array | None) -> None:
         writer = self.grains.writer
         if writer is None or self._all_before(touch, self.grains.last_write):
@@ -177,14 +179,14 @@ class Allocation:
         bad = words = None
         clocks = touch.clocks
         for readers in self.grains.read(clocks.floor, exact=clocks.partial):
-            found = touch.clocks.unordered(readers[grains], touch.who)
+            found = clocks.unordered(readers[grains], touch.who)
             if found is not None:
                 words = readers[grains] if words is None or bad is None else np.where(bad, words, readers[grains])
                 bad = found if bad is None else bad | found
         if bad is not None and words is not None:
             self._report_race(touch, bad, words, "read")
         lane, place, readers = self.grains.meetings(grains)
-        found = touch.clocks.unordered(readers[:, None], touch.who.some(lane)) if len(lane) else None
+        found = clocks.unordered(readers[:, None], touch.who.some(lane)) if len(lane) else None
         if found is not None:
             bad, words = np.zeros(grains.shape, bool), np.zeros(grains.shape, np.uint64)
             hit = found[:, 0]
@@ -234,10 +236,9 @@ class Allocation:
     def _check_sources(self, touch: Touch, grains: Array) -> None:
         for source in self.sources:
             read = self.grains.at(source.offset, source.size)
-            written = self.grains.at(touch.offset, touch.size)
-            if written.min(initial=0) > read.max(initial=-1) or written.max(initial=-1) < read.min(initial=0):
+            if grains.min(initial=0) > read.max(initial=-1) or grains.max(initial=-1) < read.min(initial=0):
                 continue
-            bad = np.isin(written, read)
+            bad = np.isin(grains, read)
             if bad.any():
                 says = f"the cp.async {_at(source.site)} is still to read it, and was not waited for"
                 self._report("pending", touch, bad, says, source.site)

@@ -124,8 +124,8 @@ class Clocks:
         self.now = 1
         self.sites = history.begin(blocks)
         self._history = history
-        thread = np.arange(warps * LANES, dtype=_U).reshape(1, warps, LANES) << _U(_TIME)
-        block = (np.arange(blocks.start, blocks.stop, dtype=_U) + _U(1)).reshape(-1, 1, 1) << _U(_BLOCK)
+        thread = np.arange(warps * LANES, dtype=_U).reshape(1, warps, LANES) << THREAD_BIT
+        block = (np.arange(blocks.start, blocks.stop, dtype=_U) + _U(1)).reshape(-1, 1, 1) << BLOCK_BIT
         self._keys = block | thread
         # Up to when lies all that others did before what a warp does: others' warps, its own lanes, and both.
         self._others, self._own = np.zeros(self._shape, np.int64), np.zeros(self._shape, np.int64)
@@ -135,9 +135,13 @@ class Clocks:
         self.floor = 0
         self.touched = np.zeros(self._shape, np.int64)
 
-    def tick(self, site: Site) -> int:
-        """Count an event, and return its time."""
-        return self._tick(site)
+    def tick(self, site: Site | None = None) -> int:
+        """Count an event, and return its time; a meeting, which no access names, has no line."""
+        time = self.now
+        if time < _LAST:
+            self.now += 1
+            self.sites.append(site)
+        return time
 
     def who(self, time: int, lanes: Array) -> Who:
         """Name the lanes, bool `[block, warp, lane]`, that access memory at a time."""
@@ -154,7 +158,7 @@ class Clocks:
         What a warp knows, `[block, warp, other warp]`, is a time: what the other did before lies before what it does.
         """
         time = self._meeting()
-        self._tick(None)
+        self.tick()
         if self._warps is None:
             self._warps = np.repeat(self._others[:, :, None], self._shape[1], axis=2)
         return time, self._warps
@@ -240,14 +244,7 @@ class Clocks:
     def _renew(self) -> None:
         self._both = np.minimum(self._others, self._own) if self._shape[1] > 1 else self._own
         self.floor = int(self._both.min(initial=_NEVER))
-        self._tick(None)
-
-    def _tick(self, site: Site | None) -> int:
-        time = self.now
-        if time < _LAST:
-            self.now += 1
-            self.sites.append(site)
-        return time
+        self.tick()
 
     def site(self, word: Any) -> Site | None:
         """Return the line of an access, of this batch or an earlier one."""
@@ -270,22 +267,22 @@ class Clocks:
             `[n, m]`; None if there is none.
         """
         mine = who.words[:, None]
-        bad = ((others ^ mine) >> _U(_TIME) != 0) & (others != 0)
+        bad = ((others ^ mine) >> THREAD_BIT != 0) & (others != 0)
         if not bad.any():
             return None
         known = self._both[who.block, who.warp].astype(_U)[:, None]
-        bad &= ((others & _U(_LAST)) >= known) | (others >> _U(_BLOCK) != mine >> _U(_BLOCK))
+        bad &= ((others & _U(_LAST)) >= known) | (others >> BLOCK_BIT != mine >> BLOCK_BIT)
         lane, place = np.nonzero(bad)
         if not len(lane):
             return None
         other = others[lane, place]
         block, warp = who.block[lane], who.warp[lane]
-        its_warp, its_lane = np.divmod((other >> _U(_TIME) & _U((1 << _THREAD) - 1)).astype(np.int64), LANES)
+        its_warp, its_lane = np.divmod((other >> THREAD_BIT & _U((1 << _THREAD) - 1)).astype(np.int64), LANES)
         before = self._others[block, warp] if self._warps is None else self._warps[block, warp, its_warp]
         within = self._own[block, warp]
         if self._pairs is not None:
             within = np.maximum(within, self._pairs[block, warp, who.lane[lane], its_lane])
         known = np.where(its_warp == warp, within, before)
-        elsewhere = other >> _U(_BLOCK) != who.words[lane] >> _U(_BLOCK)
+        elsewhere = other >> BLOCK_BIT != who.words[lane] >> BLOCK_BIT
         bad[lane, place] = elsewhere | ((other & _U(_LAST)).astype(np.int64) >= known)
         return bad if bad.any() else None

@@ -88,7 +88,7 @@ class Copies:
             if done.any():
                 self._shared.complete(copy.site, copy.address, copy.data, done)
                 for allocation, touch in copy.sources:
-                    allocation.note_read(touch.of(done).now())
+                    allocation.has_read(touch.of(done).now())
                 copy.active = copy.active & ~done
                 self._settle(copy)
         self._under_way = [copy for copy in self._under_way if copy.active.any()]

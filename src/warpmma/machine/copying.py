@@ -11,7 +11,7 @@ import numpy.typing as npt
 from .._arguments import is_integer
 from ..errors import OperandError, shown
 from ..operations import Copy, CopyGroup
-from .accesses import address, exactly, fitting
+from .accesses import address, check_policy, exactly, fitting
 from .allocation import Allocation, Touch
 from .batch import Batch, Results
 from .site import Site
@@ -30,10 +30,8 @@ def copy(batch: Batch, site: Site, row: Copy, operands: Sequence[Any], lanes: Ar
             f"the source{', and a cache policy' * row.hint}"
         )
     to, source, size, *rest = operands
-    policy = [rest.pop()] if row.hint else []
-    for x in policy:
-        register = fitting(site, batch.operand(x, "b64", "b64", f"{site.mnemonic}: the cache policy"), 64, 64)
-        batch.read(site, [register], [lanes])
+    if row.hint:
+        check_policy(batch, site, [rest.pop()], lanes)
     if not is_integer(size) or size not in row.sizes:
         raise OperandError(
             f"{site.mnemonic}: a copy of {shown(size)} bytes; expected {' or '.join(map(str, row.sizes))}"
