@@ -9,7 +9,9 @@ from .engine import Engine, Resolved, engines, resolve
 from .evaluation import compute, compute_checked, product
 from .evidence import Evidence, evidence_of
 from .fma import fma64
+from .functions import special_function
 from .instruction_groups import group
+from .interpolation import Interpolator, Squarer, interpolators, squarer
 from .native import Registers as NativeRegisters
 from .native import product as native_product
 from .pairs import take_rows
@@ -23,11 +25,13 @@ from .recipes import (
     variants,
 )
 from .reference import dot as reference_dot
+from .special_functions import SPECIAL_FUNCTIONS, SpecialFunction, special_function_reference
 from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, Unit
 
 __all__ = [
     "GENERATIONS",
     "LOWERINGS",
+    "SPECIAL_FUNCTIONS",
     "Engine",
     "Evidence",
     "FloatChains",
@@ -35,11 +39,14 @@ __all__ = [
     "FusedDotAdd",
     "GroupedDotAdd",
     "IntegerSum",
+    "Interpolator",
     "Lowering",
     "NativeRegisters",
     "Popcount",
     "Recipe",
     "Resolved",
+    "SpecialFunction",
+    "Squarer",
     "Unit",
     "compute",
     "compute_checked",
@@ -47,6 +54,7 @@ __all__ = [
     "evidence_of",
     "fma64",
     "group",
+    "interpolators",
     "lowering",
     "native",
     "native_product",
@@ -56,6 +64,9 @@ __all__ = [
     "recipes",
     "reference_dot",
     "resolve",
+    "special_function",
+    "special_function_reference",
+    "squarer",
     "take_rows",
     "variants",
 ]

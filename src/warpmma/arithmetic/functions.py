@@ -1,0 +1,58 @@
+"""Functions of the special-function unit on arrays, by either engine."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._arrays import frozen
+from .engine import Engine, resolve
+from .function_arrays import function_on_arrays
+from .special_functions import find_function, special_function_reference
+
+__all__ = ["special_function"]
+
+Array = npt.NDArray[Any]
+
+
+def special_function(name: str, codes: Array, *, engine: Engine = "auto") -> Array:
+    """Compute a function of the special-function unit, element by element.
+
+    Parameters
+    ----------
+    name : str
+        "rcp", "rsqrt", "sqrt", "ex2", "lg2", "tanh"; "sin" and "cos", of turns; "ex2.f16", "ex2.bf16", "tanh.f16",
+        "tanh.bf16"; "rcp.f64" and "rsqrt.f64", of upper words.
+    codes : ndarray of uint32, or uint16 of 16-bit functions
+    engine : {"auto", "numpy", "native"}
+
+    Returns
+    -------
+    ndarray
+        As `codes`. The bits do not depend on the engine.
+
+    Raises
+    ------
+    OperandError
+        There is no such function or engine.
+    UnsupportedError
+        The native engine is not built.
+
+    Examples
+    --------
+    >>> special_function("ex2", np.array([0, 0x3F800000, 0xBF800000], np.uint32)).view(np.float32)
+    array([1. , 2. , 0.5], dtype=float32)
+    """
+    function, engine = find_function(name), resolve(engine)
+    if function.bits == 16:
+        return _results16(name)[codes]
+    return function_on_arrays(function, codes)
+
+
+@cache
+def _results16(name: str) -> npt.NDArray[np.uint16]:
+    """Results of all 65,536 codes."""
+    return frozen(np.array([special_function_reference(name, code) for code in range(1 << 16)], np.uint16))
