@@ -17,6 +17,7 @@ import numpy.typing as npt
 from .._arrays import frozen
 from .interpolation import Interpolator, interpolators
 from .special_functions import (
+    LG2_POINT,
     SPECIAL_FUNCTIONS,
     TANH_FIELDS,
     Law,
@@ -34,9 +35,8 @@ POINT = 41
 
 _CHUNK = 1 << 14  # elements whose intermediate arrays stay in a cache
 _U = np.uint32
-_NAN, _INFINITY, _ONE, _SIGN = _U(0x7FFFFFFF), _U(0x7F800000), _U(0x3F800000), _U(0x80000000)
-_FRACTION = _U((1 << 23) - 1)
-_GUARD = 36
+_NAN, _ONE, _SIGN = _U(0x7FFFFFFF), _U(0x3F800000), _U(0x80000000)
+_FRACTION = (1 << 23) - 1
 
 
 class FunctionRows(NamedTuple):
@@ -82,8 +82,39 @@ def _joined(tables: Sequence[Interpolator]) -> FunctionRows:
     )
 
 
+class _Word(NamedTuple):
+    """Where a word of 32 bits has its exponent field and its fraction."""
+
+    bias: int
+    fraction_bits: int
+
+    @property
+    def infinity(self) -> np.uint32:
+        return _U(2 * self.bias + 1 << self.fraction_bits)
+
+    def parts(self, magnitude: Code) -> tuple[Int, Int]:
+        """Return the exponent, and the fraction as one of 23 bits."""
+        wide = magnitude.astype(np.int64)
+        fraction = (wide & (1 << self.fraction_bits) - 1) << 23 - self.fraction_bits
+        return (wide >> self.fraction_bits) - self.bias, fraction
+
+    def cut(self, total: Int, n: Int | int) -> Code:
+        """Return total 2^(n - 41), not negative (rule 3).
+
+        As a float64, total is exact; its upper bits are the number, cut, with another bias of the exponent. The
+        exponent counts to 2^11 and n to 2^10: differences of codes never leave an int64.
+        """
+        bits = total.astype(np.float64).view(np.int64) >> 52 - self.fraction_bits
+        code = bits + ((n - POINT - 1023 + self.bias) << self.fraction_bits)
+        code = np.where((total == 0) | (code < 1 << self.fraction_bits), 0, np.minimum(code, int(self.infinity)))
+        return code.astype(np.uint32)
+
+
+_F32, _UPPER = _Word(127, 23), _Word(1023, 20)
+
+
 def function_on_arrays(function: SpecialFunction, codes: Array) -> Array:
-    """Compute a function of f32 or of upper words of f64, element by element.
+    """Compute a function of f32, or of upper words of f64, element by element.
 
     Parameters
     ----------
@@ -96,19 +127,19 @@ def function_on_arrays(function: SpecialFunction, codes: Array) -> Array:
     """
     given = np.ascontiguousarray(codes).reshape(-1)
     result = np.empty_like(given)
-    compute = _upper_words if function.fmt == "f64" else _f32
+    word = _UPPER if function.fmt == "f64" else _F32
     for start in range(0, len(given), _CHUNK):
         part = slice(start, start + _CHUNK)
-        result[part] = compute(function.law, given[part])
+        result[part] = _computed(function.law, word, given[part])
     return result.reshape(codes.shape)
 
 
-def _f32(law: Law, codes: Code) -> Code:
+def _computed(law: Law, word: _Word, codes: Code) -> Code:
     sign, magnitude = codes & _SIGN, codes & ~_SIGN
     if law != "tanh":
-        magnitude = np.where(magnitude < _U(1 << 23), _U(0), magnitude)
-    result = _LAWS[law](law, sign, magnitude)
-    return np.where(magnitude > _INFINITY, _NAN, result)
+        magnitude = np.where(magnitude < _U(1 << word.fraction_bits), _U(0), magnitude)
+    result = _LAWS[law](law, word, sign, magnitude)
+    return np.where(magnitude > word.infinity, _NAN, result)
 
 
 def _sums(law: Law, table: Int | int, fraction: Int) -> Int:
@@ -120,88 +151,69 @@ def _sums(law: Law, table: Int | int, fraction: Int) -> Int:
     return total
 
 
-def _cut(total: Int, n: Int | int) -> Code:
-    """Return total 2^(n - 41), not negative, as f32 (rule 3).
-
-    As a float64, total is exact; its upper bits are the number, cut to 24 bits, with another bias of the exponent. n
-    lies so that the difference of codes, with 8 bits of exponent and 3 more, never leaves an int64.
-    """
-    cut = (total.astype(np.float64).view(np.int64) >> 29) + ((n - POINT - 1023 + 127) << 23)
-    cut = np.where((total == 0) | (cut < 1 << 23), 0, np.minimum(cut, int(_INFINITY)))
-    return cut.astype(np.uint32)
-
-
-def _parts(magnitude: Code) -> tuple[Int, Int]:
-    """Return exponent field and fraction."""
-    wide = magnitude.astype(np.int64)
-    return wide >> 23, wide & int(_FRACTION)
-
-
 def _fixed(magnitude: Code, point: int) -> Int:
     """Return magnitudes, cut to a multiple of 2^-point, as integers; of what has 25 zero bits below, the lower 25."""
-    e, f = _parts(magnitude)
-    shift = e - (127 + 23 - point)
-    significand = np.where(e == 0, 0, f | 1 << 23)
+    exponent, fraction = _F32.parts(magnitude)
+    shift = exponent - (23 - point)
+    significand = np.where(magnitude == 0, 0, fraction | 1 << 23)
     return np.where(shift < 0, significand >> np.minimum(-shift, 63), significand << np.clip(shift, 0, 25))
 
 
-def _rcp(law: Law, sign: Code, magnitude: Code) -> Code:
-    e, f = _parts(magnitude)
-    result = np.where(e == 0, _INFINITY, _cut(_sums(law, 0, f), 127 - e))
-    return sign | np.where(magnitude == _INFINITY, _U(0), result)
+def _rcp(law: Law, word: _Word, sign: Code, magnitude: Code) -> Code:
+    exponent, fraction = word.parts(magnitude)
+    result = np.where(magnitude == 0, word.infinity, word.cut(_sums(law, 0, fraction), -exponent))
+    return sign | np.where(magnitude == word.infinity, _U(0), result)
 
 
-def _roots(law: Law, sign: Code, magnitude: Code) -> Code:
-    e, f = _parts(magnitude)
-    k, odd = (e - 127) >> 1, (e - 127) & 1
-    total = _sums(law, odd, f)
+def _roots(law: Law, word: _Word, sign: Code, magnitude: Code) -> Code:
+    exponent, fraction = word.parts(magnitude)
+    k, odd = exponent >> 1, exponent & 1
+    total = _sums(law, odd, fraction)
     if law == "rsqrt":
-        result = np.where((odd == 0) & (f == 0), ((127 - k) << 23).astype(np.uint32), _cut(total, -k))
-        zero, infinite = sign | _INFINITY, _U(0)
+        power = ((word.bias - k) << word.fraction_bits).astype(np.uint32)
+        result = np.where((odd == 0) & (fraction == 0), power, word.cut(total, -k))
+        zero, infinite = sign | word.infinity, _U(0)
     else:
-        result, zero, infinite = _cut(total, k + 1), sign, _INFINITY
-    result = np.where(magnitude == _INFINITY, infinite, result)
+        result, zero, infinite = word.cut(total, k + 1), sign, word.infinity
+    result = np.where(magnitude == word.infinity, infinite, result)
     return np.where(magnitude == 0, zero, np.where(sign != 0, _NAN, result))
 
 
-def _ex2(law: Law, sign: Code, magnitude: Code) -> Code:
+def _ex2(law: Law, word: _Word, sign: Code, magnitude: Code) -> Code:
     a = _fixed(np.minimum(magnitude, _U(0x44800000)), 23)  # from 2^10 on all give what 2^10 does
-    a = np.where(sign != 0, np.where(a & int(_FRACTION), ~a, -a), a)
-    return _cut(_sums(law, 0, a & int(_FRACTION)), a >> 23)
+    a = np.where(sign != 0, np.where(a & _FRACTION, ~a, -a), a)
+    return word.cut(_sums(law, 0, a & _FRACTION), a >> 23)
 
 
-def _lg2(law: Law, sign: Code, magnitude: Code) -> Code:
-    e, f = _parts(magnitude)
-    total = (_sums(law, 0, f) + ((e - 127) << POINT)) >> (POINT - _GUARD)
-    result = np.where(total < 0, _SIGN, _U(0)) | _cut(np.where(total < 0, ~total, total), POINT - _GUARD)
-    result = np.where(magnitude == _ONE, _U(0), np.where(magnitude == _INFINITY, _INFINITY, result))
-    return np.where(magnitude == 0, _SIGN | _INFINITY, np.where(sign != 0, _NAN, result))
+def _lg2(law: Law, word: _Word, sign: Code, magnitude: Code) -> Code:
+    exponent, fraction = word.parts(magnitude)
+    total = (_sums(law, 0, fraction) + (exponent << POINT)) >> (POINT - LG2_POINT)
+    negative = total < 0
+    result = np.where(negative, _SIGN, _U(0)) | word.cut(np.where(negative, ~total, total), POINT - LG2_POINT)
+    result = np.where(magnitude == _ONE, _U(0), np.where(magnitude == word.infinity, word.infinity, result))
+    return np.where(magnitude == 0, _SIGN | word.infinity, np.where(sign != 0, _NAN, result))
 
 
-def _sine(law: Law, sign: Code, magnitude: Code) -> Code:
+def _sine(law: Law, word: _Word, sign: Code, magnitude: Code) -> Code:
     turns = _fixed(magnitude, 25)
-    quadrant, position = turns >> 23, turns & int(_FRACTION)
+    quadrant, position = turns >> 23, turns & _FRACTION
     if law == "cos":
         quadrant, sign = quadrant + 1, np.zeros_like(sign)
-    position = np.where(quadrant & 1, position ^ int(_FRACTION), position)
-    result = _cut(_sums(law, 0, position), 0) | sign ^ np.where(quadrant & 2, _SIGN, _U(0))
-    return np.where(magnitude == _INFINITY, _NAN, result)
+    position = np.where(quadrant & 1, position ^ _FRACTION, position)
+    result = word.cut(_sums(law, 0, position), 0) | sign ^ np.where(quadrant & 2, _SIGN, _U(0))
+    return np.where(magnitude == word.infinity, _NAN, result)
 
 
-def _tanh(law: Law, sign: Code, magnitude: Code) -> Code:
-    e, f = _parts(magnitude)
-    inside = np.clip(e - TANH_FIELDS.start, 0, len(TANH_FIELDS) - 1)
-    result = _cut(_sums(law, inside, f), 0)
-    result = np.where(e < TANH_FIELDS.start, magnitude, np.where(e >= TANH_FIELDS.stop, _ONE, result))
+def _tanh(law: Law, word: _Word, sign: Code, magnitude: Code) -> Code:
+    exponent, fraction = word.parts(magnitude)
+    table = exponent + word.bias - TANH_FIELDS.start
+    inside = np.clip(table, 0, len(TANH_FIELDS) - 1)
+    result = word.cut(_sums(law, inside, fraction), 0)
+    result = np.where(table < 0, magnitude, np.where(table >= len(TANH_FIELDS), _ONE, result))
     return sign | result
 
 
-def _upper_words(law: Law, words: Code) -> Code:
-    """Rule 11."""
-    raise NotImplementedError
-
-
-_LAWS: Mapping[Law, Callable[[Law, Code, Code], Code]] = MappingProxyType({
+_LAWS: Mapping[Law, Callable[[Law, _Word, Code, Code], Code]] = MappingProxyType({
     "rcp": _rcp,
     "rsqrt": _roots,
     "sqrt": _roots,

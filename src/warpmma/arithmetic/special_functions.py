@@ -22,10 +22,11 @@ An operand has a sign, an exponent field e and a fraction f of 23 bits; V is wha
     of 2^m segments; position f, without the last 6 - m bits.
 10. 16-bit functions: that of the operand as f32, cut toward zero to the format, its subnormal numbers kept. Of f16 what
     is 65,536 or more is infinite. NaN is 0x7FFF.
-11. rcp and rsqrt of f64 take and give the upper word: f is its fraction, with three zero bits below, and e of 11 bits
-    counts from 1023; the result is cut to 21 bits.
+11. rcp and rsqrt of f64 take the upper word alone and give it, and zeros for the lower one: f is its fraction, with
+    three zero bits below; e has 11 bits and counts from 1023. The result is cut to 21 bits; what is below 2^-1022 is
+    zero. An operand that only its lower word makes NaN, or not zero, is infinite, or zero.
 
-Rules 1 to 10 were compared with an H200 on all inputs of each function: docs/functions.md.
+All inputs of each function were compared with an H200: docs/functions.md.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from .._arguments import check_choice
 from .interpolation import Interpolator, interpolators
@@ -77,6 +78,9 @@ class SpecialFunction:
 TANH_FIELDS = range(119, 130)
 """Exponent fields for which tanh has a table (rule 9)."""
 
+LG2_POINT = 36
+"""Logarithms are cut to a multiple of 2 to the minus this (rule 7)."""
+
 _TABLES: Mapping[Law, tuple[str, ...]] = MappingProxyType({
     "rcp": ("rcp",),
     "rsqrt": ("rsqrt even", "rsqrt odd"),
@@ -107,10 +111,46 @@ _FUNCTIONS = (
 SPECIAL_FUNCTIONS: Mapping[str, SpecialFunction] = MappingProxyType({f.name: f for f in _FUNCTIONS})
 """Every function of the unit, by its name."""
 
-_NAN, _INFINITY, _ONE, _SIGN = 0x7FFFFFFF, 0x7F800000, 0x3F800000, 0x80000000
+_NAN, _ONE, _SIGN = 0x7FFFFFFF, 0x3F800000, 0x80000000
 _NAN16 = 0x7FFF
 _FRACTION = (1 << 23) - 1
-_GUARD = 36  # lg2 is cut to a multiple of 2 to the minus this
+
+
+class _Word(NamedTuple):
+    """Where a word of 32 bits has its exponent field and its fraction."""
+
+    bias: int
+    fraction_bits: int
+
+    @property
+    def top(self) -> int:
+        """The exponent field of infinities and NaN."""
+        return 2 * self.bias + 1
+
+    def split(self, code: int) -> tuple[int, int, int]:
+        """Return sign bit, exponent field, and the fraction as one of 23 bits."""
+        fraction = code & (1 << self.fraction_bits) - 1
+        return code & _SIGN, (code & ~_SIGN) >> self.fraction_bits, fraction << 23 - self.fraction_bits
+
+    def power(self, n: int) -> int:
+        """Return the code of 2^n; infinity is that of the first power out of the range."""
+        return n + self.bias << self.fraction_bits
+
+    def cut(self, numerator: int, point: int, n: int) -> int:
+        """Return numerator 2^(n - point), not negative (rule 3)."""
+        if numerator == 0:
+            return 0
+        lead = numerator.bit_length() - 1
+        drop = lead - self.fraction_bits
+        significand = numerator >> drop if drop >= 0 else numerator << -drop
+        field = lead + n - point + self.bias
+        if field < 1:
+            return 0
+        return self.power(self.bias + 1) if field >= self.top else (field - 1 << self.fraction_bits) + significand
+
+
+_F32, _UPPER = _Word(127, 23), _Word(1023, 20)
+_INFINITY = _F32.power(128)
 
 
 def find_function(name: str) -> SpecialFunction:
@@ -156,43 +196,32 @@ def special_function_reference(name: str, code: int, tables: Mapping[str, Interp
     known = interpolators() if tables is None else tables
     used = [known[table] for table in function.tables]
     if function.fmt == "f64":
-        return _upper_word(function.law, used, code)
+        return _word(function.law, used, _UPPER, code)
     if function.fmt == "f32":
-        return _f32(function.law, used, code)
-    return _narrowed(function.fmt, _f32(function.law, used, _widened(function.fmt, code)))
+        return _word(function.law, used, _F32, code)
+    return _narrowed(function.fmt, _word(function.law, used, _F32, _widened(function.fmt, code)))
 
 
-def _cut(numerator: int, point: int, n: int) -> int:
-    """Return numerator 2^(n - point), not negative, as f32 (rule 3)."""
-    if numerator == 0:
-        return 0
-    lead = numerator.bit_length() - 1
-    significand = numerator >> (lead - 23) if lead >= 23 else numerator << (23 - lead)
-    field = lead + n - point + 127
-    if field < 1:
-        return 0
-    return _INFINITY if field > 254 else field << 23 | significand & _FRACTION
-
-
-def _f32(law: Law, tables: Sequence[Interpolator], code: int) -> int:
-    sign, e, f = code & _SIGN, code >> 23 & 255, code & _FRACTION
-    if e == 255 and f:
+def _word(law: Law, tables: Sequence[Interpolator], word: _Word, code: int) -> int:
+    sign, e, f = word.split(code)
+    if e == word.top and f:
         return _NAN
     if law == "tanh":
         return sign | _tanh(tables, code & ~_SIGN, e, f)
     if e == 0:
         f = 0
-    special = _special(law, sign, e, f)
+    special = _special(law, word, sign, e, f)
     if special is not None:
         return special
+    exponent = e - word.bias
     match law:
         case "rcp":
-            return sign | _cut(tables[0].sum(f), tables[0].point, 127 - e)
+            return sign | word.cut(tables[0].sum(f), tables[0].point, -exponent)
         case "rsqrt" | "sqrt":
-            k, odd = divmod(e - 127, 2)
+            k, odd = divmod(exponent, 2)
             if law == "rsqrt" and not odd and f == 0:
-                return (127 - k) << 23
-            return _cut(tables[odd].sum(f), tables[odd].point, -k if law == "rsqrt" else k + 1)
+                return word.power(-k)
+            return word.cut(tables[odd].sum(f), tables[odd].point, -k if law == "rsqrt" else k + 1)
         case "ex2":
             return _ex2(tables[0], sign, e, f)
         case "lg2":
@@ -201,26 +230,26 @@ def _f32(law: Law, tables: Sequence[Interpolator], code: int) -> int:
             return _sine(tables[0], law, sign, e, f)
 
 
-def _special(law: Law, sign: int, e: int, f: int) -> int | None:
+def _special(law: Law, word: _Word, sign: int, e: int, f: int) -> int | None:
     """Return results that are no sum: of zeros, infinities, negative numbers (rules 4 to 8)."""
-    zero, infinite = e == 0, e == 255
+    infinity, zero, infinite = word.power(word.bias + 1), e == 0, e == word.top
     if law in ("sin", "cos"):
         return _NAN if infinite else None
     if law == "ex2":
-        return (0 if sign else _INFINITY) if infinite else None
+        return (0 if sign else infinity) if infinite else None
     if law == "rcp":
-        return sign | _INFINITY if zero else sign if infinite else None
+        return sign | infinity if zero else sign if infinite else None
     if zero:
-        return {"rsqrt": sign | _INFINITY, "sqrt": sign, "lg2": _SIGN | _INFINITY}[law]
+        return {"rsqrt": sign | infinity, "sqrt": sign, "lg2": _SIGN | infinity}[law]
     if sign:
         return _NAN
     if infinite:
-        return 0 if law == "rsqrt" else _INFINITY
-    return 0 if law == "lg2" and e == 127 and f == 0 else None
+        return 0 if law == "rsqrt" else infinity
+    return 0 if law == "lg2" and e == word.bias and f == 0 else None
 
 
 def _fixed(e: int, f: int, point: int) -> int:
-    """Return the magnitude of an operand, cut to a multiple of 2^-point, as an integer."""
+    """Return the magnitude of an f32 operand, cut to a multiple of 2^-point, as an integer."""
     if e == 0:
         return 0
     shift = e - 127 - 23 + point
@@ -233,13 +262,13 @@ def _ex2(table: Interpolator, sign: int, e: int, f: int) -> int:
     a = _fixed(e, f, 23)
     if sign:
         a = ~a if a & _FRACTION else -a
-    return _cut(table.sum(a & _FRACTION), table.point, a >> 23)
+    return _F32.cut(table.sum(a & _FRACTION), table.point, a >> 23)
 
 
 def _lg2(table: Interpolator, e: int, f: int) -> int:
     """Rule 7."""
-    total = table.sum(f) + (e - 127 << table.point) >> table.point - _GUARD
-    return _SIGN | _cut(~total, _GUARD, 0) if total < 0 else _cut(total, _GUARD, 0)
+    total = table.sum(f) + (e - 127 << table.point) >> table.point - LG2_POINT
+    return _SIGN | _F32.cut(~total, LG2_POINT, 0) if total < 0 else _F32.cut(total, LG2_POINT, 0)
 
 
 def _sine(table: Interpolator, law: Law, sign: int, e: int, f: int) -> int:
@@ -252,7 +281,7 @@ def _sine(table: Interpolator, law: Law, sign: int, e: int, f: int) -> int:
         position ^= _FRACTION
     if quadrant & 2:
         sign ^= _SIGN
-    return sign | _cut(table.sum(position), table.point, 0)
+    return sign | _F32.cut(table.sum(position), table.point, 0)
 
 
 def _tanh(tables: Sequence[Interpolator], magnitude: int, e: int, f: int) -> int:
@@ -261,7 +290,7 @@ def _tanh(tables: Sequence[Interpolator], magnitude: int, e: int, f: int) -> int
         return magnitude if e < TANH_FIELDS.start else _ONE
     table = tables[e - TANH_FIELDS.start]
     segment_bits = len(table.rows).bit_length() - 1
-    return _cut(table.sum(f >> 23 - table.bits - segment_bits), table.point, 0)
+    return _F32.cut(table.sum(f >> 23 - table.bits - segment_bits), table.point, 0)
 
 
 def _widened(fmt: str, code: int) -> int:
@@ -273,7 +302,7 @@ def _widened(fmt: str, code: int) -> int:
         return sign | _INFINITY | (magnitude & 0x3FF) << 13
     if magnitude >= 0x400:
         return sign | (magnitude << 13) + (127 - 15 << 23)
-    return sign | _cut(magnitude, 24, 0)
+    return sign | _F32.cut(magnitude, 24, 0)
 
 
 def _narrowed(fmt: str, code: int) -> int:
@@ -288,8 +317,3 @@ def _narrowed(fmt: str, code: int) -> int:
     if e - 127 >= -14:
         return sign << 15 | (e - 127 + 15) << 10 | f >> 13
     return sign << 15 | _fixed(e, f, 24)
-
-
-def _upper_word(law: Law, tables: Sequence[Interpolator], word: int) -> int:
-    """Rule 11."""
-    raise NotImplementedError
