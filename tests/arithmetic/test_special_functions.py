@@ -101,7 +101,7 @@ def test_shapes_and_strides() -> None:
 
 
 def test_what_is_exact() -> None:
-    """Integers of ex2; powers of two of rcp, of four of the roots; lg2 of 2^n: of n < 0 it is a place short, of -1 two."""
+    """Integers of ex2; powers of two of rcp, of four of the roots; lg2 of 2^n: of n < 0 a place short, of -1 two."""
     n = np.arange(-126, 128)
     powers = ((n + 127) << 23).astype(np.uint32)
     assert np.array_equal(special_function("ex2", f32(*n)), powers)

@@ -28,8 +28,8 @@ _WHERE: dict[Door, str] = {
 }
 
 _OPERATIONS = """
-    abs activemask add and bfe bfi brev cvt fma lop3 mad match max min mov movmatrix mul neg not or popc prmt redux selp
-    setp shf shfl shl shr sub vote xor
+    abs activemask add and bfe bfi brev cos cvt div ex2 fma lg2 lop3 mad match max min mov movmatrix mul neg not or popc
+    prmt rcp redux rsqrt selp setp shf shfl shl shr sin sqrt sub tanh vote xor
 """
 _ACCESSES = "bar barrier cp exit ld st"
 
@@ -44,10 +44,10 @@ SIMULATED: Mapping[str, Door] = MappingProxyType({
 """Opcodes with instructions that are simulated, and which function reads them."""
 
 _ABSENT = """
-    addc alloca applypriority atom bfind bmsk bra brkpt brx call clusterlaunchcontrol clz cnot copysign cos createpolicy
-    cvta discard div dp2a dp4a elect ex2 fence fns getctarank griddepcontrol isspacep istypep ldu lg2 mad24 madc
-    mapa mbarrier membar mul24 multimem nanosleep pmevent prefetch prefetchu rcp red rem ret rsqrt sad set setmaxnreg
-    sin slct sqrt stackrestore stacksave subc suld suq sured sust szext tanh tcgen05 tensormap testp tex tld4 trap txq
+    addc alloca applypriority atom bfind bmsk bra brkpt brx call clusterlaunchcontrol clz cnot copysign createpolicy
+    cvta discard dp2a dp4a elect fence fns getctarank griddepcontrol isspacep istypep ldu mad24 madc
+    mapa mbarrier membar mul24 multimem nanosleep pmevent prefetch prefetchu red rem ret sad set setmaxnreg
+    slct stackrestore stacksave subc suld suq sured sust szext tcgen05 tensormap testp tex tld4 trap txq
     vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vset vset2 vset4
     vshl vshr vsub vsub2 vsub4 wmma
 

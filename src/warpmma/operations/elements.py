@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, cast
@@ -16,6 +16,7 @@ from .records import RegisterType, register_type
 __all__ = [
     "TYPES",
     "RegisterOf",
+    "by_element",
     "clamped",
     "flushed",
     "is_nan",
@@ -111,6 +112,12 @@ def operands(text: str, words: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 
 TYPES: Mapping[str, RegisterOf] = MappingProxyType(_types())
 """Types of operands, by their PTX names."""
+
+
+def by_element(function: Callable[..., Array], sources: Sequence[RegisterOf], out: RegisterOf, *x: Array) -> tuple[Array]:
+    """Apply a function of elements to registers."""
+    codes = [source.split(word) for source, word in zip(sources, x, strict=True)]
+    return (out.join([function(*each) for each in zip(*codes, strict=True)]),)
 
 
 def signs(fmt: FloatFormat, codes: Array) -> Array:

@@ -36,7 +36,7 @@ from .._arrays import frozen
 from .._rounding import Float64, Rounding
 from ..arithmetic import fma64
 from ..formats import FORMATS, FloatFormat
-from .elements import TYPES, RegisterOf, clamped, flushed, is_nan, magnitude, quieted, rectified, signs
+from .elements import TYPES, by_element, clamped, flushed, is_nan, magnitude, quieted, rectified, signs
 from .forms import Form
 from .measurements import derived, measured
 from .records import Operation
@@ -170,12 +170,6 @@ _COMPUTE: dict[str, Callable[..., Array]] = {
 _OPERANDS = {"fma": 3, "neg": 1, "abs": 1}
 
 
-def _compute(function: Callable[..., Array], sources: Sequence[RegisterOf], out: RegisterOf, *x: Array) -> tuple[Array]:
-    """Apply a function of elements to registers (rule 1)."""
-    codes = [source.split(word) for source, word in zip(sources, x, strict=True)]
-    return (out.join([function(*each) for each in zip(*codes, strict=True)]),)
-
-
 def _fields(words: tuple[str, ...]) -> dict[str, Any]:
     """Return what the words of a mnemonic say of a row."""
     op = words[0]
@@ -186,7 +180,7 @@ def _fields(words: tuple[str, ...]) -> dict[str, Any]:
     element = partial(_COMPUTE[op], op, fmts, fmts[-1], frozenset(words[1:]))
     return {
         "inputs": tuple(s.register for s in sources), "input_types": tuple(s.name for s in sources),
-        "outputs": (out.register,), "compute": partial(_compute, element, sources, out),
+        "outputs": (out.register,), "compute": partial(by_element, element, sources, out),
     }  # fmt: skip
 
 

@@ -12,13 +12,29 @@ from dataclasses import replace
 from ..arithmetic import Evidence
 from ..isa import TARGETS
 
-__all__ = ["ALL", "GROUPS", "MATRICES", "derived", "elsewhere", "measured", "published"]
+__all__ = [
+    "ALL",
+    "EVERY_OPERAND",
+    "EVERY_OPERAND16",
+    "EVERY_UPPER_WORD",
+    "GROUPS",
+    "HARD_OPERANDS",
+    "MATRICES",
+    "derived",
+    "elsewhere",
+    "measured",
+    "published",
+]
 
 _H200 = "H200, driver 580.159, CUDA 13.0"
 _MEASURED_ON = tuple(t.name for t in TARGETS.values() if t.capability == (9, 0))
 
 ALL = "1,402,625,248 lanes of all 1,343 operations of sm_90a"
 GROUPS = "146,000,000 lanes, up to 32 groups in a warp and any field"
+EVERY_OPERAND = "all 4,294,967,296 operands"
+EVERY_OPERAND16 = "all 65,536 operands"
+EVERY_UPPER_WORD = "all 4,294,967,296 upper words of operands"
+HARD_OPERANDS = "1,073,741,824 random and hard operands"
 MATRICES = "75,000,000 lanes of all 36 forms of sm_90a"
 """How much was compared."""
 

@@ -77,6 +77,8 @@ class Row(ABC):
         How we know what it does, on the GPU where that is known best.
     left_open : str
         What PTX's text leaves open, if anything: it was seen on the GPU that was measured.
+    machine : callable or None
+        From a target to the machine instructions that ptxas makes of it, where bits depend on them.
     """
 
     mnemonic: str
@@ -85,6 +87,7 @@ class Row(ABC):
     ptx: tuple[int, int]
     evidence: Evidence
     left_open: str = ""
+    machine: Callable[[str], str] | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         return self.mnemonic

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copyreg
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cache
 from heapq import nlargest
 from itertools import combinations
@@ -12,7 +13,7 @@ from typing import Any, cast
 from ..arithmetic import Evidence, evidence_of
 from ..errors import MnemonicError, TableError, shown
 from ..isa import SIMULATED, Door, Instruction, bare, check_known, check_target, explained, near, parse
-from . import collectives, comparisons, control, conversions, floats, fragments, integers, memory
+from . import approximations, collectives, comparisons, control, conversions, floats, fragments, integers, memory
 from .forms import Form, common
 from .fragments import MatrixMove
 from .measurements import elsewhere
@@ -22,8 +23,8 @@ from .vocabulary import ABSENT_WORDS
 __all__ = ["FORMS", "FormTable", "evidence", "matrix_move", "matrix_moves", "operation", "operations", "row", "rows"]
 
 FORMS: tuple[Form, ...] = (
-    *comparisons.FORMS, *floats.FORMS, *conversions.FORMS, *integers.FORMS, *collectives.FORMS, *fragments.FORMS,
-    *memory.FORMS, *control.FORMS,
+    *comparisons.FORMS, *floats.FORMS, *approximations.FORMS, *conversions.FORMS, *integers.FORMS, *collectives.FORMS,
+    *fragments.FORMS, *memory.FORMS, *control.FORMS,
 )  # fmt: skip
 """Every line of the table; `row` finds a mnemonic in it."""
 
@@ -215,7 +216,8 @@ def evidence(mnemonic: str, *, target: str) -> Evidence:
     found = row(mnemonic, target)
     if isinstance(found, Instruction):
         return evidence_of(found, target)
-    return elsewhere(found.evidence, found.left_open, target)
+    known = elsewhere(found.evidence, found.left_open, target)
+    return known if found.machine is None else replace(known, machine=found.machine(target))
 
 
 def operations(target: str | None = None) -> tuple[Operation, ...]:

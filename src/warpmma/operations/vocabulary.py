@@ -24,7 +24,7 @@ TYPE_WORDS = frozenset(
 
 _SPACES = frozenset(("global", "shared", "shared::cta"))
 _OTHERS = """
-    rn rz rm rp rna rni rzi rmi rpi ftz sat satfinite relu NaN xorsign abs
+    rn rz rm rp rna rni rzi rmi rpi ftz sat satfinite relu NaN xorsign abs approx full
     lo hi wide pack l r clamp wrap f4e b4e rc8 ecl ecr rc16
     eq ne lt le gt ge ls hs equ neu ltu leu gtu geu num nan
     sync aligned async warp cta arrive commit_group wait_group wait_all

@@ -1,0 +1,65 @@
+"""Approximate functions of PTX: `ex2`, `lg2`, `rcp`, `rsqrt`, `sqrt`, `sin`, `cos`, `tanh`, and `div.approx`, `div.full`.
+
+Specification (PTX ISA 9.1, 9.7.3 to 9.7.5, which bounds their errors; the bits are an H200's):
+
+1.  A form is a sequence of machine instructions around one function of the special-function unit:
+    `arithmetic.SEQUENCES` has it, with its rules, and `arithmetic.SPECIAL_FUNCTIONS` the functions.
+2.  A packed operation works on each element alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from ..arithmetic import SEQUENCES, SPECIAL_FUNCTIONS, approximate, machine_text
+from .elements import TYPES, by_element
+from .forms import Form
+from .measurements import EVERY_OPERAND, EVERY_OPERAND16, EVERY_UPPER_WORD, HARD_OPERANDS, measured
+from .records import Operation
+
+__all__ = ["FORMS"]
+
+_PTX = {"sm_70": (6, 0), "sm_75": (7, 0), "sm_90": (7, 8)}  # first version of what such targets have first
+
+
+def _unpacked(words: tuple[str, ...]) -> str:
+    """Return the form of one element (rule 2)."""
+    return ".".join((*words[:-1], words[-1].removesuffix("x2")))
+
+
+def _fields(words: tuple[str, ...]) -> dict[str, Any]:
+    """Return what the words of a mnemonic say of a row."""
+    form, operand = _unpacked(words), TYPES[words[-1]]
+    sources = [operand] * SEQUENCES[form].operands
+    return {
+        "inputs": tuple(s.register for s in sources), "input_types": tuple(s.name for s in sources),
+        "outputs": (operand.register,), "compute": partial(by_element, partial(approximate, form), sources, operand),
+        "machine": partial(machine_text, ".".join(words)),
+    }  # fmt: skip
+
+
+def _compared(form: str) -> str:
+    """Say how much of a form was compared."""
+    sequence = SEQUENCES[form]
+    if sequence.operands == 2 or sequence.refinement:
+        return HARD_OPERANDS
+    return {"f32": EVERY_OPERAND, "f64": EVERY_UPPER_WORD}.get(sequence.fmt.name, EVERY_OPERAND16)
+
+
+def _forms() -> Iterator[Form]:
+    sections = {"f32": "9.7.3", "f64": "9.7.3", "f16": "9.7.4", "bf16": "9.7.4"}
+    for form, sequence in SEQUENCES.items():
+        unit = SPECIAL_FUNCTIONS[sequence.function].machine
+        packed = f"{form}x2" if sequence.fmt.bits == 16 else ""
+        for spelling in filter(None, (form, packed)):
+            yield Form(
+                spelling=spelling, kind=Operation, fields=_fields, since=sequence.since, ptx=_PTX[sequence.since],
+                evidence=measured(sections[sequence.fmt.name], _compared(form)),
+                left_open=f"the bits of {unit} (tools/compare_functions.py tells, on such a GPU)",
+            )  # fmt: skip
+
+
+FORMS = tuple(_forms())
+"""Every form of this module."""
