@@ -25,13 +25,17 @@ from .recipes import (
     variants,
 )
 from .reference import dot as reference_dot
+from .sequence_arrays import approximate
+from .sequences import SEQUENCES, ApproximateForm, approximate_reference, machine_text
 from .special_functions import SPECIAL_FUNCTIONS, SpecialFunction, special_function_reference
 from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, Unit
 
 __all__ = [
     "GENERATIONS",
     "LOWERINGS",
+    "SEQUENCES",
     "SPECIAL_FUNCTIONS",
+    "ApproximateForm",
     "Engine",
     "Evidence",
     "FloatChains",
@@ -48,6 +52,8 @@ __all__ = [
     "SpecialFunction",
     "Squarer",
     "Unit",
+    "approximate",
+    "approximate_reference",
     "compute",
     "compute_checked",
     "engines",
@@ -56,6 +62,7 @@ __all__ = [
     "group",
     "interpolators",
     "lowering",
+    "machine_text",
     "native",
     "native_product",
     "product",

@@ -116,7 +116,7 @@ def dot(
 # Exact numbers: a `Number` with as many significand bits as it takes.
 
 
-def _multiply(x: Number, y: Number) -> Number:
+def exact_product(x: Number, y: Number) -> Number:
     sign = x.sign ^ y.sign
     if "nan" in (x.kind, y.kind):
         return Number("nan")
@@ -126,7 +126,7 @@ def _multiply(x: Number, y: Number) -> Number:
     return Number("finite", sign, x.significand * y.significand, x.exponent + y.exponent)
 
 
-def _add(x: Number, y: Number, rounding: Rounding = "rn") -> Number:
+def exact_sum(x: Number, y: Number, rounding: Rounding = "rn") -> Number:
     """Exact sum; rule 14 for its sign when it is zero."""
     if "nan" in (x.kind, y.kind) or (x.kind == y.kind == "infinity" and x.sign != y.sign):
         return Number("nan")
@@ -140,7 +140,7 @@ def _add(x: Number, y: Number, rounding: Rounding = "rn") -> Number:
     return Number("finite", x.sign if both else int(rounding == "rm"), 0, exponent)
 
 
-def _round(
+def rounded(
     x: Number, fmt: FloatFormat, rounding: Rounding, *, bits: int | None = None, to_infinity: bool = False
 ) -> int:
     """Round to a code of `fmt` and `bits` fraction bits; what is too large becomes what IEEE has it, or infinity."""
@@ -182,7 +182,7 @@ def _scales(recipe: Recipe, k: int, scale_a: Sequence[int], scale_b: Sequence[in
     if recipe.scale is None:
         return [(Number("finite", 0, 1, 0), 0)] * k
     fmt = floating(recipe.scale)
-    pairs = [_multiply(fmt.unpack(x), fmt.unpack(y)) for x, y in zip(scale_a, scale_b, strict=True)]
+    pairs = [exact_product(fmt.unpack(x), fmt.unpack(y)) for x, y in zip(scale_a, scale_b, strict=True)]
     return [(pair, pair.exponent + 2 * fmt.fraction_bits) for pair in pairs for _ in range(k // len(pairs))]
 
 
@@ -193,22 +193,22 @@ def _fused(
     d_format = floating(recipe.d)
     formats = [floating(recipe.convert or name) for name in (recipe.a, recipe.b)]
     rows = [
-        [fmt.unpack(_round(floating(name).unpack(x), fmt, "rn")) if recipe.convert else fmt.unpack(x) for x in codes]
+        [fmt.unpack(rounded(floating(name).unpack(x), fmt, "rn")) if recipe.convert else fmt.unpack(x) for x in codes]
         for name, fmt, codes in zip((recipe.a, recipe.b), formats, (a, b), strict=True)
     ]
     bits = sum(fmt.fraction_bits for fmt in formats)
     accumulator_format = d_format if after else floating(recipe.c)
     accumulator = 0 if after else c
     for step in steps(recipe.order, unit.products, len(a)):
-        products = [(_multiply(rows[0][i], rows[1][i]), scales[i]) for i in step]
-        terms = [(_multiply(p, scale), p.exponent + bits + nominal) for p, (scale, nominal) in products]
+        products = [(exact_product(rows[0][i], rows[1][i]), scales[i]) for i in step]
+        terms = [(exact_product(p, scale), p.exponent + bits + nominal) for p, (scale, nominal) in products]
         start = accumulator_format.unpack(accumulator)
         terms.append((start, start.exponent + accumulator_format.fraction_bits))
         accumulator = _fused_step(unit, terms, d_format)
         accumulator_format = d_format
     if not after:
         return accumulator
-    return _round(_add(floating(recipe.c).unpack(c), d_format.unpack(accumulator)), d_format, "rn")
+    return rounded(exact_sum(floating(recipe.c).unpack(c), d_format.unpack(accumulator)), d_format, "rn")
 
 
 def _grouped(
@@ -218,17 +218,17 @@ def _grouped(
     start = c_format.unpack(c)
     terms = [(start, start.exponent + c_format.fraction_bits)]
     products = [
-        _multiply(floating(recipe.a).unpack(x), floating(recipe.b).unpack(y)) for x, y in zip(a, b, strict=True)
+        exact_product(floating(recipe.a).unpack(x), floating(recipe.b).unpack(y)) for x, y in zip(a, b, strict=True)
     ]
     for first in range(0, len(a), unit.group):
         members, (scale, nominal) = products[first : first + unit.group], scales[first]
         total = Number("finite")
         for product in members:
-            total = _add(total, product)
+            total = exact_sum(total, product)
         # A group that cancels is zero and still has its say, so its exponent is kept beside a zero.
         zeros = not any(product.significand for product in members)
         silent = zeros or (scale.kind == "finite" and not scale.significand)
-        terms.append((_multiply(total, scale), unit.floor if silent else nominal))
+        terms.append((exact_product(total, scale), unit.floor if silent else nominal))
     nominals = [nominal for _, nominal in terms[1:]] + ([terms[0][1]] if start.significand else [])
     return _aligned_sum(unit, terms, floating(recipe.d), nominals)
 
@@ -243,7 +243,7 @@ def _aligned_sum(unit: FusedDotAdd | GroupedDotAdd, terms: Terms, d: FloatFormat
     if any(term.kind == "nan" for term, _ in terms) or len(infinities) == 2:
         return cast(int, d.nan_code)
     if infinities:
-        return _round(Number("infinity", infinities.pop()), d, "rn")
+        return rounded(Number("infinity", infinities.pop()), d, "rn")
     largest = max([unit.floor, *nominals])
     quantum = largest - unit.fraction_bits
     total = 0
@@ -252,7 +252,7 @@ def _aligned_sum(unit: FusedDotAdd | GroupedDotAdd, terms: Terms, d: FloatFormat
         magnitude = term.significand << shift if shift >= 0 else term.significand >> -shift
         total += -magnitude if term.sign else magnitude
     exact = Number("finite", int(total < 0), abs(total), quantum)
-    code = _round(exact, d, unit.rounding, bits=unit.result_bits, to_infinity=True)
+    code = rounded(exact, d, unit.rounding, bits=unit.result_bits, to_infinity=True)
     return code if code != d.sign_bit else 0
 
 
@@ -270,26 +270,26 @@ def _f64_chain(unit: FmaChain, a: Sequence[int], b: Sequence[int], c: int) -> in
         if nans:
             result = nans[0] | quiet
             continue
-        exact = _add(_multiply(operands[0], operands[1]), operands[2], unit.rounding)
+        exact = exact_sum(exact_product(operands[0], operands[1]), operands[2], unit.rounding)
         made = fmt.sign_bit | cast(int, fmt.inf_code) | quiet
-        result = made if exact.kind == "nan" else _round(exact, fmt, unit.rounding)
+        result = made if exact.kind == "nan" else rounded(exact, fmt, unit.rounding)
     return result
 
 
 def _f32_chains(recipe: Recipe, unit: FloatChains, a: Sequence[int], b: Sequence[int], c: int) -> int:
     fmt = floating("f32")
     products = [
-        _multiply(floating(recipe.a).unpack(x), floating(recipe.b).unpack(y)) for x, y in zip(a, b, strict=True)
+        exact_product(floating(recipe.a).unpack(x), floating(recipe.b).unpack(y)) for x, y in zip(a, b, strict=True)
     ]
     total = floating(recipe.c).unpack(c)
     for step in steps("ascending", unit.length, len(a)):
         chain = Number("finite")
         for position, i in enumerate(step):
             first = position == 0 and unit.seed == "product"
-            exact = products[i] if first else _add(products[i], chain)
-            chain = fmt.unpack(_round(exact, fmt, "rn"))
-        total = fmt.unpack(_round(_add(total, chain), fmt, "rn"))
-    return _round(total, floating(recipe.d), "rn")
+            exact = products[i] if first else exact_sum(products[i], chain)
+            chain = fmt.unpack(rounded(exact, fmt, "rn"))
+        total = fmt.unpack(rounded(exact_sum(total, chain), fmt, "rn"))
+    return rounded(total, floating(recipe.d), "rn")
 
 
 # Rules 17 and 18

@@ -1,0 +1,186 @@
+"""The approximate functions of PTX on arrays: the rules are those of `sequences`.
+
+Why float64 is exact here. The product of two f32 numbers has 48 bits and lies in 2^-298 to 2^256; the sum of -24 and a
+logarithm of f32, a multiple of 2^-149 that is below 2^8 only where it is a multiple of 2^-20, is one of -24 and a
+number of magnitude 100 to 128, with 24 bits: both are float64 numbers. The code is rounded from them, once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._rounding import Float64, Rounding
+from ..errors import OperandError
+from ..formats import FORMATS
+from .engine import Engine, resolve
+from .fma import fma64
+from .functions import special_function
+from .sequences import ApproximateForm, CodeRange, OperandScaling, check_count, find_sequence
+
+__all__ = ["approximate"]
+
+Array = npt.NDArray[Any]
+Code = npt.NDArray[np.uint32]
+Code64 = npt.NDArray[np.uint64]
+
+_CHUNK = 1 << 14  # elements whose intermediate arrays stay in a cache
+_F32, _F64 = FORMATS["f32"], FORMATS["f64"]
+_SIGN, _MAGNITUDE, _NORMAL = np.uint32(1 << 31), np.uint32((1 << 31) - 1), np.uint32(1 << 23)
+_SIGN64, _HALF = np.uint64(1 << 63), np.uint64(32)
+_FLUSHED = 2.0**-126 - 2.0**-151
+"""Magnitudes below this are flushed (rule 2): it is the middle between the least normal number, which is even, and the
+number of 24 bits before it."""
+
+
+def approximate(form: str, *codes: Array, engine: Engine = "auto") -> Array:
+    """Compute an approximate function of PTX, element by element.
+
+    Parameters
+    ----------
+    form : str
+        Of `SEQUENCES`: "ex2.approx.f32", "div.full.ftz.f32", "tanh.approx.f16". Packed operands are given unpacked.
+    *codes : ndarray of uint16, uint32 or uint64
+        The operands, of the form's width; of a division the dividend first. They broadcast.
+    engine : {"auto", "numpy", "native"}
+        Of the special-function unit.
+
+    Returns
+    -------
+    ndarray of the same dtype
+        The bits do not depend on the engine.
+
+    Raises
+    ------
+    OperandError
+        There is no such form or engine; a wrong number of operands, a dtype of another width, or shapes that do not
+        broadcast.
+    UnsupportedError
+        The native engine is not built.
+
+    Examples
+    --------
+    >>> approximate("ex2.approx.f32", np.array([0x3F800000, 0xC3150000], np.uint32))
+    array([1073741824, 1], dtype=uint32)
+    """
+    row, engine = find_sequence(form), resolve(engine)
+    given = _checked(row, codes)
+    flat = [np.ascontiguousarray(x).reshape(-1) for x in given]
+    result = np.empty_like(flat[-1])
+    compute = {16: _narrow, 32: _f32, 64: _f64}[row.fmt.bits]
+    for start in range(0, result.size, _CHUNK):
+        part = slice(start, start + _CHUNK)
+        result[part] = compute(row, [x[part] for x in flat], engine)
+    return result.reshape(given[-1].shape)
+
+
+def _checked(row: ApproximateForm, codes: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Return operands of one shape, or raise `OperandError`."""
+    check_count(row, len(codes))
+    for x in codes:
+        if type(x) is not np.ndarray or x.dtype != row.fmt.code_dtype:
+            came = x.dtype if type(x) is np.ndarray else type(x).__name__
+            raise OperandError(f"{row.form}: operands are arrays of {row.fmt.code_dtype}; got {came}")
+    try:
+        return np.broadcast_arrays(*codes)
+    except ValueError:
+        shapes = " and ".join(str(list(x.shape)) for x in codes)
+        raise OperandError(f"{row.form}: operands of {shapes} do not broadcast") from None
+
+
+def _within(codes: Array, where: CodeRange) -> npt.NDArray[np.intp]:
+    """Return which codes lie in a range: one comparison, of differences that wrap."""
+    mask, first, width = (codes.dtype.type(x) for x in (where.mask, where.first, where.last - where.first))
+    return np.flatnonzero((codes & mask) - first <= width)
+
+
+def _narrow(row: ApproximateForm, given: list[Array], engine: Engine) -> Array:
+    return special_function(row.function, given[0], engine=engine)
+
+
+def _f32(row: ApproximateForm, given: list[Code], engine: Engine) -> Code:
+    """Rules 2 to 5; the ranges of a form share no code, so the order of its scalings is of no account."""
+    scaled = [(s, places) for s in row.scalings if (places := _within(given[-1], s.where)).size]
+    if scaled:
+        given = [x.copy() for x in given]
+    for scaling, places in scaled:
+        for x in given:
+            x[places] = _product(row, x[places], scaling.before)
+    *dividend, x = given
+    if row.factor is not None:
+        x = _product(row, x, float(_F32.decode(row.factor)), "rz")
+    result = special_function(row.function, x, engine=engine)
+    if dividend:
+        return _product(row, result, _F32.decode(_flushed(row, dividend[0])))
+    for scaling, places in scaled:
+        result[places] = _after(row, scaling, result[places])
+    return result
+
+
+def _after(row: ApproximateForm, scaling: OperandScaling, result: Code) -> Code:
+    """Return what is made of the results of scaled operands (rule 3)."""
+    if scaling.after == "square":
+        return _product(row, result, _F32.decode(result))
+    if scaling.after == "add":
+        return _F32.encode(_F32.decode(result) + scaling.number, "rn", overflow="infinity")
+    return _product(row, result, scaling.number)
+
+
+def _flushed(row: ApproximateForm, codes: Code) -> Code:
+    """Return what a multiplication takes for codes (rule 2)."""
+    return np.where(codes & _MAGNITUDE < _NORMAL, codes & _SIGN, codes) if row.ftz else codes
+
+
+def _product(row: ApproximateForm, codes: Code, factor: Float64 | float, rounding: Rounding = "rn") -> Code:
+    """Multiply f32 numbers by others (rule 2)."""
+    with np.errstate(invalid="ignore"):  # infinity times zero
+        exact = _F32.decode(_flushed(row, codes)) * factor
+    if row.ftz:
+        exact = np.where(np.abs(exact) < _FLUSHED, np.copysign(0.0, exact), exact)
+    return _F32.encode(exact, rounding, overflow="infinity")
+
+
+def _f64(row: ApproximateForm, given: list[Code64], engine: Engine) -> Code64:
+    """Rules 6 and 7."""
+    (x,) = given
+    operand = x
+    for scaling in row.scalings:
+        places = _within(x, scaling.where)
+        operand = x.copy()
+        operand[places] = _product64(x[places], _code64(scaling.before))
+    upper = special_function(row.function, (operand >> _HALF).astype(np.uint32), engine=engine)
+    result = _refined(row, operand, upper.astype(np.uint64) << _HALF)
+    for scaling in row.scalings:
+        places = _within(x, scaling.where)
+        result[places] = _product64(result[places], _code64(scaling.number))
+    for special in row.special:
+        places = _within(x, special.where)
+        result[places] = x[places] & np.uint64(special.keep) | np.uint64(special.put)
+    return result
+
+
+def _refined(row: ApproximateForm, x: Code64, y: Code64) -> Code64:
+    """Refine results (rule 7); what is computed of special operands is of no account."""
+    known, result = {"x": x, "y": y}, y
+
+    def term(name: str | float) -> Array:
+        if not isinstance(name, str):
+            return _code64(name)
+        return known[name[1:]] ^ _SIGN64 if name.startswith("-") else known[name]
+
+    for step in row.refinement:
+        a, b = term(step.a), term(step.b)
+        result = _product64(a, b) if step.c is None else fma64(a, b, term(step.c), "rn")
+        known[step.to] = result
+    return result
+
+
+def _product64(a: Code64, b: Code64) -> Code64:
+    """Multiply: a product is that plus a zero of its sign."""
+    return fma64(a, b, (a ^ b) & _SIGN64, "rn")
+
+
+def _code64(value: float) -> Code64:
+    return np.asarray(_F64.encode(value), np.uint64)
