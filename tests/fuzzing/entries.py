@@ -47,16 +47,18 @@ INNER: dict[str, str] = {
     "warpmma.arithmetic:compute_checked": "`compute` for codes that are checked",
     **dict.fromkeys(
         (f"warpmma.arithmetic:{x}" for x in (
-            "NativeRegisters", "NativeRegisters.run", "fma64", "native_product", "reference_dot", "resolve",
-            "take_rows",
+            "NativeRegisters", "NativeRegisters.run", "approximate_reference", "fma64", "machine_text",
+            "native_product", "reference_dot", "resolve", "special_function_reference", "squarer", "take_rows",
         )),
         "for rooms above, which check"
     ),
     **dict.fromkeys(
         (f"warpmma.arithmetic:{x}" for x in (
-            "FloatChains", "FmaChain", "FusedDotAdd", "GroupedDotAdd", "IntegerSum", "Popcount", "Recipe",
+            "ApproximateForm", "FloatChains", "FmaChain", "FusedDotAdd", "GroupedDotAdd", "IntegerSum", "Interpolator",
+            "Interpolator.scaled_rows", "Interpolator.sum", "Popcount", "Recipe", "SpecialFunction", "Squarer",
+            "Squarer.square", "interpolators",
         )),
-        "parameters of arithmetic; what takes a recipe checks it",
+        "parameters of arithmetic; what takes them checks them",
     ),
     **dict.fromkeys(
         (f"warpmma.arithmetic:Lowering.{x}" for x in ("__str__", "fits", "fits_in_group", "meets", "within")),

@@ -8,7 +8,11 @@ from dataclasses import fields
 from functools import cache, partial
 from typing import Any
 
+import numpy as np
+
 from warpmma import operations
+from warpmma.arithmetic import SEQUENCES, SPECIAL_FUNCTIONS, approximate, special_function
+from warpmma.formats import FORMATS
 from warpmma.operations import Access, Barrier, Copy, CopyGroup, Exit, Row
 
 from . import legal
@@ -18,7 +22,8 @@ from .hostile import Rng, chance, pick
 __all__ = ["ENTRIES", "KINDS", "a_row"]
 
 KINDS: tuple[type[Row], ...] = (Access, Barrier, Copy, CopyGroup, Exit)
-_K = "warpmma.operations"
+_K, _A = "warpmma.operations", "warpmma.arithmetic"
+_ALONE = {"f16", "bf16", "f32", "f64"}
 
 
 @cache
@@ -57,6 +62,34 @@ def _printed(kind: type[Row]) -> Callable[[Rng], dict[str, Any]]:
     return lambda rng: {"object": a_row(kind, rng)}
 
 
+@cache
+def _of_arrays() -> tuple[operations.Operation, ...]:
+    return tuple(row for row in legal.plain_operations() if not row.lanes and not {*row.types} - _ALONE)
+
+
+def _elementwise(rng: Rng) -> dict[str, Any]:
+    row = pick(rng, _of_arrays())
+    shape = legal.batch(rng)
+    return {
+        "mnemonic": row.mnemonic, "*operands": [legal.elements(rng, FORMATS[x], shape) for x in row.types],
+        **({"target": pick(rng, row.targets)} if chance(rng, 0.3) else {}),
+    }  # fmt: skip
+
+
+def _words(rng: Rng, bits: int) -> Any:
+    return rng.integers(0, 1 << bits, legal.batch(rng), np.dtype(f"uint{bits}"))
+
+
+def _special(rng: Rng) -> dict[str, Any]:
+    function = pick(rng, tuple(SPECIAL_FUNCTIONS.values()))
+    return {"name": function.name, "codes": _words(rng, function.bits)}
+
+
+def _approximate(rng: Rng) -> dict[str, Any]:
+    form = pick(rng, tuple(SEQUENCES.values()))
+    return {"form": form.form, "*codes": [_words(rng, form.fmt.bits)] * form.operands}
+
+
 def _text(object: Any) -> str:
     return str(object)
 
@@ -68,6 +101,9 @@ ENTRIES = (
         name=f"{_K}:rows", call=_list, weight=0.3,
         make=lambda rng: {"target": legal.target(rng), "opcode": pick(rng, ("ld", "cvt", "bar", "foo"))},
     ),
+    Entry(name=f"{_K}:elementwise", call=operations.elementwise, make=_elementwise, weight=3),
+    Entry(name=f"{_A}:special_function", call=special_function, make=_special, weight=2, engines=True),
+    Entry(name=f"{_A}:approximate", call=approximate, make=_approximate, weight=2, engines=True),
     *(
         entry
         for kind in KINDS

@@ -182,7 +182,7 @@ def test_what_suffixes_add_is_so() -> None:
         ("foo", ""),
         ("", ""),
         ("é", ""),
-        ("sqrt.rn.f32", "sqrt is PTX, not simulated yet"),
+        ("txq.width.b32", "txq is PTX, not simulated yet"),
         ("tcgen05.mma.cta_group::1.kind::f16", "tcgen05 is PTX, not simulated yet"),
         ("bar.red.and.pred", "bar.red is PTX, not simulated yet"),
         ("wgmma.fence.sync.aligned", "wgmma.fence is PTX, not simulated yet"),
@@ -191,7 +191,10 @@ def test_what_suffixes_add_is_so() -> None:
         ("__syncthreads", "this is CUDA C++; in PTX it is bar.sync, for kernels: warpmma.kernel"),
         ("__syncthreads();", "this is CUDA C++; in PTX it is bar.sync, for kernels: warpmma.kernel"),
         ("atomicAdd", "this is CUDA C++; in PTX it is atom.global.add, not simulated yet"),
-        ("__expf", "this is CUDA C++; in PTX it is ex2.approx.f32, after a multiplication, not simulated yet"),
+        (
+            "__expf",
+            "this is CUDA C++; in PTX it is ex2.approx.f32, after a multiplication, for kernels: warpmma.kernel",
+        ),
         (
             "nvcuda::wmma::mma_sync",
             "this is CUDA C++; in PTX it is wmma.mma (two mma.sync of its types), not simulated yet",
@@ -201,7 +204,7 @@ def test_what_suffixes_add_is_so() -> None:
         ("__nv_expf", "this is a function of a library, not an instruction"),
         ("HMMA.16816.F32", f"this is machine code; in PTX it is {F16}"),
         ("HMMA", "this is machine code; in PTX it is mma.sync.aligned"),
-        ("MUFU.EX2", "this is machine code; in PTX it is ex2.approx.ftz.f32, not simulated yet"),
+        ("MUFU.EX2", "this is machine code; in PTX it is ex2.approx.ftz.f32, for kernels: warpmma.kernel"),
         ("BAR.SYNC.DEFER_BLOCKING", "this is machine code; in PTX it is bar.sync, for kernels: warpmma.kernel"),
         (
             "LDSM.16.MT88.4",
@@ -238,7 +241,7 @@ def test_every_parser_names_the_others() -> None:
         ("foo", ""),
         ("foo.f32", ""),
         ("shfl.what", ""),
-        ("sqrt.rn.f32", ": sqrt is PTX, not simulated yet"),
+        ("txq.width.b32", ": txq is PTX, not simulated yet"),
         ("__hfma2", ": this is CUDA C++; in PTX it is fma.rn.f16x2"),
         ("__shfl_xor_sync", ": this is CUDA C++; in PTX it is shfl.sync.bfly.b32"),
         ("HMMA.16816.F32", f": this is machine code; in PTX it is {F16}"),

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import frozen
+from ..errors import OperandError
 from .engine import Engine, resolve
 from .function_arrays import function_on_arrays
 from .special_functions import find_function, special_function_reference
@@ -37,7 +38,7 @@ def special_function(name: str, codes: Array, *, engine: Engine = "auto") -> Arr
     Raises
     ------
     OperandError
-        There is no such function or engine.
+        There is no such function or engine; another dtype.
     UnsupportedError
         The native engine is not built.
 
@@ -47,6 +48,10 @@ def special_function(name: str, codes: Array, *, engine: Engine = "auto") -> Arr
     array([1. , 2. , 0.5], dtype=float32)
     """
     function, engine = find_function(name), resolve(engine)
+    expected = np.dtype(f"uint{function.bits}")
+    if type(codes) not in (np.ndarray, expected.type) or codes.dtype != expected:
+        came = codes.dtype if isinstance(codes, np.ndarray) else type(codes).__name__
+        raise OperandError(f"{name}: codes are an array of {expected}; got {came}")
     if function.bits == 16:
         return _results16(name)[codes]
     return function_on_arrays(function, codes)

@@ -75,8 +75,8 @@ def explained(name: str, here: Door) -> str:
 
     Examples
     --------
-    >>> explained("sqrt.rn.f32", "operation")
-    'sqrt is PTX, not simulated yet'
+    >>> explained("txq.width.b32", "operation")
+    'txq is PTX, not simulated yet'
     >>> explained("__syncthreads", "mma")
     'this is CUDA C++; in PTX it is bar.sync, for kernels: warpmma.kernel'
     >>> explained("HMMA.16816.F32", "mma")

@@ -2,6 +2,7 @@
 
 from .fragments import MatrixMove
 from .integers import shl, shr
+from .on_arrays import elementwise
 from .records import DTYPES, UNDEFINED, Access, Barrier, Copy, CopyGroup, Exit, Operation, Row
 from .table import evidence, matrix_move, matrix_moves, operation, operations, row, rows
 
@@ -16,6 +17,7 @@ __all__ = [
     "MatrixMove",
     "Operation",
     "Row",
+    "elementwise",
     "evidence",
     "matrix_move",
     "matrix_moves",

@@ -1,4 +1,4 @@
-"""Approximate functions of PTX: `ex2`, `lg2`, `rcp`, `rsqrt`, `sqrt`, `sin`, `cos`, `tanh`, and `div.approx`, `div.full`.
+"""Approximate functions: `ex2`, `lg2`, `rcp`, `rsqrt`, `sqrt`, `sin`, `cos`, `tanh`, `div.approx` and `div.full`.
 
 Specification (PTX ISA 9.1, 9.7.3 to 9.7.5, which bounds their errors; the bits are an H200's):
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from ..arithmetic import SEQUENCES, SPECIAL_FUNCTIONS, approximate, machine_text
+from ..arithmetic import SEQUENCES, approximate, machine_text
 from .elements import TYPES, by_element
 from .forms import Form
 from .measurements import EVERY_OPERAND, EVERY_OPERAND16, EVERY_UPPER_WORD, HARD_OPERANDS, measured
@@ -51,13 +51,12 @@ def _compared(form: str) -> str:
 def _forms() -> Iterator[Form]:
     sections = {"f32": "9.7.3", "f64": "9.7.3", "f16": "9.7.4", "bf16": "9.7.4"}
     for form, sequence in SEQUENCES.items():
-        unit = SPECIAL_FUNCTIONS[sequence.function].machine
         packed = f"{form}x2" if sequence.fmt.bits == 16 else ""
         for spelling in filter(None, (form, packed)):
             yield Form(
                 spelling=spelling, kind=Operation, fields=_fields, since=sequence.since, ptx=_PTX[sequence.since],
                 evidence=measured(sections[sequence.fmt.name], _compared(form)),
-                left_open=f"the bits of {unit} (tools/compare_functions.py tells, on such a GPU)",
+                left_open="what the special-function unit computes,",
             )  # fmt: skip
 
 

@@ -114,7 +114,9 @@ TYPES: Mapping[str, RegisterOf] = MappingProxyType(_types())
 """Types of operands, by their PTX names."""
 
 
-def by_element(function: Callable[..., Array], sources: Sequence[RegisterOf], out: RegisterOf, *x: Array) -> tuple[Array]:
+def by_element(
+    function: Callable[..., Array], sources: Sequence[RegisterOf], out: RegisterOf, *x: Array
+) -> tuple[Array]:
     """Apply a function of elements to registers."""
     codes = [source.split(word) for source, word in zip(sources, x, strict=True)]
     return (out.join([function(*each) for each in zip(*codes, strict=True)]),)

@@ -1,0 +1,93 @@
+"""Operations on arrays of numbers of any shape, without lanes and registers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._arrays import as_array
+from ..errors import MnemonicError, OperandError
+from .elements import TYPES
+from .records import DTYPES, Operation
+from .table import operation
+
+__all__ = ["elementwise"]
+
+Array = npt.NDArray[Any]
+
+
+def elementwise(mnemonic: str, *operands: npt.ArrayLike, target: str | None = None) -> Array:
+    """Compute an operation on every element: `ex2.approx.ftz.f32` of an array of float32.
+
+    Parameters
+    ----------
+    mnemonic : str
+        Of an operation on registers that each hold one number, whose lanes do not see each other, with one result:
+        arithmetic, conversions, comparisons, approximate functions.
+    *operands : array_like
+        Arrays of the operands' types (float32 of f32, ml_dtypes' bfloat16 of bf16), or raw codes as unsigned integers;
+        of a predicate, bool. They broadcast.
+    target : str, optional
+        Such as "sm_90a": checks that it has the instruction.
+
+    Returns
+    -------
+    ndarray
+        Of the result's type; bool of a predicate.
+
+    Raises
+    ------
+    MnemonicError, TargetError
+        As of `operation`; an operation on packed registers, on immediates or on the lanes of a warp.
+    OperandError
+        A wrong number of operands, or a wrong dtype; shapes that do not broadcast.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> elementwise("ex2.approx.ftz.f32", np.float32([1.5, -1, 0.3]))
+    array([2.828427 , 0.5      , 1.2311444], dtype=float32)
+    >>> elementwise("div.full.f32", np.float32([1, 2]), np.float32([[3], [7]])).tolist()
+    [[0.3333333432674408, 0.6666666865348816], [0.1428571492433548, 0.2857142984867096]]
+    """
+    row = operation(mnemonic, target)
+    if row.lanes or len(row.outputs) != 1 or any(type_ not in TYPES and type_ != "pred" for type_ in row.types):
+        raise MnemonicError(f"{row.mnemonic}: its operands are no arrays of numbers; call operation({row.mnemonic!r})")
+    if packed := [type_ for type_ in row.types if type_ != "pred" and TYPES[type_].count > 1]:
+        raise MnemonicError(f"{row.mnemonic}: {packed[0]} is two numbers; take the form of one, or call operation(...)")
+    if len(operands) != len(row.types):
+        raise OperandError(f"{row.mnemonic} takes {len(row.types)} operands ({row.syntax}); got {len(operands)}")
+    words = [_words(row, i, x) for i, x in enumerate(operands)]
+    try:
+        words = list(np.broadcast_arrays(*words))
+    except ValueError:
+        shapes = ", ".join(str(x.shape) for x in words)
+        raise OperandError(f"{row.mnemonic}: {shapes} do not broadcast") from None
+    shape = words[0].shape
+    (result,) = row.compute(*(np.atleast_1d(x) for x in words))
+    return _numbers(row, np.asarray(result, DTYPES[row.outputs[0]])).reshape(shape)
+
+
+def _words(row: Operation, position: int, operand: npt.ArrayLike) -> Array:
+    """Return registers that hold the elements of an operand."""
+    name, type_, kind = f"{row.mnemonic}: operand {position}", row.types[position], row.inputs[position]
+    array = as_array(operand, name)
+    if type_ == "pred":
+        if array.dtype != bool:
+            raise OperandError(f"{name} is {array.dtype}; expected bool")
+        return array
+    try:
+        codes = TYPES[type_].fmt.codes(array)
+    except OperandError as error:
+        raise OperandError(f"{name}: {error}") from None
+    return np.asarray(codes, DTYPES[kind])
+
+
+def _numbers(row: Operation, registers: Array) -> Array:
+    """Return what registers of a result hold, by the mnemonic's first type; as they are where that is another."""
+    first = next((TYPES[word] for word in row.mnemonic.split(".") if word in TYPES), None)
+    if row.outputs[0] == "pred" or first is None or first.register != row.outputs[0] or first.count > 1:
+        return registers
+    return first.fmt.array(first.split(registers)[0])
