@@ -6,7 +6,6 @@ table's is a multiple (rule 2 of `warpmma.arithmetic.interpolation`).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -20,7 +19,8 @@ from warpmma.arithmetic import Interpolator, interpolators, special_function
 from warpmma.hardware.comparison import KernelGpu
 
 __all__ = [
-    "MNEMONICS", "POINT", "VIEWS", "Codes", "FunctionGpu", "Run", "View", "save_archive", "simulated", "turns",
+    "MNEMONICS", "POINT", "VIEWS", "Codes", "FunctionGpu", "Run", "View", "inputs", "save_archive", "simulated",
+    "turns",
 ]  # fmt: skip
 
 Int = npt.NDArray[np.int64]
@@ -195,12 +195,12 @@ def _kernel(mnemonic: str) -> Callable[[str], str]:
     return lambda name: "\n".join([f".visible .entry {name}(.param .u64 pa, .param .u64 pd) {{", *lines, "}"])
 
 
-def save_archive(path: Path, **arrays: npt.NDArray[Any]) -> None:
+def save_archive(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     """Write an archive whole or not at all."""
     part = path.with_name(f".{path.name}.part")
     with part.open("wb") as file:
-        np.savez_compressed(file, **arrays)
-    os.replace(part, path)
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+    part.replace(path)
 
 
 @cache

@@ -4,12 +4,12 @@
     python tools/solve_functions.py FOLDER --simulate   # the law's own results instead
     python tools/solve_functions.py FOLDER              # go on with what FOLDER has
 
-All need SciPy (the extra `tools`). FOLDER gets the results of every position of every table (`NAME.npz`, about 20 MB),
-what is left of each segment (`segments.jsonl`), and in the end `report.txt` and `tables.json`, whose rows are written as
-those of `arithmetic/interpolation.json`. It can be stopped and started again.
+All need SciPy (the extra `tools`). FOLDER gets the results of every position of every table (`NAME.npz`, 5 MB),
+what is left of each segment (`segments.jsonl`), and in the end `report.txt` and `tables.json`, of what all segments
+share and their rows. It can be stopped and started again.
 
-Nothing of the tables is taken but their names and sizes, and the squarer. V of a segment is A + B x + D q(x) in units of
-2^-41; each result says between which two integers V lies.
+Nothing of the tables is taken but their names and sizes, and the squarer. V of a segment is A + B x + D q(x), in units
+of 2^-41; each result says between which two integers V lies.
 
 1. Linear programs give the least and the greatest B and D of all real A, B, D that satisfy every result; only the
    results that matter are in them: those that a solution violates are added until there are none.
@@ -46,7 +46,6 @@ Float = npt.NDArray[np.float64]
 SLACK = 0.05  # how far beyond the linear programs' bounds integers are tried: far more than these can be off
 MOST_PAIRS = 10_000
 FEW = 4  # rows
-CHANGES = "changes"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,14 +155,14 @@ def record(folder: Path, run: Run, device: str, views: Sequence[View]) -> None:
         results = run(view.function, view.operands()).astype(np.int64).reshape(view.segments, -1)
         steps = np.diff(results, axis=1)
         kind = next(t for t in (np.int8, np.int16, np.int64) if np.array_equal(steps.astype(t), steps))
-        save_archive(path, device=np.array(device), first=results[:, 0], **{CHANGES: steps.astype(kind)})
+        save_archive(path, {"device": np.array(device), "first": results[:, 0], "steps": steps.astype(kind)})
         print(f"{view.name}: {results.size} results, {time.monotonic() - start:.1f} s", flush=True)
 
 
 def recorded(folder: Path, view: View) -> tuple[str, Codes]:
     """Read device and `[segment, x]` results of a view."""
     with np.load(folder / f"{view.name}.npz", allow_pickle=False) as archive:
-        first, steps = archive["first"], archive[CHANGES]
+        first, steps = archive["first"], archive["steps"]
         results = np.cumsum(np.concatenate([first[:, None], steps], axis=1, dtype=np.int64), axis=1)
         return str(archive["device"]), results.astype(np.uint32)
 
@@ -283,39 +282,41 @@ def shared_constants(left: Sequence[Sequence[tuple[int, ...]]], s0: int, lowest:
 
 
 def compared(name: str, segments: Sequence[Segment], table: Table) -> Iterator[str]:
-    """Say what the results leave of a table, and whether interpolation.json is it."""
-    published = interpolators()[name]
-    point, (s0, s1) = table.point, table.shifts
-    pairs = [len(segment.triples) for segment in segments]
+    """Say what the results leave of a table, and whether interpolation.json is it: the last line says "unique"."""
+    ours = interpolators()[name]
+    pairs = max(len(segment.triples) for segment in segments)
     spans = [high - low + 1 for segment in segments for *_, low, high in segment.triples]
-    yield f"{name}: {len(segments)} segments"
-    one = sum(n == 1 for n in pairs)
-    yield f"  one pair of C1 and C2 is left of {one} segments, of the others up to {max(pairs)} (in units of 2^-41)"
-    yield f"  A with it: {min(spans)} to {max(spans)} integers of 2^-41 a segment"
-    few = ", taken as of larger tables: so few rows do not tell them" if len(segments) <= FEW else ""
-    yield f"  p {point}, s0 {s0}, s1 {s1}{few}"
-    counts = [len(rows) for rows in table.rows]
+    few = " (s0 and s1 taken: of so few rows they are not told)" if len(segments) <= FEW else ""
     ks = ", ".join(f"{a}" if a == b else f"{a} to {b}" for a, b in table.constants) or "none"
-    yield f"  K {ks}; with the least, C0 of {sum(n == 1 for n in counts)} segments is unique, others: up to {max(counts)}"
-    rows = published.scaled_rows(POINT).tolist()
-    among = [any((b, d) == (t[0], t[1]) and t[2] <= a <= t[3] for t in segment.triples)
-             for segment, (a, b, d) in zip(segments, rows, strict=True)]  # fmt: skip
-    told = f"p {published.point}, s0 {published.shifts[0]}, s1 {published.shifts[1]}, K {published.constant}"
-    yield f"  interpolation.json ({told}): {sum(among)} of {len(among)} rows are left"
-    same = (published.point, published.shifts) == (point, (s0, s1)) and tuple(
-        r[0] for r in table.rows
-    ) == published.rows
-    if all(among) and set(pairs) == set(counts) == {1} and len(table.constants) == 1 and same:
-        a, b = table.constants[0]
-        yield (
-            "  unique: these are the only integers"
-            if a == b
-            else (
-                f"  unique but for K: C0, C1, C2 are the only ones; the {b - a + 1} K give the same result at every position"
-            )
-        )
-    elif all(among) and set(pairs) == {1}:
-        yield "  unique C1 and C2; how C0 2^s0 + K is divided is not told, and makes no difference"
+    c0s = max(len(rows) for rows in table.rows)
+    yield f"{name}: {len(segments)} segments; p {table.point}, shifts {list(table.shifts)}{few}; K {ks}"
+    yield (
+        f"  a segment leaves at most {pairs} pair(s) of C1 and C2, in units of 2^-41; {min(spans)} to {max(spans)} "
+        f"C0 2^s0 + K, in the same; with the least K at most {c0s} C0"
+    )
+    left = [
+        any((b, d) == (t[0], t[1]) and t[2] <= a <= t[3] for t in segment.triples)
+        for segment, (a, b, d) in zip(segments, ours.scaled_rows(POINT).tolist(), strict=True)
+    ]
+    told = f"p {ours.point}, shifts {list(ours.shifts)}, K {ours.constant}"
+    yield f"  interpolation.json ({told}): {sum(left)} of its {len(left)} rows are left"
+    if not all(left) or pairs > 1 or c0s != 1 or len(table.constants) != 1:
+        yield "  NOT determined, or not ours"
+        return
+    first, last = table.constants[0]
+    grid = "" if table.shifts == ours.shifts else "; ours are written with other shifts, for the same sum"
+    if _terms(table.rows, table.point, table.shifts) != _terms([[row] for row in ours.rows], ours.point, ours.shifts):
+        yield "  NOT ours: C0 2^s0 and K are divided otherwise"
+    elif first == last:
+        yield f"  unique: these are the only integers{grid}"
+    else:
+        yield f"  unique but for K: with each of its {last - first + 1}, every position gives the same result{grid}"
+
+
+def _terms(rows: Sequence[Sequence[tuple[int, int, int]]], point: int, shifts: tuple[int, int]) -> list[list[int]]:
+    """Return what rows are without K, in units of 2^-41."""
+    return [[(c0 << shifts[0]) << POINT - point, (c1 << shifts[1]) << POINT - point, c2 << POINT - point]
+            for ((c0, c1, c2), *_) in rows]  # fmt: skip
 
 
 def main(arguments: list[str] | None = None) -> int:
