@@ -25,6 +25,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -195,11 +196,15 @@ def solve(folder: Path, tables: Sequence[str], processes: int) -> tuple[dict[str
             jobs = [
                 pool.submit(solve_segment, table, i, [(view, results[i]) for view, _, results in seen]) for i in missing
             ]
-            for job in as_completed(jobs):
-                segment = job.result()
-                done[table, segment.segment] = segment
-                file.write(json.dumps(asdict(segment)) + "\n")
-                file.flush()
+            try:
+                for job in as_completed(jobs):
+                    segment = job.result()
+                    done[table, segment.segment] = segment
+                    file.write(json.dumps(asdict(segment)) + "\n")
+                    file.flush()
+            except BaseException:  # stopped: what is under way ends, the rest is left for another time
+                pool.shutdown(cancel_futures=True)
+                raise
             print(f"{table}: {len(missing)} segments solved, {time.monotonic() - start:.0f} s", flush=True)
     segments = {table: [done[table, i] for i in range(len(interpolators()[table].rows))] for table in tables}
     return segments, devices
@@ -332,6 +337,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     folder: Path = options.folder
     folder.mkdir(parents=True, exist_ok=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that processes end with this one
     views = [view for view in VIEWS if view.table in options.tables]
     if options.record:
         gpu = FunctionGpu(options.target)
