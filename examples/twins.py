@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -21,6 +22,9 @@ Array = npt.NDArray[Any]
 RECORDED = Path(__file__).parent / "recorded"
 TARGET = "sm_90"
 _KEPT = 20000  # elements of an output, about
+_FORMATS: dict[str, tuple[int, int, Any]] = {  # bits of the fraction, bias
+    "f32": (23, 127, np.float32), "f16": (10, 15, np.float16), "bf16": (7, 127, ml_dtypes.bfloat16),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,16 @@ def halves(seed: int, *shape: int) -> npt.NDArray[np.float16]:
     sign, fraction = (word & np.uint64(1)) << np.uint64(15), word >> np.uint64(1) & np.uint64(0x3FF)
     exponent = np.uint64(15 - 8) + (word >> np.uint64(32)) % np.uint64(10)
     made: npt.NDArray[np.float16] = (sign | exponent << np.uint64(10) | fraction).astype(np.uint16).view(np.float16)
+    return made
+
+
+def spread(word: npt.NDArray[np.uint64], kind: str, lowest: int) -> Array:
+    """Numbers of either sign in f32, f16 or bf16 with magnitudes from 2^lowest to 2^(lowest + 10), of random words."""
+    fraction_bits, bias, dtype = _FORMATS[kind]
+    exponent = bias + lowest + (word >> np.uint64(32) & np.uint64(0xFFFF)).astype(np.uint32) % 10
+    low, bits = word.astype(np.uint32), 8 * np.dtype(dtype).itemsize
+    code = (low >> 31) << bits - 1 | exponent << fraction_bits | low & ((1 << fraction_bits) - 1)
+    made: Array = code.astype(f"u{bits // 8}").view(dtype)
     return made
 
 

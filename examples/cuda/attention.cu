@@ -1,6 +1,6 @@
 // The twin of ../attention.py: the same tiles, buffers and order of instructions. O = softmax(Q K^T / 8) V, each
-// [heads, length, 64]. What is not the matrix unit is written with intrinsics, which the compiler neither contracts nor
-// reorders.
+// [heads, length, 64]. 2^x and 1 / l are the special-function unit's; what is neither its nor the matrix unit's is
+// written with intrinsics, which the compiler neither contracts nor reorders.
 
 #include <cmath>
 #include <type_traits>
@@ -14,29 +14,6 @@ constexpr int Row = Dimension * 2, Tile = Keys * Row;
 using TileSwizzle = Swizzle<3, 4, 3>;
 
 constexpr float Scale = 0x1.715476p-3f;  // log2(e) / sqrt(64)
-constexpr float Magic = 12582912.0f;     // 1.5 * 2^23
-
-// 2^x for x <= 0; what is under 2^-126, of -inf too, becomes 2^-126.
-__device__ float exp2_polynomial(float x) {
-  x = fmaxf(x, -126.0f);
-  const float whole = __fadd_rn(x, Magic);  // round(x) is in its low bits
-  const float f = __fsub_rn(x, __fsub_rn(whole, Magic));
-  float p = 0x1.5bba14p-10f;
-  p = __fmaf_rn(p, f, 0x1.3cea88p-7f);
-  p = __fmaf_rn(p, f, 0x1.c6b752p-5f);
-  p = __fmaf_rn(p, f, 0x1.ebf9bcp-3f);
-  p = __fmaf_rn(p, f, 0x1.62e42ap-1f);
-  p = __fmaf_rn(p, f, 1.0f);
-  return __uint_as_float(__float_as_uint(p) + (__float_as_uint(whole) << 23));
-}
-
-// 1 / x by Newton's method.
-__device__ float reciprocal(float x) {
-  float r = __uint_as_float(0x7EF127EAu - __float_as_uint(x));
-#pragma unroll
-  for (int i = 0; i < 3; i++) r = __fmaf_rn(r, __fmaf_rn(-x, r, 1.0f), r);
-  return r;
-}
 
 __device__ float max_over_quad(float x) {
   x = fmaxf(x, __shfl_xor_sync(0xFFFFFFFF, x, 1));
@@ -144,14 +121,14 @@ __device__ void attention(const T* q, const T* k, const T* v, T* o, int length) 
 #pragma unroll
       for (int j = 0; j < Keys / 8; j++) most = fmaxf(fmaxf(most, scores[j][2 * half]), scores[j][2 * half + 1]);
       most = max_over_quad(most);
-      factor[half] = exp2_polynomial(__fsub_rn(top[half], most));
+      factor[half] = ex2_approx(__fsub_rn(top[half], most));
       top[half] = most;
       total[half] = __fmul_rn(total[half], factor[half]);
 #pragma unroll
       for (int j = 0; j < Keys / 8; j++)
 #pragma unroll
         for (int i = 2 * half; i < 2 * half + 2; i++) {
-          scores[j][i] = exp2_polynomial(__fsub_rn(scores[j][i], most));
+          scores[j][i] = ex2_approx(__fsub_rn(scores[j][i], most));
           total[half] = __fadd_rn(total[half], scores[j][i]);
         }
     }
@@ -180,7 +157,7 @@ __device__ void attention(const T* q, const T* k, const T* v, T* o, int length) 
   __syncwarp();
 #pragma unroll
   for (int half = 0; half < 2; half++) {
-    const float factor = reciprocal(sum_over_quad(total[half]));
+    const float factor = rcp_approx(sum_over_quad(total[half]));
     const int row = row_of_warp + half * 8 + lane / 4;
 #pragma unroll
     for (int j = 0; j < Dimension / 8; j++) {

@@ -48,6 +48,33 @@ __device__ inline void load_matrices_transposed(uint32_t (&d)[4], uint32_t addre
                : "memory");
 }
 
+// Functions of the special-function unit.
+__device__ inline float ex2_approx(float x) {
+  asm("ex2.approx.ftz.f32 %0, %0;" : "+f"(x));
+  return x;
+}
+
+__device__ inline float rcp_approx(float x) {
+  asm("rcp.approx.ftz.f32 %0, %0;" : "+f"(x));
+  return x;
+}
+
+__device__ inline float rsqrt_approx(float x) {
+  asm("rsqrt.approx.ftz.f32 %0, %0;" : "+f"(x));
+  return x;
+}
+
+__device__ inline float tanh_approx(float x) {
+  asm("tanh.approx.f32 %0, %0;" : "+f"(x));
+  return x;
+}
+
+__device__ inline float div_full(float x, float y) {
+  float quotient;
+  asm("div.full.f32 %0, %1, %2;" : "=f"(quotient) : "f"(x), "f"(y));
+  return quotient;
+}
+
 // d += a b
 __device__ inline void mma_f16(float (&d)[4], const uint32_t (&a)[4], const uint32_t* b) {
   asm volatile(

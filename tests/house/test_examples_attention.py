@@ -72,28 +72,28 @@ def test_a_query_sees_no_key_after_it(length: int) -> None:
     assert np.array_equal(twins.codes(part.output), twins.codes(whole.output)[:, :length])
 
 
-def mapped(function: Any, x: Any) -> Any:
-    """What a function of the kernel makes of f32 numbers, 32 blocks of 32 lanes."""
+def mapped(mnemonic: str, x: Any) -> Any:
+    """What a kernel gets from an instruction of f32 numbers, 32 blocks of 32 lanes."""
     out = np.empty_like(x)
 
     def kernel(t: Any, source: Any, to: Any) -> None:
         at = (t.ctaid[0] * 32 + t.laneid) * 4
-        t("st.global.f32", to + at, function(t, t("ld.global.f32", source + at)))
+        t("st.global.f32", to + at, t(mnemonic, t("ld.global.f32", source + at)))
 
     launch(kernel, x.size // 32, 32, [x, out], target="sm_90")
     return out
 
 
-def test_exp2_is_a_power_of_two() -> None:
-    x = -np.concatenate([np.linspace(0, 130, 4000), np.arange(92), [np.inf] * 4]).astype(np.float32)
-    found = mapped(attention.exp2, x)
-    assert (np.abs(found / np.exp2(np.maximum(x, -126).astype(np.float64)) - 1) < 2e-7).all()
-    assert np.array_equal(found[4000:4092], np.exp2(x[4000:4092]))  # whole numbers exactly
+def test_ex2_is_a_power_of_two() -> None:
+    x = -np.concatenate([np.linspace(0, 126, 4000), np.arange(92), [np.inf] * 4]).astype(np.float32)
+    found = mapped(attention.EX2, x)
+    assert (np.abs(found[:4092] / np.exp2(x[:4092].astype(np.float64)) - 1) < 2e-7).all()
+    assert np.array_equal(found[4000:], np.exp2(x[4000:]))  # whole numbers exactly, and 0 where no key is seen
 
 
 def test_reciprocal() -> None:
     x = np.linspace(1, 3000, 4096).astype(np.float32)
-    assert (np.abs(mapped(attention.reciprocal, x).astype(np.float64) * x - 1) < 2.0**-23).all()
+    assert (np.abs(mapped(attention.RCP, x).astype(np.float64) * x - 1) < 2.0**-23).all()
 
 
 @pytest.mark.parametrize(("missing", "kind"), [("cp.async.wait_group", "pending"), ("bar.sync", "race")])
@@ -128,7 +128,7 @@ def test_main(example: Any, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @needs("nvcc")
-@pytest.mark.parametrize(("name", "arch"), [("attention", "sm_90"), ("gemm_nvfp4", "sm_120a")])
+@pytest.mark.parametrize(("name", "arch"), [("attention", "sm_90"), ("rowwise", "sm_90"), ("gemm_nvfp4", "sm_120a")])
 def test_twins_compile_without_warnings(name: str, arch: str, tmp_path: Path) -> None:
     source = twins.RECORDED.parent / "cuda" / f"{name}.cu"
     flags = ["-cubin", f"-arch={arch}", "-std=c++17", "-O3", "-Xcompiler=-Wall,-Wextra", "--Werror=all-warnings"]

@@ -23,6 +23,8 @@ _ARGUMENTS: tuple[tuple[str, Names], ...] = (
             ("attention", "warps swapped: t.warpid -> ^ 1 in t.warpid * WARP"),
             ("attention", "threads swapped: t.tid[0] -> ^ 1 in first + t.tid[0] #2"),
             ("attention", "lanes swapped: lane -> ^ 1 in lane % (ROW // PIECE)"),
+            ("rowwise", "warps swapped: t.warpid -> ^ 1 in t.ctaid[0] * (THREADS // WARP) + t.warpid"),
+            ("rowwise", "threads swapped: t.tid[0] -> ^ 1 in t.ctaid[0] * THREADS + t.tid[0]*"),
             ("classics.product_in_tiles", "threads swapped: t.tid[0] -> ^ 1"),
             ("habits_warps.slices_of_warps", "warps swapped: t.warpid -> ^ 1 in t.warpid * (8 * 9 * 4)"),
             ("habits_barriers.update_in_place", "threads swapped: t.tid[0] -> ^ 1 in t.ctaid[0] * 64 + t.tid[0]"),
@@ -40,6 +42,21 @@ _ARGUMENTS: tuple[tuple[str, Names], ...] = (
             ("habits_copies.two_buffers", "threads swapped: t.tid[0] -> ^ 1"),
             ("habits_copies.three_buffers", "threads swapped: t.tid[0] -> ^ 1"),
             ("habits_copies.four_buffers", "threads swapped: t.tid[0] -> ^ 1"),
+        ),
+    ),
+    (
+        "Neighbouring lanes change places: a butterfly adds the same numbers, the last two in the other order.",
+        (
+            ("rowwise", "lanes swapped: t.laneid -> ^ 1 in _places(columns, t.laneid, WARP)*"),
+            ("rowwise", "threads swapped: t.tid[0] -> ^ 1 in _places(columns, t.tid[0], THREADS)"),
+        ),
+    ),
+    (
+        "After the butterfly every lane has the warp's sum: any may store it, and several store the same one.",
+        (
+            ("rowwise", "mask dropped: t.where(t.laneid == 0)"),
+            ("rowwise", "comparison: t.laneid == 0 -> !="),
+            ("rowwise", "lanes swapped: t.laneid -> ^ 1 in t.laneid == 0"),
         ),
     ),
     (

@@ -34,6 +34,15 @@ PRODUCTS = {
     "gemm_sparse": (((136, 40, 144, "f32"), (20, 24, 128, "f32")), ("gemm",)),
     "gemm_nvfp4": (((136, 72, 320, "bf16"), (20, 16, 256, "f32")), ("gemm", "_loaded")),
 }
+# Rows of which the last turn is a part; warps of a block without a row, blocks of which threads have no elements.
+ROWS = (
+    ("softmax", 5, 72, "f16"), ("softmax", 5, 266, "bf16x2"), ("rmsnorm", 2, 600, "bf16"),
+    ("rmsnorm", 2, 131, "f32"), ("gelu", 2, 75, "f32"), ("gelu", 3, 360, "f16x2"),
+)  # fmt: skip
+ROWS_FUNCTIONS = (
+    "_row_of_warp", "_places", "_loaded", "_store", "_access", "_folded", "_over_warp", "_pair", "_halves",
+    "softmax", "softmax_of_pairs", "rmsnorm", "gelu", "gelu_of_pairs",
+)  # fmt: skip
 
 
 class EndlessError(Exception):
@@ -115,6 +124,9 @@ def subjects() -> tuple[Subject, ...]:
     kinds = attention.Case(1, 130, causal=True), attention.Case(1, 77)
     calls = tuple(cache(partial(attention.call, case)) for case in kinds)
     found.append(Subject(name="attention", functions=of, run=partial(_product, calls)))
+    rowwise = _example("rowwise")
+    calls = tuple(cache(partial(rowwise.call, rowwise.Case(*case))) for case in ROWS)
+    found.append(Subject(name="rowwise", functions=((rowwise, ROWS_FUNCTIONS),), run=partial(_product, calls)))
     for name in HABITS:
         module = _example(name)
         for kernel in module.KERNELS:
