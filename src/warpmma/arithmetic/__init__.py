@@ -26,7 +26,8 @@ from .recipes import (
 )
 from .reference import dot as reference_dot
 from .sequence_arrays import approximate
-from .sequences import SEQUENCES, ApproximateForm, approximate_reference, machine_text
+from .sequence_reference import approximate_reference
+from .sequences import SEQUENCES, ApproximateForm, machine_text
 from .special_functions import SPECIAL_FUNCTIONS, SpecialFunction, special_function_reference
 from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, Unit
 

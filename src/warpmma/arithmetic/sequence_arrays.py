@@ -1,8 +1,8 @@
 """The approximate functions of PTX on arrays: the rules are those of `sequences`.
 
-Why float64 is exact here. The product of two f32 numbers has 48 bits and lies in 2^-298 to 2^256; the sum of -24 and a
-logarithm of f32, a multiple of 2^-149 that is below 2^8 only where it is a multiple of 2^-20, is one of -24 and a
-number of magnitude 100 to 128, with 24 bits: both are float64 numbers. The code is rounded from them, once.
+Why float64 is exact here. A product of two f32 numbers has 48 bits and lies in 2^-298 to 2^256. -24 is added to
+logarithms of subnormal numbers times 2^24: from -125 to -102, of 24 bits, so the sum has 25. The code is rounded from
+it once.
 """
 
 from __future__ import annotations
