@@ -46,7 +46,8 @@ def mixed(x: Array) -> Array:
         x = x.astype(_W) + _W(0x9E3779B97F4A7C15)
         x = (x ^ (x >> _W(30))) * _W(0xBF58476D1CE4E5B9)
         x = (x ^ (x >> _W(27))) * _W(0x94D049BB133111EB)
-    return x ^ (x >> _W(31))
+        x ^= x >> _W(31)
+    return x
 
 
 def random_words(seed: int, count: int) -> Array:

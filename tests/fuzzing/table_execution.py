@@ -178,6 +178,11 @@ def _arithmetic(rng: Rng) -> dict[str, Any]:
     return given
 
 
+def _approximated(rng: Rng) -> dict[str, Any]:
+    row = pick(rng, tuple(arithmetic.SEQUENCES.values()))
+    return {"form": row.form, "*codes": [legal.codes(rng, row.fmt, (3, 4)) for _ in range(row.operands)]}
+
+
 def _products(rng: Rng) -> dict[str, Any]:
     given = _arithmetic(rng)
     turned = {
@@ -295,6 +300,7 @@ ENTRIES = (
     Entry(name="warpmma:find", call=wm.find, make=_found, weight=3),
     Entry(name="warpmma.products:default_instruction", call=default_instruction, make=_default, weight=2),
     Entry(name="warpmma.arithmetic:compute", call=arithmetic.compute, make=_arithmetic, weight=3, fixed=("recipe",)),
+    Entry(name="warpmma.arithmetic:approximate", call=arithmetic.approximate, make=_approximated, weight=3),
     Entry(name="warpmma.arithmetic:product", call=arithmetic.product, make=_products, weight=3, fixed=("recipe",)),
     Entry(
         name=f"{_M}:assert_same_bits", call=testing.assert_same_bits, make=_compared, weight=5, may=(AssertionError,),

@@ -189,6 +189,10 @@ ENTRIES = (
     Entry(name=f"{_T}:group", call=arithmetic.group, make=lambda rng: {"instruction": legal.anything(rng)}),
     Entry(name=f"{_T}:variants", call=arithmetic.variants, make=lambda rng: {"*numbers": [80, 90]}),
     Entry(
+        name=f"{_T}:machine_text", call=arithmetic.machine_text,
+        make=lambda rng: {"form": pick(rng, tuple(arithmetic.SEQUENCES)), "target": legal.target(rng)},
+    ),
+    Entry(
         name=f"{_T}:Lowering", call=arithmetic.Lowering, make=lambda rng: _fields(pick(rng, arithmetic.LOWERINGS)),
         weight=0.2,
     ),

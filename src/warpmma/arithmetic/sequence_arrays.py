@@ -7,11 +7,13 @@ it once.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from .._arrays import MOST_ELEMENTS
 from .._rounding import Float64, Rounding
 from ..errors import OperandError
 from ..formats import FORMATS
@@ -56,7 +58,7 @@ def approximate(form: str, *codes: Array, engine: Engine = "auto") -> Array:
     ------
     OperandError
         There is no such form or engine; a wrong number of operands, a dtype of another width, or shapes that do not
-        broadcast.
+        broadcast to what memory can hold.
     UnsupportedError
         The native engine is not built.
 
@@ -83,11 +85,14 @@ def _checked(row: ApproximateForm, codes: tuple[Array, ...]) -> tuple[Array, ...
         if type(x) is not np.ndarray or x.dtype != row.fmt.code_dtype:
             came = x.dtype if type(x) is np.ndarray else type(x).__name__
             raise OperandError(f"{row.form}: operands are arrays of {row.fmt.code_dtype}; got {came}")
+    shapes = " and ".join(str(list(x.shape)) for x in codes)
     try:
-        return np.broadcast_arrays(*codes)
+        size = math.prod(np.broadcast_shapes(*(x.shape for x in codes)))
     except ValueError:
-        shapes = " and ".join(str(list(x.shape)) for x in codes)
         raise OperandError(f"{row.form}: operands of {shapes} do not broadcast") from None
+    if size > MOST_ELEMENTS:
+        raise OperandError(f"{row.form}: operands of {shapes}: no memory holds the results")
+    return np.broadcast_arrays(*codes)
 
 
 def _within(codes: Array, where: CodeRange) -> npt.NDArray[np.intp]:

@@ -321,7 +321,8 @@ def machine_text(form: str, target: str) -> str:
     ('MUFU.EX2.F16, MUFU.EX2.F16, PRMT', 'MUFU.EX2.F16x2')
     """
     packings = {f"{row.form}x2": row.form for row in _FORMS if row.fmt.bits == 16}
-    row = SEQUENCES[packings[form]] if form in packings else find_sequence(form)
+    check_choice("approximate form", form, (*SEQUENCES, *packings))
+    row = SEQUENCES[packings.get(form, form)]
     check_known(target)
     if target not in since(row.since):
         raise TargetError(f"{form} is not legal on {target}; legal on {', '.join(since(row.since))}")
