@@ -1,8 +1,9 @@
-"""The tool that records approximate functions, without a GPU: what it keeps and finds, and its kernels."""
+"""Approximate functions as on an H200; the tool that records them, without a GPU: what it keeps, finds and runs."""
 
 from __future__ import annotations
 
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,13 @@ import pytest
 import record_sequences
 from arrays import Array, same
 from oracles import skip_without
+from sequence_cases import BY_HAND, by_arrays, mutants
 
+from warpmma.arithmetic import SEQUENCES, approximate_reference, sequence_arrays
 from warpmma.hardware.emitting import ptx_module
 
 RECORDED = np.load(Path(__file__).parents[1] / "data" / "h200_sequences.npz")
+operands = cache(record_sequences.operands)
 
 
 class Stub:
@@ -77,3 +81,66 @@ def test_kernels_are_assembled(tmp_path: Path) -> None:
     source = tmp_path / "k.ptx"
     source.write_text(ptx_module(kernels, "sm_90a", (8, 0)))
     subprocess.run(["ptxas", "-arch=sm_90a", str(source), "-o", str(tmp_path / "k.cubin")], check=True)
+
+
+# The recording
+
+
+def test_every_form_is_recorded() -> None:
+    names = {key.split("|")[0] for key in RECORDED.files} - {"device"}
+    packed = {f"{form}x2" for form, row in SEQUENCES.items() if row.fmt.bits == 16}
+    assert set(record_sequences.FORMS) == names == set(SEQUENCES) | packed
+    assert str(RECORDED["device"]) == "NVIDIA H200, driver 580.159.04"
+
+
+@pytest.mark.parametrize("form", record_sequences.FORMS)
+def test_as_on_an_h200(form: str) -> None:
+    """All that was recorded: results one by one, and digests of many more."""
+    for which, codes in operands(form).items():
+        for key, found in record_sequences.kept(form, which, record_sequences.expected(form, codes)):
+            same(found, RECORDED[key])
+
+
+@pytest.mark.parametrize("form", SEQUENCES)
+def test_the_reference_is_as_on_an_h200(form: str) -> None:
+    chosen, results = operands(form)["chosen"], RECORDED[f"{form}|results"]
+    for place in range(0, len(results), 3):
+        codes = [int(x[place * record_sequences.KEPT]) for x in chosen]
+        assert hex(approximate_reference(form, *codes)) == hex(int(results[place])), list(map(hex, codes))
+
+
+ZERO, LEAST = "scaling 0: first +1", "scaling 0: last +1"  # 0 is what it was; 2^-126 is normal, and what comes out too
+TWICE = "twice before"  # divisor and dividend, and the divisor is still small enough
+HUGE = {"first -1", "last -1", "last +1"}  # of 2^126 the reciprocal is normal; infinity and NaN stay what they are
+EQUIVALENT = {
+    "rcp.approx.f32": {ZERO, LEAST, *(f"scaling 1: {x}" for x in HUGE)},
+    "rsqrt.approx.f32": {ZERO, LEAST},
+    "sqrt.approx.f32": {ZERO, LEAST},
+    "ex2.approx.f32": {f"scaling 0: {x}" for x in HUGE},  # 2^-126 is normal
+    "lg2.approx.f32": {ZERO, LEAST},
+    "div.approx.f32": {ZERO, LEAST, f"scaling 0: {TWICE}"},
+    "div.full.f32": {
+        *(f"scaling 0: {x}" for x in HUGE),
+        *(x.replace("0", "1") for x in (ZERO, LEAST)),
+        f"scaling 1: {TWICE}",
+    },
+    "div.full.ftz.f32": {f"scaling 0: {x}" for x in HUGE},
+    "rsqrt.approx.f64": {"scaling 0: first -1", LEAST},  # 0 is special
+}
+"""What changes no result of any operand."""
+
+
+@pytest.mark.parametrize(
+    "form", [form for form, row in SEQUENCES.items() if row.scalings or row.dividend or row.factor or row.refinement]
+)
+def test_a_wrong_table_is_noticed(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what was recorded or is known by hand, unless both tables are the same function."""
+    unnoticed = set()
+    hand = [(codes, expected) for name, codes, expected in BY_HAND if name == form]
+    for name, mutant in mutants(SEQUENCES[form]):
+        monkeypatch.setattr(sequence_arrays, "find_sequence", lambda _, mutant=mutant: mutant)
+        kept = record_sequences.kept(form, "chosen", record_sequences.expected(form, operands(form)["chosen"]))
+        right = all(np.array_equal(x, RECORDED[key]) for key, x in kept)
+        if right and all(by_arrays(form, codes) == expected for codes, expected in hand):
+            unnoticed.add(name)
+    assert unnoticed == EQUIVALENT.get(form, set())
