@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from .._arrays import frozen
 from ..errors import OperandError
+from ..formats import floating
 from .engine import Engine, resolve
 from .function_arrays import function_on_arrays
-from .special_functions import find_function, special_function_reference
+from .special_functions import SPECIAL_FUNCTIONS, find_function
 
 __all__ = ["special_function"]
 
@@ -59,5 +60,11 @@ def special_function(name: str, codes: Array, *, engine: Engine = "auto") -> Arr
 
 @cache
 def _results16(name: str) -> npt.NDArray[np.uint16]:
-    """Results of all 65,536 codes."""
-    return frozen(np.array([special_function_reference(name, code) for code in range(1 << 16)], np.uint16))
+    """Results of all 65,536 codes of a 16-bit function (rule 10)."""
+    function = SPECIAL_FUNCTIONS[name]
+    fmt, wide = floating(function.fmt), floating("f32")
+    operands = wide.encode(fmt.decode(np.arange(1 << 16, dtype=np.uint16)))
+    values = wide.decode(function_on_arrays(SPECIAL_FUNCTIONS[function.law], operands))
+    sign, infinity = np.where(np.signbit(values), fmt.sign_bit, 0), cast(int, fmt.inf_code)
+    cut = np.where(np.abs(values) < 2.0 ** (fmt.emax + 1), fmt.encode(values, "rz"), sign | infinity)
+    return frozen(np.where(np.isnan(values), fmt.nan_code, cut).astype(np.uint16))
