@@ -7,6 +7,7 @@ from typing import cast
 import numpy as np
 import pytest
 from arrays import Array
+from function_cases import border_codes
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -30,15 +31,6 @@ INFINITY, NAN, SIGN = 0x7F800000, 0x7FFFFFFF, 0x80000000
 
 def f32(*values: float) -> Array:
     return np.array(values, np.float32).view(np.uint32)
-
-
-def border_codes(fraction_bits: int) -> Array:
-    """Every exponent field and sign with fractions at the borders of segments and of the whole."""
-    step = 1 << (fraction_bits - 7)
-    near = [k * step + d for k in (0, 1, 2, 31, 32, 63, 64, 65, 126, 127, 128) for d in (-2, -1, 0, 1)]
-    fractions = np.unique(np.array(near, np.int64) & ((1 << fraction_bits) - 1))
-    upper = np.arange(1 << (32 - fraction_bits), dtype=np.int64)[:, None] << fraction_bits
-    return (upper | fractions).astype(np.uint32).ravel()
 
 
 def expected(name: str, codes: Array) -> Array:
