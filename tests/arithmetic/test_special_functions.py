@@ -33,6 +33,10 @@ def f32(*values: float) -> Array:
     return np.array(values, np.float32).view(np.uint32)
 
 
+def words(*codes: int) -> Array:
+    return np.array(codes, np.uint32)
+
+
 def expected(name: str, codes: Array) -> Array:
     return np.array([special_function_reference(name, int(code)) for code in codes], codes.dtype)
 
@@ -135,9 +139,9 @@ def test_special_values(name: str, zeros: list[int], infinities: list[int], minu
 
 def test_upper_words_of_f64() -> None:
     """Rule 11, as on an H200: what the lower word would say of an operand does not matter."""
-    rcp = special_function("rcp.f64", np.array([0, 0x800FFFFF, 0x7FD00000, 0x7FD00001, 0x7FF00000, 0x7FF00001]))
+    rcp = special_function("rcp.f64", words(0, 0x800FFFFF, 0x7FD00000, 0x7FD00001, 0x7FF00000, 0x7FF00001))
     assert rcp.tolist() == [0x7FF00000, 0xFFF00000, 0x00100000, 0, 0, NAN]
-    rsqrt = special_function("rsqrt.f64", np.array([0, SIGN, 0x3FF00000, 0xBFF00000, 0x7FF00000, 0xFFF00000]))
+    rsqrt = special_function("rsqrt.f64", words(0, SIGN, 0x3FF00000, 0xBFF00000, 0x7FF00000, 0xFFF00000))
     assert rsqrt.tolist() == [0x7FF00000, 0xFFF00000, 0x3FF00000, NAN, 0, NAN]
 
 
