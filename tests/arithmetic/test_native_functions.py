@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -128,7 +129,7 @@ def test_flushed_subnormals_and_rounding_modes_change_nothing(of: Function, cont
 
 @x86
 def test_threads_keep_the_environment_too() -> None:
-    codes, environment = np.arange(0, 1 << 32, 4999, np.uint32), Environment()
+    codes, environment = np.arange(0, 1 << 32, 4999, dtype=np.uint32), Environment()
     call = partial(approximate, "ex2.approx.f32", codes, engine="native")
     expected = call()
     with environment.with_control(FLUSH | UPWARD):
@@ -141,7 +142,7 @@ def test_threads_keep_the_environment_too() -> None:
 
 # Arrays, as callers have them.
 
-CALLS = {
+CALLS: dict[str, Callable[..., Array]] = {
     "function": partial(special_function, "lg2"),
     "upper words": partial(special_function, "rsqrt.f64"),
     "sequence": partial(approximate, "rcp.approx.f32"),
