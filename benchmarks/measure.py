@@ -17,6 +17,7 @@ Section = Literal[
     "against mmasim",
     "kinds of input",
     "registers to registers",
+    "special functions",
     "latency",
     "scaling",
     "memory",

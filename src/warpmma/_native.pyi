@@ -1,4 +1,4 @@
-"""What `native/module.cpp` binds; its one caller is `arithmetic/native.py`. A test compares it with what is bound."""
+"""What `native/module.cpp` binds, for `native.py` and `native_functions.py` of `arithmetic`; compared by a test."""
 
 from collections.abc import Sequence
 from enum import IntEnum
@@ -22,6 +22,22 @@ class Rounding(IntEnum):
     rz = ...
     rm = ...
     rp = ...
+
+class Law(IntEnum):
+    rcp = ...
+    rsqrt = ...
+    sqrt = ...
+    ex2 = ...
+    lg2 = ...
+    sin = ...
+    cos = ...
+    tanh = ...
+
+class After(IntEnum):
+    nothing = ...
+    multiply = ...
+    add = ...
+    square = ...
 
 class Format:
     integer: bool
@@ -79,9 +95,37 @@ class Plan:
 
     def __init__(self, parameters: Parameters, /) -> None: ...
 
+class Scaling:
+    mask: int
+    first: int
+    last: int
+    before: float
+    after: int
+    number: float
+
+class FunctionParameters:
+    law: int
+    upper: bool
+    bits: int
+    rows: list[int]
+    first: list[int]
+    drop: list[int]
+    factor: float
+    scalings: list[Scaling]
+    dividend: bool
+    ftz: bool
+
+class FunctionPlan:
+    """The same of a function of the special-function unit."""
+
+    def __init__(self, parameters: FunctionParameters, /) -> None: ...
+
 def levels() -> list[tuple[str, int, int, int]]: ...
 def execute(
     plan: Plan, level: int, a: Array, b: Array, c: Array, d: npt.NDArray[np.unsignedinteger[Any]], registers: bool,
     m: int, n: int, k: int, chosen: Array | None, scale_a: Array | None, scale_b: Array | None,
     ends: Sequence[tuple[int, bool]] = (), sums: npt.NDArray[np.uint32] | None = None, /,
 ) -> None: ...  # fmt: skip
+def execute_function(
+    plan: FunctionPlan, level: int, codes: Array, dividend: Array | None, out: npt.NDArray[np.uint32], /
+) -> None: ...

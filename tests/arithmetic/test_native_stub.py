@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+import re
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
 import warpmma
 from warpmma._rounding import Rounding
-from warpmma.arithmetic import Unit, native
+from warpmma.arithmetic import SPECIAL_FUNCTIONS, Unit, native
+from warpmma.arithmetic.sequences import OperandScaling
 
 pytestmark = pytest.mark.skipif(not native.levels(), reason="warpmma was installed without its native engine")
 _native: Any = native._native  # type: ignore[attr-defined]
@@ -38,18 +40,20 @@ def test_the_stub_names_what_is_bound() -> None:
     assert public(_native) == set(CLASSES) | set(FUNCTIONS)
 
 
-@pytest.mark.parametrize("name", ["Format", "Table", "Parameters", "Plan"])
+@pytest.mark.parametrize(
+    "name", ["Format", "Table", "Parameters", "Plan", "Scaling", "FunctionParameters", "FunctionPlan"]
+)
 def test_the_stub_has_the_fields_that_are_bound(name: str) -> None:
     """Nanobind writes a getter's type into its docstring's first line: `(self) -> int`."""
     kind = getattr(_native, name)
     bound = {
-        field: getattr(kind, field).fget.__doc__.splitlines()[0].partition(" -> ")[2].rpartition(".")[2]
+        field: re.sub(r"[\w.]+\.", "", getattr(kind, field).fget.__doc__.splitlines()[0].partition(" -> ")[2])
         for field in public(kind)
     }
     assert fields(CLASSES[name]) == bound
 
 
-@pytest.mark.parametrize("name", ["Unit", "Rounding"])
+@pytest.mark.parametrize("name", ["Unit", "Rounding", "Law", "After"])
 def test_the_stub_has_the_names_of_enumerations(name: str) -> None:
     listed = [part.targets[0].id for part in CLASSES[name].body if isinstance(part, ast.Assign)]  # type: ignore[attr-defined]
     kind = getattr(_native, name)
@@ -66,3 +70,5 @@ def test_the_stub_has_as_many_arguments() -> None:
 def test_enumerations_are_those_of_the_records() -> None:
     assert {x.name for x in _native.Unit} == {unit.__name__ for unit in get_args(Unit)}
     assert {x.name for x in _native.Rounding} == set(get_args(Rounding))
+    assert {x.name for x in _native.Law} == {function.law for function in SPECIAL_FUNCTIONS.values()}
+    assert {x.name for x in _native.After} == set(get_args(get_type_hints(OperandScaling)["after"]))

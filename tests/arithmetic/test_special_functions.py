@@ -7,6 +7,7 @@ from typing import cast
 import numpy as np
 import pytest
 from arrays import Array
+from function_cases import border_codes
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -32,13 +33,8 @@ def f32(*values: float) -> Array:
     return np.array(values, np.float32).view(np.uint32)
 
 
-def border_codes(fraction_bits: int) -> Array:
-    """Every exponent field and sign with fractions at the borders of segments and of the whole."""
-    step = 1 << (fraction_bits - 7)
-    near = [k * step + d for k in (0, 1, 2, 31, 32, 63, 64, 65, 126, 127, 128) for d in (-2, -1, 0, 1)]
-    fractions = np.unique(np.array(near, np.int64) & ((1 << fraction_bits) - 1))
-    upper = np.arange(1 << (32 - fraction_bits), dtype=np.int64)[:, None] << fraction_bits
-    return (upper | fractions).astype(np.uint32).ravel()
+def words(*codes: int) -> Array:
+    return np.array(codes, np.uint32)
 
 
 def expected(name: str, codes: Array) -> Array:
@@ -146,9 +142,9 @@ def test_special_values(name: str, zeros: list[int], infinities: list[int], minu
 
 def test_upper_words_of_f64() -> None:
     """Rule 11, as on an H200: what the lower word would say of an operand does not matter."""
-    rcp = special_function("rcp.f64", np.array([0, 0x800FFFFF, 0x7FD00000, 0x7FD00001, 0x7FF00000, 0x7FF00001]))
+    rcp = special_function("rcp.f64", words(0, 0x800FFFFF, 0x7FD00000, 0x7FD00001, 0x7FF00000, 0x7FF00001))
     assert rcp.tolist() == [0x7FF00000, 0xFFF00000, 0x00100000, 0, 0, NAN]
-    rsqrt = special_function("rsqrt.f64", np.array([0, SIGN, 0x3FF00000, 0xBFF00000, 0x7FF00000, 0xFFF00000]))
+    rsqrt = special_function("rsqrt.f64", words(0, SIGN, 0x3FF00000, 0xBFF00000, 0x7FF00000, 0xFFF00000))
     assert rsqrt.tolist() == [0x7FF00000, 0xFFF00000, 0x3FF00000, NAN, 0, NAN]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -37,6 +38,25 @@ def records(report: Any, ratio: float, speed: float) -> list[Any]:
 )
 def test_what_is_missed(report: Any, ratio: float, speed: float, missed: list[str]) -> None:
     assert report.missed(records(report, ratio, speed)) == missed
+
+
+@pytest.mark.parametrize(
+    ("engine", "speed", "ratio", "missed"),
+    [
+        ("native", 1e8, 8.0, []),
+        ("native", 0.9e8, 8.0, ["ex2.approx.f32, native: 100 M/s: 90.0 M/s"]),
+        ("native", 2e8, 7.9, ["ex2.approx.f32, native: 8 times NumPy: 7.90"]),
+        ("numpy", 1e7, None, []),
+        ("numpy", 0.9e7, None, ["ex2.approx.f32, numpy: 10.0 M/s: 9.00 M/s"]),
+    ],
+)
+def test_what_is_missed_of_functions(
+    report: Any, engine: str, speed: float, ratio: float | None, missed: list[str]
+) -> None:
+    record = report.Record("special functions", f"ex2.approx.f32, {engine}", "results/s", (1.0,), speed)
+    if ratio:
+        record = replace(record, reference="NumPy", reference_speed=speed / ratio)
+    assert report.missed([record]) == missed
 
 
 def test_nothing_measured_keeps_no_promise(report: Any) -> None:

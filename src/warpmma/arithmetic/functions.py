@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, cast
 
@@ -9,18 +10,22 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import frozen
+from .._tasks import for_each
 from ..errors import OperandError
 from ..formats import floating
 from .engine import Engine, resolve
 from .function_arrays import function_on_arrays
+from .native_functions import run_function
 from .special_functions import SPECIAL_FUNCTIONS, find_function
 
-__all__ = ["special_function"]
+__all__ = ["in_parts", "special_function"]
 
 Array = npt.NDArray[Any]
 
+_PART = 1 << 18  # codes that one thread takes at a time, and after which it can be interrupted
 
-def special_function(name: str, codes: Array, *, engine: Engine = "auto") -> Array:
+
+def special_function(name: str, codes: Array, *, engine: Engine = "auto", threads: int | None = None) -> Array:
     """Compute a function of the special-function unit, element by element.
 
     Parameters
@@ -30,6 +35,8 @@ def special_function(name: str, codes: Array, *, engine: Engine = "auto") -> Arr
         "tanh.bf16"; "rcp.f64" and "rsqrt.f64", of upper words.
     codes : ndarray of uint32, or uint16 of 16-bit functions
     engine : {"auto", "numpy", "native"}
+    threads : int, optional
+        One by default.
 
     Returns
     -------
@@ -39,7 +46,7 @@ def special_function(name: str, codes: Array, *, engine: Engine = "auto") -> Arr
     Raises
     ------
     OperandError
-        There is no such function or engine; another dtype.
+        There is no such function or engine; another dtype, no threads.
     UnsupportedError
         The native engine is not built.
 
@@ -53,9 +60,39 @@ def special_function(name: str, codes: Array, *, engine: Engine = "auto") -> Arr
     if type(codes) not in (np.ndarray, expected.type) or codes.dtype != expected:
         came = codes.dtype if isinstance(codes, np.ndarray) else type(codes).__name__
         raise OperandError(f"{name}: codes are an array of {expected}; got {came}")
-    if function.bits == 16:
-        return _results16(name)[codes]
-    return function_on_arrays(function, codes)
+
+    def compute(codes: Array, out: Array) -> None:
+        if function.bits == 16:
+            np.take(_results16(name), codes, out=out)
+        elif engine == "native":
+            run_function(function, codes, out)
+        else:
+            out[...] = function_on_arrays(function, codes)
+
+    return in_parts(compute, [codes], threads)
+
+
+def in_parts(compute: Callable[..., None], codes: Sequence[Array], threads: int | None) -> Array:
+    """Compute an array of codes part by part, on one thread or several.
+
+    Parameters
+    ----------
+    compute : callable
+        Is given a part of each of `codes` and of the result, which it writes: of one dimension, contiguous and aligned.
+    codes : sequence of ndarray
+        Of one shape and dtype.
+    threads : int or None
+
+    Returns
+    -------
+    ndarray
+        Of that shape and dtype.
+    """
+    flat = [np.require(x, requirements=["C_CONTIGUOUS", "ALIGNED"]).reshape(-1) for x in codes]
+    result = np.empty_like(flat[0])
+    parts = [slice(first, first + _PART) for first in range(0, len(result), _PART)]
+    for_each(lambda part: compute(*(x[part] for x in flat), result[part]), parts, threads)
+    return result.reshape(codes[0].shape)
 
 
 @cache

@@ -25,7 +25,7 @@ try:
 except ImportError:  # installed without a compiler
     _native = None  # type: ignore[assignment]
 
-__all__ = ["Ends", "Level", "Registers", "levels", "product"]
+__all__ = ["Ends", "Level", "Registers", "find_level", "levels", "product"]
 
 Array = npt.NDArray[Any]
 Ends = Sequence[tuple[int, bool]]
@@ -53,7 +53,7 @@ def levels() -> tuple[Level, ...]:
     return tuple(Level(*level) for level in _native.levels()) if _native else ()
 
 
-def _level(name: str | None, lanes: int) -> Level:
+def find_level(name: str | None = None, lanes: int = 0) -> Level:
     """Return the fastest build, or that of a name, whose vectors divide so many lanes; 0 is divided by all."""
     found = [level for level in levels() if name in (None, level.name) and lanes % level.width == 0]
     if not found:
@@ -96,7 +96,7 @@ def product(
     ndarray of unsigned int
         Codes of D, `[batch, m, n]`; with `sums`, of the accumulator of the chain that has not ended.
     """
-    of = _level(level, 0)
+    of = find_level(level)
     a, b, c = (_whole_strides(x) for x in (a, b, c))
     _, m, n = c.shape
     out = np.empty(c.shape, FORMATS[recipe.d].code_dtype)
@@ -128,7 +128,7 @@ class Registers:
         m, k = layouts["A"].shape[-2:]
         n = layouts["B"].shape[-1]
         self._shape = (m, n, k)
-        self._level = _level(level, n if sparse else m)
+        self._level = find_level(level, n if sparse else m)
         given = _parameters(recipe, k, sparse, scales)
         given.matrices = layouts["D"].matrices
         order = np.array(given.order)

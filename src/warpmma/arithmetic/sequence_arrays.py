@@ -19,7 +19,8 @@ from ..errors import OperandError
 from ..formats import FORMATS
 from .engine import Engine, resolve
 from .fma import fma64
-from .functions import special_function
+from .functions import in_parts, special_function
+from .native_functions import run_sequence, runs_sequence
 from .sequences import ApproximateForm, CodeRange, OperandScaling, check_count, find_sequence
 
 __all__ = ["approximate"]
@@ -37,7 +38,7 @@ _FLUSHED = 2.0**-126 - 2.0**-151
 number of 24 bits before it."""
 
 
-def approximate(form: str, *codes: Array, engine: Engine = "auto") -> Array:
+def approximate(form: str, *codes: Array, engine: Engine = "auto", threads: int | None = None) -> Array:
     """Compute an approximate function of PTX, element by element.
 
     Parameters
@@ -47,7 +48,9 @@ def approximate(form: str, *codes: Array, engine: Engine = "auto") -> Array:
     *codes : ndarray of uint16, uint32 or uint64
         The operands, of the form's width; of a division the dividend first. They broadcast.
     engine : {"auto", "numpy", "native"}
-        Of the special-function unit.
+        "native" has the sequences of f32 as a whole, and the unit of the others.
+    threads : int, optional
+        One by default.
 
     Returns
     -------
@@ -58,7 +61,7 @@ def approximate(form: str, *codes: Array, engine: Engine = "auto") -> Array:
     ------
     OperandError
         There is no such form or engine; a wrong number of operands, a dtype of another width, or shapes that do not
-        broadcast to what memory can hold.
+        broadcast to what memory can hold; no threads.
     UnsupportedError
         The native engine is not built.
 
@@ -69,13 +72,18 @@ def approximate(form: str, *codes: Array, engine: Engine = "auto") -> Array:
     """
     row, engine = find_sequence(form), resolve(engine)
     given = _checked(row, codes)
-    flat = [np.ascontiguousarray(x).reshape(-1) for x in given]
-    result = np.empty_like(flat[-1])
-    compute = {16: _narrow, 32: _f32, 64: _f64}[row.fmt.bits]
-    for start in range(0, result.size, _CHUNK):
-        part = slice(start, start + _CHUNK)
-        result[part] = compute(row, [x[part] for x in flat], engine)
-    return result.reshape(given[-1].shape)
+    by_width = {16: _narrow, 32: _f32, 64: _f64}[row.fmt.bits]
+
+    def compute(*arrays: Array) -> None:
+        *operands, out = arrays
+        if engine == "native" and runs_sequence(row):
+            return run_sequence(row, operands, out)
+        for start in range(0, out.size, _CHUNK):
+            part = slice(start, start + _CHUNK)
+            out[part] = by_width(row, [x[part] for x in operands], engine)
+        return None
+
+    return in_parts(compute, given, threads)
 
 
 def _checked(row: ApproximateForm, codes: tuple[Array, ...]) -> tuple[Array, ...]:

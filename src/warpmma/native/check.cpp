@@ -5,20 +5,12 @@
 #include <bit>
 #include <cmath>
 #include <iterator>
-#include <stdexcept>
-#include <string>
 
 #include "numbers.hpp"
 
 namespace warpmma {
 
-void refuse(const char* what) { throw std::invalid_argument(what); }
-
 namespace {
-
-void require(bool fulfilled, const char* what) {
-  if (!fulfilled) refuse(what);
-}
 
 bool within(int64_t x, int64_t low, int64_t high) { return low <= x && x <= high; }
 

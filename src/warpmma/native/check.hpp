@@ -1,24 +1,15 @@
 // What the engine takes for granted, made certain before it runs: of parameters once, of operands at every call.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "job.hpp"
 #include "level.hpp"
+#include "operand.hpp"
 #include "parameters.hpp"
 
 namespace warpmma {
-
-// An array as its owner describes it.
-struct Operand {
-  const char* name = "";  // for messages
-  bool given = false, whole_numbers = false;
-  const char* data = nullptr;
-  int size = 0, dimensions = 0;                    // bytes of an element; at most 4
-  std::array<int64_t, 4> shape = {}, stride = {};  // strides in bytes
-};
 
 struct Operands {
   Operand a, b, c, d, chosen, scale_a, scale_b, sums;

@@ -1,7 +1,6 @@
 // Operands: see check.hpp. All of this is done at every call and takes no time that grows with them.
 #include <algorithm>
 #include <iterator>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -10,34 +9,6 @@
 
 namespace warpmma {
 namespace {
-
-std::string text(const std::array<int64_t, 4>& shape, int dimensions) {
-  std::string out = "[";
-  for (int i = 0; i < dimensions; i++) out += (i ? ", " : "") + std::to_string(shape[i]);
-  return out + "]";
-}
-
-[[noreturn]] void wrong(const Operand& x, const std::string& what) {
-  throw std::invalid_argument(std::string(x.name) + " " + what);
-}
-
-// What a unit reads: whole numbers at addresses that their size divides.
-void check_elements(const Operand& x) {
-  if (!x.given) wrong(x, "is missing");
-  bool aligned = x.whole_numbers && reinterpret_cast<uintptr_t>(x.data) % x.size == 0;
-  for (int i = 0; i < x.dimensions; i++) aligned &= x.shape[i] <= 1 || x.stride[i] % x.size == 0;
-  if (!aligned) wrong(x, "is not of unsigned integers, aligned and in this machine's byte order");
-}
-
-// Whether elements follow each other, from dimension `from` on.
-bool contiguous(const Operand& x, int from) {
-  int64_t stride = x.size;
-  for (int i = x.dimensions - 1; i >= from; i--) {
-    if (x.shape[i] > 1 && x.stride[i] != stride) return false;
-    stride *= x.shape[i];
-  }
-  return true;
-}
 
 int64_t batch_stride(const Operand& x, int64_t batch) {
   if (x.shape[0] != 1 && x.shape[0] != batch)
@@ -75,30 +46,11 @@ void none(const Operand& x) {
   if (x.given) wrong(x, "is for another kind of instruction");
 }
 
-void require(bool fulfilled, const char* what) {
-  if (!fulfilled) refuse(what);
-}
-
-// The addresses from an array's first byte to its last; none of an empty one. What lies between its rows counts too.
-std::pair<uintptr_t, uintptr_t> span(const Operand& x) {
-  uintptr_t first = reinterpret_cast<uintptr_t>(x.data), last = first + x.size;
-  for (int i = 0; i < x.dimensions; i++) {
-    if (x.shape[i] == 0) return {};
-    (x.stride[i] < 0 ? first : last) += (x.shape[i] - 1) * x.stride[i];
-  }
-  return {first, last};
-}
-
 // Inputs are read while results are written.
 void check_apart(const Operands& x) {
-  for (const Operand* written : {&x.d, &x.sums}) {
-    const auto [first, last] = span(*written);
-    for (const Operand* other : {&x.a, &x.b, &x.c, &x.chosen, &x.scale_a, &x.scale_b, &x.d, &x.sums}) {
-      const auto [from, to] = span(*other);
-      if (other != written && written->given && other->given && first < to && from < last)
-        wrong(*written, "is written and shares memory with " + std::string(other->name));
-    }
-  }
+  for (const Operand* written : {&x.d, &x.sums})
+    for (const Operand* other : {&x.a, &x.b, &x.c, &x.chosen, &x.scale_a, &x.scale_b, &x.d, &x.sums})
+      if (other != written) check_apart(*written, *other);
 }
 
 int64_t padded(int64_t count, int64_t each) { return (count + each - 1) / each * each; }

@@ -1,5 +1,5 @@
 // The engine for one instruction set, WARPMMA_X86_64, and the tiles that it is built for: WARPMMA_TILES, which lists
-// TILE(name, lanes, rows) for each (CMakeLists.txt).
+// TILE(name, lanes, rows) for each, and FUNCTIONS(name, lanes) (CMakeLists.txt).
 //
 // The standard headers come first and are compiled for the oldest processor, so that no function of theirs that the
 // linker may share needs a newer one; ours have internal linkage and are compiled for the level's. This is what
@@ -36,6 +36,7 @@ WARPMMA_TARGET("x86-64-v4")
 WARPMMA_TARGET("x86-64-v3")
 #endif
 
+#include "around.hpp"
 #include "engine.hpp"
 
 namespace warpmma {
@@ -47,6 +48,8 @@ namespace warpmma {
     else                                               \
       Run<width, rows, uint32_t>(p, j).all();          \
   }
+#define FUNCTIONS(name, width) \
+  void functions_##name(const FunctionTables& t, const FunctionJob& j) { all<width>(t, j); }
 WARPMMA_TILES
 
 }  // namespace warpmma

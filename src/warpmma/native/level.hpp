@@ -1,6 +1,7 @@
 // The engine's instruction sets and vector widths, the best first; each is a translation unit made of level.cpp.
 #pragma once
 
+#include "functions.hpp"
 #include "job.hpp"
 #include "parameters.hpp"
 
@@ -10,12 +11,16 @@ void run_v4(const Parameters&, const Job&);
 void run_v4_half(const Parameters&, const Job&);
 void run_v3(const Parameters&, const Job&);
 void run_plain(const Parameters&, const Job&);
+void functions_v4(const FunctionTables&, const FunctionJob&);
+void functions_v3(const FunctionTables&, const FunctionJob&);
+void functions_plain(const FunctionTables&, const FunctionJob&);
 
 struct Level {
   const char* name;
   int width, rows;  // of a tile
   bool (*supported)();
   void (*run)(const Parameters&, const Job&);
+  void (*functions)(const FunctionTables&, const FunctionJob&);
 };
 
 inline const Level kLevels[] = {
@@ -24,11 +29,11 @@ inline const Level kLevels[] = {
 #define WARPMMA_V4                                                                          \
   (WARPMMA_V3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && \
    __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    {"x86-64-v4", 16, 8, [] { return WARPMMA_V4; }, run_v4},
-    {"x86-64-v4", 8, 8, [] { return WARPMMA_V4; }, run_v4_half},
-    {"x86-64-v3", 8, 4, [] { return WARPMMA_V3; }, run_v3},
+    {"x86-64-v4", 16, 8, [] { return WARPMMA_V4; }, run_v4, functions_v4},
+    {"x86-64-v4", 8, 8, [] { return WARPMMA_V4; }, run_v4_half, functions_v4},
+    {"x86-64-v3", 8, 4, [] { return WARPMMA_V3; }, run_v3, functions_v3},
 #endif
-    {"plain", 4, 4, [] { return true; }, run_plain},
+    {"plain", 4, 4, [] { return true; }, run_plain, functions_plain},
 };
 
 }  // namespace warpmma

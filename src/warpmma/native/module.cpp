@@ -103,6 +103,15 @@ void execute(const Plan& plan, int level, nb::handle a, nb::handle b, nb::handle
   of.run(plan.parameters(), job);
 }
 
+void execute_function(const FunctionPlan& plan, int level, nb::handle codes, nb::handle dividend, nb::handle out) {
+  const Level& of = level_of(level);
+  const View views[] = {View(codes, "codes"), View(dividend, "dividend"), View(out, "out", true)};
+  const FunctionJob job = plan.job(views[0].operand(), views[1].operand(), views[2].operand());
+  nb::gil_scoped_release release;
+  Environment environment(Rounding::rn);
+  of.functions(plan.tables(), job);
+}
+
 // A field of parameters; an enumeration's as its number, for whatever that is, the check sees it.
 template <class Class, class Value>
 void bind(nb::class_<Class>& to, const char* name, Value Class::* field, const char* what) {
@@ -133,26 +142,43 @@ NB_MODULE(_native, m) {
 
   nb::enum_<Unit> unit(m, "Unit", nb::is_arithmetic());
   nb::enum_<Rounding> rounding(m, "Rounding", nb::is_arithmetic());
+  nb::enum_<Law> law(m, "Law", nb::is_arithmetic());
+  nb::enum_<After> after(m, "After", nb::is_arithmetic());
 #define UNIT(name) unit.value(#name, Unit::name);
 #define ROUNDING(name) rounding.value(#name, Rounding::name);
+#define LAW(name) law.value(#name, Law::name);
+#define AFTER(name) after.value(#name, After::name);
   WARPMMA_UNITS(UNIT)
   WARPMMA_ROUNDINGS(ROUNDING)
+  WARPMMA_LAWS(LAW)
+  WARPMMA_AFTERS(AFTER)
 
   nb::class_<Format> format(m, "Format");
   nb::class_<Table> table(m, "Table");
   nb::class_<Parameters> parameters(m, "Parameters");
+  nb::class_<Scaling> scaling(m, "Scaling");
+  nb::class_<FunctionParameters> function(m, "FunctionParameters");
   format.def(nb::init<>());
   table.def(nb::init<>());
   parameters.def(nb::init<>());
+  scaling.def(nb::init<>());
+  function.def(nb::init<>());
 #define OF_FORMAT(type, name, initial, what) bind(format, #name, &Format::name, what);
 #define OF_TABLE(type, name, initial, what) bind(table, #name, &Table::name, what);
 #define OF_PARAMETERS(type, name, initial, what) bind(parameters, #name, &Parameters::name, what);
+#define OF_SCALING(type, name, initial, what) bind(scaling, #name, &Scaling::name, what);
+#define OF_FUNCTION(type, name, initial, what) bind(function, #name, &FunctionParameters::name, what);
   WARPMMA_FORMAT(OF_FORMAT)
   WARPMMA_TABLE(OF_TABLE)
   WARPMMA_PARAMETERS(OF_PARAMETERS)
+  WARPMMA_SCALING(OF_SCALING)
+  WARPMMA_FUNCTION(OF_FUNCTION)
 
   nb::class_<Plan>(m, "Plan").def(nb::init<const Parameters&>());
+  nb::class_<FunctionPlan>(m, "FunctionPlan").def(nb::init<const FunctionParameters&>());
   m.def("levels", &levels);
+  m.def("execute_function", &execute_function, nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(),
+        nb::arg().none());
   m.def("execute", &execute, nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg().none(),
         nb::arg().none(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(),
         nb::arg().none(), nb::arg() = std::vector<std::pair<int64_t, bool>>(), nb::arg().none() = nb::none());

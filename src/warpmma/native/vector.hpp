@@ -19,10 +19,12 @@ template <int W>
 struct Vec {
   typedef float F __attribute__((vector_size(4 * W)));
   typedef int32_t I __attribute__((vector_size(4 * W)));
+  typedef uint32_t Word __attribute__((vector_size(4 * W)));
   typedef int16_t Pair __attribute__((vector_size(4 * W)));  // two to a lane
   // Doubles come in halves of W / 2 lanes, with integers and floats to match.
   typedef double D __attribute__((vector_size(4 * W)));
   typedef int64_t L __attribute__((vector_size(4 * W)));
+  typedef uint64_t U __attribute__((vector_size(4 * W)));
   typedef int32_t Ih __attribute__((vector_size(2 * W)));
   typedef float Fh __attribute__((vector_size(2 * W)));
 };
@@ -47,11 +49,14 @@ WARPMMA_INLINE void store(void* p, V v) {
   std::memcpy(p, &v, sizeof v);
 }
 
-// N words of 32 bits from anywhere. GCC does not make gather instructions of the loop.
+// N words of 32 bits from anywhere. GCC does not make gather instructions of the loop; of the widest without a mask,
+// and of those of doubles, it warns, for they begin with numbers that nobody has set.
 template <int N>
 WARPMMA_INLINE typename Vec<N>::I gather(const uint32_t* base, const int32_t* index) {
 #if WARPMMA_X86_64 == 4
-  if constexpr (N == 16) return (typename Vec<N>::I)_mm512_i32gather_epi32(load<__m512i>(index), base, 4);
+  if constexpr (N == 16)
+    return (typename Vec<N>::I)_mm512_mask_i32gather_epi32(_mm512_setzero_si512(), 0xFFFF, load<__m512i>(index), base,
+                                                           4);
 #endif
 #if WARPMMA_X86_64 >= 3
   if constexpr (N == 8)
@@ -59,6 +64,23 @@ WARPMMA_INLINE typename Vec<N>::I gather(const uint32_t* base, const int32_t* in
 #endif
   typename Vec<N>::I x;
   for (int i = 0; i < N; i++) x[i] = static_cast<int32_t>(base[index[i]]);
+  return x;
+}
+
+// Doubles, half of N, likewise.
+template <int N>
+WARPMMA_INLINE typename Vec<N>::D gather(const double* base, const int32_t* index) {
+#if WARPMMA_X86_64 == 4
+  if constexpr (N == 16)
+    return (typename Vec<N>::D)_mm512_mask_i32gather_pd(_mm512_setzero_pd(), 255, load<__m256i>(index), base, 8);
+#endif
+#if WARPMMA_X86_64 >= 3
+  if constexpr (N == 8)
+    return (typename Vec<N>::D)_mm256_mask_i32gather_pd(_mm256_setzero_pd(), base, load<__m128i>(index),
+                                                        (__m256d)_mm256_set1_epi64x(-1), 8);
+#endif
+  typename Vec<N>::D x;
+  for (int i = 0; i < N / 2; i++) x[i] = base[index[i]];
   return x;
 }
 

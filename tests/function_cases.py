@@ -1,0 +1,42 @@
+"""Operands of the special-function unit and of the sequences around it, and how one build of the engine runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from arrays import Array
+
+from warpmma.arithmetic import SEQUENCES, SPECIAL_FUNCTIONS, ApproximateForm, SpecialFunction, native, native_functions
+
+FUNCTIONS = [function for function in SPECIAL_FUNCTIONS.values() if function.bits == 32]
+ROWS = [row for row in SEQUENCES.values() if row.fmt.bits == 32]
+BUILDS = sorted({level.name for level in native.levels()})
+
+
+def border_codes(fraction_bits: int) -> Array:
+    """Every exponent field and sign with fractions at the borders of segments and of the whole."""
+    step = 1 << (fraction_bits - 7)
+    near = [k * step + d for k in (0, 1, 2, 31, 32, 63, 64, 65, 126, 127, 128) for d in (-2, -1, 0, 1)]
+    fractions = np.unique(np.array(near, np.int64) & ((1 << fraction_bits) - 1))
+    upper = np.arange(1 << (32 - fraction_bits), dtype=np.int64)[:, None] << fraction_bits
+    return (upper | fractions).astype(np.uint32).ravel()
+
+
+def run(of: SpecialFunction | ApproximateForm, codes: Sequence[Array], level: str | None = None) -> Array:
+    """Compute by one build; of a division the dividend comes first."""
+    out = np.full_like(codes[-1], 0xABCDABCD)
+    if isinstance(of, SpecialFunction):
+        native_functions.run_function(of, codes[0], out, level)
+    else:
+        native_functions.run_sequence(of, list(codes), out, level)
+    return out
+
+
+def operands(of: SpecialFunction | ApproximateForm, codes: Array, rng: np.random.Generator) -> list[Array]:
+    """Return operands of a function; the dividends of a division are some of the same."""
+    return [rng.permutation(codes), codes] if isinstance(of, ApproximateForm) and of.dividend else [codes]
+
+
+def label(of: SpecialFunction | ApproximateForm) -> str:
+    return of.name if isinstance(of, SpecialFunction) else of.form
