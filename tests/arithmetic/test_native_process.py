@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import ctypes.util
-import platform
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from arrays import same
+from environments import DOWNWARD, FLUSH, TOWARD_ZERO, UPWARD, Environment, x86
 from native_cases import EVERY, LEVELS, check, draw, each_kind, each_sample, one_by_one, only, words
 from oracles import needs
 
@@ -69,53 +66,18 @@ def test_the_process_does_not_grow() -> None:
     assert int(done.stdout) < 8 << 20
 
 
-_MXCSR = 7  # word of fenv_t: SSE control and status
-_FLUSH, _UPWARD, _CONTROL = 0x8040, 0x4000, 0xFFC0
-
-
-class Environment:
-    """The calling thread's floating-point environment."""
-
-    def __init__(self) -> None:
-        self._libm = ctypes.CDLL(ctypes.util.find_library("m"))
-        self._words = (ctypes.c_uint32 * 8)()
-
-    def control(self) -> int:
-        assert self._libm.fegetenv(self._words) == 0
-        return self._words[_MXCSR] & _CONTROL
-
-    @contextmanager
-    def with_control(self, more: int) -> Iterator[None]:
-        before = self.control()
-        self._set(before | more)
-        try:
-            yield
-        finally:
-            self._set(before)
-
-    def _set(self, control: int) -> None:
-        assert self._libm.fegetenv(self._words) == 0
-        self._words[_MXCSR] = self._words[_MXCSR] & ~_CONTROL | control
-        assert self._libm.fesetenv(self._words) == 0
-
-
-x86 = pytest.mark.skipif(
-    platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc", reason="knows only glibc's fenv_t on x86-64"
-)
-
-
 @x86
 def test_a_hostile_environment_can_be_made() -> None:
     environment = Environment()
     tiny, one = np.array([1e-40], np.float32), np.ones(1)
-    with environment.with_control(_FLUSH | _UPWARD):
+    with environment.with_control(FLUSH | UPWARD):
         flushed, raised = tiny * np.float32(1), one + 2.0**-60
     assert flushed[0] == 0 and raised[0] > 1
     assert (tiny * np.float32(1))[0] > 0 and (one + 2.0**-60)[0] == 1
 
 
 @x86
-@pytest.mark.parametrize("control", [_FLUSH, _UPWARD, _FLUSH | 0x2000, 0x6000])
+@pytest.mark.parametrize("control", [FLUSH, UPWARD, FLUSH | DOWNWARD, TOWARD_ZERO])
 @each_kind
 def test_flushed_subnormals_and_rounding_modes_change_nothing(case: RecipeCase, control: int) -> None:
     rng, environment = np.random.default_rng(13), Environment()
@@ -141,7 +103,7 @@ def test_threads_keep_the_environment_too(mnemonic: str, target: str, style: str
     expected = execute(mnemonic, **x, engine="numpy")
     for threads in (1, 2):
         running._native_registers.cache_clear()
-        with environment.with_control(_FLUSH | _UPWARD):
+        with environment.with_control(FLUSH | UPWARD):
             before = environment.control()
             got = execute(mnemonic, **x, engine="native", threads=threads)
             after = environment.control()
