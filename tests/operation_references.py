@@ -9,14 +9,16 @@ import numpy as np
 import numpy.typing as npt
 from arrays import Array
 
+from warpmma._rounding import Rounding
 from warpmma.formats import FORMATS, FloatFormat
 from warpmma.kernel import operation
-from warpmma.operations import conversions, floats
+from warpmma.operations import conversions, divisions, floats
 from warpmma.testing.generators import operation_inputs
 
-MNEMONICS = [mnemonic for form in (*floats.FORMS, *conversions.FORMS) for mnemonic in form.mnemonics]
+FORMS = (*floats.FORMS, *divisions.FORMS, *conversions.FORMS)
+MNEMONICS = [mnemonic for form in FORMS for mnemonic in form.mnemonics]
 ROWS = {mnemonic: operation(mnemonic) for mnemonic in MNEMONICS}
-ROUNDINGS = ("rn", "rz", "rm", "rp")
+ROUNDINGS: tuple[Rounding, ...] = ("rn", "rz", "rm", "rp")
 
 
 def run(mnemonic: str, *words: npt.ArrayLike) -> Array:
@@ -89,3 +91,25 @@ def unbounded(fmt: FloatFormat, value: Fraction, rounding: str) -> Fraction:
     exponent = abs(value.numerator).bit_length() - value.denominator.bit_length()
     number = fmt.unpack(rounded(fmt, value / Fraction(2) ** exponent, rounding))
     return number.significand * Fraction(2) ** (number.exponent + exponent)
+
+
+def flushed(fmt: FloatFormat, code: int) -> int:
+    """Operands of `.ftz`."""
+    return code & fmt.sign_bit if code & ~fmt.sign_bit < 1 << fmt.fraction_bits else code
+
+
+def divided(fmt: FloatFormat, x: int, y: int, rounding: str) -> int:
+    """Quotient of finite codes, the divisor not 0."""
+    return rounded(fmt, exact(fmt, x) / exact(fmt, y), rounding, (x ^ y) & fmt.sign_bit)
+
+
+def rooted(fmt: FloatFormat, x: int, rounding: str) -> int:
+    """Root of a finite code, not negative: by squares alone, halving the codes between which it is."""
+    square, low, high = exact(fmt, x), 0, cast(int, fmt.inf_code)  # the square of low is at most that, high's above
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if exact(fmt, middle) ** 2 <= square else (low, middle)
+    if exact(fmt, low) ** 2 == square or rounding in ("rz", "rm"):
+        return low
+    half = (exact(fmt, low) + exact(fmt, low + 1)) / 2
+    return low + (rounding == "rp" or half**2 < square)  # never half way: its square has too many bits

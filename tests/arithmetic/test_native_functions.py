@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 from arrays import VIEWS, Array, same
-from float_environment import FLUSH, UPWARD, Environment, x86
+from environments import FLUSH, UPWARD, Environment, x86
 from function_cases import BUILDS, FUNCTIONS, ROWS, border_codes, label, operands, run
 from oracles import needs
 

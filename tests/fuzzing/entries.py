@@ -48,7 +48,8 @@ INNER: dict[str, str] = {
     **dict.fromkeys(
         (f"warpmma.arithmetic:{x}" for x in (
             "NativeRegisters", "NativeRegisters.run", "approximate_reference", "fma64", "machine_text",
-            "native_product", "reference_dot", "resolve", "special_function_reference", "squarer", "take_rows",
+            "native_product", "quotient", "quotient_reference", "reference_dot", "resolve",
+            "special_function_reference", "square_root", "square_root_reference", "squarer", "take_rows",
         )),
         "for rooms above, which check"
     ),

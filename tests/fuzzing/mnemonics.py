@@ -14,7 +14,7 @@ __all__ = ["mutated", "words"]
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789:._ ;{\nM\u00e9"
 _WHOLE = (
-    "", ".", "mma", "mma.sync", "mma.sync.aligned", "wgmma", "foo", "__syncthreads", "HMMA.16816.F32", "sqrt.rn.f32",
+    "", ".", "mma", "mma.sync", "mma.sync.aligned", "wgmma", "foo", "__syncthreads", "HMMA.16816.F32", "div.s32",
     "ld.shared.b32", "st.global.v4.f32", "bar.sync", "cp.async.ca.shared.global", "ldmatrix", "tcgen05.mma", "add.f32",
     "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0}, {%1};",
 )  # fmt: skip

@@ -6,6 +6,7 @@ import re
 import subprocess
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -88,7 +89,8 @@ def test_every_row_assembles_for_its_oldest_target_and_version_and_not_before(tm
 
 def test_recorded_registers_of_an_h200() -> None:
     names = set()
-    for mnemonic, values, given, got in recorded_lanes(DATA / "h200_operations_arithmetic.npz"):
+    files = ("h200_operations_arithmetic.npz", "h200_quotients.npz")
+    for mnemonic, values, given, got in chain.from_iterable(recorded_lanes(DATA / name) for name in files):
         expected = row_simulated(ROWS[mnemonic], given, values)
         bad = different_lanes(compared_lanes(ROWS[mnemonic], given, values), got, expected)
         assert not bad.any(), f"{mnemonic}: {lane_shown(given, got, expected, np.argwhere(bad)[0])}"

@@ -15,6 +15,7 @@ from .interpolation import Interpolator, Squarer, interpolators, squarer
 from .native import Registers as NativeRegisters
 from .native import product as native_product
 from .pairs import take_rows
+from .quotients import quotient, quotient_reference, square_root, square_root_reference
 from .recipes import (
     GENERATIONS,
     LOWERINGS,
@@ -67,6 +68,8 @@ __all__ = [
     "native",
     "native_product",
     "product",
+    "quotient",
+    "quotient_reference",
     "recipe",
     "recipe_of",
     "recipes",
@@ -74,6 +77,8 @@ __all__ = [
     "resolve",
     "special_function",
     "special_function_reference",
+    "square_root",
+    "square_root_reference",
     "squarer",
     "take_rows",
     "variants",

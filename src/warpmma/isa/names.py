@@ -51,8 +51,9 @@ _ABSENT = """
     vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vset vset2 vset4
     vshl vshr vsub vsub2 vsub4 wmma
 
-    bar.cta.red bar.red barrier.cluster barrier.cta.red barrier.red cp.async.bulk cp.async.mbarrier cp.reduce ld.const
-    ld.local ld.param st.async st.local wgmma.commit_group wgmma.fence wgmma.wait_group
+    bar.cta.red bar.red barrier.cluster barrier.cta.red barrier.red cp.async.bulk cp.async.mbarrier cp.reduce
+    div.s16 div.s32 div.s64 div.u16 div.u32 div.u64 ld.const ld.local ld.param st.async st.local wgmma.commit_group
+    wgmma.fence wgmma.wait_group
 """
 ABSENT = frozenset(_ABSENT.split())
 """Opcodes, and beginnings of mnemonics, that PTX has and nobody simulates yet."""

@@ -13,7 +13,18 @@ from typing import Any, cast
 from ..arithmetic import Evidence, evidence_of
 from ..errors import MnemonicError, TableError, shown
 from ..isa import SIMULATED, Door, Instruction, bare, check_known, check_target, explained, near, parse
-from . import approximations, collectives, comparisons, control, conversions, floats, fragments, integers, memory
+from . import (
+    approximations,
+    collectives,
+    comparisons,
+    control,
+    conversions,
+    divisions,
+    floats,
+    fragments,
+    integers,
+    memory,
+)
 from .forms import Form, common
 from .fragments import MatrixMove
 from .measurements import elsewhere
@@ -23,8 +34,8 @@ from .vocabulary import ABSENT_WORDS
 __all__ = ["FORMS", "FormTable", "evidence", "matrix_move", "matrix_moves", "operation", "operations", "row", "rows"]
 
 FORMS: tuple[Form, ...] = (
-    *comparisons.FORMS, *floats.FORMS, *approximations.FORMS, *conversions.FORMS, *integers.FORMS, *collectives.FORMS,
-    *fragments.FORMS, *memory.FORMS, *control.FORMS,
+    *comparisons.FORMS, *floats.FORMS, *divisions.FORMS, *approximations.FORMS, *conversions.FORMS, *integers.FORMS,
+    *collectives.FORMS, *fragments.FORMS, *memory.FORMS, *control.FORMS,
 )  # fmt: skip
 """Every line of the table; `row` finds a mnemonic in it."""
 

@@ -2,7 +2,7 @@
 
 A register is made of elements, of a type that the mnemonic names: floating-point numbers of all kinds, integers. A
 quarter of the lanes is uniformly random whatever the type. To try harder, add a style to `float_codes`,
-`integer_codes`, `_converted` (operands of conversions) or `_related` (operands that belong together).
+`integer_codes`, `_converted` (operands of conversions), `_related` (operands that belong together) or `hard_quotients`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ...errors import OperandError, shown
 from ...formats import FORMATS, FloatFormat
 from ...operations import Operation, operation
 from ...registers import LANES
+from .hard_quotients import hard_dividends, hard_divisors, hard_radicands
 
 __all__ = ["operation_inputs", "signature"]
 
@@ -31,6 +32,7 @@ Rng = np.random.Generator
 _BITS = {"b16": 16, "b32": 32, "b64": 64}
 _DTYPES: dict[str, Any] = {"b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "pred": np.bool_}
 _U = np.uint64
+_DIVISIONS = ("div", "rcp", "sqrt")
 
 
 def short(width: int, count: int, rng: Rng) -> Array:
@@ -133,9 +135,9 @@ def signature(row: Operation) -> str:
     """
     kinds = [elements(row, i) if kind in _BITS else None for i, kind in enumerate(row.inputs)]
     parts = [f"{k}:{e.name}x{e.number}" if e else k for k, e in zip(row.inputs, kinds, strict=True)]
-    return " ".join(
-        [*parts, *([row.mnemonic.split(".")[0]] if row.lanes else []), *(f"to {e.name}" for e in _others(row))]
-    )
+    opcode = row.mnemonic.partition(".")[0]
+    own = [opcode] if row.lanes or opcode in _DIVISIONS else []
+    return " ".join([*parts, *own, *(f"to {e.name}" for e in _others(row))])
 
 
 def operation_inputs(mnemonic: str, lanes: int, seed: int) -> tuple[Array, ...]:
@@ -174,6 +176,8 @@ def _inputs(signed: str, mnemonic: str, lanes: int, seed: int) -> tuple[Array, .
         codes = {i: _converted(e, _others(row), codes[i], rng) for i, e in kinds.items()}
     elif len(kinds) > 1 and len(set(kinds.values())) == 1 and (fmt := kinds[0].fmt) is not None:
         codes = dict(zip(kinds, _related(fmt, list(codes.values()), rng), strict=True))
+    if (opcode := mnemonic.partition(".")[0]) in _DIVISIONS and (fmt := kinds[0].fmt) is not None:
+        codes = dict(zip(kinds, _divided(opcode, fmt, list(codes.values()), rng), strict=True))
     uniform = rng.random(lanes) < 0.25
     made = []
     for i, kind in enumerate(row.inputs):
@@ -276,3 +280,21 @@ def _related(fmt: FloatFormat, codes: list[Array], rng: Rng) -> list[Array]:
             ]
             codes[2] = np.choose(rng.integers(0, 10, shape), [*styles, *[codes[2]] * 5])
     return codes
+
+
+def _divided(opcode: str, fmt: FloatFormat, codes: list[Array], rng: Rng) -> list[Array]:
+    """Operands of a division or a root: in half of the lanes hard ones."""
+    count = codes[0].size
+    match opcode:
+        case "div":
+            hard: tuple[Array, ...] = hard_dividends(fmt, count, rng)
+        case "rcp":
+            hard = (hard_divisors(fmt, count, rng),)
+        case _:
+            hard = (hard_radicands(fmt, count, rng),)
+    taken = rng.random(codes[0].shape) < 0.5
+    negative = (rng.random(codes[0].shape) < (0.125 if opcode == "sqrt" else 0.5)) * _U(fmt.sign_bit)
+    return [
+        np.where(taken, h.reshape(c.shape) ^ (negative if i == 0 else _U(0)), c)
+        for i, (h, c) in enumerate(zip(hard, codes, strict=True))
+    ]

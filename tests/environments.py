@@ -1,4 +1,4 @@
-"""The floating-point environment of the calling thread, in which a result may depend on what others asked for."""
+"""The floating-point environment of a thread: what a library that somebody loaded may have changed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,15 @@ from contextlib import contextmanager
 
 import pytest
 
+FLUSH, DOWNWARD, UPWARD, TOWARD_ZERO = 0x8040, 0x2000, 0x4000, 0x6000
+"""Bits of MXCSR: subnormal numbers are zeros; directions of rounding."""
+
 _MXCSR = 7  # word of fenv_t: SSE control and status
-FLUSH, UPWARD, _CONTROL = 0x8040, 0x4000, 0xFFC0
+_CONTROL = 0xFFC0
+
+x86 = pytest.mark.skipif(
+    platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc", reason="knows only glibc's fenv_t on x86-64"
+)
 
 
 class Environment:
@@ -37,8 +44,3 @@ class Environment:
         assert self._libm.fegetenv(self._words) == 0
         self._words[_MXCSR] = self._words[_MXCSR] & ~_CONTROL | control
         assert self._libm.fesetenv(self._words) == 0
-
-
-x86 = pytest.mark.skipif(
-    platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc", reason="knows only glibc's fenv_t on x86-64"
-)
