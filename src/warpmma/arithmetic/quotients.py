@@ -13,9 +13,10 @@ P is the number of the format's fraction bits (23, 52) and 2^emin its least norm
 4.  Square root: the root of x, exact, is rounded once, as a quotient. That of a zero or of +infinity is the operand. Of
     what is negative otherwise a NaN is made.
 5.  `.ftz` makes a zero, of its sign, of a result below 2^emin. Which one is asked, the exact result or the one that is
-    rounded to P + 1 bits with no lower bound of the exponent, makes no difference: with integers X < Y < 2^(P + 1) the
-    largest quotient below 1 is 1 - 1 / Y, less than the number of P + 1 bits next below 1, which is 1 - 2^-(P + 1). But
-    rounded on the grid of subnormal numbers the result may be 2^emin, and is flushed all the same. Roots are not small.
+    rounded to P + 1 bits with no lower bound of the exponent, makes no difference: of integers X and Y of P + 1 bits a
+    quotient below a power of two is at most the number of P + 1 bits next below that. (If X < Y it is at most 1 - 1 / Y
+    and that number 1 - 2^-(P + 1); otherwise at most (2^(P + 1) - 1) / 2^P, which is that number.) But rounded on the
+    grid of subnormal numbers the result may be 2^emin, and is flushed all the same. Roots are not small.
 6.  NaN in f32: every NaN result is the canonical one, 0x7FFFFFFF. In f64: of operands that are NaN the first, made
     quiet with its sign and payload; one that is made is 0xFFF8000000000000.
 
