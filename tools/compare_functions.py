@@ -14,23 +14,23 @@ import argparse
 import fnmatch
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from warpmma._tasks import for_each
-from warpmma.hardware.comparison import OperationGpu, RowJob, lane_shown
-from warpmma.operations import DTYPES, Operation, approximations, operation
+from warpmma.hardware.comparison import OperationGpu, RowJob, different_lanes, lane_shown
+from warpmma.operations import Operation, approximations, divisions, operation
 
 Array = npt.NDArray[Any]
 Operands = Callable[[int, int], tuple[Array, ...]]
 
 LANES = 32
-SLICE = 1 << 16  # lanes that a thread computes at once
+CHUNK = 1 << 22  # lanes that a thread compares at once
 
 
 def _mixed(first: int, count: int, seed: int) -> Array:
@@ -67,7 +67,7 @@ def _aimed(fields: Array, drawn: Array, fraction_bits: int, exponent_bits: int) 
     return np.where(drawn >> dtype(10) & dtype(1), aimed, drawn)
 
 
-def _pairs(first: int, count: int) -> tuple[Array, ...]:
+def _pairs(first: int, count: int, wide: bool) -> tuple[Array, ...]:
     """Dividends and divisors: of any codes; quotients near the borders of the range; divisors at scalings' bounds."""
     a, b, c = (_mixed(first, count, seed) for seed in (3, 4, 5))
     divisors = np.array([0, 1, 2, 23, 24, 25, 100, 127, 128, 200, 251, 252, 253, 254, 255, 126])[(c & 15).astype(int)]
@@ -78,8 +78,10 @@ def _pairs(first: int, count: int) -> tuple[Array, ...]:
         ]
     )
     dividends = np.where(c & 256, near, (c >> np.uint64(16) & np.uint64(255)).astype(int))
-    dividend = _aimed(np.clip(dividends, 0, 255), a.astype(np.uint32), 23, 8)
-    return dividend, _aimed(divisors, b.astype(np.uint32), 23, 8)
+    if wide:  # exponents of f64's range in the place of f32's
+        divisors, dividends = ((x - 127) * 8 + 1023 for x in (divisors, dividends))
+        return _aimed(np.clip(dividends, 0, 2047), a, 52, 11), _aimed(np.clip(divisors, 0, 2047), b, 52, 11)
+    return _aimed(np.clip(dividends, 0, 255), a.astype(np.uint32), 23, 8), _aimed(divisors, b.astype(np.uint32), 23, 8)
 
 
 def _roots(first: int, count: int) -> tuple[Array, ...]:
@@ -95,10 +97,10 @@ def _roots(first: int, count: int) -> tuple[Array, ...]:
 
 def _plan(row: Operation, pairs: int) -> tuple[int, Operands]:
     """How many operands a form is compared on, and where they come from."""
-    if row.mnemonic == "rsqrt.approx.f64":
+    if row.types == ("f64",) and "ftz" not in row.mnemonic:
         return pairs, _roots
     if len(row.inputs) == 2:
-        return pairs, _pairs
+        return pairs, partial(_pairs, wide=row.types[0] == "f64")
     match row.types[0]:
         case "f32":
             return 1 << 32, partial(_every, bits=32)
@@ -110,25 +112,27 @@ def _plan(row: Operation, pairs: int) -> tuple[int, Operands]:
             return 1 << 16, partial(_every, bits=16)
 
 
-def _prepared(
-    row: Operation, operands: Operands, first: int, count: int, threads: int
-) -> tuple[tuple[Array, ...], Array]:  # fmt: skip
-    """Draw operands `[warps, lane]` and compute with this package, on several threads."""
-    given = tuple(np.empty((count // LANES, LANES), DTYPES[kind]) for kind in row.inputs)
-    ours = np.empty((count // LANES, LANES), DTYPES[row.outputs[0]])
+def _compared(
+    row: Operation, gpu: OperationGpu, total: int, operands: Operands, options: argparse.Namespace
+) -> tuple[int, list[str]]:  # fmt: skip
+    """Return how many of the first operands differ, and some of them; each thread goes from operands to results."""
+    counts, shown, lock = [0], list[str](), Lock()
 
-    def run(start: int) -> None:
-        part = slice(start // LANES, (start + SLICE) // LANES)
-        for array, drawn in zip(given, operands(first + start, min(SLICE, count - start)), strict=True):
-            array[part] = drawn.reshape(-1, LANES)
-        ours[part] = row(*(x[part] for x in given))[0]
+    def run(first: int) -> None:
+        given = tuple(x.reshape(-1, LANES) for x in operands(first, min(CHUNK, total - first)))
+        ours, got = row(*given), gpu.run(RowJob(row.mnemonic), given)
+        unequal = different_lanes(np.ones((1, LANES), bool), got, ours)
+        if unequal.any():
+            with lock:
+                counts[0] += int(unequal.sum())
+                shown.extend(lane_shown(given, got, ours, place) for place in np.argwhere(unequal)[: options.examples])
 
-    for_each(run, range(0, count, SLICE), threads)
-    return given, ours
+    def progress(done: int, of: int) -> None:
+        if sys.stderr.isatty():
+            print(f"{row.mnemonic} {done / of:4.0%}", end="\r", file=sys.stderr)
 
-
-def _chunks(total: int, chunk: int) -> Iterator[tuple[int, int]]:
-    return ((first, min(chunk, total - first)) for first in range(0, total, chunk))
+    for_each(run, range(0, total, CHUNK), options.threads, progress)
+    return counts[0], shown[: options.examples]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -136,34 +140,29 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--target", default="sm_90a")
     parser.add_argument("--only", default="*", metavar="PATTERN", help="mnemonics, with * and ?")
+    parser.add_argument("--ieee", action="store_true", help="div, rcp and sqrt with IEEE's roundings instead")
     parser.add_argument("--pairs", type=int, default=1 << 30, help="operands of divisions and rsqrt.approx.f64")
     parser.add_argument("--most", type=int, default=1 << 32, help="operands of a form at most, for a quick look")
     parser.add_argument("--threads", type=int, default=16)
     parser.add_argument("--examples", type=int, default=3, help="differing operands to print for each form")
     options = parser.parse_args(arguments)
-    names = [name for form in approximations.FORMS for name in form.mnemonics if fnmatch.fnmatch(name, options.only)]
+    forms = divisions.FORMS if options.ieee else approximations.FORMS
+    names = [name for form in forms for name in form.mnemonics if fnmatch.fnmatch(name, options.only)]
     rows = [row for row in map(operation, names) if options.target in row.targets]
     if not rows:
-        print(f"no approximate function of {options.target} is like {options.only}")
+        print(f"no such function of {options.target} is like {options.only}")
         return 2
     gpu = OperationGpu([RowJob(row.mnemonic) for row in rows], options.target)
-    print(f"{gpu.device}, {Path(sys.argv[0]).name}", flush=True)
+    print(gpu.device, flush=True)
     compared = differences = 0
     start = time.monotonic()
     for row in rows:
         total, operands = _plan(row, options.pairs)
-        total, bad, shown, began = min(total, options.most // LANES * LANES), 0, 0, time.monotonic()
-        for first, count in _chunks(total, 1 << 25):
-            given, ours = _prepared(row, operands, first, count, options.threads)
-            (got,) = gpu.run(RowJob(row.mnemonic), given)
-            unequal = got != ours
-            bad += int(unequal.sum())
-            for place in np.argwhere(unequal)[: max(options.examples - shown, 0)]:
-                print(f"  {lane_shown(given, [got], [ours], place)}", flush=True)
-                shown += 1
-            if sys.stderr.isatty():
-                print(f"\r{row.mnemonic} {first + count:,} of {total:,}", end="\r", file=sys.stderr)
+        total, began = min(total, options.most // LANES * LANES), time.monotonic()
+        bad, shown = _compared(row, gpu, total, operands, options)
         print(f"{row.mnemonic:24} {total:13,} {bad:13,} differ {time.monotonic() - began:6.1f} s", flush=True)
+        for text in shown:
+            print(f"  {text}", flush=True)
         compared, differences = compared + total, differences + bad
     print(f"{len(rows)} forms, {compared:,} operands, {differences:,} differences; {time.monotonic() - start:.0f} s")
     return int(differences > 0)
