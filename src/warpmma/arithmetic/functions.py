@@ -104,4 +104,4 @@ def _results16(name: str) -> npt.NDArray[np.uint16]:
     values = wide.decode(function_on_arrays(SPECIAL_FUNCTIONS[function.law], operands))
     sign, infinity = np.where(np.signbit(values), fmt.sign_bit, 0), cast(int, fmt.inf_code)
     cut = np.where(np.abs(values) < 2.0 ** (fmt.emax + 1), fmt.encode(values, "rz"), sign | infinity)
-    return frozen(np.where(np.isnan(values), fmt.nan_code, cut).astype(np.uint16))
+    return frozen(np.where(np.isnan(values), cast(int, fmt.nan_code), cut).astype(np.uint16))

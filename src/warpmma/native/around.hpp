@@ -36,7 +36,7 @@ WARPMMA_APART void scale_before(const FunctionTables& t, const int32_t* codes, i
   }
 }
 
-// Rule 3, after. A result that is no number is the one NaN.
+// Rule 3, after: outside all ranges times 1, or plus -0. A result that is no number is the one NaN.
 template <int W>
 WARPMMA_APART void scale_after(const FunctionTables& t, const int32_t* codes, int32_t* out, int count) {
   using I = typename Vec<W>::I;
@@ -44,12 +44,12 @@ WARPMMA_APART void scale_after(const FunctionTables& t, const int32_t* codes, in
   const After after = t.scalings[0].after;
   for (int i = 0; i < count; i += W) {
     const I code = load<I>(codes + i);
-    F y = load<F>(out + i);
+    F y = load<F>(out + i), other = F{} + (after == After::add ? -0.0f : 1.0f);
     for (const Scaling& s : t.scalings) {
-      const F number = F{} + s.number;
-      const F other = after == After::square ? y * y : after == After::add ? y + number : y * number;
-      y = lies<W>(s, code) < 0 ? other : y;
+      const F number = after == After::square ? y : F{} + s.number;
+      other = lies<W>(s, code) < 0 ? number : other;
     }
+    y = after == After::add ? y + other : y * other;
     store(out + i, (bits<I>(y) & INT32_MAX) > F32::kInfinity ? I{} + F32::kNan : bits<I>(y));
   }
 }
