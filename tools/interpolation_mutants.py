@@ -2,6 +2,7 @@
 
     python tools/interpolation_mutants.py FILE             # finds operands, with the law's own results
     python tools/interpolation_mutants.py FILE --record    # finds operands, with this machine's GPU's results
+    python tools/interpolation_mutants.py FILE --keep --record    # the same, at the operands that FILE has
 
 A mutant is a table with one of its integers off by one, or whose squarer has one partial product more or less. It is
 noticed at an operand where it carries V out of what gives the result (`View.bracket`). From every segment two operands
