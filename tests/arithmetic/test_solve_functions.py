@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from arrays import Array
-from function_positions import VIEWS, View, save_archive, simulated
+from function_positions import VIEWS, View, inputs, save_archive, simulated
 from oracles import skip_without
 
 from warpmma.arithmetic import interpolators
@@ -75,7 +75,7 @@ def test_integers_are_those_that_give_every_result(solution: Path) -> None:
         view, ((b, d, low, high),) = view_of(table), left.triples
         b0, b1, d0, d1 = left.bounds
         assert b0 <= b <= b1 and d0 <= d <= d1 and b1 - b0 < 1 > d1 - d0
-        x, q = solve_functions.inputs(view.interpolator.bits)
+        x, q = inputs(view.interpolator.bits)
         least, greatest = view.bracket(recorded(solution, view)[1][segment])
         gives = [bool(np.all((least <= a + b * x + d * q) & (a + b * x + d * q <= greatest)))
                  for a in (low - 1, low, high, high + 1)]  # fmt: skip
