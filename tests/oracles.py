@@ -51,6 +51,7 @@ ORACLES: dict[str, Callable[[], str]] = {
     "mmasim": lambda: _package("torch", "mmasim"),
     "gfloat": lambda: _package("gfloat"),
     "tensor-layouts": lambda: _package("tensor_layouts"),
+    "SciPy": lambda: _package("scipy"),
     "published rows": lambda: "" if PUBLISHED_ROWS.is_file() else f"no file {PUBLISHED_ROWS}; ${_PLACE} can name it",
     "native engine": lambda: "" if "native" in wm.engines() else "warpmma was installed without it",
 }

@@ -85,6 +85,26 @@ class View:
         step = (1 << 23) // len(position)
         return (self.field << 23 | position * step).astype(np.uint32)
 
+    def positions(self, codes: Codes) -> Int:
+        """Return the positions of operands: what `operands` takes them from."""
+        if self.function == "ex2":
+            return (codes.view(np.float32).astype(np.float64) * 2.0**23).astype(np.int64)
+        if self.function == "sin":
+            return _position(codes)
+        step = (1 << 23) // (self.segments << self.interpolator.bits)
+        return (codes.astype(np.int64) & FRACTION) // step
+
+    def window(self, values: Int) -> tuple[Int, Int]:
+        """Return the least and the greatest V, as an integer, that give the same result as each of some."""
+        given, unit = values, 1
+        if self.function == "lg2":
+            whole = values // GUARD  # rule 7
+            given, unit = (1 << POINT) // GUARD - 1 - whole if self.field == 126 else whole, GUARD
+        power = np.frexp(given.astype(np.float64))[1].astype(np.int64)
+        width = np.int64(unit) << np.maximum(power - 24, 0)  # of 24 bits (rule 3)
+        least = given * unit & -width
+        return self._ends(least, width)
+
     def bracket(self, results: Codes) -> tuple[Int, Int]:
         """Return the least and the greatest V, as an integer, that give results.
 
@@ -101,10 +121,10 @@ class View:
         strange = (results >> 31 != (self.field == 126 and self.function == "lg2")) | (abs(shift) > 40)
         if np.any(strange | (least << right != significand << left)):
             raise ValueError(f"{self.name}: results that the law cannot give")
-        if self.function != "lg2":
-            return least, least + width - 1
-        width = np.maximum(width, GUARD)
-        if self.field == 126:  # the complement of V - 1
+        return self._ends(least, np.maximum(width, GUARD) if self.function == "lg2" else width)
+
+    def _ends(self, least: Int, width: Int) -> tuple[Int, Int]:
+        if self.function == "lg2" and self.field == 126:  # the complement of V - 1
             least = (1 << POINT) - least - width
         return least, least + width - 1
 

@@ -2,6 +2,7 @@
 
     python tools/interpolation_mutants.py FILE             # finds operands, with the law's own results
     python tools/interpolation_mutants.py FILE --record    # finds operands, with this machine's GPU's results
+    python tools/interpolation_mutants.py FILE --keep --record    # the same, at the operands that FILE has
 
 A mutant is a table with one of its integers off by one, or whose squarer has one partial product more or less. It is
 noticed at an operand where it carries V out of what gives the result (`View.bracket`). From every segment two operands
@@ -15,7 +16,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -139,121 +140,93 @@ def mutants(name: str) -> Iterator[Mutant]:
             yield Mutant(table=name, part="product", change=-1 if (i, j) in there else 1, pair=(i, j))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Distances:
-    """How far V may be moved until the result is another.
+def distances(view: View, segment: int) -> tuple[Int, Int]:
+    """Return how far the V of each x of a segment may be moved until the result is another.
 
-    Attributes
-    ----------
-    up, down : ndarray of int32
-        `[segment, x]`: with so much more, and with anything more than so much less, in units of 2^-41.
+    Returns
+    -------
+    up, down : ndarray of int64
+        With so much more, and with anything more than so much less, in units of 2^-41.
     """
-
-    up: npt.NDArray[np.int32]
-    down: npt.NDArray[np.int32]
-
-    @classmethod
-    def of(cls, view: View) -> Distances:
-        """Return those of every position of a view."""
-        table = view.interpolator
-        x, q = inputs(table.bits)
-        a, b, d = (column[:, None] for column in table.scaled_rows(POINT).T)
-        value = a + b * x + d * q
-        least, greatest = view.bracket(simulated(view.function, view.operands()))
-        up, down = greatest.reshape(value.shape) + 1 - value, value - least.reshape(value.shape)
-        up[0, : view.first_told], down[0, : view.first_told] = FAR, FAR
-        if up.min() < 1 or down.min() < 0:
-            raise ValueError(f"{view.name}: results that are not those of the table")
-        return cls(up=up.astype(np.int32), down=down.astype(np.int32))
+    x, q = inputs(view.interpolator.bits)
+    a, b, d = view.interpolator.scaled_rows(POINT)[segment].tolist()
+    value = a + b * x + d * q
+    least, greatest = view.window(value)
+    up, down = greatest + 1 - value, value - least
+    if segment == 0:
+        up[: view.first_told], down[: view.first_told] = FAR, FAR
+    return up, down
 
 
-def noticed(more: Int, up: npt.NDArray[Any], down: npt.NDArray[Any]) -> Bool:
+def noticed(more: Int | int, up: Int, down: Int) -> Bool:
     """Say where a change of V, in units of 2^-(41 + FINE), changes the result."""
-    result: Bool = (more >= up.astype(np.int64) << FINE) | (more < -(down.astype(np.int64) << FINE))
+    result: Bool = (more >= up << FINE) | (more < -(down << FINE))
     return result
 
 
-def least_with(distances: npt.NDArray[np.int32], bits: int) -> npt.NDArray[np.int32]:
-    """Return `[segment, i, j]`: the least distance of all x that have bits i and j, counted from 1 at the highest."""
-    least = distances.copy()  # of each x, of all x that have its bits and more
-    for bit in range(bits):
-        halves = least.reshape(len(least), -1, 2, 1 << bit)
-        np.minimum(halves[:, :, 0], halves[:, :, 1], out=halves[:, :, 0])
-    powers = np.array([0, *(1 << bits - i for i in range(1, bits + 1))])
-    return least[:, powers[:, None] | powers]
+def places(view: View, those: Sequence[Mutant]) -> dict[Mutant, int]:
+    """Return, for each mutant that is noticed at any position of a view, one: of the first segment the last.
+
+    Of all x, the last has the greatest change of V, whatever is changed; only positions so near to an end are tried.
+    """
+    bits, found = view.interpolator.bits, {}
+    last = np.array([(1 << bits) - 1])
+    for segment in range(view.segments):
+        left = [m for m in those if m not in found and (m.part not in COEFFICIENTS or m.segment == segment)]
+        if not left:
+            continue
+        up, down = distances(view, segment)
+        most = max(abs(int(mutant.more(segment, last)[0])) for mutant in left)
+        near = np.flatnonzero(noticed(most, up, down) | noticed(-most, up, down))
+        up, down = up[near], down[near]
+        for mutant in left:
+            at = near[noticed(mutant.more(segment, near), up, down)]
+            if len(at):
+                found[mutant] = segment << bits | int(at[-1])
+    return found
 
 
-class Nearest:
-    """What of a view's distances tells whether a mutant is noticed anywhere."""
-
-    def __init__(self, view: View) -> None:
-        self.distances = Distances.of(view)
-        bits = view.interpolator.bits
-        self._up, self._down = (least_with(x, bits) for x in (self.distances.up, self.distances.down))
-
-    def notices(self, mutant: Mutant) -> tuple[int, int] | None:
-        """Return a segment and an x at which a mutant is noticed, or None if it is at no position."""
-        up, down = self.distances.up, self.distances.down
-        segments = np.array([mutant.segment])
-        if mutant.part == "K" or mutant.part == "product":
-            i, j = mutant.pair
-            all_bits = np.full(len(up), -1)  # what the change is where it is not zero
-            segments = np.arange(len(up))
-            segments = segments[noticed(mutant.more(segments, all_bits), self._up[:, i, j], self._down[:, i, j])]
-        x = np.arange(up.shape[1])
-        for segment in segments.tolist():
-            places = np.flatnonzero(noticed(mutant.more(segment, x), up[segment], down[segment]))
-            if len(places):
-                return segment, int(places[-1])
-        return None
-
-
-def unnoticed(table: str) -> list[Mutant]:
-    """Return the mutants of a table that no operand tells from it: all its positions are tried."""
-    nearest = [Nearest(view) for view in VIEWS if view.table == table]
-    return [mutant for mutant in mutants(table) if not any(x.notices(mutant) for x in nearest)]
+def unnoticed(table: str, those: Iterable[Mutant] | None = None) -> list[Mutant]:
+    """Return the mutants of a table (all, or some) that no operand tells from it: all its positions are tried."""
+    left = list(mutants(table) if those is None else those)
+    for view in VIEWS:
+        if view.table == table:
+            found = places(view, left)
+            left = [mutant for mutant in left if mutant not in found]
+    return left
 
 
 def find(table: str) -> dict[str, Int]:
     """Return, by the name of a view, positions at which all mutants are noticed that are noticed at any."""
-    views = [view for view in VIEWS if view.table == table]
     left, taken = list(mutants(table)), {}
-    for view in views:
-        nearest = Nearest(view)
+    for view in VIEWS:
+        if view.table != table:
+            continue
         bits = view.interpolator.bits
         positions = []
         for segment in range(view.segments):
-            for end in (nearest.distances.up, nearest.distances.down):
-                position = segment << bits | _best(nearest.distances, end, segment, left)
-                left = _left(nearest.distances, np.array([position]), bits, left)
-                positions.append(position)
-        for mutant in list(left):
-            place = nearest.notices(mutant)
-            if place:
-                positions.append(place[0] << bits | place[1])
-                left = _left(nearest.distances, np.array(positions[-1:]), bits, left)
+            up, down = distances(view, segment)
+            for end in (up, down):
+                x = _best(end, up, down, segment, left)
+                left = [m for m in left if not noticed(m.more(segment, x), up[x], down[x]).any()]
+                positions.append(segment << bits | int(x[0]))
+        positions += (found := places(view, left)).values()
+        left = [mutant for mutant in left if mutant not in found]
         taken[view.name] = np.unique(positions)
     counts = {name: len(positions) for name, positions in taken.items()}
     print(f"{table}: operands {counts}; noticed at none: {len(left)}", flush=True)
     return taken
 
 
-def _best(distances: Distances, end: npt.NDArray[np.int32], segment: int, left: Sequence[Mutant]) -> int:
+def _best(end: Int, up: Int, down: Int, segment: int, left: Sequence[Mutant]) -> Int:
     """Return the x, of those in the upper half that are nearest to an end, that notices the most partial products."""
-    half = end.shape[1] // 2
-    x = half + np.argpartition(end[segment, half:], NEAR)[:NEAR]
+    half = len(end) // 2
+    x = half + np.argpartition(end[half:], NEAR)[:NEAR]
     count = np.zeros(len(x))
     for mutant in left:
         if mutant.part == "product":
-            count += noticed(mutant.more(segment, x), distances.up[segment, x], distances.down[segment, x])
-    return int(x[np.lexsort((end[segment, x], -count))[0]])
-
-
-def _left(distances: Distances, positions: Int, bits: int, left: Sequence[Mutant]) -> list[Mutant]:
-    """Return the mutants that are not noticed at positions."""
-    segment, x = positions >> bits, positions & (1 << bits) - 1
-    up, down = distances.up[segment, x], distances.down[segment, x]
-    return [mutant for mutant in left if not noticed(mutant.more(segment, x), up, down).any()]
+            count += noticed(mutant.more(segment, x), up[x], down[x])
+    return x[np.lexsort((end[x], -count))[:1]]
 
 
 def rule_operands(function: str) -> Codes:

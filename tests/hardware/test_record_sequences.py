@@ -5,7 +5,9 @@ from __future__ import annotations
 import subprocess
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
+import changed_sources
 import numpy as np
 import pytest
 import record_sequences
@@ -13,7 +15,15 @@ from arrays import Array, same
 from oracles import skip_without
 from sequence_cases import BY_HAND, by_arrays, mutants
 
-from warpmma.arithmetic import SEQUENCES, approximate_reference, sequence_arrays
+from warpmma.arithmetic import (
+    SEQUENCES,
+    SPECIAL_FUNCTIONS,
+    approximate_reference,
+    function_arrays,
+    functions,
+    sequence_arrays,
+    special_functions,
+)
 from warpmma.hardware.emitting import ptx_module
 
 RECORDED = np.load(Path(__file__).parents[1] / "data" / "h200_sequences.npz")
@@ -144,3 +154,63 @@ def test_a_wrong_table_is_noticed(form: str, monkeypatch: pytest.MonkeyPatch) ->
         if right and all(by_arrays(form, codes) == expected for codes, expected in hand):
             unnoticed.add(name)
     assert unnoticed == EQUIVALENT.get(form, set())
+
+
+# Rules of the special-function unit that only these operands notice: the other formats, where the range ends
+
+NARROW = "ex2.approx.f16 ex2.approx.ftz.bf16 tanh.approx.f16 tanh.approx.bf16"
+UPPER = "rcp.approx.ftz.f64 rsqrt.approx.ftz.f64"
+CUT16, INFINITE = 'fmt.encode(values, "rz")', "2.0 ** (fmt.emax + 1)"
+ON_ARRAYS = [
+    ("ex2.approx.ftz.f32", function_arrays, "np.minimum(code, int(self.infinity))", "code & (1 << 31) - 1"),
+    (NARROW, functions, CUT16, 'fmt.encode(values, "rn")'),
+    ("ex2.approx.f16", functions, CUT16, 'fmt.encode(np.where(values < 2.0**-14, 0, values), "rz")'),
+    ("ex2.approx.f16", functions, INFINITE, "2.0 ** (fmt.emax + 2)"),
+    ("ex2.approx.f16", functions, INFINITE, "2.0 ** fmt.emax"),
+    ("ex2.approx.f16 ex2.approx.ftz.bf16", functions, "sign | infinity", "sign | infinity - 1"),
+    ("tanh.approx.f16 tanh.approx.bf16", functions, "dtype=np.uint16)))", "dtype=np.uint16) & 0x7FFF))"),
+    (NARROW, functions, "np.isnan(values), fmt.nan_code", "np.isnan(values), fmt.nan_code | fmt.sign_bit"),
+    (UPPER, function_arrays, "_Word(1023, 20)", "_Word(1022, 20)"),
+    (UPPER, function_arrays, "np.where(magnitude > word.infinity, _NAN, result)", "result"),
+    (UPPER, function_arrays, "np.where(magnitude < _U(1 << word.fraction_bits), _U(0), magnitude)", "magnitude"),
+    ("rcp.approx.ftz.f64", function_arrays, "(code < 1 << self.fraction_bits)", "(code < 0)"),
+    ("rcp.approx.ftz.f64", function_arrays, "(code < 1 << self.fraction_bits)", "(code < 2 << self.fraction_bits)"),
+]
+BY_REFERENCE = [
+    ("ex2.approx.ftz.f32", "field >= self.top", "field > self.top"),
+    ("ex2.approx.f16 tanh.approx.f16", "<< 10 | f >> 13", "<< 10 | f + (1 << 12) >> 13"),
+    ("ex2.approx.ftz.bf16 tanh.approx.bf16", "return code >> 16", "return code + (1 << 15) >> 16"),
+    ("ex2.approx.f16", "if e - 127 > 15:", "if e - 127 > 14:"),
+    ("ex2.approx.f16", "if e - 127 >= -14:", "if e - 127 >= -15:"),
+    ("ex2.approx.f16", "_fixed(e, f, 24)", "_fixed(e, f, 23) << 1"),
+    ("tanh.approx.f16", "return sign | _F32.cut(magnitude, 24, 0)", "return sign"),
+    (UPPER, "_F32, _UPPER = _Word(127, 23), _Word(1023, 20)", "_F32, _UPPER = _Word(127, 23), _Word(1022, 20)"),
+    (UPPER, "fraction << 23 - self.fraction_bits", "fraction"),
+    ("rcp.approx.ftz.f64", "if field < 1:", "if field < 2:"),
+]
+
+
+@pytest.mark.parametrize(("forms", "module", "old", "new"), ON_ARRAYS)
+def test_another_rule_on_arrays_is_noticed(forms: str, module: ModuleType, old: str, new: str) -> None:
+    names = changed_sources.changed(module, (old, new))
+    for form in forms.split():
+        function, (codes,) = SPECIAL_FUNCTIONS[SEQUENCES[form].function], operands(form)["chosen"]
+        if function.bits == 16:
+            results = names["special_function"](function.name, codes)
+        elif function.fmt == "f64":
+            upper = names["function_on_arrays"](function, (codes >> np.uint64(32)).astype(np.uint32))
+            results = upper.astype(np.uint64) << np.uint64(32)
+        else:
+            results = names["function_on_arrays"](function, codes)
+        found = dict(record_sequences.kept(form, "chosen", results))
+        assert not all(np.array_equal(x, RECORDED[key]) for key, x in found.items()), form
+
+
+@pytest.mark.parametrize(("forms", "old", "new"), BY_REFERENCE)
+def test_another_rule_of_the_reference_is_noticed(forms: str, old: str, new: str) -> None:
+    compute = changed_sources.changed(special_functions, (old, new))["special_function_reference"]
+    for form in forms.split():
+        function, (codes,) = SPECIAL_FUNCTIONS[SEQUENCES[form].function], operands(form)["chosen"]
+        half = 32 if function.fmt == "f64" else 0
+        pairs = zip(codes[:: record_sequences.KEPT].tolist(), RECORDED[f"{form}|results"].tolist(), strict=True)
+        assert any(compute(function.name, code >> half) << half != result for code, result in pairs), form

@@ -19,7 +19,7 @@ def test_no_test_looks_for_an_oracle_itself(path: Path) -> None:
     if path != Path(__file__):
         text = path.read_text()
         assert not any(f'{call}("{name}' in text for call in ("which", "importorskip") for name in ("ptxas", "nvcc",
-                       "torch", "mmasim", "gfloat", "tensor_layouts")), path.name  # fmt: skip
+                       "torch", "mmasim", "gfloat", "tensor_layouts", "scipy")), path.name  # fmt: skip
 
 
 def test_why_an_oracle_is_absent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
