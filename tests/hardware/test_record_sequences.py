@@ -169,7 +169,7 @@ ON_ARRAYS = [
     ("ex2.approx.f16", functions, INFINITE, "2.0 ** fmt.emax"),
     ("ex2.approx.f16 ex2.approx.ftz.bf16", functions, "sign | infinity", "sign | infinity - 1"),
     ("tanh.approx.f16 tanh.approx.bf16", functions, "dtype=np.uint16)))", "dtype=np.uint16) & 0x7FFF))"),
-    (NARROW, functions, "np.isnan(values), fmt.nan_code", "np.isnan(values), fmt.nan_code | fmt.sign_bit"),
+    (NARROW, functions, "cast(int, fmt.nan_code)", "fmt.sign_bit | 0x7FFF"),
     (UPPER, function_arrays, "_Word(1023, 20)", "_Word(1022, 20)"),
     (UPPER, function_arrays, "np.where(magnitude > word.infinity, _NAN, result)", "result"),
     (UPPER, function_arrays, "np.where(magnitude < _U(1 << word.fraction_bits), _U(0), magnitude)", "magnitude"),
