@@ -10,7 +10,7 @@ from arrays import Array
 from warpmma.arithmetic import SEQUENCES, SPECIAL_FUNCTIONS, ApproximateForm, SpecialFunction, native, native_functions
 
 FUNCTIONS = [function for function in SPECIAL_FUNCTIONS.values() if function.bits == 32]
-ROWS = [row for row in SEQUENCES.values() if row.fmt.bits == 32]
+ROWS = [row for row in SEQUENCES.values() if row.fmt.bits >= 32]
 BUILDS = sorted({level.name for level in native.levels()})
 
 
@@ -33,9 +33,12 @@ def run(of: SpecialFunction | ApproximateForm, codes: Sequence[Array], level: st
     return out
 
 
-def operands(of: SpecialFunction | ApproximateForm, codes: Array, rng: np.random.Generator) -> list[Array]:
-    """Return operands of a function; the dividends of a division are some of the same."""
-    return [rng.permutation(codes), codes] if isinstance(of, ApproximateForm) and of.dividend else [codes]
+def operands(of: SpecialFunction | ApproximateForm, words: Array, rng: np.random.Generator) -> list[Array]:
+    """Return operands of a function; the dividends of a division are some of the same, words of f64 are the upper."""
+    if isinstance(of, ApproximateForm) and of.fmt.bits == 64:
+        lower = rng.choice(np.array([0, 1, 1 << 31, (1 << 32) - 1, *rng.integers(0, 1 << 32, 12)], np.uint64), len(words))
+        return [words.astype(np.uint64) << np.uint64(32) | lower]
+    return [rng.permutation(words), words] if isinstance(of, ApproximateForm) and of.dividend else [words]
 
 
 def label(of: SpecialFunction | ApproximateForm) -> str:

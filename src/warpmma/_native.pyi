@@ -103,9 +103,23 @@ class Scaling:
     after: int
     number: float
 
+class Step:
+    a: int
+    b: int
+    c: int
+    negate: bool
+
+class Kept:
+    mask: int
+    first: int
+    last: int
+    keep: int
+    put: int
+
 class FunctionParameters:
     law: int
     upper: bool
+    wide: bool
     bits: int
     rows: list[int]
     first: list[int]
@@ -114,6 +128,9 @@ class FunctionParameters:
     scalings: list[Scaling]
     dividend: bool
     ftz: bool
+    numbers: list[float]
+    steps: list[Step]
+    special: list[Kept]
 
 class FunctionPlan:
     """The same of a function of the special-function unit."""
@@ -127,5 +144,5 @@ def execute(
     ends: Sequence[tuple[int, bool]] = (), sums: npt.NDArray[np.uint32] | None = None, /,
 ) -> None: ...  # fmt: skip
 def execute_function(
-    plan: FunctionPlan, level: int, codes: Array, dividend: Array | None, out: npt.NDArray[np.uint32], /
+    plan: FunctionPlan, level: int, codes: Array, dividend: Array | None, out: npt.NDArray[np.unsignedinteger[Any]], /
 ) -> None: ...

@@ -55,7 +55,7 @@ def mixed(rng: np.random.Generator, count: int) -> Array:
 @each
 def test_borders_of_all_exponents_and_random_codes(of: Function) -> None:
     rng = np.random.default_rng(21)
-    upper = isinstance(of, SpecialFunction) and of.fmt == "f64"
+    upper = (of.fmt if isinstance(of, SpecialFunction) else of.fmt.name) == "f64"
     codes = np.concatenate([border_codes(20 if upper else 23), mixed(rng, 1 << 16)])
     compare(of, operands(of, codes, rng))
 
@@ -93,7 +93,7 @@ def test_sequences_equal_the_reference(row: ApproximateForm) -> None:
     codes = operands(row, mixed(rng, 200), rng)
     expected = [approximate_reference(row.form, *map(int, each)) for each in zip(*codes, strict=True)]
     for build in BUILDS:
-        same(run(row, codes, build), np.array(expected, np.uint32))
+        same(run(row, codes, build), np.array(expected, row.fmt.code_dtype))
 
 
 @each

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .function_arrays import function_rows
 from .native import find_level
-from .sequences import ApproximateForm, OperandScaling
+from .sequences import ApproximateForm, CodeRange, FusedStep, KeptBits, OperandScaling
 from .special_functions import SPECIAL_FUNCTIONS, SpecialFunction
 
 try:
@@ -21,6 +21,7 @@ except ImportError:  # installed without a compiler
 __all__ = ["run_function", "run_sequence", "runs_sequence"]
 
 Code = npt.NDArray[np.uint32]
+CodeOrWide = npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
 
 
 def run_function(function: SpecialFunction, codes: Code, out: Code, level: str | None = None) -> None:
@@ -38,19 +39,21 @@ def run_function(function: SpecialFunction, codes: Code, out: Code, level: str |
 
 
 def runs_sequence(row: ApproximateForm) -> bool:
-    """Whether the native engine has a sequence as a whole: those of f32."""
-    return row.fmt.bits == 32 and not row.refinement and not row.special
+    """Whether the native engine has a sequence: those of f32 and f64."""
+    return row.fmt.bits >= 32
 
 
-def run_sequence(row: ApproximateForm, codes: list[Code], out: Code, level: str | None = None) -> None:
+def run_sequence(
+    row: ApproximateForm, codes: list[CodeOrWide], out: CodeOrWide, level: str | None = None
+) -> None:
     """Compute a sequence that `runs_sequence`, element by element.
 
     Parameters
     ----------
     row : ApproximateForm
-    codes : list of ndarray of uint32
+    codes : list of ndarray of uint32 or uint64
         Of a division the dividend first.
-    out : ndarray of uint32
+    out : ndarray
     level : str, optional
         As for `run_function`.
     """
@@ -82,12 +85,39 @@ def _sequence_parameters(row: ApproximateForm) -> Any:
     given = _parameters(SPECIAL_FUNCTIONS[row.function])
     given.factor = 0 if row.factor is None else float(row.fmt.decode(row.factor))
     given.scalings = [_scaling(scaling) for scaling in row.scalings]
-    given.dividend, given.ftz = row.dividend, row.ftz
+    given.dividend, given.ftz, given.wide = row.dividend, row.ftz, row.fmt.bits == 64
+    given.numbers, given.steps = _refinement(row.refinement)
+    given.special = [_kept(special) for special in row.special]
     return given
 
 
+def _refinement(steps: tuple[FusedStep, ...]) -> tuple[list[float], list[Any]]:
+    """Return numbers, and steps in which places stand for names: the operand, the result, numbers, earlier steps."""
+    terms = [(step.a, step.b, -0.0 if step.c is None else step.c) for step in steps]  # a product is that plus -0
+    numbers = [x for of_one in terms for x in of_one if isinstance(x, float)]
+    unused, names, found = iter(range(2, 2 + len(numbers))), {"x": 0, "y": 1}, []
+    for step, of_one in zip(steps, terms, strict=True):
+        given = _native.Step()
+        places = [next(unused) if isinstance(x, float) else names[x.removeprefix("-")] for x in of_one]
+        given.a, given.b, given.c = places
+        given.negate = isinstance(step.b, str) and step.b.startswith("-")
+        names[step.to] = 2 + len(numbers) + len(found)
+        found.append(given)
+    return numbers, found
+
+
 def _scaling(scaling: OperandScaling) -> Any:
-    given = _native.Scaling()
-    given.mask, given.first, given.last = scaling.where.mask, scaling.where.first, scaling.where.last
+    given = _ranged(_native.Scaling(), scaling.where)
     given.before, given.after, given.number = scaling.before, _native.After[scaling.after], scaling.number
+    return given
+
+
+def _kept(special: KeptBits) -> Any:
+    given = _ranged(_native.Kept(), special.where)
+    given.keep, given.put = special.keep, special.put
+    return given
+
+
+def _ranged(given: Any, where: CodeRange) -> Any:
+    given.mask, given.first, given.last = where.mask, where.first, where.last
     return given

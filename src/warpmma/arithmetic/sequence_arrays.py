@@ -48,7 +48,7 @@ def approximate(form: str, *codes: Array, engine: Engine = "auto", threads: int 
     *codes : ndarray of uint16, uint32 or uint64
         The operands, of the form's width; of a division the dividend first. They broadcast.
     engine : {"auto", "numpy", "native"}
-        "native" has the sequences of f32 as a whole, and the unit of the others.
+        "native" has all but those of 16 bits, which are looked up.
     threads : int, optional
         One by default.
 
@@ -80,7 +80,7 @@ def approximate(form: str, *codes: Array, engine: Engine = "auto", threads: int 
             return run_sequence(row, operands, out)
         for start in range(0, out.size, _CHUNK):
             part = slice(start, start + _CHUNK)
-            out[part] = by_width(row, [x[part] for x in operands], engine)
+            out[part] = by_width(row, [x[part] for x in operands])
         return None
 
     return in_parts(compute, given, threads)
@@ -109,11 +109,11 @@ def _within(codes: Array, where: CodeRange) -> npt.NDArray[np.intp]:
     return np.flatnonzero((codes & mask) - first <= width)
 
 
-def _narrow(row: ApproximateForm, given: list[Array], engine: Engine) -> Array:
-    return special_function(row.function, given[0], engine=engine)
+def _narrow(row: ApproximateForm, given: list[Array]) -> Array:
+    return special_function(row.function, given[0])
 
 
-def _f32(row: ApproximateForm, given: list[Code], engine: Engine) -> Code:
+def _f32(row: ApproximateForm, given: list[Code]) -> Code:
     """Rules 2 to 5; the ranges of a form share no code, so the order of its scalings is of no account."""
     scaled = [(s, places) for s in row.scalings if (places := _within(given[-1], s.where)).size]
     if scaled:
@@ -124,7 +124,7 @@ def _f32(row: ApproximateForm, given: list[Code], engine: Engine) -> Code:
     *dividend, x = given
     if row.factor is not None:
         x = _product(row, x, float(_F32.decode(row.factor)), "rz")
-    result = special_function(row.function, x, engine=engine)
+    result = special_function(row.function, x, engine="numpy")
     if dividend:
         return _product(row, result, _F32.decode(_flushed(row, dividend[0])))
     for scaling, places in scaled:
@@ -155,7 +155,7 @@ def _product(row: ApproximateForm, codes: Code, factor: Float64 | float, roundin
     return _F32.encode(exact, rounding, overflow="infinity")
 
 
-def _f64(row: ApproximateForm, given: list[Code64], engine: Engine) -> Code64:
+def _f64(row: ApproximateForm, given: list[Code64]) -> Code64:
     """Rules 6 and 7."""
     (x,) = given
     operand = x
@@ -163,7 +163,7 @@ def _f64(row: ApproximateForm, given: list[Code64], engine: Engine) -> Code64:
         places = _within(x, scaling.where)
         operand = x.copy()
         operand[places] = _product64(x[places], _code64(scaling.before))
-    upper = special_function(row.function, (operand >> _HALF).astype(np.uint32), engine=engine)
+    upper = special_function(row.function, (operand >> _HALF).astype(np.uint32), engine="numpy")
     result = _refined(row, operand, upper.astype(np.uint64) << _HALF)
     for scaling in row.scalings:
         places = _within(x, scaling.where)

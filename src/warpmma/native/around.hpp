@@ -1,27 +1,18 @@
-// What lies around the special-function unit (arithmetic/sequences.py, rules 2 to 5), and whole jobs. Multiplications
-// and additions are those of IEEE 754 in f32, which the caller's environment has to have (module.cpp).
+// What lies around the special-function unit in f32 (arithmetic/sequences.py, rules 2 to 5), and whole jobs.
+// Multiplications and additions are those of IEEE 754, which the caller's environment has to have (module.cpp).
 #pragma once
 
-#include "laws.hpp"
+#include "refined.hpp"
 
 namespace warpmma {
 namespace {
-
-// Sign set where a code lies in a range.
-template <int W>
-WARPMMA_INLINE typename Vec<W>::I lies(const Scaling& s, typename Vec<W>::I code) {
-  using I = typename Vec<W>::I;
-  using Word = typename Vec<W>::Word;
-  const Word past = (bits<Word>(code) & s.mask) - s.first;
-  return past <= s.last - s.first ? I{} - 1 : I{};
-}
 
 // What a code is multiplied by.
 template <int W>
 WARPMMA_INLINE typename Vec<W>::F scale(const FunctionTables& t, typename Vec<W>::I code) {
   using F = typename Vec<W>::F;
   F by = F{} + 1.0f;
-  for (const Scaling& s : t.scalings) by = lies<W>(s, code) < 0 ? F{} + s.before : by;
+  for (const Scaling& s : t.scalings) by = lies<uint32_t>(s, code) != 0 ? F{} + s.before : by;
   return by;
 }
 
@@ -47,7 +38,7 @@ WARPMMA_APART void scale_after(const FunctionTables& t, const int32_t* codes, in
     F y = load<F>(out + i), other = F{} + (after == After::add ? -0.0f : 1.0f);
     for (const Scaling& s : t.scalings) {
       const F number = after == After::square ? y : F{} + s.number;
-      other = lies<W>(s, code) < 0 ? number : other;
+      other = lies<uint32_t>(s, code) != 0 ? number : other;
     }
     y = after == After::add ? y + other : y * other;
     store(out + i, (bits<I>(y) & INT32_MAX) > F32::kInfinity ? I{} + F32::kNan : bits<I>(y));
@@ -122,12 +113,17 @@ WARPMMA_INLINE void chunk(const FunctionTables& t, const int32_t* codes, const i
 }
 
 template <int W>
-WARPMMA_INLINE void all(const FunctionTables& t, const FunctionJob& j) {
+WARPMMA_INLINE void chunk(const FunctionTables& t, const int64_t* codes, const int64_t*, int64_t* out, int count,
+                          Chunk& c) {
+  refined_chunk<W>(t, codes, out, count, c);
+}
+
+template <int W, class Code>
+WARPMMA_INLINE void all_of(const FunctionTables& t, const FunctionJob& j) {
   Chunk c;
-  alignas(64) int32_t codes[kChunk], other[kChunk], out[kChunk];
-  const int32_t* from = reinterpret_cast<const int32_t*>(j.codes);
-  const int32_t* dividend = reinterpret_cast<const int32_t*>(j.dividend);
-  int32_t* to = reinterpret_cast<int32_t*>(j.out);
+  alignas(64) Code codes[kChunk], other[kChunk], out[kChunk];
+  const Code *from = static_cast<const Code*>(j.codes), *dividend = static_cast<const Code*>(j.dividend);
+  Code* to = static_cast<Code*>(j.out);
   for (int64_t rest = j.count; rest > 0; rest -= kChunk) {
     if (rest >= kChunk) {
       chunk<W>(t, from, dividend, to, kChunk, c);
@@ -141,6 +137,14 @@ WARPMMA_INLINE void all(const FunctionTables& t, const FunctionJob& j) {
     from += kChunk, to += kChunk;
     if (t.dividend) dividend += kChunk;
   }
+}
+
+template <int W>
+WARPMMA_INLINE void all(const FunctionTables& t, const FunctionJob& j) {
+  if (t.wide)
+    all_of<W, int64_t>(t, j);
+  else
+    all_of<W, int32_t>(t, j);
 }
 
 }  // namespace

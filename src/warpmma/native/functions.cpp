@@ -8,7 +8,7 @@ namespace warpmma {
 namespace {
 
 constexpr int kMostScaling = 64;  // exponent
-constexpr size_t kMostScalings = 4;
+constexpr size_t kMostScalings = 4, kMostSpecial = 8;
 constexpr int kFraction = 23;                // bits of a position
 constexpr int64_t kMost = int64_t{1} << 43;  // sums of rule 2, and with 2^49 of lg2's exponent, are exact in f64
 
@@ -40,23 +40,46 @@ bool power_of_two(float x) {
   return std::isfinite(x) && std::frexp(x, &exponent) == 0.5f && magnitude(exponent) <= kMostScaling;
 }
 
+template <class Range>
+void check_range(const FunctionParameters& p, const Range& range) {
+  require(range.first <= range.last, "a range ends after it begins");
+  require(p.wide || (range.mask | range.last) <= UINT32_MAX, "a range is of codes");
+}
+
+void check_scaling(const FunctionParameters& p, const Scaling& s) {
+  require(within(static_cast<int>(s.after), 0, static_cast<int>(After::square)), "there is nothing of that kind after");
+  require(s.after == p.scalings[0].after, "what happens after is of one kind");
+  require(!p.dividend || s.after == After::nothing, "nothing happens after a division");
+  require(!p.wide || s.after == After::multiply, "results of f64 are multiplied");
+  check_range(p, s);
+  require(power_of_two(s.before), "an operand is multiplied by a power of two");
+  require(s.after == After::add ? std::isfinite(s.number) : power_of_two(s.number),
+          "a result is multiplied by a power of two, or a number is added");
+}
+
+void check_steps(const FunctionParameters& p) {
+  require(p.wide || (p.numbers.empty() && p.steps.empty() && p.special.empty()), "only f64 is refined");
+  require(p.special.size() <= kMostSpecial, "there are at most 8 kinds of special operands");
+  for (const Kept& kept : p.special) check_range(p, kept);
+  require(2 + p.numbers.size() + p.steps.size() <= kMostKnown, "numbers and steps are at most 22");
+  int64_t known = static_cast<int64_t>(2 + p.numbers.size());
+  for (const Step& step : p.steps) {
+    require(within(step.a, 0, known - 1) && within(step.b, 0, known - 1) && within(step.c, 0, known - 1),
+            "a step uses what is known before it");
+    known++;
+  }
+}
+
 void check_around(const FunctionParameters& p) {
   require(!p.upper || p.law == Law::rcp || p.law == Law::rsqrt, "only rcp and rsqrt are of upper words");
-  require(!p.upper || (p.factor == 0 && p.scalings.empty()), "upper words are not multiplied");
+  require(!p.wide || p.upper, "of f64 the unit has upper words");
+  require(!p.upper || (p.factor == 0 && (p.wide || p.scalings.empty())), "upper words are not multiplied");
   require(p.factor == 0 || (0x1p-64f <= p.factor && p.factor <= 1), "a factor is from 2^-64 to 1");
   require(!p.dividend || (p.law == Law::rcp && !p.upper && p.factor == 0), "only rcp of f32 makes a division");
   require(!p.ftz || p.dividend, "only multiplications of a division flush");
   require(p.scalings.size() <= kMostScalings, "there are at most 4 scalings");
-  for (const Scaling& s : p.scalings) {
-    require(within(static_cast<int>(s.after), 0, static_cast<int>(After::square)),
-            "there is nothing of that kind after");
-    require(s.after == p.scalings[0].after, "what happens after is of one kind");
-    require(!p.dividend || s.after == After::nothing, "nothing happens after a division");
-    require(s.first <= s.last, "a range ends after it begins");
-    require(power_of_two(s.before), "an operand is multiplied by a power of two");
-    require(s.after == After::add ? std::isfinite(s.number) : power_of_two(s.number),
-            "a result is multiplied by a power of two, or a number is added");
-  }
+  for (const Scaling& s : p.scalings) check_scaling(p, s);
+  check_steps(p);
 }
 
 // That every sum is exact, and not negative: q(x) is at most the square of x, and x is below 1.
@@ -105,12 +128,12 @@ FunctionJob FunctionPlan::job(const Operand& codes, const Operand& dividend, con
   for (const Operand* x : all) {
     if (x == &dividend && !x->given) continue;
     check_elements(*x);
-    if (x->dimensions != 1 || x->size != 4 || !contiguous(*x, 0)) wrong(*x, "is not of words in a row");
+    if (x->dimensions != 1 || x->size != (tables_.wide ? 8 : 4) || !contiguous(*x, 0))
+      wrong(*x, tables_.wide ? "is not of words of 64 bits in a row" : "is not of words in a row");
     if (x->shape[0] != out.shape[0]) wrong(*x, "is " + text(x->shape, 1) + ", not " + text(out.shape, 1));
     if (x != &out) check_apart(out, *x);
   }
-  return {reinterpret_cast<const uint32_t*>(codes.data), reinterpret_cast<const uint32_t*>(dividend.data),
-          reinterpret_cast<uint32_t*>(const_cast<char*>(out.data)), out.shape[0]};
+  return {codes.data, dividend.data, const_cast<char*>(out.data), out.shape[0]};
 }
 
 }  // namespace warpmma

@@ -1,6 +1,7 @@
 // Functions of the special-function unit: what is to be computed, as Python hands it over
 // (arithmetic/native_functions.py), and the plan that the check makes of it. The rules are those of
-// arithmetic/interpolation.py (1 and 2) and arithmetic/special_functions.py (3 to 11).
+// arithmetic/interpolation.py (1 and 2) and arithmetic/special_functions.py (3 to 11), and around them those of
+// arithmetic/sequences.py.
 //
 // As in parameters.hpp, names and fields stand here alone.
 #pragma once
@@ -23,16 +24,30 @@ enum class After : int { WARPMMA_AFTERS(WARPMMA_NAME) };
 #undef WARPMMA_NAME
 
 #define WARPMMA_SCALING(FIELD)                                                          \
-  FIELD(uint32_t, mask, 0, "bits of the operand that say whether it lies in the range") \
-  FIELD(uint32_t, first, 0, "of the range")                                             \
-  FIELD(uint32_t, last, 0, "likewise")                                                  \
+  FIELD(uint64_t, mask, 0, "bits of the operand that say whether it lies in the range") \
+  FIELD(uint64_t, first, 0, "of the range")                                             \
+  FIELD(uint64_t, last, 0, "likewise")                                                  \
   FIELD(float, before, 1, "what the operand is multiplied by")                          \
   FIELD(After, after, After::nothing, "")                                               \
   FIELD(float, number, 1, "what the result is multiplied by, or what is added to it")
 
+#define WARPMMA_STEP(FIELD)                                                                             \
+  FIELD(int, a, 0, "a factor: 0 is the operand, 1 the unit's result, then numbers, then earlier steps") \
+  FIELD(int, b, 0, "likewise")                                                                          \
+  FIELD(int, c, 0, "what is added")                                                                     \
+  FIELD(bool, negate, false, "the second factor is negated")
+
+#define WARPMMA_KEPT(FIELD)                                           \
+  FIELD(uint64_t, mask, 0, "as of a scaling")                         \
+  FIELD(uint64_t, first, 0, "")                                       \
+  FIELD(uint64_t, last, 0, "")                                        \
+  FIELD(uint64_t, keep, 0, "bits of the operand that the result has") \
+  FIELD(uint64_t, put, 0, "bits of the result that are set")
+
 #define WARPMMA_FUNCTION(FIELD)                                                                                 \
   FIELD(Law, law, Law::rcp, "")                                                                                 \
-  FIELD(bool, upper, false, "operands and results are upper words of f64, not f32")                             \
+  FIELD(bool, upper, false, "operands and results of the unit are upper words of f64, not f32")                 \
+  FIELD(bool, wide, false, "operands and results are f64, of which the unit has upper words")                   \
   FIELD(int, bits, 0, "of x")                                                                                   \
   FIELD(std::vector<int64_t>, rows, {}, "of each segment: what 1, x and q(x) are multiplied by, times 2^41")    \
   FIELD(std::vector<int32_t>, first, {}, "of each table: its first row")                                        \
@@ -40,11 +55,22 @@ enum class After : int { WARPMMA_AFTERS(WARPMMA_NAME) };
   FIELD(float, factor, 0, "what the operand is multiplied by, toward zero, or 0")                               \
   FIELD(std::vector<Scaling>, scalings, {}, "ranges of operands that are scaled")                               \
   FIELD(bool, dividend, false, "the result is multiplied by a second operand, which is scaled as the first is") \
-  FIELD(bool, ftz, false, "multiplications of a division flush subnormal numbers")
+  FIELD(bool, ftz, false, "multiplications of a division flush subnormal numbers")                              \
+  FIELD(std::vector<double>, numbers, {}, "that steps use")                                                     \
+  FIELD(std::vector<Step>, steps, {}, "fused multiply-adds after the unit, of which the last is the result")    \
+  FIELD(std::vector<Kept>, special, {}, "ranges of operands whose results are some of their bits")
 
 #define WARPMMA_FIELD(type, name, initial, what) type name = initial;
 struct Scaling {
   WARPMMA_SCALING(WARPMMA_FIELD)
+};
+
+struct Step {
+  WARPMMA_STEP(WARPMMA_FIELD)
+};
+
+struct Kept {
+  WARPMMA_KEPT(WARPMMA_FIELD)
 };
 
 struct FunctionParameters {
@@ -56,6 +82,7 @@ constexpr int kPoint = 41;            // of sums
 constexpr int kFirstTanhField = 119;  // the exponent field of tanh's first table
 constexpr int kTanhTables = 11;       // one for each exponent field
 constexpr int kSquarerBits = 15;      // upper bits of x that a partial product has, and bits of q
+constexpr int kMostKnown = 24;        // the operand, the unit's result, numbers and steps
 
 // Of a plan: its rows as f64, which hold them exactly.
 struct FunctionTables : FunctionParameters {
@@ -63,8 +90,8 @@ struct FunctionTables : FunctionParameters {
 };
 
 struct FunctionJob {
-  const uint32_t *codes = nullptr, *dividend = nullptr;
-  uint32_t* out = nullptr;
+  const void *codes = nullptr, *dividend = nullptr;  // words of 32 bits, or of 64 where the plan is wide
+  void* out = nullptr;
   int64_t count = 0;
 };
 
@@ -76,7 +103,7 @@ class FunctionPlan {
   explicit FunctionPlan(const FunctionParameters& parameters);
   const FunctionTables& tables() const { return tables_; }
 
-  // One call: as many results as codes and, of a division, dividends; words in a row, what is written apart.
+  // One call: as many results as codes and, of a division, dividends; in a row, what is written apart.
   FunctionJob job(const Operand& codes, const Operand& dividend, const Operand& out) const;
 
  private:

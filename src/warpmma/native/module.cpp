@@ -157,21 +157,29 @@ NB_MODULE(_native, m) {
   nb::class_<Table> table(m, "Table");
   nb::class_<Parameters> parameters(m, "Parameters");
   nb::class_<Scaling> scaling(m, "Scaling");
+  nb::class_<Step> step(m, "Step");
+  nb::class_<Kept> kept(m, "Kept");
   nb::class_<FunctionParameters> function(m, "FunctionParameters");
   format.def(nb::init<>());
   table.def(nb::init<>());
   parameters.def(nb::init<>());
   scaling.def(nb::init<>());
+  step.def(nb::init<>());
+  kept.def(nb::init<>());
   function.def(nb::init<>());
 #define OF_FORMAT(type, name, initial, what) bind(format, #name, &Format::name, what);
 #define OF_TABLE(type, name, initial, what) bind(table, #name, &Table::name, what);
 #define OF_PARAMETERS(type, name, initial, what) bind(parameters, #name, &Parameters::name, what);
 #define OF_SCALING(type, name, initial, what) bind(scaling, #name, &Scaling::name, what);
+#define OF_STEP(type, name, initial, what) bind(step, #name, &Step::name, what);
+#define OF_KEPT(type, name, initial, what) bind(kept, #name, &Kept::name, what);
 #define OF_FUNCTION(type, name, initial, what) bind(function, #name, &FunctionParameters::name, what);
   WARPMMA_FORMAT(OF_FORMAT)
   WARPMMA_TABLE(OF_TABLE)
   WARPMMA_PARAMETERS(OF_PARAMETERS)
   WARPMMA_SCALING(OF_SCALING)
+  WARPMMA_STEP(OF_STEP)
+  WARPMMA_KEPT(OF_KEPT)
   WARPMMA_FUNCTION(OF_FUNCTION)
 
   nb::class_<Plan>(m, "Plan").def(nb::init<const Parameters&>());

@@ -163,14 +163,6 @@ WARPMMA_APART void popcount(const Parameters& p, const Panel& v, const Panel& s,
 
 // Rule 15. A result that is NaN is computed again with the hardware's choice among NaN operands: once a chain is NaN it
 // stays so, and no other result can have met one. The rounding mode is set for the whole run.
-WARPMMA_INLINE double fma_with_payloads(double a, double b, double r) {
-  const double result = __builtin_fma(a, b, r);
-  if (result == result) return result;
-  for (double x : {b, r, a})
-    if (x != x) return bits<double>(bits<int64_t>(x) | F64::kQuiet);
-  return bits<double>(INT64_MIN | F64::kInfinity | F64::kQuiet);
-}
-
 template <int W, int R>
 WARPMMA_APART void f64_chain(const Parameters& p, const Panel& v, const Panel& s, double* c, int64_t instructions) {
   using D = typename Vec<W>::D;

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "numbers.hpp"
+
 #define WARPMMA_INLINE inline __attribute__((always_inline))
 #define WARPMMA_APART __attribute__((noinline))
 
@@ -95,6 +97,15 @@ WARPMMA_INLINE typename Vec<W>::D fma(typename Vec<W>::D a, typename Vec<W>::D b
 #endif
   for (int i = 0; i < W / 2; i++) c[i] = __builtin_fma(a[i], b[i], c[i]);
   return c;
+}
+
+// The same of numbers, with the choice among NaN operands of NVIDIA's hardware (rule 15 of arithmetic/reference.py).
+WARPMMA_INLINE double fma_with_payloads(double a, double b, double r) {
+  const double result = __builtin_fma(a, b, r);
+  if (result == result) return result;
+  for (double x : {b, r, a})
+    if (x != x) return bits<double>(bits<int64_t>(x) | F64::kQuiet);
+  return bits<double>(INT64_MIN | F64::kInfinity | F64::kQuiet);
 }
 
 template <class V>
