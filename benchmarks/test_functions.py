@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,20 +16,21 @@ from warpmma.operations import elementwise
 from .measure import Call, against, measure, repeat
 
 SIZE = 1 << 18
-FORMS = [row for row in SEQUENCES.values() if row.fmt.bits == 32]
-SUBNORMAL = ("ex2.approx.f32", "rcp.approx.f32")  # of which many operands have subnormal results
+FORMS = [row for row in SEQUENCES.values() if row.fmt.bits >= 32]
+SUBNORMAL = ("ex2.approx.f32", "rcp.approx.f32", "rsqrt.approx.f64")
+"""Many operands have subnormal results, or are special."""
 
 
-def numbers(row: ApproximateForm, of: str = "usual") -> list[npt.NDArray[np.float32]]:
-    rng = np.random.default_rng(0)
-    given = rng.normal(0, 4, (row.operands, SIZE)).astype(np.float32)
+def numbers(row: ApproximateForm, of: str = "usual") -> list[npt.NDArray[np.floating[Any]]]:
+    rng, dtype = np.random.default_rng(0), np.dtype(f"f{row.fmt.bits // 8}")
+    given = rng.normal(0, 4, (row.operands, SIZE)).astype(dtype)
     if of == "random bits":
-        given = rng.integers(0, 1 << 32, given.shape, np.uint32).view(np.float32)
+        given = rng.integers(0, row.fmt.mask, given.shape, row.fmt.code_dtype, endpoint=True).view(dtype)
     return list(given)
 
 
 def call(row: ApproximateForm, engine: str, of: str = "usual") -> Call:
-    codes = [x.view(np.uint32) for x in numbers(row, of)]
+    codes = [x.view(row.fmt.code_dtype) for x in numbers(row, of)]
     return partial(approximate, row.form, *codes, engine=engine)  # type: ignore[arg-type]
 
 

@@ -36,8 +36,8 @@ def run(of: SpecialFunction | ApproximateForm, codes: Sequence[Array], level: st
 def operands(of: SpecialFunction | ApproximateForm, words: Array, rng: np.random.Generator) -> list[Array]:
     """Return operands of a function; the dividends of a division are some of the same, words of f64 are the upper."""
     if isinstance(of, ApproximateForm) and of.fmt.bits == 64:
-        lower = rng.choice(np.array([0, 1, 1 << 31, (1 << 32) - 1, *rng.integers(0, 1 << 32, 12)], np.uint64), len(words))
-        return [words.astype(np.uint64) << np.uint64(32) | lower]
+        some = np.array([0, 1, 1 << 31, (1 << 32) - 1, *rng.integers(0, 1 << 32, 12)], np.uint64)
+        return [words.astype(np.uint64) << np.uint64(32) | rng.choice(some, len(words))]
     return [rng.permutation(words), words] if isinstance(of, ApproximateForm) and of.dividend else [words]
 
 

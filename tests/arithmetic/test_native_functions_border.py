@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -52,20 +53,41 @@ def row(number: int, *values: int) -> Callable[[Any], None]:
     return change
 
 
-def scaling(**values: Any) -> Callable[[Any], None]:
-    """Change the last of the scalings."""
+def last(of: str, **values: Any) -> Callable[[Any], None]:
+    """Change the last of the scalings, the steps or the special operands."""
 
     def change(given: Any) -> None:
-        all_of_them = given.scalings
+        all_of_them = getattr(given, of)
         for name, value in values.items():
             setattr(all_of_them[-1], name, value)
-        given.scalings = all_of_them
+        setattr(given, of, all_of_them)
+
+    return change
+
+
+scaling, step, special = (partial(last, of) for of in ("scalings", "steps", "special"))
+
+
+def more(of: str, count: int) -> Callable[[Any], None]:
+    """So many scalings, numbers, steps or special operands, of which the last are alike."""
+
+    def change(given: Any) -> None:
+        some = getattr(given, of)
+        setattr(given, of, [*some, *[some[-1]] * (count - len(some))])
 
     return change
 
 
 def repeated(given: Any) -> None:
     given.scalings = [*given.scalings] * 5
+
+
+def specials(given: Any) -> None:
+    given.special = parameters("rsqrt.approx.f64").special
+
+
+def steps(given: Any) -> None:
+    given.steps = parameters("rsqrt.approx.f64").steps
 
 
 A_ROW_TOO_FAR = [0, 1, 2, 3, 5, 7, 11, 15, 19, 27, 44]
@@ -104,6 +126,17 @@ WRONG: list[tuple[str, Callable[[Any], None], str]] = [
     ("rcp.approx.f32", scaling(before=2.0**64), "power of two"), ("rcp.approx.f32", scaling(number=3.0), "multiplied"),
     ("rcp.approx.f32", scaling(number=INFINITE), "multiplied by"), ("lg2.approx.f32", scaling(number=NAN), "is added"),
     ("lg2.approx.f32", scaling(number=INFINITE), "is added"),
+    ("rcp.approx.f32", scaling(mask=1 << 32), "range is of codes"), ("rcp.approx.f32", fields(wide=True), "of f64 the"),
+    ("rcp.approx.f32", scaling(last=1 << 32), "range is of codes"), ("rcp.f64", fields(numbers=[0.5]), "only f64 is"),
+    ("rcp.approx.f32", steps, "only f64 is refined"), ("rcp.f64", specials, "only f64 is refined"),
+    ("rsqrt.approx.f64", fields(wide=False), "upper words are not"), ("rsqrt.approx.f64", more("scalings", 5), "at most"),
+    ("rsqrt.approx.f64", fields(upper=False), "of f64 the unit has"), ("rsqrt.approx.f64", fields(factor=0.5), "upper"),
+    ("rsqrt.approx.f64", fields(dividend=True), "makes a division"), ("rsqrt.approx.f64", scaling(after=0), "f64 are"),
+    ("rsqrt.approx.f64", scaling(after=2), "results of f64 are"), ("rsqrt.approx.f64", scaling(after=3), "of f64 are"),
+    ("rsqrt.approx.f64", scaling(before=3.0), "power of two"), ("rsqrt.approx.f64", special(first=1 << 63), "a range"),
+    ("rsqrt.approx.f64", more("special", 9), "at most 8"), ("rsqrt.approx.f64", more("numbers", 18), "at most 22"),
+    ("rsqrt.approx.f64", more("steps", 18), "at most 22"), ("rsqrt.approx.f64", fields(numbers=[0.5]), "known before"),
+    *(("rsqrt.approx.f64", step(**{name: place}), "known before it") for name in "abc" for place in (-1, 11, 1 << 30)),
 ]  # fmt: skip
 
 
@@ -122,6 +155,10 @@ def test_a_wrong_plan_is_refused(name: str, change: Callable[[Any], None], text:
         ("ex2", row(0, (1 << 43) - 1, 0, 0)), ("ex2", row(0, 1, (1 << 26) - 1, 0)),
         ("ex2", row(0, 1, 0, (1 << 28) - 1)),
         ("ex2", row(0, 1 + (1 << 17), -1, 0)), ("ex2", row(0, 1 << 15 | 1, 0, -1)), ("sin", row(0, 0, 1, -4)),
+        ("rsqrt.approx.f64", more("special", 8)), ("rsqrt.approx.f64", more("numbers", 17)),
+        ("rsqrt.approx.f64", more("steps", 17)), ("rsqrt.approx.f64", step(a=0, b=10, c=1)),
+        ("rsqrt.approx.f64", fields(numbers=[NAN, INFINITE, *[0.0] * 3])),
+        ("rcp.approx.f32", scaling(mask=(1 << 32) - 1, last=(1 << 32) - 1)), ("rsqrt.approx.f64", fields(steps=[])),
         ("ex2", fields(drop=[6])), ("sin", fields(factor=1.0)), ("rcp.approx.f32", scaling(before=2.0**63)),
     ],
 )  # fmt: skip

@@ -41,7 +41,8 @@ def test_the_stub_names_what_is_bound() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["Format", "Table", "Parameters", "Plan", "Scaling", "FunctionParameters", "FunctionPlan"]
+    "name",
+    ["Format", "Table", "Parameters", "Plan", "Scaling", "Step", "Kept", "FunctionParameters", "FunctionPlan"],
 )
 def test_the_stub_has_the_fields_that_are_bound(name: str) -> None:
     """Nanobind writes a getter's type into its docstring's first line: `(self) -> int`."""

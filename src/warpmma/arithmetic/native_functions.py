@@ -43,9 +43,7 @@ def runs_sequence(row: ApproximateForm) -> bool:
     return row.fmt.bits >= 32
 
 
-def run_sequence(
-    row: ApproximateForm, codes: list[CodeOrWide], out: CodeOrWide, level: str | None = None
-) -> None:
+def run_sequence(row: ApproximateForm, codes: list[CodeOrWide], out: CodeOrWide, level: str | None = None) -> None:
     """Compute a sequence that `runs_sequence`, element by element.
 
     Parameters

@@ -54,14 +54,15 @@ WARPMMA_INLINE typename Vec<W>::L is_special(const FunctionTables& t, typename V
   return found;
 }
 
-// Rule 3, before. In place of a special operand, whose result is not computed, stands one that makes no NaN.
+// Rule 3, before; other operands stay as they are, NaN that signal too. In place of a special operand, whose result is
+// not computed, stands one that makes no NaN.
 template <int W>
 WARPMMA_INLINE typename Vec<W>::D refined_operand(const FunctionTables& t, typename Vec<W>::L code) {
   using D = typename Vec<W>::D;
-  D by = D{} + 1.0;
-  for (const Scaling& s : t.scalings) by = lies<uint64_t>(s, code) != 0 ? D{} + static_cast<double>(s.before) : by;
-  const D scaled = t.scalings.empty() ? bits<D>(code) : bits<D>(code) * by;
-  return is_special<W>(t, code) != 0 ? D{} + 1.0 : scaled;
+  D x = bits<D>(code);
+  for (const Scaling& s : t.scalings)
+    x = lies<uint64_t>(s, code) != 0 ? bits<D>(code) * static_cast<double>(s.before) : x;
+  return is_special<W>(t, code) != 0 ? D{} + 1.0 : x;
 }
 
 // Rule 3, after, and special results.
@@ -70,9 +71,9 @@ WARPMMA_INLINE typename Vec<W>::L refined_result(const FunctionTables& t, typena
                                                  typename Vec<W>::D result) {
   using D = typename Vec<W>::D;
   using L = typename Vec<W>::L;
-  D by = D{} + 1.0;
-  for (const Scaling& s : t.scalings) by = lies<uint64_t>(s, code) != 0 ? D{} + static_cast<double>(s.number) : by;
-  L y = bits<L>(t.scalings.empty() ? result : result * by);
+  L y = bits<L>(result);
+  for (const Scaling& s : t.scalings)
+    y = lies<uint64_t>(s, code) != 0 ? bits<L>(result * static_cast<double>(s.number)) : y;
   for (const Kept& kept : t.special) {
     const L whole = (code & static_cast<int64_t>(kept.keep)) | static_cast<int64_t>(kept.put);
     y = lies<uint64_t>(kept, code) != 0 ? whole : y;
