@@ -129,7 +129,7 @@ WRONG: list[tuple[str, Callable[[Any], None], str]] = [
     ("rcp.approx.f32", scaling(mask=1 << 32), "range is of codes"), ("rcp.approx.f32", fields(wide=True), "of f64 the"),
     ("rcp.approx.f32", scaling(last=1 << 32), "range is of codes"), ("rcp.f64", fields(numbers=[0.5]), "only f64 is"),
     ("rcp.approx.f32", steps, "only f64 is refined"), ("rcp.f64", specials, "only f64 is refined"),
-    ("rsqrt.approx.f64", fields(wide=False), "upper words are not"), ("rsqrt.approx.f64", more("scalings", 5), "at most"),
+    ("rsqrt.approx.f64", fields(wide=False), "words are not"), ("rsqrt.approx.f64", more("scalings", 5), "at most"),
     ("rsqrt.approx.f64", fields(upper=False), "of f64 the unit has"), ("rsqrt.approx.f64", fields(factor=0.5), "upper"),
     ("rsqrt.approx.f64", fields(dividend=True), "makes a division"), ("rsqrt.approx.f64", scaling(after=0), "f64 are"),
     ("rsqrt.approx.f64", scaling(after=2), "results of f64 are"), ("rsqrt.approx.f64", scaling(after=3), "of f64 are"),

@@ -69,7 +69,6 @@ WARPMMA_INLINE typename Vec<W>::D refined_operand(const FunctionTables& t, typen
 template <int W>
 WARPMMA_INLINE typename Vec<W>::L refined_result(const FunctionTables& t, typename Vec<W>::L code,
                                                  typename Vec<W>::D result) {
-  using D = typename Vec<W>::D;
   using L = typename Vec<W>::L;
   L y = bits<L>(result);
   for (const Scaling& s : t.scalings)
