@@ -21,7 +21,7 @@ except ImportError:  # installed without a compiler
 __all__ = ["run_function", "run_sequence", "runs_sequence"]
 
 Code = npt.NDArray[np.uint32]
-CodeOrWide = npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
+Codes = npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
 
 
 def run_function(function: SpecialFunction, codes: Code, out: Code, level: str | None = None) -> None:
@@ -43,7 +43,7 @@ def runs_sequence(row: ApproximateForm) -> bool:
     return row.fmt.bits >= 32
 
 
-def run_sequence(row: ApproximateForm, codes: list[CodeOrWide], out: CodeOrWide, level: str | None = None) -> None:
+def run_sequence(row: ApproximateForm, codes: list[Codes], out: Codes, level: str | None = None) -> None:
     """Compute a sequence that `runs_sequence`, element by element.
 
     Parameters
@@ -93,7 +93,8 @@ def _refinement(steps: tuple[FusedStep, ...]) -> tuple[list[float], list[Any]]:
     """Return numbers, and steps in which places stand for names: the operand, the result, numbers, earlier steps."""
     terms = [(step.a, step.b, -0.0 if step.c is None else step.c) for step in steps]  # a product is that plus -0
     numbers = [x for of_one in terms for x in of_one if isinstance(x, float)]
-    unused, names, found = iter(range(2, 2 + len(numbers))), {"x": 0, "y": 1}, []
+    unused, names = iter(range(2, 2 + len(numbers))), {"x": 0, "y": 1}
+    found: list[Any] = []
     for step, of_one in zip(steps, terms, strict=True):
         given = _native.Step()
         places = [next(unused) if isinstance(x, float) else names[x.removeprefix("-")] for x in of_one]
