@@ -43,6 +43,19 @@ def test_an_import_of_the_package_loads_no_more_than_it_needs() -> None:
     output(f"import warpmma as wm; {used}, wm.testing.strategies.matrices, wm.formats.floating, wm.arithmetic.recipes")
 
 
+def test_rows_of_functions_are_looked_up_without_their_tables() -> None:
+    code = """
+import sys
+from warpmma.arithmetic import interpolation
+from warpmma.operations import elementwise, operation, operations
+operation("ex2.approx.ftz.f32"), operations("sm_90")
+print(interpolation.interpolators.cache_info().currsize, "importlib.resources" in sys.modules)
+elementwise("ex2.approx.ftz.f32", 0x3F800000 * __import__("numpy").ones(1, "uint32"))
+print(interpolation.interpolators.cache_info().currsize)
+"""
+    assert output(code).split() == ["0", "False", "1"]
+
+
 def test_what_is_not_there() -> None:
     with pytest.raises(AttributeError, match=r"^module 'warpmma' has no attribute 'kernels'"):
         wm.kernels  # type: ignore[attr-defined]  # noqa: B018

@@ -23,7 +23,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
@@ -156,6 +155,8 @@ def interpolators() -> Mapping[str, Interpolator]:
     >>> table.rows[0], table.constant, table.sum(0) * 2.0**-table.point
     ((33554435, 22713, 494), 12228, 1.0000001116495696)
     """
+    from importlib.resources import files  # as much as all other modules of this package take to import
+
     text = (files(__package__) / "interpolation.json").read_text("utf-8")
     return MappingProxyType({name: _read(name, fields) for name, fields in json.loads(text).items()})
 
