@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import numpy.typing as npt
 from ._dlpack import imported
 from .errors import OperandError, WarpmmaError, shown
 
-__all__ = ["MOST_DIMENSIONS", "MOST_ELEMENTS", "as_array", "frozen"]
+__all__ = ["MOST_DIMENSIONS", "MOST_ELEMENTS", "as_array", "broadcast", "frozen"]
 
 # What NumPy broadcasts. Its arrays may have twice as many, which leaves room for what the package adds inside.
 MOST_DIMENSIONS = 32
@@ -35,6 +37,18 @@ def as_array(x: npt.ArrayLike, name: str, error: type[WarpmmaError] = OperandErr
     if array.ndim > MOST_DIMENSIONS:
         raise error(f"{name} has {array.ndim} dimensions; expected at most {MOST_DIMENSIONS}")
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def broadcast(who: str, arrays: Sequence[npt.NDArray[Any]]) -> tuple[npt.NDArray[Any], ...]:
+    """Return arrays of one shape, or raise `OperandError` if there is none, or none that memory can hold."""
+    shapes = " and ".join(str(list(x.shape)) for x in arrays)
+    try:
+        size = math.prod(np.broadcast_shapes(*(x.shape for x in arrays)))
+    except ValueError:
+        raise OperandError(f"{who}: operands of {shapes} do not broadcast") from None
+    if size > MOST_ELEMENTS:
+        raise OperandError(f"{who}: operands of {shapes}: no memory holds the results")
+    return tuple(np.broadcast_arrays(*arrays))
 
 
 def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

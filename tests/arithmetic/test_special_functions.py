@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from warpmma.arithmetic import (
     SPECIAL_FUNCTIONS,
     Engine,
+    approximate,
     engines,
     interpolators,
     special_function,
@@ -179,3 +180,30 @@ def test_sums_are_exact_in_64_bits(name: str) -> None:
     assert np.all(np.abs(rows) < [1 << 43, 1 << 22, 1 << 20])
     assert (np.abs(rows) @ np.array([1, x, q])).max() < 1 << 52
     assert rows.min(axis=0)[0] >= 0
+
+
+class Kind(np.ndarray[Any, Any]):
+    """An array of another kind."""
+
+
+@pytest.mark.parametrize(
+    ("codes", "text"),
+    [
+        (np.zeros(2, np.float32), "ex2: operands are arrays of uint32; got float32"),
+        (np.zeros(2, ">u4"), "ex2: operands are arrays of uint32; got >u4"),
+        (np.zeros(2, np.uint32).view(Kind), "ex2: operands are arrays of uint32; got Kind"),
+        (np.ma.zeros(2, np.uint32), "ex2: operands are arrays of uint32; got MaskedArray"),
+        ([0], "ex2: operands are arrays of uint32; got list"),
+        (np.uint64(0), "ex2: operands are arrays of uint32; got uint64"),
+        (np.broadcast_to(np.uint32(0), 1 << 50), "ex2: operands of [1125899906842624]: no memory holds the results"),
+    ],
+)
+def test_what_are_no_codes(codes: Any, text: str) -> None:
+    with pytest.raises(OperandError) as found:
+        special_function("ex2", codes)
+    assert str(found.value) == text
+
+
+def test_one_code_may_be_a_number_of_numpy() -> None:
+    assert special_function("ex2", np.uint32(0)) == approximate("ex2.approx.f32", np.uint32(0)) == 0x3F800000  # type: ignore[arg-type]
+    assert approximate("div.full.f32", np.zeros((0, 2), np.uint32), np.uint32(1)).shape == (0, 2)  # type: ignore[arg-type]

@@ -62,7 +62,7 @@ INNER: dict[str, str] = {
         "parameters of arithmetic; what takes them checks them",
     ),
     "warpmma.arithmetic:ApproximateForm": "a row of `SEQUENCES`, with names of rows for what it takes",
-    "warpmma.arithmetic:approximate_reference": "for tests, one code at a time",
+    "warpmma.operations:float_code": "for rooms above, which check",
     **dict.fromkeys(
         (f"warpmma.arithmetic:Lowering.{x}" for x in ("__str__", "fits", "fits_in_group", "meets", "within")),
         "how rows are looked up, for records that are checked",

@@ -105,7 +105,7 @@ def test_elementwise_takes_numbers_and_codes_of_any_shape() -> None:
         (("ex2.approx.ftz.f32",), OperandError, "ex2.approx.ftz.f32 takes 1 operands (d0, a0); got 0"),
         (
             ("div.full.f32", np.zeros(3, np.float32), np.zeros(2, np.float32)), OperandError,
-            "div.full.f32: (3,), (2,) do not broadcast",
+            "div.full.f32: operands of [3] and [2] do not broadcast",
         ),
         (
             ("ex2.approx.f16x2", np.zeros(3, np.uint32)), MnemonicError,

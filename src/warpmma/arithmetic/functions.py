@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import frozen
+from .._arrays import broadcast, frozen
 from .._tasks import for_each
 from ..errors import OperandError
 from ..formats import floating
@@ -18,7 +18,7 @@ from .function_arrays import function_on_arrays
 from .native_functions import run_function
 from .special_functions import SPECIAL_FUNCTIONS, find_function
 
-__all__ = ["in_parts", "special_function"]
+__all__ = ["check_codes", "in_parts", "special_function"]
 
 Array = npt.NDArray[Any]
 
@@ -46,7 +46,7 @@ def special_function(name: str, codes: Array, *, engine: Engine = "auto", thread
     Raises
     ------
     OperandError
-        There is no such function or engine; another dtype, no threads.
+        There is no such function or engine; another dtype, more than memory can hold, no threads.
     UnsupportedError
         The native engine is not built.
 
@@ -56,10 +56,7 @@ def special_function(name: str, codes: Array, *, engine: Engine = "auto", thread
     array([1. , 2. , 0.5], dtype=float32)
     """
     function, engine = find_function(name), resolve(engine)
-    expected = np.dtype(f"uint{function.bits}")
-    if type(codes) not in (np.ndarray, expected.type) or codes.dtype != expected:
-        came = codes.dtype if isinstance(codes, np.ndarray) else type(codes).__name__
-        raise OperandError(f"{name}: codes are an array of {expected}; got {came}")
+    given = check_codes(name, np.dtype(f"uint{function.bits}"), [codes])
 
     def compute(codes: Array, out: Array) -> None:
         if function.bits == 16:
@@ -69,7 +66,16 @@ def special_function(name: str, codes: Array, *, engine: Engine = "auto", thread
         else:
             out[...] = function_on_arrays(function, codes)
 
-    return in_parts(compute, [codes], threads)
+    return in_parts(compute, given, threads)
+
+
+def check_codes(who: str, dtype: np.dtype[Any], codes: Sequence[Array]) -> tuple[Array, ...]:
+    """Return arrays of codes in one shape, or raise `OperandError`."""
+    for x in codes:
+        if type(x) not in (np.ndarray, dtype.type) or x.dtype != dtype:
+            came = x.dtype if type(x) is np.ndarray else type(x).__name__
+            raise OperandError(f"{who}: operands are arrays of {dtype}; got {came}")
+    return broadcast(who, codes)
 
 
 def in_parts(compute: Callable[..., None], codes: Sequence[Array], threads: int | None) -> Array:

@@ -7,19 +7,16 @@ it once.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import MOST_ELEMENTS
 from .._rounding import Float64, Rounding
-from ..errors import OperandError
 from ..formats import FORMATS
 from .engine import Engine, resolve
 from .fma import fma64
-from .functions import in_parts, special_function
+from .functions import check_codes, in_parts, special_function
 from .native_functions import run_sequence, runs_sequence
 from .sequences import ApproximateForm, CodeRange, OperandScaling, check_count, find_sequence
 
@@ -71,7 +68,8 @@ def approximate(form: str, *codes: Array, engine: Engine = "auto", threads: int 
     array([1073741824, 1], dtype=uint32)
     """
     row, engine = find_sequence(form), resolve(engine)
-    given = _checked(row, codes)
+    check_count(row, len(codes))
+    given = check_codes(form, row.fmt.code_dtype, codes)
     by_width = {16: _narrow, 32: _f32, 64: _f64}[row.fmt.bits]
 
     def compute(*arrays: Array) -> None:
@@ -84,23 +82,6 @@ def approximate(form: str, *codes: Array, engine: Engine = "auto", threads: int 
         return None
 
     return in_parts(compute, given, threads)
-
-
-def _checked(row: ApproximateForm, codes: tuple[Array, ...]) -> tuple[Array, ...]:
-    """Return operands of one shape, or raise `OperandError`."""
-    check_count(row, len(codes))
-    for x in codes:
-        if type(x) is not np.ndarray or x.dtype != row.fmt.code_dtype:
-            came = x.dtype if type(x) is np.ndarray else type(x).__name__
-            raise OperandError(f"{row.form}: operands are arrays of {row.fmt.code_dtype}; got {came}")
-    shapes = " and ".join(str(list(x.shape)) for x in codes)
-    try:
-        size = math.prod(np.broadcast_shapes(*(x.shape for x in codes)))
-    except ValueError:
-        raise OperandError(f"{row.form}: operands of {shapes} do not broadcast") from None
-    if size > MOST_ELEMENTS:
-        raise OperandError(f"{row.form}: operands of {shapes}: no memory holds the results")
-    return np.broadcast_arrays(*codes)
 
 
 def _within(codes: Array, where: CodeRange) -> npt.NDArray[np.intp]:

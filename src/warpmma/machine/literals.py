@@ -22,13 +22,12 @@ import numpy as np
 
 from .._arguments import is_integer
 from ..errors import OperandError, shown
-from ..formats import FORMATS
+from ..operations import float_code
 from ..registers import Packing
 
 __all__ = ["fits", "is_number", "literal", "several"]
 
 _ANY = {"b32": "f32", "b64": "f64"}
-_DECIMAL = ("f32", "f64")
 
 
 def is_number(x: object) -> bool:
@@ -88,7 +87,7 @@ def literal(x: Any, type_: str, kind: str, who: str) -> int:
         return _integer(int(x), element, kind, who) if whole else _zero(int(x), element, kind, who)
     if whole and element not in _ANY:
         raise OperandError(f"{who}: {shown(x)} is a float; .{element} takes integers")
-    return _float(float(x), _ANY.get(element, element), who)
+    return float_code(_ANY.get(element, element), float(x), who)
 
 
 def _integer(x: int, type_: str, kind: str, who: str) -> int:
@@ -115,20 +114,3 @@ def _by_bits(x: object, kind: str) -> str:
     """Say how a register of bits is made."""
     bits = int(x) if is_integer(x) and fits(int(x), int(kind[1:])) else "bits"
     return f"t.constant({bits}{'' if kind == 'b32' else f', {kind!r}'}) for its bits"
-
-
-def _float(x: float, type_: str, who: str) -> int:
-    """Rule 3, of floats."""
-    if type_ in _DECIMAL:
-        width = int(type_[1:])
-        with np.errstate(all="ignore"):
-            rounded = np.asarray(x, f"f{width // 8}")
-        if (np.isinf(rounded) and not np.isinf(x)) or (rounded == 0 and x != 0):
-            raise OperandError(f"{who}: {shown(x)} is beyond the range of {type_}, where it would be {float(rounded)}")
-        return int(rounded.view(f"u{width // 8}"))
-    fmt = FORMATS[type_]
-    (code,) = fmt.encode([x])
-    value = float(fmt.decode(code))
-    if value != x and not (np.isnan(value) and np.isnan(x)):
-        raise OperandError(f"{who}: {shown(x)} is no value of {type_}; the nearest is {value!r}")
-    return int(code)

@@ -1,5 +1,6 @@
 """Every instruction but `mma` and `wgmma` as a row: form, operands, what it computes, targets. No state."""
 
+from .elements import float_code
 from .fragments import MatrixMove
 from .integers import shl, shr
 from .on_arrays import elementwise
@@ -19,6 +20,7 @@ __all__ = [
     "Row",
     "elementwise",
     "evidence",
+    "float_code",
     "matrix_move",
     "matrix_moves",
     "operation",

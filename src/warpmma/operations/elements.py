@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import OperandError, shown
 from ..formats import FORMATS, FloatFormat, IntegerFormat
 from .records import RegisterType, register_type
 
@@ -18,6 +19,7 @@ __all__ = [
     "RegisterOf",
     "by_element",
     "clamped",
+    "float_code",
     "flushed",
     "is_nan",
     "magnitude",
@@ -144,6 +146,34 @@ def quieted(fmt: FloatFormat, codes: Array) -> Array:
     """Set the first bit of the fraction: a NaN becomes quiet and keeps its sign and the rest of its payload."""
     result: Array = codes | fmt.code_dtype.type(1 << (fmt.fraction_bits - 1))
     return result
+
+
+def float_code(type_: str, x: float, who: str) -> int:
+    """Return the code of a number: f32 and f64 round it to nearest, but not to infinity or zero.
+
+    Raises
+    ------
+    OperandError
+        It is beyond their range, or no value of another type.
+
+    Examples
+    --------
+    >>> hex(float_code("f32", 0.1, "add.f32: operand 1")), hex(float_code("f16", 1.5, "add.f16: operand 1"))
+    ('0x3dcccccd', '0x3e00')
+    """
+    if type_ in ("f32", "f64"):
+        width = int(type_[1:])
+        with np.errstate(all="ignore"):
+            rounded = np.asarray(x, f"f{width // 8}")
+        if (np.isinf(rounded) and not np.isinf(x)) or (rounded == 0 and x != 0):
+            raise OperandError(f"{who}: {shown(x)} is beyond the range of {type_}, where it would be {float(rounded)}")
+        return int(rounded.view(f"u{width // 8}"))
+    fmt = FORMATS[type_]
+    (code,) = fmt.encode([x])
+    value = float(fmt.decode(code))
+    if value != x and not (np.isnan(value) and np.isnan(x)):
+        raise OperandError(f"{who}: {shown(x)} is no value of {type_}; the nearest is {value!r}")
+    return int(code)
 
 
 def flushed(fmt: FloatFormat, codes: Array) -> Array:

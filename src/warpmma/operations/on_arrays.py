@@ -7,15 +7,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import as_array
+from .._arrays import as_array, broadcast
 from ..errors import MnemonicError, OperandError
-from .elements import TYPES
+from ..formats import FloatFormat
+from .elements import TYPES, float_code
 from .records import DTYPES, Operation
 from .table import operation
+from .vocabulary import TYPE_WORDS
 
 __all__ = ["elementwise"]
 
 Array = npt.NDArray[Any]
+
+_PART = 1 << 17  # elements at a time: what is made on the way of all would take many times their memory
 
 
 def elementwise(mnemonic: str, *operands: npt.ArrayLike, target: str | None = None) -> Array:
@@ -28,21 +32,24 @@ def elementwise(mnemonic: str, *operands: npt.ArrayLike, target: str | None = No
         arithmetic, conversions, comparisons, approximate functions.
     *operands : array_like
         Arrays of the operands' types (float32 of f32, ml_dtypes' bfloat16 of bf16), or raw codes as unsigned integers;
-        of a predicate, bool. They broadcast.
+        of a predicate, bool. They broadcast. A Python float is a value of the type, as in a kernel: f32 and f64 round
+        it.
     target : str, optional
         Such as "sm_90a": checks that it has the instruction.
 
     Returns
     -------
     ndarray
-        Of the result's type; bool of a predicate.
+        Of the type that the mnemonic names first, or bool of a predicate. A result that is no number of it (that of
+        `mul.wide`, or two packed numbers) is a register, as an unsigned integer.
 
     Raises
     ------
     MnemonicError, TargetError
         As of `operation`; an operation on packed registers, on immediates or on the lanes of a warp.
     OperandError
-        A wrong number of operands, or a wrong dtype; shapes that do not broadcast.
+        A wrong number of operands, or a wrong dtype; a float that is no value of the type; shapes that do not
+        broadcast, or to more than memory can hold.
 
     Examples
     --------
@@ -59,20 +66,20 @@ def elementwise(mnemonic: str, *operands: npt.ArrayLike, target: str | None = No
         raise MnemonicError(f"{row.mnemonic}: {packed[0]} is two numbers; take the form of one, or call operation(...)")
     if len(operands) != len(row.types):
         raise OperandError(f"{row.mnemonic} takes {len(row.types)} operands ({row.syntax}); got {len(operands)}")
-    words = [_words(row, i, x) for i, x in enumerate(operands)]
-    try:
-        words = list(np.broadcast_arrays(*words))
-    except ValueError:
-        shapes = ", ".join(str(x.shape) for x in words)
-        raise OperandError(f"{row.mnemonic}: {shapes} do not broadcast") from None
-    shape = words[0].shape
-    (result,) = row.compute(*(np.atleast_1d(x) for x in words))
-    return _numbers(row, np.asarray(result, DTYPES[row.outputs[0]])).reshape(shape)
+    words = broadcast(row.mnemonic, [_words(row, i, x) for i, x in enumerate(operands)])
+    flat = [x.reshape(-1) for x in words]
+    result = np.empty(flat[0].shape, DTYPES[row.outputs[0]])
+    for start in range(0, len(result), _PART):
+        part = slice(start, start + _PART)
+        (result[part],) = row.compute(*(x[part] for x in flat))
+    return _numbers(row, result).reshape(words[0].shape)
 
 
 def _words(row: Operation, position: int, operand: npt.ArrayLike) -> Array:
     """Return registers that hold the elements of an operand."""
     name, type_, kind = f"{row.mnemonic}: operand {position}", row.types[position], row.inputs[position]
+    if type(operand) is float and type_ in TYPES and isinstance(TYPES[type_].fmt, FloatFormat):
+        return np.asarray(float_code(type_, operand, name), DTYPES[kind])
     array = as_array(operand, name)
     if type_ == "pred":
         if array.dtype != bool:
@@ -87,7 +94,7 @@ def _words(row: Operation, position: int, operand: npt.ArrayLike) -> Array:
 
 def _numbers(row: Operation, registers: Array) -> Array:
     """Return what registers of a result hold, by the mnemonic's first type; as they are where that is another."""
-    first = next((TYPES[word] for word in row.mnemonic.split(".") if word in TYPES), None)
+    first = TYPES.get(next((word for word in row.mnemonic.split(".") if word in TYPE_WORDS), ""))
     if row.outputs[0] == "pred" or first is None or first.register != row.outputs[0] or first.count > 1:
         return registers
     return first.fmt.array(first.split(registers)[0])
