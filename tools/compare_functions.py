@@ -25,11 +25,11 @@ import numpy.typing as npt
 from warpmma._tasks import for_each
 from warpmma.hardware.comparison import OperationGpu, RowJob, different_lanes, lane_shown
 from warpmma.operations import Operation, approximations, divisions, operation
+from warpmma.registers import LANES
 
 Array = npt.NDArray[Any]
 Operands = Callable[[int, int], tuple[Array, ...]]
 
-LANES = 32
 CHUNK = 1 << 22  # lanes that a thread compares at once
 
 
@@ -135,14 +135,22 @@ def _compared(
     return counts[0], shown[: options.examples]
 
 
+def _warps(text: str) -> int:
+    """Read a number of operands, which fill warps: of none at all nothing would differ."""
+    number = int(text)
+    if number < LANES:
+        raise argparse.ArgumentTypeError(f"{number} operands are no warp; at least {LANES}")
+    return number // LANES * LANES
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the comparison; 1 if anything differs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--target", default="sm_90a")
     parser.add_argument("--only", default="*", metavar="PATTERN", help="mnemonics, with * and ?")
     parser.add_argument("--ieee", action="store_true", help="div, rcp and sqrt with IEEE's roundings instead")
-    parser.add_argument("--pairs", type=int, default=1 << 30, help="operands of divisions and rsqrt.approx.f64")
-    parser.add_argument("--most", type=int, default=1 << 32, help="operands of a form at most, for a quick look")
+    parser.add_argument("--pairs", type=_warps, default=1 << 30, help="operands of divisions and rsqrt.approx.f64")
+    parser.add_argument("--most", type=_warps, default=1 << 32, help="operands of a form at most, for a quick look")
     parser.add_argument("--threads", type=int, default=16)
     parser.add_argument("--examples", type=int, default=3, help="differing operands to print for each form")
     options = parser.parse_args(arguments)
@@ -152,13 +160,15 @@ def main(arguments: list[str] | None = None) -> int:
     if not rows:
         print(f"no such function of {options.target} is like {options.only}")
         return 2
+    if options.threads < 1:
+        parser.error("--threads is positive")
     gpu = OperationGpu([RowJob(row.mnemonic) for row in rows], options.target)
     print(gpu.device, flush=True)
     compared = differences = 0
     start = time.monotonic()
     for row in rows:
         total, operands = _plan(row, options.pairs)
-        total, began = min(total, options.most // LANES * LANES), time.monotonic()
+        total, began = min(total, options.most), time.monotonic()
         bad, shown = _compared(row, gpu, total, operands, options)
         print(f"{row.mnemonic:24} {total:13,} {bad:13,} differ {time.monotonic() - began:6.1f} s", flush=True)
         for text in shown:

@@ -54,6 +54,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--keep", type=int, default=512, help="of the others, lanes to record for each row")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
+    if options.lanes < LANES or options.lanes % LANES:
+        parser.error(f"--lanes is a multiple of {LANES}")
     names = [mnemonic for form in divisions.FORMS for mnemonic in form.mnemonics]
     jobs = [RowJob(mnemonic, (), options.lanes, options.seed) for mnemonic in names]
     gpu, recorder, number, differences = OperationGpu(jobs, options.target), LaneRecorder(sys.maxsize), 0, 0

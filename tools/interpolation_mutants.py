@@ -272,6 +272,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--keep", action="store_true", help="take FILE's operands, and find none")
     parser.add_argument("--target", default="sm_90")
     options = parser.parse_args(arguments)
+    if options.keep and not options.file.is_file():
+        parser.error(f"no {options.file}, whose operands --keep takes")
     start = time.monotonic()
     run: Run = simulated
     device = "simulated"

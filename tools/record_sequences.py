@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from function_positions import save_archive
 
 from warpmma.arithmetic import SEQUENCES, approximate
 from warpmma.hardware.comparison import KernelGpu
@@ -237,7 +238,7 @@ def main(arguments: list[str] | None = None) -> int:
                 print(f"  {len(places):7d} {form} {which}: in, out, expected {shown}", flush=True)
             arrays |= kept(form, which, got)
     if options.record:
-        np.savez_compressed(options.record, **arrays)  # type: ignore[arg-type]
+        save_archive(options.record, arrays)
     seconds = time.monotonic() - start
     print(f"{gpu.device}: {len(forms)} forms, {number} results, {differences} differences; {seconds:.0f} s")
     return int(differences > 0)

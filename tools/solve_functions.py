@@ -22,6 +22,7 @@ of 2^-41; each result says between which two integers V lies.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import multiprocessing
 import os
@@ -37,7 +38,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from function_positions import POINT, VIEWS, Codes, FunctionGpu, Run, View, inputs, save_archive, simulated
-from scipy.optimize import linprog
 
 from warpmma.arithmetic import interpolators
 
@@ -93,6 +93,8 @@ def bounds(least: Int, greatest: Int, x: Int, q: Int) -> list[float] | None:
 
 def _extreme(cost: Float, matrix: Float, low: Float, high: Float, rows: Int) -> tuple[Float | None, Int]:
     """Solve a linear program over few rows, adding those that the solution violates; return it and the rows."""
+    from scipy.optimize import linprog  # so that --help, and what else needs none, does without
+
     while True:
         part = matrix[rows]
         limits = np.concatenate([high[rows], -low[rows]])
@@ -336,9 +338,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args(arguments)
     folder: Path = options.folder
+    views = [view for view in VIEWS if view.table in options.tables]
+    if importlib.util.find_spec("scipy") is None:
+        parser.error("linear programs are solved by SciPy, which is not installed (the extra `tools`)")
+    if options.processes < 1:
+        parser.error("--processes is positive")
+    absent = [view.name for view in views if not (folder / f"{view.name}.npz").exists()]
+    if absent and not (options.record or options.simulate):
+        parser.error(f"{folder} has no results of {', '.join(absent)}: --record or --simulate makes them")
     folder.mkdir(parents=True, exist_ok=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that processes end with this one
-    views = [view for view in VIEWS if view.table in options.tables]
     if options.record:
         gpu = FunctionGpu(options.target)
         record(folder, gpu, gpu.device, views)

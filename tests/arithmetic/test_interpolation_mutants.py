@@ -248,6 +248,12 @@ def test_operands_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         same(kept[name][2], results)
 
 
+def test_operands_are_kept_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main([str(tmp_path / "none.npz"), "--keep"])
+    assert f"no {tmp_path}/none.npz, whose operands --keep takes" in capsys.readouterr().err
+
+
 def test_a_gpu_that_differs_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

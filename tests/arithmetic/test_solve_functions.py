@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import signal
 from collections.abc import Iterator
@@ -144,6 +145,21 @@ def test_other_integers_are_not_ours(solution: Path, tmp_path: Path) -> None:
         segments = [Segment(table="tanh 119", segment=0, bounds=one.bounds, triples=triples)]
         assert list(compared("tanh 119", segments, share(segments)))[-1] == "  NOT determined, or not ours"
         assert solve_functions.report(tmp_path, {"tanh 119": segments}, {"no GPU"}) == 1
+
+
+def test_what_is_missing_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(*options: str) -> str:
+        with pytest.raises(SystemExit, match="2"):
+            main([str(tmp_path / "new"), "--tables", "tanh 119", *options])
+        assert not (tmp_path / "new").exists()
+        return capsys.readouterr().err.splitlines()[-1].partition("error: ")[2]
+
+    assert refused() == f"{tmp_path}/new has no results of tanh 119: --record or --simulate makes them"
+    assert refused("--simulate", "--processes", "0") == "--processes is positive"
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert refused("--simulate") == "linear programs are solved by SciPy, which is not installed (the extra `tools`)"
 
 
 def test_what_is_shared() -> None:

@@ -63,6 +63,13 @@ def test_quotients_are_compared_and_kept(
         same(row_simulated(operation(mnemonic), given)[0], got)
 
 
+def test_lanes_fill_warps(capsys: pytest.CaptureFixture[str]) -> None:
+    for lanes in ("0", "33", "-32"):
+        with pytest.raises(SystemExit, match="2"):
+            compare_quotients.main(["--lanes", lanes])
+        assert "--lanes is a multiple of 32" in capsys.readouterr().err
+
+
 def test_a_difference_is_found_and_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(compare_quotients, "OperationGpu", stub("sqrt.rm.f64"))
     assert compare_quotients.main(["--lanes", "64"]) == 1

@@ -112,6 +112,12 @@ def test_kernels_are_assembled_in_parts_and_found_by_their_keys(stub: Stub) -> N
     assert gpu.device == "NVIDIA H200, driver unknown"
 
 
+def test_a_gpu_is_reached_through_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(ImportError, match=r"^kernels reach a GPU through CuPy \(cupy-cuda13x\): import of cupy halted"):
+        KernelGpu({}, "sm_90", (8, 0))
+
+
 def test_no_kernels_are_nothing(stub: Stub) -> None:
     assert isinstance(KernelGpu({}, "sm_90", (8, 0)), KernelGpu) and not stub.sources
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,14 +71,15 @@ def test_a_float_of_python_is_a_value_of_the_type() -> None:
     assert elementwise("setp.lt.f32", x, 0.3).tolist() == [True, False]
     assert elementwise("div.rn.f64", 1.0, 3.0) == 1 / 3
     assert elementwise("tanh.approx.f16", 0.5) == elementwise("tanh.approx.f16", np.float16(0.5))
-    for mnemonic, number, text in (
+    cases: tuple[tuple[str, Any, str], ...] = (
         ("tanh.approx.f16", 0.3, "tanh.approx.f16: operand 0: 0.3 is no value of f16; the nearest is 0.300048828125"),
         ("neg.f32", 1e39, "neg.f32: operand 0: 1e+39 is beyond the range of f32, where it would be inf"),
         ("neg.f32", np.float64(0.5), "neg.f32: operand 0: f32: got dtype float64; expected float32, or raw codes as"),
         ("neg.f32", [0.5], "neg.f32: operand 0: f32: got dtype float64; expected float32, or raw codes as uint32"),
         ("neg.f32", 1, "neg.f32: operand 0: f32: got dtype int64; expected float32, or raw codes as uint32"),
         ("shr.s32", 0.5, "shr.s32: operand 0: s32: got dtype float64; expected int32"),
-    ):
+    )
+    for mnemonic, number, text in cases:
         with pytest.raises(OperandError) as found:
             elementwise(mnemonic, number, *[np.uint32(1)] * (mnemonic == "shr.s32"))
         assert str(found.value).startswith(text)

@@ -39,8 +39,10 @@ class KernelGpu(Generic[Key]):
     """
 
     def __init__(self, kernels: Mapping[Key, Callable[[str], str]], target: str, version: tuple[int, int]) -> None:
-        import cupy
-
+        try:
+            import cupy
+        except ImportError as error:
+            raise ImportError(f"kernels reach a GPU through CuPy (cupy-cuda13x): {error}") from None
         self._cupy = cupy
         names = {key: f"k{i}" for i, key in enumerate(kernels)}
         parts = [part for i in range(_AT_ONCE) if (part := list(names)[i::_AT_ONCE])]
