@@ -66,7 +66,7 @@ def test_results_are_numbers_of_the_first_type_or_registers(mnemonic: str, dtype
 
 
 def test_a_float_of_python_is_a_value_of_the_type() -> None:
-    x = np.float32([0.25, 0.5])
+    x = np.array([0.25, 0.5], np.float32)
     assert np.array_equal(elementwise("ex2.approx.ftz.f32", 0.3), elementwise("ex2.approx.ftz.f32", np.float32(0.3)))
     assert elementwise("setp.lt.f32", x, 0.3).tolist() == [True, False]
     assert elementwise("div.rn.f64", 1.0, 3.0) == 1 / 3
