@@ -148,7 +148,7 @@ CUDA: Mapping[str, str] = MappingProxyType({
 _HOST = re.compile(r"cuda[A-Z]\w*|cu[A-Z]\w*|cublas\w*|cudnn\w*")
 _LIBRARY = re.compile(r"__(nv|nvvm)_\w+|llvm\.nvvm\.\S+")
 _PYTHON = re.compile(r"(torch|np|numpy|scipy|jnp|jax|math|tl|triton|libdevice|cupy|cute|cutlass|F)\.\w\S*")
-_MANY = re.compile(r"__frsqrt_rn|h2?(exp|exp2|exp10|log|log2|log10|sin|cos|tanh)|(exp|exp2|exp10|log|pow|powf|tanf|erff?)")
+_MANY = re.compile(r"__frsqrt_rn|h2?(exp(2|10)?|log(2|10)?|sin|cos|tanh)|exp(2|10)?|log|pow|powf|tanf|erff?")
 
 MACHINE: Mapping[str, str] = MappingProxyType({
     **{
