@@ -111,7 +111,11 @@ def test_elementwise_takes_numbers_and_codes_of_any_shape() -> None:
         ),
         (
             ("ex2.approx.f16x2", np.zeros(3, np.uint32)), MnemonicError,
-            "ex2.approx.f16x2: f16x2 is two numbers; take the form of one",
+            "ex2.approx.f16x2: f16x2 is two numbers; take the form of one, ex2.approx.f16, or call operation('ex2.ap",
+        ),
+        (
+            ("cvt.rn.f16x2.e4m3x2", np.zeros(3, np.uint16)), MnemonicError,
+            "cvt.rn.f16x2.e4m3x2: e4m3x2 is two numbers; take the form of one, or call operation('cvt.rn.f16x2.e4m3x2",
         ),
         (("shfl.sync.idx.b32", 1, 2, 3, 4), MnemonicError, "shfl.sync.idx.b32: its operands are no arrays of numbers"),
         (("selp.f32", 0, 0, np.zeros(3)), OperandError, "selp.f32: operand 0: f32: got dtype int64"),
