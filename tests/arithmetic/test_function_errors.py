@@ -172,6 +172,16 @@ def test_the_page_names_what_does_not_hold() -> None:
     assert f"gives `0x{result:08X}`" in PAGE
 
 
+def test_operands_of_cos_that_break_its_bound() -> None:
+    """All of them, as a run over [0, 2 pi] found, lie in this range."""
+    first, last = (int(np.float32(x).view(np.uint32)) for x in (4.7, 5.1))
+    codes = np.arange(first, last, dtype=np.uint32)
+    x, result = (a.view(np.float32).astype(np.float64) for a in (codes, FORMS["cos.approx.ftz.f32"].compute(codes)))
+    broken = x[np.abs(result - np.cos(x)) > 2.0**-20.5]
+    assert f"{len(broken):,} break it" in PAGE and "all from 4.7369 to 5.0515" in PAGE
+    assert 4.7369 < broken.min() < 4.737 and 5.0514 < broken.max() < 5.0515
+
+
 def test_facts_of_the_page() -> None:
     facts = WHOLE["facts"]
     for name in ("ex2 of integers", "rcp of powers of two", "rsqrt of powers of four", "sqrt of squares up to 4096^2"):

@@ -106,6 +106,8 @@ WRONG: dict[str, tuple[Callable[[Any], object], type[WarpmmaError], str]] = {
     "range": (lambda t: range(t.laneid), OperandError, "bind them"),
     "int": (lambda t: int(t.laneid), OperandError, "bind them"),
     "list": (lambda t: list(t.laneid), OperandError, "this is one register"),
+    "true division": (lambda t: t.laneid / 2, OperandError, "floats have div.rn, div.full and div.approx"),
+    "of a number": (lambda t: 1.0 / t.laneid, OperandError, "which // divides"),
     "float operator": (lambda t: t.laneid + 1.5, OperandError, "operators are of integers"),
     "text operator": (lambda t: t.laneid + "1", OperandError, "an operand is str"),
     "compared with None": (lambda t: t.laneid == None, OperandError, "an operand is NoneType"),  # noqa: E711

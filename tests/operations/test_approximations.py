@@ -61,7 +61,9 @@ def test_evidence_says_what_was_compared_and_what_is_assumed() -> None:
     assert measured.machine == "FMUL, MUFU.EX2, FMUL"
     derived = evidence("ex2.approx.f32", target="sm_120")
     assert derived.kind == "derived" and not derived.device
-    assert derived.assumption == "what the special-function unit computes, as on an H200"
+    assert derived.assumption == (
+        "the special-function unit's tables, which tools/compare_functions.py on such a GPU compares, as on an H200"
+    )
     machine = {target: evidence("ex2.approx.f16x2", target=target).machine for target in ("sm_100", "sm_103")}
     assert machine["sm_100"] != machine["sm_103"] and all("MUFU.EX2.F16" in text for text in machine.values())
     assert all(row.machine is None for row in operations() if row.mnemonic not in MNEMONICS)
@@ -109,7 +111,11 @@ def test_elementwise_takes_numbers_and_codes_of_any_shape() -> None:
         ),
         (
             ("ex2.approx.f16x2", np.zeros(3, np.uint32)), MnemonicError,
-            "ex2.approx.f16x2: f16x2 is two numbers; take the form of one",
+            "ex2.approx.f16x2: f16x2 is two numbers; take the form of one, ex2.approx.f16, or call operation('ex2.ap",
+        ),
+        (
+            ("cvt.rn.f16x2.e4m3x2", np.zeros(3, np.uint16)), MnemonicError,
+            "cvt.rn.f16x2.e4m3x2: e4m3x2 is two numbers; take the form of one, or call operation('cvt.rn.f16x2.e4m3x2",
         ),
         (("shfl.sync.idx.b32", 1, 2, 3, 4), MnemonicError, "shfl.sync.idx.b32: its operands are no arrays of numbers"),
         (("selp.f32", 0, 0, np.zeros(3)), OperandError, "selp.f32: operand 0: f32: got dtype int64"),

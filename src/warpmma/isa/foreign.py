@@ -1,8 +1,8 @@
 """Names of CUDA C++ and of machine code, and the PTX that they are: for messages about mnemonics.
 
 Sources: what nvcc 13.0 makes of each name of CUDA C++ for sm_90a; the machine instructions that ptxas 13.0 emits for
-each `mma` (docs/specification/lowering.md 2) and, of the others, NVIDIA's CUDA Binary Utilities, "Instruction Set
-Reference".
+each `mma` and each approximate function (docs/specification/lowering.md 2 and 3) and, of the others, NVIDIA's CUDA
+Binary Utilities, "Instruction Set Reference".
 """
 
 from __future__ import annotations
@@ -86,15 +86,36 @@ CUDA: Mapping[str, str] = MappingProxyType({
     "fabsf": "abs.f32",
     "__saturatef": "cvt.sat.f32.f32",
     "__expf": "ex2.approx.f32, after a multiplication",
+    "__exp10f": "ex2.approx.f32, after a multiplication",
     "exp2f": "ex2.approx.f32",
     "__logf": "lg2.approx.f32, before a multiplication",
+    "__log10f": "lg2.approx.f32, before a multiplication",
     "__log2f": "lg2.approx.f32",
+    "__powf": "lg2.approx.f32, a multiplication and ex2.approx.f32",
     "__sinf": "sin.approx.f32",
     "__cosf": "cos.approx.f32",
+    "__tanf": "sin.approx.f32, divided by cos.approx.f32 with div.approx.f32",
     "__tanhf": "tanh.approx.f32",
     "__fdividef": "div.approx.f32",
+    "fdividef": "div.rn.f32",
     "sqrtf": "sqrt.rn.f32",
     "rsqrtf": "rsqrt.approx.f32",
+    **{
+        name: f"{ptx} with -use_fast_math{around}, else many instructions"
+        for name, ptx, around in (
+            ("expf", "ex2.approx.ftz.f32", " and a multiplication before"),
+            ("exp10f", "ex2.approx.ftz.f32", " and a multiplication before"),
+            ("logf", "lg2.approx.ftz.f32", " and a multiplication after"),
+            ("log10f", "lg2.approx.ftz.f32", " and a multiplication after"),
+            ("log2f", "lg2.approx.ftz.f32", ""),
+            ("sinf", "sin.approx.ftz.f32", ""),
+            ("cosf", "cos.approx.ftz.f32", ""),
+            ("tanhf", "tanh.approx.f32", ""),
+        )
+    },
+    "htanh_approx": "tanh.approx.f16",
+    "h2tanh_approx": "tanh.approx.f16x2",
+    **{f"h{op}": f"{op}.approx.ftz.f32, between two cvt" for op in ("rcp", "rsqrt", "sqrt")},
     "__popc": "popc.b32",
     "__popcll": "popc.b64",
     "__clz": "clz.b32",
@@ -126,6 +147,8 @@ CUDA: Mapping[str, str] = MappingProxyType({
 
 _HOST = re.compile(r"cuda[A-Z]\w*|cu[A-Z]\w*|cublas\w*|cudnn\w*")
 _LIBRARY = re.compile(r"__(nv|nvvm)_\w+|llvm\.nvvm\.\S+")
+_PYTHON = re.compile(r"(torch|np|numpy|scipy|jnp|jax|math|tl|triton|libdevice|cupy|cute|cutlass|F)\.\w\S*")
+_MANY = re.compile(r"__frsqrt_rn|h2?(exp(2|10)?|log(2|10)?|sin|cos|tanh)|exp(2|10)?|log|pow|powf|tanf|erff?")
 
 MACHINE: Mapping[str, str] = MappingProxyType({
     **{
@@ -157,13 +180,23 @@ MACHINE: Mapping[str, str] = MappingProxyType({
     "VOTE": "vote.sync",
     "MATCH": "match.any.sync",
     "REDUX": "redux.sync",
+    "MUFU": "rcp.approx.ftz.f32, or another approximate function",
     "MUFU.EX2": "ex2.approx.ftz.f32",
+    "MUFU.EX2.F16": "ex2.approx.f16",
+    "MUFU.EX2.F16x2": "ex2.approx.f16x2",
+    "MUFU.EX2.BF16": "ex2.approx.ftz.bf16",
+    "MUFU.EX2.BF16x2": "ex2.approx.ftz.bf16x2",
     "MUFU.LG2": "lg2.approx.ftz.f32",
     "MUFU.RCP": "rcp.approx.ftz.f32",
+    "MUFU.RCP64H": "rcp.approx.ftz.f64",
     "MUFU.RSQ": "rsqrt.approx.ftz.f32",
+    "MUFU.RSQ64H": "rsqrt.approx.ftz.f64",
+    "MUFU.SQRT": "sqrt.approx.ftz.f32",
     "MUFU.SIN": "sin.approx.ftz.f32, of an angle in turns",
     "MUFU.COS": "cos.approx.ftz.f32, of an angle in turns",
     "MUFU.TANH": "tanh.approx.f32",
+    "MUFU.TANH.F16": "tanh.approx.f16",
+    "MUFU.TANH.BF16": "tanh.approx.bf16",
     "FADD": "add.rn.f32",
     "FMUL": "mul.rn.f32",
     "FFMA": "fma.rn.f32",
@@ -224,7 +257,7 @@ def ptx_of(name: str) -> tuple[str, str] | None:
     ('machine code', 'mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32')
     >>> ptx_of("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
     """
-    function = re.split(r"[(<]", name)[0].rpartition("::")[2]
+    function = _function(name)
     if function in CUDA:
         return "CUDA C++", CUDA[function]
     opcode, *words = name.split(".")
@@ -234,7 +267,22 @@ def ptx_of(name: str) -> tuple[str, str] | None:
 
 
 def no_instruction(name: str) -> str | None:
-    """Say of a function that stands for no instruction what it is."""
+    """Say of a function that stands for no instruction what it is.
+
+    Examples
+    --------
+    >>> no_instruction("erff"), no_instruction("torch.exp")
+    ('a function of many instructions', 'a function of Python, not an instruction')
+    """
     if _HOST.match(name):
         return "a function of the host, not of a kernel"
+    if _PYTHON.match(name):
+        return "a function of Python, not an instruction"
+    if _MANY.fullmatch(_function(name)):
+        return "a function of many instructions"
     return "a function of a library, not an instruction" if _LIBRARY.match(name) else None
+
+
+def _function(name: str) -> str:
+    """Return a function's name without namespaces and what is in parentheses."""
+    return re.split(r"[(<]", name)[0].rpartition("::")[2]

@@ -134,6 +134,13 @@ class Register(machine.WarpRegister):
     def __invert__(self) -> Register:
         return self._apply("not", self)
 
+    def __truediv__(self, other: Any) -> Register:
+        raise OperandError(
+            "/ of a register: operators are of integers, which // divides; floats have div.rn, div.full and div.approx"
+        )
+
+    __rtruediv__ = __truediv__
+
     def __lt__(self, other: Any) -> Register:
         return self._apply("setp.lt", other)
 

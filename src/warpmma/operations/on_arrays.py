@@ -63,7 +63,11 @@ def elementwise(mnemonic: str, *operands: npt.ArrayLike, target: str | None = No
     if row.lanes or len(row.outputs) != 1 or any(type_ not in TYPES and type_ != "pred" for type_ in row.types):
         raise MnemonicError(f"{row.mnemonic}: its operands are no arrays of numbers; call operation({row.mnemonic!r})")
     if packed := [type_ for type_ in row.types if type_ != "pred" and TYPES[type_].count > 1]:
-        raise MnemonicError(f"{row.mnemonic}: {packed[0]} is two numbers; take the form of one, or call operation(...)")
+        single = _of_one_number(row.mnemonic, packed[0])
+        raise MnemonicError(
+            f"{row.mnemonic}: {packed[0]} is two numbers; take the form of one{single}, or call "
+            f"operation({row.mnemonic!r})"
+        )
     if len(operands) != len(row.types):
         raise OperandError(f"{row.mnemonic} takes {len(row.types)} operands ({row.syntax}); got {len(operands)}")
     words = broadcast(row.mnemonic, [_words(row, i, x) for i, x in enumerate(operands)])
@@ -73,6 +77,15 @@ def elementwise(mnemonic: str, *operands: npt.ArrayLike, target: str | None = No
         part = slice(start, start + _PART)
         (result[part],) = row.compute(*(x[part] for x in flat))
     return _numbers(row, result).reshape(words[0].shape)
+
+
+def _of_one_number(mnemonic: str, packed: str) -> str:
+    """Name the operation that has a packed type's element in its place, if there is one."""
+    single = ".".join(word.removesuffix("x2") if word == packed else word for word in mnemonic.split("."))
+    try:
+        return f", {operation(single)}"
+    except MnemonicError:
+        return ""
 
 
 def _words(row: Operation, position: int, operand: npt.ArrayLike) -> Array:

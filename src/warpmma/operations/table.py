@@ -39,7 +39,7 @@ FORMS: tuple[Form, ...] = (
 )  # fmt: skip
 """Every line of the table; `row` finds a mnemonic in it."""
 
-_MOST_SEEN, _LIKELY = 4096, 64
+_MOST_SEEN, _LIKELY, _SHOWN = 4096, 64, 6
 
 
 class FormTable:
@@ -131,6 +131,9 @@ class FormTable:
         absent = next((word for word in name.split(".")[1:] if word in ABSENT_WORDS), None)
         if absent is not None and self.forms(name.partition(".")[0]):
             return MnemonicError(f"{text}: .{absent}, which {ABSENT_WORDS[absent]}, is PTX, not simulated yet")
+        if name in self._forms and (there := self._likely(name, kind)):
+            there = [mnemonic for mnemonic in there if mnemonic.startswith(f"{name}.")]
+            return MnemonicError(f"{text}. There are {', '.join(there[:_SHOWN])}{', ...' * (len(there) > _SHOWN)}")
         nearest = near(name, self._likely(name, kind))
         return MnemonicError(text + (f". Nearest: {nearest}" if nearest else ""))
 
