@@ -120,7 +120,7 @@ INNER: dict[str, str] = {
 
 _OPERATORS = tuple(
     f"warpmma.kernel:Register.__{x}__"
-    for name in ("add", "sub", "mul", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift")
+    for name in ("add", "sub", "mul", "floordiv", "truediv", "mod", "and", "or", "xor", "lshift", "rshift")
     for x in (name, f"r{name}")
 ) + tuple(f"warpmma.kernel:Register.__{x}__" for x in ("lt", "le", "gt", "ge", "eq", "ne"))
 

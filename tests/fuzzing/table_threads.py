@@ -226,7 +226,7 @@ def _mma(rng: Rng) -> dict[str, Any]:
     return {"mnemonic": str(i), "operands": given, "target": legal.target(rng, i)}
 
 
-_OPERATORS = ("add", "sub", "mul", "floordiv", "mod", "and_", "or_", "xor", "lshift", "rshift",
+_OPERATORS = ("add", "sub", "mul", "floordiv", "truediv", "mod", "and_", "or_", "xor", "lshift", "rshift",
               "lt", "le", "gt", "ge", "eq", "ne")  # fmt: skip
 
 
