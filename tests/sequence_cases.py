@@ -65,6 +65,10 @@ BY_HAND: list[tuple[str, list[int], int]] = [
     ("div.approx.ftz.f32", [SIGN | 0x00C1835E, 0x3FC1835E], SIGN),
     # Here it is 0.35 2^-151 below, and rounds to it on either grid.
     ("div.full.ftz.f32", [0x00BC9172, 0x3FBC9172], 0x00800000),
+    # Here it is the middle, and rounds to the even one; 2^-126 itself is no subnormal operand.
+    ("div.full.ftz.f32", [0x00E12000, 0x3FE12000], 0x00800000),
+    ("div.approx.ftz.f32", [SIGN | 0x00842108, 0x3F842108], SIGN | 0x00800000),
+    ("div.approx.ftz.f32", [0x00800000, f32(0.5)], 0x01000000),
     # Rule 7.
     ("rsqrt.approx.f64", [f64(4.0)], f64(0.5)),
     ("rsqrt.approx.f64", [1], f64(2.0**537)),

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from arrays import Array
+from environments import DOWNWARD, FLUSH, TOWARD_ZERO, UPWARD, Environment, x86
 
 from warpmma.errors import MnemonicError, OperandError
-from warpmma.operations import Operation, elementwise, operations
+from warpmma.operations import Operation, elementwise, float_code, operations
 from warpmma.operations.elements import TYPES
 from warpmma.testing.generators import operation_inputs
 
@@ -102,3 +103,12 @@ def test_what_no_memory_holds_is_refused() -> None:
     column = np.broadcast_to(np.float32(0), (1 << 24, 1))
     with pytest.raises(OperandError, match=r"^add.f32: operands of \[16777216, 1\] and \[1, 16777216\]: no memory"):
         elementwise("add.f32", column, column.T)
+
+
+@x86
+@pytest.mark.parametrize("control", [FLUSH, UPWARD, FLUSH | DOWNWARD, TOWARD_ZERO])
+def test_floats_of_python_are_rounded_alike_in_any_environment(control: int) -> None:
+    numbers = [0.1, -0.3, 1e-40, 2.0**-149, 3e38, float("inf"), 1 + 2.0**-24, float("nan")]
+    with Environment().with_control(control):
+        got = [float_code("f32", x, "neg.f32: operand 0") for x in numbers]
+    assert got == np.array(numbers, np.float32).view(np.uint32).tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -161,17 +162,16 @@ def float_code(type_: str, x: float, who: str) -> int:
     >>> hex(float_code("f32", 0.1, "add.f32: operand 1")), hex(float_code("f16", 1.5, "add.f16: operand 1"))
     ('0x3dcccccd', '0x3e00')
     """
-    if type_ in ("f32", "f64"):
-        width = int(type_[1:])
-        with np.errstate(all="ignore"):
-            rounded = np.asarray(x, f"f{width // 8}")
-        if (np.isinf(rounded) and not np.isinf(x)) or (rounded == 0 and x != 0):
-            raise OperandError(f"{who}: {shown(x)} is beyond the range of {type_}, where it would be {float(rounded)}")
-        return int(rounded.view(f"u{width // 8}"))
-    fmt = FORMATS[type_]
+    fmt = cast(FloatFormat, FORMATS[type_])
+    decimal = type_ in ("f32", "f64")
+    if decimal and math.isnan(x):
+        return int(np.asarray(x, fmt.dtype).view(fmt.code_dtype))
     (code,) = fmt.encode([x])
-    value = float(fmt.decode(code))
-    if value != x and not (np.isnan(value) and np.isnan(x)):
+    (value,) = fmt.decode(code[None]).tolist()
+    if decimal:
+        if (math.isinf(value) and not math.isinf(x)) or (value == 0 and x != 0):
+            raise OperandError(f"{who}: {shown(x)} is beyond the range of {type_}, where it would be {value}")
+    elif value != x and not (math.isnan(value) and math.isnan(x)):
         raise OperandError(f"{who}: {shown(x)} is no value of {type_}; the nearest is {value!r}")
     return int(code)
 
