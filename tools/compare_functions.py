@@ -1,4 +1,4 @@
-"""Compare approximate functions with the GPU on all their operands: `python tools/compare_functions.py --help`.
+"""Compare approximate functions with the GPU on all their operands.
 
 Needs the GPU, `ptxas` on the PATH and CuPy; was run on an H200. Every form of one operand of 32 bits is compared on all
 2^32; of 16 bits on all, the packed ones with every pair of an element and one that is drawn; of upper words of f64 on
@@ -42,17 +42,23 @@ def _mixed(first: int, count: int, seed: int) -> Array:
     return drawn
 
 
+def _codes(first: int, count: int) -> Array:
+    """Return codes of 32 bits, each once in 2^32, in an order in which any number of the first lie everywhere."""
+    codes: Array = np.arange(first, first + count, dtype=np.uint64) * np.uint64(0x9E3779B1) & np.uint64(0xFFFFFFFF)
+    return codes
+
+
 def _every(first: int, count: int, bits: int) -> tuple[Array, ...]:
-    return (np.arange(first, first + count, dtype=np.uint64).astype(f"uint{bits}"),)
+    return (_codes(first, count).astype(f"uint{bits}"),)
 
 
 def _packed(first: int, count: int) -> tuple[Array, ...]:
-    low = np.arange(first, first + count, dtype=np.uint64) & np.uint64(0xFFFF)
+    low = _codes(first, count) & np.uint64(0xFFFF)
     return ((low | _mixed(first, count, 1) << np.uint64(16)).astype(np.uint32),)
 
 
 def _upper_words(first: int, count: int) -> tuple[Array, ...]:
-    words = np.arange(first, first + count, dtype=np.uint64) << np.uint64(32)
+    words = _codes(first, count) << np.uint64(32)
     return (words | _mixed(first, count, 2) >> np.uint64(32),)
 
 
@@ -145,7 +151,7 @@ def _warps(text: str) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the comparison; 1 if anything differs."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", default="sm_90a")
     parser.add_argument("--only", default="*", metavar="PATTERN", help="mnemonics, with * and ?")
     parser.add_argument("--ieee", action="store_true", help="div, rcp and sqrt with IEEE's roundings instead")

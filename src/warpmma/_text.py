@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-__all__ = ["ranges", "table"]
+__all__ = ["counted", "ranges", "table"]
+
+
+def counted(number: int, noun: str) -> str:
+    """Write how many there are.
+
+    Examples
+    --------
+    >>> counted(1, "operand"), counted(2, "operand")
+    ('1 operand', '2 operands')
+    """
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def ranges(numbers: Iterable[int], separator: str = ", ") -> str:

@@ -104,7 +104,7 @@ def test_elementwise_takes_numbers_and_codes_of_any_shape() -> None:
     ("call", "error", "text"),
     [
         (("ex2.approx.ftz.f32", np.zeros(3)), OperandError, "ex2.approx.ftz.f32: operand 0: f32: got dtype float64"),
-        (("ex2.approx.ftz.f32",), OperandError, "ex2.approx.ftz.f32 takes 1 operands (d0, a0); got 0"),
+        (("ex2.approx.ftz.f32",), OperandError, "ex2.approx.ftz.f32 takes 1 operand (d0, a0); got 0"),
         (
             ("div.full.f32", np.zeros(3, np.float32), np.zeros(2, np.float32)), OperandError,
             "div.full.f32: operands of [3] and [2] do not broadcast",

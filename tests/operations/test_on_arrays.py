@@ -32,7 +32,7 @@ def is_taken(row: Operation) -> bool:
     with pytest.raises((MnemonicError, OperandError)) as found:
         elementwise(row.mnemonic)
     refused = isinstance(found.value, MnemonicError)
-    assert ("call operation(" if refused else f"takes {len(row.types)} operands") in str(found.value)
+    assert ("call operation(" if refused else f"takes {len(row.types)} operand") in str(found.value)
     return not refused
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from .._arguments import is_integer
 from .._arrays import frozen
+from .._text import counted
 from ..errors import OperandError
 from ..operations import DTYPES, UNDEFINED, Operation
 from ..registers import LANES
@@ -25,7 +26,9 @@ Array = npt.NDArray[Any]
 def compute(batch: Batch, site: Site, row: Operation, operands: Sequence[Any], lanes: Array) -> Results:
     """Execute an operation."""
     if len(operands) != len(row.inputs):
-        raise OperandError(f"{row.mnemonic} takes {len(row.inputs)} operands ({row.syntax}); got {len(operands)}")
+        raise OperandError(
+            f"{row.mnemonic} takes {counted(len(row.inputs), 'operand')} ({row.syntax}); got {len(operands)}"
+        )
     given: list[Any] = []
     for i, (x, kind, type_) in enumerate(zip(operands, row.inputs, row.types, strict=True)):
         if kind == "imm":

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import as_array, broadcast
+from .._text import counted
 from ..errors import MnemonicError, OperandError
 from ..formats import FloatFormat
 from .elements import TYPES, float_code
@@ -69,7 +70,9 @@ def elementwise(mnemonic: str, *operands: npt.ArrayLike, target: str | None = No
             f"operation({row.mnemonic!r})"
         )
     if len(operands) != len(row.types):
-        raise OperandError(f"{row.mnemonic} takes {len(row.types)} operands ({row.syntax}); got {len(operands)}")
+        raise OperandError(
+            f"{row.mnemonic} takes {counted(len(row.types), 'operand')} ({row.syntax}); got {len(operands)}"
+        )
     words = broadcast(row.mnemonic, [_words(row, i, x) for i, x in enumerate(operands)])
     flat = [x.reshape(-1) for x in words]
     result = np.empty(flat[0].shape, DTYPES[row.outputs[0]])

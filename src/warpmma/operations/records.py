@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from .._arguments import check_choice, is_integer
 from .._arrays import as_array
+from .._text import counted
 from ..arithmetic import Evidence
 from ..errors import OperandError
 from ..isa import since as targets_since
@@ -209,7 +210,7 @@ class Operation(Row):
         """Check the operands and broadcast them; where lanes see each other, `active` is the last."""
         if len(operands) != len(self.inputs):
             raise OperandError(
-                f"{self.mnemonic} takes {len(self.inputs)} operands ({self.syntax}); got {len(operands)}"
+                f"{self.mnemonic} takes {counted(len(self.inputs), 'operand')} ({self.syntax}); got {len(operands)}"
             )
         given = [
             self._checked(x, kind, f"operand {i}")
