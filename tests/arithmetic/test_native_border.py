@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 from arrays import Array
+from oracles import skip_without
 
 from warpmma.arithmetic import native, product
 from warpmma.arithmetic.recipes import recipe
 from warpmma.isa import Instruction, parse
 
-pytestmark = pytest.mark.skipif(not native.levels(), reason="warpmma was installed without its native engine")
+skip_without("native engine")
 _native: Any = native._native  # type: ignore[attr-defined]
 
 DENSE = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"

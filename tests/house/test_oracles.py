@@ -42,6 +42,17 @@ def test_a_program_of_a_wheel_is_put_on_the_path(monkeypatch: pytest.MonkeyPatch
     assert ORACLES["nvcc"]() == "no nvcc on the PATH"
 
 
+def test_tests_are_collected_without_the_native_engine() -> None:
+    found = [str(path) for path in sorted((HERE / "arithmetic").glob("test_*native*.py"))]
+    code = "import sys; sys.modules['warpmma._native'] = None; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--collect-only", "-q", "-p", "no:cacheprovider", *found],
+        cwd=HERE.parent, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    assert "test_native_process.py::" in done.stdout
+
+
 def test_all_oracles_are_missed_before_anything_runs() -> None:
     environment = {**os.environ, "WARPMMA_PUBLISHED_ROWS": "/nowhere/rows.npz", "COLUMNS": "1000"}
     done = subprocess.run(
