@@ -8,6 +8,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+import tomllib
 import types
 import zipfile
 from pathlib import Path
@@ -30,6 +31,13 @@ def test_pytest_starts_with_warnings_as_errors(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 passed in" in done.stdout
+
+
+def test_a_source_distribution_is_what_git_does_not_ignore() -> None:
+    """A list of what to include would bring back what is ignored: `.venv` too has folders named `src` and `tests`."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["scikit-build"]
+    assert "include" not in settings.get("sdist", {})
+    assert "/.venv/" in (ROOT / ".gitignore").read_text("utf-8").split()
 
 
 @pytest.fixture
