@@ -139,15 +139,12 @@ def _product(row: ApproximateForm, codes: Code, factor: Float64 | float, roundin
 def _f64(row: ApproximateForm, given: list[Code64]) -> Code64:
     """Rules 6 and 7."""
     (x,) = given
-    operand = x
-    for scaling in row.scalings:
-        places = _within(x, scaling.where)
-        operand = x.copy()
+    operand, scaled = x.copy(), [(_within(x, s.where), s) for s in row.scalings]
+    for places, scaling in scaled:
         operand[places] = _product64(x[places], _code64(scaling.before))
     upper = special_function(row.function, (operand >> _HALF).astype(np.uint32), engine="numpy")
     result = _refined(row, operand, upper.astype(np.uint64) << _HALF)
-    for scaling in row.scalings:
-        places = _within(x, scaling.where)
+    for places, scaling in scaled:
         result[places] = _product64(result[places], _code64(scaling.number))
     for special in row.special:
         places = _within(x, special.where)
