@@ -4,7 +4,7 @@ from .elements import float_code
 from .fragments import MatrixMove
 from .integers import shl, shr
 from .on_arrays import elementwise
-from .records import DTYPES, UNDEFINED, Access, Barrier, Copy, CopyGroup, Exit, Operation, Row
+from .records import DTYPES, UNDEFINED, Access, Barrier, Copy, CopyGroup, Exit, Operation, RegisterType, Row
 from .table import evidence, matrix_move, matrix_moves, operation, operations, row, rows
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Exit",
     "MatrixMove",
     "Operation",
+    "RegisterType",
     "Row",
     "elementwise",
     "evidence",

@@ -1,0 +1,334 @@
+"""What a PTX text says: records of modules, functions, variables, statements and operands, as they were read.
+
+Nothing here knows what an instruction does. Names are resolved to declarations (scopes), not to places or addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+__all__ = [
+    "AddressOf",
+    "Declaration",
+    "Element",
+    "Function",
+    "Immediate",
+    "Label",
+    "LineOf",
+    "Module",
+    "Negation",
+    "Operand",
+    "Place",
+    "Position",
+    "RegisterRange",
+    "Statement",
+    "Symbol",
+    "Variable",
+    "VectorOf",
+]
+
+Space = Literal["reg", "param", "global", "const", "shared", "local"]
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where something stands in the text: line and column, from 1 on."""
+
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class LineOf:
+    """What `.loc` says of the statements that follow: a line of the source that the text was made of.
+
+    Attributes
+    ----------
+    file : str
+        As `.file` names it.
+    line, column : int
+    inlined_at : LineOf or None
+        Where the function that holds the line was inlined.
+    """
+
+    file: str
+    line: int
+    column: int = 0
+    inlined_at: LineOf | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterRange:
+    """`.reg .b32 %r<5>` or `.reg .v2 .f32 %v`: one declaration, whose registers are found by name without listing them.
+
+    Attributes
+    ----------
+    name : str
+        What stands before the number, or the whole name.
+    type : str
+        PTX type of one element: "b32", "pred", "f16x2".
+    vector : int
+        Elements: 1, 2 or 4.
+    count : int or None
+        Of `name<count>`; None where it is one register.
+    position : Position
+    """
+
+    name: str
+    type: str
+    vector: int
+    count: int | None
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class AddressOf:
+    """An address in an initial value: of a symbol, plus bytes, or of a function; generic, or in the symbol's space."""
+
+    name: str
+    offset: int = 0
+    generic: bool = False
+    byte: int | None = None  # `0xFF(name)`, `0xFF00(name)`: the one byte that the mask picks
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable that lies in memory, or a parameter.
+
+    Attributes
+    ----------
+    space : str
+    type : str
+        PTX type of an element: "b8", "f32"; of a parameter "b64", "u32", ...
+    vector : int
+        Of `.v2`, `.v4`; 1 otherwise.
+    name : str
+        As it is written.
+    dimensions : tuple of int or None
+        Of an array; None for a scalar. `[]` is (0,): extern shared memory, or sized by its initial values.
+    alignment : int
+        In bytes: what `.align` says, or the natural one.
+    initial : tuple of int, bytes or AddressOf
+        Codes of elements in the order of memory, cut off where zeros follow; () for none.
+    linkage : str
+        "extern", "visible", "weak", "common" or "".
+    pointer : tuple of (str, int) or None
+        Of `.ptr .global .align 16`: the space, "" for none, and the alignment.
+    position : Position
+    """
+
+    space: Space
+    type: str
+    vector: int
+    name: str
+    dimensions: tuple[int, ...] | None
+    alignment: int
+    initial: tuple[int | bytes | AddressOf, ...] = ()
+    linkage: str = ""
+    pointer: tuple[str, int] | None = None
+    position: Position = Position(0, 0)
+
+    @property
+    def count(self) -> int:
+        """Elements, those of vectors too."""
+        total = self.vector
+        for n in self.dimensions or ():
+            total *= n
+        return total
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.count * (1 if self.type == "pred" else int(self.type.lstrip("bfsu").partition("x")[0]) // 8)
+
+
+Declaration = RegisterRange | Variable
+
+
+# Operands. A name is resolved by its function's scopes to a `Symbol`; names of special registers are symbols, too.
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A name: register, variable, parameter, function, label, special register (`%tid.x`) or the sink `_`.
+
+    Attributes
+    ----------
+    name : str
+        As it is written.
+    scope : int
+        Number of the scope in its function that declares it: 0 is the function itself, larger ones inner `{ }`. -1 of
+        what the module declares, of special registers, labels, and names that nobody declares.
+    """
+
+    name: str
+    scope: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Immediate:
+    """A number.
+
+    Attributes
+    ----------
+    value : int
+        Of integers the value, as PTX evaluates constant expressions in 64 bits; of floats the code.
+    kind : str
+        "s" and "u" for integers, "f32" for `0f3F800000`, "f64" for `0d...` and decimal ones.
+    """
+
+    value: int
+    kind: Literal["s", "u", "f32", "f64"] = "s"
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """`!p` of a predicate, or `-r`, which old texts have for a register."""
+
+    operand: Symbol
+    sign: str = "!"
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """`%v.x`: an element of a vector register, 0 to 3."""
+
+    vector: Symbol
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class VectorOf:
+    """`{a, b, c, d}`; of a call `(a, b)` too."""
+
+    items: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """`[base + offset]`, `[base]`, `[4096]`.
+
+    Attributes
+    ----------
+    base : Symbol or None
+        A register or a variable.
+    offset : int
+    more : tuple
+        What follows in the brackets: `[a, {x, y}]` of tensors.
+    """
+
+    base: Symbol | None
+    offset: int = 0
+    more: tuple[Operand, ...] = ()
+
+
+Operand = Symbol | Immediate | Negation | Element | VectorOf | Place
+"""`p|q` is two operands, of which the first has `Statement.paired`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A label in a body, which begins a basic block."""
+
+    name: str
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """An instruction.
+
+    Attributes
+    ----------
+    mnemonic : str
+        The opcode with its qualifiers, as it is written, without blanks: "ld.global.L2::128B.v4.u32".
+    operands : tuple of Operand
+        In their order. `variable+8` without brackets (as of `mov`) is a `Place`, too.
+    guard : Symbol or None
+    negated : bool
+        Of `@!p`.
+    paired : bool
+        Whether operands 0 and 1 were written `d|p`.
+    position : Position
+        Of the opcode.
+    loc : LineOf or None
+    """
+
+    mnemonic: str
+    operands: tuple[Operand, ...]
+    guard: Symbol | None = None
+    negated: bool = False
+    paired: bool = False
+    position: Position = Position(0, 0)
+    loc: LineOf | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """The body of an entry or a `.func`, or what is declared of it.
+
+    Attributes
+    ----------
+    kind : {"entry", "func"}
+    name : str
+    parameters, results : tuple of Variable or RegisterRange
+    directives : mapping of str to tuple of int
+        "maxntid", "reqntid", "minnctapersm", "maxnreg", "noreturn", ...
+    scopes : tuple of tuple of Declaration
+        What each scope declares; 0 has the parameters and results first.
+    body : tuple of Statement or Label
+    targets : mapping of str to tuple of str
+        `.branchtargets` and `.calltargets` by label.
+    prototypes : mapping of str to (results, parameters)
+        `.callprototype` by label.
+    defined : bool
+        Whether it has a body.
+    linkage : str
+    position : Position
+    """
+
+    kind: Literal["entry", "func"]
+    name: str
+    parameters: tuple[Declaration, ...]
+    results: tuple[Declaration, ...]
+    directives: Mapping[str, tuple[int, ...]]
+    scopes: tuple[tuple[Declaration, ...], ...] = ((),)
+    body: tuple[Statement | Label, ...] = ()
+    targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    prototypes: Mapping[str, tuple[tuple[Declaration, ...], tuple[Declaration, ...]]] = field(default_factory=dict)
+    defined: bool = True
+    linkage: str = ""
+    position: Position = Position(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A text as it was read: variables and files, and an index of functions, whose bodies are read when asked for.
+
+    Attributes
+    ----------
+    name : str
+        Path of the text, or "<ptx>".
+    version : (int, int)
+    target : str
+    address_size : int
+    variables : mapping of str to Variable
+        Of the module, in its order.
+    functions : mapping of str to Function
+        Reads a body when it is looked up first; iterating over names reads none.
+    kinds : mapping of str to str
+        "entry" or "func" of each function, without reading it.
+    """
+
+    name: str
+    version: tuple[int, int]
+    target: str
+    address_size: int
+    variables: Mapping[str, Variable]
+    functions: Mapping[str, Function]
+    kinds: Mapping[str, str]
