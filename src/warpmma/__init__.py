@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
     from . import machine as machine
     from . import operations as operations
     from . import products as products
+    from . import ptx as ptx
     from . import registers as registers
     from . import scaling as scaling
     from . import show as show
@@ -35,6 +36,7 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
         MetadataError,
         MnemonicError,
         OperandError,
+        PtxError,
         RegisterError,
         ScaleError,
         TargetError,
@@ -59,6 +61,7 @@ __all__ = [
     "MetadataError",
     "MnemonicError",
     "OperandError",
+    "PtxError",
     "RegisterError",
     "RegisterFile",
     "ScaleError",
@@ -82,12 +85,12 @@ __all__ = [
 _ORIGINS = {
     ".": (
         "arithmetic", "cli", "errors", "execution", "formats", "hardware", "isa", "kernel", "layouts", "machine",
-        "operations", "products", "registers", "scaling", "show", "sparsity", "testing",
+        "operations", "products", "ptx", "registers", "scaling", "show", "sparsity", "testing",
     ),
     ".arithmetic": ("Evidence", "engines"),
     ".errors": (
-        "ArchiveError", "MetadataError", "MnemonicError", "OperandError", "RegisterError", "ScaleError", "TargetError",
-        "UnknownNameError", "UnsupportedError", "WarpmmaError",
+        "ArchiveError", "MetadataError", "MnemonicError", "OperandError", "PtxError", "RegisterError", "ScaleError",
+        "TargetError", "UnknownNameError", "UnsupportedError", "WarpmmaError",
     ),
     ".execution": ("evidence", "execute", "load", "mma", "store"),
     ".formats": ("FORMATS",),

@@ -10,6 +10,7 @@ __all__ = [
     "MetadataError",
     "MnemonicError",
     "OperandError",
+    "PtxError",
     "RegisterError",
     "ScaleError",
     "TableError",
@@ -54,6 +55,25 @@ class ArchiveError(WarpmmaError):
 
 class TableError(WarpmmaError):
     """Rows of a table that contradict one another, such as two for one instruction."""
+
+
+class PtxError(WarpmmaError):
+    """A PTX text that cannot be read, or that says what is not simulated: the message begins with line and column."""
+
+    line = column = 0
+
+    @classmethod
+    def at(cls, file: str, line: int, column: int, text: str) -> Self:
+        """Make the error of a place in a text.
+
+        Examples
+        --------
+        >>> print(PtxError.at("a.ptx", 3, 5, "no such register"))
+        a.ptx:3:5: no such register
+        """
+        error = cls(f"{file}:{line}:{column}: {text}")
+        error.line, error.column = line, column
+        return error
 
 
 class UnknownNameError(WarpmmaError, AttributeError):
