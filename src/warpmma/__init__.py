@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
     from .arithmetic import Evidence, engines
     from .errors import (
         ArchiveError,
+        LimitError,
         MetadataError,
         MnemonicError,
         OperandError,
@@ -58,6 +59,7 @@ __all__ = [
     "Choice",
     "Evidence",
     "Instruction",
+    "LimitError",
     "MetadataError",
     "MnemonicError",
     "OperandError",
@@ -89,8 +91,8 @@ _ORIGINS = {
     ),
     ".arithmetic": ("Evidence", "engines"),
     ".errors": (
-        "ArchiveError", "MetadataError", "MnemonicError", "OperandError", "PtxError", "RegisterError", "ScaleError",
-        "TargetError", "UnknownNameError", "UnsupportedError", "WarpmmaError",
+        "ArchiveError", "LimitError", "MetadataError", "MnemonicError", "OperandError", "PtxError", "RegisterError",
+        "ScaleError", "TargetError", "UnknownNameError", "UnsupportedError", "WarpmmaError",
     ),
     ".execution": ("evidence", "execute", "load", "mma", "store"),
     ".formats": ("FORMATS",),

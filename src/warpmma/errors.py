@@ -7,6 +7,7 @@ from typing import Any, Self
 
 __all__ = [
     "ArchiveError",
+    "LimitError",
     "MetadataError",
     "MnemonicError",
     "OperandError",
@@ -51,6 +52,18 @@ class ScaleError(WarpmmaError):
 
 class ArchiveError(WarpmmaError):
     """A file of recorded registers that cannot be used."""
+
+
+class LimitError(WarpmmaError):
+    """A run that came to a limit, of instructions, of time, or of what its calls may keep; it says where threads are.
+
+    Attributes
+    ----------
+    report : Launch or None
+        Of a launch: what it found until then.
+    """
+
+    report: Any = None
 
 
 class TableError(WarpmmaError):

@@ -114,6 +114,13 @@ INNER: dict[str, str] = {
         )),
         "the machine's own, for front ends, which hand on what they have checked; users reach it through `launch`",
     ),
+    **dict.fromkeys(
+        (f"warpmma.machine:{x}" for x in (
+            "Branch", "BranchTable", "Call", "Callee", "Constant", "Frame", "Guard", "Inverted", "Limit", "Program",
+            "ReadOnly", "Return", "RowStep", "Slot", "Sum", "run_program",
+        )),
+        "programs, as front ends make them of texts that they have checked",
+    ),
     "warpmma.show:schedule": "for pictures, of patterns that the machine has made",
 }  # fmt: skip
 """What no user calls, though it can be reached, and why."""

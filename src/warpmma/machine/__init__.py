@@ -12,7 +12,25 @@ from .literals import fits, literal
 from .outcome import Launch
 from .program import Step, run
 from .register_file import RegisterFile
+from .running import Limit, Provided, run_program
 from .site import Site
+from .steps import (
+    Branch,
+    BranchTable,
+    Call,
+    Callee,
+    Constant,
+    Frame,
+    Guard,
+    Inverted,
+    Program,
+    ReadOnly,
+    Return,
+    RowStep,
+    Slot,
+    StepOperand,
+    Sum,
+)
 from .swizzles import CANDIDATES, Swizzle
 from .warp_register import WarpRegister, merged
 
@@ -22,20 +40,37 @@ __all__ = [
     "KINDS",
     "BankPattern",
     "Batch",
+    "Branch",
+    "BranchTable",
+    "Call",
+    "Callee",
+    "Constant",
     "Costs",
+    "Frame",
     "GlobalMemory",
     "Grid",
+    "Guard",
     "Hazard",
     "HazardError",
     "HazardWarning",
     "History",
+    "Inverted",
     "Launch",
+    "Limit",
     "Policy",
+    "Program",
+    "Provided",
+    "ReadOnly",
     "RegisterFile",
     "Reporter",
+    "Return",
+    "RowStep",
     "SharedSite",
     "Site",
+    "Slot",
     "Step",
+    "StepOperand",
+    "Sum",
     "Swizzle",
     "WarpRegister",
     "execute",
@@ -44,5 +79,6 @@ __all__ = [
     "merged",
     "no_site",
     "run",
+    "run_program",
     "wavefronts",
 ]

@@ -53,6 +53,7 @@ class Batch:
 
     Attributes
     ----------
+    blocks : range
     lanes : Lanes
     clocks : Clocks
     memory, shared : GlobalMemory, SharedMemory
@@ -65,7 +66,7 @@ class Batch:
         costs: Costs, history: History, engine: Engine = "auto", workers: int | None = None,
     ) -> None:  # fmt: skip
         self.target, self.memory, self.reporter, self.costs = target, memory, reporter, costs
-        self.engine, self.workers = engine, workers
+        self.engine, self.workers, self.blocks = engine, workers, blocks
         self.lanes = Lanes(len(blocks), threads)
         self.clocks = Clocks(blocks, self.lanes.shape[1], history)
         self.shared = SharedMemory(reporter, self.clocks, len(blocks), shared)
