@@ -1,0 +1,63 @@
+"""What is kept of a GPU's outputs: small ones whole, of large ones the SHA-256 of all and a part at an odd stride."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .launches import Array
+
+__all__ = ["RECORDED", "Recording", "kept", "read", "write"]
+
+RECORDED = Path(__file__).parents[1] / "data" / "h200_programs.npz"
+_WHOLE, _PART = 4096, 512  # elements
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a GPU gave: whose outputs they are, and of each case outputs by name, and lines that were printed.
+
+    `outputs` holds, by case and array, the SHA-256 of all bytes, and the elements that `kept` takes.
+    """
+
+    about: Mapping[str, Any]
+    outputs: Mapping[str, Mapping[str, tuple[str, Array]]]
+    printed: Mapping[str, tuple[str, ...]]
+
+
+def kept(output: Array) -> tuple[str, Array]:
+    """Return what is kept of an output."""
+    flat = np.ascontiguousarray(output).reshape(-1)
+    flat = flat.view(f"u{flat.itemsize}")
+    stride = 1 if flat.size <= _WHOLE else flat.size // _PART // 2 * 2 + 1
+    return hashlib.sha256(flat.tobytes()).hexdigest(), flat[::stride]
+
+
+def write(path: Path, found: Recording) -> None:
+    """Write a recording; no pickles."""
+    arrays: dict[str, Array] = {}
+    hashes: dict[str, dict[str, str]] = {}
+    for case, outputs in found.outputs.items():
+        hashes[case] = {name: digest for name, (digest, _) in outputs.items()}
+        for name, (_, part) in outputs.items():
+            arrays[f"{len(hashes) - 1}|{name}"] = part
+    texts = {"about": dict(found.about), "hashes": hashes, "printed": {k: list(v) for k, v in found.printed.items()}}
+    # JSON as bytes: a NumPy text takes four bytes a character.
+    np.savez_compressed(path, texts=np.frombuffer(json.dumps(texts).encode(), np.uint8), **arrays)  # type: ignore[arg-type]
+
+
+def read(path: Path = RECORDED) -> Recording:
+    """Read a recording."""
+    with np.load(path) as archive:
+        texts = json.loads(archive["texts"].tobytes())
+        outputs = {
+            case: {name: (digest, archive[f"{i}|{name}"]) for name, digest in hashes.items()}
+            for i, (case, hashes) in enumerate(texts["hashes"].items())
+        }
+    return Recording(texts["about"], outputs, {case: tuple(lines) for case, lines in texts["printed"].items()})

@@ -1,0 +1,88 @@
+"""What a launch of a program is, for a GPU and for the simulator alike: arrays by name, steps, arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Argument", "Case", "Run", "Step", "Struct", "words"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Struct:
+    """An argument of bytes: names of arrays become their addresses, numbers their bytes, an int so many bytes of 0."""
+
+    parts: tuple[str | np.generic | int | bytes, ...]
+
+    def packed(self, address: Callable[[str], int]) -> bytes:
+        """Return the bytes."""
+        made = b""
+        for part in self.parts:
+            if isinstance(part, str):
+                made += address(part).to_bytes(8, "little")
+            elif isinstance(part, bytes):
+                made += part
+            else:
+                made += bytes(part) if isinstance(part, int) else part.tobytes()
+        return made
+
+
+Argument = str | np.generic | Struct
+"""The name of an array, whose address is meant; a number; bytes."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A launch of an entry; `shared` is what is dynamic."""
+
+    entry: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    arguments: tuple[Argument, ...]
+    shared: int = 0
+
+
+@dataclass(frozen=True)
+class Run:
+    """Arrays on a device, launches one after the other, and the names of the arrays that are compared afterwards."""
+
+    arrays: Mapping[str, Array]
+    steps: tuple[Step, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A run of a program.
+
+    Attributes
+    ----------
+    program : str
+        The text, by name.
+    name : str
+        Of this case, unique in the program.
+    make : callable
+        Makes the run; the same one every time.
+    prints : bool
+        Whether what is printed is compared, too: as sorted lines, since threads print in any order.
+    """
+
+    program: str
+    name: str
+    make: Callable[[], Run]
+    prints: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.program} {self.name}"
+
+
+def words(seed: int, *shape: int) -> npt.NDArray[np.uint64]:
+    """Random words, the same on every machine and for ever."""
+    made: npt.NDArray[np.uint64] = np.random.Philox(key=seed).random_raw(int(np.prod(shape))).reshape(shape)
+    return made
