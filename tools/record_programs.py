@@ -24,7 +24,7 @@ from cuda_driver import Driver, argument_bytes, printed  # noqa: E402
 from programs.archive import RECORDED, Recording, kept, read, write  # noqa: E402
 from programs.cases import CASES  # noqa: E402
 from programs.launches import Array, Case, Run  # noqa: E402
-from programs.texts import SOURCES, compiled, keep, kept_text, read_text  # noqa: E402
+from programs.texts import SOURCES, TARGETS, compiled, keep, kept_text, read_text  # noqa: E402
 
 
 def run(driver: Driver, functions: dict[str, Any], made: Run) -> tuple[dict[str, Array], list[str]]:
@@ -84,7 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     if options.compile:
         for name in names:
-            keep(name, compiled(SOURCES[name]))
+            keep(name, compiled(SOURCES[name], target=TARGETS.get(name, "sm_80")))
             print(f"{kept_text(name)}: {kept_text(name).stat().st_size} bytes", flush=True)
         return 0
     texts = {name: read_text(name) for name in names}

@@ -7,7 +7,7 @@ import re
 import subprocess
 from pathlib import Path
 
-__all__ = ["FLAGS", "PTX", "SOURCES", "compiled", "kept_text", "keep", "read_text"]
+__all__ = ["FLAGS", "PTX", "SOURCES", "TARGETS", "compiled", "keep", "kept_text", "read_text"]
 
 _HERE = Path(__file__).parent
 PTX = _HERE / "ptx"
@@ -15,13 +15,14 @@ _TWINS = _HERE.parents[1] / "examples" / "cuda"
 SOURCES = {path.stem: path for path in sorted((_HERE / "cuda").glob("*.cu"))} | {
     f"twin_{name}": _TWINS / f"{name}.cu" for name in ("attention", "gemm_f16", "gemm_int8", "gemm_sparse", "rowwise")
 }
-FLAGS = ("-ptx", "-arch=sm_80", "-std=c++17", "-O3", "-lineinfo", "--Werror=all-warnings")
+TARGETS = {"twin_rowwise": "sm_90"}  # the first that has all of it, where that is not sm_80
+FLAGS = ("-ptx", "-std=c++17", "-O3", "-lineinfo", "--Werror=all-warnings")
 _PLAIN = 1 << 17  # characters: longer texts are kept compressed
 
 
-def compiled(source: Path, *flags: str) -> str:
+def compiled(source: Path, *flags: str, target: str = "sm_80") -> str:
     """Compile with nvcc; files are named as they are seen from their own folder, whatever machine it is."""
-    command = ["nvcc", *FLAGS, *flags, "-o", "-", source.name]
+    command = ["nvcc", *FLAGS, f"-arch={target}", *flags, "-o", "-", source.name]
     text = subprocess.run(command, cwd=source.parent, check=True, capture_output=True, text=True).stdout
     text = text.replace(f'"{source.parent}/', '"')
     return re.sub(r'"[^"\n]*/include/', '"include/', text)
