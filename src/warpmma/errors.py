@@ -71,22 +71,44 @@ class TableError(WarpmmaError):
 
 
 class PtxError(WarpmmaError):
-    """A PTX text that cannot be read, or that says what is not simulated: the message begins with line and column."""
+    """A PTX text that cannot be read, or that says what is not simulated: the message begins with line and column.
 
-    line = column = 0
+    Attributes
+    ----------
+    file : str
+        Path of the text, or a name for it.
+    line, column : int
+        From 1 on.
+    """
+
+    def __init__(self, message: str, file: str = "<ptx>", line: int = 0, column: int = 0):
+        super().__init__(message)
+        self.file, self.line, self.column = file, line, column
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, str, int, int]]:
+        return type(self), (str(self), self.file, self.line, self.column)
 
     @classmethod
-    def at(cls, file: str, line: int, column: int, text: str) -> Self:
-        """Make the error of a place in a text.
+    def at(cls, file: str, line: int, column: int, text: str, source: str = "") -> Self:
+        """Make the error of a place in a text; where the whole text is given, it shows the line.
 
         Examples
         --------
         >>> print(PtxError.at("a.ptx", 3, 5, "no such register"))
         a.ptx:3:5: no such register
+        >>> print(PtxError.at("a.ptx", 1, 14, "expected ';'", "add.s32 a, b c;"))
+        a.ptx:1:14: expected ';'
+          add.s32 a, b c;
+                       ^
         """
-        error = cls(f"{file}:{line}:{column}: {text}")
-        error.line, error.column = line, column
-        return error
+        message = f"{printable(file)}:{line}:{column}: {text}"
+        lines = source.split("\n", line)  # "\n" alone ends a line of PTX; "\r" is a blank
+        if 0 < line <= len(lines) and lines[line - 1].strip():
+            first = max(0, column - 1 - _WINDOW)
+            cut = lines[line - 1][first : column - 1 + _WINDOW]
+            plain = "".join(c if c.isprintable() and c.isascii() else " " if c.isspace() else "?" for c in cut)
+            message += f"\n  {plain.rstrip()}\n  {' ' * (column - 1 - first)}^"
+        return cls(message, file, line, column)
 
 
 class UnknownNameError(WarpmmaError, AttributeError):
@@ -113,6 +135,7 @@ class UnsupportedError(WarpmmaError):
 
 
 _LONGEST = 200
+_WINDOW = 60  # columns of a line that an error shows on either side of its place
 
 
 def printable(text: str) -> str:

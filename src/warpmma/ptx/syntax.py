@@ -9,7 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ..errors import PtxError
+
 __all__ = [
+    "BYTES",
     "AddressOf",
     "Declaration",
     "Element",
@@ -23,11 +26,35 @@ __all__ = [
     "Place",
     "Position",
     "RegisterRange",
+    "Selection",
     "Statement",
     "Symbol",
     "Variable",
     "VectorOf",
+    "bytes_of",
 ]
+
+BYTES = {
+    "pred": 1,
+    **dict.fromkeys(("b8", "s8", "u8"), 1),
+    **dict.fromkeys(("b16", "s16", "u16", "f16", "bf16"), 2),
+    **dict.fromkeys(("b32", "s32", "u32", "f32", "f16x2", "bf16x2", "tf32"), 4),
+    **dict.fromkeys(("b64", "s64", "u64", "f64", "f32x2", "texref", "samplerref", "surfref"), 8),
+    "b128": 16,
+}
+"""Bytes of an element of each type that a declaration can have; a predicate and an opaque reference have some."""
+
+
+def bytes_of(type: str) -> int:
+    """Say how many bytes an element of a declared type has.
+
+    Examples
+    --------
+    >>> bytes_of("f16x2")
+    4
+    """
+    return BYTES[type]
+
 
 Space = Literal["reg", "param", "global", "const", "shared", "local"]
 
@@ -93,7 +120,7 @@ class AddressOf:
     name: str
     offset: int = 0
     generic: bool = False
-    byte: int | None = None  # `0xFF(name)`, `0xFF00(name)`: the one byte that the mask picks
+    byte: int | None = None  # which byte alone a mask picks: 0 of `0xFF(name)`, 1 of `0xFF00(name)`
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +137,10 @@ class Variable:
     name : str
         As it is written.
     dimensions : tuple of int or None
-        Of an array; None for a scalar. `[]` is (0,): extern shared memory, or sized by its initial values.
+        Of an array; None for a scalar. `[]` is (0,), extern shared memory, unless initial values say the size.
     alignment : int
         In bytes: what `.align` says, or the natural one.
-    initial : tuple of int, bytes or AddressOf
+    initial : tuple of int or AddressOf
         Codes of elements in the order of memory, cut off where zeros follow; () for none.
     linkage : str
         "extern", "visible", "weak", "common" or "".
@@ -128,7 +155,7 @@ class Variable:
     name: str
     dimensions: tuple[int, ...] | None
     alignment: int
-    initial: tuple[int | bytes | AddressOf, ...] = ()
+    initial: tuple[int | AddressOf, ...] = ()
     linkage: str = ""
     pointer: tuple[str, int] | None = None
     position: Position = Position(0, 0)
@@ -144,7 +171,7 @@ class Variable:
     @property
     def size(self) -> int:
         """Bytes."""
-        return self.count * (1 if self.type == "pred" else int(self.type.lstrip("bfsu").partition("x")[0]) // 8)
+        return self.count * bytes_of(self.type)
 
 
 Declaration = RegisterRange | Variable
@@ -163,7 +190,9 @@ class Symbol:
         As it is written.
     scope : int
         Number of the scope in its function that declares it: 0 is the function itself, larger ones inner `{ }`. -1 of
-        what the module declares, of special registers, labels, and names that nobody declares.
+        what the module declares, of special registers, labels, and names that nobody declares. A label that an inner
+        scope names as an earlier scope did gets that scope's number in its name, `DONE@3`, where it is declared and
+        where it is meant.
     """
 
     name: str
@@ -177,7 +206,8 @@ class Immediate:
     Attributes
     ----------
     value : int
-        Of integers the value, as PTX evaluates constant expressions in 64 bits; of floats the code.
+        Of integers the value, as PTX evaluates constant expressions in 64 bits: of "s" from -2^63, of "u" below 2^64;
+        of floats the code.
     kind : str
         "s" and "u" for integers, "f32" for `0f3F800000`, "f64" for `0d...` and decimal ones.
     """
@@ -200,6 +230,14 @@ class Element:
 
     vector: Symbol
     index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """`%r1.b0`, `%r1.h1`, `%r1.b3210`: bytes or halves of a register, which video instructions pick."""
+
+    register: Symbol
+    selector: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +265,7 @@ class Place:
     more: tuple[Operand, ...] = ()
 
 
-Operand = Symbol | Immediate | Negation | Element | VectorOf | Place
+Operand = Symbol | Immediate | Negation | Element | Selection | VectorOf | Place
 """`p|q` is two operands, of which the first has `Statement.paired`."""
 
 
@@ -248,7 +286,9 @@ class Statement:
     mnemonic : str
         The opcode with its qualifiers, as it is written, without blanks: "ld.global.L2::128B.v4.u32".
     operands : tuple of Operand
-        In their order. `variable+8` without brackets (as of `mov`) is a `Place`, too.
+        In their order. `variable+8` without brackets (as of `mov`) is a `Place`, too, and so is `variable[2]`, whose
+        offset is in bytes. Of `call (r), f, (a, b), proto` a `VectorOf`, a `Symbol`, a `VectorOf` and a `Symbol`, with
+        the parts that are written.
     guard : Symbol or None
     negated : bool
         Of `@!p`.
@@ -278,7 +318,7 @@ class Function:
     name : str
     parameters, results : tuple of Variable or RegisterRange
     directives : mapping of str to tuple of int
-        "maxntid", "reqntid", "minnctapersm", "maxnreg", "noreturn", ...
+        "maxntid", "reqntid", "minnctapersm", "maxnreg", "noreturn", ...: () where no number follows.
     scopes : tuple of tuple of Declaration
         What each scope declares; 0 has the parameters and results first.
     body : tuple of Statement or Label
@@ -314,6 +354,8 @@ class Module:
     ----------
     name : str
         Path of the text, or "<ptx>".
+    text : str
+        All of it.
     version : (int, int)
     target : str
     address_size : int
@@ -326,9 +368,14 @@ class Module:
     """
 
     name: str
+    text: str = field(repr=False)
     version: tuple[int, int]
     target: str
     address_size: int
     variables: Mapping[str, Variable]
     functions: Mapping[str, Function]
     kinds: Mapping[str, str]
+
+    def error(self, what: str, position: Position) -> PtxError:
+        """Make the error that shows a place in the text."""
+        return PtxError.at(self.name, position.line, position.column, what, self.text)
