@@ -49,7 +49,7 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
     from .formats import FORMATS
     from .isa import TARGET_NAMES as TARGETS
     from .isa import Instruction, find, instructions, parse
-    from .machine import RegisterFile
+    from .machine import Device, RegisterFile
     from .products import Choice, choose, matmul
 
 __all__ = [
@@ -57,6 +57,7 @@ __all__ = [
     "TARGETS",
     "ArchiveError",
     "Choice",
+    "Device",
     "Evidence",
     "Instruction",
     "LimitError",
@@ -97,7 +98,7 @@ _ORIGINS = {
     ".execution": ("evidence", "execute", "load", "mma", "store"),
     ".formats": ("FORMATS",),
     ".isa": ("Instruction", "TARGET_NAMES as TARGETS", "find", "instructions", "parse"),
-    ".machine": ("RegisterFile",),
+    ".machine": ("Device", "RegisterFile"),
     ".products": ("Choice", "choose", "matmul"),
 }  # fmt: skip
 

@@ -19,6 +19,7 @@ from warpmma.operations import operations
 from . import (
     legal,
     surface,
+    table_devices,
     table_execution,
     table_files,
     table_instructions,
@@ -34,7 +35,7 @@ __all__ = ["INNER", "entries", "missing", "surplus"]
 
 _WRITTEN = (
     *table_numbers.ENTRIES, *table_instructions.ENTRIES, *table_execution.ENTRIES, *table_kernel.ENTRIES,
-    *table_threads.ENTRIES, *table_rows.ENTRIES, *table_files.ENTRIES,
+    *table_threads.ENTRIES, *table_rows.ENTRIES, *table_files.ENTRIES, *table_devices.ENTRIES,
 )  # fmt: skip
 
 INNER: dict[str, str] = {
@@ -90,6 +91,12 @@ INNER: dict[str, str] = {
     ),
     **dict.fromkeys(("warpmma.operations:shl", "warpmma.operations:shr"), "for registers, which check their operands"),
     **dict.fromkeys((f"warpmma:RegisterFile.{x}" for x in ("get", "put")), "for the machine, with what it has checked"),
+    "warpmma:Device.variable": "for front ends, with what a module declares",
+    "warpmma.machine:DeviceArray": "what a device makes",
+    **dict.fromkeys(
+        (f"warpmma.operations:{x}" for x in ("Window", "Window.__contains__", "window_of")),
+        "the table of windows, for the machine",
+    ),
     "warpmma.isa:Family": "a row of the table of instructions, which `Instruction.family` returns",
     **dict.fromkeys(
         (f"warpmma.kernel:{x}" for x in (
@@ -104,8 +111,9 @@ INNER: dict[str, str] = {
     **dict.fromkeys(
         (f"warpmma.machine:{x}" for x in (
             "BankPattern", "BankPattern.lanes", "Batch", "Batch.filled", "Batch.finish", "Batch.leave", "Batch.made",
-            "Batch.operand", "Batch.read", "Batch.shape", "GlobalMemory", "GlobalMemory.add", "GlobalMemory.load",
-            "GlobalMemory.store", "GlobalMemory.touched", "GlobalMemory.unwritten", "Grid", "Grid.batches",
+            "Batch.operand", "Batch.read", "Batch.shape", "GlobalMemory", "GlobalMemory.add", "GlobalMemory.end",
+            "GlobalMemory.load", "GlobalMemory.parameters", "GlobalMemory.store", "GlobalMemory.touched",
+            "GlobalMemory.unwritten", "Grid", "Grid.batches",
             "Grid.ctaid", "Grid.threads_per_block", "Grid.tid", "Grid.total", "History", "History.begin",
             "History.site", "Reporter", "Reporter.aligned", "Reporter.found", "Reporter.report",
             "Reporter.report_launch", "SharedSite", "SharedSite.add", "SharedSite.conflicts", "SharedSite.load",

@@ -14,9 +14,22 @@ from .._arguments import is_integer
 from .._tasks import Progress
 from .._tracebacks import end_outside
 from ..arithmetic import Engine, resolve
-from ..errors import OperandError, WarpmmaError, shown
+from ..errors import OperandError, TargetError, WarpmmaError, shown
 from ..isa import check_known
-from ..machine import Batch, Costs, GlobalMemory, Grid, HazardWarning, History, Launch, Policy, Reporter, literal
+from ..machine import (
+    Batch,
+    Costs,
+    Device,
+    DeviceArray,
+    GlobalMemory,
+    Grid,
+    HazardWarning,
+    History,
+    Launch,
+    Policy,
+    Reporter,
+    literal,
+)
 from .blocks import check_kernel
 from .call_sites import caller
 from .threads import Threads
@@ -36,8 +49,8 @@ class Output:
 
 def launch(
     kernel: Callable[..., object], grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any], *,
-    target: str, shared: int = 0, hazards: Policy | Mapping[str, Policy] = "error", engine: Engine = "auto",
-    threads: int | None = None, progress: Progress | None = None,
+    target: str | Device | None = None, shared: int = 0, hazards: Policy | Mapping[str, Policy] = "error",
+    engine: Engine = "auto", threads: int | None = None, progress: Progress | None = None,
 ) -> Launch:  # fmt: skip
     """Run a kernel written in Python on simulated blocks.
 
@@ -50,10 +63,12 @@ def launch(
     args : sequence
         Arrays are placed in global memory, and the kernel gets their address (a 64-bit register); it writes them in
         place. They hold numbers in the machine's byte order, C-contiguous. `Output(array)` is one that holds nothing
-        yet. Integers become 32-bit registers, floats f32, as if they
+        yet. Arrays of a device lie where they are. Integers become 32-bit registers, floats f32, as if they
         were parameters of a real kernel; everything else is passed on as it is. Numbers that the kernel loops over or
         branches on in Python are none of these: bind them, `functools.partial(kernel, tiles=4)`.
-    target : str
+    target : str or Device
+        Of what `args` has arrays of a device, it need not be said. On a device the kernel finds all that the device
+        holds, and what it writes there stays.
     shared : int
         Bytes of shared memory of a block, at most as many as the target has for one.
     hazards : "error", "warn" or dict
@@ -86,20 +101,21 @@ def launch(
     array([250, 252, 254], dtype=uint32)
     """
     __tracebackhide__ = True
-    check_known(target)
     resolve(engine)
     _check_calls(kernel, args, threads, progress)
+    device = _device(target, args)
     check_kernel(kernel)
-    extent, site = Grid.checked(grid, block, shared, target), caller("launch")
+    extent, site = Grid.checked(grid, block, shared, device.target), caller("launch")
     reporter, costs, history = Reporter(hazards), Costs(), History()
-    memory = GlobalMemory(reporter)
-    placed = [_place(memory, x, f"args[{i}]") for i, x in enumerate(args)]
+    memory = GlobalMemory(reporter, device.space)
     workers = None if threads is None else int(threads)
     try:
+        placed = [_place(memory, x, f"args[{i}]") for i, x in enumerate(args)]
         for blocks in extent.batches():
             batch = Batch(
-                blocks=blocks, threads=extent.threads_per_block, target=target, memory=memory, shared=extent.shared,
-                reporter=reporter, costs=costs, history=history, engine=engine, workers=workers,
+                blocks=blocks, threads=extent.threads_per_block, target=device.target, memory=memory,
+                shared=extent.shared, reporter=reporter, costs=costs, history=history, engine=engine,
+                workers=workers,
             )  # fmt: skip
             t = Threads(batch, extent, blocks)
             kernel(t, *(_argument(t, kind, value) for kind, value in placed))
@@ -111,6 +127,8 @@ def launch(
     except (WarpmmaError, HazardWarning) as error:
         end_outside(error)  # at the kernel's line
         raise
+    finally:
+        memory.end()
     return Launch(reporter.found, costs, MappingProxyType(dict(reporter.counts)))
 
 
@@ -125,10 +143,31 @@ def _check_calls(kernel: object, args: object, threads: object, progress: object
         raise OperandError(f"progress is {shown(progress)}; expected a function of two integers or None")
 
 
+def _device(target: object, args: Sequence[Any]) -> Device:
+    """Return the device that a launch is on: the one it names, or that of its arrays, or a new one of a target."""
+    device = target if isinstance(target, Device) else None
+    for i, x in enumerate(args):
+        if isinstance(x, DeviceArray):
+            device = device or x.device
+            if x.device is not device:
+                raise OperandError(f"args[{i}] is an array of another device than {device!r}")
+    if not isinstance(target, Device | None):
+        check_known(target)  # type: ignore[arg-type]
+    if device is None and target is None:
+        raise TargetError("target is None, and no argument is an array of a device; expected a target or a device")
+    if device is None:
+        return Device(target)  # type: ignore[arg-type]
+    if not isinstance(target, Device | None) and target != device.target:
+        raise TargetError(f"target is {target}, and the arrays are of a device of {device.target}")
+    return device
+
+
 def _place(memory: GlobalMemory, argument: Any, name: str) -> tuple[str, Any]:
     """Return the class of register that an argument becomes, "" for none, and what it holds."""
     if isinstance(argument, Output):
         return "b64", memory.add(argument.array, name, written=False)
+    if isinstance(argument, DeviceArray):
+        return "b64", argument.address
     if isinstance(argument, np.ndarray):
         return "b64", memory.add(argument, name)
     if is_integer(argument):

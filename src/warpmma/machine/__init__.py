@@ -4,6 +4,7 @@ from .banks import BANKS, BankPattern, SharedSite, wavefronts
 from .batch import Batch
 from .clocks import History
 from .costs import Costs, no_site
+from .device import Device, DeviceArray
 from .door import execute
 from .global_memory import GlobalMemory
 from .grid import Grid
@@ -46,6 +47,8 @@ __all__ = [
     "Callee",
     "Constant",
     "Costs",
+    "Device",
+    "DeviceArray",
     "Frame",
     "GlobalMemory",
     "Grid",

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .clocks import WARP_BIT, Clocks, Who, block_of, thread_of
-from .grains import Grains
+from .grains import Grains, WrittenGrains
 from .hazards import Reporter
 from .site import Site
 from .transfers import get, put
@@ -83,12 +83,14 @@ class Allocation:
     ----------
     reporter : Reporter
     data : ndarray of uint8
-    written : bool
-        Whether all of it has been written.
+    written : bool or WrittenGrains
+        Whether all of it has been written, or what of it has.
     private : bool
         Whether one block alone can touch a byte of it: as of shared memory.
     nobody : str
         What to say of bytes that nobody wrote.
+    phase : int
+        Where its first byte lies in 32 bytes that begin at a multiple of 32.
 
     Attributes
     ----------
@@ -96,8 +98,12 @@ class Allocation:
         What copies under way read of it.
     """
 
-    def __init__(self, reporter: Reporter, data: Array, *, written: bool, private: bool, nobody: str = "") -> None:
-        self.data, self.grains = data, Grains(data.size, written=written, private=private)
+    def __init__(
+        self, reporter: Reporter, data: Array, *, written: bool | WrittenGrains, private: bool, nobody: str = "",
+        phase: int = 0,
+    ) -> None:  # fmt: skip
+        self.data, self.grains = data, Grains(data.size, written=written, private=private, phase=phase)
+        self.phase = phase
         self.sources: list[Touch] = []
         self._reporter, self._nobody = reporter, nobody
 
@@ -108,14 +114,14 @@ class Allocation:
         poison = self._poison(touch, grains, element)
         self._check_writer(touch, grains, None)
         self._note_read(touch, grains)
-        return get(self.data, touch.offset, touch.size), poison
+        return get(self.data, touch.offset, touch.size, self.phase), poison
 
     def store(self, touch: Touch, data: Array) -> None:
         """Write bytes `[n, size]`."""
         grains, last = self._claim(touch, data)
         self._write(grains, touch.offset, data)
         if last is not None:  # rule 5
-            bad = (get(self.data, touch.offset, touch.size) != data).any(axis=1) & last.any(axis=1)
+            bad = (get(self.data, touch.offset, touch.size, self.phase) != data).any(axis=1) & last.any(axis=1)
             self._report_at_once(touch, np.where(bad[:, None], last, np.uint64(0)), "writes something else there")
             self._report("same value", touch, (last != 0) & ~bad[:, None], "another thread does so in this very access")
 
@@ -168,7 +174,7 @@ class Allocation:
         if bad is None:
             return
         if data is not None:
-            same = bad & self._by_grain(get(self.data, touch.offset, touch.size) == data, grains)
+            same = bad & self._by_grain(get(self.data, touch.offset, touch.size, self.phase) == data, grains)
             bad &= ~same
             self._report_same(touch, same & ~np.any(bad, axis=1, keepdims=True), words)
         self._report_race(touch, bad, words, "wrote")
@@ -256,7 +262,7 @@ class Allocation:
         return ~whole
 
     def _write(self, grains: Array, offset: Array, data: Array) -> None:
-        put(self.data, offset, data)
+        put(self.data, offset, data, self.phase)
         if self.grains.written is not None:
             self.grains.written[grains] = True
 

@@ -1,4 +1,4 @@
-"""Global memory: arrays of the caller in one address space."""
+"""Global memory, as one launch finds it: what its device holds, and arrays that are placed for the launch alone."""
 
 from __future__ import annotations
 
@@ -9,34 +9,39 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError
+from ..operations import WINDOWS
+from .address_space import AddressSpace, Region
 from .allocation import Allocation, Touch
 from .clocks import Clocks
 from .hazards import Reporter
 from .site import Site
 
-__all__ = ["GlobalMemory"]
+__all__ = ["GlobalMemory", "check_array", "check_elements"]
 
 Array = npt.NDArray[Any]
 
-# Global allocations begin at multiples of this, as those of cudaMalloc do at least.
-_ALIGNMENT = 256
-_BASE = 0x7F0000000000
+_PHASE = 32  # bytes of the largest access
 
 
 class GlobalMemory:
-    """Arrays of the caller in one address space.
+    """Global memory of a launch.
+
+    What earlier launches wrote is written; their accesses lie before all of this one.
 
     Parameters
     ----------
     reporter : Reporter
+    space : AddressSpace, optional
+        What the device holds; nothing, if none is given.
     """
 
-    def __init__(self, reporter: Reporter) -> None:
+    def __init__(self, reporter: Reporter, space: AddressSpace | None = None) -> None:
         self._reporter = reporter
-        self._allocations: list[Allocation] = []
-        self._starts: list[int] = []
-        self._ends: list[int] = []
-        self._held: list[range] = []  # where the caller has them
+        self._space = AddressSpace() if space is None else space
+        self._mark, self._parameters = self._space.mark(), self._space.mark("param")
+        self._allocations: dict[Region, Allocation] = {}
+        self._added: list[Region] = []
+        self._constant: list[Region] = []
 
     def add(self, array: Array, name: str, *, written: bool = True) -> int:
         """Place an array, which is read and written in place, and return its address; errors call it by `name`.
@@ -49,27 +54,45 @@ class GlobalMemory:
             No array, one that shares memory with another in part, masked, a matrix, not C-contiguous, or not of numbers
             in the machine's byte order.
         """
-        _check_array(array, name)
-        array = array.view(np.ndarray)  # of a subclass such as memmap, the array alone
-        begin = int(array.__array_interface__["data"][0])
-        for number, held in enumerate(self._held):
-            if array.nbytes and begin in held and begin + array.nbytes <= held.stop:  # the same memory, or a part of it
-                return self._starts[number] + begin - held.start
-            if array.nbytes and max(begin, held.start) < min(begin + array.nbytes, held.stop):
-                raise OperandError(f"{name} shares a part of its memory with an array before it; give the whole once")
-        start = _BASE if not self._ends else -(-(self._ends[-1] + 1) // _ALIGNMENT) * _ALIGNMENT
-        data = array.reshape(-1).view(np.uint8) if array.size else np.zeros(0, np.uint8)
-        says = f"nobody wrote it: array {len(self._ends)} is an Output"
-        self._allocations.append(Allocation(self._reporter, data, written=written, private=False, nobody=says))
-        self._starts.append(start)
-        self._ends.append(start + array.nbytes)
-        self._held.append(range(begin, begin + array.nbytes))
-        return start
+        data, held = check_array(array, name)
+        if (region := self._space.holder(held, name)) is not None:
+            return region.start + held.start - region.held.start
+        number = len(self._added)
+        region = Region(
+            name=f"array {number}", start=0, data=data, written=written, held=held,
+            nobody=f"nobody wrote it: array {number} is an Output",
+        )  # fmt: skip
+        self._added.append(self._space.place(region))
+        return region.start
+
+    def parameters(self, data: bytes) -> int:
+        """Place the parameters of an entry, and return their address in the space .param."""
+        held = np.frombuffer(data, np.uint8)  # which nobody can write
+        region = self._space.place(Region(name="the parameters", start=0, data=held), space="param")
+        self._constant.append(region)
+        return region.start - WINDOWS["param"].base
+
+    def end(self) -> None:
+        """Give back what was placed for the launch, and keep what is written of the rest."""
+        for region in (*self._added, *self._constant):
+            self._space.remove(region)
+        self._space.give_back(self._mark)
+        self._space.give_back(self._parameters, "param")
+        for region, allocation in self._allocations.items():
+            region.written = allocation.grains.known
+        self._added.clear()
+        self._constant.clear()
+        self._allocations.clear()
 
     def unwritten(self) -> list[int]:
-        """Numbers of the arrays that nobody has written, and that hold nothing else."""
-        known = [allocation.grains.written for allocation in self._allocations]
-        return [number for number, x in enumerate(known) if x is not None and x.size and not x.any()]
+        """Numbers of the arrays of the launch that nobody has written, and that hold nothing else."""
+        found = []
+        for number, region in enumerate(self._added):
+            allocation = self._allocations.get(region)
+            known = region.written if allocation is None else allocation.grains.known
+            if known is not True and region.data.size and (known is False or not known.flags.any()):
+                found.append(number)
+        return found
 
     def load(
         self, clocks: Clocks, site: Site, address: Array, size: int, lanes: Array, *, alignment: int = 0,
@@ -91,8 +114,8 @@ class GlobalMemory:
             if allocation.data.flags.writeable:
                 allocation.store(touch, data[touch.lanes])
             else:
-                number = self._allocations.index(allocation)
-                says = f"a store to array {number}, which is read-only"
+                region = next(r for r, x in self._allocations.items() if x is allocation)
+                says = f"a store to {region.name}, which is read-only"
                 self._reporter.report("bounds", site, touch.lanes, address, says)
 
     def touched(
@@ -100,7 +123,7 @@ class GlobalMemory:
     ) -> Iterator[tuple[Allocation, Touch]]:
         """Allocations that are touched, and by which of the lanes."""
         ok = lanes & self._reporter.aligned(site, address, alignment, lanes)
-        starts, ends = np.array([0, *self._starts], np.uint64), np.array([0, *self._ends], np.uint64)
+        starts, ends = (np.concatenate([np.zeros(1, np.uint64), x]) for x in self._space.bounds)
         address = address.astype(np.uint64, copy=False)
         number = np.searchsorted(starts, address, "right") - 1  # 0 is no allocation
         inside = address - starts[number]
@@ -111,46 +134,73 @@ class GlobalMemory:
         time = clocks.tick(site)
         for each in np.unique(number[number >= 0]).tolist():
             some = number == each
-            yield self._allocations[each], Touch(
+            yield self._allocation(self._space.regions[each]), Touch(
                 site=site, time=time, clocks=clocks, address=address, lanes=some, size=size,
                 offset=inside[some].astype(np.int64), who=clocks.who(time, some),
             )  # fmt: skip
+
+    def _allocation(self, region: Region) -> Allocation:
+        """Return what this launch knows of a region."""
+        allocation = self._allocations.get(region)
+        if allocation is None:
+            allocation = self._allocations[region] = Allocation(
+                self._reporter, region.data, written=region.written, private=False, nobody=region.nobody,
+                phase=region.start % _PHASE,
+            )  # fmt: skip
+        return allocation
 
     def _nearest(self, size: int) -> Callable[[int], str]:
         """Say where an address outside of all allocations is."""
 
         def says(address: int) -> str:
-            if not self._starts:
+            if not self._space.regions:
                 return "no array is in global memory"
 
-            def away(number: int) -> int:
-                return max(self._starts[number] - address, address + size - self._ends[number])
+            def away(region: Region) -> int:
+                return max(region.start - address, address + size - region.stop)
 
-            number = min(range(len(self._starts)), key=away)
-            start, end = self._starts[number], self._ends[number]
-            early = address + size - end
-            off = f"begins {start - address} bytes later" if address < start else f"ends {early} bytes too early"
-            array = f"array {number} ({end - start} bytes from {start:#x})"
-            return f"{size} bytes outside of all arrays; the nearest, {array}, {off}"
+            region = min(self._space.regions, key=away)
+            early = address + size - region.stop
+            off = (
+                f"begins {region.start - address} bytes later"
+                if address < region.start
+                else f"ends {early} bytes too early"
+            )
+            return f"{size} bytes outside of all arrays; the nearest, {region}, {off}"
 
         return says
 
 
-def _check_array(array: object, name: str) -> None:
-    """Refuse what memory cannot hold as a kernel sees it."""
+def check_array(array: object, name: str) -> tuple[Array, range]:
+    """Return the bytes of an array, and where the process has them; refuse what memory cannot hold as a kernel sees it.
+
+    Raises
+    ------
+    OperandError
+        As `GlobalMemory.add`.
+    """
     if isinstance(array, np.ma.MaskedArray):
         raise OperandError(f"{name} is a masked array, and memory has no masks: fill it first")
     if isinstance(array, np.matrix):
         raise OperandError(f"{name} is a np.matrix, whose slices stay matrices: use np.asarray")
     if not isinstance(array, np.ndarray):
         raise OperandError(f"{name} is {type(array).__name__}; in global memory lie C-contiguous ndarrays of numbers")
-    if bad := _no_number(array.dtype):
-        raise OperandError(f"{name} is an array of {array.dtype}; in global memory lie numbers: {bad}")
+    check_elements(array.dtype, name)
     if not array.flags.c_contiguous:
         raise OperandError(
             f"{name} is {array.dtype} {array.shape}, not contiguous; in global memory lie C-contiguous ndarrays of "
             "numbers. Use np.ascontiguousarray, and copy back what the kernel has written"
         )
+    array = array.view(np.ndarray)  # of a subclass such as memmap, the array alone
+    begin = int(array.__array_interface__["data"][0])
+    data = array.reshape(-1).view(np.uint8) if array.size else np.zeros(0, np.uint8)
+    return data, range(begin, begin + array.nbytes)
+
+
+def check_elements(dtype: np.dtype[Any], name: str) -> None:
+    """Raise `OperandError` for elements that no GPU knows as numbers."""
+    if bad := _no_number(dtype):
+        raise OperandError(f"{name} is an array of {dtype}; in global memory lie numbers: {bad}")
 
 
 def _no_number(dtype: np.dtype[Any]) -> str:

@@ -17,20 +17,27 @@ The rules:
 from __future__ import annotations
 
 from math import gcd
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from .clocks import BLOCK_BIT, THREAD_BIT, WARP_BIT
 
-__all__ = ["Grains"]
+__all__ = ["Grains", "WrittenGrains"]
 
 Array = npt.NDArray[Any]
 
 _FIRST = 16
 _MOST_NOTES = 32
 _U = np.uint64
+
+
+class WrittenGrains(NamedTuple):
+    """What of a piece of memory was written: a bool for every grain, of so many bytes."""
+
+    grain: int
+    flags: Array
 
 
 class Grains:
@@ -40,10 +47,12 @@ class Grains:
     ----------
     size : int
         In bytes.
-    written : bool
-        Whether all of it was.
+    written : bool or WrittenGrains
+        Whether all of it was; or what was, which is kept up here.
     private : bool
         Whether one block alone can touch a grain.
+    phase : int
+        Where its first byte lies in the first grain.
 
     Attributes
     ----------
@@ -57,11 +66,12 @@ class Grains:
         Times; -1 where there was none.
     """
 
-    def __init__(self, size: int, *, written: bool, private: bool) -> None:
-        self.grain, self.private = _FIRST, private
-        self.count = -(-size // _FIRST)
+    def __init__(self, size: int, *, written: bool | WrittenGrains, private: bool, phase: int = 0) -> None:
+        known = written if isinstance(written, WrittenGrains) else None
+        self.grain, self.private = _FIRST if known is None else known.grain, private
+        self.count, self._phase = -(-(size + phase) // _FIRST) * (_FIRST // self.grain), phase
         self.writer: Array | None = None
-        self.written = None if written else np.zeros(self.count, bool)
+        self.written = None if written is True else np.zeros(self.count, bool) if known is None else known.flags
         self.readers: tuple[Array, ...] = ()
         self._pending: Array | None = None
         self._under_way = 0
@@ -73,8 +83,13 @@ class Grains:
         """Grains `[n, m]` of accesses to so many bytes from offsets `[n]` on."""
         if size % self.grain:
             self._cut(gcd(size, self.grain))
-        first = offset // self.grain
+        first = (offset + self._phase) // self.grain if self._phase else offset // self.grain
         return first[:, None] + np.arange(size // self.grain) if size > self.grain else first[:, None]
+
+    @property
+    def known(self) -> WrittenGrains | bool:
+        """What was written: True for all of it."""
+        return self.written is None or WrittenGrains(self.grain, self.written)
 
     def _cut(self, grain: int) -> None:
         """Rule 1."""

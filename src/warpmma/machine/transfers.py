@@ -14,18 +14,21 @@ Array = npt.NDArray[Any]
 _WORDS = (1, 2, 4, 8, 16, 32)  # bytes of an access; from 16 on, several words
 
 
-def get(memory: Array, offset: Array, size: int) -> Array:
-    """Bytes `[n, size]` of memory, uint8, from offsets `[n]` on: multiples of the size if that is a power of two."""
-    if size not in _WORDS:
+def get(memory: Array, offset: Array, size: int, phase: int = 0) -> Array:
+    """Bytes `[n, size]` of memory, uint8, from offsets `[n]` on.
+
+    With the `phase`, offsets are multiples of the size if that is a power of two.
+    """
+    if size not in _WORDS or phase % size:
         return memory[offset[:, None] + np.arange(size)]
     words = _words(memory, size)
     return np.take(words, offset // size, axis=0).view(np.uint8)
 
 
-def put(memory: Array, offset: Array, data: Array) -> None:
-    """Write bytes `[n, size]`; where offsets are the same, the last."""
+def put(memory: Array, offset: Array, data: Array, phase: int = 0) -> None:
+    """Write bytes `[n, size]`, as `get` reads them; where offsets are the same, the last."""
     size = data.shape[-1]
-    if size not in _WORDS:
+    if size not in _WORDS or phase % size:
         memory[offset[:, None] + np.arange(size)] = data
         return
     words = _words(memory, size)

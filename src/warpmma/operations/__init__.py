@@ -6,10 +6,13 @@ from .integers import shl, shr
 from .on_arrays import elementwise
 from .records import DTYPES, UNDEFINED, Access, Barrier, Copy, CopyGroup, Exit, Operation, RegisterType, Row
 from .table import evidence, matrix_move, matrix_moves, operation, operations, row, rows
+from .windows import SPACES, WINDOWS, Space, Window, window_of
 
 __all__ = [
     "DTYPES",
+    "SPACES",
     "UNDEFINED",
+    "WINDOWS",
     "Access",
     "Barrier",
     "Copy",
@@ -19,6 +22,8 @@ __all__ = [
     "Operation",
     "RegisterType",
     "Row",
+    "Space",
+    "Window",
     "elementwise",
     "evidence",
     "float_code",
@@ -30,4 +35,5 @@ __all__ = [
     "rows",
     "shl",
     "shr",
+    "window_of",
 ]

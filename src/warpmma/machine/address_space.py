@@ -1,0 +1,180 @@
+"""The address space of a device: pieces of memory that lie apart, and which of them an address is in.
+
+The rules:
+
+1. A piece begins at a multiple of 256, as what cudaMalloc gives does at least, or where the caller wants it. Pieces
+   have no byte in common.
+2. A piece that the device places lies behind all that was placed, so an address that was freed is nobody's again. What
+   lies for one launch alone is given back: the same arrays have the same addresses in every launch.
+3. Constant memory and parameters lie in their windows of generic addresses (`operations.WINDOWS`).
+4. What was written of a piece is known as long as it lives.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import OperandError
+from ..operations import WINDOWS
+from .grains import WrittenGrains
+
+__all__ = ["AddressSpace", "Region"]
+
+Array = npt.NDArray[Any]
+
+_ALIGNMENT = 256
+_BASE = 0x7F0000000000
+_END = (1 << 64) - 1
+
+
+@dataclass(eq=False, kw_only=True)
+class Region:
+    """A piece of memory.
+
+    Attributes
+    ----------
+    name : str
+        As hazards call it: "array 0".
+    start : int
+        Its generic address.
+    data : ndarray of uint8
+    written : WrittenGrains or bool
+        What of it was written.
+    nobody : str
+        What to say of bytes that nobody wrote.
+    held : range
+        Where the process has it, if it is memory of the caller.
+    live : bool
+        Whether it has not been freed.
+    """
+
+    name: str
+    start: int
+    data: Array
+    written: WrittenGrains | bool = True
+    nobody: str = ""
+    held: range = range(0)
+    live: bool = True
+
+    @property
+    def stop(self) -> int:
+        """The address behind its last byte."""
+        return self.start + self.data.size
+
+    @property
+    def writeable(self) -> bool:
+        """Whether a kernel may write it."""
+        return bool(self.data.flags.writeable)
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.data.size} bytes from {self.start:#x})"
+
+
+class AddressSpace:
+    """Pieces of memory.
+
+    Attributes
+    ----------
+    regions : list of Region
+        By address.
+    bounds : (ndarray, ndarray) of uint64
+        Where they begin, and where they end.
+    """
+
+    def __init__(self) -> None:
+        self.regions: list[Region] = []
+        self._starts: list[int] = []
+        self._next = {"global": _BASE, **{space: WINDOWS[space].base for space in ("const", "param")}}
+        self._bounds: tuple[Array, Array] | None = None
+
+    @property
+    def bounds(self) -> tuple[Array, Array]:
+        """Where regions begin and end."""
+        if self._bounds is None:
+            ends = [region.stop for region in self.regions]
+            self._bounds = np.array(self._starts, np.uint64), np.array(ends, np.uint64)
+        return self._bounds
+
+    def mark(self, space: str = "global") -> int:
+        """Return the address from which on the device places, for `give_back`."""
+        return self._next[space]
+
+    def give_back(self, mark: int, space: str = "global") -> None:
+        """Place from an address on again: nothing that lies behind it is live (rule 2)."""
+        self._next[space] = mark
+
+    def place(self, region: Region, *, alignment: int = _ALIGNMENT, space: str = "global") -> Region:
+        """Give a region an address behind all others, and take it in."""
+        start = -(-self._next[space] // alignment) * alignment
+        while (other := self._overlapped(start, region.data.size)) is not None:
+            start = -(-other.stop // alignment) * alignment
+        region.start = start
+        self._next[space] = region.stop + 1  # two that are empty have two addresses
+        self._take(region)
+        return region
+
+    def place_at(self, region: Region, who: str) -> Region:
+        """Take a region in that has its address.
+
+        Raises
+        ------
+        OperandError
+            Memory lies there, or a window of another space.
+        """
+        start, stop = region.start, region.stop
+        if start < 0 or stop > _END:
+            raise OperandError(f"{who}: {start:#x} to {stop:#x} is beyond the 64 bits of an address")
+        for space, window in WINDOWS.items():
+            if start < window.base + window.size and stop > window.base:
+                raise OperandError(
+                    f"{who}: {region} lies in the window of generic addresses of .{space}, {window.base:#x} to "
+                    f"{window.base + window.size - 1:#x}"
+                )
+        if (other := self._overlapped(start, region.data.size)) is not None:
+            raise OperandError(f"{who}: {region} overlaps {other}, which lies there")
+        self._take(region)
+        return region
+
+    def remove(self, region: Region) -> None:
+        """Free a region."""
+        at = self.regions.index(region)
+        del self.regions[at], self._starts[at]
+        region.live, self._bounds = False, None
+
+    def find(self, address: int) -> Region | None:
+        """Return the region in which an address lies."""
+        at = bisect_right(self._starts, address) - 1
+        return self.regions[at] if at >= 0 and address < self.regions[at].stop else None
+
+    def holder(self, held: range, name: str) -> Region | None:
+        """Return the region that is memory of the process, all of a range, or None.
+
+        Raises
+        ------
+        OperandError
+            One that has a part of it.
+        """
+        for region in self.regions:
+            if held and held.start in region.held and held.stop <= region.held.stop:
+                return region
+            if held and max(held.start, region.held.start) < min(held.stop, region.held.stop):
+                raise OperandError(f"{name} shares a part of its memory with {region}; give the whole once")
+        return None
+
+    def _overlapped(self, start: int, size: int) -> Region | None:
+        """Return a region that has an address from `start` on in common, or the address `start` itself."""
+        at = bisect_right(self._starts, max(start + size, start + 1) - 1) - 1
+        if at >= 0 and max(self.regions[at].stop, self.regions[at].start + 1) > start:
+            return self.regions[at]
+        return None
+
+    def _take(self, region: Region) -> None:
+        at = bisect_right(self._starts, region.start)
+        self.regions.insert(at, region)
+        self._starts.insert(at, region.start)
+        self._bounds = None

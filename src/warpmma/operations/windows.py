@@ -1,0 +1,62 @@
+"""State spaces, and where generic addresses find them.
+
+The rules (PTX ISA 9.1, 5.1 and 9.7.9.24):
+
+1. A generic address of global memory is its address there. Shared, local, constant and parameter memory each have a
+   window of generic addresses, in which address `a` of the space is `base + a`.
+2. A block finds its own shared memory in the window, and a thread its own local memory: all have the same addresses.
+3. What lies in no window is global memory. The parameters of an entry are constant memory of one launch.
+
+PTX leaves the bases open. These lie where no process has its own memory as a rule, which a device may map at the
+addresses that the process has it at; and the first byte of no space has the generic address 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+__all__ = ["SPACES", "WINDOWS", "Space", "Window", "window_of"]
+
+Space = Literal["generic", "global", "shared", "local", "const", "param"]
+
+SPACES: tuple[Space, ...] = ("generic", "global", "shared", "local", "const", "param")
+"""Where an access finds its memory; "generic" is any of the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Generic addresses of a space.
+
+    Attributes
+    ----------
+    base, size : int
+    """
+
+    base: int
+    size: int = 1 << 32
+
+    def __contains__(self, address: int) -> bool:
+        return self.base <= address < self.base + self.size
+
+
+_BASE = 1 << 44
+
+WINDOWS: Mapping[str, Window] = MappingProxyType(
+    {space: Window(_BASE + (i << 32)) for i, space in enumerate(("shared", "local", "const", "param"))}
+)
+"""The window of each space that has one, one behind the other."""
+
+
+def window_of(address: int) -> Space:
+    """Return the space in which a generic address lies.
+
+    Examples
+    --------
+    >>> window_of(WINDOWS["local"].base + 8), window_of(0x7F0000000000)
+    ('local', 'global')
+    """
+    number = (address - _BASE) >> 32
+    return tuple(WINDOWS)[number] if 0 <= number < len(WINDOWS) else "global"  # type: ignore[return-value]
