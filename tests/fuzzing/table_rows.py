@@ -95,6 +95,13 @@ def _text(object: Any) -> str:
 
 
 ENTRIES = (
+    *(
+        Entry(
+            name=f"{_K}:{call.__name__}", call=call,
+            make=lambda rng: {"type_": pick(rng, ("b32", "b64")), "count": pick(rng, (2, 4))},
+        )
+        for call in (operations.packing, operations.unpacking)
+    ),
     Entry(name=f"{_K}:row", call=operations.row, weight=3, make=partial(_shuffled, target=False)),
     Entry(name=f"{_K}:evidence", call=operations.evidence, weight=2, make=partial(_shuffled, target=True)),
     Entry(

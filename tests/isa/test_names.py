@@ -184,7 +184,7 @@ def test_what_suffixes_add_is_so() -> None:
         ("é", ""),
         ("txq.width.b32", "txq is PTX, not simulated yet"),
         ("sqrt.rn.f32", "sqrt is PTX, for kernels: warpmma.kernel"),
-        ("div.s32", "div.s32 is PTX, not simulated yet"),
+        ("div.s32", "div is PTX, for kernels: warpmma.kernel"),
         ("tcgen05.mma.cta_group::1.kind::f16", "tcgen05 is PTX, not simulated yet"),
         ("bar.red.and.pred", "bar.red is PTX, not simulated yet"),
         ("wgmma.fence.sync.aligned", "wgmma.fence is PTX, not simulated yet"),

@@ -28,8 +28,9 @@ _WHERE: dict[Door, str] = {
 }
 
 _OPERATIONS = """
-    abs activemask add and bfe bfi brev cos cvt div ex2 fma lg2 lop3 mad match max min mov movmatrix mul neg not or popc
-    prmt rcp redux rsqrt selp setp shf shfl shl shr sin sqrt sub tanh vote xor
+    abs activemask add addc and bfe bfi bfind bmsk brev clz cnot cos cvt div dp2a dp4a ex2 fma fns lg2 lop3 mad mad24
+    madc match max min mov movmatrix mul mul24 neg not or popc prmt rcp redux rem rsqrt sad selp setp shf shfl shl shr
+    sin sqrt sub subc szext tanh vote xor
 """
 _ACCESSES = "bar barrier cp exit ld st"
 
@@ -44,15 +45,15 @@ SIMULATED: Mapping[str, Door] = MappingProxyType({
 """Opcodes with instructions that are simulated, and which function reads them."""
 
 _ABSENT = """
-    addc alloca applypriority atom bfind bmsk bra brkpt brx call clusterlaunchcontrol clz cnot copysign createpolicy
-    cvta discard dp2a dp4a elect fence fns getctarank griddepcontrol isspacep istypep ldu mad24 madc
-    mapa mbarrier membar mul24 multimem nanosleep pmevent prefetch prefetchu red rem ret sad set setmaxnreg
-    slct stackrestore stacksave subc suld suq sured sust szext tcgen05 tensormap testp tex tld4 trap txq
+    alloca applypriority atom bra brkpt brx call clusterlaunchcontrol copysign createpolicy
+    cvta discard elect fence getctarank griddepcontrol isspacep istypep ldu
+    mapa mbarrier membar multimem nanosleep pmevent prefetch prefetchu red ret set setmaxnreg
+    slct stackrestore stacksave suld suq sured sust tcgen05 tensormap testp tex tld4 trap txq
     vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vset vset2 vset4
     vshl vshr vsub vsub2 vsub4 wmma
 
     bar.cta.red bar.red barrier.cluster barrier.cta.red barrier.red cp.async.bulk cp.async.mbarrier cp.reduce
-    div.s16 div.s32 div.s64 div.u16 div.u32 div.u64 ld.const ld.local ld.param st.async st.local wgmma.commit_group
+    ld.const ld.local ld.param st.async st.local wgmma.commit_group
     wgmma.fence wgmma.wait_group
 """
 ABSENT = frozenset(_ABSENT.split())

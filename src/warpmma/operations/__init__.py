@@ -6,6 +6,7 @@ from .integers import shl, shr
 from .on_arrays import elementwise
 from .records import DTYPES, UNDEFINED, Access, Barrier, Copy, CopyGroup, Exit, Operation, RegisterType, Row
 from .table import evidence, matrix_move, matrix_moves, operation, operations, row, rows
+from .vector_moves import packing, unpacking
 from .windows import SPACES, WINDOWS, Space, Window, window_of
 
 __all__ = [
@@ -31,9 +32,11 @@ __all__ = [
     "matrix_moves",
     "operation",
     "operations",
+    "packing",
     "row",
     "rows",
     "shl",
     "shr",
+    "unpacking",
     "window_of",
 ]

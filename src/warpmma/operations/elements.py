@@ -95,18 +95,23 @@ def _types() -> dict[str, RegisterOf]:
     return {t.name: t for t in (*types, *(RegisterOf(name=i.name, fmt=i, slot=i.bits) for i in integers))}
 
 
+def _stands_for(letter: str, type_: str) -> str:
+    if letter == "W":
+        return f"{type_[0]}{2 * int(type_[1:])}"
+    return type_ if letter == "T" else letter
+
+
 def operands(text: str, words: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     """Return what a row says of operands that are given as types, inputs before the arrow and outputs after it.
 
-    T stands for the last word of the mnemonic, W for that type at 64 bits.
+    T stands for the last word of the mnemonic, W for that type at twice its bits.
 
     Examples
     --------
     >>> operands("T T -> W", ("mul", "wide", "s32"))
     {'inputs': ('b32', 'b32'), 'input_types': ('s32', 's32'), 'outputs': ('b64',)}
     """
-    stands = {"T": words[-1], "W": f"{words[-1][0]}64"}
-    types, results = (tuple(stands.get(x, x) for x in side.split()) for side in text.split("->"))
+    types, results = (tuple(_stands_for(x, words[-1]) for x in side.split()) for side in text.split("->"))
     return {
         "inputs": tuple(register_type(x) for x in types), "input_types": types,
         "outputs": tuple(register_type(x) for x in results),

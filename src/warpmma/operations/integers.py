@@ -27,17 +27,13 @@ import numpy.typing as npt
 
 from .._arrays import frozen
 from ..errors import OperandError
-from .elements import operands
-from .forms import Form
-from .measurements import ALL, GROUPS, measured
-from .records import Operation
+from .measurements import GROUPS
+from .value_forms import Words, chosen_form, unsigned, value_form, width_of
 
-__all__ = ["FORMS", "shl", "shr"]
+__all__ = ["FORMS", "high", "plus", "product", "shl", "shr"]
 
 Array = npt.NDArray[Any]
 Function = Callable[..., Array]
-Words = tuple[str, ...]
-Version = tuple[int, int]
 
 _ALL = 0xFFFFFFFF
 _PERMUTATIONS = {
@@ -51,34 +47,24 @@ _PERMUTATIONS = {
 """Rule 6: the controls of each mode of `prmt`, by the low two bits of c."""
 
 
-def _width(a: Array) -> int:
-    return a.dtype.itemsize * 8
-
-
-def _signed(a: Array) -> Array:
-    return a.view(f"int{_width(a)}")
-
-
-def _unsigned(a: Array) -> Array:
-    return a.view(f"uint{_width(a)}")
-
-
 # What follows computes on arrays of the operands' PTX types: signed integers of s16, s32, s64.
 
 # Rule 1
 
 
-def _product(a: Array, b: Array) -> Array:
+def product(a: Array, b: Array) -> Array:
     """All 64 bits: exact, as 32 bits by 32 bits fit."""
     wide = np.int64 if a.dtype.kind == "i" else np.uint64
     return a.astype(wide) * b.astype(wide)
 
 
-def _high(a: Array, b: Array) -> Array:
-    return (_product(a, b) >> 32).astype(a.dtype)
+def high(a: Array, b: Array) -> Array:
+    """Return the upper half of products of 32 bits."""
+    return (product(a, b) >> 32).astype(a.dtype)
 
 
-def _plus(product: Function) -> Function:
+def plus(product: Function) -> Function:
+    """Return a product with an addend."""
     return lambda a, b, c: product(a, b) + c
 
 
@@ -87,13 +73,13 @@ def _plus(product: Function) -> Function:
 
 def shl(a: Array, count: Array) -> Array:
     """Shift up; a count of the width or more shifts everything out."""
-    width = _width(a)
+    width = width_of(a)
     return np.where(count < width, a << (count % width).astype(a.dtype), 0).astype(a.dtype)
 
 
 def shr(a: Array, count: Array) -> Array:
     """Shift down, filling signed integers with their sign; a count of the width or more shifts everything out."""
-    most = _width(a) - 1
+    most = width_of(a) - 1
     shifted = a >> np.minimum(count, most).astype(a.dtype)
     return shifted if a.dtype.kind == "i" else np.where(count > most, 0, shifted).astype(a.dtype)
 
@@ -129,25 +115,25 @@ def _low(dtype: np.dtype[Any], count: Array) -> Array:
 
 
 def _bfe(a: Array, b: Array, c: Array) -> Array:
-    code = _unsigned(a)
-    position, count, top = _field(_width(a), b, c)
+    code = unsigned(a)
+    position, count, top = _field(width_of(a), b, c)
     field: Array = shr(code, position) & _low(code.dtype, count)
     if a.dtype.kind == "u":
         return field
-    empty = (c & 0xFF if _width(a) == 32 else c) == 0
+    empty = (c & 0xFF if width_of(a) == 32 else c) == 0
     fill = (shr(code, top) & 1 != 0) & ~empty
     return np.where(fill, ~_low(code.dtype, count), 0).astype(code.dtype) | field
 
 
 def _bfi(a: Array, b: Array, c: Array, d: Array) -> Array:
-    position, count, _ = _field(_width(a), c, d)
+    position, count, _ = _field(width_of(a), c, d)
     field = shl(_low(a.dtype, count), position)
     return (b & ~field) | (shl(a, position) & field)
 
 
 def _brev(a: Array) -> Array:
-    ones = (1 << _width(a)) - 1
-    for shift in (1 << i for i in range(_width(a).bit_length() - 1)):
+    ones = (1 << width_of(a)) - 1
+    for shift in (1 << i for i in range(width_of(a).bit_length() - 1)):
         keep = ones // ((1 << shift) + 1)  # the lower of every two groups of `shift` bits
         a = ((a >> shift) & keep) | ((a & keep) << shift)
     return a
@@ -193,38 +179,8 @@ def _prmt_mode(words: Words) -> Function:
 
 # The forms
 
-
-def _compute(function: Callable[..., Any], signed: tuple[bool, ...], *x: Any) -> tuple[Array, ...]:
-    """Apply a function of values to registers."""
-    result = function(*(_signed(a) if s else a for a, s in zip(x, signed, strict=True)))
-    results = result if isinstance(result, tuple) else (result,)
-    return tuple(_unsigned(d) if d.dtype.kind == "i" else d for d in results)
-
-
-def _fields(text: str, by: Callable[[Words], Callable[..., Any]], words: Words) -> dict[str, Any]:
-    """Return what the words of a mnemonic say of a row."""
-    given = operands(text, words)
-    signed = tuple(type_[0] == "s" for type_ in given["input_types"])
-    return {**given, "compute": partial(_compute, by(words), signed), "travels": words[0] == "mov"}
-
-
-def _chosen(
-    section: str, spelling: str, text: str, by: Callable[[Words], Callable[..., Any]], ptx: Version = (1, 0),
-    compared: str = ALL, left_open: str = "",
-) -> Form:  # fmt: skip
-    """Make a form whose words choose the function."""
-    return Form(
-        spelling=spelling, kind=Operation, fields=partial(_fields, text, by), ptx=ptx,
-        evidence=measured(section, compared), left_open=left_open,
-    )  # fmt: skip
-
-
-def _form(section: str, spelling: str, text: str, function: Callable[..., Any], *more: Any) -> Form:
-    return _chosen(section, spelling, text, lambda words: function, *more)
-
-
 _integer, _logic, _move = (
-    partial(_form, f"{name} Instructions")
+    partial(value_form, f"{name} Instructions")
     for name in ("Integer Arithmetic", "Logic and Shift", "Data Movement and Conversion")
 )
 _FIELD = ((2, 0), GROUPS, "what positions and lengths above 255 do,")
@@ -235,11 +191,11 @@ FORMS = (
     _integer("min.<s32 u32 s64 u64>", "T T -> T", np.minimum),
     _integer("max.<s32 u32 s64 u64>", "T T -> T", np.maximum),
     _integer("mul.lo .<s32 u32 s64 u64>", "T T -> T", np.multiply),
-    _integer("mul.hi .<s32 u32>", "T T -> T", _high),
-    _integer("mul.wide .<s32 u32>", "T T -> W", _product),
-    _integer("mad.lo .<s32 u32 s64 u64>", "T T T -> T", _plus(np.multiply)),
-    _integer("mad.hi .<s32 u32>", "T T T -> T", _plus(_high)),
-    _integer("mad.wide .<s32 u32>", "T T W -> W", _plus(_product)),
+    _integer("mul.hi .<s32 u32>", "T T -> T", high),
+    _integer("mul.wide .<s32 u32>", "T T -> W", product),
+    _integer("mad.lo .<s32 u32 s64 u64>", "T T T -> T", plus(np.multiply)),
+    _integer("mad.hi .<s32 u32>", "T T T -> T", plus(high)),
+    _integer("mad.wide .<s32 u32>", "T T W -> W", plus(product)),
     _integer("popc.<b32 b64>", "T -> b32", np.bitwise_count, (2, 0)),
     _integer("brev.<b32 b64>", "T -> T", _brev, (2, 0)),
     _integer("bfe.<u32 s32 u64 s64>", "T u32 u32 -> T", _bfe, *_FIELD),
@@ -250,13 +206,13 @@ FORMS = (
     _logic("not.<pred b16 b32 b64>", "T -> T", np.invert),
     _logic("shl.<b16 b32 b64>", "T u32 -> T", shl),
     _logic("shr.<b16 u16 s16 b32 u32 s32 b64 u64 s64>", "T u32 -> T", shr),
-    _chosen("Logic and Shift Instructions", "shf.<l r> .<clamp wrap>.b32", "b32 b32 u32 -> b32", _shf, (3, 1)),
+    chosen_form("Logic and Shift Instructions", "shf.<l r> .<clamp wrap>.b32", "b32 b32 u32 -> b32", _shf, (3, 1)),
     _logic("lop3.b32", "b32 b32 b32 imm -> b32", _lop3, (4, 3)),
     _logic("lop3.or.b32", "b32 b32 b32 imm pred -> b32 pred", partial(_lop3_predicate, np.logical_or), (8, 2)),
     _logic("lop3.and.b32", "b32 b32 b32 imm pred -> b32 pred", partial(_lop3_predicate, np.logical_and), (8, 2)),
     _move("mov.<pred b16 u16 s16 b32 u32 s32 f32 b64 u64 s64 f64>", "T -> T", lambda a: a),
     _move("prmt.b32", "b32 b32 u32 -> b32", _prmt, (2, 0)),
-    _chosen(
+    chosen_form(
         "Data Movement and Conversion Instructions", f"prmt.b32.<{' '.join(_PERMUTATIONS)}>", "b32 b32 u32 -> b32",
         _prmt_mode, (2, 0),
     ),

@@ -25,6 +25,7 @@ __all__ = [
     "elsewhere",
     "measured",
     "published",
+    "stated",
 ]
 
 _H200 = "H200, driver 580.159, CUDA 13.0"
@@ -56,6 +57,11 @@ def published(section: str) -> Evidence:
 def derived(section: str, assumption: str) -> Evidence:
     """Evidence of rows that no GPU was asked about."""
     return Evidence(kind="derived", source=f"PTX ISA 9.1, {section}", assumption=assumption)
+
+
+def stated(section: str, left_open: str = "") -> Evidence:
+    """Evidence of rows that no GPU was asked about yet: PTX's text, and of what that leaves open an assumption."""
+    return derived(section, f"{left_open} as on an H200") if left_open else published(section)
 
 
 def elsewhere(evidence: Evidence, left_open: str, target: str) -> Evidence:

@@ -133,6 +133,10 @@ class Operation(Row):
     needed : callable or None
         From the operands' arrays to a tuple, for each input, of bool `[..., 32]`: lanes whose value counts. None where
         all do.
+    reads_carry, writes_carry : bool
+        Whether the last input, or the last output, is the carry, which PTX does not write among the operands.
+    vectors : (int, int)
+        How many outputs, and how many inputs, stand in braces as one vector; 0 for none.
     """
 
     inputs: tuple[RegisterType, ...]
@@ -143,6 +147,9 @@ class Operation(Row):
     input_types: tuple[str, ...] = ()
     travels: bool = False
     needed: Callable[..., tuple[Array, ...]] | None = field(default=None, repr=False, compare=False)
+    reads_carry: bool = False
+    writes_carry: bool = False
+    vectors: tuple[int, int] = (0, 0)
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -157,8 +164,10 @@ class Operation(Row):
     @property
     def syntax(self) -> str:
         """Operands as PTX writes them: `d0`, `d1` are outputs, `a0`, `a1`, ... inputs."""
-        results = "|".join(f"d{i}" for i in range(len(self.outputs)))
-        return ", ".join([results, *(f"a{i}" for i in range(len(self.inputs)))])
+        results, operands = len(self.outputs) - self.writes_carry, len(self.inputs) - self.reads_carry
+        first = _listed("d", results) if self.vectors[0] else "|".join(f"d{i}" for i in range(results))
+        given = [_listed("a", operands)] if self.vectors[1] else [f"a{i}" for i in range(operands)]
+        return ", ".join([first, *given])
 
     def __call__(
         self,

@@ -15,6 +15,8 @@ from ..errors import MnemonicError, TableError, shown
 from ..isa import SIMULATED, Door, Instruction, bare, check_known, check_target, explained, near, parse
 from . import (
     approximations,
+    bit_positions,
+    carries,
     collectives,
     comparisons,
     control,
@@ -22,6 +24,7 @@ from . import (
     divisions,
     floats,
     fragments,
+    integer_arithmetic,
     integers,
     memory,
 )
@@ -35,6 +38,7 @@ __all__ = ["FORMS", "FormTable", "evidence", "matrix_move", "matrix_moves", "ope
 
 FORMS: tuple[Form, ...] = (
     *comparisons.FORMS, *floats.FORMS, *divisions.FORMS, *approximations.FORMS, *conversions.FORMS, *integers.FORMS,
+    *integer_arithmetic.FORMS, *carries.FORMS, *bit_positions.FORMS,
     *collectives.FORMS, *fragments.FORMS, *memory.FORMS, *control.FORMS,
 )  # fmt: skip
 """Every line of the table; `row` finds a mnemonic in it."""

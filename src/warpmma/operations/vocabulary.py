@@ -16,7 +16,8 @@ _SIZES = ("8", "16", "32", "64")
 TYPE_WORDS = frozenset(
     (
         *(letter + size for letter in "bsu" for size in _SIZES), "u4", "s4", "u2", "s2", "pred",
-        "f16", "bf16", "tf32", "f32", "f64", "f16x2", "bf16x2", "f32x2", "e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2",
+        "f16", "bf16", "tf32", "f32", "f64", "f16x2", "bf16x2", "f32x2", "s16x2", "u16x2",
+        "e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2",
         "e2m1x2", "ue8m0x2", "b8x16", "b6x16_p32", "b4x16_p64",
     )
 )  # fmt: skip
@@ -25,7 +26,7 @@ TYPE_WORDS = frozenset(
 _SPACES = frozenset(("global", "shared", "shared::cta"))
 _OTHERS = """
     rn rz rm rp rna rni rzi rmi rpi ftz sat satfinite relu NaN xorsign abs approx full
-    lo hi wide pack l r clamp wrap f4e b4e rc8 ecl ecr rc16
+    lo hi wide cc shiftamt pack l r clamp wrap f4e b4e rc8 ecl ecr rc16
     eq ne lt le gt ge ls hs equ neu ltu leu gtu geu num nan
     sync aligned async warp cta arrive commit_group wait_group wait_all
     up down bfly idx all any uni ballot add min max and or xor

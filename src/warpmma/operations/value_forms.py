@@ -1,0 +1,112 @@
+"""Forms whose rows apply a function of values, integers of the operands' PTX types, to registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy.typing as npt
+
+from .elements import operands
+from .forms import Form
+from .measurements import ALL, measured, stated
+from .records import Operation
+
+__all__ = ["Words", "chosen_form", "stated_form", "unsigned", "value_form", "value_row", "width_of"]
+
+Array = npt.NDArray[Any]
+Words = tuple[str, ...]
+Version = tuple[int, int]
+
+
+def width_of(a: Array) -> int:
+    """Bits of an element."""
+    return a.dtype.itemsize * 8
+
+
+def unsigned(a: Array) -> Array:
+    """Return integers by their bits."""
+    return a.view(f"uint{width_of(a)}")
+
+
+def _value(a: Any, type_: str, kind: str) -> Any:
+    """Return a register, which may be wider than the type, as values of it."""
+    if kind in ("imm", "pred") or type_[0] not in "su":
+        return a
+    bits = int(type_[1:])
+    if width_of(a) > bits:
+        a = a.astype(f"uint{bits}")
+    return a.view(f"int{bits}") if type_[0] == "s" else a
+
+
+def _compute(
+    function: Callable[..., Any], types: tuple[tuple[str, str], ...], outputs: tuple[str, ...], *x: Any
+) -> tuple[Array, ...]:  # fmt: skip
+    """Apply a function of values to registers."""
+    result = function(*(_value(a, *type_) for a, type_ in zip(x, types, strict=True)))
+    results = result if isinstance(result, tuple) else (result,)
+    return tuple(d if kind == "pred" else _register(d, kind) for d, kind in zip(results, outputs, strict=True))
+
+
+def _register(d: Array, kind: str) -> Array:
+    """Return values in registers of a class: of signed integers extended by their signs."""
+    bits = int(kind[1:])
+    if width_of(d) != bits:
+        d = d.astype(f"{'int' if d.dtype.kind == 'i' else 'uint'}{bits}")
+    return unsigned(d) if d.dtype.kind == "i" else d
+
+
+def value_row(text: str, function: Callable[..., Any], words: Words) -> dict[str, Any]:
+    """Return what a row has of operands, given as `operands` takes them, and a function of their values."""
+    given = operands(text, words)
+    types = tuple(zip(given["input_types"], given["inputs"], strict=True))
+    return {**given, "compute": partial(_compute, function, types, given["outputs"])}
+
+
+def _fields(text: str, by: Callable[[Words], Callable[..., Any]], words: Words) -> dict[str, Any]:
+    return {**value_row(text, by(words), words), "travels": words[0] == "mov"}
+
+
+def chosen_form(
+    section: str, spelling: str, text: str, by: Callable[[Words], Callable[..., Any]], ptx: Version = (1, 0),
+    compared: str = ALL, left_open: str = "",
+) -> Form:  # fmt: skip
+    """Make a form whose words choose the function, and whose rows were compared with a GPU."""
+    return Form(
+        spelling=spelling, kind=Operation, fields=partial(_fields, text, by), ptx=ptx,
+        evidence=measured(section, compared), left_open=left_open,
+    )  # fmt: skip
+
+
+def value_form(section: str, spelling: str, text: str, function: Callable[..., Any], *more: Any) -> Form:
+    """Make a form of one function, whose rows were compared with a GPU."""
+    return chosen_form(section, spelling, text, lambda words: function, *more)
+
+
+def stated_form(
+    section: str, spelling: str, text: str, by: Callable[[Words], Callable[..., Any]], *, left_open: str = "",
+    since: str = "sm_70", ptx: Version = (1, 0), **more: Any,
+) -> Form:  # fmt: skip
+    """Make a form whose words choose the function; how its rows are known is what `measurements.stated` says.
+
+    Parameters
+    ----------
+    section : str
+        Of the PTX ISA.
+    spelling : str
+    text : str
+        Operands, as `operands` takes them.
+    by : callable
+        From the words of a mnemonic to the function of values.
+    left_open : str
+        What PTX leaves open.
+    since : str
+    ptx : (int, int)
+    **more
+        What each row has besides.
+    """
+    return Form(
+        spelling=spelling, kind=Operation, fields=lambda words: {**_fields(text, by, words), **more}, since=since,
+        ptx=ptx, evidence=stated(section, left_open), left_open=left_open,
+    )  # fmt: skip
