@@ -111,7 +111,8 @@ INNER: dict[str, str] = {
     **dict.fromkeys(
         (f"warpmma.machine:{x}" for x in (
             "BankPattern", "BankPattern.lanes", "Batch", "Batch.filled", "Batch.finish", "Batch.leave", "Batch.made",
-            "Batch.operand", "Batch.read", "Batch.shape", "GlobalMemory", "GlobalMemory.add", "GlobalMemory.end",
+            "Batch.operand", "Batch.read", "Batch.shape", "Batch.shuffled",
+            "GlobalMemory", "GlobalMemory.add", "GlobalMemory.end",
             "GlobalMemory.load", "GlobalMemory.parameters", "GlobalMemory.store", "GlobalMemory.touched",
             "GlobalMemory.unwritten", "Grid", "Grid.batches",
             "Grid.ctaid", "Grid.threads_per_block", "Grid.tid", "Grid.total", "History", "History.begin",

@@ -192,7 +192,7 @@ def test_what_suffixes_add_is_so() -> None:
         ("MMA.SYNC.ALIGNED", "PTX is written in small letters"),
         ("__syncthreads", "this is CUDA C++; in PTX it is bar.sync, for kernels: warpmma.kernel"),
         ("__syncthreads();", "this is CUDA C++; in PTX it is bar.sync, for kernels: warpmma.kernel"),
-        ("atomicAdd", "this is CUDA C++; in PTX it is atom.global.add, not simulated yet"),
+        ("atomicAdd", "this is CUDA C++; in PTX it is atom.global.add, for kernels: warpmma.kernel"),
         (
             "__expf",
             "this is CUDA C++; in PTX it is ex2.approx.f32, after a multiplication, for kernels: warpmma.kernel",

@@ -212,7 +212,7 @@ def test_adding_an_operation_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None
         (form("not.b32"), "not.<pred b16 b32 b64> and not.b32 overlap: both read not.b32"),
         (form("ld{.weak}.shared.v2.f32"), "both read ld.shared.v2.f32"),
         (form("cvt.<f32 bf16>.bf16{.rni}"), "both read cvt."),
-        (form("bar.cta .sync"), "bar{.cta} .<sync arrive> and bar.cta .sync overlap: both read bar.cta.sync"),
+        (form("bar.cta .sync"), "bar.cta .<sync arrive> and bar.cta .sync overlap: both read bar.cta.sync"),
         (form("clz.b32", evidence=None), "clz.b32: no evidence; a row says how we know what it does"),
         (form("clz.b33"), "clz.b33: '.b33' is no word of `vocabulary`"),
         (form("cls.b32"), "cls.b32: PTX has no 'cls'"),

@@ -32,7 +32,7 @@ _OPERATIONS = """
     madc match max min mov movmatrix mul mul24 neg not or popc prmt rcp redux rem rsqrt sad selp setp shf shfl shl shr
     sin sqrt sub subc szext tanh vote xor
 """
-_ACCESSES = "bar barrier cp exit ld st"
+_ACCESSES = "atom bar barrier cp exit ld red st"
 
 SIMULATED: Mapping[str, Door] = MappingProxyType({
     "mma": "mma",
@@ -45,9 +45,9 @@ SIMULATED: Mapping[str, Door] = MappingProxyType({
 """Opcodes with instructions that are simulated, and which function reads them."""
 
 _ABSENT = """
-    alloca applypriority atom bra brkpt brx call clusterlaunchcontrol copysign createpolicy
+    alloca applypriority bra brkpt brx call clusterlaunchcontrol copysign createpolicy
     cvta discard elect fence getctarank griddepcontrol isspacep istypep ldu
-    mapa mbarrier membar multimem nanosleep pmevent prefetch prefetchu red ret set setmaxnreg
+    mapa mbarrier membar multimem nanosleep pmevent prefetch prefetchu ret set setmaxnreg
     slct stackrestore stacksave suld suq sured sust tcgen05 tensormap testp tex tld4 trap txq
     vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vset vset2 vset4
     vshl vshr vsub vsub2 vsub4 wmma

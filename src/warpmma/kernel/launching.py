@@ -129,7 +129,8 @@ def launch(
         raise
     finally:
         memory.end()
-    return Launch(reporter.found, costs, MappingProxyType(dict(reporter.counts)))
+    order = MappingProxyType(dict(reporter.lines["order"]))
+    return Launch(reporter.found, costs, MappingProxyType(dict(reporter.counts)), order)
 
 
 def _check_calls(kernel: object, args: object, threads: object, progress: object) -> None:

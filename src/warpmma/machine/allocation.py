@@ -14,23 +14,26 @@ The rules:
    read (`registers`).
 5. Of lanes that write the same byte at once the last is obeyed; if they write different values that is a race. Copies
    to one place race in any case.
+6. An atomic reads and writes as one access, which is strong (`clocks`); lanes that meet take turns (`turns`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ..operations import MemoryScope
 from .clocks import WARP_BIT, Clocks, Who, block_of, thread_of
 from .grains import Grains, WrittenGrains
 from .hazards import Reporter
 from .site import Site
 from .transfers import get, put
 
-__all__ = ["Allocation", "Touch"]
+__all__ = ["Allocation", "Touch", "Turns"]
 
 Array = npt.NDArray[Any]
 
@@ -74,6 +77,28 @@ class Touch:
         """Return the same, touched now."""
         time = self.clocks.tick(self.site)
         return replace(self, time=time, who=self.clocks.who(time, self.lanes))
+
+    def strong(self, scope: MemoryScope) -> Touch:
+        """Return the same, by accesses that are strong."""
+        return replace(self, who=self.who.strong(scope))
+
+
+class Turns(NamedTuple):
+    """Turns that lanes take at elements.
+
+    Attributes
+    ----------
+    place : ndarray of int
+        Of each turn, the element: one turn for each element of a lane's vector.
+    held : ndarray of uint8
+        What is there, `[element, byte]`.
+    contested : ndarray of bool
+        Elements that an atomic of another thread changed last, in no order with these.
+    """
+
+    place: Array
+    held: Array
+    contested: Array
 
 
 class Allocation:
@@ -124,6 +149,47 @@ class Allocation:
             bad = (get(self.data, touch.offset, touch.size, self.phase) != data).any(axis=1) & last.any(axis=1)
             self._report_at_once(touch, np.where(bad[:, None], last, np.uint64(0)), "writes something else there")
             self._report("same value", touch, (last != 0) & ~bad[:, None], "another thread does so in this very access")
+
+    # Rule 6
+
+    def update(
+        self, touch: Touch, element: int, turns: Callable[[Turns], tuple[Array, Array, Array]]
+    ) -> tuple[Array, Array | None]:
+        """Let lanes change elements of so many bytes; return what each found, and what of that is poison, as of `load`.
+
+        `turns` says what each turn found, what is there now, `[turn, byte]` and `[element, byte]`, and for which turns
+        the order mattered.
+        """
+        grains = self.grains.at(touch.offset, touch.size)
+        self._check_pending(touch, grains)
+        self._check_sources(touch, grains)
+        poison = self._poison(touch, grains, element)
+        self._check_writer(touch, grains, None)
+        self._check_readers(touch, grains)
+        contested = self._contested(touch, grains, touch.size // element)
+        last = self.grains.note_write(grains, touch.who.words, touch.time)
+        apart = touch.clocks.apart(last, touch.who)
+        if apart.any():
+            self._report_at_once(touch, np.where(apart, last, np.uint64(0)), "changes it")
+        offset = (touch.offset[:, None] + np.arange(0, touch.size, element)).reshape(-1)
+        places, place = np.unique(offset, return_inverse=True)
+        place, several = place.reshape(-1), np.zeros(len(places), bool)
+        several[place[contested.reshape(-1)]] = True
+        found, left, order = turns(Turns(place, get(self.data, places, element), several))
+        self._write(grains, places, left)
+        lanes = order.reshape(len(touch.offset), -1)
+        self._report("order", touch, lanes, "other threads change it too, in no order: who comes first is open")
+        return found.reshape(len(touch.offset), touch.size), poison
+
+    def _contested(self, touch: Touch, grains: Array, elements: int) -> Array:
+        """Which elements of lanes, `[n, elements]`, an atomic of another thread changed last, in no order with them."""
+        contested = None
+        if self.grains.writer is not None and not self._all_before(touch, self.grains.last_write):
+            contested = touch.clocks.unordered(self.grains.writer[grains], touch.who, races=False)
+        if contested is None:
+            return np.zeros((len(grains), elements), bool)
+        times = -(-elements // grains.shape[1])
+        return np.asarray(np.repeat(contested, times, axis=1).reshape(len(grains), elements, -1).any(axis=2))
 
     # Rule 3
 

@@ -50,6 +50,8 @@ class Batch:
     history : History
     engine, workers
         Of `execute`, for `mma`.
+    seed : int
+        Who goes first where CUDA leaves it open; 0 is the order of numbers.
 
     Attributes
     ----------
@@ -63,10 +65,10 @@ class Batch:
 
     def __init__(
         self, *, blocks: range, threads: int, target: str, memory: GlobalMemory, shared: int, reporter: Reporter,
-        costs: Costs, history: History, engine: Engine = "auto", workers: int | None = None,
+        costs: Costs, history: History, engine: Engine = "auto", workers: int | None = None, seed: int = 0,
     ) -> None:  # fmt: skip
         self.target, self.memory, self.reporter, self.costs = target, memory, reporter, costs
-        self.engine, self.workers, self.blocks = engine, workers, blocks
+        self.engine, self.workers, self.seed, self.blocks = engine, workers, seed, blocks
         self.lanes = Lanes(len(blocks), threads)
         self.clocks = Clocks(blocks, self.lanes.shape[1], history)
         self.shared = SharedMemory(reporter, self.clocks, len(blocks), shared)
@@ -90,6 +92,16 @@ class Batch:
         if self.lanes.any_waiting:
             self.barriers.stand(self.lanes.waiting, None)
         self.leave(self.lanes.alive)
+
+    def shuffled(self, number: int) -> Array | None:
+        """Return an order of so many turns, by the seed and the time; None for the one that is there."""
+        if not self.seed or number < 2:
+            return None
+        first = (self.seed << 32 ^ self.clocks.now * 0x9E3779B9) % (1 << 63)
+        keys = np.arange(number, dtype=np.uint64) + np.uint64(first)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):  # Vigna's splitmix64
+            keys = (keys ^ keys >> np.uint64(shift)) * np.uint64(factor)
+        return np.argsort(keys, kind="stable")
 
     # Registers
 

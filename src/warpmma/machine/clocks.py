@@ -11,10 +11,12 @@ Functions"):
    `ldmatrix` PTX promises no order of memory.
 4. Order is transitive: who meets a warp knows what that warp knew.
 5. Threads of different blocks are in no order.
+6. Atomics are strong: of two strong accesses neither races with the other if the scope of each holds both threads,
+   `.cta` those of its block, `.gpu` and `.sys` all. A cluster is one block.
 
 Time is counted in events of a batch of blocks: every access and every barrier is one. A thread is a number of its
 block; of a warp every other warp's time is known up to which all that this one did lies before. An access is kept as a
-word of 64 bits: its block plus one, the thread, the time. 0 is nobody.
+word of 64 bits: its block plus one, the thread, the time, how strong it was. 0 is nobody.
 
 Of a time only 22 bits are kept. After four million events of one batch the clock stands still; what would be a race
 within a block may then be taken for ordered, never the reverse.
@@ -23,12 +25,13 @@ within a block may then be taken for ordered, never the reverse.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..operations import MemoryScope
 from ..registers import LANES
 from .site import Site
 
@@ -36,12 +39,15 @@ __all__ = ["BLOCK_BIT", "THREAD_BIT", "WARP_BIT", "Clocks", "History", "Who", "b
 
 Array = npt.NDArray[Any]
 
-_TIME, _THREAD = 22, 10  # bits; a block has at most 1024 threads, and 32 bits are left to the number of the block
-_BLOCK = _TIME + _THREAD
+# Bits: a block has at most 1024 threads, and 30 bits are left to the number of the block.
+_STRENGTH, _TIME, _THREAD = 2, 22, 10
+_BLOCK = _STRENGTH + _TIME + _THREAD
 _LAST = (1 << _TIME) - 1
 _NEVER = 1 << 62  # behind every time
 _U = np.uint64
-THREAD_BIT, WARP_BIT, BLOCK_BIT = _U(_TIME), _U(_TIME + LANES.bit_length() - 1), _U(_BLOCK)
+_TIME_BIT, _STRONG = _U(_STRENGTH), _U((1 << _STRENGTH) - 1)
+THREAD_BIT, BLOCK_BIT = _U(_STRENGTH + _TIME), _U(_BLOCK)
+WARP_BIT = THREAD_BIT + _U(LANES.bit_length() - 1)
 """Where in a word the thread begins, above its lane its warp, and the block."""
 
 
@@ -52,7 +58,11 @@ def block_of(word: Any) -> int:
 
 def thread_of(word: Any) -> tuple[int, int]:
     """Return the warp and the lane of an access."""
-    return divmod(int(word) >> _TIME & ((1 << _THREAD) - 1), LANES)
+    return divmod(int(word) >> (_STRENGTH + _TIME) & ((1 << _THREAD) - 1), LANES)
+
+
+def _time_of(words: Any) -> Any:
+    return words >> _TIME_BIT & _U(_LAST)
 
 
 @dataclass(frozen=True)
@@ -76,6 +86,10 @@ class Who:
         """Return these of them, by number."""
         return Who(self.words[which], self.block[which], self.warp[which], self.lane[which])
 
+    def strong(self, scope: MemoryScope) -> Who:
+        """Return the same, whose accesses are strong."""
+        return replace(self, words=self.words | _U(1 if scope in ("cta", "cluster") else 2))
+
 
 class History:
     """The lines of all events of a launch, by batch of blocks."""
@@ -93,7 +107,7 @@ class History:
     def site(self, word: Any) -> Site | None:
         """Return the line of an access; None if its time is beyond those that are told apart."""
         sites = next(sites for blocks, sites in reversed(self._batches) if block_of(word) in blocks)
-        time = int(word) & _LAST
+        time = int(word) >> _STRENGTH & _LAST
         return sites[time] if time < len(sites) else None
 
 
@@ -147,8 +161,8 @@ class Clocks:
         """Name the lanes, bool `[block, warp, lane]`, that access memory at a time."""
         self.touched[lanes.any(axis=-1)] = time
         block, warp, lane = np.nonzero(lanes)
-        words = (self._keys[lanes] if lanes.shape == self._keys.shape else self._keys[block, warp, lane]) | _U(time)
-        return Who(words, block, warp, lane)
+        keys = self._keys[lanes] if lanes.shape == self._keys.shape else self._keys[block, warp, lane]
+        return Who(keys | _U(time << _STRENGTH), block, warp, lane)
 
     # Rule 2
 
@@ -252,7 +266,14 @@ class Clocks:
 
     # The question
 
-    def unordered(self, others: Array, who: Who) -> Array | None:
+    @staticmethod
+    def apart(others: Array, who: Who) -> Array:
+        """Tell which accesses of others, `[n, m]`, may race with strong ones of threads for their scopes (rule 6)."""
+        mine = who.words[:, None]
+        both = np.minimum(others & _STRONG, mine & _STRONG)
+        return np.asarray((both == 0) | ((both == 1) & (others >> BLOCK_BIT != mine >> BLOCK_BIT)))
+
+    def unordered(self, others: Array, who: Who, *, races: bool = True) -> Array | None:
         """Tell which accesses of others lie in no order with what threads do now.
 
         Parameters
@@ -260,6 +281,8 @@ class Clocks:
         others : ndarray of uint64
             `[n, m]`, some for each of them.
         who : Who
+        races : bool
+            Whether strong accesses are left out where they do not race (rule 6).
 
         Returns
         -------
@@ -271,7 +294,10 @@ class Clocks:
         if not bad.any():
             return None
         known = self._both[who.block, who.warp].astype(_U)[:, None]
-        bad &= ((others & _U(_LAST)) >= known) | (others >> BLOCK_BIT != mine >> BLOCK_BIT)
+        elsewhere = others >> BLOCK_BIT != mine >> BLOCK_BIT
+        bad &= (_time_of(others) >= known) | elsewhere
+        if races and (mine & _STRONG).any():
+            bad &= self.apart(others, who)
         lane, place = np.nonzero(bad)
         if not len(lane):
             return None
@@ -284,5 +310,5 @@ class Clocks:
             within = np.maximum(within, self._pairs[block, warp, who.lane[lane], its_lane])
         known = np.where(its_warp == warp, within, before)
         elsewhere = other >> BLOCK_BIT != who.words[lane] >> BLOCK_BIT
-        bad[lane, place] = elsewhere | ((other & _U(_LAST)).astype(np.int64) >= known)
+        bad[lane, place] = elsewhere | (_time_of(other).astype(np.int64) >= known)
         return bad if bad.any() else None

@@ -13,8 +13,8 @@ from typing import Any
 import numpy.typing as npt
 
 from ..isa import Instruction
-from ..operations import Access, Barrier, Copy, CopyGroup, Exit, MatrixMove, Operation, Row
-from . import accesses, computing, copying, matrix_unit, synchronising
+from ..operations import Access, Atomic, Barrier, Copy, CopyGroup, Exit, MatrixMove, Operation, Row
+from . import accesses, computing, copying, matrix_unit, synchronising, updating
 from .batch import Batch, Results
 from .site import Site
 
@@ -25,6 +25,7 @@ Array = npt.NDArray[Any]
 _HANDLERS: Mapping[type, Callable[[Batch, Site, Any, Sequence[Any], Array], Results]] = {
     Operation: computing.compute,
     Access: accesses.access,
+    Atomic: updating.update,
     MatrixMove: accesses.move,
     Copy: copying.copy,
     CopyGroup: copying.group,

@@ -2,8 +2,9 @@
 
 The rules:
 
-1. Each kind has a policy: it raises an error, or warns once for each line. "same value" is counted unless a policy
-   names it: threads that store the same value to one place are usual, and harmless.
+1. Each kind has a policy: it raises an error, or warns once for each line. "same value" and "order" are counted, with
+   their lines, unless a policy names them: threads that store the same value to one place are usual, and harmless, and
+   atomics that come in any order are what atomics are for.
 2. A report names who met the hazard first, where, how many lanes did there at once, and the line of the other party:
    of the other access of a race, of the copy that is pending, of the instruction that made a poisoned register, or of
    the barrier where others wait.
@@ -38,6 +39,7 @@ Policy = Literal["error", "warn"]
 KINDS: Mapping[str, str] = MappingProxyType({
     "race": "two threads touch a byte of memory, one of them writes it, and nothing orders them",
     "same value": "threads store the same value to a byte of memory, and nothing orders them",
+    "order": "what an atomic returns, or a sum of floats, depends on which thread came first, which CUDA leaves open",
     "unwritten": "memory is read that nobody wrote, or an Output is never written",
     "poison": "a register is read in a lane that did not write it, or that holds memory which nobody wrote",
     "bounds": "an address is outside of every allocation",
@@ -48,7 +50,7 @@ KINDS: Mapping[str, str] = MappingProxyType({
 })  # fmt: skip
 """What is found, and what each word means."""
 
-_COUNTED = ("same value",)
+_COUNTED = ("same value", "order")
 
 
 class HazardError(WarpmmaError):
@@ -107,12 +109,14 @@ class Reporter:
     Parameters
     ----------
     policy : "error", "warn" or dict
-        For all hazards but "same value", or by kind; what is not named is an error, and "same value" counted.
+        For all hazards but "same value" and "order", or by kind; what is not named is an error, and these are counted.
 
     Attributes
     ----------
     counts : Counter of str
         By kind, how many lanes met hazards that are counted alone.
+    lines : dict of str to Counter of Site
+        The same by line.
     first_block : int
         Number of the first of the blocks that run now.
     """
@@ -127,6 +131,7 @@ class Reporter:
         self._policy = dict(chosen)
         self._found: dict[tuple[str, Site], Hazard] = {}
         self.counts: Counter[str] = Counter()
+        self.lines: dict[str, Counter[Site]] = {kind: Counter() for kind in _COUNTED}
         self.first_block = 0
 
     @property
@@ -156,6 +161,7 @@ class Reporter:
             return
         if self._policy.get(kind) is None and kind in _COUNTED:
             self.counts[kind] += int(bad.sum())
+            self.lines[kind][site] += int(bad.sum())
             return
         block, warp, lane = (int(x) for x in np.argwhere(bad)[0])
         at = None if address is None else int(np.broadcast_to(address, bad.shape)[block, warp, lane])

@@ -23,12 +23,16 @@ class Launch:
         Those that were asked to be warnings: of each kind and line, the first.
     costs : Costs
     counts : dict of str to int
-        By kind, how often lanes met what is only counted: "same value".
+        By kind, how often lanes met what is only counted: "same value" and "order".
+    order : dict of Site to int
+        The lines whose results depend on which of several threads came first, where CUDA leaves that open, and how
+        often: values that atomics return, sums of floats.
     """
 
     hazards: list[Hazard]
     costs: Costs
     counts: Mapping[str, int] = field(default_factory=dict)
+    order: Mapping[Site, int] = field(default_factory=dict)
 
     def text(self) -> str:
         """Tables of instructions, bytes moved, accesses to shared memory with their conflicts, and hazards."""

@@ -81,6 +81,10 @@ class SharedMemory:
         """Write what the `cp.async` of a line has brought: what has been reserved."""
         self._all.complete(self._at(site, address, data.shape[-1], lanes), data[lanes])
 
+    def touched(self, site: Site, address: Array, size: int, lanes: Array, alignment: int) -> tuple[Allocation, Touch]:
+        """Return the memory, and what of it lanes touch."""
+        return self._all, self._touch(site, address, size, lanes, alignment)
+
     def _touch(self, site: Site, address: Array, size: int, lanes: Array, alignment: int) -> Touch:
         """Take the lanes that may act."""
         lanes = lanes & self._reporter.aligned(site, address, alignment, lanes)

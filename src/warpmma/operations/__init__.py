@@ -1,5 +1,6 @@
 """Every instruction but `mma` and `wgmma` as a row: form, operands, what it computes, targets. No state."""
 
+from .atomics import Atomic, MemoryOrder, MemoryScope
 from .elements import float_code
 from .fragments import MatrixMove
 from .integers import shl, shr
@@ -15,11 +16,14 @@ __all__ = [
     "UNDEFINED",
     "WINDOWS",
     "Access",
+    "Atomic",
     "Barrier",
     "Copy",
     "CopyGroup",
     "Exit",
     "MatrixMove",
+    "MemoryOrder",
+    "MemoryScope",
     "Operation",
     "RegisterType",
     "Row",

@@ -29,11 +29,13 @@ def _barrier(words: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-_form = partial(Form, kind=Barrier, fields=_barrier)
+_form = partial(Form, kind=Barrier, fields=_barrier, evidence=published("bar, barrier"))
 
 FORMS = (
-    _form(spelling="bar{.cta} .<sync arrive>", ptx=(2, 0), evidence=published("bar, barrier")),
-    _form(spelling="barrier{.cta} .<sync arrive>{.aligned}", evidence=published("bar, barrier")),
+    _form(spelling="bar .<sync arrive>", ptx=(2, 0)),
+    _form(spelling="bar.cta .<sync arrive>", ptx=(7, 8)),
+    _form(spelling="barrier .<sync arrive>{.aligned}"),
+    _form(spelling="barrier.cta .<sync arrive>{.aligned}", ptx=(7, 8)),
     Form(
         spelling="bar.warp .sync", kind=Barrier, fields=lambda words: {"action": "warp", "aligned": False},
         evidence=published("bar.warp.sync"),

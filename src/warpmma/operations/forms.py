@@ -5,7 +5,7 @@ The rules:
 1.  A spelling is a head and then slots. The head is what stands before the first blank, or the opcode alone; it comes
     first and as it is written, as ptxas wants it (`mul.wide`, `cp.async`). A slot is a qualifier, `<>` around
     alternatives (which may be several words), `{}` around what may be left out, `[]` around what may be left out and
-    changes nothing but speed.
+    changes no bit that is computed: speed, or which threads it orders.
 2.  After the head qualifiers come in any order. But types keep theirs among each other, as those of a result and an
     operand do, and so do state spaces, as the two of `cp.async`. ptxas reads the same.
 3.  A mnemonic is printed in the order of the spelling, which is that of PTX's grammar.
@@ -39,7 +39,7 @@ _ALTERNATIVES = re.compile(r"<([^<>]*)>")
 
 
 class FormSlot(NamedTuple):
-    """A place in a form: the words that may fill it, and whether they change nothing but speed."""
+    """A place in a form: the words that may fill it, and whether they change no bit."""
 
     choices: tuple[Words, ...]
     mute: bool = False
@@ -83,7 +83,7 @@ def _slots(spelling: str, text: str) -> Iterator[FormSlot]:
 
 
 def spellings(spelling: str) -> list[str]:
-    """Write out the mnemonics of a spelling, without what changes nothing but speed.
+    """Write out the mnemonics of a spelling, without what changes no bit (rule 1).
 
     Examples
     --------
@@ -160,7 +160,7 @@ class Form:
 
     @property
     def mnemonics(self) -> list[str]:
-        """All of them, without what changes nothing but speed."""
+        """All of them, without what changes no bit."""
         return spellings(self.spelling)
 
     def match(self, words: Words) -> str | None:

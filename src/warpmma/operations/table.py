@@ -15,6 +15,7 @@ from ..errors import MnemonicError, TableError, shown
 from ..isa import SIMULATED, Door, Instruction, bare, check_known, check_target, explained, near, parse
 from . import (
     approximations,
+    atomics,
     bit_positions,
     carries,
     collectives,
@@ -28,6 +29,7 @@ from . import (
     integers,
     memory,
 )
+from .atomics import Atomic
 from .forms import Form, common
 from .fragments import MatrixMove
 from .measurements import elsewhere
@@ -39,7 +41,7 @@ __all__ = ["FORMS", "FormTable", "evidence", "matrix_move", "matrix_moves", "ope
 FORMS: tuple[Form, ...] = (
     *comparisons.FORMS, *floats.FORMS, *divisions.FORMS, *approximations.FORMS, *conversions.FORMS, *integers.FORMS,
     *integer_arithmetic.FORMS, *carries.FORMS, *bit_positions.FORMS,
-    *collectives.FORMS, *fragments.FORMS, *memory.FORMS, *control.FORMS,
+    *collectives.FORMS, *fragments.FORMS, *memory.FORMS, *atomics.FORMS, *control.FORMS,
 )  # fmt: skip
 """Every line of the table; `row` finds a mnemonic in it."""
 
@@ -80,7 +82,7 @@ class FormTable:
         return tuple(dict.fromkeys(form for forms in self._forms.values() for form in forms))
 
     def rows(self, *kinds: type[Row], opcode: str | None = None) -> Iterator[Row]:
-        """Make the rows of some kinds, or all, one after another: without what changes nothing but speed."""
+        """Make the rows of some kinds, or all, one after another: without what changes no bit."""
         for form in self.forms(opcode):
             if not kinds or issubclass(form.kind, kinds):
                 for mnemonic in form.mnemonics:
@@ -197,7 +199,7 @@ def row(mnemonic: str, target: str | None = None) -> Row | Instruction:
 
 
 def rows(target: str | None = None, opcode: str | None = None) -> Iterator[Row]:
-    """List the rows of a target and an opcode, or all, as they are made: of those that differ in speed alone one.
+    """List the rows of a target and an opcode, or all: of those that compute the same bits one, the shortest.
 
     Raises
     ------
@@ -303,5 +305,5 @@ def _by_name(instance: Row) -> Any:
     return object.__reduce_ex__(instance, 2)
 
 
-for _kind in (Access, Barrier, Copy, CopyGroup, Exit, MatrixMove, Operation):
+for _kind in (Access, Atomic, Barrier, Copy, CopyGroup, Exit, MatrixMove, Operation):
     copyreg.pickle(_kind, cast(Any, _by_name))

@@ -16,18 +16,19 @@ _SIZES = ("8", "16", "32", "64")
 TYPE_WORDS = frozenset(
     (
         *(letter + size for letter in "bsu" for size in _SIZES), "u4", "s4", "u2", "s2", "pred",
-        "f16", "bf16", "tf32", "f32", "f64", "f16x2", "bf16x2", "f32x2", "s16x2", "u16x2",
+        "b128", "f16", "bf16", "tf32", "f32", "f64", "f16x2", "bf16x2", "f32x2", "s16x2", "u16x2",
         "e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2",
         "e2m1x2", "ue8m0x2", "b8x16", "b6x16_p32", "b4x16_p64",
     )
 )  # fmt: skip
 """Types of operands and elements."""
 
-_SPACES = frozenset(("global", "shared", "shared::cta"))
+_SPACES = frozenset(("global", "shared", "shared::cta", "shared::cluster"))
 _OTHERS = """
     rn rz rm rp rna rni rzi rmi rpi ftz sat satfinite relu NaN xorsign abs approx full
     lo hi wide cc shiftamt pack l r clamp wrap f4e b4e rc8 ecl ecr rc16
     eq ne lt le gt ge ls hs equ neu ltu leu gtu geu num nan
+    cas exch inc dec noftz relaxed acquire release acq_rel cluster gpu sys
     sync aligned async warp cta arrive commit_group wait_group wait_all
     up down bfly idx all any uni ballot add min max and or xor
     m8n8 m8n16 m16n8 m16n16 x1 x2 x4 trans v2 v4 v8 nc weak
@@ -43,8 +44,9 @@ KEPT = (TYPE_WORDS, _SPACES)
 _PREFETCH, _EVICTION = ("sm_75", (7, 4)), ("sm_70", (7, 4))
 REQUIRED: Mapping[str, tuple[str, tuple[int, int]]] = MappingProxyType({
     "weak": ("sm_70", (6, 0)),
-    "cta": ("sm_70", (7, 8)),
+    "cluster": ("sm_90", (7, 8)),
     "shared::cta": ("sm_70", (7, 8)),
+    "shared::cluster": ("sm_90", (7, 8)),
     "L1::evict_normal": _EVICTION,
     "L1::evict_unchanged": _EVICTION,
     "L1::evict_first": _EVICTION,
@@ -59,7 +61,7 @@ REQUIRED: Mapping[str, tuple[str, tuple[int, int]]] = MappingProxyType({
 
 ABSENT_WORDS: Mapping[str, str] = MappingProxyType({
     **dict.fromkeys(("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio"), "orders memory"),
-    **dict.fromkeys(("const", "local", "param", "shared::cluster"), "is a state space"),
+    **dict.fromkeys(("const", "local", "param"), "is a state space"),
     "b128": "is a type of registers",
 })  # fmt: skip
 """Words of instructions that are simulated otherwise, and what they do: PTX has them, nobody simulates them yet."""
