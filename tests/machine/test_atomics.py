@@ -140,6 +140,13 @@ def test_an_atomic_reads_what_nobody_wrote() -> None:
         run(lambda t: t("red.shared.add.u32", 0, 1))
 
 
+def test_an_array_that_is_read_only_is_not_changed() -> None:
+    x = np.zeros(1, np.uint32)
+    x.flags.writeable = False
+    with pytest.raises(HazardError, match=r"bounds.*read-only"):
+        run(lambda t, x: t("red.global.add.u32", x, 1), x)
+
+
 def test_shared_memory_has_atomics_too() -> None:
     def kernel(t: Any, out: Any) -> None:
         t("st.shared.b32", t.tid[0] * 4, 0)

@@ -175,7 +175,7 @@ class Allocation:
         places, place = np.unique(offset, return_inverse=True)
         place, several = place.reshape(-1), np.zeros(len(places), bool)
         several[place[contested.reshape(-1)]] = True
-        found, left, order = turns(Turns(place, get(self.data, places, element), several))
+        found, left, order = turns(Turns(place, get(self.data, places, element, self.phase), several))
         self._write(grains, places, left)
         lanes = order.reshape(len(touch.offset), -1)
         self._report("order", touch, lanes, "other threads change it too, in no order: who comes first is open")

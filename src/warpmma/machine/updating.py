@@ -41,6 +41,9 @@ def update(batch: Batch, site: Site, row: Atomic, operands: Sequence[Any], lanes
     found = np.zeros((*lanes.shape, row.size), np.uint8)
     poison: Array | None = None
     for space, allocation, touch in touches(batch, site, row.space, at, row.size, lanes):
+        if not allocation.data.flags.writeable:
+            batch.reporter.report("bounds", site, touch.lanes, at, "it changes an array that is read-only")
+            continue
         batch.costs.moved(site, space, row.size * len(touch.offset))
         turns = partial(_turns, batch, row, space, [x[touch.lanes] for x in values])
         found[touch.lanes], bad = allocation.update(touch.strong(row.scope), row.bits // 8, turns)
