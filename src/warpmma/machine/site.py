@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 __all__ = ["Site"]
@@ -18,14 +18,18 @@ class Site:
     line : int
     mnemonic : str
         What is executed there.
+    text : str
+        Where it stands in the text that was made of the source, "kernel.ptx:12"; "" where they are the same. It does
+        not distinguish sites: one line of the source is one site for each mnemonic.
     """
 
     file: str
     line: int
     mnemonic: str
+    text: str = field(default="", compare=False)
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.mnemonic}"
+        return f"{self.place}: {self.mnemonic}" + (f" at {self.text}" if self.text else "")
 
     @property
     def place(self) -> str:

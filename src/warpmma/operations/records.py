@@ -275,6 +275,8 @@ class Access(Row):
         Whether it reads through the non-coherent cache: what the kernel itself writes may not be seen.
     hint : bool
         Whether a cache policy, a b64 register that changes no bit, is the last operand.
+    into : RegisterType or None
+        Class of the registers that a load fills where PTX lets them be wider than the element, which is extended.
     """
 
     direction: Direction
@@ -283,6 +285,7 @@ class Access(Row):
     type: str
     nc: bool = False
     hint: bool = False
+    into: RegisterType | None = None
 
     @property
     def bits(self) -> int:
@@ -302,7 +305,7 @@ class Access(Row):
     @property
     def kind(self) -> RegisterType:
         """Class of the registers that hold an element: b16 of 8 bits too."""
-        return register_type(self.type)
+        return self.into or register_type(self.type)
 
     @property
     def syntax(self) -> str:

@@ -1,5 +1,11 @@
-"""Front end: PTX text."""
+"""Front end: PTX text, as nvcc, NVRTC, Triton and Numba emit it.
 
+`load` reads a module; `module["name"].launch(device, grid, block, args)` runs an entry on a device.
+"""
+
+from .modules import PtxEntry as PtxEntry
+from .modules import PtxModule as PtxModule
+from .modules import load as load
 from .reading import read as read
 from .scopes import declared as declared
 from .syntax import Function as Function

@@ -1,0 +1,156 @@
+"""Arguments of a launch: from Python's values to the bytes of the entry's parameters.
+
+The rules:
+
+1. An argument takes the type that the entry declares. Integers of u, s and b types fit their bits, signed or not: -1
+   and 4294967295 are the same in 32. A bool is 0 or 1.
+2. f types take floats, rounded to nearest, and integers that they hold. b32 and b64 take floats, too, as f32 and f64;
+   other b types a NumPy scalar of their width, for its bits.
+3. A parameter of 64 bits takes arrays: of the device their address; others lie in global memory for the launch, and are
+   read and written in place. `Output(array)` holds nothing before. None is a null pointer.
+4. A parameter that is an array of a type, as a struct is, takes as many bytes: `bytes`, or a structured NumPy scalar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._arguments import is_integer
+from .._text import counted
+from ..errors import OperandError, shown
+from ..kernel import Output
+from ..machine import DeviceArray, GlobalMemory, fits
+from ..operations import float_code
+from .entry_parameters import EntryParameters
+from .syntax import Declaration, Function, Variable, bytes_of
+
+__all__ = ["parameter_bytes", "signature"]
+
+_FLOATS = {"f16": "f16", "f32": "f32", "f64": "f64", "bf16": "bf16"}
+_OF_BITS = {"b32": "f32", "b64": "f64"}
+
+
+def signature(function: Function) -> str:
+    """Write an entry's name and parameters, as its text declares them.
+
+    Examples
+    --------
+    >>> from warpmma.ptx import read
+    >>> text = ".version 8.0 .target sm_80 .entry k(.param .u64 p, .param .align 4 .b8 q[8]) { ret; }"
+    >>> signature(read(text).functions["k"])
+    'k(.u64 p, .b8 q[8])'
+    """
+    return f"{function.name}({', '.join(map(_declared, function.parameters))})"
+
+
+def _declared(x: Declaration) -> str:
+    dimensions = (x.dimensions or ()) if isinstance(x, Variable) else ()
+    pointer = f" .ptr .{x.pointer[0]}" if isinstance(x, Variable) and x.pointer and x.pointer[0] else ""
+    return f".{x.type}{pointer} {x.name}{''.join(f'[{n}]' for n in dimensions)}"
+
+
+def parameter_bytes(function: Function, args: Sequence[Any], memory: GlobalMemory) -> bytes:
+    """Return the bytes of an entry's parameters.
+
+    Raises
+    ------
+    OperandError
+        Arguments of another number, type or size than the entry declares.
+    """
+    if len(args) != len(function.parameters):
+        raise OperandError(
+            f"{function.name} takes {counted(len(function.parameters), 'argument')}, {signature(function)}; "
+            f"got {len(args)}"
+        )
+    layout = EntryParameters(function)
+    data = bytearray(layout.size)
+    for i, (x, declared) in enumerate(zip(args, function.parameters, strict=True)):
+        offset, size = layout.places[declared.name]
+        data[offset : offset + size] = _encoded(x, declared, size, memory, f"args[{i}]", signature(function))
+    return bytes(data)
+
+
+def _encoded(x: Any, declared: Declaration, size: int, memory: GlobalMemory, name: str, whole: str) -> bytes:
+    who = f"{name} of {whole}, {_declared(declared)},"
+    if isinstance(declared, Variable) and (declared.dimensions is not None or declared.vector > 1):
+        return _struct(x, size, who)
+    type_ = declared.type
+    if isinstance(x, Output | DeviceArray) or (isinstance(x, np.ndarray) and x.ndim) or x is None:
+        if bytes_of(type_) != 8 or type_ == "f64":
+            raise OperandError(f"{who} is {_kind(x)}; expected a number")
+        return _address(x, memory, name).to_bytes(8, "little")
+    if isinstance(x, np.ndarray):
+        x = x[()]
+    return _number(x, type_, who).to_bytes(size, "little")
+
+
+def _kind(x: object) -> str:
+    return "None" if x is None else f"an array ({type(x).__name__})"
+
+
+def _address(x: Any, memory: GlobalMemory, name: str) -> int:
+    """Rule 3."""
+    if x is None:
+        return 0
+    if isinstance(x, DeviceArray):
+        return x.address
+    return memory.add(x.array, name, written=False) if isinstance(x, Output) else memory.add(x, name)
+
+
+def _struct(x: Any, size: int, who: str) -> bytes:
+    """Rule 4."""
+    if isinstance(x, np.ndarray | np.generic):
+        x = x.tobytes()
+    if not isinstance(x, bytes | bytearray | memoryview):
+        raise OperandError(
+            f"{who} is {type(x).__name__}; expected {size} bytes, or a structured NumPy scalar of as many"
+        )
+    data = bytes(x)
+    if len(data) != size:
+        raise OperandError(f"{who} is {len(data)} bytes; expected {size}")
+    return data
+
+
+def _number(x: Any, type_: str, who: str) -> int:
+    """Rules 1 and 2."""
+    bits = 8 * bytes_of(type_)
+    if isinstance(x, bool | np.bool_) and type_ not in _FLOATS:
+        return int(x)
+    if type_ in _FLOATS:
+        return _float(x, type_, who)
+    if is_integer(x):
+        if not fits(int(x), bits):
+            raise OperandError(f"{who} is {shown(x)}; expected an integer of {bits} bits, {_range(bits)}")
+        return int(x) & ((1 << bits) - 1)
+    if type_ in _OF_BITS and isinstance(x, float | np.floating) and not (bits == 64 and _narrow(x)):
+        return _float(x, _OF_BITS[type_], who)
+    if type_[0] == "b" and isinstance(x, np.generic) and x.dtype.itemsize * 8 == bits and x.dtype.kind in "fV":
+        return int.from_bytes(x.tobytes(), "little")
+    raise OperandError(f"{who} is {shown(x)} ({type(x).__name__}); expected an integer of {bits} bits, {_range(bits)}")
+
+
+def _narrow(x: Any) -> bool:
+    return isinstance(x, np.floating) and x.dtype.itemsize < 8
+
+
+def _range(bits: int) -> str:
+    return f"{-(1 << (bits - 1))} to {(1 << bits) - 1}"
+
+
+def _float(x: Any, type_: str, who: str) -> int:
+    if isinstance(x, np.generic) and x.dtype.kind == "V":  # bfloat16 and its like
+        x = float(x)
+    if is_integer(x) and not isinstance(x, bool):
+        if abs(int(x)) > 1 << 64 or float(int(x)) != int(x):
+            raise OperandError(f"{who} is {shown(x)}, which no .{type_} is; expected a float")
+        x = float(x)
+        return float_code(type_, x, who)
+    if not isinstance(x, float | np.floating):
+        raise OperandError(f"{who} is {shown(x)} ({type(x).__name__}); expected a float")
+    if type_ in ("f32", "f64"):
+        with np.errstate(all="ignore"):  # rounding is the caller's wish
+            return int(np.array(x, f"f{int(type_[1:]) // 8}").view(f"u{int(type_[1:]) // 8}"))
+    return float_code(type_, float(x), who)

@@ -1,0 +1,158 @@
+"""Calls: parameters and results in frames.
+
+The rules:
+
+1. A parameter or result that is a `.param` variable of the caller lies in its frame already. A register or a number is
+   stored there before the call, and a result that is a register loaded after it.
+2. A function whose parameters are registers loads them when it begins, and stores its results before it returns.
+3. A function without a body is called where the machine provides one (`PROVIDED`), and is an error otherwise.
+4. What a call passes has the sizes that the function, or the prototype of a call through a register, declares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..machine import Call, Frame, Guard, RowStep, Site, Slot, StepOperand
+from ..operations import row
+from .frames import FrameLayout
+from .reaching import callee
+from .resolving import Resolver
+from .syntax import (
+    Declaration,
+    Function,
+    Module,
+    Operand,
+    RegisterRange,
+    Statement,
+    Symbol,
+    VectorOf,
+    bytes_of,
+)
+
+__all__ = ["PROVIDED", "Calls"]
+
+PROVIDED = ("vprintf", "__assertfail", "malloc", "free")
+"""Functions that have no body, and that the machine provides."""
+
+AnyStep = RowStep | Call
+Places = tuple[tuple[int, int], ...]
+
+
+class Calls:
+    """The calls of one function, and how it is called.
+
+    Parameters
+    ----------
+    module : Module
+    function : Function
+    names : Resolver
+    frame : FrameLayout
+        Gets places for parameters that are registers.
+    target : str
+    """
+
+    def __init__(self, module: Module, function: Function, names: Resolver, frame: FrameLayout, target: str) -> None:
+        self._module, self._function, self._names, self._frame = module, function, names, frame
+        self._target = target
+
+    def call(self, statement: Statement, site: Site, guard: Guard | None) -> list[AnyStep]:
+        """Return the steps of a call."""
+        to, results, arguments, prototype = self._read(statement)
+        slot = self._names.register(to, statement)
+        declared = self._declared(statement, to, slot, prototype)
+        if len(results) != len(declared[0]) or len(arguments) != len(declared[1]):
+            raise self._names.fail(
+                statement, f"{to.name} takes {len(declared[1])} parameters and gives {len(declared[0])} results; "
+                f"got {len(arguments)} and {len(results)}",
+            )  # fmt: skip
+        scratch = self._frame.scratch((*declared[0], *declared[1]))
+        before: list[AnyStep] = []
+        after: list[AnyStep] = []
+        places = []
+        for i, (x, formal) in enumerate(zip((*results, *arguments), (*declared[0], *declared[1]), strict=True)):
+            key = (x.name, x.scope) if isinstance(x, Symbol) else None
+            if key in self._frame.offsets:
+                places.append((self._frame.offsets[key], min(self._frame.sizes[key], scratch[i][1])))
+                continue
+            places.append(scratch[i])
+            if i < len(results):
+                after.append(self._load(statement, site, guard, x, formal, scratch[i][0]))
+            else:
+                before.append(self._store(statement, site, guard, x, formal, scratch[i][0]))
+        call = Call(
+            site=site, to=to.name if slot is None else slot, arguments=tuple(places[len(results) :]),
+            results=tuple(places[: len(results)]), guard=guard, uniform=".uni" in statement.mnemonic,
+        )  # fmt: skip
+        return [*before, call, *after]
+
+    def _read(self, statement: Statement) -> tuple[Symbol, Sequence[Operand], Sequence[Operand], Symbol | None]:
+        """Take a call apart: `(results), function, (parameters), prototype`."""
+        to = callee(statement)
+        if to is None:
+            raise self._names.fail(statement, "no function is named")
+        at = next(i for i, x in enumerate(statement.operands) if x is to)
+        before, after = statement.operands[:at], statement.operands[at + 1 :]
+        results = before[0].items if before and isinstance(before[0], VectorOf) else ()
+        arguments = after[0].items if after and isinstance(after[0], VectorOf) else ()
+        last = after[-1] if after and isinstance(after[-1], Symbol) else None
+        return to, results, arguments, last
+
+    def _declared(
+        self, statement: Statement, to: Symbol, slot: Slot | None, prototype: Symbol | None
+    ) -> tuple[Sequence[Declaration], Sequence[Declaration]]:
+        """Return results and parameters of what is called (rules 3 and 4)."""
+        if slot is not None:
+            name = "" if prototype is None else prototype.name
+            if name in self._function.prototypes:
+                return self._function.prototypes[name]
+            for function in self._function.targets.get(name, ()):
+                return self._module.functions[function].results, self._module.functions[function].parameters
+            raise self._names.fail(statement, f"a call through {to.name} needs a .callprototype or .calltargets")
+        if to.name not in self._module.kinds:
+            raise self._names.fail(statement, f"{to.name} is not declared")
+        function = self._module.functions[to.name]
+        if function.kind == "entry":
+            raise self._names.fail(statement, f"{to.name} is an entry; launching from a kernel is not simulated")
+        if not function.defined and to.name not in PROVIDED:
+            raise self._names.fail(
+                statement, f"{to.name} has no body in this module, and warpmma provides {', '.join(PROVIDED)} alone. "
+                "Link it: nvcc -rdc=false, or the whole program in one file",
+            )  # fmt: skip
+        return function.results, function.parameters
+
+    # Registers as parameters
+
+    def received(self) -> list[AnyStep]:
+        """Return the steps by which a function gets parameters that are registers (rule 2)."""
+        statement = Statement("ld.param", (), position=self._function.position)
+        site = Site(self._module.name, self._function.position.line, "ld.param")
+        return [
+            self._load(statement, site, None, Symbol(x.name, 0), x, offset)
+            for x, (offset, _) in zip(self._function.parameters, self._frame.parameters, strict=False)
+            if isinstance(x, RegisterRange)
+        ]
+
+    def returned(self, statement: Statement, site: Site, guard: Guard | None) -> list[AnyStep]:
+        """Return the steps by which a function gives results that are registers."""
+        return [
+            self._store(statement, site, guard, Symbol(x.name, 0), x, offset)
+            for x, (offset, _) in zip(self._function.results, self._frame.results, strict=False)
+            if isinstance(x, RegisterRange)
+        ]
+
+    def _load(
+        self, statement: Statement, site: Site, guard: Guard | None, x: Operand, formal: Declaration, offset: int
+    ) -> RowStep:
+        type_ = f"b{8 * max(bytes_of(formal.type), 2)}"
+        slot = self._names.target(x, type_, statement, wider=True)  # type: ignore[arg-type]
+        load = row(f"ld.local.{type_}", self._target)
+        return RowStep(site=site, row=load, operands=(Frame(offset),), results=(slot,), guard=guard)
+
+    def _store(
+        self, statement: Statement, site: Site, guard: Guard | None, x: Operand, formal: Declaration, offset: int
+    ) -> RowStep:
+        type_ = f"b{8 * max(bytes_of(formal.type), 2)}"
+        value: StepOperand = self._names.source(x, type_, formal.type, statement, wider=True)  # type: ignore[arg-type]
+        store = row(f"st.local.{type_}", self._target)
+        return RowStep(site=site, row=store, operands=(Frame(offset), value), guard=guard)

@@ -1,0 +1,114 @@
+"""Programs: an entry and all functions that it can reach, one behind the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..errors import PtxError
+from ..machine import Branch, BranchTable, Callee, Constant, Program, RowStep
+from .entry_parameters import Argument, EntryParameters
+from .lowering import AnyStep, Body, lower
+from .reaching import Reach, reach
+from .slots import Slots
+from .symbols import EntryPlaces, ModuleMemory, SharedVariables, function_addresses
+from .syntax import Module
+
+__all__ = ["Linked", "bound", "link"]
+
+
+@dataclass(frozen=True)
+class Linked:
+    """An entry, ready to be launched on a device.
+
+    Attributes
+    ----------
+    program : Program
+        Whose steps have an `Argument` where they read parameters.
+    reading : tuple of int
+        Places of these.
+    shared : SharedVariables
+    reach : Reach
+    problems : tuple of PtxError
+        What is not simulated.
+    """
+
+    program: Program
+    reading: tuple[int, ...]
+    shared: SharedVariables
+    reach: Reach
+    problems: tuple[PtxError, ...]
+
+
+def link(module: Module, entry: str, memory: ModuleMemory, target: str) -> Linked:
+    """Lower an entry and what it can reach.
+
+    Parameters
+    ----------
+    module : Module
+    entry : str
+    memory : ModuleMemory
+        Variables of the module on a device.
+    target : str
+        Of the device.
+    """
+    found = reach(module, entry)
+    memory.place(found.functions)
+    shared, slots, addresses = SharedVariables.of(module, found), Slots(), function_addresses(module)
+    parameters = EntryParameters(module.functions[entry])
+    places = EntryPlaces(memory, shared, addresses, {(entry, 0, x): at for x, (at, _) in parameters.places.items()})
+    steps: list[AnyStep] = []
+    callees: dict[str, Callee] = {}
+    problems: list[PtxError] = []
+    frame = 0
+    for name in found.functions:
+        first, before = len(steps), len(slots.kinds)
+        body = lower(module, module.functions[name], slots, places, target)
+        steps += [_moved(step, first) for step in body.steps]
+        problems += body.problems
+        if name == entry:
+            frame = body.frame.size
+        else:
+            recursive = name in found.recursive
+            callees[name] = _callee(name, body, first, addresses[name], range(before, len(slots.kinds)), recursive)
+    program = Program(
+        name=entry, steps=tuple(steps), registers=tuple(slots.kinds), names=tuple(slots.names), callees=callees,
+        frame=frame, shared=shared.ranges,
+    )  # fmt: skip
+    reading = tuple(i for i, step in enumerate(steps) if isinstance(step, RowStep) and _argument(step))
+    return Linked(program, reading, shared, found, tuple(problems))
+
+
+def _callee(name: str, body: Body, first: int, address: int, slots: range, recursive: bool) -> Callee:
+    return Callee(
+        name=name, first=first, address=address, parameters=body.frame.parameters, results=body.frame.results,
+        slots=slots, recursive=recursive, frame=body.frame.size,
+    )  # fmt: skip
+
+
+def _moved(step: AnyStep, first: int) -> AnyStep:
+    """Return a step whose branches lead to places of the program."""
+    if isinstance(step, Branch):
+        return replace(step, to=step.to + first)
+    if isinstance(step, BranchTable):
+        return replace(step, to=tuple(to + first for to in step.to))
+    return step
+
+
+def _argument(step: RowStep) -> bool:
+    return any(isinstance(x, Argument) for x in step.operands)
+
+
+def bound(linked: Linked, parameters: bytes) -> Program:
+    """Return the program of a launch, which knows its parameters."""
+    steps = list(linked.program.steps)
+    for at in linked.reading:
+        step = steps[at]
+        assert isinstance(step, RowStep)
+        operands = tuple(_value(x, parameters) if isinstance(x, Argument) else x for x in step.operands)
+        steps[at] = replace(step, operands=operands)
+    return replace(linked.program, steps=tuple(steps))
+
+
+def _value(x: Argument, parameters: bytes) -> Constant:
+    value = int.from_bytes(parameters[x.offset : x.offset + x.size], "little", signed=x.signed)
+    return Constant(value & ((1 << int(x.kind[1:])) - 1), x.kind)

@@ -1,0 +1,227 @@
+"""From the body of a function to steps: basic blocks in their places, and what each statement becomes.
+
+The rules:
+
+1. Blocks are placed by `flow`; a branch is added where the next one is not the one that follows in the text.
+2. Parameters of an entry are constants of the launch where they are read by name (`Argument`); where their address is
+   taken they lie in parameter memory. Parameters, results and `.local` variables of functions lie in frames: `ld.param`
+   and `st.param` of these are `ld.local` and `st.local`.
+3. What is not simulated is found in all of a body, before anything runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ..errors import PtxError, WarpmmaError
+from ..isa import Instruction
+from ..machine import Branch, BranchTable, Call, Guard, Return, RowStep, Site
+from ..operations import Row, packing, row, unpacking
+from .basic_blocks import ENDS, BasicBlock, cut
+from .calls import Calls
+from .entry_parameters import EntryParameters
+from .flow import placed
+from .frames import FrameLayout
+from .matching import match
+from .resolving import Places, Resolver
+from .slots import Slots
+from .syntax import Function, Module, Place, RegisterRange, Statement, VectorOf
+
+__all__ = ["Body", "lower"]
+
+AnyStep = RowStep | Branch | BranchTable | Call | Return
+
+
+@dataclass
+class Body:
+    """What a function became.
+
+    Attributes
+    ----------
+    steps : list
+        Branches lead to places counted from the function's first.
+    frame : FrameLayout
+    problems : list of PtxError
+        What is not simulated, by line.
+    """
+
+    frame: FrameLayout
+    steps: list[AnyStep] = field(default_factory=list)
+    problems: list[PtxError] = field(default_factory=list)
+
+
+def lower(module: Module, function: Function, slots: Slots, places: Places, target: str) -> Body:
+    """Return the steps of a function.
+
+    Parameters
+    ----------
+    module : Module
+    function : Function
+    slots : Slots
+        Of the program; they get its registers.
+    places : Places
+    target : str
+        Of the device.
+
+    Raises
+    ------
+    PtxError
+        A branch to what is no label. What is not simulated is in the result.
+    """
+    return _Lowering(module, function, slots, places, target).run()
+
+
+class _Lowering:
+    """The way from one function to its steps."""
+
+    def __init__(self, module: Module, function: Function, slots: Slots, places: Places, target: str) -> None:
+        self._module, self._function, self._target = module, function, target
+        self._frame = FrameLayout(function)
+        self._names = Resolver(module, function, slots, places)
+        self._names.frame = self._frame.offsets
+        self._parameters = EntryParameters(function)
+        self._calls = Calls(module, function, self._names, self._frame, target)
+        self._body = Body(self._frame)
+        self._leads: list[tuple[int, tuple[int, ...]]] = []  # branches, and the blocks that they lead to
+
+    def run(self) -> Body:
+        """Return the steps, and what is not simulated."""
+        blocks = cut(self._module, self._function)
+        order, moved = placed([block.successors for block in blocks])
+        heads = {latch: edge for edge, latch in moved.items()}
+        first: dict[int, int] = {}
+        steps = self._body.steps
+        if self._function.kind == "func":
+            steps += self._calls.received()
+        for i, number in enumerate(order):
+            first[number] = len(steps)
+            if number in heads:  # what leads back to the head of a loop
+                source, head = heads[number]
+                self._jump(self._site(blocks[source].statements[-1], "bra"), None, head)
+                continue
+            following = order[i + 1] if i + 1 < len(order) else None
+            self._place(blocks[number], {x: moved.get((number, x), x) for x in blocks[number].successors}, following)
+        for at, to in self._leads:
+            places = tuple(first[x] for x in to)
+            step = steps[at]
+            steps[at] = replace(step, to=places if isinstance(step, BranchTable) else places[0])  # type: ignore[arg-type]
+        return self._body
+
+    def _place(self, block: BasicBlock, to: dict[int, int], following: int | None) -> None:
+        """Add the steps of a block (rule 1); `to` says where its successors are."""
+        branch = block.branch
+        for statement in block.statements[: -1 if branch else None]:
+            try:
+                self._body.steps += self._statement(statement)
+            except PtxError as error:
+                self._body.problems.append(error)
+        after = None if block.next is None else to[block.next]
+        if branch is None:
+            last = block.statements[-1] if block.statements else None
+            if after is None and not (last is not None and last.guard is None and _opcode(last) in ENDS):
+                self._body.steps.append(Return(site=self._site(last, "ret")))
+            elif after is not None and after != following:
+                self._jump(self._site(last, "bra"), None, after)
+            return
+        guard, site = self._guard(branch), self._site(branch)
+        if _opcode(branch) == "brx":
+            index = self._names.register(branch.operands[0], branch)
+            if index is None:
+                self._body.problems.append(self._names.fail(branch, "the index is no register"))
+                return
+            self._leads.append((len(self._body.steps), tuple(to[x] for x in block.targets)))
+            self._body.steps.append(BranchTable(site=site, index=index, to=(), guard=guard))
+            if after is not None and after != following:
+                self._jump(site, None, after)
+            return
+        self._branch(site, guard, to[block.targets[0]], after, following, ".uni" in branch.mnemonic)
+
+    def _branch(
+        self, site: Site, guard: Guard | None, there: int, after: int | None, following: int | None, uniform: bool
+    ) -> None:
+        """Add a branch, or two where neither of its ways follows it."""
+        if guard is None or after is None or there == after:
+            if there != following:
+                self._jump(site, None, there, uniform)
+        elif there == following:
+            self._jump(site, replace(guard, negated=not guard.negated), after, uniform)
+        else:
+            self._jump(site, guard, there, uniform)
+            if after != following:
+                self._jump(site, None, after)
+
+    def _jump(self, site: Site, guard: Guard | None, to: int, uniform: bool = False) -> None:
+        self._leads.append((len(self._body.steps), (to,)))
+        self._body.steps.append(Branch(site=site, to=0, guard=guard, uniform=uniform))
+
+    # Statements
+
+    def _statement(self, statement: Statement) -> Sequence[AnyStep]:
+        """Return the steps of a statement that is no branch."""
+        opcode, guard = _opcode(statement), self._guard(statement)
+        site = self._site(statement)
+        if opcode == "call":
+            return self._calls.call(statement, site, guard)
+        if opcode == "ret":
+            back = Return(site=site, guard=guard, uniform=".uni" in statement.mnemonic)
+            return [*self._calls.returned(statement, site, guard), back]
+        name = statement.mnemonic
+        if opcode in ("ld", "st") and any(word.partition("::")[0] == "param" for word in name.split(".")):
+            constants = self._parameters.load(self._names, statement) if opcode == "ld" else None
+            if constants is not None:
+                return [
+                    RowStep(site=site, row=row(f"mov.{x.kind}"), operands=(x,), results=(slot,), guard=guard)  # type: ignore[arg-type]
+                    for x, slot in constants
+                ]
+            name = self._in_frame(statement, name)
+        return [self._step(replace(statement, mnemonic=name) if name != statement.mnemonic else statement, site, guard)]
+
+    def _in_frame(self, statement: Statement, name: str) -> str:
+        """Return the mnemonic by which parameters are accessed that lie in a frame (rule 2)."""
+        places = [x for x in statement.operands if isinstance(x, Place)]
+        base = places[0].base if places else None
+        found = None if base is None else self._names.declared.find(base)
+        if self._function.kind == "func" or (found is not None and not isinstance(found, RegisterRange)):
+            return ".".join("local" if w.partition("::")[0] == "param" else w for w in name.split("."))
+        return name
+
+    def _step(self, statement: Statement, site: Site, guard: Guard | None) -> RowStep:
+        try:
+            found = _row(statement, self._target)
+        except WarpmmaError as error:
+            raise self._module.error(str(error), statement.position) from None
+        matched = match(self._names, statement, found)
+        return RowStep(site=site, row=matched.row, operands=matched.operands, results=matched.results, guard=guard)
+
+    def _guard(self, statement: Statement) -> Guard | None:
+        if statement.guard is None:
+            return None
+        slot = self._names.register(statement.guard, statement)
+        if slot is None or self._names.kind(slot) != "pred":
+            raise self._names.fail(statement, f"its guard {statement.guard.name} is no predicate")
+        return Guard(slot, statement.negated)
+
+    def _site(self, statement: Statement | None, mnemonic: str = "") -> Site:
+        """Return where a statement stands: the line of the source that `.loc` names, if there is one."""
+        if statement is None:
+            return Site(self._module.name, self._function.position.line, mnemonic)
+        line, loc = statement.position.line, statement.loc
+        if loc is None:
+            return Site(self._module.name, line, mnemonic or statement.mnemonic)
+        return Site(loc.file, loc.line, mnemonic or statement.mnemonic, text=f"{Path(self._module.name).name}:{line}")
+
+
+def _opcode(statement: Statement) -> str:
+    return statement.mnemonic.partition(".")[0]
+
+
+def _row(statement: Statement, target: str) -> Row | Instruction:
+    """Return the row of a statement; a `mov` of vectors has one by its types."""
+    name = statement.mnemonic
+    if _opcode(statement) == "mov":
+        for i, x in enumerate(statement.operands):
+            if isinstance(x, VectorOf):
+                return (packing if i else unpacking)(name.rpartition(".")[2], len(x.items))
+    return row(name, target)

@@ -1,0 +1,193 @@
+"""Modules of PTX text, and their entries, which can be launched."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from .._arguments import check_choice, suggestion
+from .._tasks import Progress
+from ..arithmetic import Engine
+from ..errors import OperandError, PtxError, shown
+from ..machine import Device, Launch, Limit, Policy
+from .arguments import signature
+from .linking import Linked, link
+from .reading import read
+from .starting import Request, check_device, launch_entry
+from .symbols import ModuleMemory
+from .syntax import Function, Module
+
+__all__ = ["PtxEntry", "PtxModule", "load"]
+
+CONTRACTS = ("ptxas", "off")
+
+
+def load(path_or_text: str | bytes | os.PathLike[str], name: str = "") -> PtxModule:
+    """Load a module: a file, or the text itself.
+
+    Parameters
+    ----------
+    path_or_text : str, bytes or path
+        What has more than one line, or blanks and a directive, is text; bytes are, too.
+    name : str, optional
+        What errors call a text; a file is called by its path.
+
+    Returns
+    -------
+    PtxModule
+        Bodies of functions are read when they are asked for.
+
+    Raises
+    ------
+    PtxError
+        A file that cannot be read, or a text that is no PTX: with line and column.
+
+    Examples
+    --------
+    >>> module = load(".version 8.0 .target sm_80 .address_size 64 .entry nothing() { ret; }")
+    >>> module, list(module)
+    (<PtxModule <ptx>: sm_80, 1 entry>, ['nothing'])
+    """
+    if isinstance(path_or_text, bytes | bytearray):
+        return PtxModule(read(bytes(path_or_text), name or "<ptx>"))
+    if isinstance(path_or_text, str) and ("\n" in path_or_text or ".version" in path_or_text):
+        return PtxModule(read(path_or_text, name or "<ptx>"))
+    if not isinstance(path_or_text, str | os.PathLike):
+        raise OperandError(f"a module is {shown(path_or_text)}; expected a path, or the text of one")
+    path = os.fspath(path_or_text)
+    try:
+        data = Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        raise PtxError(f"{path}: {getattr(error, 'strerror', None) or error}", path) from None
+    return PtxModule(read(data, name or path))
+
+
+class PtxModule(Mapping[str, "PtxEntry"]):
+    """A module: a mapping from the names of its entries.
+
+    Attributes
+    ----------
+    source : Module
+        As it was read.
+    """
+
+    def __init__(self, source: Module) -> None:
+        self.source = source
+        self._memory: WeakKeyDictionary[Device, ModuleMemory] = WeakKeyDictionary()
+        self._linked: WeakKeyDictionary[Device, dict[tuple[str, str], Linked]] = WeakKeyDictionary()
+
+    @property
+    def target(self) -> str:
+        """The target that its text names."""
+        return self.source.target
+
+    def __getitem__(self, name: str) -> PtxEntry:
+        if self.source.kinds.get(name) != "entry":
+            listed = ", ".join(self) or "none"
+            raise UnknownEntryError(
+                f"{self.source.name} has no entry {shown(name)}{suggestion(name, list(self))}; it has {listed}"
+            )
+        return PtxEntry(self, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, kind in self.source.kinds.items() if kind == "entry")
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        count = len(self)
+        return f"<PtxModule {self.source.name}: {self.target}, {count} {'entry' if count == 1 else 'entries'}>"
+
+    def linked(self, name: str, device: Device, contract: str) -> Linked:
+        """Return the program of an entry on a device, which is made once."""
+        made = self._linked.setdefault(device, {})
+        if (name, contract) not in made:
+            memory = self._memory.get(device)
+            if memory is None:
+                memory = self._memory[device] = ModuleMemory(self.source, device)
+            made[name, contract] = link(self.source, name, memory, device.target)
+        return made[name, contract]
+
+
+class PtxEntry:
+    """An entry of a module.
+
+    Attributes
+    ----------
+    module : PtxModule
+    name : str
+    """
+
+    def __init__(self, module: PtxModule, name: str) -> None:
+        self.module, self.name = module, name
+
+    @property
+    def function(self) -> Function:
+        """As it was read."""
+        return self.module.source.functions[self.name]
+
+    def __repr__(self) -> str:
+        return f"<PtxEntry {signature(self.function)}>"
+
+    def launch(
+        self, device: Device, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any] = (), *,
+        shared: int = 0, hazards: Policy | Mapping[str, Policy] = "error", contract: str = "ptxas",
+        engine: Engine = "auto", threads: int | None = None, resident: int | None = None,
+        limit: int | Limit | None = None, seed: int = 0, progress: Progress | None = None,
+    ) -> Launch:  # fmt: skip
+        """Run the entry on a device.
+
+        Parameters
+        ----------
+        device : Device
+            Of the module's target or a later one. The module's variables lie there from the first launch on.
+        grid, block : int or sequence of up to 3 int
+        args : sequence
+            One for each parameter, of the type that it declares: integers, floats, bytes or structured scalars for
+            structs, arrays of the device, plain arrays and `Output`, None for a null pointer.
+        shared : int
+            Bytes of dynamic shared memory, beyond what the entry declares.
+        hazards, engine, threads, progress
+            As of `kernel.launch`.
+        contract : {"ptxas", "off"}
+            Whether `mul` and `add` without a rounding are fused as ptxas fuses them, or never.
+        resident : int, optional
+            How many blocks run together, and may wait for each other; a fixed number by default.
+        limit : int or Limit, optional
+            Instructions of warps after which the launch ends with an error; `machine.Limit` has seconds, too.
+        seed : int
+            Who goes first where CUDA leaves that open.
+
+        Returns
+        -------
+        Launch
+
+        Raises
+        ------
+        HazardError
+            The first hazard, with the line of the source, warp, lane and address.
+        PtxError
+            What the text says is not simulated.
+        WarpmmaError
+            Arguments that do not fit, a device of an earlier target, limits.
+        """
+        __tracebackhide__ = True
+        check_choice("contract", contract, CONTRACTS)
+        check_device(self.module.source, device)
+        if limit is not None and not isinstance(limit, Limit):
+            limit = Limit(instructions=limit)
+        request = Request(
+            grid=grid, block=block, args=args, shared=shared, hazards=hazards, engine=engine, threads=threads,
+            resident=resident, limit=limit, seed=seed, progress=progress,
+        )  # fmt: skip
+        return launch_entry(self.module.source, self.module.linked(self.name, device, contract), device, request)
+
+
+class UnknownEntryError(OperandError, KeyError):
+    """An entry that a module does not have."""
+
+    __str__ = OperandError.__str__

@@ -1,0 +1,146 @@
+"""What an entry can reach: functions that it may call, directly or through their addresses, and variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from .slots import Declared
+from .syntax import (
+    AddressOf,
+    Element,
+    Function,
+    Module,
+    Negation,
+    Operand,
+    Place,
+    Statement,
+    Symbol,
+    VectorOf,
+)
+
+__all__ = ["Reach", "callee", "reach", "symbols_of"]
+
+
+@dataclass
+class Reach:
+    """What an entry can reach.
+
+    Attributes
+    ----------
+    functions : list of str
+        With a body, the entry first.
+    variables : list of str
+        Of the module.
+    missing : list of str
+        Functions that are called and have no body.
+    taken : set of str
+        Functions whose address is used.
+    calls : dict of str to set of str
+        Of each function, those that it calls by name.
+    indirect : set of str
+        Functions that call through a register.
+    """
+
+    functions: list[str] = field(default_factory=list)
+    variables: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    taken: set[str] = field(default_factory=set)
+    calls: dict[str, set[str]] = field(default_factory=dict)
+    indirect: set[str] = field(default_factory=set)
+
+    @property
+    def recursive(self) -> set[str]:
+        """Functions that may run while they are running already."""
+        indirectly = {name: self.taken if name in self.indirect else set() for name in self.calls}
+        graph = {name: called | indirectly[name] for name, called in self.calls.items()}
+        return {name for name in graph if name in _behind(graph, name)}
+
+
+def reach(module: Module, entry: str) -> Reach:
+    """Follow calls, addresses and initial values from an entry."""
+    found = Reach()
+    todo, seen = [entry], {entry}
+
+    def meet(name: str) -> None:
+        if name not in seen and (name in module.kinds or name in module.variables):
+            seen.add(name)
+            todo.append(name)
+
+    while todo:
+        name = todo.pop()
+        if name in module.variables:
+            found.variables.append(name)
+            for x in module.variables[name].initial:
+                if isinstance(x, AddressOf):
+                    found.taken.update({x.name} & set(module.kinds))
+                    meet(x.name)
+            continue
+        function = module.functions[name]
+        if not function.defined:
+            found.missing.append(name)
+            continue
+        found.functions.append(name)
+        called, used, indirect = _used(function)
+        found.calls[name] = called
+        found.taken |= {x for x in used if x in module.kinds}
+        if indirect:
+            found.indirect.add(name)
+        for x in (*sorted(called), *sorted(used)):
+            meet(x)
+    return found
+
+
+def _used(function: Function) -> tuple[set[str], set[str], bool]:
+    """Names that a function calls, other names that it uses, and whether it calls through a register."""
+    called, used, indirect = set(), set(), False
+    declared = Declared(function)
+    for _, variable in declared.variables():
+        used.update(x.name for x in variable.initial if isinstance(x, AddressOf))
+    for statement in function.body:
+        if not isinstance(statement, Statement):
+            continue
+        to = callee(statement)
+        if to is not None:
+            if declared.find(to) is None:
+                called.add(to.name)
+            else:
+                indirect = True
+        used.update(x.name for y in statement.operands for x in symbols_of(y) if x.scope < 0 and x is not to)
+    return called, used, indirect
+
+
+def callee(statement: Statement) -> Symbol | None:
+    """Return what a `call` names; None of other statements."""
+    if statement.mnemonic.partition(".")[0] != "call":
+        return None
+    return next((x for x in statement.operands if isinstance(x, Symbol)), None)
+
+
+def symbols_of(x: Operand) -> Iterator[Symbol]:
+    """Names in an operand."""
+    if isinstance(x, Symbol):
+        yield x
+    elif isinstance(x, Negation):
+        yield x.operand
+    elif isinstance(x, Element):
+        yield x.vector
+    elif isinstance(x, VectorOf):
+        for y in x.items:
+            yield from symbols_of(y)
+    elif isinstance(x, Place):
+        if x.base is not None:
+            yield x.base
+        for y in x.more:
+            yield from symbols_of(y)
+
+
+def _behind(graph: dict[str, set[str]], name: str) -> set[str]:
+    seen: set[str] = set()
+    todo = [name]
+    while todo:
+        for other in graph.get(todo.pop(), ()):
+            if other not in seen:
+                seen.add(other)
+                todo.append(other)
+    return seen

@@ -1,0 +1,247 @@
+"""Resolver of statements, as steps take them.
+
+The rules:
+
+1. A register is its class, which is its width: `mov.b32 %r, %f` is fine. An instruction of another width refuses it,
+   but for those that PTX lets take a wider one (`ld`, `st`, `cvt`).
+2. A number is a value of the operand's type. Integers keep their low bits. Floats written in decimal are f64, and
+   rounded to nearest where an f32 is wanted; `0f` and `0d` are bits, and values where the other one is wanted.
+3. The name of a variable is its address, in its state space; that of a function, its address.
+4. A special register is read where a register may stand.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from ..errors import PtxError
+from ..machine import Constant, Frame, Inverted, ReadOnly, Slot, StepOperand, Sum
+from ..operations import RegisterType
+from .slots import Declared, Slots, register_class
+from .special_registers import special_register
+from .syntax import (
+    Element,
+    Function,
+    Immediate,
+    Module,
+    Negation,
+    Operand,
+    Place,
+    RegisterRange,
+    Statement,
+    Symbol,
+    Variable,
+    VectorOf,
+)
+
+__all__ = ["Places", "Resolver", "number"]
+
+
+class Places(Protocol):
+    """Where variables and functions lie: see `symbols`."""
+
+    def address(self, key: tuple[str, int, str]) -> tuple[str, int] | None:
+        """Space and address, in it, of a variable; of a function, ("func", address); None for others."""
+
+
+def number(x: Immediate, type_: str, kind: RegisterType) -> int:
+    """Bits of a number as an operand of a PTX type in a register of a class (rule 2).
+
+    Examples
+    --------
+    >>> hex(number(Immediate(-1), "s32", "b32")), hex(number(Immediate(0x3FF8 << 48, "f64"), "f32", "b32"))
+    ('0xffffffff', '0x3fc00000')
+    """
+    if kind == "pred":
+        return int(x.value != 0)
+    if kind == "imm":
+        return x.value
+    bits = int(kind[1:])
+    if x.kind in ("f32", "f64") and x.kind != f"f{bits}" and bits in (32, 64) and type_[0] in "fb":
+        return _converted(x, bits)
+    return x.value & ((1 << bits) - 1)
+
+
+def _converted(x: Immediate, bits: int) -> int:
+    source, out = (np.float32, np.float64) if bits == 64 else (np.float64, np.float32)
+    code = np.array(x.value, f"u{np.dtype(source).itemsize}").view(source)
+    with np.errstate(all="ignore"):
+        return int(code.astype(out).view(f"u{bits // 8}"))
+
+
+class Resolver:
+    """Resolver of the statements of one function.
+
+    Parameters
+    ----------
+    module : Module
+    function : Function
+    slots : Slots
+        Of the program.
+    places : Places
+    """
+
+    def __init__(self, module: Module, function: Function, slots: Slots, places: Places) -> None:
+        self._module, self._function, self._slots, self._places = module, function, slots, places
+        self.declared = Declared(function)
+        self._made: dict[tuple[str, int, int], Slot] = {}
+        self.frame: dict[tuple[str, int], int] = {}
+
+    def fail(self, statement: Statement, text: str) -> PtxError:
+        """Make an error at a statement."""
+        return self._module.error(f"{statement.mnemonic}: {text}", statement.position)
+
+    # Registers
+
+    def slot(self, name: str, kind: RegisterType) -> Slot:
+        """Return a register that the text does not name: the carry, say."""
+        key = (name, -1, 0)
+        if key not in self._made:
+            self._made[key] = Slot(self._slots.new(kind, name))
+        return self._made[key]
+
+    def register(self, x: Operand, statement: Statement) -> Slot | None:
+        """Return the slot of a register; None for what is none."""
+        symbol, index = (x.vector, x.index) if isinstance(x, Element) else (x, 0)
+        if not isinstance(symbol, Symbol):
+            return None
+        key = (symbol.name, symbol.scope, index)
+        if (made := self._made.get(key)) is not None:
+            return made
+        found = self.declared.find(symbol)
+        if not isinstance(found, RegisterRange):
+            return None
+        if isinstance(x, Element) and index >= found.vector:
+            raise self.fail(statement, f"{symbol.name} has {found.vector} elements, and no {'xyzw'[index]}")
+        if not isinstance(x, Element) and found.vector > 1:
+            raise self.fail(statement, f"{symbol.name} is a vector of {found.vector}; expected one element of it")
+        kind = register_class(found.type)
+        if kind is None:
+            raise self.fail(statement, f"registers of {found.type}, as {symbol.name}, are not simulated")
+        suffix = f".{'xyzw'[index]}" if isinstance(x, Element) else ""
+        self._made[key] = Slot(self._slots.new(kind, symbol.name + suffix))
+        return self._made[key]
+
+    def kind(self, slot: Slot) -> RegisterType:
+        """Class of a register."""
+        return self._slots.kinds[slot.number]
+
+    def items(self, x: Operand) -> list[Operand]:
+        """List what a vector holds: `{a, b}`, or a vector register; of one operand itself."""
+        if isinstance(x, VectorOf):
+            return list(x.items)
+        found = self.declared.find(x) if isinstance(x, Symbol) else None
+        if isinstance(x, Symbol) and isinstance(found, RegisterRange) and found.vector > 1:
+            return [Element(x, i) for i in range(found.vector)]
+        return [x]
+
+    def target(self, x: Operand, kind: RegisterType, statement: Statement, *, wider: bool = False) -> Slot | None:
+        """Return where a result of a class goes; None for `_`."""
+        if isinstance(x, Symbol) and x.name == "_":
+            return None
+        slot = self.register(x, statement)
+        if slot is None:
+            raise self.fail(statement, f"{_written(x)} is no register, and a result goes there")
+        self._check(x, self.kind(slot), kind, statement, wider)
+        return slot
+
+    def source(
+        self, x: Operand, kind: RegisterType, type_: str, statement: Statement, *, wider: bool = False
+    ) -> StepOperand:
+        """Return an operand that is read, of a PTX type in a register of a class."""
+        if isinstance(x, Immediate):
+            return Constant(number(x, type_, kind), kind)
+        if isinstance(x, Negation):
+            return self._negated(x, kind, type_, statement)
+        slot = self.register(x, statement)
+        if slot is not None:
+            if kind == "imm":
+                raise self.fail(statement, f"{_written(x)} is a register, and an immediate stands there")
+            self._check(x, self.kind(slot), kind, statement, wider)
+            return slot
+        if isinstance(x, Symbol) and (own := special_register(x.name)) is not None:
+            self._check(x, own, kind, statement, wider)
+            return ReadOnly(x.name[1:], own)
+        if isinstance(x, VectorOf):
+            raise self.fail(statement, f"{_written(x)} is a vector, and one register stands there")
+        if isinstance(x, Symbol) and x.name == "_":
+            raise self.fail(statement, "_ cannot be read")
+        return self._address_of(x, kind, statement)
+
+    def _negated(self, x: Negation, kind: RegisterType, type_: str, statement: Statement) -> StepOperand:
+        slot = self.register(x.operand, statement)
+        if x.sign != "!" or slot is None or self.kind(slot) != "pred" or kind != "pred":
+            raise self.fail(statement, f"{_written(x)}: what may be negated here is a predicate, as !p")
+        return Inverted(slot)
+
+    def _check(self, x: Operand, kind: RegisterType, expected: RegisterType, statement: Statement, wider: bool) -> None:
+        if kind == expected or (wider and "pred" not in (kind, expected) and int(kind[1:]) >= int(expected[1:])):
+            return
+        than = " or wider" if wider else ""
+        raise self.fail(statement, f"{_written(x)} is a register of {kind}; expected {expected}{than}")
+
+    # Addresses
+
+    def space(self, x: Operand) -> str | None:
+        """Return the state space of the variable that an operand names; None where it names none."""
+        symbol = x.base if isinstance(x, Place) else x
+        if not isinstance(symbol, Symbol):
+            return None
+        found = self.declared.find(symbol)
+        if isinstance(found, Variable):
+            return found.space
+        known = self._places.address(("", -1, symbol.name))
+        return None if known is None else known[0]
+
+    def place(self, x: Operand, statement: Statement) -> StepOperand:
+        """Return the address that stands in brackets: of a register plus bytes, of a variable, or a number."""
+        if isinstance(x, Place):
+            if x.base is None:
+                return Constant(x.offset & ((1 << 64) - 1), "b64")
+            slot = self.register(x.base, statement)
+            if slot is not None:
+                if self.kind(slot) not in ("b32", "b64"):
+                    raise self.fail(statement, f"{x.base.name} is a register of {self.kind(slot)}, and no address")
+                return Sum(slot, x.offset) if x.offset else slot
+            return self._address_of(x, "b64", statement)
+        if isinstance(x, Symbol):
+            return self.place(Place(x), statement)
+        raise self.fail(statement, f"{_written(x)} is no address; expected [register+bytes] or [variable+bytes]")
+
+    def _address_of(self, x: Operand, kind: RegisterType, statement: Statement) -> StepOperand:
+        """Return the address of a variable or a function, plus bytes (rule 3)."""
+        symbol, offset = (x.base, x.offset) if isinstance(x, Place) else (x, 0)
+        if not isinstance(symbol, Symbol):
+            raise self.fail(statement, f"{_written(x)} is no operand that can be read")
+        if isinstance(x, Place) and self.register(symbol, statement) is not None:
+            raise self.fail(statement, f"{_written(x)} is a sum, and no operand: one register stands there")
+        found = self.declared.find(symbol)
+        if kind not in ("b32", "b64"):
+            raise self.fail(statement, f"{symbol.name} is no register of {kind}")
+        if isinstance(found, Variable) and (symbol.name, symbol.scope) in self.frame:
+            if kind != "b64":
+                raise self.fail(statement, f"the address of {symbol.name}, in .local, has 64 bits; expected {kind}")
+            return Frame(self.frame[symbol.name, symbol.scope] + offset)
+        key = ("", -1, symbol.name) if found is None else (self._function.name, symbol.scope, symbol.name)
+        known = self._places.address(key)
+        if known is None:
+            raise self.fail(statement, f"{symbol.name} is not declared")
+        return Constant((known[1] + offset) & ((1 << int(kind[1:])) - 1), kind)
+
+
+def _written(x: Operand) -> str:
+    """Write an operand as PTX does."""
+    if isinstance(x, Symbol):
+        return x.name
+    if isinstance(x, Immediate):
+        return str(x.value) if x.kind in "su" else f"0{'f' if x.kind == 'f32' else 'd'}{x.value:X}"
+    if isinstance(x, Negation):
+        return x.sign + x.operand.name
+    if isinstance(x, Element):
+        return f"{x.vector.name}.{'xyzw'[x.index]}"
+    if isinstance(x, VectorOf):
+        return f"{{{', '.join(map(_written, x.items))}}}"
+    base = x.base.name if x.base else ""
+    return f"[{base}{x.offset:+d}]" if x.offset or not base else f"[{base}]"

@@ -1,0 +1,156 @@
+"""Launching an entry of a PTX module: a grid of blocks, in batches, and a report at the end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from .._arguments import is_integer
+from .._tasks import Progress
+from .._tracebacks import end_outside
+from ..arithmetic import Engine, resolve
+from ..errors import OperandError, PtxError, TargetError, WarpmmaError, shown
+from ..isa import TARGETS
+from ..machine import (
+    Batch,
+    Costs,
+    Device,
+    GlobalMemory,
+    Grid,
+    HazardWarning,
+    History,
+    Launch,
+    Limit,
+    Policy,
+    Reporter,
+    Site,
+    run_program,
+)
+from .arguments import parameter_bytes
+from .linking import Linked, bound
+from .syntax import Function, Module
+
+__all__ = ["Request", "check_device", "launch_entry"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a launch asks for: see `PtxEntry.launch`."""
+
+    grid: int | Sequence[int]
+    block: int | Sequence[int]
+    args: Sequence[Any]
+    shared: int
+    hazards: Policy | Mapping[str, Policy]
+    engine: Engine
+    threads: int | None
+    resident: int | None
+    limit: Limit | None
+    seed: int
+    progress: Progress | None
+
+
+def check_device(module: Module, device: object) -> Device:
+    """Return a device on which a module runs; raise `TargetError` for one that is older than the module's target."""
+    if not isinstance(device, Device):
+        raise OperandError(f"device is {shown(device)}; expected a warpmma.Device")
+    wants, has = module.target, TARGETS[device.target]
+    number, features = int(wants.removeprefix("sm_").rstrip("af")), wants[len(wants.rstrip("af")) :]
+    family = number // 10 == has.number // 10
+    fits = number <= has.number if not features else (family and has.features and number <= has.number)
+    if features == "a":
+        fits = wants == has.name
+    if not fits:
+        raise TargetError(
+            f"{module.name} is PTX for {wants}, which a device of {device.target} does not take; compile it for "
+            f"{device.target} or an earlier target, or use Device({wants!r})"
+        )
+    return device
+
+
+def launch_entry(module: Module, linked: Linked, device: Device, request: Request) -> Launch:
+    """Run an entry; what can be wrong is checked first."""
+    __tracebackhide__ = True
+    function = module.functions[linked.program.name]
+    resolve(request.engine)
+    _check(request)
+    if linked.problems:
+        raise _first(linked.problems)
+    extent = _extent(function, linked, device, request)
+    reporter, costs, history = Reporter(request.hazards), Costs(), History()
+    memory = GlobalMemory(reporter, device.space)
+    workers = None if request.threads is None else int(request.threads)
+    try:
+        data = parameter_bytes(function, request.args, memory)
+        memory.parameters(data)
+        program = bound(linked, data)
+        for blocks in _batches(extent, request.resident):
+            batch = Batch(
+                blocks=blocks, threads=extent.threads_per_block, target=device.target, memory=memory,
+                shared=extent.shared, reporter=reporter, costs=costs, history=history, engine=request.engine,
+                workers=workers,
+            )  # fmt: skip
+            run_program(batch, program, extent, limit=request.limit, seed=request.seed)
+            if request.progress:
+                request.progress(blocks.stop, extent.total)
+        site = Site(module.name, function.position.line, "launch")
+        for number in memory.unwritten():
+            reporter.report_launch("unwritten", site, f"array {number} is an Output, and no thread wrote any of it")
+    except (WarpmmaError, HazardWarning) as error:
+        end_outside(error)
+        raise
+    finally:
+        memory.end()
+    return Launch(reporter.found, costs, MappingProxyType(dict(reporter.counts)))
+
+
+def _first(problems: Sequence[PtxError]) -> PtxError:
+    error = problems[0]
+    if len(problems) > 1:
+        error.add_note(f"and {len(problems) - 1} more lines that are not simulated: `warpmma ptx check` lists them")
+    return error
+
+
+def _check(request: Request) -> None:
+    if not isinstance(request.args, list | tuple):
+        raise OperandError(f"args is {type(request.args).__name__}; expected a list or tuple of the entry's arguments")
+    for name in ("threads", "resident"):
+        value = getattr(request, name)
+        if value is not None and not (is_integer(value) and value > 0):
+            raise OperandError(f"{name} is {shown(value)}; expected a positive integer or None")
+    if not is_integer(request.seed) or request.seed < 0:
+        raise OperandError(f"seed is {shown(request.seed)}; expected an integer from 0 on")
+    if request.progress is not None and not callable(request.progress):
+        raise OperandError(f"progress is {shown(request.progress)}; expected a function of two integers or None")
+
+
+def _extent(function: Function, linked: Linked, device: Device, request: Request) -> Grid:
+    """Check the grid against the device, and what the entry says of it; return the grid with all shared memory."""
+    limits, shared = TARGETS[device.target], request.shared
+    given = Grid.checked(request.grid, request.block, 0, device.target)
+    most = limits.shared_per_block - linked.shared.static
+    if not is_integer(shared) or not 0 <= shared <= most:
+        raise OperandError(
+            f"shared is {shown(shared)}; on {device.target} expected a number of bytes, {max(most, 0)} at most beyond "
+            f"the {linked.shared.static} that {function.name} declares"
+        )
+    for name, says in (("maxntid", "at most"), ("reqntid", "exactly")):
+        if (wanted := function.directives.get(name)) is None:
+            continue
+        sizes = (*wanted, 1, 1)[:3]
+        bad = given.threads != sizes if name == "reqntid" else given.threads_per_block > math.prod(sizes)
+        if bad:
+            raise OperandError(
+                f"block is {shown(request.block)}; {function.name} declares .{name} "
+                f"{', '.join(map(str, wanted))}: {says} {math.prod(sizes)} threads"
+            )
+    return Grid(given.blocks, given.threads, linked.shared.dynamic + int(shared))
+
+
+def _batches(extent: Grid, resident: int | None) -> Any:
+    if resident is None:
+        return extent.batches()
+    return (range(at, min(at + resident, extent.total)) for at in range(0, extent.total, resident))
