@@ -1,72 +1,210 @@
-"""Programs for the machine, from lines such as "add.u32 x, y, 1", "@p bra loop" and "loop:"."""
+"""Programs for the machine, from lines such as "add.u32 x, y, 1", "@p bra loop" and "loop:".
+
+The rules:
+
+1. A line is an instruction, with a guard in front of it if need be; or "label:"; or ".func name x y", behind which a
+   function begins whose registers are x and y, and ".func name recursive x y", which may run several times at once.
+2. A word is a number, a register, "%laneid" (a special register), "!p", "[x+4]", "frame+8", or "{x, y}".
+3. "bra label", "brx.idx x, {label, label}", "call name", "call x" (through a register), "ret".
+   "call name, (8:4), (12:4), 16": arguments and results as offset and bytes, and the bytes of the caller's frame.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from warpmma.machine import Batch, Costs, GlobalMemory, History, RegisterFile, Reporter, Site, Step, run
-from warpmma.operations import row
+from warpmma.isa import parse
+from warpmma.machine import (
+    Batch,
+    Branch,
+    BranchTable,
+    Call,
+    Callee,
+    Constant,
+    Costs,
+    Frame,
+    GlobalMemory,
+    Grid,
+    Guard,
+    History,
+    Inverted,
+    Limit,
+    Program,
+    Provided,
+    ReadOnly,
+    RegisterFile,
+    Reporter,
+    Return,
+    RowStep,
+    Site,
+    Slot,
+    Sum,
+    run_program,
+)
+from warpmma.operations import Barrier, Operation, row
 
 Array = np.ndarray[Any, Any]
 
+_ALIASES = {"tid": ReadOnly("tid.x", "b32"), "lane": ReadOnly("laneid", "b32"), "warp": ReadOnly("warpid", "b32")}
+
 
 class Assembler:
-    """Lines such as "add.u32 x, y, 1", "@p bra loop" and "loop:", as steps."""
+    """A text as a program.
 
-    def __init__(self, text: str) -> None:
-        lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
-        self.steps: list[Step] = []
-        places: dict[str, int] = {}
+    Parameters
+    ----------
+    text : str
+    classes : dict of str to str
+        Registers, and "b32", "b64", "b16" or "pred" of each.
+    addresses : dict of str to int
+        Names of addresses in global memory.
+    parameters : dict of str to (parameters, results, frame)
+        Of functions: offsets and bytes in their frames.
+    """
+
+    def __init__(
+        self, text: str, classes: Mapping[str, str], addresses: Mapping[str, int] | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.slots = {name: Slot(i) for i, name in enumerate(classes)}
+        self._classes, self._addresses = dict(classes), addresses or {}
+        self._places: dict[str, int] = {}
         code: list[tuple[int, str]] = []
+        functions: list[tuple[str, int]] = []
+        lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
         for number, line in enumerate(lines, 1):
-            if line.endswith(":"):
-                places[line[:-1]] = len(code)
+            if line.startswith(".func "):
+                functions.append((line.removeprefix(".func "), len(code)))
+            elif line.endswith(":"):
+                self._places[line[:-1]] = len(code)
             else:
                 code.append((number, line))
-        for number, line in code:
-            self.steps.append(self._step(number, line, places))
+        callees = {}
+        for line, first in functions:
+            name, *names = line.split()
+            recursive = names[:1] == ["recursive"]
+            numbers = [self.slots[x].number for x in names[recursive:]]
+            taken, given, frame = (parameters or {}).get(name, ((), (), 0))
+            callees[name] = Callee(
+                name=name, first=first, address=0x1000 + first, recursive=recursive, frame=frame, parameters=taken,
+                results=given, slots=range(min(numbers, default=0), max(numbers, default=-1) + 1),
+            )  # fmt: skip
+        self._callees = callees
+        steps = tuple(self._step(number, line) for number, line in code)
+        self.program = Program(
+            name="program", steps=steps, registers=tuple(self._classes.values()), names=tuple(classes),
+            callees=callees,
+        )  # fmt: skip
 
-    def _step(self, number: int, line: str, places: dict[str, int]) -> Step:
-        guard = ""
+    def _step(self, number: int, line: str) -> Any:
+        guard = None
         if line.startswith("@"):
-            guard, line = line[1:].split(" ", 1)
+            word, line = line[1:].split(" ", 1)
+            guard = Guard(self.slots[word.lstrip("!")], negated=word[0] == "!")
         mnemonic, _, rest = line.partition(" ")
-        words = [self._word(x) for x in rest.split(", ")] if rest else []
-        common: dict[str, Any] = {
-            "site": Site("program.ptx", number, mnemonic), "guard": guard.lstrip("!"), "negated": guard[:1] == "!",
-        }  # fmt: skip
-        if mnemonic == "bra":
-            return Step(**common, to=places[words[0]])
-        record = row(mnemonic, "sm_90")
+        words = re.findall(r"\{[^}]*\}|\([^)]*\)|[^,\s][^,]*", rest)
+        common: dict[str, Any] = {"site": Site("program.ptx", number, mnemonic), "guard": guard}
+        uniform = {"uniform": True} if mnemonic.endswith(".uni") else {}
+        match mnemonic.removesuffix(".uni"):
+            case "bra":
+                return Branch(**common, **uniform, to=self._places[words[0]])
+            case "brx.idx":
+                labels = [x.strip() for x in words[1].strip("{}").split(",")]
+                return BranchTable(**common, index=self.slots[words[0]], to=tuple(self._places[x] for x in labels))
+            case "ret":
+                return Return(**common, **uniform)
+            case "call":
+                return self._call(common | uniform, words)
+        record = parse(mnemonic) if mnemonic.startswith("mma.") else row(mnemonic, "sm_90")
         results = len(getattr(record, "outputs", ())) or getattr(record, "count", 0) * mnemonic.startswith("ld")
-        return Step(**common, row=record, results=words[:results], operands=words[results:])
+        if mnemonic.startswith("mma."):
+            results = words[0].count(",") + 1
+            words = [x.strip() for x in words[0].strip("{}").split(",")] + words[1:]
+        return RowStep(
+            **common, row=record, results=tuple(None if x == "_" else self.slots[x] for x in words[:results]),
+            operands=tuple(self._operand(record, i, x) for i, x in enumerate(words[results:])),
+        )  # fmt: skip
 
-    @staticmethod
-    def _word(text: str) -> Any:
-        return int(text, 0) if text[0].isdigit() else text
+    def _call(self, common: dict[str, Any], words: list[str]) -> Call:
+        def ranges(text: str) -> tuple[tuple[int, int], ...]:
+            pairs = [x.split(":") for x in text.strip("()").split() if x]
+            return tuple((int(a), int(b)) for a, b in pairs)
+
+        more: dict[str, Any] = {}
+        if len(words) > 1:
+            more = {"arguments": ranges(words[1]), "results": ranges(words[2]), "frame": int(words[3])}
+        return Call(**common, **more, to=self.slots.get(words[0], words[0]))
+
+    def _operand(self, record: Any, index: int, text: str) -> Any:
+        if text.startswith("{"):
+            return tuple(self._operand(record, index, x.strip()) for x in text.strip("{}").split(","))
+        if text[0] == "!":
+            return Inverted(self.slots[text[1:]])
+        if text.startswith("["):
+            base, _, offset = text.strip("[]").partition("+")
+            return Sum(self._operand(record, index, base), int(offset or "0"))
+        if text.startswith("frame"):
+            return Frame(int(text.partition("+")[2] or "0"))
+        if text.startswith("%"):
+            name, _, kind = text[1:].partition(":")
+            return ReadOnly(name, kind or "b32")  # type: ignore[arg-type]
+        if text in self.slots or text in _ALIASES:
+            return self.slots.get(text) or _ALIASES[text]
+        if text in self._addresses:
+            return Constant(self._addresses[text], "b64")
+        if text in self._callees:
+            return Constant(self._callees[text].address, "b64")
+        return Constant(int(text, 0), _kind(record, index))
 
 
-def go(
-    text: str, *, threads: int = 64, blocks: int = 1, policy: Any = "error", arrays: tuple[Array, ...] = (),
-    registers: str = "x y z at", predicates: str = "p q",
-) -> tuple[RegisterFile, Costs]:  # fmt: skip
+def _kind(record: Any, index: int) -> Any:
+    """Class of a number among the operands."""
+    if isinstance(record, Operation):
+        return record.inputs[index]
+    if isinstance(record, Barrier):
+        return "b32" if record.action == "warp" else "imm"
+    wide = getattr(record, "space", "") == "global"
+    return ("b64" if wide else "b32") if index == 0 else getattr(record, "kind", "imm")
+
+
+def classes_of(registers: str, predicates: str, wide: str) -> dict[str, str]:
+    return {
+        **dict.fromkeys(registers.split(), "b32"),
+        **dict.fromkeys(wide.split(), "b64"),
+        **dict.fromkeys(predicates.split(), "pred"),
+    }
+
+
+def batch_of(
+    blocks: int | range, threads: int, policy: Any = "error", arrays: tuple[Array, ...] = (), shared: int = 4096
+) -> tuple[Batch, Costs, list[int]]:
     reporter, costs = Reporter(policy), Costs()
     memory = GlobalMemory(reporter)
     addresses = [memory.add(x, f"array {i}") for i, x in enumerate(arrays)]
     batch = Batch(
-        blocks=range(blocks), threads=threads, target="sm_90", memory=memory, shared=4096, reporter=reporter,
-        costs=costs, history=History(),
+        blocks=blocks if isinstance(blocks, range) else range(blocks), threads=threads, target="sm_90", memory=memory,
+        shared=shared, reporter=reporter, costs=costs, history=History(),
     )  # fmt: skip
+    return batch, costs, addresses
+
+
+def go(
+    text: str, *, threads: int = 64, blocks: int = 1, policy: Any = "error", arrays: tuple[Array, ...] = (),
+    registers: str = "x y z at", predicates: str = "p q", wide: str = "wide", seed: int = 0,
+    limit: Limit | None = None, provided: Mapping[str, Provided] | None = None,
+    parameters: Mapping[str, Any] | None = None,
+) -> tuple[RegisterFile, Costs]:  # fmt: skip
+    batch, costs, addresses = batch_of(blocks, threads, policy, arrays)
+    classes = classes_of(registers, predicates, wide)
+    program = Assembler(text, classes, {f"a{i}": x for i, x in enumerate(addresses)}, parameters).program
+    grid = Grid(blocks=(blocks, 1, 1), threads=(threads, 1, 1), shared=4096)
+    values = run_program(batch, program, grid, limit=limit, seed=seed, provided=provided or {}, keep=True)
     file = RegisterFile(batch.shape[:2])
-    file.declare(32, "tid", "lane", "warp", *registers.split())
-    file.declare(64, *(f"a{i}" for i in range(len(arrays))), "wide")
-    file.declare("pred", *predicates.split())
-    linear = np.arange(batch.shape[1] * 32).reshape(1, -1, 32)
-    for name, values in (("tid", linear), ("lane", linear % 32), ("warp", linear // 32)):
-        file.write(name, values)
-    for i, address in enumerate(addresses):
-        file.write(f"a{i}", np.uint64(address))
-    run(batch, Assembler(text).steps, file)
+    for name, kind, value in zip(classes, classes.values(), values, strict=True):
+        file.declare(kind if kind == "pred" else int(kind[1:]), name)  # type: ignore[arg-type]
+        file.put(name, value, np.ones(batch.shape, bool))
     return file, costs

@@ -11,9 +11,9 @@ from .grid import Grid
 from .hazards import KINDS, Hazard, HazardError, HazardWarning, Policy, Reporter
 from .literals import fits, literal
 from .outcome import Launch
-from .program import Step, run
+from .provided import Provided
 from .register_file import RegisterFile
-from .running import Limit, Provided, run_program
+from .running import Limit, run_program
 from .site import Site
 from .steps import (
     Branch,
@@ -71,7 +71,6 @@ __all__ = [
     "SharedSite",
     "Site",
     "Slot",
-    "Step",
     "StepOperand",
     "Sum",
     "Swizzle",
@@ -81,7 +80,6 @@ __all__ = [
     "literal",
     "merged",
     "no_site",
-    "run",
     "run_program",
     "wavefronts",
 ]

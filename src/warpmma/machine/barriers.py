@@ -213,7 +213,7 @@ class Barriers:
 
     # Rule 7
 
-    def stand(self, lanes: Array, acts: Site | None) -> None:
+    def stand(self, lanes: Array, acts: Site | None, where: str = "") -> None:
         """Report threads that wait for others that do not come; then they wait no longer.
 
         Parameters
@@ -222,6 +222,8 @@ class Barriers:
             Those whose barriers are looked at.
         acts : Site or None
             Where they are to act; None at the end.
+        where : str
+            Where all threads are, if it is known.
         """
         for number, state in self._states.items():
             blocks: Array = np.any(state.waiting & lanes, axis=(1, 2))
@@ -229,7 +231,7 @@ class Barriers:
                 continue
             missing = self._lanes.alive & ~state.arrived & blocks[:, None, None]
             if acts is None:
-                says = "the kernel ends, and it has not come"
+                says = "nobody can run, and it has not come" if where else "the kernel ends, and it has not come"
             else:
                 says = f"those who wait are to act at {acts.place} ({acts.mnemonic}), and it has not come"
             threads = int(state.expected[blocks].max())
@@ -237,6 +239,7 @@ class Barriers:
             if not missing.any():
                 missing = state.waiting & blocks[:, None, None]
                 why = f"it waits for {threads} threads at barrier {number}; the block has fewer"
+            why += f". {where}" * bool(where)
             self._reporter.report("barrier", state.site, missing, detail=why, other=acts)
             self._lanes.release(state.waiting & blocks[:, None, None])
             state.arrived[blocks], state.waiting[blocks], state.expected[blocks] = False, False, -1

@@ -18,11 +18,13 @@ from . import accesses, computing, copying, matrix_unit, synchronising, updating
 from .batch import Batch, Results
 from .site import Site
 
-__all__ = ["execute"]
+__all__ = ["execute", "handler"]
 
 Array = npt.NDArray[Any]
 
-_HANDLERS: Mapping[type, Callable[[Batch, Site, Any, Sequence[Any], Array], Results]] = {
+Handler = Callable[[Batch, Site, Any, Sequence[Any], Array], Results]
+
+_HANDLERS: Mapping[type, Handler] = {
     Operation: computing.compute,
     Access: accesses.access,
     Atomic: updating.update,
@@ -35,6 +37,11 @@ _HANDLERS: Mapping[type, Callable[[Batch, Site, Any, Sequence[Any], Array], Resu
 }
 
 _REGISTERS = (Operation, Instruction)  # rule 7 of `barriers`
+
+
+def handler(row: Row | Instruction) -> Handler:
+    """Return who executes a row; what `execute` does besides is its caller's."""
+    return _HANDLERS[type(row)]
 
 
 def execute(batch: Batch, site: Site, row: Row | Instruction, operands: Sequence[Any], lanes: Array) -> Results:

@@ -4,7 +4,7 @@ The rules:
 
 1. A warp has 32 lanes. Of the last warp of a block some may be no threads; they are as if they had exited at once.
 2. A thread runs until it exits or waits at a barrier of its block; it runs again when the barrier is complete.
-3. Lanes of one warp may be at different places (`schedule`), and exit one by one.
+3. Lanes of one warp may be at different places (`scheduling`), and exit one by one.
 """
 
 from __future__ import annotations

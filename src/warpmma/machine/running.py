@@ -1,29 +1,46 @@
-"""Running a program to its end on a batch of blocks."""
+"""Running a program to its end on a batch of blocks.
+
+The rules:
+
+1. Each step becomes a function of the group that comes to it (`preparing`, `branching`, `calling`). Who runs next says
+   `scheduling`. Threads that fall off the program's end have ended.
+2. Where nobody can run and some have not ended, those who wait at a meeting (`meetings`) execute what they wait for as
+   they are, and then those who wait at barriers go on: either is a hazard, which says where all others are.
+3. A `Limit` is looked at after 4096 steps at most. Time is nothing that results depend on, but for whether they come.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from itertools import repeat
 from types import MappingProxyType
 from typing import Any
 
 import numpy.typing as npt
 
 from .._arguments import is_integer
-from ..errors import OperandError, UnsupportedError, shown
+from ..errors import LimitError, OperandError, shown
+from ..operations import Exit
 from .batch import Batch
+from .branching import branch, branch_table
+from .calling import Calls
 from .grid import Grid
-from .site import Site
-from .steps import Program
+from .groups import Group
+from .meetings import Meetings
+from .preparing import Advance, leaving, prepared
+from .provided import Provided
+from .scheduling import STOP
+from .state import State
+from .steps import AnyStep, Branch, BranchTable, Call, Program, Return
 from .warp_register import WarpRegister
+from .whereabouts import whereabouts
 
-__all__ = ["Limit", "Provided", "run_program"]
+__all__ = ["Limit", "run_program"]
 
 Array = npt.NDArray[Any]
 
-Provided = Callable[[Batch, Site, tuple[Array, ...], Array], tuple[Array, ...]]
-"""A function that the machine provides, such as vprintf: from the batch, the site of the call, the bytes of each
-argument, uint8 `[block, warp, lane, n]`, and the lanes that call it, to the bytes of each result."""
+_OFTEN = 4096  # steps between two looks at the limit
 
 
 class Limit:
@@ -48,12 +65,21 @@ class Limit:
         if seconds is not None and not (isinstance(seconds, int | float) and seconds > 0):
             raise OperandError(f"a limit of {shown(seconds)} seconds; expected a positive number or None")
         self.instructions, self.seconds = instructions, seconds
-        self.executed, self.until = 0, None if seconds is None else time.monotonic() + seconds
+        self.executed, self.steps = 0, 0
+        self.until = None if seconds is None else time.monotonic() + seconds
+
+    def over(self, executed: int) -> str:
+        """Tell which limit was come to, "" for none, if so many instructions more were executed in this batch."""
+        if self.instructions is not None and self.executed + executed > self.instructions:
+            return f"{self.executed + executed} instructions of warps; the limit is {self.instructions}"
+        if self.until is not None and time.monotonic() > self.until:
+            return f"longer than the limit of {self.seconds} seconds"
+        return ""
 
 
 def run_program(
     batch: Batch, program: Program, grid: Grid, *, limit: Limit | None = None, seed: int = 0,
-    provided: Mapping[str, Provided] = MappingProxyType({}),
+    provided: Mapping[str, Provided] = MappingProxyType({}), keep: bool = False,
 ) -> tuple[WarpRegister, ...]:  # fmt: skip
     """Run a program until all threads of a batch have ended.
 
@@ -71,11 +97,13 @@ def run_program(
         numbers.
     provided : mapping of str to callable
         Functions that are called by name and are none of the program's.
+    keep : bool
+        Whether registers are wanted: if not, those of threads that have exited are lost, which is faster.
 
     Returns
     -------
     tuple of WarpRegister
-        What every slot held at the end.
+        What every slot held at the end, in the lanes that have written it.
 
     Raises
     ------
@@ -86,4 +114,127 @@ def run_program(
     OperandError
         Operands that do not fit their rows.
     """
-    raise UnsupportedError("programs are not run yet")
+    limit = Limit() if limit is None else limit
+    run = _Run(batch, program, grid, limit, seed, provided, keep)
+    try:
+        run.all()
+    finally:
+        run.counted()
+    batch.finish()
+    return tuple(run.state.registers[: len(program.registers)])
+
+
+class _Run:
+    def __init__(
+        self,
+        batch: Batch,
+        program: Program,
+        grid: Grid,
+        limit: Limit,
+        seed: int,
+        provided: Mapping[str, Provided],
+        keep: bool,
+    ) -> None:
+        self._batch, self._program, self._limit = batch, program, limit
+        self.state = State(batch, program, grid, seed, limit.steps, keep)
+        self._meetings = Meetings()
+        calls = Calls(self.state, self._meetings, provided)
+        self._code = [self._prepared(place, step, calls) for place, step in enumerate(program.steps)]
+        self._code.append(self._end)
+        self._looked = self.state.now
+
+    def _prepared(self, place: int, step: AnyStep, calls: Calls) -> Advance:
+        state, meetings = self.state, self._meetings
+        if isinstance(step, Branch):
+            return branch(state, place, step)
+        if isinstance(step, BranchTable):
+            return branch_table(state, meetings, place, step)
+        if isinstance(step, Call):
+            return calls.call(place, step)
+        if isinstance(step, Return):
+            return calls.ret(place, step)
+        if isinstance(step.row, Exit):
+            return leaving(state, meetings, place, step)
+        return prepared(state, meetings, place, step)
+
+    def _end(self, group: Group) -> int:
+        """Threads fall off the end."""
+        self._batch.leave(group.bits)
+        self.state.scheduler.release()
+        self._meetings.exited()
+        return STOP
+
+    # Rule 1
+
+    def all(self) -> None:
+        """Run everybody to the end."""
+        scheduler, lanes = self.state.scheduler, self._batch.lanes
+        scheduler.put_lanes(0, lanes.alive, 0)
+        scheduler.draw()
+        while True:
+            turn = scheduler.next()
+            if turn is not None:
+                self._go(*turn)
+            elif lanes.alive.any():
+                self._stuck()
+            else:
+                return
+
+    def _go(self, place: int, group: Group) -> None:
+        """Let a group go on until it ends, waits, parts, or another has a turn."""
+        code, state, scheduler = self._code, self.state, self.state.scheduler
+        while True:
+            bound, before = scheduler.bound(group), state.now
+            steps = min(scheduler.steps(group) or _OFTEN, self._often(group))
+            for _ in repeat(None, steps):
+                state.now += 1
+                place = code[place](group)
+                if place >= bound:
+                    break
+            scheduler.gone(group, state.now - before)
+            if state.now - self._looked >= _OFTEN or self._limit.instructions is not None:
+                self._look(place, group)
+            if place >= bound:
+                if place != STOP:
+                    scheduler.put(place, group)
+                return
+            if scheduler.ready or scheduler.late:
+                scheduler.rest(place, group)
+                return
+
+    # Rule 3
+
+    def _often(self, group: Group) -> int:
+        if self._limit.instructions is None:
+            return _OFTEN
+        left = self._limit.instructions - self._limit.executed - sum(self.state.counts)
+        return max(1, min(_OFTEN, left // group.warps + 1))
+
+    def _look(self, place: int, group: Group) -> None:
+        self._looked = self.state.now
+        if over := self._limit.over(sum(self.state.counts)):
+            if place != STOP:
+                self.state.scheduler.put(place, group)
+            where = whereabouts(self.state, self._meetings)
+            raise LimitError(f"{self._program.name} has run {over}. {where}")
+
+    def counted(self) -> None:
+        """Hand on how often each place was executed."""
+        self._limit.steps = self.state.now
+        for step, count in zip(self._program.steps, self.state.counts, strict=True):
+            if count:
+                self._batch.costs.instructions[step.site] += count
+                self._limit.executed += count
+
+    # Rule 2
+
+    def _stuck(self) -> None:
+        scheduler, batch = self.state.scheduler, self._batch
+        where = whereabouts(self.state, self._meetings)
+        if meetings := self._meetings.open:
+            meetings[0].stuck(where)
+        elif batch.lanes.any_waiting:
+            batch.barriers.stand(batch.lanes.waiting, None, where)
+            scheduler.release()
+        if not scheduler.ready:  # nothing helped
+            batch.leave(batch.lanes.alive)

@@ -2,7 +2,7 @@
 
 The rules:
 
-1. A place is a number, and of two lanes of a warp the one at the lower place goes first (`schedule`): whoever makes a
+1. A place is a number, and of two lanes of a warp the one at the lower place goes first (`scheduling`): whoever makes a
    program numbers its places so that lanes that part meet where their ways join, loops in one piece.
 2. A function's registers, its frame of local memory and its parameters are each thread's own. A call begins a frame
    behind the caller's; parameters and results lie in frames, and are copied on the way in and out.

@@ -1,0 +1,261 @@
+"""Calls: return places, frames and registers of every thread.
+
+The rules (PTX ISA 9.1, 9.7.12: `call`, `ret`; 7.3, recursion):
+
+1. A thread that calls begins a frame of local memory behind the caller's, rounded up to 16 bytes. Arguments are copied
+   into it, and results out of it when the thread returns.
+2. What a function's registers held in an earlier call is no longer there. Where a function may be running already
+   (`Callee.recursive`) they are kept for the time of the call, for each thread.
+3. Through a register a thread calls the function of that address; another address is a hazard, and ends the thread.
+4. A thread's frames take 512 KiB at most, as local memory does on a GPU, and what is kept for all threads of a batch
+   1 GiB: an error tells who calls whom.
+5. `ret` of an entry ends the thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import LimitError, OperandError, shown
+from .branching import check_uniform
+from .groups import Group
+from .guards import chooser, divided
+from .meetings import Meetings
+from .preparing import Advance
+from .provided import Provided
+from .scheduling import STOP
+from .state import State
+from .steps import Call, Callee, Return
+from .warp_register import WarpRegister
+
+__all__ = ["Calls"]
+
+Array = npt.NDArray[Any]
+
+_FRAMES, _KEPT = 1 << 19, 1 << 30  # bytes
+_AHEAD = 16
+
+
+class Calls:
+    """The calls of a program's threads.
+
+    Parameters
+    ----------
+    state : State
+    meetings : Meetings
+    provided : mapping of str to callable
+        Functions that are none of the program's.
+    """
+
+    def __init__(self, state: State, meetings: Meetings, provided: Mapping[str, Provided]) -> None:
+        self._state, self._meetings, self._provided = state, meetings, provided
+        self._from: list[Array] = []  # by depth, less one: the place of the call that each thread is in
+        self._registers: list[dict[int, WarpRegister]] = []
+        self._kept = 0
+        self._functions = sorted(state.program.callees.values(), key=lambda x: x.first)
+        self._at = {x.address: x for x in self._functions}
+
+    # Calls
+
+    def call(self, place: int, step: Call) -> Advance:
+        """Return a `call` as a function of the group that has come to it."""
+        state = self._state
+        enter = self._entry(place, step)
+        choose = None if step.guard is None else chooser(state, step.site, step.guard)
+
+        def advance(group: Group) -> int:
+            acting = group if choose is None else choose(group)
+            if acting is None:
+                return place + 1
+            state.counts[place] += acting.warps
+            rest = divided(group, acting)
+            if rest is not None:
+                if step.uniform:
+                    check_uniform(state, step.site, acting, rest)
+                state.scheduler.put(place + 1, rest)
+            enter(acting)
+            return STOP
+
+        return advance
+
+    def _entry(self, place: int, step: Call) -> Callable[[Group], None]:
+        if not isinstance(step.to, str):
+            return lambda group: self._through_register(place, step, group)
+        if step.to in self._state.program.callees:
+            callee = self._state.program.callees[step.to]
+            self._check(step, callee)
+            return lambda group: self._enter(place, step, callee, group)
+        if step.to not in self._provided:
+            known = ", ".join(sorted({*self._state.program.callees, *self._provided})) or "none"
+            raise OperandError(f"{step.site.mnemonic}: no function {shown(step.to, str)}; there are {known}")
+        provided = self._provided[step.to]
+        return lambda group: self._provide(place, step, provided, group)
+
+    def _check(self, step: Call, callee: Callee) -> None:
+        for what, given, taken in (
+            ("arguments", step.arguments, callee.parameters),
+            ("results", step.results, callee.results),
+        ):
+            if [n for _, n in given] != [n for _, n in taken]:
+                raise OperandError(
+                    f"{step.site.mnemonic}: {what} of {[n for _, n in given]} bytes; {callee.name} has "
+                    f"{[n for _, n in taken]}"
+                )
+
+    def _through_register(self, place: int, step: Call, group: Group) -> None:
+        """Rule 3."""
+        state = self._state
+        slot = step.to.number  # type: ignore[union-attr]
+        (address,) = state.batch.read(step.site, [state.registers[slot]], [group.bits])
+        for value in np.unique(address[group.bits]).tolist():
+            bits = group.bits & (address == value)
+            some = group.part(bits, int(np.count_nonzero(bits)))
+            if some.count == group.count:
+                some = group
+            if value in self._at:
+                self._check(step, self._at[value])
+                self._enter(place, step, self._at[value], some)
+                continue
+            detail = f"{value:#x} is the address of no function"
+            state.batch.reporter.report("bounds", step.site, bits, address, detail)
+            self._end(bits)
+
+    def _enter(self, place: int, step: Call, callee: Callee, group: Group) -> None:
+        state, depth = self._state, group.depth
+        size = -(-step.frame // _AHEAD) * _AHEAD
+        self._check_frames(step, callee, group, size)
+        base = state.stack.bits
+        for (source, n), (to, _) in zip(step.arguments, callee.parameters, strict=True):
+            state.batch.local.copy(base + np.uint64(source), base + np.uint64(size + to), n, group.bits)
+        if size:
+            state.stack = group.merged(state.stack, WarpRegister(base + np.uint64(size)), None)
+        if depth == len(self._from):
+            self._from.append(np.zeros(state.batch.shape, np.int32))
+            self._registers.append({})
+        self._from[depth][group.bits] = place
+        if callee.recursive:
+            self._keep(step, callee, group)
+        state.forget(callee.slots, group)
+        inner = Group(group.bits, group.count, group.full, depth + 1)
+        state.scheduler.put(callee.first, inner)
+
+    def _check_frames(self, step: Call, callee: Callee, group: Group, size: int) -> None:
+        """Rule 4."""
+        if size == 0 and group.depth < _FRAMES // _AHEAD:
+            return
+        most = int(self._state.stack.bits[group.bits].max()) + size + callee.frame
+        if most > _FRAMES or group.depth >= _FRAMES // _AHEAD:
+            raise LimitError(
+                f"{step.site}: {callee.name} is called with {group.depth} calls before it that have not returned, and "
+                f"its thread's frames take {most} bytes; expected {_FRAMES} at most. {_ENDLESS}"
+            )
+
+    def _keep(self, step: Call, callee: Callee, group: Group) -> None:
+        """Rule 2."""
+        kept = self._registers[group.depth]
+        for slot in callee.slots:
+            held, before = self._state.registers[slot], kept.get(slot)
+            if before is None:
+                self._kept += held.bits.nbytes
+            kept[slot] = held if before is None or before is held else group.merged(before, held, held.site)
+        if self._kept > _KEPT:
+            raise LimitError(
+                f"{step.site}: {callee.name} is called with {group.depth} calls before it that have not returned; the "
+                f"registers of all {self._state.scheduler.alive} threads, which are kept meanwhile, take more than "
+                f"{_KEPT} bytes. {_ENDLESS} Otherwise let fewer blocks be resident"
+            )
+
+    def _provide(self, place: int, step: Call, provided: Provided, group: Group) -> None:
+        """Call what is not the program's."""
+        state = self._state
+        batch, base, site = state.batch, state.stack.bits, step.site
+        given = tuple(
+            batch.local.load(site, base + np.uint64(at), n, group.bits, element=1)[0] for at, n in step.arguments
+        )
+        results = provided(batch, site, given, group.bits)
+        if len(results) != len(step.results):
+            raise OperandError(f"{site.mnemonic} of {step.to} takes {len(step.results)} results; got {len(results)}")
+        for (at, n), data in zip(step.results, results, strict=True):
+            if data.shape[-1] != n:
+                raise OperandError(f"{site.mnemonic} of {step.to}: a result of {n} bytes; got {data.shape[-1]}")
+            batch.local.store(site, base + np.uint64(at), data, group.bits)
+        state.scheduler.put(place + 1, group)
+
+    # Returns
+
+    def ret(self, place: int, step: Return) -> Advance:
+        """Return a `ret` as a function of the group that has come to it."""
+        state = self._state
+        choose = None if step.guard is None else chooser(state, step.site, step.guard)
+
+        def advance(group: Group) -> int:
+            acting = group if choose is None else choose(group)
+            if acting is None:
+                return place + 1
+            state.counts[place] += acting.warps
+            rest = divided(group, acting)
+            if rest is not None:
+                if step.uniform:
+                    check_uniform(state, step.site, acting, rest)
+                state.scheduler.put(place + 1, rest)
+            self.leave(place, acting)
+            return STOP
+
+        return advance
+
+    def leave(self, place: int, group: Group) -> None:
+        """Let a group return from the function that a place belongs to."""
+        if group.depth == 0:
+            self._end(group.bits)
+            return
+        came = self._from[group.depth - 1]
+        first = int(came[group.bits].min())
+        bits = group.bits & (came == first)
+        count = int(np.count_nonzero(bits))
+        while count < group.count:
+            self._return(place, first, group.part(bits, count))
+            left = group.bits & ~bits
+            group = group.part(left, group.count - count)
+            first = int(came[group.bits].min())
+            bits = group.bits & (came == first)
+            count = int(np.count_nonzero(bits))
+        self._return(place, first, group)
+
+    def _return(self, place: int, came: int, group: Group) -> None:
+        """Rules 1 and 2."""
+        state, depth = self._state, group.depth - 1
+        step: Any = state.program.steps[came]
+        callee = self._function(place)
+        size = -(-step.frame // _AHEAD) * _AHEAD
+        base = state.stack.bits
+        before = base - np.uint64(size)
+        for (to, n), (source, _) in zip(step.results, callee.results, strict=True):
+            state.batch.local.copy(base + np.uint64(source), before + np.uint64(to), n, group.bits)
+        if size:
+            state.stack = group.merged(state.stack, WarpRegister(before), None)
+        if callee.recursive:
+            kept = self._registers[depth]
+            for slot in callee.slots:
+                now, then = state.registers[slot], kept[slot]
+                if now is not then:
+                    state.registers[slot] = group.merged(now, then, then.site)
+                if group.full:
+                    self._kept -= kept.pop(slot).bits.nbytes
+        group.depth = depth
+        state.scheduler.put(came + 1, group)
+
+    def _function(self, place: int) -> Callee:
+        return [x for x in self._functions if x.first <= place][-1]
+
+    def _end(self, bits: Array) -> None:
+        """Rule 5."""
+        self._state.batch.leave(bits)
+        self._state.scheduler.release()
+        self._meetings.exited()
+
+
+_ENDLESS = "A recursion that never ends does that."

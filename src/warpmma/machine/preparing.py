@@ -1,0 +1,296 @@
+"""Steps that are rows, made ready to run: what can be looked up or checked once is not done at every execution.
+
+The rules:
+
+1. A step becomes a function of the group that has come to it; it returns the place where the group goes on, or `STOP`.
+2. Operands are numbers in the list of registers (`state`). Those of an `Operation` are checked here, by number and
+   class; its function takes arrays at once where all lanes have written what it reads.
+3. Everything else goes to the row's handler, as `execute` would call it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._text import counted
+from ..errors import OperandError
+from ..isa import Instruction
+from ..operations import Barrier, Operation
+from .computing import compute
+from .door import handler
+from .groups import Group
+from .guards import Choose, chooser, divided
+from .meetings import Meeting, Meetings
+from .scheduling import STOP
+from .state import Refresh, State
+from .steps import Constant, RowStep
+from .warp_register import WarpRegister
+
+__all__ = ["Advance", "leaving", "prepared"]
+
+Array = npt.NDArray[Any]
+Act = Callable[[Group], object]
+Advance = Callable[[Group], int]
+"""A step: from the group that has come to the place where it goes on."""
+
+
+def prepared(state: State, meetings: Meetings, place: int, step: RowStep) -> Advance:
+    """Return a step as a function of the group that has come to it."""
+    refresh: list[Refresh] = []
+    operands = tuple(state.place(x, refresh) for x in step.operands)
+    act = _operation(state, step, operands) if _plain(step) else _handled(state, step, operands)
+    if refresh:
+        act = _refreshed(act, refresh)
+    choose = None if step.guard is None else chooser(state, step.site, step.guard)
+    if getattr(step.row, "observes", False):
+        return _observing(state, place, step, act, choose)
+    meeting = _meeting(state, place, step, act, operands, refresh)
+    if meeting is not None:
+        return _met(state, place, meetings.add(meeting), choose)
+    return _alone(state, place, act, choose)
+
+
+# Who executes it
+
+
+def _alone(state: State, place: int, act: Act, choose: Choose | None) -> Advance:
+    counts, after = state.counts, place + 1
+    if choose is None:
+
+        def advance(group: Group) -> int:
+            counts[place] += group.warps
+            act(group)
+            return after
+
+        return advance
+
+    def guarded(group: Group) -> int:
+        acting = choose(group)
+        if acting is not None:
+            counts[place] += acting.warps
+            act(acting)
+        return after
+
+    return guarded
+
+
+def _observing(state: State, place: int, step: RowStep, act: Act, choose: Choose | None) -> Advance:
+    """Rule 3 of `scheduling`: keep what was seen last, to tell whether it changes."""
+    counts, after, registers, scheduler = state.counts, place + 1, state.registers, state.scheduler
+    slots = [x.number for x in step.results if x is not None]
+    seen: list[WarpRegister | None] = [None] * len(slots)
+
+    def advance(group: Group) -> int:
+        acting = group if choose is None else choose(group)
+        if acting is None:
+            return after
+        counts[place] += acting.warps
+        act(acting)
+        group.observed = True
+        if scheduler.ready or scheduler.late:
+            for i, slot in enumerate(slots):
+                new, old = registers[slot], seen[i]
+                seen[i] = new if old is None else acting.merged(old, new, None)
+                if not group.changed and (old is None or bool(((new.bits != old.bits) & acting.bits).any())):
+                    group.changed = True
+        return after
+
+    return advance
+
+
+def _met(state: State, place: int, meeting: Meeting, choose: Choose | None) -> Advance:
+    after = place + 1
+
+    def advance(group: Group) -> int:
+        acting = group if choose is None else choose(group)
+        return after if acting is None else meeting.come(group, acting)
+
+    return advance
+
+
+def _meeting(
+    state: State, place: int, step: RowStep, act: Act, operands: tuple[Any, ...], refresh: list[Refresh]
+) -> Meeting | None:
+    """Return where lanes meet, if they do."""
+    row = step.row
+    counts = state.counts
+
+    def count(group: Group) -> None:
+        counts[place] += group.warps
+        act(group)
+
+    if isinstance(row, Barrier):
+        if row.action == "warp":
+            return Meeting(state, place, count, _mask(state, operands[0], refresh))
+        # Threads that come to a barrier one by one meet there, and not here; but those who wait are taken apart.
+        return Meeting(state, place, count, None if row.aligned else _nobody(state), barrier=True)
+    if isinstance(row, Operation) and row.membermask:
+        return Meeting(state, place, count, _mask(state, operands[-1], refresh))
+    whole = isinstance(row, Instruction) or ".aligned" in str(row)
+    return Meeting(state, place, count, None) if whole else None
+
+
+def _mask(state: State, at: int, refresh: list[Refresh]) -> Callable[[], Array]:
+    def mask() -> Array:
+        for each in refresh:
+            each()
+        bits: Array = state.registers[at].bits
+        return bits
+
+    return mask
+
+
+def _nobody(state: State) -> Callable[[], Array]:
+    none = np.broadcast_to(np.uint32(0), state.batch.shape)
+    return lambda: none
+
+
+def leaving(state: State, meetings: Meetings, place: int, step: RowStep) -> Advance:
+    """Return the end of threads."""
+    counts = state.counts
+    choose = None if step.guard is None else chooser(state, step.site, step.guard)
+
+    def advance(group: Group) -> int:
+        acting = group if choose is None else choose(group)
+        if acting is None:
+            return place + 1
+        counts[place] += acting.warps
+        rest = divided(group, acting)
+        state.batch.leave(acting.bits)
+        if rest is not None:
+            state.scheduler.put(place + 1, rest)
+        state.scheduler.release()
+        meetings.exited()
+        return STOP
+
+    return advance
+
+
+# What it does
+
+
+def _plain(step: RowStep) -> bool:
+    return isinstance(step.row, Operation) and not step.row.lanes
+
+
+def _refreshed(act: Act, refresh: list[Refresh]) -> Act:
+    if len(refresh) == 1:
+        (first,) = refresh
+
+        def once(group: Group) -> None:
+            first()
+            act(group)
+
+        return once
+
+    def all_of_them(group: Group) -> None:
+        for each in refresh:
+            each()
+        act(group)
+
+    return all_of_them
+
+
+def _operation(state: State, step: RowStep, operands: tuple[Any, ...]) -> Act:
+    """Rule 2."""
+    row: Any = step.row
+    _check(state, step, row, operands)
+    batch, registers, site, function, write = state.batch, state.registers, step.site, row.compute, state.write
+    dtypes = [state.dtype(kind) for kind in row.outputs]
+    slots = [None if x is None else x.number for x in step.results]
+    slow = _slow(state, step, operands)
+
+    def several(group: Group) -> None:
+        given = [registers[i] for i in operands]
+        for x in given:
+            if x.defined is not None:
+                return slow(group)
+        for slot, bits, dtype in zip(slots, function(*[x.bits for x in given]), dtypes, strict=True):
+            if slot is not None:
+                write(slot, batch.shaped(bits, dtype), group, site)
+        return None
+
+    if len(slots) != 1 or slots[0] is None:
+        return several
+    (slot,), (dtype,) = slots, dtypes
+    shape = batch.shape
+
+    def single(group: Group) -> None:
+        given = [registers[i] for i in operands]
+        for x in given:
+            if x.defined is not None:
+                return slow(group)
+        (bits,) = function(*[x.bits for x in given])
+        if bits.dtype is not dtype or bits.shape != shape:
+            bits = batch.shaped(bits, dtype)
+        new = WarpRegister(bits)
+        registers[slot] = new if group.full else group.merged(registers[slot], new, site)
+        return None
+
+    return single
+
+
+def _check(state: State, step: RowStep, row: Operation, operands: tuple[Any, ...]) -> None:
+    if len(operands) != len(row.inputs):
+        raise OperandError(
+            f"{row.mnemonic} takes {counted(len(row.inputs), 'operand')} ({row.syntax}); got {len(operands)}"
+        )
+    for i, (x, at, kind) in enumerate(zip(step.operands, operands, row.inputs, strict=True)):
+        got = state.kind(x, at)
+        if got != kind:
+            raise OperandError(f"{row.mnemonic}: operand {i} of {row.syntax} is {got}; expected {kind}")
+    if len(step.results) != len(row.outputs):
+        raise OperandError(
+            f"{row.mnemonic} gives {counted(len(row.outputs), 'result')} ({row.syntax}); got {len(step.results)}"
+        )
+    for slot, kind in zip(step.results, row.outputs, strict=True):
+        if slot is not None and (held := state.program.registers[slot.number]) != kind:
+            name = state.program.names[slot.number]
+            raise OperandError(f"{row.mnemonic}: {name} is .{held}; got a value of .{kind}")
+
+
+def _slow(state: State, step: RowStep, operands: tuple[Any, ...]) -> Callable[[Group], None]:
+    """Return how an operation is executed of which some lanes have not written the operands."""
+    batch, registers, row, site, put = state.batch, state.registers, step.row, step.site, state.put
+    given = _given(registers, step, operands)
+
+    def slow(group: Group) -> None:
+        results = compute(batch, site, row, given(), group.bits)  # type: ignore[arg-type]
+        for slot, new in zip(step.results, results, strict=True):
+            if slot is not None:
+                put(slot.number, new, group, site)
+
+    return slow
+
+
+def _handled(state: State, step: RowStep, operands: tuple[Any, ...]) -> Act:
+    """Rule 3."""
+    batch, registers, row, site, put = state.batch, state.registers, step.row, step.site, state.put
+    handle, given, slots = handler(row), _given(registers, step, operands), step.results
+
+    def act(group: Group) -> None:
+        results = handle(batch, site, row, given(), group.bits)
+        if len(results) != len(slots):
+            raise OperandError(f"{site.mnemonic} gives {counted(len(results), 'result')}; got {len(slots)}")
+        for slot, new in zip(slots, results, strict=True):
+            if slot is not None:
+                put(slot.number, new, group, site)
+
+    return act
+
+
+def _given(registers: list[Any], step: RowStep, operands: tuple[Any, ...]) -> Callable[[], list[Any]]:
+    """Return what makes the operands that a handler takes: registers, numbers, and lists of them."""
+    if all(isinstance(x, int) for x in operands) and not any(isinstance(x, Constant) for x in step.operands):
+        return lambda: [registers[i] for i in operands]
+
+    def value(x: Any, at: Any) -> Any:
+        if isinstance(at, tuple):
+            return [value(y, i) for y, i in zip(x, at, strict=True)]
+        return registers[at].bits if isinstance(x, Constant) and x.kind == "imm" else registers[at]
+
+    return lambda: [value(x, at) for x, at in zip(step.operands, operands, strict=True)]

@@ -1,0 +1,210 @@
+"""The state of a program that runs: registers by slot, who stands where, how often each place was executed.
+
+Registers of a program, its constants and special registers lie in one list: an operand is a number in it. What has to
+be made anew at every look (an address with an offset, an inverted predicate, a clock) is made by a function, which the
+step calls before it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import OperandError
+from ..operations import DTYPES
+from .batch import Batch
+from .grid import Grid
+from .groups import Group
+from .scheduling import Scheduler
+from .site import Site
+from .special import SPECIAL, special
+from .steps import Constant, Frame, Inverted, Program, ReadOnly, Slot, StepOperand, Sum
+from .warp_register import WarpRegister
+
+__all__ = ["State"]
+
+Array = npt.NDArray[Any]
+Refresh = Callable[[], None]
+
+
+class State:
+    """What a program has of a batch of blocks.
+
+    Parameters
+    ----------
+    batch : Batch
+    program : Program
+    grid : Grid
+    seed : int
+    began : int
+        Steps that the launch went before, for its clock.
+    keep : bool
+        Whether registers of threads that have exited are kept.
+
+    Attributes
+    ----------
+    registers : list of WarpRegister
+        The program's slots, and behind them what does not change.
+    counts : list of int
+        Of every place, how often warps executed it.
+    now : int
+        Steps that have been gone.
+    stack : WarpRegister
+        Where each thread's frame begins, b64.
+    scheduler : Scheduler
+    last_guard : list
+        What `guards` chose last.
+    """
+
+    def __init__(self, batch: Batch, program: Program, grid: Grid, seed: int, began: int, keep: bool) -> None:
+        self.batch, self.program, self.grid = batch, program, grid
+        self._none = {kind: self._unwritten(kind) for kind in DTYPES}
+        self.registers: list[Any] = [self._none[kind] for kind in program.registers]
+        self.counts = [0] * len(program.steps)
+        self.now = began
+        self.stack = WarpRegister(np.broadcast_to(np.uint64(0), batch.shape))
+        self.scheduler = Scheduler(batch.lanes, len(program.steps) + 2, seed, keep)
+        self.last_guard: list[Any] = [None] * 4
+        self._known: dict[StepOperand, int] = {}
+        self._spare: list[int] = []
+
+    def _unwritten(self, kind: str) -> WarpRegister:
+        """Return a register that no thread has written; rule 3 of `groups`."""
+        bits = np.broadcast_to(DTYPES[kind](0), self.batch.shape)
+        return WarpRegister(bits, ~self.batch.lanes.exists)
+
+    def forget(self, slots: range, group: Group) -> None:
+        """Let registers be as those that a group never wrote."""
+        for slot in slots:
+            none = self._none[self.program.registers[slot]]
+            held = self.registers[slot]
+            if held is not none:
+                self.registers[slot] = group.merged(held, none, held.site)
+
+    def put(self, slot: int, new: WarpRegister, group: Group, site: Site) -> None:
+        """Write a register in the lanes of a group."""
+        old = self.registers[slot]
+        if new.bits.dtype != old.bits.dtype:
+            raise OperandError(
+                f"{site.mnemonic}: {self.program.names[slot]} is .{old.kind}; got a value of .{new.kind}"
+            )
+        self.registers[slot] = new if group.full else group.merged(old, new, site)
+
+    def write(self, slot: int, bits: Array, group: Group, site: Site) -> None:
+        """Write bits that fit a register."""
+        new = WarpRegister(bits)
+        self.registers[slot] = new if group.full else group.merged(self.registers[slot], new, site)
+
+    # Operands
+
+    def dtype(self, kind: str) -> np.dtype[Any]:
+        """NumPy type of a class of registers."""
+        return np.dtype(DTYPES[kind])
+
+    def kind(self, x: StepOperand, at: Any) -> str:
+        """Class of an operand that `place` has placed."""
+        if isinstance(x, tuple):
+            return "a vector"
+        if isinstance(x, Constant | ReadOnly):
+            return x.kind
+        if isinstance(x, Inverted):
+            return "pred"
+        if isinstance(x, Slot):
+            return self.program.registers[x.number]
+        return "b64" if isinstance(x, Frame) else self.kind(x.base, at)
+
+    def place(self, x: StepOperand, refresh: list[Refresh]) -> Any:
+        """Return where an operand lies in the list of registers, an int, and what makes it anew; tuples of vectors."""
+        if isinstance(x, tuple):
+            return tuple(self.place(each, refresh) for each in x)
+        if isinstance(x, Slot):
+            return x.number
+        if isinstance(x, Inverted | Frame | Sum) or (isinstance(x, ReadOnly) and self._moves(x)):
+            at = self._another(len(refresh))
+            refresh.append(self._refresh(x, at))
+            return at
+        if x not in self._known:
+            self._known[x] = len(self.registers)
+            self.registers.append(self._made(x))
+        return self._known[x]
+
+    def _another(self, used: int) -> int:
+        """Return a place for what a step makes anew, of which it has some already; all steps share them."""
+        if used == len(self._spare):
+            self._spare.append(len(self.registers))
+            self.registers.append(None)
+        return self._spare[used]
+
+    def _moves(self, x: ReadOnly) -> bool:
+        return x.name in SPECIAL and SPECIAL[x.name].moves
+
+    def _made(self, x: Constant | ReadOnly) -> Any:
+        if isinstance(x, Constant):
+            if x.kind == "imm":
+                return _Immediate(x.bits)
+            return WarpRegister(np.broadcast_to(DTYPES[x.kind](x.bits), self.batch.shape))
+        return self._read_only(x)
+
+    def _read_only(self, x: ReadOnly) -> WarpRegister:
+        static = max((x.stop for x in self.program.shared), default=0)
+        return WarpRegister(special(x.name, x.kind, self.batch, self.grid, static, self.now))
+
+    def _refresh(self, x: Inverted | Frame | Sum | ReadOnly, at: int) -> Refresh:
+        registers = self.registers
+        if isinstance(x, ReadOnly):
+
+            def look() -> None:
+                registers[at] = self._read_only(x)
+
+            return look
+        if isinstance(x, Frame):
+
+            def frame() -> None:
+                registers[at] = WarpRegister(self.stack.bits + np.uint64(x.offset))
+
+            return frame
+        if isinstance(x, Inverted):
+            slot = x.slot.number
+
+            def invert() -> None:
+                held = registers[slot]
+                registers[at] = WarpRegister(~held.bits, held.defined, held.site)
+
+            return invert
+        return self._add(x, at)
+
+    def _add(self, x: Sum, at: int) -> Refresh:
+        registers = self.registers
+        if isinstance(x.base, Frame):
+            offset = np.uint64((x.base.offset + x.offset) & _MOST)
+
+            def in_frame() -> None:
+                registers[at] = WarpRegister(self.stack.bits + offset)
+
+            return in_frame
+        base = self.place(x.base, [])
+        kind = x.base.kind if isinstance(x.base, ReadOnly) else self.program.registers[base]
+        dtype = DTYPES[kind]
+        more = dtype(x.offset & np.iinfo(dtype).max)
+
+        def add() -> None:
+            held = registers[base]
+            registers[at] = WarpRegister(held.bits + more, held.defined, held.site)
+
+        return add
+
+
+class _Immediate:
+    """An immediate int among registers."""
+
+    __slots__ = ("bits",)
+    defined = None
+
+    def __init__(self, bits: int) -> None:
+        self.bits = bits
+
+
+_MOST = (1 << 64) - 1
