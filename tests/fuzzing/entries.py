@@ -125,7 +125,8 @@ INNER: dict[str, str] = {
     ),
     **dict.fromkeys(
         (f"warpmma.machine:{x}" for x in (
-            "Branch", "BranchTable", "Call", "Callee", "Constant", "Frame", "Guard", "Inverted", "Limit", "Limit.over", "Batch.shaped",
+            "Branch", "BranchTable", "Call", "Callee", "Constant", "Frame", "Guard", "Inverted", "Limit", "Limit.over",
+            "Batch.shaped",
             "Program", "ReadOnly", "Return", "RowStep", "Slot", "Sum", "run_program",
         )),
         "programs, as front ends make them of texts that they have checked",
