@@ -1,0 +1,118 @@
+"""What random programs are written with: choices from a seed, registers, operands, instructions of `forms`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from .forms import Form, forms
+from .launches import words
+
+__all__ = ["POOL", "Choices", "Writer"]
+
+Item = TypeVar("Item")
+
+POOL = {"h": 8, "r": 14, "d": 8, "p": 5}
+"""Registers of each class that instructions read and write: %h, %r, %d, %p. Others have names of their own."""
+
+BITS = {"h": 16, "r": 32, "d": 64}
+_LIMITS = {"8": 255, "5": 31, "o": 63}
+
+
+class Choices:
+    """A stream of choices that a seed decides, the same everywhere."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed, self._round = seed, 0
+        self._words: list[int] = []
+
+    def below(self, count: int) -> int:
+        """Return a number from 0 to count - 1."""
+        if not self._words:
+            self._words = words(self._seed << 12 | self._round, 256).tolist()
+            self._round += 1
+        return (self._words.pop() >> 11) % count
+
+    def chance(self, percent: int) -> bool:
+        """Say yes so often."""
+        return self.below(100) < percent
+
+    def of(self, items: Sequence[Item]) -> Item:
+        """Return one of the items."""
+        return items[self.below(len(items))]
+
+
+class Writer:
+    """Lines of a program, with what it takes to write another.
+
+    Attributes
+    ----------
+    mask : int or None
+        Lanes of every warp that are certainly at the place that is being written, and no others; None where that
+        depends on values.
+    """
+
+    def __init__(self, seed: int, target: str) -> None:
+        self.choose = Choices(seed)
+        self.target = target
+        self.lines: list[str] = []
+        self.mask: int | None = 0xFFFFFFFF
+        self._families = forms(target)
+        self._names = 0
+
+    def __call__(self, *lines: str) -> None:
+        """Write lines."""
+        self.lines += [f"\t{line}" for line in lines]
+
+    def fresh(self, stem: str) -> str:
+        """Return a name that nothing else has in this program."""
+        self._names += 1
+        return f"{stem}_{self._names}"
+
+    def temporary(self, kind: str, type_: str = "") -> str:
+        """Declare a register and return its name."""
+        name = self.fresh(f"%t{kind}")
+        self(f".reg .{type_ or {'p': 'pred'}.get(kind) or f'b{BITS[kind]}'} {name};")
+        return name
+
+    def register(self, kind: str) -> str:
+        """Return one of the pool."""
+        return f"%{kind}{self.choose.below(POOL[kind])}"
+
+    def limited(self, kind: str, most: int, register: str = "") -> str:
+        """Return a register of no more than so much, a power of two less 1."""
+        made = self.temporary(kind)
+        self(f"and.b{BITS[kind]} {made}, {register or self.register(kind)}, {most};")
+        return made
+
+    def operand(self, letter: str, form: Form) -> str:
+        """Return an operand of a form; what it needs comes before."""
+        if letter == "n":
+            return str(self.choose.below(256))
+        if letter == "!":
+            return "!" * self.choose.below(2) + self.register("p")
+        if letter in _LIMITS:
+            made = self.limited("r", _LIMITS[letter])
+            if letter == "o":
+                self(f"sub.s32 {made}, {made}, 32;")
+            return made
+        if letter == "/":
+            kind = form.results[0]
+            made = self.limited(kind, (1 << BITS[kind] - 1) - 1)
+            self(f"or.b{BITS[kind]} {made}, {made}, 1;")
+            return made
+        immediate = letter in "rd" and form.mnemonic[0] not in "v" and not form.mnemonic.startswith("mov") and self.choose.chance(5)
+        if immediate and any(x in form.mnemonic for x in (".u32", ".s32", ".u64", ".s64")) and "f" not in form.mnemonic:
+            return str(self.choose.of((3, 7, 31, 255, 4097, 65535, 0x12345678)))
+        return self.register(letter)
+
+    def instruction(self, guarded: bool = True) -> None:
+        """Write any instruction of any family."""
+        form = self.choose.of(self.choose.of(self._families))
+        operands = [self.operand(letter, form) for letter in form.operands]
+        results: list[str] = []
+        for letter in form.results:
+            results.append(next(x for x in iter(lambda kind=letter: self.register(kind), None) if x not in results))
+        guard = f"@{'!' * self.choose.below(2)}{self.register('p')} " if guarded and self.choose.chance(10) else ""
+        separator = "|" if form.paired else ", "
+        self(f"{guard}{form.mnemonic} {separator.join(results)}, {', '.join(operands)};")
