@@ -1,8 +1,8 @@
 """Random programs in PTX: straight, branching, looping, exchanging and calling ones, each decided by its number.
 
-A program is an entry with the addresses of input and output and a struct; two blocks of 64 threads. Registers begin with
-words of the input; at the end each thread writes all its registers, its local memory, its part of shared memory and what
-all have in common. What each thread does alone, others do not see: no result depends on an order.
+A program is an entry with the addresses of input and output and a struct; two blocks of 64 threads. Registers begin
+with words of the input; at the end each thread writes all its registers, its local memory, its part of shared memory
+and what all have in common. What each thread does alone, others do not see: no result depends on an order.
 """
 
 from __future__ import annotations
@@ -44,7 +44,11 @@ def _begin(w: Writer, name: str) -> None:
     w("add.u64 %generic_global, %generic_global, %global;", "cvta.to.global.u64 %global, %generic_global;")
     w("mov.u64 %local, NAME_local;", "cvta.local.u64 %generic_local, %local;", "mov.u64 %all_shared, NAME_shared;")
     w(f"mul.wide.u32 %shared, %begin, {OWN};", "add.u64 %shared, %shared, %all_shared;")
-    w("cvta.shared.u64 %generic_shared, %shared;", "mov.u64 %constants, TABLE_constants;", "mov.u64 %tables, TABLE_tables;")
+    w(
+        "cvta.shared.u64 %generic_shared, %shared;",
+        "mov.u64 %constants, TABLE_constants;",
+        "mov.u64 %tables, TABLE_tables;",
+    )
     w(*(f"ld.global.b16 %h{i}, [%input+{2 * i}];" for i in range(POOL["h"])))
     w(*(f"ld.global.b32 %r{i}, [%input+{16 + 4 * i}];" for i in range(POOL["r"])))
     w(*(f"ld.global.b64 %d{i}, [%input+{72 + 8 * i}];" for i in range(POOL["d"])))
@@ -71,9 +75,19 @@ def _end(w: Writer) -> None:
     for i in range(8):
         w(f"ld.local.b64 %d0, [%local+{8 * i}];", f"st.global.b64 [%global+{at + 8 * i}], %d0;")
     at += 64
-    w("bar.sync 0;", "ld.shared.v4.b32 {%r0, %r1, %r2, %r3}, [%shared];", f"st.global.v4.b32 [%global+{at}], {{%r0, %r1, %r2, %r3}};")
-    w("ld.shared.v4.b32 {%r0, %r1, %r2, %r3}, [NAME_common];", f"st.global.v4.b32 [%global+{at + 16}], {{%r0, %r1, %r2, %r3}};")
-    w("ld.shared.v4.b32 {%r0, %r1, %r2, %r3}, [NAME_common+16];", f"st.global.v4.b32 [%global+{at + 32}], {{%r0, %r1, %r2, %r3}};")
+    w(
+        "bar.sync 0;",
+        "ld.shared.v4.b32 {%r0, %r1, %r2, %r3}, [%shared];",
+        f"st.global.v4.b32 [%global+{at}], {{%r0, %r1, %r2, %r3}};",
+    )
+    w(
+        "ld.shared.v4.b32 {%r0, %r1, %r2, %r3}, [NAME_common];",
+        f"st.global.v4.b32 [%global+{at + 16}], {{%r0, %r1, %r2, %r3}};",
+    )
+    w(
+        "ld.shared.v4.b32 {%r0, %r1, %r2, %r3}, [NAME_common+16];",
+        f"st.global.v4.b32 [%global+{at + 32}], {{%r0, %r1, %r2, %r3}};",
+    )
 
 
 class _Body:
@@ -185,15 +199,20 @@ class _Body:
         x, y, z = w.register("r"), w.register("d"), w.register("r")
         depth = w.limited("r", 3)
         w("{", ".param .b32 a0;", ".param .align 8 .b8 a1[16];", ".param .b32 a2;", ".param .align 8 .b8 r0[16];")
-        w(f"st.param.b32 [a0], {x};", f"st.param.b64 [a1], {y};", f"st.param.b32 [a1+8], {z};", f"st.param.b32 [a1+12], {x};")
+        w(
+            f"st.param.b32 [a0], {x};",
+            f"st.param.b64 [a1], {y};",
+            f"st.param.b32 [a1+8], {z};",
+            f"st.param.b32 [a1+12], {x};",
+        )
         w(f"st.param.b32 [a2], {depth};")
         name = w.choose.of(self.functions)
         if w.choose.chance(30):
             pointer, other, label = w.temporary("d"), w.temporary("d"), w.fresh("$P")
             w(f"mov.u64 {pointer}, {name};", f"mov.u64 {other}, {self.functions[0]};")
             w(f"selp.b64 {pointer}, {pointer}, {other}, {w.register('p')};")
-            w.lines.append(f"{label}: .callprototype (.param .align 8 .b8 _[16]) _ (.param .b32 _, .param .align 8 .b8 _[16], "
-                           ".param .b32 _);")  # fmt: skip
+            struct = ".param .align 8 .b8 _[16]"
+            w.lines.append(f"{label}: .callprototype ({struct}) _ (.param .b32 _, {struct}, .param .b32 _);")
             w(f"call (r0), {pointer}, (a0, a1, a2), {label};")
         else:
             w(f"call (r0), {name}, (a0, a1, a2);")
@@ -221,10 +240,16 @@ def _function(w: Writer, name: str, callee: str) -> None:
         over, done = w.temporary("p"), w.fresh("$L")
         depth = w.temporary("r")
         w(f"ld.param.b32 {depth}, [{name}_c];", f"setp.lt.s32 {over}, {depth}, 1;", f"@{over} bra {done};")
-        w(f"sub.u32 {depth}, {depth}, 1;", "{", ".param .b32 a0;", ".param .align 8 .b8 a1[16];", ".param .b32 a2;",
-          ".param .align 8 .b8 r0[16];", "st.param.b32 [a0], %r3;", "st.param.b64 [a1], %d1;", "st.param.b64 [a1+8], %d2;",
-          f"st.param.b32 [a2], {depth};", f"call (r0), {callee}, (a0, a1, a2);", "ld.param.b64 %d3, [r0];",
-          "ld.param.b32 %r4, [r0+8];", "xor.b64 %d0, %d0, %d3;", "add.u32 %r0, %r0, %r4;", "}")  # fmt: skip
+        w(f"sub.u32 {depth}, {depth}, 1;", "{", ".param .b32 a0;", ".param .align 8 .b8 a1[16];", ".param .b32 a2;")
+        w(".param .align 8 .b8 r0[16];", "st.param.b32 [a0], %r3;", "st.param.b64 [a1], %d1;")
+        w("st.param.b64 [a1+8], %d2;", f"st.param.b32 [a2], {depth};", f"call (r0), {callee}, (a0, a1, a2);")
+        w(
+            "ld.param.b64 %d3, [r0];",
+            "ld.param.b32 %r4, [r0+8];",
+            "xor.b64 %d0, %d0, %d3;",
+            "add.u32 %r0, %r0, %r4;",
+            "}",
+        )
         w.lines.append(f"{done}:")
     for _ in range(3):
         w.instruction()
@@ -275,7 +300,8 @@ def module(numbers: Sequence[int]) -> str:
     (target,) = {target_of(number) for number in numbers}
     table = ", ".join(map(str, words(7, 16).astype(np.uint32).tolist()))
     more = ", ".join(map(str, words(8, 32).astype(np.uint32).tolist()))
-    head = [".version 8.6", f".target {target}", ".address_size 64", f".const .align 8 .b32 t_constants[16] = {{{table}}};",
+    head = [".version 8.6", f".target {target}", ".address_size 64",
+            f".const .align 8 .b32 t_constants[16] = {{{table}}};",
             f".global .align 8 .b32 t_tables[32] = {{{more}}};"]  # fmt: skip
     return "\n".join(head) + "\n" + "\n".join(map(program, numbers))
 
@@ -284,7 +310,9 @@ def inputs(number: int) -> Array:
     """Return a program's input: words of any bits, and numbers of moderate size in f32, f64 and f16."""
     word = words(number << 1 | 1 << 40, BLOCKS * THREADS + 1, _INPUT)
     made = word.astype(np.uint32)
-    tame32 = (made & np.uint32(0x807FFFFF)) | (np.uint32(118) + (word >> np.uint64(40)).astype(np.uint32) % np.uint32(18) << np.uint32(23))
+    tame32 = (made & np.uint32(0x807FFFFF)) | (
+        np.uint32(118) + (word >> np.uint64(40)).astype(np.uint32) % np.uint32(18) << np.uint32(23)
+    )
     kind = (word >> np.uint64(60)).astype(int)
     made = np.where(kind < 8, tame32, made)
     small = (word >> np.uint64(33)).astype(np.uint32) % np.uint32(40)

@@ -1,4 +1,4 @@
-"""Pieces of random programs that are more than an instruction: carries, fusion, memory, atomics, lanes that exchange."""
+"""Pieces of random programs that are more than an instruction: carries, fusion, memory, atomics, exchanges."""
 
 from __future__ import annotations
 
@@ -87,7 +87,11 @@ def fused(w: Writer) -> None:
     elif pattern == 11:  # fma, and then a sum
         w(f"fma.rn{ftz}.{type_} {q}, {a}, {c}, {p};", f"{add} {x}, {order(q, e)};", f"mov.b{BITS[kind]} {y}, {x};")
     elif pattern == 12:  # the sum is predicated
-        w(f"mov.b{BITS[kind]} {x}, {e};", f"@{w.register('p')} {add} {x}, {order(p, c)};", f"mov.b{BITS[kind]} {y}, {x};")
+        w(
+            f"mov.b{BITS[kind]} {x}, {e};",
+            f"@{w.register('p')} {add} {x}, {order(p, c)};",
+            f"mov.b{BITS[kind]} {y}, {x};",
+        )
     else:  # in a chain of sums
         w(f"{add} {q}, {p}, {c};", f"mul{ftz}.{type_} {x}, {q}, {e};", f"{add} {y}, {order(x, a)};")
         w(f"mov.b{BITS[kind]} {x}, {q};")
@@ -130,7 +134,9 @@ def memory(w: Writer) -> None:
     how = ""
     if not generic:
         if w.choose.chance(15) and space != "local":
-            how = w.choose.of([".volatile", ".relaxed.cta", ".relaxed.gpu"] + ([".acquire.gpu"] if load else [".release.gpu"]))
+            how = w.choose.of(
+                [".volatile", ".relaxed.cta", ".relaxed.gpu"] + ([".acquire.gpu"] if load else [".release.gpu"])
+            )
         elif space == "global" and w.choose.chance(30):
             how = w.choose.of([".ca", ".cg", ".cs", ".cv", ".lu"] if load else [".wb", ".cg", ".cs", ".wt"])
     base = f"%generic_{space}" if generic else _BASES[space]
@@ -269,7 +275,10 @@ def matrices(w: Writer) -> None:
         at, row = w.temporary("d"), w.limited("r", 63)
         vector = ", ".join(f"%r{3 + i}" for i in range(count))
         w("bar.sync 0;", f"mul.wide.u32 {at}, {row}, {OWN};", f"add.u64 {at}, {at}, %all_shared;")
-        w(f"ldmatrix.sync.aligned.m8n8.x{count}{w.choose.of(['', '.trans'])}.shared.b16 {{{vector}}}, [{at}];", "bar.sync 0;")
+        w(
+            f"ldmatrix.sync.aligned.m8n8.x{count}{w.choose.of(['', '.trans'])}.shared.b16 {{{vector}}}, [{at}];",
+            "bar.sync 0;",
+        )
     elif which == 1:
         w(f"movmatrix.sync.aligned.m8n8.trans.b16 {w.register('r')}, {w.register('r')};")
     elif which == 2:

@@ -101,7 +101,12 @@ class Writer:
             made = self.limited(kind, (1 << BITS[kind] - 1) - 1)
             self(f"or.b{BITS[kind]} {made}, {made}, 1;")
             return made
-        immediate = letter in "rd" and form.mnemonic[0] not in "v" and not form.mnemonic.startswith("mov") and self.choose.chance(5)
+        immediate = (
+            letter in "rd"
+            and form.mnemonic[0] not in "v"
+            and not form.mnemonic.startswith("mov")
+            and self.choose.chance(5)
+        )
         if immediate and any(x in form.mnemonic for x in (".u32", ".s32", ".u64", ".s64")) and "f" not in form.mnemonic:
             return str(self.choose.of((3, 7, 31, 255, 4097, 65535, 0x12345678)))
         return self.register(letter)

@@ -1,0 +1,35 @@
+"""Runs of programs on the simulator."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from typing import Any
+
+import warpmma as wm
+
+from .launches import Array, Run
+
+__all__ = ["simulate"]
+
+
+def simulate(
+    module: Any, run: Run, target: str = "sm_90", **options: Any
+) -> tuple[dict[str, Array], list[str], list[Any]]:
+    """Run all steps on a new device; return outputs, the lines that were printed, sorted, and each launch's report."""
+    device = wm.Device(target)
+    placed = {name: device.array(array) for name, array in run.arrays.items()}
+
+    def argument(given: Any) -> Any:
+        if isinstance(given, str):
+            return placed[given]
+        return given.packed(lambda name: placed[name].address) if hasattr(given, "packed") else given
+
+    reports, text = [], io.StringIO()
+    with contextlib.redirect_stdout(text):
+        for step in run.steps:
+            arguments = [argument(given) for given in step.arguments]
+            reports.append(
+                module[step.entry].launch(device, step.grid, step.block, arguments, shared=step.shared, **options)
+            )
+    return {name: placed[name].numpy() for name in run.outputs}, sorted(text.getvalue().splitlines()), reports

@@ -1,0 +1,49 @@
+"""Programs of CUDA C++ as nvcc compiles them write what an H200 wrote, every bit, and have no hazard."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from warpmma import ptx
+
+from .archive import Recording, kept, read
+from .cases import CASES
+from .launches import Case
+from .simulating import simulate
+from .texts import read_text
+
+
+@cache
+def recording() -> Recording:
+    return read()
+
+
+@cache
+def module(program: str) -> Any:
+    return ptx.load(read_text(program))
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_program_writes_what_an_h200_wrote(case: Case) -> None:
+    run = case.make()
+    outputs, lines, reports = simulate(module(case.program), run)
+    for name, array in outputs.items():
+        digest, part = kept(array)
+        expected = recording().outputs[str(case)][name]
+        places = np.flatnonzero(part != expected[1])
+        assert not len(places), f"{name}: {len(places)} of {len(part)} differ, first at {places[:5]}"
+        assert digest == expected[0], name
+    if case.prints:
+        assert tuple(lines) == recording().printed[str(case)]
+    assert not any(report.hazards for report in reports)
+
+
+def test_recording_is_of_an_h200_and_of_these_texts() -> None:
+    about = recording().about
+    assert "H200" in about["gpu"]
+    assert about["driver"]
+    assert {str(case) for case in CASES} <= set(recording().outputs)

@@ -1,0 +1,126 @@
+"""Compare random PTX programs on a GPU and on the simulator: `python tools/compare_programs.py --help`.
+
+`--gpu` runs them on this machine's GPU, through its driver alone; `--simulate` runs them on the simulator; with both,
+all outputs are compared. `--record` keeps what the GPU gave: a hash of each program's output, and of every tenth hashes
+of each word over all threads, and of each thread. Without `--gpu`, the simulator is compared with what is recorded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+_ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(_ROOT / place) for place in ("tests", "tools")]
+if find_spec("warpmma") is None:
+    sys.path.insert(0, str(_ROOT / "src"))
+
+from programs.launches import Array, Run  # noqa: E402
+from programs.random_archive import RANDOM, digests, find, read_random, write_random  # noqa: E402
+from programs.random_programs import COUNT, launch, module, target_of  # noqa: E402
+
+_PART = 50  # programs of a module on the GPU
+
+
+def on_gpu(numbers: list[int], workers: int) -> tuple[dict[int, Array], dict[str, str]]:
+    """Run programs on the GPU; return their outputs, and whose they are."""
+    from cuda_driver import Driver, argument_bytes
+
+    driver = Driver()
+    made: dict[int, Array] = {}
+
+    def loaded(part: list[int]) -> dict[int, object]:
+        driver.attach()
+        functions = driver.load(module(part), [f"p{number}" for number in part])
+        return {number: functions[f"p{number}"] for number in part}
+
+    parts: list[list[int]] = []
+    for target in sorted({target_of(number) for number in numbers}):
+        own = [number for number in numbers if target_of(number) == target]
+        parts += [own[i : i + _PART] for i in range(0, len(own), _PART)]
+    start = time.monotonic()
+    with ThreadPoolExecutor(workers) as pool:
+        functions = {number: found for part in pool.map(loaded, parts) for number, found in part.items()}
+    print(f"{len(parts)} modules loaded in {time.monotonic() - start:.0f} s", flush=True)
+    for number in numbers:
+        run: Run = launch(number)
+        step = run.steps[0]
+        addresses = {name: driver.place(array) for name, array in run.arrays.items()}
+        driver.launch(functions[number], step.grid, step.block, [argument_bytes(addresses, x) for x in step.arguments])  # type: ignore[arg-type]
+        try:
+            driver.synchronise()
+        except Exception as error:
+            raise SystemExit(f"program {number}: {error}") from None
+        made[number] = driver.fetch(addresses["output"], run.arrays["output"])
+        for address in addresses.values():
+            driver.free(address)
+    return made, driver.about()
+
+
+def simulated(number: int) -> Array | str:
+    """Run a program on the simulator; return its output, or what went wrong."""
+    from programs.simulating import simulate
+
+    from warpmma import ptx
+
+    try:
+        outputs, _, reports = simulate(ptx.load(module([number])), launch(number))
+        if any(report.hazards for report in reports):
+            return f"hazards: {reports[0].hazards[0]}"
+        return outputs["output"]
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run, record and compare; 1 if anything differs."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--gpu", action="store_true")
+    parser.add_argument("--simulate", action="store_true")
+    parser.add_argument("--programs", type=int, nargs=2, default=(0, COUNT), metavar=("FIRST", "END"))
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="only each Nth of them")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="what the GPU gave")
+    parser.add_argument("--workers", type=int, default=multiprocessing.cpu_count())
+    options = parser.parse_args(arguments)
+    numbers = list(range(*options.programs, options.every))
+    outputs: dict[int, Array] | None = None
+    if options.gpu:
+        start = time.monotonic()
+        outputs, about = on_gpu(numbers, options.workers)
+        print(f"{about['gpu']}: {len(outputs)} programs, {time.monotonic() - start:.0f} s", flush=True)
+        if options.record:
+            write_random(options.record, about, outputs)
+            print(f"{options.record}: {options.record.stat().st_size} bytes", flush=True)
+    if not options.simulate:
+        return 0
+    recorded = None if outputs is not None else read_random(RANDOM)
+    start, failed = time.monotonic(), 0
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(options.workers, mp_context=context) as pool:
+        for number, found in zip(numbers, pool.map(simulated, numbers, chunksize=8), strict=True):
+            if isinstance(found, str):
+                why = found
+            elif outputs is not None:
+                places = np.argwhere(found != outputs[number])
+                why = (
+                    "" if not len(places) else f"{len(places)} words differ, first thread and word {places[0].tolist()}"
+                )
+            else:
+                assert recorded is not None
+                why = find(recorded, number, digests(found))
+            failed += bool(why)
+            if why:
+                print(f"program {number}: {why.splitlines()[0][:300]}", flush=True)
+    print(f"{len(numbers)} programs, {failed} differ or fail, {time.monotonic() - start:.0f} s")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
