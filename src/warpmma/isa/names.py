@@ -32,7 +32,7 @@ _OPERATIONS = """
     madc match max min mov movmatrix mul mul24 neg not or popc prmt rcp redux rem rsqrt sad selp setp shf shfl shl shr
     sin sqrt sub subc szext tanh vote xor
 """
-_ACCESSES = "atom bar barrier cp exit ld red st"
+_ACCESSES = "atom bar barrier cp exit ld red st wmma"
 
 SIMULATED: Mapping[str, Door] = MappingProxyType({
     "mma": "mma",
@@ -50,7 +50,7 @@ _ABSENT = """
     mapa mbarrier membar multimem nanosleep pmevent prefetch prefetchu ret set setmaxnreg
     slct stackrestore stacksave suld suq sured sust tcgen05 tensormap testp tex tld4 trap txq
     vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vset vset2 vset4
-    vshl vshr vsub vsub2 vsub4 wmma
+    vshl vshr vsub vsub2 vsub4
 
     bar.cta.red bar.red barrier.cluster barrier.cta.red barrier.red cp.async.bulk cp.async.mbarrier cp.reduce
     ld.const ld.local ld.param st.async st.local wgmma.commit_group

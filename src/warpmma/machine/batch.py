@@ -161,6 +161,6 @@ class Batch:
 def _origin(register: WarpRegister) -> str:
     if register.site is None:
         return "the lane reads a register that it never wrote"
-    loaded = ", or loading there memory that nobody wrote" * register.site.mnemonic.startswith("ld")
+    loaded = ", or loading there memory that nobody wrote" * register.site.mnemonic.startswith(("ld", "wmma.load"))
     where = f"being masked off where it was made, at {register.site.place} ({register.site.mnemonic})"
     return f"the lane reads a register that it never wrote, {where}{loaded}"

@@ -13,8 +13,20 @@ from typing import Any
 import numpy.typing as npt
 
 from ..isa import Instruction
-from ..operations import Access, Atomic, Barrier, Copy, CopyGroup, Exit, MatrixMove, Operation, Row
-from . import accesses, computing, copying, matrix_unit, synchronising, updating
+from ..operations import (
+    Access,
+    Atomic,
+    Barrier,
+    Copy,
+    CopyGroup,
+    Exit,
+    MatrixMove,
+    Operation,
+    Row,
+    WmmaMove,
+    WmmaMultiply,
+)
+from . import accesses, computing, copying, matrix_unit, synchronising, updating, warp_matrices
 from .batch import Batch, Results
 from .site import Site
 
@@ -34,9 +46,11 @@ _HANDLERS: Mapping[type, Handler] = {
     Barrier: synchronising.barrier,
     Exit: synchronising.leave,
     Instruction: matrix_unit.multiply,
+    WmmaMove: warp_matrices.move_matrix,
+    WmmaMultiply: warp_matrices.multiply_matrices,
 }
 
-_REGISTERS = (Operation, Instruction)  # rule 7 of `barriers`
+_REGISTERS = (Operation, Instruction, WmmaMultiply)  # rule 7 of `barriers`
 
 
 def handler(row: Row | Instruction) -> Handler:

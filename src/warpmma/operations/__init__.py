@@ -9,6 +9,7 @@ from .records import DTYPES, UNDEFINED, Access, Barrier, Copy, CopyGroup, Exit, 
 from .table import evidence, matrix_move, matrix_moves, operation, operations, row, rows
 from .vector_moves import packing, unpacking
 from .windows import SPACES, WINDOWS, Space, Window, window_of
+from .wmma import WmmaMove, WmmaMultiply
 
 __all__ = [
     "DTYPES",
@@ -29,6 +30,8 @@ __all__ = [
     "Row",
     "Space",
     "Window",
+    "WmmaMove",
+    "WmmaMultiply",
     "elementwise",
     "evidence",
     "float_code",

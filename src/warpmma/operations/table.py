@@ -28,6 +28,7 @@ from . import (
     integer_arithmetic,
     integers,
     memory,
+    wmma,
 )
 from .atomics import Atomic
 from .forms import Form, common
@@ -35,13 +36,14 @@ from .fragments import MatrixMove
 from .measurements import elsewhere
 from .records import Access, Barrier, Copy, CopyGroup, Exit, Operation, Row
 from .vocabulary import ABSENT_WORDS
+from .wmma import WmmaMove, WmmaMultiply
 
 __all__ = ["FORMS", "FormTable", "evidence", "matrix_move", "matrix_moves", "operation", "operations", "row", "rows"]
 
 FORMS: tuple[Form, ...] = (
     *comparisons.FORMS, *floats.FORMS, *divisions.FORMS, *approximations.FORMS, *conversions.FORMS, *integers.FORMS,
     *integer_arithmetic.FORMS, *carries.FORMS, *bit_positions.FORMS,
-    *collectives.FORMS, *fragments.FORMS, *memory.FORMS, *atomics.FORMS, *control.FORMS,
+    *collectives.FORMS, *fragments.FORMS, *memory.FORMS, *atomics.FORMS, *control.FORMS, *wmma.FORMS,
 )  # fmt: skip
 """Every line of the table; `row` finds a mnemonic in it."""
 
@@ -236,6 +238,8 @@ def evidence(mnemonic: str, *, target: str) -> Evidence:
     found = row(mnemonic, target)
     if isinstance(found, Instruction):
         return evidence_of(found, target)
+    if isinstance(found, WmmaMultiply):
+        return found.known(target)
     known = elsewhere(found.evidence, found.left_open, target)
     return known if found.machine is None else replace(known, machine=found.machine(target))
 
@@ -305,5 +309,5 @@ def _by_name(instance: Row) -> Any:
     return object.__reduce_ex__(instance, 2)
 
 
-for _kind in (Access, Atomic, Barrier, Copy, CopyGroup, Exit, MatrixMove, Operation):
+for _kind in (Access, Atomic, Barrier, Copy, CopyGroup, Exit, MatrixMove, Operation, WmmaMove, WmmaMultiply):
     copyreg.pickle(_kind, cast(Any, _by_name))

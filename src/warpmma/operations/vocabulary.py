@@ -18,7 +18,7 @@ TYPE_WORDS = frozenset(
         *(letter + size for letter in "bsu" for size in _SIZES), "u4", "s4", "u2", "s2", "pred",
         "b128", "f16", "bf16", "tf32", "f32", "f64", "f16x2", "bf16x2", "f32x2", "s16x2", "u16x2",
         "e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2",
-        "e2m1x2", "ue8m0x2", "b8x16", "b6x16_p32", "b4x16_p64",
+        "e2m1x2", "ue8m0x2", "b1", "b8x16", "b6x16_p32", "b4x16_p64",
     )
 )  # fmt: skip
 """Types of operands and elements."""
@@ -32,13 +32,15 @@ _OTHERS = """
     sync aligned async warp cta arrive commit_group wait_group wait_all
     up down bfly idx all any uni ballot add min max and or xor
     m8n8 m8n16 m16n8 m16n16 x1 x2 x4 trans v2 v4 v8 nc weak
+    load store mma a b c d m16n16k16 m8n32k16 m32n8k16 m16n16k8 m8n8k4 m8n8k32 m8n8k128 popc
     ca cg cs lu cv wb wt L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate
     L2::evict_normal L2::evict_first L2::evict_last L2::cache_hint L2::64B L2::128B L2::256B
 """
-WORDS = TYPE_WORDS | _SPACES | frozenset(_OTHERS.split())
+_LAYOUTS = frozenset(("row", "col"))
+WORDS = TYPE_WORDS | _SPACES | _LAYOUTS | frozenset(_OTHERS.split())
 """Every qualifier that a form may have."""
 
-KEPT = (TYPE_WORDS, _SPACES)
+KEPT = (TYPE_WORDS, _SPACES, _LAYOUTS)
 """Classes of words that keep their order among each other, wherever they stand."""
 
 _PREFETCH, _EVICTION = ("sm_75", (7, 4)), ("sm_70", (7, 4))
