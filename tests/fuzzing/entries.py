@@ -89,6 +89,12 @@ INNER: dict[str, str] = {
     **dict.fromkeys(
         (f"warpmma.operations:{x}" for x in ("Row", "Row.__str__")), "what all rows have, by themselves no instruction"
     ),
+    **dict.fromkeys(
+        (f"warpmma.operations:{x}" for x in (
+            "WmmaMove.layout", "WmmaMultiply.known", "WmmaMultiply.layout", "WmmaMultiply.steps", "WmmaMultiply.type",
+        )),
+        "for the machine, with targets that have the row",
+    ),
     **dict.fromkeys(("warpmma.operations:shl", "warpmma.operations:shr"), "for registers, which check their operands"),
     **dict.fromkeys((f"warpmma:RegisterFile.{x}" for x in ("get", "put")), "for the machine, with what it has checked"),
     "warpmma:Device.variable": "for front ends, with what a module declares",

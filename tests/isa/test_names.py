@@ -199,9 +199,9 @@ def test_what_suffixes_add_is_so() -> None:
         ),
         (
             "nvcuda::wmma::mma_sync",
-            "this is CUDA C++; in PTX it is wmma.mma (two mma.sync of its types), not simulated yet",
+            "this is CUDA C++; in PTX it is wmma.mma (two mma.sync of its types), for kernels: warpmma.kernel",
         ),
-        ("wmma::load_matrix_sync", "this is CUDA C++; in PTX it is wmma.load, not simulated yet"),
+        ("wmma::load_matrix_sync", "this is CUDA C++; in PTX it is wmma.load, for kernels: warpmma.kernel"),
         ("cudaMemcpyAsync", "this is a function of the host, not of a kernel"),
         ("__nv_expf", "this is a function of a library, not an instruction"),
         ("HMMA.16816.F32", f"this is machine code; in PTX it is {F16}"),

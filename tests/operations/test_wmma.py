@@ -137,7 +137,7 @@ def test_what_there_is_not(mnemonic: str, target: str, error: type[Exception]) -
 
 def test_evidence_is_that_of_the_chain() -> None:
     known = evidence("wmma.mma.sync.aligned.row.col.m16n16k8.f32.tf32.tf32.f32", target="sm_90")
-    assert known.kind == "derived" and "m16n8k4.row.col.f32.tf32.tf32.f32 computes, measured" in known.assumption
+    assert known.kind == "derived" and "m16n8k4.row.col.f32.tf32.tf32.f32 does, which is measured" in known.assumption
     assert known.machine == "HMMA"
 
 

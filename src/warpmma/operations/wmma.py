@@ -16,7 +16,6 @@ from typing import Any, Literal
 from ..arithmetic import Evidence, evidence_of
 from ..isa import Instruction
 from ..layouts import Layout, Operand
-from ..registers import Packing
 from .forms import Form
 from .measurements import derived
 from .records import Direction, Row
@@ -138,12 +137,8 @@ class WmmaMultiply(Row):
         order = {"A": self.a_layout, "B": self.b_layout}.get(operand, "row")
         return fragment(operand, self.shape, self.type(operand), order, target, multiplicands=self.a_type)
 
-    def packing(self, operand: Operand) -> Packing:
-        """How an operand's elements share registers."""
-        return self.layout(operand, self.targets[-1]).packing
-
     def steps(self, target: str) -> tuple[Instruction, ...]:
-        """The `mma` that a target executes one after another along k, each on all rows and columns."""
+        """Return the `mma` that a target executes one after another along k, each on all rows and columns."""
         return chain(self, target)
 
     def known(self, target: str) -> Evidence:
@@ -151,7 +146,9 @@ class WmmaMultiply(Row):
         step = self.steps(target)[0]
         on = target if target in step.targets else step.targets[0]
         known = evidence_of(step, on)
-        assumption = "; ".join(filter(None, (f"that it is what {step} computes, {known.kind}", known.assumption)))
+        assumption = "; ".join(
+            filter(None, (f"that it computes what {step} does, which is {known.kind}", known.assumption))
+        )
         return Evidence(
             kind="derived", source=f"{_PTXAS}; {known.source}", assumption=assumption, machine=known.machine
         )
@@ -193,8 +190,8 @@ def _multiplied(multiplicands: str, words: tuple[str, ...]) -> Mapping[str, Any]
 
 _LARGE = ("m16n16k16", "m8n32k16", "m32n8k16")
 _SPACE = "{.<global shared shared::cta>}"
-_FRAGMENTS = derived("9.7.14.4.1, and " + _PTXAS, "nothing: ptxas computes the addresses")
-_PRODUCTS = derived("9.7.14.4.5, and " + _PTXAS, "nothing beyond the `mma` that it is made of")
+_FRAGMENTS = derived("9.7.14.4.1, and " + _PTXAS, "that fragments are what this code makes of them")
+_PRODUCTS = derived("9.7.14.4.5, and " + _PTXAS, "that it computes what the `mma` of this code do")
 
 # Types of A and B, shapes, layouts of A and B, types of C and D, oldest target, PTX. What PTX 6.1 added is not told
 # from 6.0 but by its shapes.

@@ -96,7 +96,7 @@ def tile_of(type_: str, target: str) -> tuple[int, int, int]:
 
 
 def _multiplicands(type_: str, k: int) -> str:
-    """The type of A and B that an accumulator goes with, as far as its fragment depends on it."""
+    """Return the type of A and B that an accumulator goes with, as far as its fragment depends on it."""
     candidates = _OF_K[k]
     return next(x for x in candidates if x == type_ or _ACCUMULATORS[x] == type_ or (x, type_) == ("f16", "f16"))
 
