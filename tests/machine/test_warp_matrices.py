@@ -12,7 +12,7 @@ import warpmma as wm
 from warpmma.errors import OperandError
 from warpmma.formats import FORMATS
 from warpmma.kernel import HazardError, launch
-from warpmma.operations import WmmaMove, WmmaMultiply, operation, row, rows
+from warpmma.operations import WINDOWS, WmmaMove, WmmaMultiply, operation, row, rows
 from warpmma.testing.generators import mixed
 
 MULTIPLIES = [x for x in rows(opcode="wmma") if isinstance(x, WmmaMultiply)]
@@ -138,6 +138,24 @@ def test_what_is_loaded_is_stored_again(target: str) -> None:
         same(back, words)
 
 
+def test_generic_addresses_find_shared_memory() -> None:
+    """Of one kernel, half of the warps store to global and half to shared memory, at generic addresses."""
+    out = np.zeros((2, 256), np.float32)
+    window = WINDOWS["shared"].base
+    load, store = (f"wmma.{x}.sync.aligned.row.m16n16k16.f32" for x in ("load.c", "store.d"))
+
+    def kernel(t: Any, d: Any) -> None:
+        value = t("mov.b32", t.warpid * 1000 + t.laneid)
+        at = t("selp.b64", d, t.constant(window, "b64"), t.warpid == 0)
+        t(store, at, [value] * 8)
+        again = t(load, at)
+        with t.where(t.warpid == 1):
+            t(store, d + 1024, again)
+
+    launch(kernel, 1, 64, (out.view(np.uint32),), target="sm_80", shared=1024)
+    assert (out.view(np.uint32)[1] == out.view(np.uint32)[0] + 1000).all() and out.any()
+
+
 def test_elements_that_are_held_more_than_once() -> None:
     """On sm_80 the upper four registers of an f16 A repeat the lower ones; on sm_70 lanes 8 apart hold the same."""
     matrix = np.arange(256, dtype=np.uint16)
@@ -195,7 +213,10 @@ def test_operands_that_do_not_fit(call: Any, message: str) -> None:
         (lambda t: t(LOAD, t.laneid * 16), "divergent", "lanes of a warp bring addresses of their own"),
         (lambda t: t(LOAD, t.constant(0), t.laneid * 8), "divergent", "lanes of a warp bring strides of their own"),
         (lambda t: t(LOAD, t.constant(768)), "bounds", "shared memory, which has 1024 bytes"),
-        (lambda t: t(MULTIPLY, t(LOAD, t.constant(0)), [0.0] * 8, [0.0] * 8), "poison", "loading there memory that nobody wrote"),
+        (
+            lambda t: t(MULTIPLY, t(LOAD, t.constant(0)), [0.0] * 8, [0.0] * 8), "poison",
+            "loading there memory that nobody wrote",
+        ),
     ],
 )  # fmt: skip
 def test_hazards(call: Any, kind: str, detail: str) -> None:

@@ -23,7 +23,7 @@ from ..arithmetic import Popcount, product, recipe_of, resolve
 from ..errors import OperandError
 from ..isa import Instruction
 from ..layouts import Layout, Operand
-from ..operations import Operation, WmmaMove, WmmaMultiply, row
+from ..operations import WINDOWS, Operation, WmmaMove, WmmaMultiply, row
 from ..registers import LANES, Packing
 from .accesses import address, check_whole, fitting
 from .batch import Batch, Results
@@ -90,14 +90,17 @@ def _load(batch: Batch, site: Site, row: WmmaMove, pieces: Sequence[tuple[Array,
     loaded, spoilt = [], []
     for at, size, some in pieces:
         element = max(row.bits // 8, 1)
-        if row.space == "shared":
-            batch.costs.shared(site, at, size, some)
-            data, poison = batch.shared.load(site, at, size, some, element=element)
-        else:
-            batch.costs.moved(site, "global", int(np.count_nonzero(some)) * size)
-            data, poison = batch.memory.load(batch.clocks, site, at, size, some, element=element)
+        data, bad = np.zeros((*lanes.shape, size), np.uint8), np.zeros((*lanes.shape, size // element), bool)
+        for space, of_space, acting in _spaces(row, at, some):
+            if space == "shared":
+                batch.costs.shared(site, of_space, size, acting)
+                part, poison = batch.shared.load(site, of_space, size, acting, element=element)
+            else:
+                batch.costs.moved(site, "global", int(np.count_nonzero(acting)) * size)
+                part, poison = batch.memory.load(batch.clocks, site, of_space, size, acting, element=element)
+            data |= part  # which is 0 in other lanes
+            bad |= False if poison is None else poison
         loaded.append(data)
-        bad = np.zeros((*lanes.shape, size // element), bool) if poison is None else poison
         spoilt.append(bad)
     layout = row.layout(batch.target)
     registers = _distributed(row, layout, _matrix(row, np.stack(loaded, axis=-3)))
@@ -127,12 +130,24 @@ def _store(
         part = np.zeros((*lanes.shape, size), np.uint8)
         piece = data[:, :, i * LANES : (i + 1) * LANES]
         part[:, :, : piece.shape[2]] = piece
-        if row.space == "shared":
-            batch.costs.shared(site, at, size, some)
-            batch.shared.store(site, at, part, some)
-        else:
-            batch.costs.moved(site, "global", int(np.count_nonzero(some)) * size)
-            batch.memory.store(batch.clocks, site, at, part, some)
+        for space, of_space, acting in _spaces(row, at, some):
+            if space == "shared":
+                batch.costs.shared(site, of_space, size, acting)
+                batch.shared.store(site, of_space, part, acting)
+            else:
+                batch.costs.moved(site, "global", int(np.count_nonzero(acting)) * size)
+                batch.memory.store(batch.clocks, site, of_space, part, acting)
+
+
+def _spaces(row: WmmaMove, at: Array, lanes: Array) -> list[tuple[str, Array, Array]]:
+    """Tell what addresses find in which space: its name, addresses in it, and the lanes that do."""
+    if row.space:
+        return [(row.space, at, lanes)]
+    window = WINDOWS["shared"]
+    base = at.dtype.type(window.base)
+    inside = lanes & (at >= base) & (at - base < window.size)
+    parts = [("shared", at - base, inside), ("global", at, lanes & ~inside)]
+    return [x for x in parts if x[2].any()] or parts[1:]
 
 
 def _arranged(row: WmmaMove, elements: Array) -> Array:
