@@ -7,15 +7,15 @@ from collections.abc import Collection, Iterable, Sequence
 __all__ = ["counted", "ranges", "table"]
 
 
-def counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str, several: str = "") -> str:
     """Write how many there are.
 
     Examples
     --------
-    >>> counted(1, "operand"), counted(2, "operand")
-    ('1 operand', '2 operands')
+    >>> counted(1, "operand"), counted(2, "operand"), counted(2, "entry", "entries")
+    ('1 operand', '2 operands', '2 entries')
     """
-    return f"{number} {noun}{'s' * (number != 1)}"
+    return f"{number} {noun if number == 1 else several or noun + 's'}"
 
 
 def ranges(numbers: Iterable[int], separator: str = ", ") -> str:

@@ -11,6 +11,7 @@ from contextlib import redirect_stdout
 
 from .._version import __version__
 from ..errors import WarpmmaError
+from .ptx_files import add_ptx
 from .streams import discard, say, write
 from .verify import add_verify
 
@@ -35,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"warpmma {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     add_verify(commands)
+    add_ptx(commands)
     try:
         said = io.StringIO()  # help and version: argparse does not notice when these cannot be written
         try:

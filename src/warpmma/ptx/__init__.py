@@ -3,6 +3,8 @@
 `load` reads a module; `module["name"].launch(device, grid, block, args)` runs an entry on a device.
 """
 
+from .checking import EntryNeeds as EntryNeeds
+from .checking import ModuleNeeds as ModuleNeeds
 from .modules import PtxEntry as PtxEntry
 from .modules import PtxModule as PtxModule
 from .modules import load as load

@@ -26,6 +26,8 @@ class Linked:
         Whose steps have an `Argument` where they read parameters.
     reading : tuple of int
         Places of these.
+    parameters : int
+        Bytes of them.
     shared : SharedVariables
     reach : Reach
     problems : tuple of PtxError
@@ -34,6 +36,7 @@ class Linked:
 
     program: Program
     reading: tuple[int, ...]
+    parameters: int
     shared: SharedVariables
     reach: Reach
     problems: tuple[PtxError, ...]
@@ -75,7 +78,7 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str) -> Linke
         frame=frame, shared=shared.ranges,
     )  # fmt: skip
     reading = tuple(i for i, step in enumerate(steps) if isinstance(step, RowStep) and _argument(step))
-    return Linked(program, reading, shared, found, tuple(problems))
+    return Linked(program, reading, parameters.size, shared, found, tuple(problems))
 
 
 def _callee(name: str, body: Body, first: int, address: int, slots: range, recursive: bool) -> Callee:

@@ -10,10 +10,12 @@ from weakref import WeakKeyDictionary
 
 from .._arguments import check_choice, suggestion
 from .._tasks import Progress
+from .._text import counted
 from ..arithmetic import Engine
 from ..errors import OperandError, PtxError, shown
 from ..machine import Device, Launch, Limit, Policy
 from .arguments import signature
+from .checking import ModuleNeeds, module_needs
 from .linking import Linked, link
 from .reading import read
 from .starting import Request, check_device, launch_entry
@@ -99,8 +101,22 @@ class PtxModule(Mapping[str, "PtxEntry"]):
         return sum(1 for _ in self)
 
     def __repr__(self) -> str:
-        count = len(self)
-        return f"<PtxModule {self.source.name}: {self.target}, {count} {'entry' if count == 1 else 'entries'}>"
+        return f"<PtxModule {self.source.name}: {self.target}, {counted(len(self), 'entry', 'entries')}>"
+
+    def check(self, target: str | None = None) -> ModuleNeeds:
+        """Say what each entry needs, and which lines are not simulated, before anything runs.
+
+        Parameters
+        ----------
+        target : str, optional
+            Of the device; by default the module's own.
+
+        Raises
+        ------
+        TargetError
+            No such target, or one that does not take the module.
+        """
+        return module_needs(self.source, list(self), self.target if target is None else target)
 
     def linked(self, name: str, device: Device, contract: str) -> Linked:
         """Return the program of an entry on a device, which is made once."""

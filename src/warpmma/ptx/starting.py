@@ -33,7 +33,7 @@ from .arguments import parameter_bytes
 from .linking import Linked, bound
 from .syntax import Function, Module
 
-__all__ = ["Request", "check_device", "launch_entry"]
+__all__ = ["Request", "check_device", "fitting_target", "launch_entry"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,18 +57,24 @@ def check_device(module: Module, device: object) -> Device:
     """Return a device on which a module runs; raise `TargetError` for one that is older than the module's target."""
     if not isinstance(device, Device):
         raise OperandError(f"device is {shown(device)}; expected a warpmma.Device")
-    wants, has = module.target, TARGETS[device.target]
+    fitting_target(module, device.target)
+    return device
+
+
+def fitting_target(module: Module, target: str) -> None:
+    """Raise `TargetError` where PTX of a module's target does not run on a target.
+
+    PTX of a plain target runs on all later ones, that of a family ("f") within it, that of one target ("a") there.
+    """
+    wants, has = module.target, TARGETS[target]
     number, features = int(wants.removeprefix("sm_").rstrip("af")), wants[len(wants.rstrip("af")) :]
-    family = number // 10 == has.number // 10
-    fits = number <= has.number if not features else (family and has.features and number <= has.number)
-    if features == "a":
-        fits = wants == has.name
+    family = number // 10 == has.number // 10 and bool(has.features)
+    fits = wants == has.name if features == "a" else number <= has.number and (family or not features)
     if not fits:
         raise TargetError(
-            f"{module.name} is PTX for {wants}, which a device of {device.target} does not take; compile it for "
-            f"{device.target} or an earlier target, or use Device({wants!r})"
+            f"{module.name} is PTX for {wants}, which {target} does not take; compile it for {target} or an earlier "
+            f"target, or use {wants}"
         )
-    return device
 
 
 def launch_entry(module: Module, linked: Linked, device: Device, request: Request) -> Launch:

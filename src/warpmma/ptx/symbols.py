@@ -125,12 +125,15 @@ class SharedVariables:
         Bytes that they have as ptxas packs them.
     dynamic : int
         Where dynamic shared memory begins.
+    has_dynamic : bool
+        Whether the entry has a variable there.
     """
 
     addresses: Mapping[Key, int]
     ranges: tuple[range, ...]
     static: int
     dynamic: int
+    has_dynamic: bool
 
     @classmethod
     def of(cls, module: Module, found: Reach) -> SharedVariables:
@@ -151,7 +154,7 @@ class SharedVariables:
             ranges.append(range(start, start + x.size))
             packed += x.size
         dynamic = -(-packed // alignment) * alignment + GAP * len(ranges)
-        return cls({**addresses, **dict.fromkeys(extern, dynamic)}, tuple(ranges), packed, dynamic)
+        return cls({**addresses, **dict.fromkeys(extern, dynamic)}, tuple(ranges), packed, dynamic, bool(extern))
 
 
 class EntryPlaces:

@@ -1,0 +1,66 @@
+"""What the entries of a PTX module need: tables of fewer than 120 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from textwrap import wrap
+
+from .._text import counted, table
+from ..ptx import EntryNeeds, ModuleNeeds
+
+__all__ = ["module_text"]
+
+_WIDTH, _NAME = 118, 40
+_TIE = "\0"  # a blank at which no line ends
+_CLASSES = ("pred", "b16", "b32", "b64")
+
+
+def module_text(needs: ModuleNeeds) -> str:
+    """Write a table of entries, the instructions of each, and every line that is not simulated."""
+    major, minor = needs.version
+    lines = [
+        f"{needs.name}: PTX {major}.{minor} for {needs.compiled}, on {needs.target}, "
+        f"{counted(len(needs.entries), 'entry', 'entries')}",
+        "",
+    ]
+    head = ("entry", "shared", "local", "params", *_CLASSES, "instructions", "kinds", "not simulated")
+    lines += table([head, *map(_row, needs.entries)], left=[0])
+    for entry in needs.entries:
+        lines += ["", f"{entry.name}: instructions by kind"]
+        lines += _wrapped(f"{name}{_TIE}{count:,}" for name, count in entry.instructions.items())
+        if entry.functions:
+            lines += _wrapped(entry.functions, "calls ")
+    lines += ["", *_problems(needs)]
+    return "\n".join(lines)
+
+
+def _row(entry: EntryNeeds) -> tuple[str, ...]:
+    name = entry.name if len(entry.name) <= _NAME else entry.name[: _NAME - 3] + "..."
+    total = sum(entry.instructions.values())
+    return (
+        name, f"{entry.shared:,}{' + dynamic' if entry.dynamic else ''}", f"{entry.local:,}", f"{entry.parameters:,}",
+        *(f"{entry.registers.get(kind, 0):,}" for kind in _CLASSES), f"{total:,}", f"{len(entry.instructions):,}",
+        f"{len(entry.problems):,}",
+    )  # fmt: skip
+
+
+def _wrapped(items: Iterable[str], before: str = "") -> list[str]:
+    return wrap(
+        before + ", ".join(items), _WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+    )
+
+
+def _problems(needs: ModuleNeeds) -> list[str]:
+    """List the lines that are not simulated, each once."""
+    found = {str(x): x for entry in needs.entries for x in entry.problems}
+    if not found:
+        return ["all is simulated"]
+    lines = [f"not simulated: {counted(len(found), 'line')}"]
+    for text, _ in sorted(found.items(), key=lambda item: (item[1].line, item[1].column)):
+        lines += wrap(
+            text.partition("\n")[0].removeprefix(f"{needs.name}:"),
+            _WIDTH,
+            initial_indent="  ",
+            subsequent_indent="    ",
+        )
+    return lines
