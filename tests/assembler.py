@@ -180,14 +180,19 @@ def classes_of(registers: str, predicates: str, wide: str) -> dict[str, str]:
 
 
 def batch_of(
-    blocks: int | range, threads: int, policy: Any = "error", arrays: tuple[Array, ...] = (), shared: int = 4096
+    blocks: int | range,
+    threads: int,
+    policy: Any = "error",
+    arrays: tuple[Array, ...] = (),
+    shared: int = 4096,
+    seed: int = 0,
 ) -> tuple[Batch, Costs, list[int]]:
     reporter, costs = Reporter(policy), Costs()
     memory = GlobalMemory(reporter)
     addresses = [memory.add(x, f"array {i}") for i, x in enumerate(arrays)]
     batch = Batch(
         blocks=blocks if isinstance(blocks, range) else range(blocks), threads=threads, target="sm_90", memory=memory,
-        shared=shared, reporter=reporter, costs=costs, history=History(),
+        shared=shared, reporter=reporter, costs=costs, history=History(), seed=seed,
     )  # fmt: skip
     return batch, costs, addresses
 
@@ -198,11 +203,11 @@ def go(
     limit: Limit | None = None, provided: Mapping[str, Provided] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> tuple[RegisterFile, Costs]:  # fmt: skip
-    batch, costs, addresses = batch_of(blocks, threads, policy, arrays)
+    batch, costs, addresses = batch_of(blocks, threads, policy, arrays, seed=seed)
     classes = classes_of(registers, predicates, wide)
     program = Assembler(text, classes, {f"a{i}": x for i, x in enumerate(addresses)}, parameters).program
     grid = Grid(blocks=(blocks, 1, 1), threads=(threads, 1, 1), shared=4096)
-    values = run_program(batch, program, grid, limit=limit, seed=seed, provided=provided or {}, keep=True)
+    values = run_program(batch, program, grid, limit=limit, provided=provided or {}, keep=True)
     file = RegisterFile(batch.shape[:2])
     for name, kind, value in zip(classes, classes.values(), values, strict=True):
         file.declare(kind if kind == "pred" else int(kind[1:]), name)  # type: ignore[arg-type]

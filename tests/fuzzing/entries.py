@@ -133,7 +133,7 @@ INNER: dict[str, str] = {
         (f"warpmma.machine:{x}" for x in (
             "Branch", "BranchTable", "Call", "Callee", "Constant", "Frame", "Guard", "Inverted", "Limit", "Limit.over",
             "Batch.shaped",
-            "Program", "ReadOnly", "Return", "RowStep", "Slot", "Sum", "run_program",
+            "Program", "ReadOnly", "Return", "RowStep", "Slot", "Sum", "run_program", "special_kind",
         )),
         "programs, as front ends make them of texts that they have checked",
     ),

@@ -15,6 +15,7 @@ from .provided import Provided
 from .register_file import RegisterFile
 from .running import Limit, run_program
 from .site import Site
+from .special import special_kind
 from .steps import (
     Branch,
     BranchTable,
@@ -81,5 +82,6 @@ __all__ = [
     "merged",
     "no_site",
     "run_program",
+    "special_kind",
     "wavefronts",
 ]

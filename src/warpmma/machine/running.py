@@ -78,7 +78,7 @@ class Limit:
 
 
 def run_program(
-    batch: Batch, program: Program, grid: Grid, *, limit: Limit | None = None, seed: int = 0,
+    batch: Batch, program: Program, grid: Grid, *, limit: Limit | None = None,
     provided: Mapping[str, Provided] = MappingProxyType({}), keep: bool = False,
 ) -> tuple[WarpRegister, ...]:  # fmt: skip
     """Run a program until all threads of a batch have ended.
@@ -86,15 +86,14 @@ def run_program(
     Parameters
     ----------
     batch : Batch
+        Its `seed` says who goes first where CUDA leaves it open; with 0 that is whoever is further behind in the
+        program, in the order of numbers.
     program : Program
     grid : Grid
         Of the launch; its `shared` is all shared memory of a block, and what is behind the program's variables is
         dynamic.
     limit : Limit, optional
         Of the launch; without one it runs on.
-    seed : int
-        Who goes first where CUDA leaves it open; 0 is whoever is further behind in the program, in the order of
-        numbers.
     provided : mapping of str to callable
         Functions that are called by name and are none of the program's.
     keep : bool
@@ -115,7 +114,7 @@ def run_program(
         Operands that do not fit their rows.
     """
     limit = Limit() if limit is None else limit
-    run = _Run(batch, program, grid, limit, seed, provided, keep)
+    run = _Run(batch, program, grid, limit, provided, keep)
     try:
         run.all()
     finally:
@@ -131,12 +130,11 @@ class _Run:
         program: Program,
         grid: Grid,
         limit: Limit,
-        seed: int,
         provided: Mapping[str, Provided],
         keep: bool,
     ) -> None:
         self._batch, self._program, self._limit = batch, program, limit
-        self.state = State(batch, program, grid, seed, limit.steps, keep)
+        self.state = State(batch, program, grid, limit.steps, keep)
         self._meetings = Meetings()
         calls = Calls(self.state, self._meetings, provided)
         self._code = [self._prepared(place, step, calls) for place, step in enumerate(program.steps)]

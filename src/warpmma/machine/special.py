@@ -24,12 +24,12 @@ import numpy.typing as npt
 
 from ..errors import RegisterError, UnknownNameError
 from ..isa import TARGETS
-from ..operations import DTYPES
+from ..operations import DTYPES, RegisterType
 from ..registers import LANES
 from .batch import Batch
 from .grid import Grid
 
-__all__ = ["SPECIAL", "Special", "special"]
+__all__ = ["SPECIAL", "Special", "special", "special_kind"]
 
 Array = npt.NDArray[Any]
 
@@ -194,3 +194,18 @@ def special(name: str, kind: str, batch: Batch, grid: Grid, static: int, steps: 
     value = np.asarray(found.value(_Launch(batch, grid, static, steps)))
     cut = value.astype(np.uint64) & np.uint64((1 << found.bits) - 1)
     return np.broadcast_to(cut.astype(DTYPES[kind]), batch.shape)
+
+
+def special_kind(name: str) -> RegisterType | None:
+    """Class of the registers that hold all bits of a special register; None of what is none.
+
+    Examples
+    --------
+    >>> special_kind("tid.x"), special_kind("clock64"), special_kind("is_explicit_cluster"), special_kind("r1")
+    ('b32', 'b64', 'pred', None)
+    """
+    found = SPECIAL.get(name)
+    return None if found is None else _KINDS[found.bits]
+
+
+_KINDS: dict[int, RegisterType] = {1: "pred", 32: "b32", 64: "b64"}

@@ -38,7 +38,6 @@ class State:
     batch : Batch
     program : Program
     grid : Grid
-    seed : int
     began : int
         Steps that the launch went before, for its clock.
     keep : bool
@@ -59,14 +58,14 @@ class State:
         What `guards` chose last.
     """
 
-    def __init__(self, batch: Batch, program: Program, grid: Grid, seed: int, began: int, keep: bool) -> None:
+    def __init__(self, batch: Batch, program: Program, grid: Grid, began: int, keep: bool) -> None:
         self.batch, self.program, self.grid = batch, program, grid
         self._none = {kind: self._unwritten(kind) for kind in DTYPES}
         self.registers: list[Any] = [self._none[kind] for kind in program.registers]
         self.counts = [0] * len(program.steps)
         self.now = began
         self.stack = WarpRegister(np.broadcast_to(np.uint64(0), batch.shape))
-        self.scheduler = Scheduler(batch.lanes, len(program.steps) + 2, seed, keep)
+        self.scheduler = Scheduler(batch.lanes, len(program.steps) + 2, batch.seed, keep)
         self.last_guard: list[Any] = [None] * 4
         self._known: dict[StepOperand, int] = {}
         self._spare: list[int] = []

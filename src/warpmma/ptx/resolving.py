@@ -17,10 +17,9 @@ from typing import Protocol
 import numpy as np
 
 from ..errors import PtxError
-from ..machine import Constant, Frame, Inverted, ReadOnly, Slot, StepOperand, Sum
+from ..machine import Constant, Frame, Inverted, ReadOnly, Slot, StepOperand, Sum, special_kind
 from ..operations import RegisterType
 from .slots import Declared, Slots, register_class
-from .special_registers import special_register
 from .syntax import (
     Element,
     Function,
@@ -161,9 +160,10 @@ class Resolver:
                 raise self.fail(statement, f"{_written(x)} is a register, and an immediate stands there")
             self._check(x, self.kind(slot), kind, statement, wider)
             return slot
-        if isinstance(x, Symbol) and (own := special_register(x.name)) is not None:
-            self._check(x, own, kind, statement, wider)
-            return ReadOnly(x.name[1:], own)
+        if isinstance(x, Symbol) and x.name[:1] == "%" and (own := special_kind(x.name[1:])) is not None:
+            if "pred" in (own, kind) or kind == "imm":
+                self._check(x, own, kind, statement, wider)
+            return ReadOnly(x.name[1:], kind)  # PTX reads them with fewer bits, or more
         if isinstance(x, VectorOf):
             raise self.fail(statement, f"{_written(x)} is a vector, and one register stands there")
         if isinstance(x, Symbol) and x.name == "_":

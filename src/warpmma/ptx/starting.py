@@ -97,9 +97,9 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
             batch = Batch(
                 blocks=blocks, threads=extent.threads_per_block, target=device.target, memory=memory,
                 shared=extent.shared, reporter=reporter, costs=costs, history=history, engine=request.engine,
-                workers=workers,
+                workers=workers, seed=request.seed,
             )  # fmt: skip
-            run_program(batch, program, extent, limit=request.limit, seed=request.seed)
+            run_program(batch, program, extent, limit=request.limit)
             if request.progress:
                 request.progress(blocks.stop, extent.total)
         site = Site(module.name, function.position.line, "launch")
