@@ -1,4 +1,4 @@
-"""Compare every `wmma.load`, `wmma.mma` and `wmma.store` of a target with the GPU: `python tools/compare_wmma.py --help`.
+"""Compare every `wmma` of a target with the GPU: `python tools/compare_wmma.py --help`.
 
 Needs the GPU and its driver, which assembles the text. A block is one warp with memory of its own. Loads and stores
 have random bytes and a stride; products have random and hard elements in their registers, those too that no `mma`
@@ -42,7 +42,7 @@ def forms(target: str) -> list[Form]:
 
 
 def fragments(form: Form, target: str) -> dict[str, tuple[int, int]]:
-    """Registers of each operand, and their bits."""
+    """Count the registers of each operand, and their bits."""
     if isinstance(form, WmmaMove):
         layout = form.layout(target)
         return {"fragment": (layout.registers, layout.packing.width)}
@@ -61,7 +61,7 @@ def size(form: WmmaMove) -> int:
 
 
 def inputs(form: Form, target: str, warps: int, rng: np.random.Generator) -> dict[str, Array]:
-    """Make what a form is given, `[warp, register, lane]` or bytes of memory `[warp, byte]`, and room for its result."""
+    """Make what a form is given and writes: `[warp, register, lane]`, or bytes of memory `[warp, byte]`."""
     given: dict[str, Array] = {}
     for name, (count, bits) in fragments(form, target).items():
         shape = (warps, count, LANES)
