@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from .._text import counted
 from ..isa import Instruction
+from ..layouts import Layout
 from ..layouts import Operand as OperandName
 from ..machine import Constant, Slot, StepOperand
 from ..operations import (
@@ -35,6 +36,8 @@ from ..operations import (
     Operation,
     RegisterType,
     Row,
+    WmmaMove,
+    WmmaMultiply,
 )
 from .resolving import Resolver, number
 from .syntax import Immediate, Operand, Statement, Symbol, VectorOf
@@ -246,35 +249,60 @@ def _exit(names: Resolver, statement: Statement, row: Exit) -> Matched:
 
 
 def _multiply(names: Resolver, statement: Statement, row: Instruction) -> Matched:
+    operands, results = _fragments(names, statement, row, row.layout)
+    more = statement.operands[4:]
+    return Matched(row, (*operands, *(_word(names, statement, x) for x in more)), results)
+
+
+def _wmma(names: Resolver, statement: Statement, row: WmmaMultiply) -> Matched:
+    _exactly(names, statement, row, 4)
+    newest = row.targets[-1]  # fragments have as many registers on every target
+    operands, results = _fragments(names, statement, row, lambda name: row.layout(name, newest))
+    return Matched(row, operands, results)
+
+
+def _fragments(
+    names: Resolver, statement: Statement, row: Instruction | WmmaMultiply, layout: Callable[[OperandName], Layout]
+) -> tuple[tuple[StepOperand, ...], tuple[Slot | None, ...]]:
+    """Return fragments of A, B and C, and the registers of D."""
     if len(statement.operands) < 4:
-        raise names.fail(statement, f"got {len(statement.operands)} operands; expected fragments of D, A, B and C, ...")
-    d, *sources = statement.operands
-    results = _fragment(names, statement, row, "D", d)
+        raise names.fail(statement, f"got {len(statement.operands)} operands; expected fragments of D, A, B and C")
     operands: list[StepOperand] = []
-    for name, x in zip(("A", "B", "C"), sources, strict=False):
-        layout, type_ = row.layout(cast(OperandName, name)), row.type(cast(OperandName, name))
-        kind, items = cast(RegisterType, f"b{layout.packing.width}"), names.items(x)
-        _check_count(names, statement, items, layout.registers, name)
-        operands.append(tuple(names.source(y, kind, type_, statement) for y in items))
-    for x in sources[3:]:
-        operands.append(_word(names, statement, x))
-    return Matched(row, tuple(operands), results)
+    results: tuple[Slot | None, ...] = ()
+    for letter, x in zip("DABC", statement.operands, strict=False):
+        name = cast(OperandName, letter)
+        kind, items = cast(RegisterType, f"b{layout(name).packing.width}"), names.items(x)
+        if name == "D":
+            results = _all_targets(names, statement, items, kind, layout(name).registers, "D")
+        else:
+            _check_count(names, statement, items, layout(name).registers, name)
+            operands.append(tuple(names.source(y, kind, row.type(name), statement) for y in items))
+    return tuple(operands), results
 
 
-def _fragment(
-    names: Resolver, statement: Statement, row: Instruction, name: OperandName, x: Operand
-) -> tuple[Slot | None, ...]:
-    layout, items = row.layout(name), names.items(x)
-    _check_count(names, statement, items, layout.registers, name)
-    return tuple(names.target(y, cast(RegisterType, f"b{layout.packing.width}"), statement) for y in items)
+def _wmma_move(names: Resolver, statement: Statement, row: WmmaMove) -> Matched:
+    first, second, *more = _least(names, statement, row, 2)
+    stride = [names.source(x, "b32", "u32", statement) for x in more]
+    if len(stride) > 1:
+        raise names.fail(statement, f"got {len(statement.operands)} operands; expected {row.syntax}")
+    if row.direction == "load":
+        results = _all_targets(names, statement, names.items(first), row.kind, row.registers, row.syntax)
+        return Matched(row, (names.place(second, statement), *stride), results)
+    items = names.items(second)
+    _check_count(names, statement, items, row.registers, row.syntax)
+    fragment = tuple(names.source(x, row.kind, row.type, statement) for x in items)
+    return Matched(row, (names.place(first, statement), fragment, *stride))
 
 
 def _word(names: Resolver, statement: Statement, x: Operand) -> StepOperand:
     """Return what follows C: a selector, a register of metadata or scales, or a pair of numbers."""
-    if isinstance(x, VectorOf) and all(isinstance(y, Immediate) for y in x.items):
-        return tuple(_immediate(names, statement, y) for y in x.items)
     if isinstance(x, VectorOf) and len(x.items) == 1:
         (x,) = x.items
+    if isinstance(x, VectorOf):
+        return tuple(
+            _immediate(names, statement, y) if isinstance(y, Immediate) else names.source(y, "b16", "u16", statement)
+            for y in x.items
+        )
     return _immediate(names, statement, x) if isinstance(x, Immediate) else names.source(x, "b32", "u32", statement)
 
 
@@ -315,4 +343,6 @@ _WAYS: Mapping[type, Callable[[Resolver, Statement, Any], Matched]] = {
     Barrier: _barrier,
     Exit: _exit,
     Instruction: _multiply,
+    WmmaMove: _wmma_move,
+    WmmaMultiply: _wmma,
 }

@@ -7,7 +7,7 @@ The rules:
 2. A number is a value of the operand's type. Integers keep their low bits. Floats written in decimal are f64, and
    rounded to nearest where an f32 is wanted; `0f` and `0d` are bits, and values where the other one is wanted.
 3. The name of a variable is its address, in its state space; that of a function, its address.
-4. A special register is read where a register may stand.
+4. A special register is read where a register may stand; `WARP_SZ` is 32.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from ..errors import PtxError
 from ..machine import Constant, Frame, Inverted, ReadOnly, Slot, StepOperand, Sum, special_kind
 from ..operations import RegisterType
+from ..registers import LANES
 from .slots import Declared, Slots, register_class
 from .syntax import (
     Element,
@@ -164,6 +165,8 @@ class Resolver:
             if "pred" in (own, kind) or kind == "imm":
                 self._check(x, own, kind, statement, wider)
             return ReadOnly(x.name[1:], kind)  # PTX reads them with fewer bits, or more
+        if isinstance(x, Symbol) and x.name == "WARP_SZ":
+            return Constant(LANES, kind)
         if isinstance(x, VectorOf):
             raise self.fail(statement, f"{_written(x)} is a vector, and one register stands there")
         if isinstance(x, Symbol) and x.name == "_":
