@@ -95,6 +95,10 @@ def _text(object: Any) -> str:
 
 
 ENTRIES = (
+    Entry(
+        name=f"{_K}:with_complement", call=operations.with_complement,
+        make=lambda rng: {"mnemonic": pick(rng, ("setp.lt.s32", "setp.num.and.f64", "setp.eq.f16x2"))},
+    ),
     *(
         Entry(
             name=f"{_K}:{call.__name__}", call=call,

@@ -24,11 +24,13 @@ from warpmma.operations import (
     Row,
     bit_positions,
     carries,
+    comparison_results,
     integer_arithmetic,
     operation,
     operations,
     row,
     rows,
+    selections,
     table,
 )
 from warpmma.operations.forms import Form, common, spellings
@@ -40,7 +42,7 @@ KNOWN = wm.Evidence(kind="published", source="a text")
 ALL = tuple(rows())
 STATED = {
     mnemonic
-    for module in (bit_positions, carries, integer_arithmetic)
+    for module in (bit_positions, carries, comparison_results, integer_arithmetic, selections)
     for form in module.FORMS
     for mnemonic in form.mnemonics
 }

@@ -28,9 +28,9 @@ _WHERE: dict[Door, str] = {
 }
 
 _OPERATIONS = """
-    abs activemask add addc and bfe bfi bfind bmsk brev clz cnot cos cvt div dp2a dp4a ex2 fma fns lg2 lop3 mad mad24
-    madc match max min mov movmatrix mul mul24 neg not or popc prmt rcp redux rem rsqrt sad selp setp shf shfl shl shr
-    sin sqrt sub subc szext tanh vote xor
+    abs activemask add addc and bfe bfi bfind bmsk brev clz cnot copysign cos cvt div dp2a dp4a ex2 fma fns lg2
+    lop3 mad mad24 madc match max min mov movmatrix mul mul24 neg not or popc prmt rcp redux rem rsqrt sad selp
+    set setp shf shfl shl shr sin slct sqrt sub subc szext tanh testp vote xor
 """
 _ACCESSES = "atom bar barrier cp exit ld red st wmma"
 
@@ -45,10 +45,10 @@ SIMULATED: Mapping[str, Door] = MappingProxyType({
 """Opcodes with instructions that are simulated, and which function reads them."""
 
 _ABSENT = """
-    alloca applypriority bra brkpt brx call clusterlaunchcontrol copysign createpolicy
+    alloca applypriority bra brkpt brx call clusterlaunchcontrol createpolicy
     cvta discard elect fence getctarank griddepcontrol isspacep istypep ldu
-    mapa mbarrier membar multimem nanosleep pmevent prefetch prefetchu ret set setmaxnreg
-    slct stackrestore stacksave suld suq sured sust tcgen05 tensormap testp tex tld4 trap txq
+    mapa mbarrier membar multimem nanosleep pmevent prefetch prefetchu ret setmaxnreg
+    stackrestore stacksave suld suq sured sust tcgen05 tensormap tex tld4 trap txq
     vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vset vset2 vset4
     vshl vshr vsub vsub2 vsub4
 

@@ -6,7 +6,7 @@ from .fragments import MatrixMove
 from .integers import shl, shr
 from .on_arrays import elementwise
 from .records import DTYPES, UNDEFINED, Access, Barrier, Copy, CopyGroup, Exit, Operation, RegisterType, Row
-from .table import evidence, matrix_move, matrix_moves, operation, operations, row, rows
+from .table import evidence, matrix_move, matrix_moves, operation, operations, row, rows, with_complement
 from .vector_moves import packing, unpacking
 from .windows import SPACES, WINDOWS, Space, Window, window_of
 from .wmma import WmmaMove, WmmaMultiply
@@ -46,4 +46,5 @@ __all__ = [
     "shr",
     "unpacking",
     "window_of",
+    "with_complement",
 ]

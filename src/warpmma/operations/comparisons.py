@@ -25,7 +25,7 @@ from .forms import Form
 from .measurements import measured
 from .records import Operation
 
-__all__ = ["FORMS"]
+__all__ = ["COMPARISONS", "FLOAT_COMPARISONS", "FORMS", "UNSIGNED_COMPARISONS", "comparison"]
 
 Array = npt.NDArray[Any]
 
@@ -66,14 +66,16 @@ def _integer_compare(name: str, type_: str) -> Callable[[Array, Array], tuple[Ar
     return lambda a, b: (function(a.view(f"int{type_[1:]}"), b.view(f"int{type_[1:]}")),)
 
 
+def comparison(name: str, type_: str, ftz: bool) -> Callable[[Array, Array], tuple[Array]]:
+    """Return how codes of a type, one to a register, are compared."""
+    if type_ in FORMATS and isinstance(FORMATS[type_], FloatFormat):
+        return _float_compare(name, type_, ftz)
+    return _integer_compare(name, type_)
+
+
 def _compared(words: tuple[str, ...]) -> dict[str, Any]:
     """Return what the words of `setp` say of a row."""
-    name, type_ = words[1], words[-1]
-    if type_ in FORMATS and isinstance(FORMATS[type_], FloatFormat):
-        compute = _float_compare(name, type_, "ftz" in words)
-    else:
-        compute = _integer_compare(name, type_)
-    return {**operands("T T -> pred", words), "compute": compute}
+    return {**operands("T T -> pred", words), "compute": comparison(words[1], words[-1], "ftz" in words)}
 
 
 def _select(a: Array, b: Array, p: Array) -> tuple[Array]:
@@ -90,19 +92,23 @@ def _selected(words: tuple[str, ...]) -> dict[str, Any]:
     return {**operands("T T pred -> T", words), "compute": _select, "needed": _chosen}
 
 
-_FLOATS = " ".join([*_COMPARE, *(f"{name}u" for name in _COMPARE), "num", "nan"])
+COMPARISONS = " ".join(_COMPARE)
+UNSIGNED_COMPARISONS = " ".join(_UNSIGNED)
+FLOAT_COMPARISONS = " ".join([*_COMPARE, *(f"{name}u" for name in _COMPARE), "num", "nan"])
+"""Words for comparisons: of all types, of unsigned integers besides, of floating-point numbers."""
+
 _form = partial(
     Form, kind=Operation, fields=_compared, ptx=(1, 0), evidence=measured("Comparison and Selection Instructions")
 )
 
 FORMS = (
-    _form(spelling=f"setp.<{' '.join(_COMPARE)}>.<s16 u16 s32 u32 s64 u64>"),
+    _form(spelling=f"setp.<{COMPARISONS}>.<s16 u16 s32 u32 s64 u64>"),
     _form(spelling="setp.<eq ne>.<b16 b32 b64>"),
-    _form(spelling=f"setp.<{' '.join(_UNSIGNED)}>.<u16 u32 u64>"),
-    _form(spelling=f"setp.<{_FLOATS}>{{.ftz}}.f32"),
-    _form(spelling=f"setp.<{_FLOATS}>.f64"),
-    _form(spelling=f"setp.<{_FLOATS}>.f16", ptx=(4, 2)),
-    _form(spelling=f"setp.<{_FLOATS}>.bf16", since="sm_90", ptx=(7, 8)),
+    _form(spelling=f"setp.<{UNSIGNED_COMPARISONS}>.<u16 u32 u64>"),
+    _form(spelling=f"setp.<{FLOAT_COMPARISONS}>{{.ftz}}.f32"),
+    _form(spelling=f"setp.<{FLOAT_COMPARISONS}>.f64"),
+    _form(spelling=f"setp.<{FLOAT_COMPARISONS}>.f16", ptx=(4, 2)),
+    _form(spelling=f"setp.<{FLOAT_COMPARISONS}>.bf16", since="sm_90", ptx=(7, 8)),
     _form(spelling="selp.<b16 u16 s16 b32 u32 s32 f32 b64 u64 s64 f64>", fields=_selected),
 )
 """Every form of this module."""

@@ -48,16 +48,17 @@ UNDEFINED = "the lane is not in its membermask, or a lane in it takes no part or
 
 
 def register_type(type_: str) -> RegisterType:
-    """Class of registers that hold a PTX type of bits, integers or one number: "b32" of "s32" and "f32".
+    """Class of registers that hold a PTX type of bits, integers, one number or two: "b32" of "s32", "f32" and "f16x2".
 
     Examples
     --------
-    >>> register_type("f64"), register_type("s8"), register_type("pred")
-    ('b64', 'b16', 'pred')
+    >>> register_type("f64"), register_type("s8"), register_type("pred"), register_type("bf16x2")
+    ('b64', 'b16', 'pred', 'b32')
     """
     if type_ in ("pred", "imm"):
         return cast(RegisterType, type_)
-    return cast(RegisterType, f"b{max(int(type_.lstrip('bfsu')), 16)}")
+    bits, _, count = type_.lstrip("bfsu").partition("x")
+    return cast(RegisterType, f"b{max(int(bits) * int(count or 1), 16)}")
 
 
 @dataclass(frozen=True, kw_only=True)

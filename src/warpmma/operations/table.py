@@ -19,6 +19,7 @@ from . import (
     bit_positions,
     carries,
     collectives,
+    comparison_results,
     comparisons,
     control,
     conversions,
@@ -28,6 +29,7 @@ from . import (
     integer_arithmetic,
     integers,
     memory,
+    selections,
     wmma,
 )
 from .atomics import Atomic
@@ -38,11 +40,22 @@ from .records import Access, Barrier, Copy, CopyGroup, Exit, Operation, Row
 from .vocabulary import ABSENT_WORDS
 from .wmma import WmmaMove, WmmaMultiply
 
-__all__ = ["FORMS", "FormTable", "evidence", "matrix_move", "matrix_moves", "operation", "operations", "row", "rows"]
+__all__ = [
+    "FORMS",
+    "FormTable",
+    "evidence",
+    "matrix_move",
+    "matrix_moves",
+    "operation",
+    "operations",
+    "row",
+    "rows",
+    "with_complement",
+]
 
 FORMS: tuple[Form, ...] = (
     *comparisons.FORMS, *floats.FORMS, *divisions.FORMS, *approximations.FORMS, *conversions.FORMS, *integers.FORMS,
-    *integer_arithmetic.FORMS, *carries.FORMS, *bit_positions.FORMS,
+    *integer_arithmetic.FORMS, *carries.FORMS, *bit_positions.FORMS, *comparison_results.FORMS, *selections.FORMS,
     *collectives.FORMS, *fragments.FORMS, *memory.FORMS, *atomics.FORMS, *control.FORMS, *wmma.FORMS,
 )  # fmt: skip
 """Every line of the table; `row` finds a mnemonic in it."""
@@ -260,6 +273,36 @@ def operation(mnemonic: str, target: str | None = None) -> Operation:
         The target has no such operation.
     """
     return cast(Operation, _of(Operation, mnemonic, target, "operation", "operation"))
+
+
+def with_complement(mnemonic: str, target: str | None = None) -> Operation:
+    """Return the row of a `setp` with two destinations, `p|q`: the second has the result of the opposite comparison.
+
+    Parameters
+    ----------
+    mnemonic : str
+        That of one destination, which is the same. What has two in any case, as `setp` of f16x2, has no other row.
+    target : str, optional
+
+    Returns
+    -------
+    Operation
+        The same one whenever it is asked for. No table lists it.
+
+    Raises
+    ------
+    MnemonicError, TargetError
+        As of `operation`; no `setp`, or one of f16 or bf16, which have one destination.
+
+    Examples
+    --------
+    >>> with_complement("setp.lt.and.s32").syntax
+    'd0|d1, a0, a1, a2'
+    """
+    found = comparison_results.complemented(operation(mnemonic, target))
+    if found is None:
+        raise MnemonicError(f"{mnemonic} has no second destination; setp has two, p|q, but for f16 and bf16")
+    return found
 
 
 def matrix_moves(target: str | None = None) -> tuple[MatrixMove, ...]:

@@ -29,6 +29,7 @@ _OTHERS = """
     lo hi wide cc shiftamt pack l r clamp wrap f4e b4e rc8 ecl ecr rc16
     eq ne lt le gt ge ls hs equ neu ltu leu gtu geu num nan
     cas exch inc dec noftz relaxed acquire release acq_rel cluster gpu sys
+    finite infinite number notanumber normal subnormal
     sync aligned async warp cta arrive commit_group wait_group wait_all
     up down bfly idx all any uni ballot add min max and or xor
     m8n8 m8n16 m16n8 m16n16 x1 x2 x4 trans v2 v4 v8 nc weak

@@ -136,7 +136,7 @@ def signature(row: Operation) -> str:
     kinds = [elements(row, i) if kind in _BITS else None for i, kind in enumerate(row.inputs)]
     parts = [f"{k}:{e.name}x{e.number}" if e else k for k, e in zip(row.inputs, kinds, strict=True)]
     opcode = row.mnemonic.partition(".")[0]
-    own = [opcode] if row.lanes or opcode in _DIVISIONS else []
+    own = [opcode] if row.lanes or opcode in (*_DIVISIONS, "fns") else []
     return " ".join([*parts, *own, *(f"to {e.name}" for e in _others(row))])
 
 
@@ -176,6 +176,11 @@ def _inputs(signed: str, mnemonic: str, lanes: int, seed: int) -> tuple[Array, .
         codes = {i: _converted(e, _others(row), codes[i], rng) for i, e in kinds.items()}
     elif len(kinds) > 1 and len(set(kinds.values())) == 1 and (fmt := kinds[0].fmt) is not None:
         codes = dict(zip(kinds, _related(fmt, list(codes.values()), rng), strict=True))
+    elif len(kinds) > 1 and not row.lanes and kinds[0].fmt is None and kinds[0] == kinds.get(1):
+        own = np.random.default_rng([seed, zlib.crc32(signed.encode()), 1])
+        codes[1] = _near_integers(kinds[0], codes[0], codes[1], own)
+    if mnemonic.startswith("fns."):
+        codes[1] = codes[1] & _U(LANES - 1)
     if (opcode := mnemonic.partition(".")[0]) in _DIVISIONS and (fmt := kinds[0].fmt) is not None:
         codes = dict(zip(kinds, _divided(opcode, fmt, list(codes.values()), rng), strict=True))
     uniform = rng.random(lanes) < 0.25
@@ -280,6 +285,14 @@ def _related(fmt: FloatFormat, codes: list[Array], rng: Rng) -> list[Array]:
             ]
             codes[2] = np.choose(rng.integers(0, 10, shape), [*styles, *[codes[2]] * 5])
     return codes
+
+
+def _near_integers(e: Elements, first: Array, second: Array, rng: Rng) -> Array:
+    """Make some second operands the first one, its negative or its inverse, or one beside these."""
+    mask = _U((1 << e.bits) - 1)
+    near = np.choose(rng.integers(0, 3, first.shape), [first, ~first + _U(1), ~first])
+    near = near + rng.choice(np.array([0, 0, 0, 1, int(mask)], _U), first.shape)
+    return cast(Array, np.where(rng.random(first.shape) < 0.25, near, second) & mask)
 
 
 def _divided(opcode: str, fmt: FloatFormat, codes: list[Array], rng: Rng) -> list[Array]:
