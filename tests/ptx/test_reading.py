@@ -262,3 +262,8 @@ def test_decimal_floats(text: str, code: int) -> None:
 def test_comments_and_line_markers_are_blank() -> None:
     found = body('/* } { */ // " }\n# 12 "a { file.cu"\nret /* one */ ; // two')
     assert found.body == (Statement("ret", (), position=Position(9, 1)),)
+
+
+def test_a_label_has_the_pragmas_behind_it() -> None:
+    found = body('.pragma "one"; L: .pragma "nounroll"; ret;').body
+    assert found[0] == Label("L", Position(7, 16), ("nounroll",))

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from .declarations import SPACES, parameters, variables
-from .directives import directives
+from .directives import directives, pragmas
 from .operands import operand, operands
 from .scopes import Names, Scope
 from .syntax import (
@@ -121,9 +121,16 @@ class _Body:
         elif word == ".loc":
             self._line()
         elif word == ".pragma":
-            directives(cursor, (".pragma",))
+            self._pragma()
         else:
             cursor.expected("a statement")
+
+    def _pragma(self) -> None:
+        self.cursor.advance()
+        said = pragmas(self.cursor)
+        last = self.statements[-1] if self.statements else None
+        if isinstance(last, Label):
+            self.statements[-1] = replace(last, pragmas=(*last.pragmas, *said))
 
     def _line(self) -> None:
         cursor = self.cursor

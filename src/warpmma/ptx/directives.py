@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from .tokens import Cursor, Token
 
-__all__ = ["OF_FUNCTIONS", "attribute", "directives"]
+__all__ = ["OF_FUNCTIONS", "attribute", "directives", "pragmas"]
 
 _NUMBERS = {
     "maxntid": (1, 3),
@@ -34,15 +34,21 @@ def directives(cursor: Cursor, allowed: Collection[str]) -> dict[str, tuple[int,
         name = cursor.token[1:]
         cursor.advance()
         if name == "pragma":
-            cursor.string("a string")
-            while cursor.skip(","):
-                cursor.string("a string")
-            cursor.take(";")
+            pragmas(cursor)
         elif name == "attribute":
             attribute(cursor)
         else:
             found[name] = _numbers(cursor, *_NUMBERS[name])
     return found
+
+
+def pragmas(cursor: Cursor) -> tuple[str, ...]:
+    """Read what stands behind `.pragma`."""
+    found = [cursor.string("a string")]
+    while cursor.skip(","):
+        found.append(cursor.string("a string"))
+    cursor.take(";")
+    return tuple(found)
 
 
 def _numbers(cursor: Cursor, least: int, most: int) -> tuple[int, ...]:

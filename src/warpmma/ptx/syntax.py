@@ -271,10 +271,19 @@ Operand = Symbol | Immediate | Negation | Element | Selection | VectorOf | Place
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A label in a body, which begins a basic block."""
+    """A label in a body.
+
+    Attributes
+    ----------
+    name : str
+    position : Position
+    pragmas : tuple of str
+        What `.pragma` says directly behind it, of the loop that begins there: "nounroll".
+    """
 
     name: str
     position: Position
+    pragmas: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ class Text:
 
     def closing(self, offset: int) -> int:
         """Find the brace that closes what begins at an offset, which is just behind `{`."""
-        depth, at = 1, offset
+        depth = 1
         for m in _BRACES.finditer(self.text, offset):
             found = m[0]
             if found == "{":
@@ -84,8 +84,7 @@ class Text:
                     return m.start()
             elif found in ("/*", '"'):
                 raise self.error(f"what {found} begins does not end", m.start())
-            at = m.end()
-        raise self.error("the text ends before '}'", min(at, len(self.text)))
+        raise self.error("what '{' begins does not end", offset - 1)
 
 
 class Cursor:

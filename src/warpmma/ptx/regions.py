@@ -1,0 +1,293 @@
+"""Stretches of a body within which ptxas fuses, and which registers are wanted behind them.
+
+1. A basic block begins where a jump leads, and ends where one is. Labels to which nothing jumps begin none. A block
+   with one way out and its follower with one way in are one block. What no way leads to is nothing.
+2. Some instructions become several blocks before ptxas fuses, so that what stands before and behind them is apart:
+   `BREAKS` lists them. Guarded, every instruction that is no arithmetic does so, too. Machine code of ptxas 13.0 for
+   sm_80 and sm_90 showed it: each of 200 instructions was put between a multiplication and an addition.
+3. A register is wanted where its value may still reach what is stored or decides: what only makes values that nobody
+   wants does not count, since ptxas drops it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..isa import since
+from .registers_used import ARITHMETIC, Register, Uses, pure, uses
+from .syntax import Function, Immediate, Label, Statement, Symbol
+
+__all__ = ["BREAKS", "Break", "Flow", "flow"]
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """Instructions that part what stands around them.
+
+    Attributes
+    ----------
+    pattern : str
+        Regular expression of their mnemonics.
+    before : str
+        The first target for which they do not; "" if there is none.
+    unknown_mask : bool
+        Whether they do so only where their last operand, the membermask, is no constant.
+    """
+
+    pattern: str
+    before: str = ""
+    unknown_mask: bool = False
+
+
+BREAKS = (
+    Break(r"(div|rcp|sqrt)\.(rn|rz|rm|rp)\b.*"),
+    Break(r"rsqrt\.approx(\.ftz)?\.f64"),
+    Break(r"(div|rem)\.([su]64|s32|[su]16)"),
+    Break(r"membar\.(cta|gl|sys)"),
+    Break(r"fence(\.(sc|acq_rel|acquire|release))?(\.\w+::\w+)?\.(cta|cluster|gpu|sys)"),
+    Break(r"brkpt|pmevent.*|call\b.*"),
+    Break(r"(atom|red)\..*\b(acq_rel|release)\.(cluster|gpu|sys)\b.*", before="sm_90"),
+    Break(r"(shfl|vote|match|redux)\..*\bsync\b.*|bar\.warp\.sync", before="sm_90", unknown_mask=True),
+)
+"""What ends a stretch, as it was seen."""
+
+_LEAVES = ("ret", "exit")
+
+
+@dataclass(slots=True)
+class Block:
+    """A basic block: its statements, by number, and the blocks that may follow."""
+
+    statements: list[int]
+    follow: list[int]
+
+
+@dataclass(slots=True)
+class Flow:
+    """What is known of a body.
+
+    Attributes
+    ----------
+    statements : mapping of int to Statement
+        By their numbers in the body.
+    stretches : list of list of int
+        Numbers of statements, in the order in which they run.
+    wanted : list of set of (str, int)
+        Registers whose values are wanted behind each stretch.
+    loops : list of bool
+        Whether each stretch is in a loop that ptxas may unroll.
+    uses : mapping of int to Uses
+    constants : mapping of register to Immediate
+        Registers that hold one number from the one statement that writes them.
+    """
+
+    statements: dict[int, Statement]
+    stretches: list[list[int]]
+    wanted: list[set[Register]]
+    loops: list[bool]
+    uses: dict[int, Uses]
+    constants: dict[Register, Immediate]
+
+    def wants(self, i: int, live: set[Register]) -> bool:
+        """Whether a statement counts, of what is wanted behind it (rule 3)."""
+        return not pure(self.statements[i]) or not live.isdisjoint(self.uses[i].written)
+
+    def step(self, i: int, live: set[Register]) -> None:
+        """Go back over a statement: make what is wanted behind it what is wanted before it."""
+        one, used = self.statements[i], self.uses[i]
+        wanted = self.wants(i, live)
+        if used.whole:
+            live.difference_update(used.written)
+        if wanted:
+            live.update(used.read)
+            if one.guard is not None:
+                live.add((one.guard.name, one.guard.scope))
+
+
+def flow(function: Function, target: str) -> Flow:
+    """Find the stretches of a body for a target."""
+    statements = {i: one for i, one in enumerate(function.body) if isinstance(one, Statement)}
+    used = {i: uses(one) for i, one in statements.items()}
+    constants = _constants(statements, used)
+    blocks = _blocks(function, statements)
+    unrolled = _unrolled(function, blocks)
+    found = Flow(statements, [], [], [], used, constants)
+    wanted = _wanted(found, blocks)
+    breaks = _Breaks(target, constants)
+    for chain in _merged(blocks):
+        live = wanted[chain[-1]]
+        parts: list[tuple[list[int], set[Register]]] = [([], set(live))]
+        for i in reversed([i for b in chain for i in blocks[b].statements]):
+            found.step(i, live)
+            if breaks.has(statements[i]):
+                parts.append(([], set(live)))
+            else:
+                parts[-1][0].append(i)
+        for part, behind in reversed(parts):
+            found.stretches.append(part[::-1])
+            found.wanted.append(behind)
+            found.loops.append(not unrolled.isdisjoint(chain))
+    return found
+
+
+class _Breaks:
+    """Rule 2, for a target."""
+
+    def __init__(self, target: str, constants: Mapping[Register, Immediate]):
+        mine = [one for one in BREAKS if not one.before or target not in since(one.before)]
+        self._always = _any(one.pattern for one in mine if not one.unknown_mask)
+        self._masked = _any(one.pattern for one in mine if one.unknown_mask)
+        self._constants = constants
+
+    def has(self, one: Statement) -> bool:
+        opcode = one.mnemonic.partition(".")[0]
+        if one.guard is not None and opcode not in ARITHMETIC:
+            return True
+        if self._always.fullmatch(one.mnemonic):
+            return True
+        if not one.operands or not self._masked.fullmatch(one.mnemonic):
+            return False
+        mask = one.operands[-1]
+        return not isinstance(mask, Immediate) and not (
+            isinstance(mask, Symbol) and (mask.name, mask.scope) in self._constants
+        )
+
+
+def _any(patterns: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns) or "(?!)")
+
+
+def _constants(statements: Mapping[int, Statement], used: Mapping[int, Uses]) -> dict[Register, Immediate]:
+    """Find registers that one statement writes, a `mov` of a number."""
+    writers: dict[Register, list[int]] = {}
+    for i, what in used.items():
+        for register in what.written:
+            writers.setdefault(register, []).append(i)
+    found: dict[Register, Immediate] = {}
+    for register, those in writers.items():
+        one = statements[those[0]]
+        if len(those) == 1 and used[those[0]].whole and one.mnemonic.startswith("mov.") and len(one.operands) == 2:
+            value = one.operands[1]
+            if isinstance(value, Immediate):
+                found[register] = value
+    return found
+
+
+def _blocks(function: Function, statements: Mapping[int, Statement]) -> list[Block]:
+    """Rule 1, without joining."""
+    targets = {i: _led(function, one) for i, one in statements.items() if _opcode(one) in ("bra", "brx")}
+    meant = {name for names in targets.values() for name in names}
+    blocks = [Block([], [])]
+    at: dict[str, int] = {}
+    for i, one in enumerate(function.body):
+        if isinstance(one, Label):
+            if one.name in meant:
+                if blocks[-1].statements:
+                    blocks.append(Block([], []))
+                at[one.name] = len(blocks) - 1
+            continue
+        blocks[-1].statements.append(i)
+        if i in targets or _opcode(one) in _LEAVES:
+            blocks.append(Block([], []))
+    for b, block in enumerate(blocks):
+        last = block.statements[-1] if block.statements else -1
+        leads = [at[name] for name in targets.get(last, ()) if name in at]
+        leaves = last >= 0 and statements[last].guard is None and _opcode(statements[last]) in ("bra", "brx", *_LEAVES)
+        goes_on = not leaves and b + 1 < len(blocks)
+        block.follow = sorted({*leads, *([b + 1] if goes_on else [])})
+    return blocks
+
+
+def _led(function: Function, one: Statement) -> tuple[str, ...]:
+    """Labels to which a jump may lead."""
+    last = one.operands[-1] if one.operands else None
+    if not isinstance(last, Symbol):
+        return ()
+    return function.targets.get(last.name, ()) if _opcode(one) == "brx" else (last.name,)
+
+
+def _opcode(one: Statement) -> str:
+    return one.mnemonic.partition(".")[0]
+
+
+def _merged(blocks: Sequence[Block]) -> list[list[int]]:
+    """Join blocks with one way out and their followers with one way in; leave out what no way leads to."""
+    reached, stack = {0}, [0]
+    while stack:
+        for b in blocks[stack.pop()].follow:
+            if b not in reached:
+                reached.add(b)
+                stack.append(b)
+    ways_in = Counter(b for a in reached for b in blocks[a].follow)
+    ways_in[0] += 1
+    joined = {blocks[a].follow[0]: a for a in reached if len(blocks[a].follow) == 1}
+    joined = {b: a for b, a in joined.items() if ways_in[b] == 1 and a != b}
+    follower = {a: b for b, a in joined.items()}
+    chains = []
+    for first in sorted(reached - set(joined)):
+        chain = [first]
+        while chain[-1] in follower:
+            chain.append(follower[chain[-1]])
+        chains.append(chain)
+    return chains
+
+
+def _unrolled(function: Function, blocks: Sequence[Block]) -> set[int]:
+    """Find blocks in loops, but for those whose first label says "nounroll"."""
+    found: set[int] = set()
+    kept = {one.name for one in function.body if isinstance(one, Label) and "nounroll" in one.pragmas}
+    before: list[list[int]] = [[] for _ in blocks]
+    for a, block in enumerate(blocks):
+        for b in block.follow:
+            before[b].append(a)
+    heads = _heads(function, blocks)
+    for a, block in enumerate(blocks):
+        for head in block.follow:
+            if head > a or heads.get(head, set()) & kept:
+                continue
+            inside, stack = {head, a}, [a] if a != head else []
+            while stack:  # what leads to the jump back without the head
+                for b in before[stack.pop()]:
+                    if b not in inside:
+                        inside.add(b)
+                        stack.append(b)
+            found |= inside
+    return found
+
+
+def _heads(function: Function, blocks: Sequence[Block]) -> dict[int, set[str]]:
+    """Labels that stand before the first statement of each block."""
+    found: dict[int, set[str]] = {}
+    for b, block in enumerate(blocks):
+        i = block.statements[0] - 1 if block.statements else -1
+        while i >= 0 and isinstance(one := function.body[i], Label):
+            found.setdefault(b, set()).add(one.name)
+            i -= 1
+    return found
+
+
+def _wanted(found: Flow, blocks: Sequence[Block]) -> list[set[Register]]:
+    """Find what is wanted behind each block (rule 3)."""
+    before: list[set[Register]] = [set() for _ in blocks]
+    ways_in: list[list[int]] = [[] for _ in blocks]
+    for a, block in enumerate(blocks):
+        for b in block.follow:
+            ways_in[b].append(a)
+    work = list(range(len(blocks)))
+    waiting = set(work)
+    while work:
+        b = work.pop()
+        waiting.discard(b)
+        live = set().union(*(before[f] for f in blocks[b].follow))
+        for i in reversed(blocks[b].statements):
+            found.step(i, live)
+        if live != before[b]:
+            before[b] = live
+            for a in ways_in[b]:
+                if a not in waiting:
+                    waiting.add(a)
+                    work.append(a)
+    return [set().union(*(before[f] for f in block.follow)) for block in blocks]
