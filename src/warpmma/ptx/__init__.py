@@ -5,10 +5,10 @@
 
 from .checking import EntryNeeds as EntryNeeds
 from .checking import ModuleNeeds as ModuleNeeds
+from .module_text import read as read
 from .modules import PtxEntry as PtxEntry
 from .modules import PtxModule as PtxModule
 from .modules import load as load
-from .reading import read as read
-from .scopes import declared as declared
+from .name_scopes import declared as declared
 from .syntax import Function as Function
 from .syntax import Module as Module

@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from .declarations import SPACES, parameters, variables
-from .directives import directives, pragmas
-from .operands import operand, operands
-from .scopes import Names, Scope
+from .directives import pragmas, read_directives
+from .name_scopes import Names, NameScope
+from .operand_text import read_operand, read_operands
 from .syntax import (
     Declaration,
     Function,
@@ -169,7 +169,7 @@ class _Body:
         guard, negated = None, False
         if cursor.skip("@"):
             negated = cursor.skip("!")
-            found = operand(cursor, self.names)
+            found = read_operand(cursor, self.names)
             if not isinstance(found, Symbol):
                 cursor.expected("a predicate behind '@'")
             guard = found
@@ -189,7 +189,7 @@ class _Body:
         items: tuple[Operand, ...] = ()
         paired = False
         if cursor.token != ";":
-            items, paired = operands(cursor, self.names)
+            items, paired = read_operands(cursor, self.names)
             if cursor.token != ";":
                 cursor.expected("',' or ';'")
         cursor.advance()
@@ -227,7 +227,7 @@ class _Body:
         results = parameters(cursor) if cursor.token == "(" else []
         cursor.name("'_'")
         given = parameters(cursor) if cursor.token == "(" else []
-        directives(cursor, (".noreturn", ".abi_preserve", ".abi_preserve_control"))
+        read_directives(cursor, (".noreturn", ".abi_preserve", ".abi_preserve_control"))
         cursor.take(";")
         return tuple(one for one, _ in results), tuple(one for one, _ in given)
 
@@ -261,7 +261,7 @@ class _Body:
 
     def _label_of(self, name: str, number: int) -> str:
         if name in self.taken:
-            scope: Scope | None = self.names.scopes[number]
+            scope: NameScope | None = self.names.scopes[number]
             while scope is not None:
                 own = self.labels.get((name, scope.number))
                 if own is not None:

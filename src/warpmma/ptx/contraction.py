@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from .regions import Flow, flow
+from .regions import Flow, traced
 from .registers_used import Register, Uses, registers_of
 from .syntax import Function, Immediate, Label, Operand, RegisterRange, Statement, Symbol
 
@@ -113,7 +113,7 @@ def contracted(function: Function, target: str = "sm_90") -> Contraction:
     """
     if not any(isinstance(one, Statement) and _sum(one) for one in function.body):
         return Contraction(function)
-    found = flow(function, target)
+    found = traced(function, target)
     rewriting = _Rewriting(function, found)
     those = [_Stretch(found, *each) for each in zip(found.stretches, found.wanted, found.loops, strict=True)]
     for one in those:

@@ -16,7 +16,7 @@ from typing import cast
 
 from .directives import attribute
 from .expressions import integer_constant
-from .initial_values import initial_values
+from .initial_values import read_values
 from .syntax import BYTES, AddressOf, Declaration, RegisterRange, Space, Variable, bytes_of
 from .tokens import Cursor, Token
 
@@ -133,7 +133,7 @@ def _item(cursor: Cursor, kind: _Kind) -> list[tuple[Declaration, int]]:
         if kind.space not in ("global", "const"):
             cursor.fail(f"a variable in .{kind.space} has no initial value")
         cursor.advance()
-        initial, outermost = initial_values(cursor, kind.type, dimensions or (), kind.vector)
+        initial, outermost = read_values(cursor, kind.type, dimensions or (), kind.vector)
         if dimensions and not dimensions[0]:
             dimensions = (outermost, *dimensions[1:])
     if count is not None and count > MOST_NAMES:

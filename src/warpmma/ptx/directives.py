@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from .tokens import Cursor, Token
 
-__all__ = ["OF_FUNCTIONS", "attribute", "directives", "pragmas"]
+__all__ = ["OF_FUNCTIONS", "attribute", "pragmas", "read_directives"]
 
 _NUMBERS = {
     "maxntid": (1, 3),
@@ -27,7 +27,7 @@ _NUMBERS = {
 OF_FUNCTIONS = (*(f".{name}" for name in _NUMBERS), ".pragma", ".attribute")
 
 
-def directives(cursor: Cursor, allowed: Collection[str]) -> dict[str, tuple[int, ...]]:
+def read_directives(cursor: Cursor, allowed: Collection[str]) -> dict[str, tuple[int, ...]]:
     """Read directives one after the other; what `.pragma` and `.attribute` say changes no bits and is dropped."""
     found: dict[str, tuple[int, ...]] = {}
     while cursor.kind == Token.DOTTED and cursor.token in allowed:

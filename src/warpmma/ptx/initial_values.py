@@ -19,7 +19,7 @@ from .expressions import constant, integer_constant
 from .syntax import AddressOf, Immediate, bytes_of
 from .tokens import Cursor, Token
 
-__all__ = ["MOST", "initial_values"]
+__all__ = ["MOST", "read_values"]
 
 MOST = 1 << 24
 """Elements of a variable up to the last that is not zero."""
@@ -27,7 +27,7 @@ MOST = 1 << 24
 Element = int | AddressOf
 
 
-def initial_values(cursor: Cursor, type: str, dimensions: Sequence[int], vector: int) -> tuple[list[Element], int]:
+def read_values(cursor: Cursor, type: str, dimensions: Sequence[int], vector: int) -> tuple[list[Element], int]:
     """Read what stands behind `=`.
 
     Parameters

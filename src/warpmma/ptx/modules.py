@@ -17,7 +17,7 @@ from ..machine import Device, Launch, Limit, Policy
 from .arguments import signature
 from .checking import ModuleNeeds, module_needs
 from .linking import Linked, link
-from .reading import read
+from .module_text import read
 from .starting import Request, check_device, launch_entry
 from .symbols import ModuleMemory
 from .syntax import Function, Module

@@ -20,7 +20,7 @@ from ..isa import since
 from .registers_used import ARITHMETIC, Register, Uses, pure, uses
 from .syntax import Function, Immediate, Label, Statement, Symbol
 
-__all__ = ["BREAKS", "Break", "Flow", "flow"]
+__all__ = ["BREAKS", "Break", "Flow", "traced"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Flow:
                 live.add((one.guard.name, one.guard.scope))
 
 
-def flow(function: Function, target: str) -> Flow:
+def traced(function: Function, target: str) -> Flow:
     """Find the stretches of a body for a target."""
     statements = {i: one for i, one in enumerate(function.body) if isinstance(one, Statement)}
     used = {i: uses(one) for i, one in statements.items()}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from ..operations import RegisterType
-from .scopes import declared
+from .name_scopes import declared
 from .syntax import Declaration, Function, Symbol, Variable
 
 __all__ = ["Declared", "Slots", "register_class"]

@@ -9,22 +9,22 @@ pair    = name "|" name                        (the first operand only)
 from __future__ import annotations
 
 from .expressions import constant, integer_constant
-from .scopes import Names
+from .name_scopes import Names
 from .syntax import Negation, Operand, Place, Symbol, Variable, VectorOf, bytes_of
 from .tokens import Cursor, Token
 
-__all__ = ["operand", "operands"]
+__all__ = ["read_operand", "read_operands"]
 
 _ENDS = (",", ";", "]", "}", ")", "|")
 
 
-def operands(cursor: Cursor, names: Names) -> tuple[tuple[Operand, ...], bool]:
+def read_operands(cursor: Cursor, names: Names) -> tuple[tuple[Operand, ...], bool]:
     """Read the operands of an instruction, and whether the first two were written `d|p`."""
     found = [_argument(cursor, names)]
     paired = cursor.token == "|"
     if paired:
         cursor.advance()
-        found.append(operand(cursor, names))
+        found.append(read_operand(cursor, names))
     while cursor.token == ",":
         cursor.advance()
         found.append(_argument(cursor, names))
@@ -34,7 +34,7 @@ def operands(cursor: Cursor, names: Names) -> tuple[tuple[Operand, ...], bool]:
 def _argument(cursor: Cursor, names: Names) -> Operand:
     """Read an operand, or what a call has in parentheses."""
     if cursor.token != "(":
-        return operand(cursor, names)
+        return read_operand(cursor, names)
     behind = Cursor(cursor.source, cursor.end)
     if behind.kind == Token.NUMBER or behind.token in ("(", "-", "+", "~", "!", ".s64", ".u64", "WARP_SZ"):
         closing = _closing(behind)
@@ -52,7 +52,7 @@ def _closing(cursor: Cursor) -> str:
     return cursor.token
 
 
-def operand(cursor: Cursor, names: Names) -> Operand:
+def read_operand(cursor: Cursor, names: Names) -> Operand:
     """Read an operand."""
     kind, token = cursor.kind, cursor.token
     if kind == Token.WORD and token != "WARP_SZ":
@@ -77,7 +77,7 @@ def operand(cursor: Cursor, names: Names) -> Operand:
 def _negation(cursor: Cursor, names: Names) -> Negation:
     sign = cursor.token
     cursor.advance()
-    found = operand(cursor, names)
+    found = read_operand(cursor, names)
     if not isinstance(found, Symbol):
         cursor.expected(f"a register behind {sign!r}")
     return Negation(found, sign)
@@ -90,7 +90,7 @@ def _several(cursor: Cursor, names: Names, end: str) -> VectorOf:
     while cursor.token != end:
         if found and not cursor.skip(","):
             cursor.expected(f"',' or {end!r}")
-        found.append(operand(cursor, names))
+        found.append(read_operand(cursor, names))
     cursor.advance()
     cursor.depth -= 1
     return VectorOf(tuple(found))
@@ -103,7 +103,7 @@ def _place(cursor: Cursor, names: Names) -> Place:
     offset = 0
     if cursor.kind == Token.WORD and cursor.token != "WARP_SZ":
         start = cursor.start
-        found = operand(cursor, names)
+        found = read_operand(cursor, names)
         if isinstance(found, Place):
             base, offset = found.base, found.offset
         elif isinstance(found, Symbol):
@@ -114,7 +114,7 @@ def _place(cursor: Cursor, names: Names) -> Place:
         offset = integer_constant(cursor, "an address")
     more: list[Operand] = []
     while cursor.skip(","):
-        more.append(operand(cursor, names))
+        more.append(read_operand(cursor, names))
     if cursor.token != "]":
         cursor.expected("'+', ',' or ']'")
     cursor.advance()

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from .syntax import Declaration, Element, Function, Operand, RegisterRange, Selection, Symbol, Variable
 from .tokens import Cursor
 
-__all__ = ["Names", "Scope", "declared"]
+__all__ = ["NameScope", "Names", "declared"]
 
 DEEPEST_SCOPE = 500
 """How deep braces of a body may nest."""
@@ -22,12 +22,12 @@ DEEPEST_SCOPE = 500
 _ELEMENTS = {name: index for names in ("xyzw", "rgba") for index, name in enumerate(names)}
 
 
-class Scope:
+class NameScope:
     """What one pair of braces declares."""
 
     __slots__ = ("declarations", "found", "named", "number", "outer", "ranges")
 
-    def __init__(self, number: int, outer: Scope | None):
+    def __init__(self, number: int, outer: NameScope | None):
         self.number = number
         self.outer = outer
         self.declarations: list[Declaration] = []
@@ -59,7 +59,7 @@ class Names:
 
     def __init__(self, outside: Mapping[str, Variable]) -> None:
         self.outside = outside
-        self.scopes = [Scope(0, None)]
+        self.scopes = [NameScope(0, None)]
         self.inner = self.scopes[0]
         self._depth = 0
 
@@ -68,7 +68,7 @@ class Names:
         self._depth += 1
         if self._depth > DEEPEST_SCOPE:
             cursor.fail(f"braces nest deeper than {DEEPEST_SCOPE} levels")
-        self.inner = Scope(len(self.scopes), self.inner)
+        self.inner = NameScope(len(self.scopes), self.inner)
         self.scopes.append(self.inner)
 
     def close(self) -> bool:
@@ -95,7 +95,7 @@ class Names:
 
     def find(self, name: str) -> tuple[Declaration, int] | None:
         """Find the declaration that a name means here, and the number of its scope."""
-        scope: Scope | None = self.inner
+        scope: NameScope | None = self.inner
         while scope is not None:
             one = scope.of(name)
             if one is not None:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from ..errors import PtxError
 from .bodies import body
 from .declarations import LINKAGES, SPACES, parameters, variables
-from .directives import OF_FUNCTIONS, directives
+from .directives import OF_FUNCTIONS, read_directives
 from .syntax import Declaration, Function, Module, RegisterRange, Variable
 from .tokens import Cursor, Text, Token
 
@@ -147,7 +147,7 @@ class _Reader:
             cursor.advance()
             reader()
         elif cursor.token == ".pragma":
-            directives(cursor, (".pragma",))
+            read_directives(cursor, (".pragma",))
         else:
             self._declaration()
 
@@ -228,12 +228,12 @@ class _Reader:
         cursor = self.cursor
         kind = cursor.token[1:]
         cursor.advance()
-        said = directives(cursor, OF_FUNCTIONS)
+        said = read_directives(cursor, OF_FUNCTIONS)
         results = parameters(cursor) if kind == "func" and cursor.token == "(" else []
         start = cursor.start
         name = cursor.name("a function's name")
         given = parameters(cursor) if cursor.token == "(" else []
-        said |= directives(cursor, OF_FUNCTIONS)
+        said |= read_directives(cursor, OF_FUNCTIONS)
         head = Function(
             "entry" if kind == "entry" else "func",
             name,
