@@ -47,7 +47,8 @@ def run(name: str, mended: bool, **options: Any) -> Any:
     _, grid, block, given = FAULTS[name]
     device = wm.Device("sm_90")
     arguments = [
-        x if isinstance(x, np.generic) else device.array(np.zeros(x, np.int32) if isinstance(x, int) else x) for x in given
+        x if isinstance(x, np.generic) else device.array(np.zeros(x, np.int32) if isinstance(x, int) else x)
+        for x in given
     ]
     return module()[name].launch(device, grid, block, [*arguments, np.int32(mended)], **options)
 

@@ -51,6 +51,15 @@ def test_registers_and_numbers() -> None:
     assert names(found.program, first) == ["%r1"]
 
 
+def test_comparison_with_two_destinations() -> None:
+    found = linked("setp.lt.and.u32 %p1|%p2, %r1, %r2, !%p3;")
+    first = found.program.steps[0]
+    assert isinstance(first, RowStep) and not found.problems
+    assert names(found.program, first) == ["%p1", "%p2"]
+    (problem,) = linked("setp.lt.and.f16 %p1|%p2, %rs1, %rs2, !%p3;").problems
+    assert "second destination" in str(problem)
+
+
 @pytest.mark.parametrize(
     ("text", "bits"),
     [

@@ -2,7 +2,8 @@
 
 The rules:
 
-1. PTX writes results first, then what is read. Of two results the second may be left out (`shfl.sync.idx.b32 d, ...`).
+1. PTX writes results first, then what is read. Of two results the second may be left out (`shfl.sync.idx.b32 d, ...`);
+   `setp` with `p|q` is a row of its own.
 2. `cvt`, `ld` and `st` take registers that are wider than their types: what is read is cut off, what is written is
    extended, by its sign where its type has one. Others take registers of their own width alone.
 3. A carry is a predicate that no text names: the last input, or the last result.
@@ -20,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._text import counted
+from ..errors import MnemonicError
 from ..isa import Instruction
 from ..layouts import Layout
 from ..layouts import Operand as OperandName
@@ -38,6 +40,7 @@ from ..operations import (
     Row,
     WmmaMove,
     WmmaMultiply,
+    with_complement,
 )
 from .resolving import Resolver, number
 from .syntax import Immediate, Operand, Statement, Symbol, VectorOf
@@ -83,6 +86,11 @@ def match(names: Resolver, statement: Statement, row: Row | Instruction) -> Matc
 
 
 def _operation(names: Resolver, statement: Statement, row: Operation) -> Matched:
+    if statement.paired and len(row.outputs) == 1 and statement.mnemonic.startswith("setp."):
+        try:
+            row = with_complement(str(row))
+        except MnemonicError as error:
+            raise names.fail(statement, str(error)) from None
     reads, writes = row.reads_carry, row.writes_carry
     inputs, types = row.inputs[: len(row.inputs) - reads], row.types
     outputs = row.outputs[: len(row.outputs) - writes]
