@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
     from .arithmetic import Evidence, engines
     from .errors import (
         ArchiveError,
+        KernelError,
         LimitError,
         MetadataError,
         MnemonicError,
@@ -60,6 +61,7 @@ __all__ = [
     "Device",
     "Evidence",
     "Instruction",
+    "KernelError",
     "LimitError",
     "MetadataError",
     "MnemonicError",
@@ -92,8 +94,8 @@ _ORIGINS = {
     ),
     ".arithmetic": ("Evidence", "engines"),
     ".errors": (
-        "ArchiveError", "LimitError", "MetadataError", "MnemonicError", "OperandError", "PtxError", "RegisterError",
-        "ScaleError", "TargetError", "UnknownNameError", "UnsupportedError", "WarpmmaError",
+        "ArchiveError", "KernelError", "LimitError", "MetadataError", "MnemonicError", "OperandError", "PtxError",
+        "RegisterError", "ScaleError", "TargetError", "UnknownNameError", "UnsupportedError", "WarpmmaError",
     ),
     ".execution": ("evidence", "execute", "load", "mma", "store"),
     ".formats": ("FORMATS",),

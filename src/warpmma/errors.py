@@ -7,6 +7,7 @@ from typing import Any, Self
 
 __all__ = [
     "ArchiveError",
+    "KernelError",
     "LimitError",
     "MetadataError",
     "MnemonicError",
@@ -40,6 +41,10 @@ class OperandError(WarpmmaError):
 
 class RegisterError(WarpmmaError):
     """A register that does not exist, has another width, or was never written."""
+
+
+class KernelError(WarpmmaError):
+    """A kernel that ended its launch itself: an assertion that failed, or a trap."""
 
 
 class MetadataError(WarpmmaError):

@@ -51,6 +51,8 @@ class Region:
         Where the process has it, if it is memory of the caller.
     live : bool
         Whether it has not been freed.
+    heap : bool
+        Whether a kernel asked for it (`malloc`).
     """
 
     name: str
@@ -60,6 +62,7 @@ class Region:
     nobody: str = ""
     held: range = range(0)
     live: bool = True
+    heap: bool = False
 
     @property
     def stop(self) -> int:

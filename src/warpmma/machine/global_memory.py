@@ -16,11 +16,13 @@ from .clocks import Clocks
 from .hazards import Reporter
 from .site import Site
 
-__all__ = ["GlobalMemory", "check_array", "check_elements"]
+__all__ = ["HEAP", "GlobalMemory", "check_array", "check_elements"]
 
 Array = npt.NDArray[Any]
 
 _PHASE = 32  # bytes of the largest access
+HEAP = 1 << 23
+"""Bytes that all `malloc` of kernels on a device may hold, as CUDA has it unless it is told otherwise."""
 
 
 class GlobalMemory:
@@ -71,6 +73,35 @@ class GlobalMemory:
         region = self._space.place(Region(name="the parameters", start=0, data=held), space="param")
         self._constant.append(region)
         return region.start - WINDOWS["param"].base
+
+    def text(self, address: int) -> bytes | None:
+        """Bytes from a generic address up to a zero or the end of what lies there; None where nothing does."""
+        region = self._space.find(address)
+        if region is None:
+            return None
+        return region.data[address - region.start :].tobytes().partition(b"\0")[0]
+
+    def allocate(self, nbytes: int) -> int:
+        """Place memory that a kernel asks for, which nobody has written; return its address, or 0 if the heap is full.
+
+        It lives until it is freed, as long as the device does.
+        """
+        if nbytes > HEAP - sum(region.data.size for region in self._space.regions if region.heap):
+            return 0
+        region = Region(
+            name=f"{nbytes} bytes of malloc", start=0, data=np.zeros(nbytes, np.uint8), written=False,
+            nobody="nobody wrote it since malloc gave it", heap=True,
+        )  # fmt: skip
+        return self._space.place(region).start
+
+    def release(self, address: int) -> bool:
+        """Free what `allocate` placed; tell whether there was such a thing at an address."""
+        region = self._space.find(address)
+        if region is None or region.start != address or not region.heap:
+            return False
+        self._space.remove(region)
+        self._allocations.pop(region, None)
+        return True
 
     def end(self) -> None:
         """Give back what was placed for the launch, and keep what is written of the rest."""

@@ -167,6 +167,8 @@ class _Lowering:
         if opcode == "ret":
             back = Return(site=site, guard=guard, uniform=".uni" in statement.mnemonic)
             return [*self._calls.returned(statement, site, guard), back]
+        if opcode in ("trap", "brkpt") and not statement.operands:
+            return [Call(site=site, to=opcode, guard=guard)]
         name = statement.mnemonic
         if opcode in ("ld", "st") and any(word.partition("::")[0] == "param" for word in name.split(".")):
             constants = self._parameters.load(self._names, statement) if opcode == "ld" else None

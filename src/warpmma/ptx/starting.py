@@ -30,6 +30,7 @@ from ..machine import (
     run_program,
 )
 from .arguments import parameter_bytes
+from .device_functions import DeviceFunctions
 from .linking import Linked, bound
 from .syntax import Function, Module
 
@@ -87,7 +88,7 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
         raise _first(linked.problems)
     extent = _extent(function, linked, device, request)
     reporter, costs, history = Reporter(request.hazards), Costs(), History()
-    memory = GlobalMemory(reporter, device.space)
+    memory, functions = GlobalMemory(reporter, device.space), DeviceFunctions()
     workers = None if request.threads is None else int(request.threads)
     try:
         data = parameter_bytes(function, request.args, memory)
@@ -109,8 +110,11 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
         end_outside(error)
         raise
     finally:
+        functions.flush()  # what was printed before an error
         memory.end()
-    return Launch(reporter.found, costs, MappingProxyType(dict(reporter.counts)))
+    return Launch(
+        reporter.found, costs, MappingProxyType(dict(reporter.counts)), printed="".join(functions.printed)
+    )  # fmt: skip
 
 
 def _first(problems: Sequence[PtxError]) -> PtxError:

@@ -30,7 +30,7 @@ Key = tuple[str, int, str]
 """Function, scope and name; of a variable of the module ("", -1, name)."""
 
 GAP = 128
-_FIRST = 16
+_FIRST, _APART = 16, 256
 
 
 def function_addresses(module: Module) -> dict[str, int]:
@@ -74,7 +74,8 @@ class ModuleMemory:
             if self._device is None or x.linkage == "extern":
                 continue
             constant = x.space == "const"
-            array = self._device.variable(x.name, x.size, alignment=max(x.alignment, 1), constant=constant)
+            alignment = max(x.alignment, 1 if constant else _APART)
+            array = self._device.variable(x.name, x.size, alignment=alignment, constant=constant)
             arrays.append((key, x, array))
             self._generic[key] = array.address
             base = WINDOWS["const"].base if constant else 0
@@ -82,7 +83,7 @@ class ModuleMemory:
         for key, x, array in arrays:
             if x.initial and self._device is not None:
                 data = self._initial(x, key).ljust(array.nbytes, b"\0")
-                self._device.write(array, np.frombuffer(data, np.uint8))
+                array.set(np.frombuffer(data, np.uint8))
 
     def address(self, key: Key) -> tuple[str, int] | None:
         """Return the space of a variable and its address there; None for what does not lie in memory."""
