@@ -27,12 +27,15 @@ class Launch:
     order : dict of Site to int
         The lines whose results depend on which of several threads came first, where CUDA leaves that open, and how
         often: values that atomics return, sums of floats.
+    printed : str
+        What the kernel's `printf` printed.
     """
 
     hazards: list[Hazard]
     costs: Costs
     counts: Mapping[str, int] = field(default_factory=dict)
     order: Mapping[Site, int] = field(default_factory=dict)
+    printed: str = ""
 
     def text(self) -> str:
         """Tables of instructions, bytes moved, accesses to shared memory with their conflicts, and hazards."""

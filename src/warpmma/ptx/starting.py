@@ -89,6 +89,7 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
     extent = _extent(function, linked, device, request)
     reporter, costs, history = Reporter(request.hazards), Costs(), History()
     memory, functions = GlobalMemory(reporter, device.space), DeviceFunctions()
+    limit = Limit() if request.limit is None else request.limit
     workers = None if request.threads is None else int(request.threads)
     try:
         data = parameter_bytes(function, request.args, memory)
@@ -100,7 +101,7 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
                 shared=extent.shared, reporter=reporter, costs=costs, history=history, engine=request.engine,
                 workers=workers, seed=request.seed,
             )  # fmt: skip
-            run_program(batch, program, extent, limit=request.limit)
+            run_program(batch, program, extent, limit=limit)
             if request.progress:
                 request.progress(blocks.stop, extent.total)
         site = Site(module.name, function.position.line, "launch")
@@ -113,7 +114,8 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
         functions.flush()  # what was printed before an error
         memory.end()
     return Launch(
-        reporter.found, costs, MappingProxyType(dict(reporter.counts)), printed="".join(functions.printed)
+        reporter.found, costs, MappingProxyType(dict(reporter.counts)),
+        MappingProxyType(dict(reporter.lines["order"])), "".join(functions.printed),
     )  # fmt: skip
 
 
