@@ -101,7 +101,8 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
                 shared=extent.shared, reporter=reporter, costs=costs, history=history, engine=request.engine,
                 workers=workers, seed=request.seed,
             )  # fmt: skip
-            run_program(batch, program, extent, limit=limit)
+            run_program(batch, program, extent, limit=limit, provided=functions.provided)
+            functions.flush()
             if request.progress:
                 request.progress(blocks.stop, extent.total)
         site = Site(module.name, function.position.line, "launch")
