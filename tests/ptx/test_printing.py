@@ -11,7 +11,7 @@ import pytest
 
 from warpmma.ptx.printing import conversions, written
 
-FLOATS = [0.0, -0.0, 1.0, 1.5, -2.25, 1e300, 5e-324, 2.5, 0.1, float("inf"), float("-inf"), float("nan"), 999999.5]
+FLOATS = [0.0, -0.0, 1.0, 1.5, -2.25, 1e300, 5e-324, 2.5, 0.1, float("inf"), float("-inf"), float("nan")]
 
 
 def ours(text: bytes, *arguments: int) -> bytes:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from ..errors import PtxError
 from ..machine import Branch, BranchTable, Callee, Constant, Program, RowStep
+from .contraction import contracted
 from .entry_parameters import Argument, EntryParameters
 from .lowering import AnyStep, Body, lower
 from .reaching import Reach, reach
@@ -42,7 +43,7 @@ class Linked:
     problems: tuple[PtxError, ...]
 
 
-def link(module: Module, entry: str, memory: ModuleMemory, target: str) -> Linked:
+def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contract: bool = True) -> Linked:
     """Lower an entry and what it can reach.
 
     Parameters
@@ -53,6 +54,8 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str) -> Linke
         Variables of the module on a device.
     target : str
         Of the device.
+    contract : bool
+        Whether multiplications and additions are fused where ptxas fuses them.
     """
     found = reach(module, entry)
     memory.place(found.functions)
@@ -65,7 +68,8 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str) -> Linke
     frame = 0
     for name in found.functions:
         first, before = len(steps), len(slots.kinds)
-        body = lower(module, module.functions[name], slots, places, target)
+        function = module.functions[name]
+        body = lower(module, contracted(function, target).function if contract else function, slots, places, target)
         steps += [_moved(step, first) for step in body.steps]
         problems += body.problems
         if name == entry:

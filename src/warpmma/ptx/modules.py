@@ -125,7 +125,7 @@ class PtxModule(Mapping[str, "PtxEntry"]):
             memory = self._memory.get(device)
             if memory is None:
                 memory = self._memory[device] = ModuleMemory(self.source, device)
-            made[name, contract] = link(self.source, name, memory, device.target)
+            made[name, contract] = link(self.source, name, memory, device.target, contract=contract == "ptxas")
         return made[name, contract]
 
 
