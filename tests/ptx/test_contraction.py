@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 import pytest
 
-from warpmma.ptx import Function, read
+from warpmma import Device
+from warpmma.arithmetic import approximate
+from warpmma.errors import OperandError
+from warpmma.operations import divided_factors, operation
+from warpmma.ptx import Function, load, read
 from warpmma.ptx.contraction import Contraction, contracted
 from warpmma.ptx.syntax import Label, Statement
 
@@ -162,3 +170,42 @@ def test_within_a_loop_products_are_fused() -> None:
     found = made(text.format(pragma="") + STORED)
     assert len(found.fused) == 1 and not found.open
     assert any(isinstance(one, Label) for one in found.function.body)
+
+
+def test_a_quotient_is_the_product_of_its_factors() -> None:
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(0, 2**32, 4096, np.uint32) for _ in range(2))
+    for form in ("div.full.f32", "div.full.ftz.f32", "div.approx.f32", "div.approx.ftz.f32"):
+        factors = divided_factors(form).compute(x, y)
+        (whole,) = operation(f"mul{'.ftz' * ('ftz' in form)}.f32").compute(*factors)
+        np.testing.assert_array_equal(whole, approximate(form, x, y))
+
+
+def test_only_approximate_divisions_have_factors() -> None:
+    for form in ("div.rn.f32", "ex2.approx.f32", 5):
+        with pytest.raises(OperandError, match=r"is no approximate division: expected one of div\.approx"):
+            divided_factors(form)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "exact"),
+    [
+        ("mul.f32 %f10, %f0, %f1; sub.f32 %f20, %f10, %f2;", lambda a, b, c: a * b - c),
+        ("mul.f32 %f0, %f0, %f1; neg.f32 %f11, %f0; add.f32 %f20, %f11, %f2;", lambda a, b, c: c - a * b),
+    ],
+)
+def test_launches_contract_unless_they_are_told_not_to(text: str, exact: Callable[..., Any]) -> None:
+    head = ".version 8.0 .target sm_80 .address_size 64 .entry k(.param .u64 p)"
+    loads = "".join(f"ld.global.f32 %f{i}, [%rd1+{128 * i}];" for i in range(3))
+    module = load(
+        f"{head} {{ {REGISTERS} ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4;"
+        f"add.u64 %rd1, %rd1, %rd2; {loads} {text} st.global.f32 [%rd1], %f20; ret; }}"
+    )
+    x = np.random.default_rng(1).standard_normal((3, 32)).astype(np.float32)
+    fused = exact(*x.astype(np.float64)).astype(np.float32)  # the exact result has at most 53 bits
+    apart = x[2] * 0 + exact(*x)
+    for contract, expected in (("ptxas", fused), ("off", apart)):
+        device = Device("sm_90")
+        memory = device.array(x)
+        module["k"].launch(device, 1, 32, [memory], contract=contract)
+        np.testing.assert_array_equal(memory.numpy()[0], expected)

@@ -26,7 +26,7 @@ from .recipes import (
     variants,
 )
 from .reference import dot as reference_dot
-from .sequence_arrays import approximate
+from .sequence_arrays import approximate, quotient_factors
 from .sequence_reference import approximate_reference
 from .sequences import SEQUENCES, ApproximateForm, machine_text
 from .special_functions import SPECIAL_FUNCTIONS, SpecialFunction, special_function_reference
@@ -69,6 +69,7 @@ __all__ = [
     "native_product",
     "product",
     "quotient",
+    "quotient_factors",
     "quotient_reference",
     "recipe",
     "recipe_of",

@@ -20,7 +20,7 @@ from .functions import check_codes, in_parts, special_function
 from .native_functions import run_sequence, runs_sequence
 from .sequences import ApproximateForm, CodeRange, OperandScaling, check_count, find_sequence
 
-__all__ = ["approximate"]
+__all__ = ["approximate", "quotient_factors"]
 
 Array = npt.NDArray[Any]
 Code = npt.NDArray[np.uint32]
@@ -96,12 +96,7 @@ def _narrow(row: ApproximateForm, given: list[Array]) -> Array:
 
 def _f32(row: ApproximateForm, given: list[Code]) -> Code:
     """Rules 2 to 5; the ranges of a form share no code, so the order of its scalings is of no account."""
-    scaled = [(s, places) for s in row.scalings if (places := _within(given[-1], s.where)).size]
-    if scaled:
-        given = [x.copy() for x in given]
-    for scaling, places in scaled:
-        for x in given:
-            x[places] = _product(row, x[places], scaling.before)
+    given, scaled = _scaled(row, given)
     *dividend, x = given
     if row.factor is not None:
         x = _product(row, x, float(_F32.decode(row.factor)), "rz")
@@ -111,6 +106,52 @@ def _f32(row: ApproximateForm, given: list[Code]) -> Code:
     for scaling, places in scaled:
         result[places] = _after(row, scaling, result[places])
     return result
+
+
+def _scaled(
+    row: ApproximateForm, given: list[Code]
+) -> tuple[list[Code], list[tuple[OperandScaling, npt.NDArray[np.intp]]]]:
+    """Scale operands (rule 3), and say which."""
+    scaled = [(s, places) for s in row.scalings if (places := _within(given[-1], s.where)).size]
+    if scaled:
+        given = [x.copy() for x in given]
+    for scaling, places in scaled:
+        for x in given:
+            x[places] = _product(row, x[places], scaling.before)
+    return given, scaled
+
+
+def quotient_factors(form: str, dividend: Array, divisor: Array) -> tuple[Array, Array]:
+    """Give what an approximate division multiplies last (rule 5): the quotient is their product, rounded.
+
+    Parameters
+    ----------
+    form : str
+        "div.full.f32", "div.approx.ftz.f32", ...
+    dividend, divisor : ndarray of uint32
+
+    Returns
+    -------
+    (ndarray of uint32, ndarray of uint32)
+        The reciprocal of the divisor, as the unit gives it, and the dividend, both scaled where they are.
+
+    Raises
+    ------
+    OperandError
+        A form that is no division, or another dtype.
+
+    Examples
+    --------
+    >>> two, three = np.array([0x40000000], np.uint32), np.array([0x40400000], np.uint32)
+    >>> [hex(x[0]) for x in quotient_factors("div.full.f32", three, two)]
+    ['0x3f000000', '0x40400000']
+    """
+    row = find_sequence(form)
+    check_count(row, 2)
+    x, y = np.broadcast_arrays(*check_codes(form, row.fmt.code_dtype, (dividend, divisor)))
+    (x, y), _ = _scaled(row, [x.reshape(-1), y.reshape(-1)])
+    shape = np.broadcast_shapes(dividend.shape, divisor.shape)
+    return special_function(row.function, y, engine="numpy").reshape(shape), x.reshape(shape)
 
 
 def _after(row: ApproximateForm, scaling: OperandScaling, result: Code) -> Code:

@@ -1,5 +1,6 @@
 """Every instruction but `mma` and `wgmma` as a row: form, operands, what it computes, targets. No state."""
 
+from .approximations import divided_factors
 from .atomics import Atomic, MemoryOrder, MemoryScope
 from .elements import float_code
 from .fragments import MatrixMove
@@ -32,6 +33,7 @@ __all__ = [
     "Window",
     "WmmaMove",
     "WmmaMultiply",
+    "divided_factors",
     "elementwise",
     "evidence",
     "float_code",

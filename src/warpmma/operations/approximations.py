@@ -13,16 +13,17 @@ Specification (PTX ISA 9.1, 9.7.3 to 9.7.5, which bounds their errors; the bits 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
-from ..arithmetic import SEQUENCES, approximate, machine_text
+from ..arithmetic import SEQUENCES, approximate, machine_text, quotient_factors
+from ..errors import OperandError, shown
 from .elements import TYPES, by_element
 from .forms import Form
 from .measurements import EVERY_OPERAND, EVERY_OPERAND16, EVERY_UPPER_WORD, HARD_OPERANDS, measured
 from .records import Operation
 
-__all__ = ["FORMS"]
+__all__ = ["FORMS", "divided_factors"]
 
 _TABLES = "the special-function unit's tables, which tools/compare_functions.py on such a GPU compares,"  # rule 3
 _PTX = {"sm_70": (6, 0), "sm_75": (7, 0), "sm_90": (7, 8)}  # first version of what such targets have first
@@ -66,3 +67,39 @@ def _forms() -> Iterator[Form]:
 
 FORMS = tuple(_forms())
 """Every form of this module."""
+
+
+@cache
+def divided_factors(mnemonic: str) -> Operation:
+    """Return a row that gives what an approximate division multiplies last, where that product and a sum are fused.
+
+    Parameters
+    ----------
+    mnemonic : str
+        "div.full.f32", "div.full.ftz.f32", "div.approx.f32" or "div.approx.ftz.f32".
+
+    Returns
+    -------
+    Operation
+        From dividend and divisor to two factors: the machine code of ptxas has one `FFMA` of them and the addend.
+
+    Raises
+    ------
+    OperandError
+        No such division.
+
+    Examples
+    --------
+    >>> row = divided_factors("div.full.f32")
+    >>> row.inputs, row.outputs
+    (('b32', 'b32'), ('b32', 'b32'))
+    """
+    if not (isinstance(mnemonic, str) and mnemonic in SEQUENCES and SEQUENCES[mnemonic].dividend):
+        known = ", ".join(form for form, sequence in SEQUENCES.items() if sequence.dividend)
+        raise OperandError(f"{shown(mnemonic)} is no approximate division: expected one of {known}")
+    (whole,) = (form for form in FORMS if form.spelling == mnemonic)
+    return Operation(
+        mnemonic=mnemonic, since=SEQUENCES[mnemonic].since, ptx=(1, 0), evidence=whole.evidence,
+        inputs=("b32", "b32"), outputs=("b32", "b32"), input_types=("f32", "f32"),
+        compute=partial(quotient_factors, mnemonic),
+    )  # fmt: skip

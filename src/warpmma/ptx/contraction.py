@@ -320,7 +320,9 @@ class _Rewriting:
             if product.at not in self.factors:
                 pair = self._new("b32"), self._new("b32")
                 self.factors[product.at] = pair
-                split = replace(mul, mnemonic=f"{mul.mnemonic} {FACTORS}", operands=(*pair, *mul.operands[1:]))
+                split = replace(
+                    mul, mnemonic=f"{mul.mnemonic} {FACTORS}", operands=(*pair, *mul.operands[1:]), paired=True
+                )
                 self.before.setdefault(product.at, []).append(split)
             return self.factors[product.at][n]
         factor = mul.operands[1 + n]

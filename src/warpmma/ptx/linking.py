@@ -12,7 +12,7 @@ from .lowering import AnyStep, Body, lower
 from .reaching import Reach, reach
 from .slots import Slots
 from .symbols import EntryPlaces, ModuleMemory, SharedVariables, function_addresses
-from .syntax import Module
+from .syntax import Module, Statement
 
 __all__ = ["Linked", "bound", "link"]
 
@@ -33,6 +33,8 @@ class Linked:
     reach : Reach
     problems : tuple of PtxError
         What is not simulated.
+    unpredicted : tuple of (str, Statement)
+        Sums, with their functions, of which it is not known whether ptxas fuses them.
     """
 
     program: Program
@@ -41,6 +43,7 @@ class Linked:
     shared: SharedVariables
     reach: Reach
     problems: tuple[PtxError, ...]
+    unpredicted: tuple[tuple[str, Statement], ...] = ()
 
 
 def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contract: bool = True) -> Linked:
@@ -65,11 +68,16 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
     steps: list[AnyStep] = []
     callees: dict[str, Callee] = {}
     problems: list[PtxError] = []
+    unpredicted: list[tuple[str, Statement]] = []
     frame = 0
     for name in found.functions:
         first, before = len(steps), len(slots.kinds)
         function = module.functions[name]
-        body = lower(module, contracted(function, target).function if contract else function, slots, places, target)
+        if contract:
+            fused = contracted(function, target)
+            function = fused.function
+            unpredicted += ((name, one) for one in fused.open)
+        body = lower(module, function, slots, places, target)
         steps += [_moved(step, first) for step in body.steps]
         problems += body.problems
         if name == entry:
@@ -82,7 +90,7 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
         frame=frame, shared=shared.ranges,
     )  # fmt: skip
     reading = tuple(i for i, step in enumerate(steps) if isinstance(step, RowStep) and _argument(step))
-    return Linked(program, reading, parameters.size, shared, found, tuple(problems))
+    return Linked(program, reading, parameters.size, shared, found, tuple(problems), tuple(unpredicted))
 
 
 def _callee(name: str, body: Body, first: int, address: int, slots: range, recursive: bool) -> Callee:

@@ -18,9 +18,10 @@ from pathlib import Path
 from ..errors import PtxError, WarpmmaError
 from ..isa import Instruction
 from ..machine import Branch, BranchTable, Call, Guard, Return, RowStep, Site
-from ..operations import Row, packing, row, unpacking
+from ..operations import Row, divided_factors, packing, row, unpacking
 from .basic_blocks import ENDS, BasicBlock, cut
 from .calls import Calls
+from .contraction import FACTORS
 from .entry_parameters import EntryParameters
 from .flow import placed
 from .frames import FrameLayout
@@ -221,7 +222,9 @@ def _opcode(statement: Statement) -> str:
 
 def _row(statement: Statement, target: str) -> Row | Instruction:
     """Return the row of a statement; a `mov` of vectors has one by its types."""
-    name = statement.mnemonic
+    name, _, asked = statement.mnemonic.partition(" ")
+    if asked == FACTORS:
+        return divided_factors(name)
     if _opcode(statement) == "mov":
         for i, x in enumerate(statement.operands):
             if isinstance(x, VectorOf):
