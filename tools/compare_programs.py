@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import shutil
+import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from importlib.util import find_spec
@@ -29,6 +32,22 @@ from programs.random_programs import COUNT, launch, module, target_of  # noqa: E
 _PART = 50  # programs of a module on the GPU
 
 
+def assembled(text: str, target: str) -> str | bytes:
+    """Return machine code for sm_90, which ptxas makes many at a time; the text itself where there is no ptxas.
+
+    A driver assembles one text at a time, and broke off on the 2,000 programs.
+    """
+    ptxas = shutil.which("ptxas")
+    if ptxas is None:
+        return text
+    with tempfile.TemporaryDirectory() as folder:
+        source, code = Path(folder) / "programs.ptx", Path(folder) / "programs.cubin"
+        source.write_text(text)
+        arch = "sm_90a" if target == "sm_90a" else "sm_90"
+        subprocess.run([ptxas, f"-arch={arch}", str(source), "-o", str(code)], check=True)
+        return code.read_bytes()
+
+
 def on_gpu(numbers: list[int], workers: int) -> tuple[dict[int, Array], dict[str, str]]:
     """Run programs on the GPU; return their outputs, and whose they are."""
     from cuda_driver import Driver, argument_bytes
@@ -38,7 +57,7 @@ def on_gpu(numbers: list[int], workers: int) -> tuple[dict[int, Array], dict[str
 
     def loaded(part: list[int]) -> dict[int, object]:
         driver.attach()
-        functions = driver.load(module(part), [f"p{number}" for number in part])
+        functions = driver.load(assembled(module(part), target_of(part[0])), [f"p{number}" for number in part])
         return {number: functions[f"p{number}"] for number in part}
 
     parts: list[list[int]] = []

@@ -62,12 +62,12 @@ class Driver:
         shown = subprocess.run(query, check=True, capture_output=True, text=True).stdout.splitlines()[0].split(", ")
         return {"gpu": shown[0], "driver": shown[1]}
 
-    def load(self, text: str, names: Sequence[str]) -> dict[str, Function]:
-        """Assemble and load a text; its kernels by name. It stays loaded."""
+    def load(self, text: str | bytes, names: Sequence[str]) -> dict[str, Function]:
+        """Assemble and load a text, or load machine code; its kernels by name. It stays loaded."""
         log = ctypes.create_string_buffer(_LOG)
         options = (ctypes.c_int * 2)(_ERROR_LOG, _ERROR_LOG_SIZE)
         values = (ctypes.c_void_p * 2)(ctypes.addressof(log), _LOG)
-        module, data = ctypes.c_void_p(), ctypes.create_string_buffer(text.encode())
+        module, data = ctypes.c_void_p(), ctypes.create_string_buffer(text.encode() if isinstance(text, str) else text)
         try:
             self._call("cuModuleLoadDataEx", ctypes.byref(module), data, 2, options, values)
         except DriverError as error:
