@@ -6,7 +6,8 @@ The rules:
    exited its `bits` are `lanes.alive` itself, and what it writes replaces registers: nobody else's lanes count.
 2. Otherwise it writes its own lanes, and the others keep theirs: old ^ ((old ^ new) & mask), with a mask of all ones or
    zeros in as many bits as the register has. A choice by `where` takes ten times as long where lanes alternate.
-3. A register knows who has written it: `defined` is None where all threads have. Lanes that are no threads count as if
+3. Where a group has lanes in few of the warps it computes for these warps alone (`index`, `scattered`).
+4. A register knows who has written it: `defined` is None where all threads have. Lanes that are no threads count as if
    they had.
 """
 
@@ -52,13 +53,26 @@ class Group:
         Steps that they have gone since others had a turn.
     """
 
-    __slots__ = ("_masks", "_warps", "bits", "changed", "count", "depth", "full", "looked", "observed", "used")
+    __slots__ = (
+        "_index",
+        "_masks",
+        "_warps",
+        "bits",
+        "changed",
+        "count",
+        "depth",
+        "full",
+        "looked",
+        "observed",
+        "used",
+    )
 
     def __init__(self, bits: Array, count: int, full: bool, depth: int = 0) -> None:
         self.bits, self.count, self.full, self.depth = bits, count, full, depth
         self.observed = self.changed = False
         self.looked, self.used = _FIRST, 0
         self._warps: int = -1
+        self._index: tuple[Array, Array] | None = None
         self._masks: dict[np.dtype[Any], Array] = {}
 
     @property
@@ -68,6 +82,17 @@ class Group:
             self._warps = int(np.count_nonzero(words(self.bits)))
         return self._warps
 
+    @property
+    def index(self) -> tuple[Array, Array]:
+        """Blocks and warps of those that have lanes in it, each `[n]`."""
+        if self._index is None:
+            self._index = np.nonzero(words(self.bits))
+        return self._index
+
+    def has(self, defined: Array | None) -> bool:
+        """Whether all of its lanes are among those who have written a register; None for everybody."""
+        return defined is None or defined is self.bits or not bool(np.greater(self.bits, defined).any())
+
     def part(self, bits: Array, count: int) -> Group:
         """Return some of its lanes, not all, as a group that remembers what this one does."""
         made = Group(bits, count, False, self.depth)
@@ -75,7 +100,7 @@ class Group:
         return made
 
     def merged(self, old: WarpRegister, new: WarpRegister, site: Site | None) -> WarpRegister:
-        """Return a register with `new` in the group's lanes, and `old` in others (rules 1 to 3)."""
+        """Return a register with `new` in the group's lanes, and `old` in others (rules 1, 2 and 4)."""
         if self.full:
             return new
         mask = self._masks.get(old.bits.dtype)
@@ -89,6 +114,15 @@ class Group:
             return WarpRegister(bits)
         defined = self._defined(kept, made)
         return WarpRegister(bits) if defined.all() else WarpRegister(bits, defined, new.site or site or old.site)
+
+    def scattered(self, old: WarpRegister, new: Array, site: Site | None) -> WarpRegister:
+        """Return a register with `new`, `[n, lane]` of its warps, in the group's lanes, and `old` in others."""
+        bits = old.bits.copy()
+        bits[self.index] = np.where(self.bits[self.index], new, bits[self.index])
+        if old.defined is None:
+            return WarpRegister(bits)
+        defined = self._defined(old.defined, None)
+        return WarpRegister(bits) if defined.all() else WarpRegister(bits, defined, site or old.site)
 
     def _defined(self, kept: Array | None, made: Array | None) -> Array:
         if made is None or made is self.bits:

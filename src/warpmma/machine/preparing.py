@@ -34,6 +34,9 @@ __all__ = ["Advance", "leaving", "prepared"]
 
 Array = npt.NDArray[Any]
 Act = Callable[[Group], object]
+
+_FEW = 4  # as many times as many warps are there as have lanes: then only these are computed
+
 Advance = Callable[[Group], int]
 """A step: from the group that has come to the place where it goes on."""
 
@@ -199,39 +202,70 @@ def _operation(state: State, step: RowStep, operands: tuple[Any, ...]) -> Act:
     """Rule 2."""
     row: Any = step.row
     _check(state, step, row, operands)
-    batch, registers, site, function, write = state.batch, state.registers, step.site, row.compute, state.write
-    dtypes = [state.dtype(kind) for kind in row.outputs]
-    slots = [None if x is None else x.number for x in step.results]
-    slow = _slow(state, step, operands)
-
-    def several(group: Group) -> None:
-        given = [registers[i] for i in operands]
-        for x in given:
-            if x.defined is not None:
-                return slow(group)
-        for slot, bits, dtype in zip(slots, function(*[x.bits for x in given]), dtypes, strict=True):
-            if slot is not None:
-                write(slot, batch.shaped(bits, dtype), group, site)
-        return None
-
-    if len(slots) != 1 or slots[0] is None:
-        return several
-    (slot,), (dtype,) = slots, dtypes
-    shape = batch.shape
+    slow, some = _slow(state, step, operands), _some(state, step, operands)
+    few = state.batch.shape[0] * state.batch.shape[1] // _FEW
+    if len(step.results) != 1 or step.results[0] is None:
+        return _several(state, step, operands, slow, some, few)
+    registers, site, function, shape = state.registers, step.site, row.compute, state.batch.shape
+    slot, dtype, shaped = step.results[0].number, state.dtype(row.outputs[0]), state.batch.shaped
 
     def single(group: Group) -> None:
         given = [registers[i] for i in operands]
         for x in given:
-            if x.defined is not None:
+            if x.defined is not None and not group.has(x.defined):
                 return slow(group)
+        if group.warps < few:
+            return some(group)
         (bits,) = function(*[x.bits for x in given])
         if bits.dtype is not dtype or bits.shape != shape:
-            bits = batch.shaped(bits, dtype)
+            bits = shaped(bits, dtype)
         new = WarpRegister(bits)
         registers[slot] = new if group.full else group.merged(registers[slot], new, site)
         return None
 
     return single
+
+
+def _several(state: State, step: RowStep, operands: tuple[Any, ...], slow: Act, some: Act, few: int) -> Act:
+    """Return an operation that has no result, several, or one that nobody wants."""
+    row: Any = step.row
+    batch, registers, site, function, write = state.batch, state.registers, step.site, row.compute, state.write
+    dtypes = [state.dtype(kind) for kind in row.outputs]
+    slots = [None if x is None else x.number for x in step.results]
+
+    def several(group: Group) -> object:
+        given = [registers[i] for i in operands]
+        for x in given:
+            if x.defined is not None and not group.has(x.defined):
+                return slow(group)
+        if group.warps < few:
+            return some(group)
+        for slot, bits, dtype in zip(slots, function(*[x.bits for x in given]), dtypes, strict=True):
+            if slot is not None:
+                write(slot, batch.shaped(bits, dtype), group, site)
+        return None
+
+    return several
+
+
+def _some(state: State, step: RowStep, operands: tuple[Any, ...]) -> Act:
+    """Return how an operation is executed of which few warps have lanes: rule 3 of `groups`."""
+    row: Any = step.row
+    registers, site, function = state.registers, step.site, row.compute
+    dtypes = [state.dtype(kind) for kind in row.outputs]
+
+    def some(group: Group) -> None:
+        index = group.index
+        given = [x.bits if isinstance(x.bits, int) else x.bits[index] for x in (registers[i] for i in operands)]
+        for x, bits, dtype in zip(step.results, function(*given), dtypes, strict=True):
+            if x is not None:
+                new = np.broadcast_to(np.asarray(bits, dtype), given_shape(index))
+                registers[x.number] = group.scattered(registers[x.number], new, site)
+
+    def given_shape(index: tuple[Array, Array]) -> tuple[int, int]:
+        return len(index[0]), state.batch.shape[2]
+
+    return some
 
 
 def _check(state: State, step: RowStep, row: Operation, operands: tuple[Any, ...]) -> None:

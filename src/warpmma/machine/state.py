@@ -71,7 +71,7 @@ class State:
         self._spare: list[int] = []
 
     def _unwritten(self, kind: str) -> WarpRegister:
-        """Return a register that no thread has written; rule 3 of `groups`."""
+        """Return a register that no thread has written; rule 4 of `groups`."""
         bits = np.broadcast_to(DTYPES[kind](0), self.batch.shape)
         return WarpRegister(bits, ~self.batch.lanes.exists)
 
