@@ -81,6 +81,10 @@ def misaligned_source(t: Any, x: Any, y: Any) -> None:
     t(COPY, t.laneid * 16, x + t.laneid * 8, 16, 4)  # here
 
 
+def beyond_local(t: Any) -> None:
+    t("st.local.b32", t.laneid * 4 + (1 << 19) - 64, 0)  # here
+
+
 frozen = words()
 frozen.flags.writeable = False
 PAIR = (np.zeros(1000, np.uint8), np.zeros(1000, np.uint8))
@@ -107,4 +111,5 @@ ADDRESSES = [
     Case(misaligned_row, "misaligned", lane=6, address=104, options=ONE, says="a multiple of 16"),
     Case(misaligned_copy, "misaligned", address=4, count=32, args=PAIR, options=ONE, says="a multiple of 8"),
     Case(misaligned_source, "misaligned", lane=1, address=BASE + 8, count=16, args=PAIR, options=ONE, says="of 16"),
+    Case(beyond_local, "stack", lane=16, address=1 << 19, count=32, says="beyond the 524288 that a thread has"),
 ]  # fmt: skip

@@ -258,7 +258,7 @@ def test_names_that_are_no_operation_are_explained(name: str, says: str) -> None
 
 
 @pytest.mark.parametrize(
-    "name", ["bar.red.and.pred", "cp.async.bulk.tensor", "ld.local.b32", "wgmma.fence.sync.aligned"]
+    "name", ["bar.red.and.pred", "cp.async.bulk.tensor", "tex.2d.v4.f32.f32", "wgmma.fence.sync.aligned"]
 )
 def test_what_kernels_lack_is_not_called_wrong(name: str) -> None:
     says = message(lambda: launch(lambda t: t(name), 1, 32, [], target="sm_90a"))

@@ -25,16 +25,21 @@ ACCESSES = [x for x in rows() if isinstance(x, Access)]
 def test_accesses_say_what_their_names_do() -> None:
     for given in ACCESSES:
         words = given.mnemonic.split(".")
-        assert given.direction == {"ld": "load", "st": "store"}[words[0]]
+        bare = [word.partition("::")[0] for word in words]
+        assert given.direction == {"ld": "load", "ldu": "load", "st": "store"}[words[0]]
         assert given.type == words[-1] and given.bits == int(words[-1][1:]) and given.signed == (words[-1][0] == "s")
-        assert given.kind == f"b{max(given.bits, 16)}"
+        assert given.kind == f"b{min(max(given.bits, 16), 64)}"
         assert given.count == int((re.search(r"\.v(\d)\.", given.mnemonic) or [0, 1])[1])
         assert given.size == given.count * given.bits // 8 <= (32 if "sm_90" not in given.targets else 16)
-        assert (given.space in words) or (f"{given.space}::cta" in words)
-        assert given.nc == ("nc" in words) and given.hint == ("L2::cache_hint" in words)
+        assert given.space in bare or (given.space == "generic" and not {"global", "shared", "local"} & {*bare})
+        assert given.nc == ("nc" in words or words[0] == "ldu") and given.hint == ("L2::cache_hint" in words)
         letter = "d" if given.direction == "load" else "a"
-        assert len(re.findall(rf"{letter}\d", given.syntax)) == given.count and "[p]" in given.syntax
+        assert given.registers == given.count * (2 if given.bits == 128 else 1)
+        assert len(re.findall(rf"{letter}\d", given.syntax)) == given.registers and "[p]" in given.syntax
         assert given.syntax.endswith(", policy") == given.hint
+        strong = {"relaxed", "acquire", "release", "volatile", "mmio"} & {*words}
+        assert (given.order == "weak") == (not strong) and given.observes == (letter == "d" and bool(strong))
+        assert given.scope in words or (given.scope == "sys" and not {"cta", "cluster", "gpu"} & {*words})
 
 
 @pytest.mark.parametrize(
@@ -43,6 +48,18 @@ def test_accesses_say_what_their_names_do() -> None:
         ("ld.global.s8", {"size": 1, "kind": "b16", "signed": True, "syntax": "d0, [p]", "count": 1}),
         ("st.shared::cta.v2.f64", {"size": 16, "kind": "b64", "space": "shared", "syntax": "[p], {a0, a1}"}),
         ("ld.global.nc.v8.f32", {"size": 32, "nc": True, "since": "sm_100", "ptx": (8, 8)}),
+        ("ld.b32", {"space": "generic", "order": "weak", "observes": False}),
+        ("ld.v8.u16", {"size": 16, "count": 8, "kind": "b16", "since": "sm_70"}),
+        ("ld.volatile.shared.v2.b32", {"space": "shared", "order": "relaxed", "scope": "sys", "observes": True}),
+        ("st.volatile.b32", {"order": "relaxed", "observes": False}),
+        ("ld.mmio.relaxed.sys.global.u8", {"order": "relaxed", "scope": "sys", "ptx": (8, 2)}),
+        ("ld.acquire.gpu.b64", {"space": "generic", "order": "acquire", "scope": "gpu", "ptx": (6, 0)}),
+        ("st.release.cluster.shared::cluster.b32", {"order": "release", "scope": "cluster", "since": "sm_90"}),
+        ("ld.relaxed.cta.global.L1::no_allocate.L2::cache_hint.b32", {"scope": "cta", "hint": True}),
+        ("ld.param::entry.b128", {"space": "param", "kind": "b64", "registers": 2, "size": 16, "ptx": (8, 3)}),
+        ("st.param::func.v4.b16", {"space": "param", "direction": "store"}),
+        ("ld.const.f64", {"space": "const", "kind": "b64"}),
+        ("ldu.global.v4.f32", {"nc": True, "direction": "load", "order": "weak"}),
         ("ld.weak.shared.b32", {"ptx": (6, 0), "since": "sm_70"}),
         ("ld.global.L2::256B.b32", {"since": "sm_80", "ptx": (7, 4)}),
         ("st.global.L2::cache_hint.b32", {"hint": True, "syntax": "[p], a0, policy", "since": "sm_80"}),
@@ -79,7 +96,10 @@ def test_32_bytes_came_with_sm_100(mnemonic: str) -> None:
 @pytest.mark.parametrize(
     "mnemonic",
     [
-        "ld.shared.v8.b32", "ld.global.v8.b16", "ld.global.v3.b32", "ld.global.f16", "ld.b32", "ld.global",
+        "ld.shared.v8.b32", "ld.global.v16.b8", "ld.global.v3.b32", "ld.global.f16", "ld.global.v2.b128", "ld.global",
+        "ld.volatile.local.b32", "ld.relaxed.b32", "ld.acquire.gpu.const.b32", "ld.mmio.relaxed.gpu.b32",
+        "ldu.shared.b32",
+        "st.param::entry.b32", "st.const.b32", "ld.volatile.ca.b32", "st.acquire.gpu.b32", "ld.release.gpu.b32",
         "st.global.nc.b32", "ld.shared.nc.b32", "ld.global.L2::evict_last.b32", "ld.global.ca.cg.b32", "exit.b32",
         "cp.async.cg.shared.global.L2::evict_last", "cp.async.shared.global", "bar.warp.arrive", "bar.sync.aligned",
     ],
@@ -92,13 +112,16 @@ def test_what_is_no_access(mnemonic: str) -> None:
 # What ptxas takes
 
 _EVICT = [f"L1::{x}" for x in ("evict_normal", "evict_unchanged", "evict_first", "evict_last", "no_allocate")]
+_ORDER = ["volatile", "relaxed", "acquire", "release", "cta", "gpu", "sys", "mmio"]
+_SPACES = ["", "global", "shared", "shared::cta", "shared::cluster", "local", "const", "param", "param::entry",
+           "param::func"]  # fmt: skip
 _SPEED = ["weak", "nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt", *_EVICT, "L2::evict_last", "L2::64B", "L2::256B",
           "L2::cache_hint"]  # fmt: skip
-_REGISTER = {"8": "h", "16": "h", "32": "r", "64": "d"}
+_REGISTER = {"8": "h", "16": "h", "32": "r", "64": "d", "128": "q"}
 _HEAD = """.version {version}
 .target {target}
 .address_size 64
-.entry k() {{ .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .f32 %f<9>; .reg .f64 %e<9>;
+.entry k() {{ .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .f32 %f<9>; .reg .f64 %e<9>;{more}
 """
 
 
@@ -106,20 +129,31 @@ def _statement(mnemonic: str) -> str:
     """Write an access as one line, its qualifiers as they are given."""
     words = mnemonic.split(".")
     letter = {"f32": "f", "f64": "e"}.get(words[-1], _REGISTER[words[-1][1:]])
-    count = int(words[-2][1:]) if words[-2][0] == "v" else 1
+    count = int(words[-2][1:]) if words[-2] in ("v2", "v4", "v8") else 1
     registers = ", ".join(f"%{letter}{i}" for i in range(count))
     registers = registers if count == 1 else f"{{{registers}}}"
-    address = "[%d8]" if "global" in words else "[%r8]"
-    operands = f"{registers}, {address}" if words[0] == "ld" else f"{address}, {registers}"
+    address = "[%r8]" if {"shared", "shared::cta", "local", "const"} & {*words} else "[%d8]"
+    operands = f"{registers}, {address}" if words[0] in ("ld", "ldu") else f"{address}, {registers}"
     return f"{mnemonic} {operands}{', %d7' if 'L2::cache_hint' in words else ''};"
 
 
 def _refused(statements: list[str], folder: Path, target: str, version: str = "9.0") -> set[str]:
-    """Return the statements that ptxas has errors for, each on a line of its own."""
+    """Return the statements that ptxas has errors for, each on a line of its own.
+
+    ptxas 13.0 itself falls over a few: strong loads of v8.u16 from generic addresses. It does not refuse them.
+    """
     source = folder / "statements.ptx"
-    source.write_text(_HEAD.format(version=version, target=target) + "\n".join(statements) + "\nret; }\n")
+    source.write_text(
+        _HEAD.format(version=version, target=target, more=" .reg .b128 %q<9>;" * (version >= "8.3"))
+        + "\n".join(statements)
+        + "\nret; }\n"
+    )
     command = ["ptxas", "-O0", f"-arch={target}", str(source), "-o", str(folder / "x.cubin")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode < 0:
+        middle = len(statements) // 2
+        parts = [statements[:middle], statements[middle:]] if middle else []
+        return {x for part in parts for x in _refused(part, folder, target, version)}
     lines = {int(line) - 5 for line in re.findall(r"line (\d+); error", done.stderr)}
     assert bool(lines) == (done.returncode != 0), done.stderr
     return {statements[line] for line in lines}
@@ -139,6 +173,27 @@ def test_ptxas_takes_the_same_qualifiers_alone_and_in_pairs(opcode: str, target:
             if found is None or target not in found.targets:
                 ours.add(statements[-1])
     assert _refused(statements, tmp_path, target) == ours
+
+
+@needs("ptxas")
+@pytest.mark.parametrize("opcode", ["ld", "st", "ldu"])
+@pytest.mark.parametrize("target", ["sm_75", "sm_90", "sm_100"])
+def test_ptxas_takes_the_same_spaces_and_orders(opcode: str, target: str, tmp_path: Path) -> None:
+    """Of each space, with up to three words of order and one of speed."""
+    table, ours, statements = FormTable(FORMS), set(), []
+    orders = [words for number in range(4) for words in itertools.combinations(_ORDER, number)]
+    speed = ["ca", "wb", "L1::evict_last", "L2::128B", "L2::cache_hint"]
+    cases = [(space, words, ()) for space in _SPACES for words in orders]
+    few = [(), ("volatile",), ("relaxed", "gpu"), ("acquire", "sys"), ("release", "cta"), ("mmio", "relaxed", "sys")]
+    cases += [(space, words, (one,)) for space in _SPACES for words in few for one in speed]
+    for (space, words, more), element in itertools.product(cases, ("b32", "v2.u64", "v8.b16", "b128", "v8.b32")):
+        mnemonic = ".".join((opcode, *words, *([space] if space else []), *more, element))
+        statements.append(_statement(mnemonic))
+        found = table.find(mnemonic)
+        if found is None or target not in found.targets:
+            ours.add(statements[-1])
+    theirs = _refused(statements, tmp_path, target)
+    assert (sorted(ours - theirs)[:9], sorted(theirs - ours)[:9]) == ([], [])
 
 
 @needs("ptxas")
@@ -174,4 +229,4 @@ def test_ptxas_takes_copies_and_barriers_from_their_first_version_on(tmp_path: P
 
 def test_forms_of_memory_are_few() -> None:
     """Of hundreds of thousands of spellings."""
-    assert len(FORMS) < 15 and all(issubclass(form.kind, Row) for form in FORMS)
+    assert len(FORMS) < 30 and all(issubclass(form.kind, Row) for form in FORMS)

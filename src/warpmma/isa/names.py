@@ -28,11 +28,11 @@ _WHERE: dict[Door, str] = {
 }
 
 _OPERATIONS = """
-    abs activemask add addc and bfe bfi bfind bmsk brev clz cnot copysign cos cvt div dp2a dp4a ex2 fma fns lg2
-    lop3 mad mad24 madc match max min mov movmatrix mul mul24 neg not or popc prmt rcp redux rem rsqrt sad selp
-    set setp shf shfl shl shr sin slct sqrt sub subc szext tanh testp vote xor
+    abs activemask add addc and bfe bfi bfind bmsk brev clz cnot copysign cos cvt cvta div dp2a dp4a ex2 fma fns
+    getctarank isspacep lg2 lop3 mad mad24 madc mapa match max min mov movmatrix mul mul24 neg not or popc prmt rcp
+    redux rem rsqrt sad selp set setp shf shfl shl shr sin slct sqrt sub subc szext tanh testp vote xor
 """
-_ACCESSES = "atom bar barrier cp exit ld red st wmma"
+_ACCESSES = "applypriority atom bar barrier cp createpolicy discard exit ld ldu prefetch prefetchu red st wmma"
 
 SIMULATED: Mapping[str, Door] = MappingProxyType({
     "mma": "mma",
@@ -45,15 +45,13 @@ SIMULATED: Mapping[str, Door] = MappingProxyType({
 """Opcodes with instructions that are simulated, and which function reads them."""
 
 _ABSENT = """
-    alloca applypriority bra brkpt brx call clusterlaunchcontrol createpolicy
-    cvta discard elect fence getctarank griddepcontrol isspacep istypep ldu
-    mapa mbarrier membar multimem nanosleep pmevent prefetch prefetchu ret setmaxnreg
-    stackrestore stacksave suld suq sured sust tcgen05 tensormap tex tld4 trap txq
-    vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vset vset2 vset4
-    vshl vshr vsub vsub2 vsub4
+    alloca bra brkpt brx call clusterlaunchcontrol elect fence griddepcontrol istypep mbarrier membar multimem nanosleep
+    pmevent ret setmaxnreg stackrestore stacksave suld suq sured sust tcgen05 tensormap tex tld4 trap txq vabsdiff
+    vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vset vset2 vset4 vshl vshr
+    vsub vsub2 vsub4
 
     bar.cta.red bar.red barrier.cluster barrier.cta.red barrier.red cp.async.bulk cp.async.mbarrier cp.reduce
-    ld.const ld.local ld.param st.async st.local wgmma.commit_group
+    st.async wgmma.commit_group
     wgmma.fence wgmma.wait_group
 """
 ABSENT = frozenset(_ABSENT.split())

@@ -1,4 +1,4 @@
-"""Instructions that move registers from and to memory: `ld`, `st`, `ldmatrix` and `stmatrix`."""
+"""Instructions that move registers from and to memory: `ld`, `ldu`, `st`, `ldmatrix` and `stmatrix`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ..registers import LANES
 from .batch import Batch, Results
 from .literals import several
 from .site import Site
+from .spaces import parts
 from .warp_register import WarpRegister
 
 __all__ = ["access", "address", "check_policy", "check_whole", "exactly", "fitting", "move"]
@@ -27,8 +28,8 @@ def access(batch: Batch, site: Site, row: Access, operands: Sequence[Any], lanes
         where, *hint = exactly(site, operands, 1 + row.hint, "an address" + _policy(row.hint))
         check_policy(batch, site, hint, lanes)
         return _load(batch, site, row, where, lanes)
-    what = f"an address and {row.count} value{'s' * (row.count > 1)}"
-    where, *values = exactly(site, operands, 1 + row.count + row.hint, what + _policy(row.hint))
+    what = f"an address and {row.registers} value{'s' * (row.registers > 1)}"
+    where, *values = exactly(site, operands, 1 + row.registers + row.hint, what + _policy(row.hint))
     if row.hint:
         check_policy(batch, site, [values.pop()], lanes)
     _store(batch, site, row, where, values, lanes)
@@ -48,38 +49,59 @@ def check_policy(batch: Batch, site: Site, policies: Sequence[Any], lanes: Array
 
 def _load(batch: Batch, site: Site, row: Access, where: Any, lanes: Array) -> Results:
     at = address(batch, site, row.space, where, lanes)
-    _count(batch, site, row.space, at, row.size, lanes)
-    if row.space == "shared":
-        data, poison = batch.shared.load(site, at, row.size, lanes, element=row.bits // 8)
-    else:
-        data, poison = batch.memory.load(batch.clocks, site, at, row.size, lanes, element=row.bits // 8)
-    words = data.view(f"{'i' if row.signed else 'u'}{row.bits // 8}")
+    data, poison = _loaded(batch, site, row, at, lanes)
+    width, per = min(row.bits, 64), row.registers // row.count
+    words = data.view(f"{'i' if row.signed else 'u'}{width // 8}")
     dtype = DTYPES[row.kind]  # of 8 bits, 16 are made
     return tuple(
         batch.made(np.ascontiguousarray(words[..., i]).astype(dtype), lanes, site,
-                   None if poison is None else poison[..., i])
-        for i in range(row.count)
+                   None if poison is None else poison[..., i // per])
+        for i in range(row.registers)
     )  # fmt: skip
+
+
+def _loaded(batch: Batch, site: Site, row: Access, at: Array, lanes: Array) -> tuple[Array, Array | None]:
+    """Bytes `[block, warp, lane, size]` from wherever lanes' addresses are, and which elements are poison."""
+    element = row.bits // 8
+    found: list[tuple[Array, Array | None, Array]] = []
+    for space, place, some in parts(batch, site, row.space, at, lanes):
+        _count(batch, site, space, place, row.size, some)
+        if space == "global":
+            data, poison = batch.memory.load(batch.clocks, site, place, row.size, some, element=element)
+        else:
+            memory = batch.shared if space == "shared" else batch.local
+            data, poison = memory.load(site, place, row.size, some, element=element)
+        found.append((data, poison, some))
+    data, poison, _ = found[0]
+    for more, bad, some in found[1:]:
+        data[some] = more[some]
+        if bad is not None:
+            poison = np.zeros(bad.shape, bool) if poison is None else poison
+            poison[some] = bad[some]
+    return data, poison
 
 
 def _store(batch: Batch, site: Site, row: Access, where: Any, values: Sequence[Any], lanes: Array) -> None:
     at = address(batch, site, row.space, where, lanes)
+    width = min(row.bits, 64)
+    type_ = "b64" if row.bits == 128 else row.type
     registers = [
-        fitting(site, batch.operand(x, row.type, row.kind, f"{site.mnemonic}: value {i}"), row.bits)
+        fitting(site, batch.operand(x, type_, row.kind, f"{site.mnemonic}: value {i}"), width)
         for i, x in enumerate(values)
     ]
     bits = batch.read(site, registers, [lanes] * len(registers))
-    data = np.stack([x.astype(f"u{row.bits // 8}") for x in bits], axis=-1).view(np.uint8)
-    _count(batch, site, row.space, at, row.size, lanes)
-    if row.space == "shared":
-        batch.shared.store(site, at, data, lanes)
-    else:
-        batch.memory.store(batch.clocks, site, at, data, lanes)
+    data = np.stack([x.astype(f"u{width // 8}") for x in bits], axis=-1).view(np.uint8)
+    for space, place, some in parts(batch, site, row.space, at, lanes):
+        _count(batch, site, space, place, row.size, some)
+        if space == "global":
+            batch.memory.store(batch.clocks, site, place, data, some)
+        else:
+            (batch.shared if space == "shared" else batch.local).store(site, place, data, some)
 
 
 def address(batch: Batch, site: Site, space: str, x: Any, lanes: Array) -> Array:
     """Addresses `[block, warp, lane]` in a space."""
-    width = 32 if space == "shared" else 64
+    width = 64 if space in ("global", "generic") else 32
     register = batch.operand(x, f"u{width}", f"b{width}", f"{site.mnemonic}: the address")
     if register.kind not in ("b32", "b64"):
         raise OperandError(f"{site.mnemonic}: an address is a b32 or b64 register; got {register.kind}")

@@ -211,6 +211,11 @@ class Allocation:
         self.grains.note_write(grains, touch.who.words, touch.time)
         self._write(grains, touch.offset, data)
 
+    def forget(self, touch: Touch) -> None:
+        """Throw away what lies there: it is as if nobody had written it, and whoever touches it meets a write."""
+        grains, _ = self._claim(touch, None)
+        self.grains.forget(grains)
+
     # Rules 1 and 2
 
     def _claim(self, touch: Touch, data: Array | None) -> tuple[Array, Array | None]:

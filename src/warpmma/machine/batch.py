@@ -22,6 +22,7 @@ from .global_memory import GlobalMemory
 from .hazards import Reporter
 from .lanes import Lanes
 from .literals import is_number, literal
+from .local_memory import LocalMemory
 from .shared_memory import SharedMemory
 from .site import Site
 from .warp_register import WarpRegister
@@ -58,7 +59,7 @@ class Batch:
     blocks : range
     lanes : Lanes
     clocks : Clocks
-    memory, shared : GlobalMemory, SharedMemory
+    memory, shared, local : GlobalMemory, SharedMemory, LocalMemory
     copies : Copies
     barriers : Barriers
     """
@@ -72,6 +73,7 @@ class Batch:
         self.lanes = Lanes(len(blocks), threads)
         self.clocks = Clocks(blocks, self.lanes.shape[1], history)
         self.shared = SharedMemory(reporter, self.clocks, len(blocks), shared)
+        self.local = LocalMemory(reporter, self.lanes.shape)
         self.copies = Copies(self.shared, reporter)
         self.barriers = Barriers(self.lanes, self.clocks, reporter)
         reporter.first_block = blocks.start

@@ -17,6 +17,8 @@ from ..operations import (
     Access,
     Atomic,
     Barrier,
+    CacheControl,
+    CachePolicy,
     Copy,
     CopyGroup,
     Exit,
@@ -26,7 +28,7 @@ from ..operations import (
     WmmaMove,
     WmmaMultiply,
 )
-from . import accesses, computing, copying, matrix_unit, synchronising, updating, warp_matrices
+from . import accesses, caching, computing, copying, matrix_unit, synchronising, updating, warp_matrices
 from .batch import Batch, Results
 from .site import Site
 
@@ -41,6 +43,8 @@ _HANDLERS: Mapping[type, Handler] = {
     Access: accesses.access,
     Atomic: updating.update,
     MatrixMove: accesses.move,
+    CacheControl: caching.control,
+    CachePolicy: caching.policy,
     Copy: copying.copy,
     CopyGroup: copying.group,
     Barrier: synchronising.barrier,

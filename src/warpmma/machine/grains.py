@@ -120,6 +120,12 @@ class Grains:
         self.last_write = time
         return self.writer[grains]
 
+    def forget(self, grains: Array) -> None:
+        """Note that nobody knows what lies there."""
+        if self.written is None:
+            self.written = np.ones(self.count, bool)
+        self.written[grains] = False
+
     # Rule 5
 
     def note_pending(self, grains: Array, words: Array) -> None:

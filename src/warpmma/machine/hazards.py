@@ -43,6 +43,7 @@ KINDS: Mapping[str, str] = MappingProxyType({
     "unwritten": "memory is read that nobody wrote, or an Output is never written",
     "poison": "a register is read in a lane that did not write it, or that holds memory which nobody wrote",
     "bounds": "an address is outside of every allocation",
+    "stack": "a thread's local memory grows beyond what there is, or an address is below or above its frames",
     "misaligned": "an address is no multiple of what the access needs",
     "pending": "memory is touched that a cp.async without its wait is still to fill or to read, or nobody waits for it",
     "barrier": "threads wait at a barrier for others that do not come",

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from .allocation import Allocation, Touch
 from .batch import Batch
 from .site import Site
+from .spaces import parts
 
 __all__ = ["touches"]
 
@@ -35,8 +36,11 @@ def touches(
     alignment : int
         What addresses are multiples of; the size if nothing is said.
     """
-    if space == "shared":
-        yield "shared", *batch.shared.touched(site, address, size, lanes, alignment or size)
-        return
-    for found in batch.memory.touched(batch.clocks, site, address, size, lanes, alignment or size):
-        yield "global", *found
+    for memory, where, some in parts(batch, site, space, address, lanes):
+        if memory == "shared":
+            yield "shared", *batch.shared.touched(site, where, size, some, alignment or size)
+        elif memory == "local":
+            batch.reporter.report("bounds", site, some, where, "an atomic in local memory, which has none")
+        else:
+            for found in batch.memory.touched(batch.clocks, site, where, size, some, alignment or size):
+                yield "global", *found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,23 @@ class SharedMemory:
         self._all = Allocation(reporter, data, written=False, private=True)
         self._base = (np.arange(blocks, dtype=np.int64) * stride)[:, None, None]
         self._reporter, self._clocks = reporter, clocks
+        self._room: Array | None = None  # bytes from each address on to the end of its variable
+        self._variables: tuple[tuple[str, range], ...] = ()
+
+    def declare(self, variables: Sequence[tuple[str, range]]) -> None:
+        """Say where variables lie: what lies between is nobody's, and dynamic shared memory follows the last.
+
+        Parameters
+        ----------
+        variables : sequence of (str, range)
+            As hazards call them, by address.
+        """
+        end = max((place.stop for _, place in variables), default=0)
+        self._room = np.maximum(self.size - np.arange(self.size + 1), 0).astype(np.int32)
+        self._room[:end] = 0
+        for _, place in variables:
+            self._room[place.start : place.stop] = np.arange(len(place), 0, -1)
+        self._variables = tuple(variables)
 
     def load(
         self, site: Site, address: Array, size: int, lanes: Array, *, alignment: int = 0, element: int = 0
@@ -93,7 +111,31 @@ class SharedMemory:
             "bounds", site, outside, address,
             f"{size} bytes that are not all in shared memory, which has {self.size} bytes",
         )  # fmt: skip
-        return self._at(site, address, size, lanes & ~outside)
+        lanes = lanes & ~outside
+        if self._room is not None:
+            between = lanes & (self._room[np.where(lanes, address, 0).astype(np.int64)] < size)
+            self._reporter.report("bounds", site, between, address, self._nearest(size))
+            lanes = lanes & ~between
+        return self._at(site, address, size, lanes)
+
+    def _nearest(self, size: int) -> Callable[[int], str]:
+        """Say where an address between variables is."""
+
+        def says(address: int) -> str:
+            def away(place: range) -> int:
+                return max(place.start - address, address + size - place.stop)
+
+            name, place = min(self._variables, key=lambda variable: away(variable[1]))
+            where = f"{name} ({len(place)} bytes from {place.start:#x})"
+            early = address + size - place.stop
+            off = (
+                f"begins {place.start - address} bytes later"
+                if address < place.start
+                else f"ends {early} bytes too early"
+            )
+            return f"{size} bytes that are not all in one variable of shared memory; the nearest, {where}, {off}"
+
+        return says
 
     def _at(self, site: Site, address: Array, size: int, lanes: Array) -> Touch:
         time = self._clocks.tick(site)

@@ -1,12 +1,26 @@
 """Every instruction but `mma` and `wgmma` as a row: form, operands, what it computes, targets. No state."""
 
 from .approximations import divided_factors
-from .atomics import Atomic, MemoryOrder, MemoryScope
+from .atomics import Atomic
+from .caches import CacheControl, CachePolicy
 from .elements import float_code
 from .fragments import MatrixMove
 from .integers import shl, shr
 from .on_arrays import elementwise
-from .records import DTYPES, UNDEFINED, Access, Barrier, Copy, CopyGroup, Exit, Operation, RegisterType, Row
+from .records import (
+    DTYPES,
+    UNDEFINED,
+    Access,
+    Barrier,
+    Copy,
+    CopyGroup,
+    Exit,
+    MemoryOrder,
+    MemoryScope,
+    Operation,
+    RegisterType,
+    Row,
+)
 from .table import evidence, matrix_move, matrix_moves, operation, operations, row, rows, with_complement
 from .vector_moves import packing, unpacking
 from .windows import SPACES, WINDOWS, Space, Window, window_of
@@ -20,6 +34,8 @@ __all__ = [
     "Access",
     "Atomic",
     "Barrier",
+    "CacheControl",
+    "CachePolicy",
     "Copy",
     "CopyGroup",
     "Exit",

@@ -28,13 +28,11 @@ import numpy.typing as npt
 from . import floats
 from .forms import Form
 from .measurements import derived, published
-from .records import DTYPES, Operation, RegisterType, Row, register_type
+from .records import DTYPES, MemoryOrder, MemoryScope, Operation, RegisterType, Row, register_type
 
-__all__ = ["FORMS", "Atomic", "MemoryOrder", "MemoryScope"]
+__all__ = ["FORMS", "Atomic"]
 
 Array = npt.NDArray[Any]
-MemoryOrder = Literal["weak", "relaxed", "acquire", "release", "acq_rel", "sc"]
-MemoryScope = Literal["cta", "cluster", "gpu", "sys"]
 _SPACES = ("global", "shared", "shared::cta", "shared::cluster")
 
 

@@ -22,6 +22,7 @@ from ..arithmetic import Evidence
 from ..errors import OperandError
 from ..isa import since as targets_since
 from ..registers import LANES
+from .windows import Space
 
 __all__ = [
     "DTYPES",
@@ -31,6 +32,8 @@ __all__ = [
     "Copy",
     "CopyGroup",
     "Exit",
+    "MemoryOrder",
+    "MemoryScope",
     "Operation",
     "RegisterType",
     "Row",
@@ -40,6 +43,8 @@ __all__ = [
 Array = npt.NDArray[Any]
 RegisterType = Literal["b16", "b32", "b64", "pred", "imm"]
 Direction = Literal["load", "store"]
+MemoryOrder = Literal["weak", "relaxed", "acquire", "release", "acq_rel", "sc"]
+MemoryScope = Literal["cta", "cluster", "gpu", "sys"]
 
 DTYPES: Mapping[str, Any] = MappingProxyType({"b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "pred": np.bool_})
 """NumPy types of the bits of registers, by class."""
@@ -261,17 +266,21 @@ def _listed(letter: str, count: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Access(Row):
-    """One `ld` or `st`: each lane moves `count` elements that lie one after another.
+    """One `ld`, `ldu` or `st`: each lane moves `count` elements that lie one after another.
 
     Attributes
     ----------
     direction : {"load", "store"}
-    space : {"global", "shared"}
-        Addresses are b64 registers of "global" and b32 of "shared".
+    space : {"generic", "global", "shared", "local", "const", "param"}
+        Addresses are b64 registers of "generic" and "global"; of the others, whose addresses are small, b32 or b64.
     count : int
         Elements: 1, or 2, 4, 8 of `.v2`, `.v4`, `.v8`.
     type : str
-        PTX type of an element: "b32", "s8", "f64".
+        PTX type of an element: "b32", "s8", "f64"; "b128" is two b64 registers, low first.
+    order : {"weak", "relaxed", "acquire", "release"}
+        `.volatile` and `.mmio` are relaxed.
+    scope : {"cta", "cluster", "gpu", "sys"}
+        Of what is not weak.
     nc : bool
         Whether it reads through the non-coherent cache: what the kernel itself writes may not be seen.
     hint : bool
@@ -281,9 +290,11 @@ class Access(Row):
     """
 
     direction: Direction
-    space: Literal["global", "shared"]
+    space: Space
     count: int = 1
     type: str
+    order: MemoryOrder = "weak"
+    scope: MemoryScope = "sys"
     nc: bool = False
     hint: bool = False
     into: RegisterType | None = None
@@ -305,13 +316,23 @@ class Access(Row):
 
     @property
     def kind(self) -> RegisterType:
-        """Class of the registers that hold an element: b16 of 8 bits too."""
-        return self.into or register_type(self.type)
+        """Class of the registers that hold an element: b16 of 8 bits too, b64 of 128."""
+        return self.into or ("b64" if self.bits == 128 else register_type(self.type))
+
+    @property
+    def registers(self) -> int:
+        """Registers of a lane: one for each element, two for 128 bits."""
+        return 2 if self.bits == 128 else self.count
+
+    @property
+    def observes(self) -> bool:
+        """Whether it may read what other threads write meanwhile: those who spin on it let others run."""
+        return self.direction == "load" and self.order != "weak"
 
     @property
     def syntax(self) -> str:
         """Operands as PTX writes them: `d0`, ... are outputs, `a0`, ... inputs, `p` the address."""
-        registers = _listed("d" if self.direction == "load" else "a", self.count)
+        registers = _listed("d" if self.direction == "load" else "a", self.registers)
         operands = f"{registers}, [p]" if self.direction == "load" else f"[p], {registers}"
         return operands + ", policy" * self.hint
 

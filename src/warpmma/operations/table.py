@@ -14,9 +14,11 @@ from ..arithmetic import Evidence, evidence_of
 from ..errors import MnemonicError, TableError, shown
 from ..isa import SIMULATED, Door, Instruction, bare, check_known, check_target, explained, near, parse
 from . import (
+    addresses,
     approximations,
     atomics,
     bit_positions,
+    caches,
     carries,
     collectives,
     comparison_results,
@@ -33,6 +35,7 @@ from . import (
     wmma,
 )
 from .atomics import Atomic
+from .caches import CacheControl, CachePolicy
 from .forms import Form, common
 from .fragments import MatrixMove
 from .measurements import elsewhere
@@ -56,7 +59,8 @@ __all__ = [
 FORMS: tuple[Form, ...] = (
     *comparisons.FORMS, *floats.FORMS, *divisions.FORMS, *approximations.FORMS, *conversions.FORMS, *integers.FORMS,
     *integer_arithmetic.FORMS, *carries.FORMS, *bit_positions.FORMS, *comparison_results.FORMS, *selections.FORMS,
-    *collectives.FORMS, *fragments.FORMS, *memory.FORMS, *atomics.FORMS, *control.FORMS, *wmma.FORMS,
+    *collectives.FORMS, *fragments.FORMS, *memory.FORMS, *caches.FORMS, *addresses.FORMS, *atomics.FORMS,
+    *control.FORMS, *wmma.FORMS,
 )  # fmt: skip
 """Every line of the table; `row` finds a mnemonic in it."""
 
@@ -352,5 +356,8 @@ def _by_name(instance: Row) -> Any:
     return object.__reduce_ex__(instance, 2)
 
 
-for _kind in (Access, Atomic, Barrier, Copy, CopyGroup, Exit, MatrixMove, Operation, WmmaMove, WmmaMultiply):
+for _kind in (
+    Access, Atomic, Barrier, CacheControl, CachePolicy, Copy, CopyGroup, Exit, MatrixMove, Operation, WmmaMove,
+    WmmaMultiply,
+):  # fmt: skip
     copyreg.pickle(_kind, cast(Any, _by_name))

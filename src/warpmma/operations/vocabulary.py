@@ -23,7 +23,9 @@ TYPE_WORDS = frozenset(
 )  # fmt: skip
 """Types of operands and elements."""
 
-_SPACES = frozenset(("global", "shared", "shared::cta", "shared::cluster"))
+_SPACES = frozenset(
+    ("global", "shared", "shared::cta", "shared::cluster", "local", "const", "param", "param::entry", "param::func")
+)
 _OTHERS = """
     rn rz rm rp rna rni rzi rmi rpi ftz sat satfinite relu NaN xorsign abs approx full
     lo hi wide cc shiftamt pack l r clamp wrap f4e b4e rc8 ecl ecr rc16
@@ -32,8 +34,9 @@ _OTHERS = """
     finite infinite number notanumber normal subnormal
     sync aligned async warp cta arrive commit_group wait_group wait_all
     up down bfly idx all any uni ballot add min max and or xor
-    m8n8 m8n16 m16n8 m16n16 x1 x2 x4 trans v2 v4 v8 nc weak
+    m8n8 m8n16 m16n8 m16n16 x1 x2 x4 trans v2 v4 v8 nc weak volatile mmio
     load store mma a b c d m16n16k16 m8n32k16 m32n8k16 m16n16k8 m8n8k4 m8n8k32 m8n8k128 popc
+    to cvt fractional range L1 L2 tensormap L2::evict_unchanged
     ca cg cs lu cv wb wt L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate
     L2::evict_normal L2::evict_first L2::evict_last L2::cache_hint L2::64B L2::128B L2::256B
 """
@@ -41,7 +44,9 @@ _LAYOUTS = frozenset(("row", "col"))
 WORDS = TYPE_WORDS | _SPACES | _LAYOUTS | frozenset(_OTHERS.split())
 """Every qualifier that a form may have."""
 
-KEPT = (TYPE_WORDS, _SPACES, _LAYOUTS)
+_EVICTIONS = frozenset(f"L2::evict_{x}" for x in ("normal", "first", "last", "unchanged"))
+
+KEPT = (TYPE_WORDS, _SPACES, _LAYOUTS, _EVICTIONS)
 """Classes of words that keep their order among each other, wherever they stand."""
 
 _PREFETCH, _EVICTION = ("sm_75", (7, 4)), ("sm_70", (7, 4))
@@ -50,6 +55,9 @@ REQUIRED: Mapping[str, tuple[str, tuple[int, int]]] = MappingProxyType({
     "cluster": ("sm_90", (7, 8)),
     "shared::cta": ("sm_70", (7, 8)),
     "shared::cluster": ("sm_90", (7, 8)),
+    "param::entry": ("sm_70", (8, 3)),
+    "param::func": ("sm_70", (8, 3)),
+    "b128": ("sm_70", (8, 3)),
     "L1::evict_normal": _EVICTION,
     "L1::evict_unchanged": _EVICTION,
     "L1::evict_first": _EVICTION,
@@ -62,11 +70,7 @@ REQUIRED: Mapping[str, tuple[str, tuple[int, int]]] = MappingProxyType({
 })  # fmt: skip
 """Oldest target and first version of PTX that have a word, where they may be later than those of the form."""
 
-ABSENT_WORDS: Mapping[str, str] = MappingProxyType({
-    **dict.fromkeys(("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio"), "orders memory"),
-    **dict.fromkeys(("const", "local", "param"), "is a state space"),
-    "b128": "is a type of registers",
-})  # fmt: skip
+ABSENT_WORDS: Mapping[str, str] = MappingProxyType({})
 """Words of instructions that are simulated otherwise, and what they do: PTX has them, nobody simulates them yet."""
 
 
