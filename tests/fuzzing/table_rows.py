@@ -13,7 +13,19 @@ import numpy as np
 from warpmma import operations
 from warpmma.arithmetic import SEQUENCES, SPECIAL_FUNCTIONS, approximate, special_function
 from warpmma.formats import FORMATS
-from warpmma.operations import Access, Atomic, Barrier, Copy, CopyGroup, Exit, Row, WmmaMove, WmmaMultiply
+from warpmma.operations import (
+    Access,
+    Atomic,
+    Barrier,
+    CacheControl,
+    CachePolicy,
+    Copy,
+    CopyGroup,
+    Exit,
+    Row,
+    WmmaMove,
+    WmmaMultiply,
+)
 
 from . import legal
 from .calls import Entry
@@ -21,7 +33,9 @@ from .hostile import Rng, chance, pick
 
 __all__ = ["ENTRIES", "KINDS", "a_row"]
 
-KINDS: tuple[type[Row], ...] = (Access, Atomic, Barrier, Copy, CopyGroup, Exit, WmmaMove, WmmaMultiply)
+KINDS: tuple[type[Row], ...] = (
+    Access, Atomic, Barrier, CacheControl, CachePolicy, Copy, CopyGroup, Exit, WmmaMove, WmmaMultiply,
+)  # fmt: skip
 _K, _A = "warpmma.operations", "warpmma.arithmetic"
 _ALONE = {"f16", "bf16", "f32", "f64"}
 
