@@ -1,0 +1,78 @@
+"""Random programs: the simulator writes what an H200 wrote, register for register; their forms are all simulated."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+from oracles import needs
+
+from warpmma import ptx
+
+from .forms import Form, forms
+from .random_archive import EVERY, RandomRecording, digests, find, read_random
+from .random_programs import COUNT, launch, module, target_of
+from .simulating import simulate
+
+TARGETS = ("sm_80", "sm_90")
+TEXTS = "d41d8cd9"
+"""Beginning of the hash of all texts: the recording is of these."""
+
+
+@cache
+def recording() -> RandomRecording:
+    return read_random()
+
+
+@pytest.mark.parametrize("number", range(0, COUNT, EVERY))
+def test_program_writes_what_an_h200_wrote(number: int) -> None:
+    outputs, _, reports = simulate(ptx.load(module([number])), launch(number))
+    assert not find(recording(), number, digests(outputs["output"]))
+    assert not any(report.hazards for report in reports)
+
+
+def test_recording_is_of_an_h200_and_of_these_programs() -> None:
+    assert "H200" in recording().about["gpu"]
+    assert list(recording().whole) == list(range(COUNT))
+    texts = "".join(module([number]) for number in range(0, COUNT, EVERY))
+    assert hashlib.sha256(texts.encode()).hexdigest().startswith(TEXTS)
+
+
+def _line(form: Form) -> str:
+    counts = {letter: 0 for letter in "hrdp"}
+
+    def operand(letter: str) -> str:
+        if letter == "n":
+            return "90"
+        kind = {"!": "p", "/": form.operands[0]}.get(letter, letter if letter in counts else "r")
+        counts[kind] += 1
+        return f"{'!' * (letter == '!')}%{kind}{counts[kind]}"
+
+    results = ("|" if form.paired else ", ").join([operand(letter) for letter in form.results])
+    return f"{form.mnemonic} {results}, {', '.join([operand(letter) for letter in form.operands])};"
+
+
+def text_of_forms(target: str) -> str:
+    lines = [_line(form) for family in forms(target) for form in family]
+    registers = ".reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<9>;"
+    head = f".version 9.0\n.target {target}\n.address_size 64\n.visible .entry k()\n{{\n{registers}\n"
+    return head + "\n".join(lines) + "\nret;\n}\n"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_form_is_simulated(target: str) -> None:
+    needed = ptx.load(text_of_forms(target)).check()
+    assert not [str(problem) for entry in needed.entries for problem in entry.problems]
+
+
+@needs("ptxas")
+@pytest.mark.parametrize("target", TARGETS)
+def test_ptxas_takes_forms_and_programs(target: str, tmp_path: Path) -> None:
+    programs = [number for number in range(40) if target_of(number) == target]
+    for text in (text_of_forms(target), module(programs)):
+        (tmp_path / "k.ptx").write_text(text)
+        command = ["ptxas", f"-arch={target}", "-O0", "-o", str(tmp_path / "k.cubin"), str(tmp_path / "k.ptx")]
+        assert subprocess.run(command, capture_output=True, check=False, text=True).stderr == ""
