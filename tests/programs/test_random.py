@@ -18,7 +18,7 @@ from .random_programs import COUNT, launch, module, target_of
 from .simulating import simulate
 
 TARGETS = ("sm_80", "sm_90")
-TEXTS = "d41d8cd9"
+TEXTS = "8c538ff8"
 """Beginning of the hash of all texts: the recording is of these."""
 
 
