@@ -42,7 +42,7 @@ def test_recording_is_of_an_h200_and_of_these_programs() -> None:
 
 
 def _line(form: Form) -> str:
-    counts = {letter: 0 for letter in "hrdp"}
+    counts = dict.fromkeys("hrdp", 0)
 
     def operand(letter: str) -> str:
         if letter == "n":

@@ -198,6 +198,21 @@ def test_lines_of_the_source_are_kept() -> None:
     assert str(site) == "k.cu:17: add.s32 at k.ptx:8"
 
 
+@pytest.mark.parametrize(
+    ("header", "place"),
+    [
+        ("/cuda/include/atomics.hpp", ("/a/k.cu", 17, "k.ptx:10 in atomics.hpp:5")),
+        ("/a/b/own.h", ("/a/b/own.h", 5, "k.ptx:10")),
+    ],
+)
+def test_what_was_inlined_from_elsewhere_stands_where_it_was_called(header: str, place: tuple[str, int, str]) -> None:
+    text = f'{HEAD}.file 1 "/a/k.cu"\n.file 2 "{header}"\n.entry k() {{\n.reg .b32 %r<3>;\n.loc 1 17 3\n'
+    text += ".loc 2 5 3, function_name $name, inlined_at 1 17 3\nadd.s32 %r1, %r2, 1;\nret;\n}\n"
+    module = read(text, "k.ptx")
+    site = link(module, "k", ModuleMemory(module, None), "sm_80").program.steps[0].site
+    assert (site.file, site.line, site.text) == place
+
+
 def test_calls_pass_frames() -> None:
     before = (
         ".func (.param .b32 out) f(.param .b32 a) { .reg .b32 %r<3>; ld.param.b32 %r1, [a];"

@@ -7,12 +7,15 @@ The rules:
    taken they lie in parameter memory. Parameters, results and `.local` variables of functions lie in frames: `ld.param`
    and `st.param` of these are `ld.local` and `st.local`.
 3. What is not simulated is found in all of a body, before anything runs.
+4. A step stands at the innermost line that `.loc` names in the folder of the kernel's own file, or below it: what was
+   inlined from a compiler's headers, or a library, stands where the kernel's author called it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 
 from ..errors import PtxError, WarpmmaError
@@ -28,7 +31,7 @@ from .frames import FrameLayout
 from .matching import match
 from .resolving import Places, Resolver
 from .slots import Slots
-from .syntax import Function, Module, Place, RegisterRange, Statement, VectorOf
+from .syntax import Function, LineOf, Module, Place, RegisterRange, Statement, VectorOf
 
 __all__ = ["Body", "lower"]
 
@@ -213,7 +216,20 @@ class _Lowering:
         line, loc = statement.position.line, statement.loc
         if loc is None:
             return Site(self._module.name, line, mnemonic or statement.mnemonic)
-        return Site(loc.file, loc.line, mnemonic or statement.mnemonic, text=f"{Path(self._module.name).name}:{line}")
+        own, text = _own(loc), f"{Path(self._module.name).name}:{line}"
+        if own is not loc:
+            text += f" in {Path(loc.file).name}:{loc.line}"
+        return Site(own.file, own.line, mnemonic or statement.mnemonic, text=text)
+
+
+@lru_cache(maxsize=1 << 12)
+def _own(loc: LineOf) -> LineOf:
+    """Return the line that a report names first (rule 4)."""
+    lines = [loc]
+    while lines[-1].inlined_at is not None:
+        lines.append(lines[-1].inlined_at)
+    home = Path(lines[-1].file).parent
+    return next(line for line in lines if home in Path(line.file).parents)
 
 
 def _opcode(statement: Statement) -> str:
