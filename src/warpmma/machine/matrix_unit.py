@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import OperandError
+from ..errors import OperandError, UnsupportedError, shown
 from ..execution import execute
 from ..isa import Instruction
 from ..layouts import Operand
@@ -16,6 +16,7 @@ from .accesses import check_whole
 from .batch import Batch, Results
 from .literals import several
 from .site import Site
+from .warp_register import WarpRegister
 
 __all__ = ["multiply"]
 
@@ -73,7 +74,7 @@ def _words(
     numbers: dict[str, Any] = {}
     for name, x in zip(expected, operands, strict=True):
         if name.startswith("("):
-            numbers |= zip(name[1:-1].split(", "), x, strict=True)
+            numbers |= zip(name[1:-1].split(", "), (_same(batch, site, row, y, lanes) for y in x), strict=True)
         elif name == "selector":
             numbers[name] = x
         else:
@@ -82,3 +83,14 @@ def _words(
                 raise OperandError(f"{row}: {name} is a {register.kind} register; expected b32")
             (words[name],) = batch.read(site, [register], [lanes])
     return words, numbers
+
+
+def _same(batch: Batch, site: Site, row: Instruction, x: Any, lanes: Array) -> Any:
+    """Return a number that PTX lets stand in a register, too: the same in all lanes."""
+    if not isinstance(x, WarpRegister):
+        return x
+    (bits,) = batch.read(site, [x], [lanes])
+    values = np.unique(bits[lanes])
+    if len(values) > 1:
+        raise UnsupportedError(f"{row}: lanes have different byte-ids or thread-ids: {shown(values.tolist())}")
+    return int(values[0])

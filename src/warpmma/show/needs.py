@@ -10,23 +10,27 @@ from ..ptx import EntryNeeds, ModuleNeeds
 
 __all__ = ["module_text"]
 
-_WIDTH, _NAME = 118, 40
+_WIDTH, _NAME = 118, 30
 _TIE = "\0"  # a blank at which no line ends
 _CLASSES = ("pred", "b16", "b32", "b64")
 
 
 def module_text(needs: ModuleNeeds) -> str:
-    """Write a table of entries, the instructions of each, and every line that is not simulated."""
+    """Write a table of entries, the instructions of each, and every line that is not simulated.
+
+    Columns are bytes of static shared memory, with a + where there is dynamic memory too, of a frame and of parameters;
+    registers by class; statements, and how many kinds of instructions they are; lines that are not simulated.
+    """
     major, minor = needs.version
     lines = [
         f"{needs.name}: PTX {major}.{minor} for {needs.compiled}, on {needs.target}, "
         f"{counted(len(needs.entries), 'entry', 'entries')}",
         "",
     ]
-    head = ("entry", "shared", "local", "params", *_CLASSES, "instructions", "kinds", "not simulated")
+    head = ("entry", "shared", "local", "params", *_CLASSES, "statements", "kinds", "missing")
     lines += table([head, *map(_row, needs.entries)], left=[0])
     for entry in needs.entries:
-        lines += ["", f"{entry.name}: instructions by kind"]
+        lines += ["", *wrap(f"{entry.name}: instructions by kind", _WIDTH)]
         lines += _wrapped(f"{name}{_TIE}{count:,}" for name, count in entry.instructions.items())
         if entry.functions:
             lines += _wrapped(entry.functions, "calls ")
@@ -38,7 +42,7 @@ def _row(entry: EntryNeeds) -> tuple[str, ...]:
     name = entry.name if len(entry.name) <= _NAME else entry.name[: _NAME - 3] + "..."
     total = sum(entry.instructions.values())
     return (
-        name, f"{entry.shared:,}{' + dynamic' if entry.dynamic else ''}", f"{entry.local:,}", f"{entry.parameters:,}",
+        name, f"{entry.shared:,}{'+' if entry.dynamic else ''}", f"{entry.local:,}", f"{entry.parameters:,}",
         *(f"{entry.registers.get(kind, 0):,}" for kind in _CLASSES), f"{total:,}", f"{len(entry.instructions):,}",
         f"{len(entry.problems):,}",
     )  # fmt: skip
