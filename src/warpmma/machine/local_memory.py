@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import LimitError
 from .hazards import Reporter
 from .site import Site
 
@@ -102,6 +103,31 @@ class LocalMemory:
                 words[place // width] = given.view(words.dtype).reshape(-1, words.shape[1])
                 ones = np.uint16((1 << width) - 1) << (place % _CHUNK).astype(np.uint16)
                 slab.written[place // _CHUNK] |= ones
+
+    def copy(self, source: Array, to: Array, size: int, lanes: Array) -> None:
+        """Copy bytes, and what is known of them, from one place to another: parameters of a call.
+
+        Frames begin at multiples of 16 bytes in all threads.
+        """
+        if size == 0 or not lanes.any():
+            return
+        if not self._grow(int(max(source[lanes].max(), to[lanes].max())) + size):
+            raise LimitError(
+                f"the local memory of {self._threads} threads that run together is beyond {_MOST_BYTES} bytes"
+            )
+        width = gcd(size, int(source[lanes][0]), int(to[lanes][0]), _CHUNK)
+        for begin in range(0, size, width):
+            data = np.zeros((*lanes.shape, width), np.uint8)
+            written = np.zeros(lanes.shape, np.uint16)
+            ones = np.uint16((1 << width) - 1)
+            for slab, some, place in self._places(source, begin, lanes):
+                data[some] = _words(slab.data, width)[place // width].view(np.uint8).reshape(-1, width)
+                written[some] = slab.written[place // _CHUNK] >> (place % _CHUNK).astype(np.uint16) & ones
+            for slab, some, place in self._places(to, begin, lanes):
+                words, shift = _words(slab.data, width), (place % _CHUNK).astype(np.uint16)
+                words[place // width] = np.ascontiguousarray(data[some]).view(words.dtype).reshape(-1, words.shape[1])
+                kept = slab.written[place // _CHUNK] & ~(ones << shift)
+                slab.written[place // _CHUNK] = kept | written[some] << shift
 
     def forget(self, lanes: Array, first: int, size: int) -> None:
         """Forget what was written of frames that are left: bytes from `first` on."""

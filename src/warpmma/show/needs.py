@@ -49,9 +49,9 @@ def _row(entry: EntryNeeds) -> tuple[str, ...]:
 
 
 def _wrapped(items: Iterable[str], before: str = "") -> list[str]:
-    return wrap(
-        before + ", ".join(items), _WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
-    )
+    text = before + ", ".join(items)
+    lines = wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+    return [line.replace(_TIE, " ") for line in lines]
 
 
 def _problems(needs: ModuleNeeds) -> list[str]:
