@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from ..machine import Call, Frame, Guard, RowStep, Site, Slot, StepOperand
 from ..operations import row
-from .frames import FrameLayout
+from .frames import FrameLayout, size_of
 from .reaching import callee
 from .resolving import Resolver
 from .syntax import (
@@ -66,25 +66,33 @@ class Calls:
                 statement, f"{to.name} takes {len(declared[1])} parameters and gives {len(declared[0])} results; "
                 f"got {len(arguments)} and {len(results)}",
             )  # fmt: skip
-        scratch = self._frame.scratch((*declared[0], *declared[1]))
+        given, formals = (*results, *arguments), (*declared[0], *declared[1])
+        apart = [formal for x, formal in zip(given, formals, strict=True) if self._place(x) is None]
+        scratch = iter(self._frame.scratch(apart))
         before: list[AnyStep] = []
         after: list[AnyStep] = []
         places = []
-        for i, (x, formal) in enumerate(zip((*results, *arguments), (*declared[0], *declared[1]), strict=True)):
-            key = (x.name, x.scope) if isinstance(x, Symbol) else None
-            if key in self._frame.offsets:
-                places.append((self._frame.offsets[key], min(self._frame.sizes[key], scratch[i][1])))
+        for i, (x, formal) in enumerate(zip(given, formals, strict=True)):
+            place = self._place(x)
+            if place is not None:
+                places.append((place[0], min(place[1], size_of(formal))))
                 continue
-            places.append(scratch[i])
+            place = next(scratch)
+            places.append(place)
             if i < len(results):
-                after.append(self._load(statement, site, guard, x, formal, scratch[i][0]))
+                after.append(self._load(statement, site, guard, x, formal, place[0]))
             else:
-                before.append(self._store(statement, site, guard, x, formal, scratch[i][0]))
+                before.append(self._store(statement, site, guard, x, formal, place[0]))
         call = Call(
             site=site, to=to.name if slot is None else slot, arguments=tuple(places[len(results) :]),
             results=tuple(places[: len(results)]), guard=guard, uniform=".uni" in statement.mnemonic,
         )  # fmt: skip
         return [*before, call, *after]
+
+    def _place(self, x: Operand) -> tuple[int, int] | None:
+        """Return where a `.param` variable of the caller lies, and its bytes; None for what is no such variable."""
+        key = (x.name, x.scope) if isinstance(x, Symbol) else None
+        return (self._frame.offsets[key], self._frame.sizes[key]) if key in self._frame.offsets else None
 
     def _read(self, statement: Statement) -> tuple[Symbol, Sequence[Operand], Sequence[Operand], Symbol | None]:
         """Take a call apart: `(results), function, (parameters), prototype`."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from .syntax import Declaration, Function, Variable, bytes_of
 
-__all__ = ["FrameLayout", "laid_out"]
+__all__ = ["FrameLayout", "laid_out", "size_of"]
 
 _ALIGNMENT = 16
 
@@ -15,12 +15,17 @@ def laid_out(variables: Sequence[Declaration], start: int = 0) -> tuple[list[tup
     """Lay parameters out one behind the other; return the offset and bytes of each, and where they end."""
     found, end = [], start
     for x in variables:
-        size = x.size if isinstance(x, Variable) else max(bytes_of(x.type) * x.vector, 2)
+        size = size_of(x)
         alignment = max(x.alignment, 1) if isinstance(x, Variable) else size
         end = -(-end // alignment) * alignment
         found.append((end, size))
         end += size
     return found, end
+
+
+def size_of(x: Declaration) -> int:
+    """Bytes of a parameter; a register has at least 2."""
+    return x.size if isinstance(x, Variable) else max(bytes_of(x.type) * x.vector, 2)
 
 
 class FrameLayout:
