@@ -26,14 +26,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..operations import MemoryScope
+from ..operations import MemoryOrder, MemoryScope
+from .causality import Signals
 from .clocks import WARP_BIT, Clocks, Who, block_of, thread_of
 from .grains import Grains, WrittenGrains
 from .hazards import Reporter
 from .site import Site
 from .transfers import get, put
 
-__all__ = ["Allocation", "Touch", "Turns"]
+__all__ = ["Allocation", "Taken", "Touch", "Turns"]
 
 Array = npt.NDArray[Any]
 
@@ -56,6 +57,8 @@ class Touch:
     size : int
         Bytes of each.
     who : Who
+    order, scope : str
+        How strong the accesses are.
     """
 
     site: Site
@@ -66,6 +69,8 @@ class Touch:
     offset: Array
     size: int
     who: Who
+    order: MemoryOrder = "weak"
+    scope: MemoryScope = "gpu"
 
     def of(self, lanes: Array) -> Touch:
         """Return what those of its lanes touch that are among some."""
@@ -78,9 +83,9 @@ class Touch:
         time = self.clocks.tick(self.site)
         return replace(self, time=time, who=self.clocks.who(time, self.lanes))
 
-    def strong(self, scope: MemoryScope) -> Touch:
-        """Return the same, by accesses that are strong."""
-        return replace(self, who=self.who.strong(scope))
+    def strong(self, order: MemoryOrder, scope: MemoryScope) -> Touch:
+        """Return the same, by accesses that are strong; "weak" ones are none."""
+        return self if order == "weak" else replace(self, who=self.who.strong(scope), order=order, scope=scope)
 
 
 class Turns(NamedTuple):
@@ -99,6 +104,28 @@ class Turns(NamedTuple):
     place: Array
     held: Array
     contested: Array
+
+
+class Taken(NamedTuple):
+    """What became of turns.
+
+    Attributes
+    ----------
+    found, left : ndarray of uint8
+        What each turn has read, `[turn, byte]`, and what is there now, `[element, byte]`.
+    wrote : ndarray of bool
+        Turns that wrote something.
+    open : ndarray of bool
+        Turns whose order mattered.
+    order : ndarray of int or None
+        The order of the turns; None for the one in which they were given.
+    """
+
+    found: Array
+    left: Array
+    wrote: Array
+    open: Array
+    order: Array | None
 
 
 class Allocation:
@@ -130,6 +157,7 @@ class Allocation:
         self.data, self.grains = data, Grains(data.size, written=written, private=private, phase=phase)
         self.phase = phase
         self.sources: list[Touch] = []
+        self.signals = Signals()
         self._reporter, self._nobody = reporter, nobody
 
     def load(self, touch: Touch, element: int) -> tuple[Array, Array | None]:
@@ -139,6 +167,8 @@ class Allocation:
         poison = self._poison(touch, grains, element)
         self._check_writer(touch, grains, None)
         self._note_read(touch, grains)
+        if touch.order != "weak":
+            self._act(touch, reads=True, writes=None)
         return get(self.data, touch.offset, touch.size, self.phase), poison
 
     def store(self, touch: Touch, data: Array) -> None:
@@ -149,17 +179,13 @@ class Allocation:
             bad = (get(self.data, touch.offset, touch.size, self.phase) != data).any(axis=1) & last.any(axis=1)
             self._report_at_once(touch, np.where(bad[:, None], last, np.uint64(0)), "writes something else there")
             self._report("same value", touch, (last != 0) & ~bad[:, None], "another thread does so in this very access")
+        if touch.order != "weak":
+            self._act(touch, reads=False, writes=np.ones(len(touch.offset), bool))
 
     # Rule 6
 
-    def update(
-        self, touch: Touch, element: int, turns: Callable[[Turns], tuple[Array, Array, Array]]
-    ) -> tuple[Array, Array | None]:
-        """Let lanes change elements of so many bytes; return what each found, and what of that is poison, as of `load`.
-
-        `turns` says what each turn found, what is there now, `[turn, byte]` and `[element, byte]`, and for which turns
-        the order mattered.
-        """
+    def update(self, touch: Touch, element: int, turns: Callable[[Turns], Taken]) -> tuple[Array, Array | None]:
+        """Let lanes change elements of so many bytes; return what each found, and what of that is poison, as `load`."""
         grains = self.grains.at(touch.offset, touch.size)
         self._check_pending(touch, grains)
         self._check_sources(touch, grains)
@@ -175,11 +201,21 @@ class Allocation:
         places, place = np.unique(offset, return_inverse=True)
         place, several = place.reshape(-1), np.zeros(len(places), bool)
         several[place[contested.reshape(-1)]] = True
-        found, left, order = turns(Turns(place, get(self.data, places, element, self.phase), several))
-        self._write(grains, places, left)
-        lanes = order.reshape(len(touch.offset), -1)
+        taken = turns(Turns(place, get(self.data, places, element, self.phase), several))
+        self._write(grains, places, taken.left)
+        number = len(touch.offset)
+        lanes = taken.open.reshape(number, -1)
         self._report("order", touch, lanes, "other threads change it too, in no order: who comes first is open")
-        return found.reshape(len(touch.offset), touch.size), poison
+        order = taken.order if element == touch.size else None
+        self._act(touch, reads=True, writes=taken.wrote.reshape(number, -1).any(axis=1), turns=order)
+        return taken.found.reshape(number, touch.size), poison
+
+    def _act(self, touch: Touch, *, reads: bool, writes: Array | None, turns: Array | None = None) -> None:
+        """Learn from what is there, and leave something (`causality`), in some order."""
+        who, offset = touch.who, touch.offset
+        if turns is not None:
+            who, offset, writes = who.some(turns), offset[turns], None if writes is None else writes[turns]
+        touch.clocks.act(self.signals, who, offset, touch.order, touch.scope, reads=reads, writes=writes)
 
     def _contested(self, touch: Touch, grains: Array, elements: int) -> Array:
         """Which elements of lanes, `[n, elements]`, an atomic of another thread changed last, in no order with them."""

@@ -10,9 +10,11 @@ Functions"):
    Nothing else orders the lanes of a warp: they need not be in step, and of `shfl`, `vote`, `match`, `redux`, `mma` and
    `ldmatrix` PTX promises no order of memory.
 4. Order is transitive: who meets a warp knows what that warp knew.
-5. Threads of different blocks are in no order.
-6. Atomics are strong: of two strong accesses neither races with the other if the scope of each holds both threads,
-   `.cta` those of its block, `.gpu` and `.sys` all. A cluster is one block.
+5. Threads of different blocks are in no order, but for what they learn of each other through memory (`causality`), as
+   threads of one block may too.
+6. Atomics are strong, and so are loads and stores that say `.relaxed`, `.acquire`, `.release` or `.volatile`: of two
+   strong accesses neither races with the other if the scope of each holds both threads, `.cta` those of its block,
+   `.gpu` and `.sys` all. A cluster is one block.
 
 Time is counted in events of a batch of blocks: every access and every barrier is one. A thread is a number of its
 block; of a warp every other warp's time is known up to which all that this one did lies before. An access is kept as a
@@ -31,8 +33,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..operations import MemoryScope
+from ..operations import MemoryOrder, MemoryScope
 from ..registers import LANES
+from .causality import NEAR, Causality, Moment, Signals
 from .site import Site
 
 __all__ = ["BLOCK_BIT", "THREAD_BIT", "WARP_BIT", "Clocks", "History", "Who", "block_of", "thread_of"]
@@ -88,7 +91,7 @@ class Who:
 
     def strong(self, scope: MemoryScope) -> Who:
         """Return the same, whose accesses are strong."""
-        return replace(self, words=self.words | _U(1 if scope in ("cta", "cluster") else 2))
+        return replace(self, words=self.words | _U(1 if scope in NEAR else 2))
 
 
 class History:
@@ -131,6 +134,7 @@ class Clocks:
         What came before lies before everything that follows in its own block.
     touched : ndarray of int
         When each warp accessed memory last, `[block, warp]`.
+    causality : Causality
     """
 
     def __init__(self, blocks: range, warps: int, history: History) -> None:
@@ -148,6 +152,8 @@ class Clocks:
         self._pairs: Array | None = None  # [block, warp, lane, other lane], if masks named parts of warps
         self.floor = 0
         self.touched = np.zeros(self._shape, np.int64)
+        self.causality = Causality(blocks, self._shape)
+        self._now_known: Moment | None = None
 
     def tick(self, site: Site | None = None) -> int:
         """Count an event, and return its time; a meeting, which no access names, has no line."""
@@ -183,6 +189,8 @@ class Clocks:
         self._others[blocks], self._own[blocks] = time, time
         if self._warps is not None:
             self._warps[blocks] = time
+        if self.causality.active:
+            self.causality.meet_all(blocks)
         self._renew()
 
     def meet(self, waiting: Array, arriving: Array, when: Array, knew: Array) -> None:
@@ -239,6 +247,10 @@ class Clocks:
             alike.setdefault(together.tobytes() + known + self._own[at].tobytes(), []).append(at)
         for same in alike.values():
             self._join_lanes(same, groups[same[0]], time)
+        if self.causality.active:
+            every = {tuple(at): np.ones((LANES, LANES), bool) for at in np.argwhere(warps).tolist()}
+            for (block, warp), together in {**every, **groups}.items():
+                self.causality.meet_lanes(block, warp, together)
         self._renew()
 
     def _join_lanes(self, warps: list[tuple[int, int]], together: Array, time: int) -> None:
@@ -258,11 +270,36 @@ class Clocks:
     def _renew(self) -> None:
         self._both = np.minimum(self._others, self._own) if self._shape[1] > 1 else self._own
         self.floor = int(self._both.min(initial=_NEVER))
+        self._now_known = None
         self.tick()
 
     def site(self, word: Any) -> Site | None:
         """Return the line of an access, of this batch or an earlier one."""
         return self._history.site(word)
+
+    # Rule 5
+
+    def moment(self) -> Moment:
+        """Return what threads know now, as it will stay."""
+        if self._now_known is None:
+            warps = (self._others if self._warps is None else self._warps).copy()
+            pairs = None if self._pairs is None else self._pairs.copy()
+            self._now_known = Moment(self.now, warps, self._own.copy(), pairs, np.empty(0, object))
+        return replace(self._now_known, time=self._meeting(), held=self.causality.snapshot())
+
+    def fence(self, lanes: Array, order: MemoryOrder, scope: MemoryScope) -> None:
+        """Let lanes, bool `[block, warp, lane]`, execute a fence."""
+        self.causality.fence(lanes, self.moment(), order, scope)
+        self.tick()
+
+    def act(
+        self, signals: Signals, who: Who, offset: Array, order: MemoryOrder, scope: MemoryScope, *, reads: bool,
+        writes: Array | None,
+    ) -> None:  # fmt: skip
+        """Let threads access memory strongly, one after another: see `Causality.act`."""
+        moment = self.moment() if order in ("release", "acq_rel") else None
+        threads = (who.block, who.warp, who.lane)
+        self.causality.act(signals, threads, offset, order, scope, moment, reads=reads, writes=writes)
 
     # The question
 
@@ -310,5 +347,13 @@ class Clocks:
             within = np.maximum(within, self._pairs[block, warp, who.lane[lane], its_lane])
         known = np.where(its_warp == warp, within, before)
         elsewhere = other >> BLOCK_BIT != who.words[lane] >> BLOCK_BIT
-        bad[lane, place] = elsewhere | (_time_of(other).astype(np.int64) >= known)
+        late: Array = elsewhere | (_time_of(other).astype(np.int64) >= known)
+        if self.causality.active and late.any():
+            late &= ~self._learned(other, (block, warp, who.lane[lane]))
+        bad[lane, place] = late
         return bad if bad.any() else None
+
+    def _learned(self, words: Array, who: tuple[Array, Array, Array]) -> Array:
+        """Tell which accesses lie before what threads do now, by what these have learned."""
+        block, thread = words >> BLOCK_BIT, words >> THREAD_BIT & _U((1 << _THREAD) - 1)
+        return self.causality.ordered(who, *(x.astype(np.int64) for x in (block - _U(1), thread, _time_of(words))))

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from ..formats import FORMATS, FloatFormat
 from ..operations import DTYPES, Atomic
 from .accesses import address, check_policy, exactly, fitting
-from .allocation import Turns
+from .allocation import Taken, Turns
 from .batch import Batch, Results
 from .places import touches
 from .site import Site
@@ -46,7 +46,7 @@ def update(batch: Batch, site: Site, row: Atomic, operands: Sequence[Any], lanes
             continue
         batch.costs.moved(site, space, row.size * len(touch.offset))
         turns = partial(_turns, batch, row, space, [x[touch.lanes] for x in values])
-        found[touch.lanes], bad = allocation.update(touch.strong(row.scope), row.bits // 8, turns)
+        found[touch.lanes], bad = allocation.update(touch.strong(row.order, row.scope), row.bits // 8, turns)
         if bad is not None:
             poison = np.zeros((*lanes.shape, row.count), bool) if poison is None else poison
             poison[touch.lanes] = bad
@@ -75,18 +75,8 @@ def _operands(batch: Batch, site: Site, row: Atomic, operands: Sequence[Any], la
     return where, [np.stack(words[i : i + row.registers], axis=-1) for i in range(0, number, row.registers)]
 
 
-def _turns(batch: Batch, row: Atomic, space: str, values: list[Array], turns: Turns) -> tuple[Array, Array, Array]:
-    """Let lanes take their turns at elements.
-
-    Returns
-    -------
-    found : ndarray of uint8
-        What each turn has read, `[turn, byte]`.
-    left : ndarray of uint8
-        What is there now, `[element, byte]`.
-    open : ndarray of bool
-        Turns whose order mattered.
-    """
+def _turns(batch: Batch, row: Atomic, space: str, values: list[Array], turns: Turns) -> Taken:
+    """Let lanes take their turns at elements."""
     shape = (-1, 2) if row.bits == 128 else (-1,)
     operands = [x.reshape(shape) for x in values]
     start = turns.held.view(operands[0].dtype).reshape(shape)
@@ -97,9 +87,12 @@ def _turns(batch: Batch, row: Atomic, space: str, values: list[Array], turns: Tu
     if order is not None:
         found = np.empty_like(taken)
         found[order] = taken
+    wrote = np.ones(len(found), bool)
+    if row.operation == "cas":
+        wrote = (found == operands[0]).reshape(len(found), -1).all(axis=1)
     open_ = _open(row, space, turns, start, found, left, operands)
     size = row.bits // 8
-    return found.view(np.uint8).reshape(-1, size), left.view(np.uint8).reshape(-1, size), open_
+    return Taken(found.view(np.uint8).reshape(-1, size), left.view(np.uint8).reshape(-1, size), wrote, open_, order)
 
 
 # Rule 2

@@ -1,0 +1,293 @@
+"""Causality: what threads learn of others through fences, strong accesses and what they leave in memory.
+
+The rules (PTX ISA 9.1, 8.7 to 8.10: release and acquire patterns, observation, causality order):
+
+1. A release is a `.release` write, or a fence and a strong write of the same thread behind it: it leaves there what its
+   thread knew at the write, or at the fence. A later plain or strong store leaves something else, or nothing; an atomic
+   keeps what is there and adds its own.
+2. An acquire is an `.acquire` read, or a strong read and a fence of the same thread behind it: its thread knows from
+   then on what it found there.
+3. Writes and reads have scopes, and so have fences: what is found counts only if each of them holds both threads. Of a
+   place two things are known, therefore: what any thread may find there, and what threads of the last writer's block.
+4. Who meets at a barrier knows what any of them has learned (`clocks`, rule 4).
+5. Of lanes that act at once those of one warp at one place count as one: each finds what was there before all of them.
+6. `.volatile` is relaxed in the scope of the system. `fence.sc` is as good as `fence.acq_rel`, for memory is
+   sequentially consistent here. A plain store where something was left leaves it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..operations import MemoryOrder, MemoryScope
+from ..registers import LANES
+from .knowledge import Known, joined
+
+__all__ = ["Causality", "Moment", "Signals"]
+
+Array = npt.NDArray[Any]
+
+_CELL = 4  # bytes: atomics of fewer share what is left there
+NEAR: tuple[MemoryScope, ...] = ("cta", "cluster")
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """What the threads of a batch knew at a time.
+
+    Attributes
+    ----------
+    time : int
+        What each thread itself did before lies before.
+    warps : ndarray of int
+        Of barriers: up to when lies all that other warps of the block did before, `[block, warp, other warp]`; or the
+        same for all others, `[block, warp]`.
+    own : ndarray of int
+        The same of the lanes of its own warp, `[block, warp]`.
+    pairs : ndarray of int or None
+        The same of each, `[block, warp, lane, other lane]`.
+    held : ndarray of object
+        What each had learned, `[block, warp, lane]`.
+    """
+
+    time: int
+    warps: Array
+    own: Array
+    pairs: Array | None
+    held: Array
+
+    def of(self, first: int, block: int, warp: int, lanes: list[int]) -> Known:
+        """Return what lanes of a warp knew."""
+        until = np.zeros(self.own.shape, np.int64)
+        until[block] = self.warps[block, warp]
+        until[block, warp] = self.own[block, warp]
+        times = np.full(LANES, self.own[block, warp])
+        if self.pairs is not None:
+            times = np.maximum(times, self.pairs[block, warp, lanes].max(axis=0))
+        times[lanes] = self.time
+        known = Known(first, until, {(block, warp): times})
+        return joined([*dict.fromkeys(self.held[block, warp, lanes].tolist()), known]) or known
+
+
+@dataclass(eq=False)
+class _Left:
+    """What was left at a place: for all, and for the threads of a block."""
+
+    far: Known | None = None
+    near: Known | None = None
+    block: int = -1
+
+
+@dataclass(eq=False)
+class Signals:
+    """What was left in a piece of memory."""
+
+    left: dict[int, _Left] = field(default_factory=dict)
+    _cells: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def there(self, cells: Array) -> Array:
+        """Tell where something was left."""
+        if len(self._cells) != len(self.left):
+            self._cells = np.sort(np.array(list(self.left), np.int64))
+        if not len(self._cells):
+            return np.zeros(len(cells), bool)
+        at = np.minimum(np.searchsorted(self._cells, cells), len(self._cells) - 1)
+        return np.asarray(self._cells[at] == cells)
+
+
+class Causality:
+    """What the threads of a batch of blocks have learned.
+
+    Parameters
+    ----------
+    blocks : range
+        Their numbers in the grid.
+    shape : (int, int)
+        Blocks, and warps of each.
+
+    Attributes
+    ----------
+    active : bool
+        Whether any thread has released or learned anything: nothing else is looked at before.
+    held : ndarray of object
+        What each has learned, Known or None, `[block, warp, lane]`.
+    """
+
+    def __init__(self, blocks: range, shape: tuple[int, int]) -> None:
+        self._first, self._shape = blocks.start, (*shape, LANES)
+        self.active = False
+        self.held: Array = np.empty(0, object)
+
+    def _begin(self) -> None:
+        if not self.active:
+            self.active = True
+            self.held, self._near, self._far, self._fence, self._near_fence = (
+                np.full(self._shape, None, object) for _ in range(5)
+            )
+            self._heard = np.zeros(self._shape, bool)  # strong reads found something, and no fence has come yet
+            self._fenced = np.zeros(self._shape, bool)
+            self._learned = np.zeros(self._shape[0], bool)  # since the block met
+
+    def snapshot(self) -> Array:
+        """Return what each holds now, as it will stay; nothing is there before anything was learned."""
+        return self.held.copy() if self.active else np.full(self._shape, None, object)
+
+    # Rules 1 and 2
+
+    def fence(self, lanes: Array, moment: Moment, order: MemoryOrder, scope: MemoryScope) -> None:
+        """Let lanes, `[block, warp, lane]`, execute a fence."""
+        self._begin()
+        if order != "release":
+            for at in map(tuple, np.argwhere(lanes & self._heard).tolist()):
+                self._learn(at, self._near[at])
+                self._near[at] = None
+                if scope not in NEAR:
+                    self._learn(at, self._far[at])
+                    self._far[at] = None
+                self._heard[at] = self._far[at] is not None
+        if order != "acquire":
+            moment = Moment(moment.time, moment.warps, moment.own, moment.pairs, self.snapshot())
+            self._near_fence[lanes] = moment
+            if scope not in NEAR:
+                self._fence[lanes] = moment
+            self._fenced |= lanes
+
+    def act(
+        self, signals: Signals, who: tuple[Array, Array, Array], offset: Array, order: MemoryOrder, scope: MemoryScope,
+        moment: Moment | None, *, reads: bool, writes: Array | None,
+    ) -> None:  # fmt: skip
+        """Let threads access memory strongly, one after another.
+
+        Parameters
+        ----------
+        signals : Signals
+            Of the piece of memory.
+        who : tuple of ndarray of int
+            Block, warp and lane of each, `[n]`.
+        offset : ndarray of int
+            `[n]`.
+        order, scope : str
+        moment : Moment or None
+            Now, if it is a release.
+        reads : bool
+            Whether it is a load or an atomic.
+        writes : ndarray of bool or None
+            Which of them write, `[n]`; None for a load.
+        """
+        cells = offset // _CELL
+        acts = signals.there(cells)
+        if writes is not None:
+            if moment is not None:
+                self._begin()
+                acts = acts | writes
+            elif self.active:
+                acts = acts | (self._fenced[who] & writes)
+        if not acts.any():
+            return
+        self._begin()
+        for block, warp, lanes, cell, wrote in self._groups(who, cells, acts, writes):
+            left = signals.left.get(cell)
+            before = None if left is None else (left.near if left.block == block else left.far)
+            if reads and before is not None and left is not None and (left.block == block or scope not in NEAR):
+                self._find(block, warp, lanes, before, left.block == block, order)
+            if wrote:
+                self._leave(signals, left, cell, block, warp, wrote, order, scope, moment, keeps=reads)
+
+    def _groups(
+        self, who: tuple[Array, Array, Array], cells: Array, acts: Array, writes: Array | None
+    ) -> Iterator[tuple[int, int, list[int], int, list[int]]]:
+        """Rule 5."""
+        chosen = np.flatnonzero(acts)
+        block, warp, lane = (x[chosen] for x in who)
+        cell, wrote = cells[chosen], np.zeros(len(chosen), bool) if writes is None else writes[chosen]
+        same = (np.diff(block) == 0) & (np.diff(warp) == 0) & (np.diff(cell) == 0)
+        ends = [*(np.flatnonzero(~same) + 1).tolist(), len(chosen)]
+        for begin, end in zip([0, *ends], ends, strict=False):
+            some = lane[begin:end]
+            yield int(block[begin]), int(warp[begin]), some.tolist(), int(cell[begin]), some[wrote[begin:end]].tolist()
+
+    def _find(self, block: int, warp: int, lanes: list[int], known: Known, near: bool, order: MemoryOrder) -> None:
+        acquires = order in ("acquire", "acq_rel")
+        kept = self._near if near else self._far
+        for lane in lanes:
+            at = (block, warp, lane)
+            if acquires:
+                self._learn(at, known)
+            else:
+                kept[at] = joined([kept[at], known])
+                self._heard[at] = True
+
+    def _learn(self, at: tuple[int, ...], known: Known | None) -> None:
+        if known is not None:
+            self.held[at] = joined([self.held[at], known])
+            self._learned[at[0]] = True
+
+    def _leave(
+        self, signals: Signals, left: _Left | None, cell: int, block: int, warp: int, lanes: list[int],
+        order: MemoryOrder, scope: MemoryScope, moment: Moment | None, *, keeps: bool,
+    ) -> None:  # fmt: skip
+        near = far = None
+        if moment is not None and order in ("release", "acq_rel"):
+            near = moment.of(self._first, block, warp, lanes)
+            far = None if scope in NEAR else near
+        for fences, is_far in ((self._near_fence, False), (self._fence, True)):
+            for fence in dict.fromkeys(fences[block, warp, lanes].tolist()):
+                if fence is not None:
+                    those = [lane for lane in lanes if fences[block, warp, lane] is fence]
+                    known = fence.of(self._first, block, warp, those)
+                    near = joined([near, known])
+                    far = joined([far, known]) if is_far and scope not in NEAR else far
+        if left is None:
+            if near is None:
+                return
+            left = signals.left[cell] = _Left()
+        if not keeps:
+            left.far, left.near, left.block = far, near, block
+        elif near is not None:
+            left.near = joined([left.near if left.block == block else left.far, near])
+            left.far, left.block = joined([left.far, far]), block
+
+    # Rule 4
+
+    def meet_all(self, blocks: Array) -> None:
+        """All threads of blocks meet, bool `[block]`."""
+        for block in np.flatnonzero(blocks & self._learned).tolist():
+            self.held[block] = joined(dict.fromkeys(self.held[block].reshape(-1).tolist()))
+        self._learned &= ~blocks
+
+    def meet(self, waiting: Array, arriving: Array, held: Array | None) -> None:
+        """Let some threads of a block learn what those knew who arrived, bool `[block, warp, lane]`, and held then."""
+        for block in np.flatnonzero(waiting.any(axis=(1, 2))).tolist():
+            come = self.held[block][arriving[block]].tolist()
+            if held is not None:
+                come = [*come, *held[block][arriving[block] & ~waiting[block]].tolist()]
+            known = joined(dict.fromkeys(come))
+            if known is not None:
+                for warp, lane in np.argwhere(waiting[block]).tolist():
+                    self._learn((block, warp, lane), known)
+
+    def meet_lanes(self, block: int, warp: int, together: Array) -> None:
+        """Lanes of a warp meet, each those that bool `[lane, lane]` says."""
+        before = self.held[block, warp].tolist()
+        if any(known is not None for known in before):
+            for lane in np.flatnonzero(together.any(axis=1)).tolist():
+                known = joined(dict.fromkeys(before[other] for other in np.flatnonzero(together[lane]).tolist()))
+                self._learn((block, warp, lane), known)
+
+    # The question
+
+    def ordered(self, who: tuple[Array, Array, Array], block: Array, thread: Array, time: Array) -> Array:
+        """Tell which accesses, `[n]`, lie before what threads do now, by what these have learned."""
+        result = np.zeros(len(time), bool)
+        if self.active:
+            held = self.held[who]
+            for known in dict.fromkeys(held.tolist()):
+                if known is not None:
+                    some = np.fromiter((x is known for x in held), bool, len(held))
+                    result[some] = known.covers(block[some], thread[some], time[some])
+        return result

@@ -1,0 +1,125 @@
+"""What one thread knows of others that met it at no barrier: up to when all that each of them did lies before.
+
+The rules:
+
+1. Of every warp of a batch of blocks a time is known, before which all accesses of its lanes lie before what the knower
+   does; of some warps more is known of single lanes. Of batches that ran earlier the same.
+2. Who learns what another knows knows of each thread whichever is later.
+3. It never changes: who learns more holds another one. So what threads release can be kept as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..registers import LANES
+
+__all__ = ["Known", "joined"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is known of the threads of a batch of blocks, and of earlier ones.
+
+    Attributes
+    ----------
+    first : int
+        Number of the first block of the batch in the grid.
+    until : ndarray of int
+        Of each warp, `[block, warp]`.
+    lanes : dict of (int, int) to ndarray of int
+        Of the lanes of some warps, by block and warp, `[lane]`.
+    older : dict of int to Known
+        Of earlier batches, by their first blocks; these have no older ones themselves.
+    """
+
+    first: int
+    until: Array
+    lanes: Mapping[tuple[int, int], Array] = field(default_factory=dict)
+    older: Mapping[int, Known] = field(default_factory=dict)
+
+    @cached_property
+    def _every(self) -> Array:
+        """Of each lane, `[block, warp, lane]`."""
+        every = np.repeat(self.until[..., None], LANES, axis=2)
+        for at, times in self.lanes.items():
+            every[at] = np.maximum(every[at], times)
+        return every
+
+    def covers(self, block: Array, thread: Array, time: Array) -> Array:
+        """Tell which accesses lie before what the knower does.
+
+        Parameters
+        ----------
+        block, thread, time : ndarray of int
+            `[n]`; the block's number in the grid, the thread's in the block.
+        """
+        warp, lane = np.divmod(thread, LANES)
+        place = block - self.first
+        here = (place >= 0) & (place < len(self.until))
+        if self.lanes:
+            until = self._every[np.where(here, place, 0), warp, lane]
+        else:
+            until = self.until[np.where(here, place, 0), warp]
+        result: Array = here & (time < until)
+        for known in self.older.values():
+            if not result.all():
+                result |= known.covers(block, thread, time)
+        return result
+
+    def holds(self, other: Known) -> bool:
+        """Tell whether it knows all that another one of the same batch does."""
+        if other is self:
+            return True
+        if other.first != self.first:
+            older = self.older.get(other.first)
+            return older is not None and older.holds(other) and all(self.holds(x) for x in other.older.values())
+        return (
+            bool((self.until >= other.until).all())
+            and all(bool((self._of(at) >= times).all()) for at, times in other.lanes.items())
+            and all(self.holds(x) for x in other.older.values())
+        )
+
+    def _of(self, at: tuple[int, int]) -> Array:
+        times = np.full(LANES, self.until[at])
+        return np.maximum(times, self.lanes[at]) if at in self.lanes else times
+
+    def __or__(self, other: Known) -> Known:
+        """Return what both know."""
+        if self.holds(other):
+            return self
+        if other.first >= self.first and other.holds(self):
+            return other
+        if other.first > self.first:
+            return other | self
+        older = dict(self.older)
+        news = [*other.older.values(), *([other] if other.first != self.first else [])]
+        for new in news:
+            plain = Known(new.first, new.until, new.lanes)
+            older[new.first] = older[new.first] | plain if new.first in older else plain
+        if other.first != self.first:
+            return Known(self.first, self.until, self.lanes, older)
+        until = np.maximum(self.until, other.until)
+        lanes = {}
+        for at in {*self.lanes, *other.lanes}:
+            times = np.maximum(self._of(at), other._of(at))
+            if (times > until[at]).any():
+                lanes[at] = times
+        return Known(self.first, until, lanes, older)
+
+
+def joined(some: Iterable[Known | None]) -> Known | None:
+    """Return what several know; None if that is nothing."""
+    result: Known | None = None
+    for known in some:
+        if known is not None:
+            result = known if result is None else result | known
+    return result
