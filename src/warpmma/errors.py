@@ -17,6 +17,7 @@ __all__ = [
     "ScaleError",
     "TableError",
     "TargetError",
+    "TrapError",
     "UnknownNameError",
     "UnsupportedError",
     "WarpmmaError",
@@ -69,6 +70,10 @@ class LimitError(WarpmmaError):
     """
 
     report: Any = None
+
+
+class TrapError(WarpmmaError):
+    """A kernel that executed `trap`, or another end that it asks for itself; it says where, and which thread did."""
 
 
 class TableError(WarpmmaError):

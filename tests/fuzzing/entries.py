@@ -64,6 +64,7 @@ INNER: dict[str, str] = {
     ),
     "warpmma.arithmetic:ApproximateForm": "a row of `SEQUENCES`, with names of rows for what it takes",
     "warpmma.operations:float_code": "for rooms above, which check",
+    "warpmma.operations:register_type": "for types that rows name",
     **dict.fromkeys(
         (f"warpmma.arithmetic:Lowering.{x}" for x in ("__str__", "fits", "fits_in_group", "meets", "within")),
         "how rows are looked up, for records that are checked",
@@ -87,7 +88,8 @@ INNER: dict[str, str] = {
     ),
     **dict.fromkeys(("warpmma.isa:explained", "warpmma.isa:near"), "for texts that `bare` has read"),
     **dict.fromkeys(
-        (f"warpmma.operations:{x}" for x in ("Row", "Row.__str__")), "what all rows have, by themselves no instruction"
+        (f"warpmma.operations:{x}" for x in ("Row", "Row.__str__", "Control", "Control.__str__")),
+        "what all rows have, by themselves no instruction",
     ),
     **dict.fromkeys(
         (f"warpmma.operations:{x}" for x in (

@@ -22,7 +22,10 @@ from warpmma.operations import (
     Copy,
     CopyGroup,
     Exit,
+    Fence,
+    Hint,
     Row,
+    Trap,
     WmmaMove,
     WmmaMultiply,
 )
@@ -34,7 +37,8 @@ from .hostile import Rng, chance, pick
 __all__ = ["ENTRIES", "KINDS", "a_row"]
 
 KINDS: tuple[type[Row], ...] = (
-    Access, Atomic, Barrier, CacheControl, CachePolicy, Copy, CopyGroup, Exit, WmmaMove, WmmaMultiply,
+    Access, Atomic, Barrier, CacheControl, CachePolicy, Copy, CopyGroup, Exit, Fence, Hint, Trap,
+    WmmaMove, WmmaMultiply,
 )  # fmt: skip
 _K, _A = "warpmma.operations", "warpmma.arithmetic"
 _ALONE = {"f16", "bf16", "f32", "f64"}

@@ -10,7 +10,7 @@ import pytest
 from hazard_cases import EVERY
 from hazardous.case import run
 
-from warpmma.errors import OperandError, UnsupportedError
+from warpmma.errors import OperandError
 from warpmma.kernel import HazardError, Output
 
 X = np.zeros(64, np.uint32)
@@ -152,13 +152,40 @@ def test_half_a_warp_is_not_32_threads() -> None:
         run(kernel, block=32)
 
 
-def test_lanes_that_arrive_alone_are_refused() -> None:
-    def kernel(t: Any) -> None:
-        with t.where(t.laneid < 16):
-            t("barrier.arrive", 1, 64)
+def test_lanes_that_arrive_alone_tell_what_they_did_and_no_more() -> None:
+    def kernel(t: Any, lane: int) -> None:
+        t("st.shared.b32", t.tid[0] * 4, t.tid[0])
+        for half in (t.laneid < 16, t.laneid >= 16):
+            with t.where((t.warpid == 0) & half):
+                t("barrier.arrive", 1, 64)
+                t("st.shared.b32", 1024 + t.laneid * 4, 1)
+        with t.where(t.warpid == 1):
+            t("barrier.sync", 1, 64)
+            t("ld.shared.b32", lane * 4)
 
-    with pytest.raises(UnsupportedError, match="of some lanes of a warp"):
-        run(kernel)
+    run(lambda t: kernel(t, 3), block=64)
+    run(lambda t: kernel(t, 20), block=64)
+    with pytest.raises(HazardError, match=r"race.*warp 0 wrote it"):  # behind its arrival
+        run(lambda t: kernel(t, 256 + 3), block=64)
+
+
+def test_lanes_that_wait_alone_learn_alone() -> None:
+    def kernel(t: Any, waits: Any, reads: Any) -> None:
+        with t.where(t.warpid == 0):
+            t("st.shared.b32", t.laneid * 4, t.laneid)
+            t("barrier.sync", 1, 64)
+        for part in waits:
+            with t.where((t.warpid == 1) & part(t)):
+                t("barrier.sync", 1, 64)
+        with t.where((t.warpid == 1) & reads(t)):
+            t("ld.shared.b32", t.laneid * 4)
+
+    low, high = (lambda t: t.laneid < 16), (lambda t: t.laneid >= 16)
+    run(lambda t: kernel(t, (low, high), low), block=64)
+    run(lambda t: kernel(t, (low, high), high), block=64)
+
+
+def test_what_barriers_do_not_take() -> None:
     with pytest.raises(OperandError, match="expected a multiple of 32, 1024 at most"):
         run(lambda t: t("bar.sync", 1, 1 << 70))
 

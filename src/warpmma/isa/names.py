@@ -32,7 +32,10 @@ _OPERATIONS = """
     getctarank isspacep lg2 lop3 mad mad24 madc mapa match max min mov movmatrix mul mul24 neg not or popc prmt rcp
     redux rem rsqrt sad selp set setp shf shfl shl shr sin slct sqrt sub subc szext tanh testp vote xor
 """
-_ACCESSES = "applypriority atom bar barrier cp createpolicy discard exit ld ldu prefetch prefetchu red st wmma"
+_ACCESSES = """
+    applypriority atom bar barrier brkpt cp createpolicy discard exit fence griddepcontrol ld ldu membar nanosleep pmevent
+    prefetch prefetchu red setmaxnreg st trap wmma
+"""
 
 SIMULATED: Mapping[str, Door] = MappingProxyType({
     "mma": "mma",
@@ -45,12 +48,12 @@ SIMULATED: Mapping[str, Door] = MappingProxyType({
 """Opcodes with instructions that are simulated, and which function reads them."""
 
 _ABSENT = """
-    alloca bra brkpt brx call clusterlaunchcontrol elect fence griddepcontrol istypep mbarrier membar multimem nanosleep
-    pmevent ret setmaxnreg stackrestore stacksave suld suq sured sust tcgen05 tensormap tex tld4 trap txq vabsdiff
+    alloca bra brx call clusterlaunchcontrol elect istypep mbarrier multimem
+    ret stackrestore stacksave suld suq sured sust tcgen05 tensormap tex tld4 txq vabsdiff
     vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vset vset2 vset4 vshl vshr
     vsub vsub2 vsub4
 
-    bar.cta.red bar.red barrier.cluster barrier.cta.red barrier.red cp.async.bulk cp.async.mbarrier cp.reduce
+    barrier.cluster cp.async.bulk cp.async.mbarrier cp.reduce
     st.async wgmma.commit_group
     wgmma.fence wgmma.wait_group
 """

@@ -2,7 +2,9 @@
 
 The rules (PTX ISA 9.1, 9.7.13: `bar`, `barrier`, `bar.warp.sync`; CUDA C++ Programming Guide on exited threads):
 
-1. A block has 16 barriers. Threads arrive at one by its number; with `sync` they wait, with `arrive` they go on.
+1. A block has 16 barriers. Threads arrive at one by its number; with `sync` they wait, with `arrive` they go on. With
+   `red` they wait, too, and when it is complete each gets what all that came brought: how many have a predicate,
+   whether all have it, or one.
 2. A barrier with a number of threads is complete when so many have arrived. Without one, it is complete when all
    threads of the block that have not exited have; a thread that exits is waited for no longer. What it did is in no
    order with what follows the barrier, but what lanes of a warp did that comes.
@@ -23,20 +25,22 @@ The rules (PTX ISA 9.1, 9.7.13: `bar`, `barrier`, `bar.warp.sync`; CUDA C++ Prog
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import OperandError, UnsupportedError, shown
+from ..errors import OperandError, shown
 from ..registers import LANES
 from .clocks import Clocks
 from .hazards import Reporter
+from .knowledge import Known
 from .lanes import Lanes
 from .site import Site
 
-__all__ = ["Barriers"]
+__all__ = ["Awaited", "Barriers"]
 
 Array = npt.NDArray[Any]
 
@@ -55,8 +59,18 @@ class _State:
         Number of threads, `[block]`; 0 for all, -1 where nobody has come yet.
     when, knew : ndarray of int
         Of each warp that has arrived, see `Clocks.arrive`.
+    whole : ndarray of bool
+        Warps that arrived whole, of which `when` and `knew` are, `[block, warp]`.
     met : ndarray of int
         When warps arrived that have met here last, `[block, warp]`; 0 for others.
+    held : ndarray of object or None
+        What threads had learned when they arrived (`causality`), if any had.
+    parts : dict of int to Known
+        By block, what lanes knew that arrived without the rest of their warp.
+    brought, true : ndarray of int
+        How many threads came with `red`, and how many of them with the predicate, `[block]`.
+    awaited : list of Awaited
+        Who waits for what they bring.
     site : Site
         Where threads came last.
     """
@@ -68,6 +82,48 @@ class _State:
     knew: Array
     met: Array
     site: Site
+    brought: Array
+    true: Array
+    whole: Array
+    held: Array | None = None
+    parts: dict[int, Known] = field(default_factory=dict)
+    awaited: list[Awaited] = field(default_factory=list)
+
+
+class Awaited:
+    """What lanes get when a barrier is complete.
+
+    Parameters
+    ----------
+    reduction : {"popc", "and", "or"}
+    lanes : ndarray of bool
+        Who waits for it, `[block, warp, lane]`.
+
+    Attributes
+    ----------
+    bits : ndarray of uint32 or bool
+        `[block, warp, lane]`.
+    there : ndarray of bool
+        Who has it.
+    then : callable or None
+        What to do with the bits, and the lanes that have got them.
+    """
+
+    def __init__(self, reduction: str, lanes: Array) -> None:
+        self.reduction, self.lanes = reduction, lanes
+        self.bits: Array = np.zeros(lanes.shape, np.uint32 if reduction == "popc" else bool)
+        self.there: Array = np.zeros(lanes.shape, bool)
+        self.then: Callable[[Array, Array], None] | None = None
+
+    def give(self, brought: Array, true: Array, blocks: Array) -> bool:
+        """Give it to the lanes of blocks that have met; tell whether others still wait."""
+        value = {"popc": true.astype(np.uint32), "and": true == brought, "or": true > 0}[self.reduction]
+        lanes = self.lanes & blocks[:, None, None]
+        self.bits = np.where(lanes, value[:, None, None], self.bits)
+        self.there, self.lanes = self.there | lanes, self.lanes & ~lanes
+        if self.then is not None and lanes.any():
+            self.then(self.bits, lanes)
+        return bool(self.lanes.any())
 
 
 class Barriers:
@@ -78,13 +134,22 @@ class Barriers:
     lanes : Lanes
     clocks : Clocks
     reporter : Reporter
+
+    Attributes
+    ----------
+    late : Awaited or None
+        Of the last `red`: what some who came with it still wait for.
     """
 
     def __init__(self, lanes: Lanes, clocks: Clocks, reporter: Reporter) -> None:
         self._lanes, self._clocks, self._reporter = lanes, clocks, reporter
         self._states: dict[int, _State] = {}
+        self.late: Awaited | None = None
 
-    def arrive(self, site: Site, lanes: Array, number: int, threads: int | None, *, wait: bool, aligned: bool) -> int:
+    def arrive(
+        self, site: Site, lanes: Array, number: int, threads: int | None, *, wait: bool, aligned: bool,
+        awaited: Awaited | None = None, predicate: Array | None = None,
+    ) -> int:  # fmt: skip
         """Let threads arrive; return how many blocks have met.
 
         Parameters
@@ -99,6 +164,10 @@ class Barriers:
             Whether these wait.
         aligned : bool
             Whether warps come whole.
+        awaited : Awaited or None
+            What they wait for besides.
+        predicate : ndarray of bool or None
+            What each brings for that.
 
         Raises
         ------
@@ -121,9 +190,7 @@ class Barriers:
                 self._reporter.report("barrier", site, missing, detail=_MASKED)
                 lanes = lanes | missing
         whole = self._lanes.whole(lanes).all()
-        if not wait and not whole:
-            raise UnsupportedError(f"{site.mnemonic} of some lanes of a warp is not simulated; whole warps are")
-        if threads == LANES and wait and whole:
+        if threads == LANES and wait and whole and awaited is None:
             self._clocks.meet_lanes(np.any(lanes, axis=-1), {})  # rule 6
             return int(np.count_nonzero(np.any(lanes, axis=-1)))
         if threads == self._lanes.shape[1] * LANES and wait and lanes is self._lanes.exists:
@@ -133,10 +200,11 @@ class Barriers:
         come: Array = np.any(lanes, axis=(1, 2))
         state.expected[come], state.site = threads or 0, site
         state.arrived |= lanes
-        if threads is not None:
-            time, knew = self._clocks.arrive()
-            warps: Array = np.any(lanes, axis=-1)
-            state.when[warps], state.knew[warps] = time, knew[warps]
+        self._know(state, lanes, counted=threads is not None)
+        if awaited is not None and predicate is not None:
+            state.awaited.append(awaited)
+            state.brought += np.count_nonzero(lanes, axis=(1, 2))
+            state.true += np.count_nonzero(lanes & predicate, axis=(1, 2))
         if wait:
             state.waiting |= lanes
             self._lanes.wait(lanes)
@@ -147,13 +215,31 @@ class Barriers:
         state = self._states.get(number)
         return state is None or bool((state.expected < 0).all())
 
+    def _know(self, state: _State, lanes: Array, *, counted: bool) -> None:
+        """Keep what threads know that arrive."""
+        clocks = self._clocks
+        if clocks.causality.active:
+            if state.held is None:
+                state.held = np.full(lanes.shape, None, object)
+            state.held[lanes] = clocks.causality.held[lanes]
+        if not counted:
+            return
+        part = ~self._lanes.whole(lanes)
+        warps: Array = np.any(lanes, axis=-1) & ~part
+        time, knew = clocks.arrive()
+        state.when[warps], state.knew[warps], state.whole[warps] = time, knew[warps], True
+        for block, warp in np.argwhere(part).tolist():
+            known = clocks.known(block, warp, np.flatnonzero(lanes[block, warp]).tolist())
+            state.parts[block] = state.parts[block] | known if block in state.parts else known
+
     def _state(self, site: Site, number: int) -> _State:
         if number not in self._states:
             blocks, warps, _ = shape = self._lanes.shape
             self._states[number] = _State(
                 arrived=np.zeros(shape, bool), waiting=np.zeros(shape, bool), expected=np.full(blocks, -1),
                 when=np.zeros((blocks, warps), np.int64), knew=np.zeros((blocks, warps, warps), np.int64),
-                met=np.zeros((blocks, warps), np.int64), site=site,
+                met=np.zeros((blocks, warps), np.int64), site=site, brought=np.zeros(blocks, np.int64),
+                true=np.zeros(blocks, np.int64), whole=np.zeros((blocks, warps), bool),
             )  # fmt: skip
         return self._states[number]
 
@@ -207,13 +293,40 @@ class Barriers:
         part = done & ~whole
         if (every & ~whole).any():  # warps that have exited have done what nobody has heard of
             time, knew = self._clocks.arrive()
-            state.when[every], state.knew[every] = time, knew[every]
+            state.when[every], state.knew[every], state.whole[every] = (
+                time,
+                knew[every],
+                np.any(state.arrived[every], axis=-1),
+            )
         if part.any():
-            come: Array = np.any(state.arrived, axis=-1) & part[:, None]
-            self._clocks.meet(np.any(waiting, axis=-1) & part[:, None], come, state.when, state.knew)
-            state.met[part] = np.where(come, state.when, 0)[part]
-        state.arrived[done], state.waiting[done], state.expected[done] = False, False, -1
+            self._meet(state, waiting, part)
+        state.awaited = [x for x in state.awaited if x.give(state.brought, state.true, done)]
+        self._clear(state, done)
         return int(done.sum())
+
+    def _meet(self, state: _State, waiting: Array, part: Array) -> None:
+        """Let those who wait know what all knew who came, in blocks of which others have not (rule 5)."""
+        clocks, come = self._clocks, state.arrived & part[:, None, None]
+        waits: Array = waiting & part[:, None, None]
+        if clocks.causality.active:
+            clocks.causality.meet(waits, come, state.held)
+        whole = state.whole & part[:, None]
+        warps: Array = np.any(waits, axis=-1) & self._lanes.whole(waits)
+        clocks.meet(warps, whole, state.when, state.knew)
+        for block, known in state.parts.items():
+            if part[block]:
+                clocks.causality.tell(np.argwhere(waits[block]).tolist(), block, known)
+        for block, warp in np.argwhere(np.any(waits, axis=-1) & ~warps).tolist():
+            known = clocks.known_of(block, whole, state.when, state.knew)
+            clocks.causality.tell([(warp, lane) for lane in np.flatnonzero(waits[block, warp]).tolist()], block, known)
+        state.met[part] = np.where(whole, state.when, 0)[part]
+
+    def _clear(self, state: _State, blocks: Array) -> None:
+        """Make a barrier new in blocks."""
+        state.arrived[blocks], state.waiting[blocks], state.expected[blocks] = False, False, -1
+        state.brought[blocks] = state.true[blocks] = 0
+        state.whole[blocks] = False
+        state.parts = {block: known for block, known in state.parts.items() if not blocks[block]}
 
     def exited(self) -> int:
         """Threads have exited: let go who waited for them alone."""
@@ -250,7 +363,8 @@ class Barriers:
             why += f". {where}" * bool(where)
             self._reporter.report("barrier", state.site, missing, detail=why, other=acts)
             self._lanes.release(state.waiting & blocks[:, None, None])
-            state.arrived[blocks], state.waiting[blocks], state.expected[blocks] = False, False, -1
+            state.awaited = [x for x in state.awaited if x.give(state.brought, state.true, blocks)]
+            self._clear(state, blocks)
 
     # Rule 8
 

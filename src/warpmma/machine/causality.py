@@ -8,7 +8,7 @@ The rules (PTX ISA 9.1, 8.7 to 8.10: release and acquire patterns, observation, 
 2. An acquire is an `.acquire` read, or a strong read and a fence of the same thread behind it: its thread knows from
    then on what it found there.
 3. Writes and reads have scopes, and so have fences: what is found counts only if each of them holds both threads. Of a
-   place two things are known, therefore: what any thread may find there, and what threads of the last writer's block.
+   place it is known, therefore, what any thread may find there, and what threads of each block.
 4. Who meets at a barrier knows what any of them has learned (`clocks`, rule 4).
 5. Of lanes that act at once those of one warp at one place count as one: each finds what was there before all of them.
 6. `.volatile` is relaxed in the scope of the system. `fence.sc` is as good as `fence.acq_rel`, for memory is
@@ -76,11 +76,10 @@ class Moment:
 
 @dataclass(eq=False)
 class _Left:
-    """What was left at a place: for all, and for the threads of a block."""
+    """What was left at a place: by releases whose scope is all threads, and by all of a block."""
 
     far: Known | None = None
-    near: Known | None = None
-    block: int = -1
+    near: dict[int, Known | None] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -192,9 +191,9 @@ class Causality:
         self._begin()
         for block, warp, lanes, cell, wrote in self._groups(who, cells, acts, writes):
             left = signals.left.get(cell)
-            before = None if left is None else (left.near if left.block == block else left.far)
-            if reads and before is not None and left is not None and (left.block == block or scope not in NEAR):
-                self._find(block, warp, lanes, before, left.block == block, order)
+            near, far = (None, None) if left is None else (left.near.get(block), left.far)
+            if reads and left is not None:
+                self._find(block, warp, lanes, near, None if scope in NEAR else far, order)
             if wrote:
                 self._leave(signals, left, cell, block, warp, wrote, order, scope, moment, keeps=reads)
 
@@ -211,15 +210,17 @@ class Causality:
             some = lane[begin:end]
             yield int(block[begin]), int(warp[begin]), some.tolist(), int(cell[begin]), some[wrote[begin:end]].tolist()
 
-    def _find(self, block: int, warp: int, lanes: list[int], known: Known, near: bool, order: MemoryOrder) -> None:
-        acquires = order in ("acquire", "acq_rel")
-        kept = self._near if near else self._far
+    def _find(
+        self, block: int, warp: int, lanes: list[int], near: Known | None, far: Known | None, order: MemoryOrder
+    ) -> None:  # fmt: skip
+        if near is None and far is None:
+            return
         for lane in lanes:
             at = (block, warp, lane)
-            if acquires:
-                self._learn(at, known)
+            if order in ("acquire", "acq_rel"):
+                self._learn(at, joined([near, far]))
             else:
-                kept[at] = joined([kept[at], known])
+                self._near[at], self._far[at] = joined([self._near[at], near]), joined([self._far[at], far])
                 self._heard[at] = True
 
     def _learn(self, at: tuple[int, ...], known: Known | None) -> None:
@@ -247,10 +248,9 @@ class Causality:
                 return
             left = signals.left[cell] = _Left()
         if not keeps:
-            left.far, left.near, left.block = far, near, block
+            left.far, left.near = far, {block: near}
         elif near is not None:
-            left.near = joined([left.near if left.block == block else left.far, near])
-            left.far, left.block = joined([left.far, far]), block
+            left.far, left.near[block] = joined([left.far, far]), joined([left.near.get(block), near])
 
     # Rule 4
 
@@ -270,6 +270,12 @@ class Causality:
             if known is not None:
                 for warp, lane in np.argwhere(waiting[block]).tolist():
                     self._learn((block, warp, lane), known)
+
+    def tell(self, lanes: list[Any], block: int, known: Known) -> None:
+        """Let threads of a block know something, by warp and lane."""
+        self._begin()
+        for warp, lane in lanes:
+            self._learn((block, warp, lane), known)
 
     def meet_lanes(self, block: int, warp: int, together: Array) -> None:
         """Lanes of a warp meet, each those that bool `[lane, lane]` says."""

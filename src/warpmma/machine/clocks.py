@@ -36,6 +36,7 @@ import numpy.typing as npt
 from ..operations import MemoryOrder, MemoryScope
 from ..registers import LANES
 from .causality import NEAR, Causality, Moment, Signals
+from .knowledge import Known
 from .site import Site
 
 __all__ = ["BLOCK_BIT", "THREAD_BIT", "WARP_BIT", "Clocks", "History", "Who", "block_of", "thread_of"]
@@ -138,7 +139,7 @@ class Clocks:
     """
 
     def __init__(self, blocks: range, warps: int, history: History) -> None:
-        self._shape = (len(blocks), warps)
+        self._shape, self._first = (len(blocks), warps), blocks.start
         self.now = 1
         self.sites = history.begin(blocks)
         self._history = history
@@ -286,6 +287,17 @@ class Clocks:
             pairs = None if self._pairs is None else self._pairs.copy()
             self._now_known = Moment(self.now, warps, self._own.copy(), pairs, np.empty(0, object))
         return replace(self._now_known, time=self._meeting(), held=self.causality.snapshot())
+
+    def known(self, block: int, warp: int, lanes: list[int]) -> Known:
+        """Return what lanes of a warp know now, and of themselves."""
+        return self.moment().of(self._first, block, warp, lanes)
+
+    def known_of(self, block: int, warps: Array, when: Array, knew: Array) -> Known:
+        """Return what warps of a block, bool `[block, warp]`, knew when they arrived at a barrier, as `meet` has it."""
+        until = np.zeros(self._shape, np.int64)
+        until[block] = np.where(warps[block][:, None], knew[block], 0).max(axis=0)
+        until[block][warps[block]] = when[block][warps[block]]
+        return Known(self._first, until)
 
     def fence(self, lanes: Array, order: MemoryOrder, scope: MemoryScope) -> None:
         """Let lanes, bool `[block, warp, lane]`, execute a fence."""

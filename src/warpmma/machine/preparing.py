@@ -27,8 +27,8 @@ from .guards import Choose, chooser, divided
 from .meetings import Meeting, Meetings
 from .scheduling import STOP
 from .state import Refresh, State
-from .steps import Constant, RowStep
-from .warp_register import WarpRegister
+from .steps import Constant, RowStep, Slot
+from .warp_register import WarpRegister, merged
 
 __all__ = ["Advance", "leaving", "prepared"]
 
@@ -314,7 +314,25 @@ def _handled(state: State, step: RowStep, operands: tuple[Any, ...]) -> Act:
             if slot is not None:
                 put(slot.number, new, group, site)
 
-    return act
+    return _late(state, act, slots[0]) if isinstance(row, Barrier) and row.reduction else act
+
+
+def _late(state: State, act: Act, slot: Slot | None) -> Act:
+    """Let those who wait for what a barrier gives have it in their register when they go on."""
+    registers = state.registers
+
+    def later(group: Group) -> None:
+        act(group)
+        awaited = state.batch.barriers.late
+        if awaited is not None and slot is not None:
+            number = slot.number
+
+            def then(bits: Array, lanes: Array) -> None:
+                registers[number] = merged(registers[number], WarpRegister(bits), lanes)
+
+            awaited.then = then
+
+    return later
 
 
 def _given(registers: list[Any], step: RowStep, operands: tuple[Any, ...]) -> Callable[[], list[Any]]:

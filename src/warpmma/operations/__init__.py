@@ -4,6 +4,7 @@ from .approximations import divided_factors
 from .atomics import Atomic
 from .caches import CacheControl, CachePolicy
 from .elements import float_code
+from .fences import Control, Fence, Hint, Trap
 from .fragments import MatrixMove
 from .integers import shl, shr
 from .on_arrays import elementwise
@@ -20,6 +21,7 @@ from .records import (
     Operation,
     RegisterType,
     Row,
+    register_type,
 )
 from .table import evidence, matrix_move, matrix_moves, operation, operations, row, rows, with_complement
 from .vector_moves import packing, unpacking
@@ -36,9 +38,12 @@ __all__ = [
     "Barrier",
     "CacheControl",
     "CachePolicy",
+    "Control",
     "Copy",
     "CopyGroup",
     "Exit",
+    "Fence",
+    "Hint",
     "MatrixMove",
     "MemoryOrder",
     "MemoryScope",
@@ -46,6 +51,7 @@ __all__ = [
     "RegisterType",
     "Row",
     "Space",
+    "Trap",
     "Window",
     "WmmaMove",
     "WmmaMultiply",
@@ -58,6 +64,7 @@ __all__ = [
     "operation",
     "operations",
     "packing",
+    "register_type",
     "row",
     "rows",
     "shl",

@@ -3,7 +3,8 @@
 The rules (PTX ISA 9.1, 9.7.13.1 to 9.7.13.2 and 9.7.12.7):
 
 1.  `bar` and `barrier` name one of 16 barriers of a block and, if not all threads of it come, how many do, a
-    multiple of 32. `sync` comes and waits for the others, `arrive` comes alone.
+    multiple of 32. `sync` comes and waits for the others, `arrive` comes alone; `red` waits for what all that come
+    bring: how many have a predicate (`popc`), whether all have it, or one.
 2.  `bar` is `barrier.aligned`: all threads of a warp execute it together. Without `.aligned` they may come one by one.
 3.  `bar.warp.sync` waits for the lanes of a membermask, itself among them.
 4.  `exit` ends a thread. Barriers do not wait for it any more.
@@ -24,8 +25,9 @@ __all__ = ["FORMS"]
 def _barrier(words: tuple[str, ...]) -> dict[str, Any]:
     """Return what the words of `bar` and `barrier` say of a row."""
     return {
-        "action": "arrive" if "arrive" in words else "sync",
+        "action": next(x for x in ("arrive", "red", "sync") if x in words),
         "aligned": words[0] == "bar" or "aligned" in words,
+        "reduction": next((x for x in ("popc", "and", "or") if x in words), None),
     }
 
 
@@ -36,6 +38,14 @@ FORMS = (
     _form(spelling="bar.cta .<sync arrive>", ptx=(7, 8)),
     _form(spelling="barrier .<sync arrive>{.aligned}"),
     _form(spelling="barrier.cta .<sync arrive>{.aligned}", ptx=(7, 8)),
+    *(
+        _form(spelling=f"{head} .red.{what}{aligned}.{type_}", ptx=ptx)
+        for head, aligned, ptx in (
+            ("bar", "", (2, 0)), ("bar.cta", "", (7, 8)), ("barrier", "{.aligned}", (6, 0)),
+            ("barrier.cta", "{.aligned}", (7, 8)),
+        )
+        for what, type_ in (("popc", "u32"), ("<and or>", "pred"))
+    ),
     Form(
         spelling="bar.warp .sync", kind=Barrier, fields=lambda words: {"action": "warp", "aligned": False},
         evidence=published("bar.warp.sync"),

@@ -382,19 +382,28 @@ class Barrier(Row):
 
     Attributes
     ----------
-    action : {"sync", "arrive", "warp"}
-        Come and wait, come alone; "warp" for the lanes that a membermask names.
+    action : {"sync", "arrive", "red", "warp"}
+        Come and wait, come alone, come and wait for what all threads' predicates give; "warp" for the lanes that a
+        membermask names.
     aligned : bool
         Whether all lanes of a warp come together.
+    reduction : {"popc", "and", "or"} or None
+        Of "red": how many have the predicate, whether all have it, whether one has it.
     """
 
-    action: Literal["sync", "arrive", "warp"]
+    action: Literal["sync", "arrive", "red", "warp"]
     aligned: bool
+    reduction: Literal["popc", "and", "or"] | None = None
+
+    @property
+    def outputs(self) -> tuple[RegisterType, ...]:
+        """Classes of the registers that it writes."""
+        return () if self.reduction is None else ("b32" if self.reduction == "popc" else "pred",)
 
     @property
     def syntax(self) -> str:
-        """Operands as PTX writes them: `a` is the number of the barrier, `b` that of the threads that come."""
-        return {"sync": "a{, b}", "arrive": "a, b", "warp": "membermask"}[self.action]
+        """Operands as PTX writes them: `a` is the number of the barrier, `b` that of the threads, `p` a predicate."""
+        return {"sync": "a{, b}", "arrive": "a, b", "red": "d, a{, b}, p", "warp": "membermask"}[self.action]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,6 +26,7 @@ from . import (
     control,
     conversions,
     divisions,
+    fences,
     floats,
     fragments,
     integer_arithmetic,
@@ -36,6 +37,7 @@ from . import (
 )
 from .atomics import Atomic
 from .caches import CacheControl, CachePolicy
+from .fences import Fence, Hint, Trap
 from .forms import Form, common
 from .fragments import MatrixMove
 from .measurements import elsewhere
@@ -60,7 +62,7 @@ FORMS: tuple[Form, ...] = (
     *comparisons.FORMS, *floats.FORMS, *divisions.FORMS, *approximations.FORMS, *conversions.FORMS, *integers.FORMS,
     *integer_arithmetic.FORMS, *carries.FORMS, *bit_positions.FORMS, *comparison_results.FORMS, *selections.FORMS,
     *collectives.FORMS, *fragments.FORMS, *memory.FORMS, *caches.FORMS, *addresses.FORMS, *atomics.FORMS,
-    *control.FORMS, *wmma.FORMS,
+    *control.FORMS, *fences.FORMS, *wmma.FORMS,
 )  # fmt: skip
 """Every line of the table; `row` finds a mnemonic in it."""
 
@@ -357,7 +359,7 @@ def _by_name(instance: Row) -> Any:
 
 
 for _kind in (
-    Access, Atomic, Barrier, CacheControl, CachePolicy, Copy, CopyGroup, Exit, MatrixMove, Operation, WmmaMove,
-    WmmaMultiply,
+    Access, Atomic, Barrier, CacheControl, CachePolicy, Copy, CopyGroup, Exit, Fence, Hint, MatrixMove, Operation, Trap,
+    WmmaMove, WmmaMultiply,
 ):  # fmt: skip
     copyreg.pickle(_kind, cast(Any, _by_name))

@@ -30,7 +30,8 @@ _OTHERS = """
     rn rz rm rp rna rni rzi rmi rpi ftz sat satfinite relu NaN xorsign abs approx full
     lo hi wide cc shiftamt pack l r clamp wrap f4e b4e rc8 ecl ecr rc16
     eq ne lt le gt ge ls hs equ neu ltu leu gtu geu num nan
-    cas exch inc dec noftz relaxed acquire release acq_rel cluster gpu sys
+    cas exch inc dec noftz relaxed acquire release acq_rel sc cluster gpu sys
+    gl proxy alias tensormap::generic mbarrier_init mask launch_dependents wait red
     finite infinite number notanumber normal subnormal
     sync aligned async warp cta arrive commit_group wait_group wait_all
     up down bfly idx all any uni ballot add min max and or xor

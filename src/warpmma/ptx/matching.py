@@ -31,6 +31,7 @@ from ..operations import (
     Access,
     Atomic,
     Barrier,
+    Control,
     Copy,
     CopyGroup,
     Exit,
@@ -40,6 +41,7 @@ from ..operations import (
     Row,
     WmmaMove,
     WmmaMultiply,
+    register_type,
     with_complement,
 )
 from .resolving import Resolver, number
@@ -240,12 +242,37 @@ def _group(names: Resolver, statement: Statement, row: CopyGroup) -> Matched:
 
 def _barrier(names: Resolver, statement: Statement, row: Barrier) -> Matched:
     operands: list[StepOperand] = []
-    for x in statement.operands:
-        if isinstance(x, Immediate) and row.action != "warp":
+    number = len(row.outputs)
+    if len(statement.operands) < 1 + 2 * number:
+        raise names.fail(statement, f"got {counted(len(statement.operands), 'operand')}; expected {row.syntax}")
+    results = tuple(names.target(x, kind, statement) for x, kind in zip(statement.operands, row.outputs, strict=False))
+    for i, x in enumerate(statement.operands[number:], number):
+        if number and i == len(statement.operands) - 1:
+            operands.append(names.source(x, "pred", "pred", statement))
+        elif isinstance(x, Immediate) and row.action != "warp":
             operands.append(Constant(x.value, "imm"))
         else:
             operands.append(names.source(x, "b32", "u32", statement))
-    return Matched(row, tuple(operands))
+    return Matched(row, tuple(operands), results)
+
+
+def _control(names: Resolver, statement: Statement, row: Control) -> Matched:
+    """Place results, then what the row takes, of which the last may be left out."""
+    number, most = len(row.outputs), len(row.outputs) + len(row.takes)
+    if not most - row.optional <= len(statement.operands) <= most:
+        raise names.fail(statement, f"got {counted(len(statement.operands), 'operand')}; expected {row.syntax}")
+    results: tuple[Slot | None, ...] = ()
+    if number:
+        results = _all_targets(names, statement, statement.operands[:number], row.outputs[0], number, row.syntax)
+    operands: list[StepOperand] = []
+    for x, type_ in zip(statement.operands[number:], row.takes, strict=False):
+        if type_ == "address":
+            operands.append(names.place(x, statement))
+        elif type_ == "imm":
+            operands.append(_immediate(names, statement, x))
+        else:
+            operands.append(names.source(x, register_type(type_), type_, statement))
+    return Matched(row, tuple(operands), results)
 
 
 def _exit(names: Resolver, statement: Statement, row: Exit) -> Matched:
@@ -349,6 +376,7 @@ _WAYS: Mapping[type, Callable[[Resolver, Statement, Any], Matched]] = {
     Copy: _copy,
     CopyGroup: _group,
     Barrier: _barrier,
+    Control: _control,
     Exit: _exit,
     Instruction: _multiply,
     WmmaMove: _wmma_move,
