@@ -17,7 +17,6 @@ __all__ = [
     "ScaleError",
     "TableError",
     "TargetError",
-    "TrapError",
     "UnknownNameError",
     "UnsupportedError",
     "WarpmmaError",
@@ -70,10 +69,6 @@ class LimitError(WarpmmaError):
     """
 
     report: Any = None
-
-
-class TrapError(WarpmmaError):
-    """A kernel that executed `trap`, or another end that it asks for itself; it says where, and which thread did."""
 
 
 class TableError(WarpmmaError):

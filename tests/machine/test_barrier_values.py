@@ -9,7 +9,7 @@ import pytest
 from assembler import go
 from kernels import run
 
-from warpmma.errors import OperandError, TrapError
+from warpmma.errors import KernelError, OperandError
 from warpmma.kernel import HazardError
 
 
@@ -103,7 +103,7 @@ def test_traps_end_the_launch_with_their_place(mnemonic: str) -> None:
             t(mnemonic)
 
     with pytest.raises(
-        TrapError, match=rf"test_barrier_values.py:\d+: {mnemonic}: block 1, warp 1, lane 30 \(and 1 more"
+        KernelError, match=rf"test_barrier_values.py:\d+: {mnemonic}: block 1, warp 1, lane 30 \(and 1 more"
     ):
         run(kernel, grid=2, block=64)
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arguments import is_integer
-from ..errors import OperandError, TrapError, shown
+from ..errors import KernelError, OperandError, shown
 from ..operations import Barrier, Exit, Fence, Hint, Trap
 from .accesses import exactly
 from .barriers import Awaited
@@ -110,7 +110,7 @@ def trap(batch: Batch, site: Site, row: Trap, operands: Sequence[Any], lanes: Ar
     block, warp, lane = np.argwhere(lanes)[0].tolist()
     more = int(np.count_nonzero(lanes)) - 1
     others = f" (and {more} more thread{'s' * (more > 1)})" if more else ""
-    raise TrapError(f"{site}: block {batch.blocks.start + block}, warp {warp}, lane {lane}{others} ended the kernel")
+    raise KernelError(f"{site}: block {batch.blocks.start + block}, warp {warp}, lane {lane}{others} ended the kernel")
 
 
 def leave(batch: Batch, site: Site, row: Exit, operands: Sequence[Any], lanes: Array) -> Results:
