@@ -120,7 +120,8 @@ INNER: dict[str, str] = {
         (f"warpmma.machine:{x}" for x in (
             "BankPattern", "BankPattern.lanes", "Batch", "Batch.filled", "Batch.finish", "Batch.leave", "Batch.made",
             "Batch.operand", "Batch.read", "Batch.shape", "Batch.shuffled",
-            "GlobalMemory", "GlobalMemory.add", "GlobalMemory.end",
+            "GlobalMemory", "GlobalMemory.add", "GlobalMemory.allocate",
+            "GlobalMemory.end", "GlobalMemory.release", "GlobalMemory.text",
             "GlobalMemory.load", "GlobalMemory.parameters", "GlobalMemory.store", "GlobalMemory.touched",
             "GlobalMemory.unwritten", "Grid", "Grid.batches",
             "Grid.ctaid", "Grid.threads_per_block", "Grid.tid", "Grid.total", "History", "History.begin",

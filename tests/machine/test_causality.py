@@ -239,6 +239,25 @@ ADD, READ = ("red.global.add.u32", "flag", 1), ("atom.global.or.b32", "flag", 0)
         ([("fence.acquire.gpu",), ADD], [READ, ("fence.acq_rel.gpu",)], True),
         ([("fence.acq_rel.gpu",), ADD], [READ, ("fence.release.gpu",)], True),
         ([("fence.proxy.async",), ADD], [READ, ("fence.proxy.async",)], True),
+        ([("st.release.gpu.global.b32", "flag", 1)], [("ld.acquire.gpu.global.b32", "flag")], False),
+        ([("st.release.sys.b32", "flag", 1)], [("ld.acquire.sys.b32", "flag")], False),
+        (
+            [("membar.gl",), ("st.volatile.global.b32", "flag", 1)],
+            [("ld.volatile.global.b32", "flag"), ("membar.gl",)],
+            False,
+        ),
+        (
+            [("membar.gl",), ("st.relaxed.gpu.global.b32", "flag", 1)],
+            [("ld.relaxed.gpu.global.b32", "flag"), ("fence.acq_rel.gpu",)],
+            False,
+        ),
+        ([("st.volatile.global.b32", "flag", 1)], [("ld.volatile.global.b32", "flag")], True),
+        (
+            [("st.release.gpu.global.b32", "flag", 1), ("st.relaxed.gpu.global.b32", "flag", 2)],
+            [("ld.acquire.gpu.global.b32", "flag")],
+            True,
+        ),
+        ([("st.release.gpu.global.b32", "flag", 1), ADD], [("ld.acquire.gpu.global.b32", "flag")], False),
         ([("red.release.gpu.global.add.u32", "flag", 1), ADD], [("atom.acquire.gpu.global.or.b32", "flag", 0)], False),
     ],
 )
@@ -251,6 +270,36 @@ def test_a_flag_between_blocks(release: list[Any], acquire: list[Any], race: boo
     else:
         run(kernel, *arrays, grid=2, block=64)
         assert arrays[2].tolist() == list(range(1, 65))
+
+
+@pytest.mark.parametrize(("load", "store"), [("ld.global.b32", "st.volatile.global.b32"),
+                                             ("ld.relaxed.cta.global.b32", "st.relaxed.gpu.global.b32")])  # fmt: skip
+def test_what_is_not_strong_enough_races(load: str, store: str) -> None:
+    def kernel(t: Any, flag: Any) -> None:
+        with t.where((t.ctaid[0] == 0) & (t.tid[0] == 0)):
+            t(store, flag, 1)
+        with t.where((t.ctaid[0] == 1) & (t.tid[0] == 0)):
+            t(load, flag)
+
+    with pytest.raises(HazardError, match="race"):
+        run(kernel, np.zeros(1, "u4"), grid=2)
+
+
+def test_threads_of_a_block_pass_a_flag_in_shared_memory() -> None:
+    def kernel(t: Any, release: str, acquire: str) -> None:
+        with t.where(t.tid[0] == 0):
+            t("st.shared.b32", 0, 0)
+        t("bar.sync", 0)
+        with t.where(t.tid[0] == 3):
+            t("st.shared.b32", 64, 5)
+            t(release, 0, 1)
+        with t.where(t.tid[0] == 40):
+            t(acquire, 0)
+            t("ld.shared.b32", 64)
+
+    run(lambda t: kernel(t, "st.release.cta.shared.b32", "ld.acquire.cta.shared.b32"), block=64)
+    with pytest.raises(HazardError, match=r"race.*no barrier lies between"):
+        run(lambda t: kernel(t, "st.relaxed.cta.shared.b32", "ld.acquire.cta.shared.b32"), block=64)
 
 
 def test_without_its_barrier_a_release_tells_of_its_own_thread_alone() -> None:

@@ -33,8 +33,8 @@ _OPERATIONS = """
     redux rem rsqrt sad selp set setp shf shfl shl shr sin slct sqrt sub subc szext tanh testp vote xor
 """
 _ACCESSES = """
-    applypriority atom bar barrier brkpt cp createpolicy discard exit fence griddepcontrol ld ldu membar nanosleep pmevent
-    prefetch prefetchu red setmaxnreg st trap wmma
+    applypriority atom bar barrier brkpt cp createpolicy discard exit fence griddepcontrol ld ldu membar nanosleep
+    pmevent prefetch prefetchu red setmaxnreg st trap wmma
 """
 
 SIMULATED: Mapping[str, Door] = MappingProxyType({

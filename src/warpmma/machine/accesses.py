@@ -15,11 +15,14 @@ from .batch import Batch, Results
 from .literals import several
 from .site import Site
 from .spaces import parts
+from .strong import load_strongly, store_strongly
 from .warp_register import WarpRegister
 
 __all__ = ["access", "address", "check_policy", "check_whole", "exactly", "fitting", "move"]
 
 Array = npt.NDArray[Any]
+
+_ORDERED = ("global", "shared")  # other memory is one thread's, or nobody writes it
 
 
 def access(batch: Batch, site: Site, row: Access, operands: Sequence[Any], lanes: Array) -> Results:
@@ -66,7 +69,9 @@ def _loaded(batch: Batch, site: Site, row: Access, at: Array, lanes: Array) -> t
     found: list[tuple[Array, Array | None, Array]] = []
     for space, place, some in parts(batch, site, row.space, at, lanes):
         _count(batch, site, space, place, row.size, some)
-        if space == "global":
+        if row.order != "weak" and space in _ORDERED:
+            data, poison = load_strongly(batch, site, row, space, place, some)
+        elif space == "global":
             data, poison = batch.memory.load(batch.clocks, site, place, row.size, some, element=element)
         else:
             memory = batch.shared if space == "shared" else batch.local
@@ -93,7 +98,9 @@ def _store(batch: Batch, site: Site, row: Access, where: Any, values: Sequence[A
     data = np.stack([x.astype(f"u{width // 8}") for x in bits], axis=-1).view(np.uint8)
     for space, place, some in parts(batch, site, row.space, at, lanes):
         _count(batch, site, space, place, row.size, some)
-        if space == "global":
+        if row.order != "weak" and space in _ORDERED:
+            store_strongly(batch, site, row, space, place, data, some)
+        elif space == "global":
             batch.memory.store(batch.clocks, site, place, data, some)
         else:
             (batch.shared if space == "shared" else batch.local).store(site, place, data, some)

@@ -180,7 +180,9 @@ class Barriers:
             raise OperandError(
                 f"{site.mnemonic}: {shown(threads)} threads; expected a multiple of {LANES}, {_MOST} at most"
             )
-        if wait and threads is None and lanes is self._lanes.exists and self._idle(number):  # all there are, at once
+        if (
+            wait and threads is None and awaited is None and lanes is self._lanes.exists and self._idle(number)
+        ):  # all there are, at once
             self._clocks.meet_all(np.ones(len(lanes), bool))
             return len(lanes)
         if aligned:  # rule 4
