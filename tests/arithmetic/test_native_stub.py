@@ -42,7 +42,19 @@ def test_the_stub_names_what_is_bound() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["Format", "Table", "Parameters", "Plan", "Scaling", "Step", "Kept", "FunctionParameters", "FunctionPlan"],
+    [
+        "Format",
+        "Table",
+        "Parameters",
+        "Plan",
+        "Scaling",
+        "Step",
+        "Kept",
+        "FunctionParameters",
+        "FunctionPlan",
+        "ElementParameters",
+        "ElementPlan",
+    ],
 )
 def test_the_stub_has_the_fields_that_are_bound(name: str) -> None:
     """Nanobind writes a getter's type into its docstring's first line: `(self) -> int`."""
@@ -54,7 +66,7 @@ def test_the_stub_has_the_fields_that_are_bound(name: str) -> None:
     assert fields(CLASSES[name]) == bound
 
 
-@pytest.mark.parametrize("name", ["Unit", "Rounding", "Law", "After"])
+@pytest.mark.parametrize("name", ["Unit", "Rounding", "Law", "After", "ElementOp", "Element", "Comparison"])
 def test_the_stub_has_the_names_of_enumerations(name: str) -> None:
     listed = [part.targets[0].id for part in CLASSES[name].body if isinstance(part, ast.Assign)]  # type: ignore[attr-defined]
     kind = getattr(_native, name)

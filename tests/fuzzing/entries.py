@@ -49,15 +49,17 @@ INNER: dict[str, str] = {
     **dict.fromkeys(
         (f"warpmma.arithmetic:{x}" for x in (
             "NativeRegisters", "NativeRegisters.run", "approximate_reference", "fma64", "machine_text",
-            "native_product", "quotient", "quotient_reference", "reference_dot", "resolve",
+            "native_product", "quotient", "quotient_reference", "reference_dot", "resolve", "run_elements",
+            "runs_elements",
             "special_function_reference", "square_root", "square_root_reference", "squarer", "take_rows",
         )),
         "for rooms above, which check"
     ),
     **dict.fromkeys(
         (f"warpmma.arithmetic:{x}" for x in (
-            "ApproximateForm", "FloatChains", "FmaChain", "FusedDotAdd", "GroupedDotAdd", "IntegerSum", "Interpolator",
-            "Interpolator.scaled_rows", "Interpolator.sum", "Popcount", "Recipe", "SpecialFunction", "Squarer",
+            "ApproximateForm", "ElementForm", "FloatChains", "FmaChain", "FusedDotAdd", "GroupedDotAdd", "IntegerSum",
+            "Interpolator", "Interpolator.scaled_rows", "Interpolator.sum", "Popcount", "Recipe", "SpecialFunction",
+            "Squarer",
             "Squarer.square", "interpolators",
         )),
         "parameters of arithmetic; what takes them checks them",

@@ -14,6 +14,7 @@ from .instruction_groups import group
 from .interpolation import Interpolator, Squarer, interpolators, squarer
 from .native import Registers as NativeRegisters
 from .native import product as native_product
+from .native_elements import ElementForm, run_elements, runs_elements
 from .pairs import take_rows
 from .quotients import quotient, quotient_reference, square_root, square_root_reference
 from .recipes import (
@@ -38,6 +39,7 @@ __all__ = [
     "SEQUENCES",
     "SPECIAL_FUNCTIONS",
     "ApproximateForm",
+    "ElementForm",
     "Engine",
     "Evidence",
     "FloatChains",
@@ -76,6 +78,8 @@ __all__ = [
     "recipes",
     "reference_dot",
     "resolve",
+    "run_elements",
+    "runs_elements",
     "special_function",
     "special_function_reference",
     "square_root",

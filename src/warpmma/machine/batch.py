@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arithmetic import Engine
+from ..arithmetic import Engine, resolve, runs_elements
 from ..errors import OperandError
 from ..operations import DTYPES
 from .barriers import Barriers
@@ -70,6 +70,7 @@ class Batch:
     ) -> None:  # fmt: skip
         self.target, self.memory, self.reporter, self.costs = target, memory, reporter, costs
         self.engine, self.workers, self.seed, self.blocks = engine, workers, seed, blocks
+        self.native = resolve(engine) == "native" and runs_elements()
         self.lanes = Lanes(len(blocks), threads)
         self.clocks = Clocks(blocks, self.lanes.shape[1], history)
         self.shared = SharedMemory(reporter, self.clocks, len(blocks), shared)

@@ -1,6 +1,7 @@
 // The engine's instruction sets and vector widths, the best first; each is a translation unit made of level.cpp.
 #pragma once
 
+#include "elements.hpp"
 #include "functions.hpp"
 #include "job.hpp"
 #include "parameters.hpp"
@@ -14,6 +15,9 @@ void run_plain(const Parameters&, const Job&);
 void functions_v4(const FunctionTables&, const FunctionJob&);
 void functions_v3(const FunctionTables&, const FunctionJob&);
 void functions_plain(const FunctionTables&, const FunctionJob&);
+void elements_v4(const ElementParameters&, const ElementJob&);
+void elements_v3(const ElementParameters&, const ElementJob&);
+void elements_plain(const ElementParameters&, const ElementJob&);
 
 struct Level {
   const char* name;
@@ -21,6 +25,7 @@ struct Level {
   bool (*supported)();
   void (*run)(const Parameters&, const Job&);
   void (*functions)(const FunctionTables&, const FunctionJob&);
+  void (*elements)(const ElementParameters&, const ElementJob&);
 };
 
 inline const Level kLevels[] = {
@@ -29,11 +34,11 @@ inline const Level kLevels[] = {
 #define WARPMMA_V4                                                                          \
   (WARPMMA_V3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && \
    __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    {"x86-64-v4", 16, 8, [] { return WARPMMA_V4; }, run_v4, functions_v4},
-    {"x86-64-v4", 8, 8, [] { return WARPMMA_V4; }, run_v4_half, functions_v4},
-    {"x86-64-v3", 8, 4, [] { return WARPMMA_V3; }, run_v3, functions_v3},
+    {"x86-64-v4", 16, 8, [] { return WARPMMA_V4; }, run_v4, functions_v4, elements_v4},
+    {"x86-64-v4", 8, 8, [] { return WARPMMA_V4; }, run_v4_half, functions_v4, elements_v4},
+    {"x86-64-v3", 8, 4, [] { return WARPMMA_V3; }, run_v3, functions_v3, elements_v3},
 #endif
-    {"plain", 4, 4, [] { return true; }, run_plain, functions_plain},
+    {"plain", 4, 4, [] { return true; }, run_plain, functions_plain, elements_plain},
 };
 
 }  // namespace warpmma

@@ -112,6 +112,17 @@ void execute_function(const FunctionPlan& plan, int level, nb::handle codes, nb:
   of.functions(plan.tables(), job);
 }
 
+void execute_elements(const ElementPlan& plan, int level, nb::handle a, nb::handle b, nb::handle c, nb::handle out,
+                      int parts, int part) {
+  const Level& of = level_of(level);
+  const View views[] = {View(a, "a"), View(b, "b"), View(c, "c"), View(out, "out", true)};
+  const ElementJob job =
+      plan.job(views[0].operand(), views[1].operand(), views[2].operand(), views[3].operand(), parts, part);
+  nb::gil_scoped_release release;
+  Environment environment(Rounding::rn);
+  of.elements(plan.parameters(), job);
+}
+
 // A field of parameters; an enumeration's as its number, for whatever that is, the check sees it.
 template <class Class, class Value>
 void bind(nb::class_<Class>& to, const char* name, Value Class::* field, const char* what) {
@@ -144,14 +155,23 @@ NB_MODULE(_native, m) {
   nb::enum_<Rounding> rounding(m, "Rounding", nb::is_arithmetic());
   nb::enum_<Law> law(m, "Law", nb::is_arithmetic());
   nb::enum_<After> after(m, "After", nb::is_arithmetic());
+  nb::enum_<ElementOp> element_op(m, "ElementOp", nb::is_arithmetic());
+  nb::enum_<Element> element(m, "Element", nb::is_arithmetic());
+  nb::enum_<Comparison> comparison(m, "Comparison", nb::is_arithmetic());
 #define UNIT(name) unit.value(#name, Unit::name);
 #define ROUNDING(name) rounding.value(#name, Rounding::name);
 #define LAW(name) law.value(#name, Law::name);
 #define AFTER(name) after.value(#name, After::name);
+#define ELEMENT_OP(name) element_op.value(#name, ElementOp::name);
+#define ELEMENT(name) element.value(#name, Element::name);
+#define COMPARISON(name) comparison.value(#name, Comparison::name);
   WARPMMA_UNITS(UNIT)
   WARPMMA_ROUNDINGS(ROUNDING)
   WARPMMA_LAWS(LAW)
   WARPMMA_AFTERS(AFTER)
+  WARPMMA_ELEMENT_OPS(ELEMENT_OP)
+  WARPMMA_ELEMENTS(ELEMENT)
+  WARPMMA_COMPARISONS(COMPARISON)
 
   nb::class_<Format> format(m, "Format");
   nb::class_<Table> table(m, "Table");
@@ -160,6 +180,7 @@ NB_MODULE(_native, m) {
   nb::class_<Step> step(m, "Step");
   nb::class_<Kept> kept(m, "Kept");
   nb::class_<FunctionParameters> function(m, "FunctionParameters");
+  nb::class_<ElementParameters> elementwise(m, "ElementParameters");
   format.def(nb::init<>());
   table.def(nb::init<>());
   parameters.def(nb::init<>());
@@ -167,12 +188,14 @@ NB_MODULE(_native, m) {
   step.def(nb::init<>());
   kept.def(nb::init<>());
   function.def(nb::init<>());
+  elementwise.def(nb::init<>());
 #define OF_FORMAT(type, name, initial, what) bind(format, #name, &Format::name, what);
 #define OF_TABLE(type, name, initial, what) bind(table, #name, &Table::name, what);
 #define OF_PARAMETERS(type, name, initial, what) bind(parameters, #name, &Parameters::name, what);
 #define OF_SCALING(type, name, initial, what) bind(scaling, #name, &Scaling::name, what);
 #define OF_STEP(type, name, initial, what) bind(step, #name, &Step::name, what);
 #define OF_KEPT(type, name, initial, what) bind(kept, #name, &Kept::name, what);
+#define OF_ELEMENTS(type, name, initial, what) bind(elementwise, #name, &ElementParameters::name, what);
 #define OF_FUNCTION(type, name, initial, what) bind(function, #name, &FunctionParameters::name, what);
   WARPMMA_FORMAT(OF_FORMAT)
   WARPMMA_TABLE(OF_TABLE)
@@ -181,10 +204,14 @@ NB_MODULE(_native, m) {
   WARPMMA_STEP(OF_STEP)
   WARPMMA_KEPT(OF_KEPT)
   WARPMMA_FUNCTION(OF_FUNCTION)
+  WARPMMA_ELEMENTWISE(OF_ELEMENTS)
 
   nb::class_<Plan>(m, "Plan").def(nb::init<const Parameters&>());
   nb::class_<FunctionPlan>(m, "FunctionPlan").def(nb::init<const FunctionParameters&>());
+  nb::class_<ElementPlan>(m, "ElementPlan").def(nb::init<const ElementParameters&>());
   m.def("levels", &levels);
+  m.def("execute_elements", &execute_elements, nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(),
+        nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg());
   m.def("execute_function", &execute_function, nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(),
         nb::arg().none());
   m.def("execute", &execute, nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg().none(),

@@ -19,6 +19,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from ..arithmetic import ElementForm, run_elements
 from ..formats import FORMATS, FloatFormat, floating
 from .elements import operands
 from .forms import Form
@@ -75,7 +76,15 @@ def comparison(name: str, type_: str, ftz: bool) -> Callable[[Array, Array], tup
 
 def _compared(words: tuple[str, ...]) -> dict[str, Any]:
     """Return what the words of `setp` say of a row."""
-    return {**operands("T T -> pred", words), "compute": comparison(words[1], words[-1], "ftz" in words)}
+    name, type_ = words[1], words[-1]
+    fields = {**operands("T T -> pred", words), "compute": comparison(name, type_, "ftz" in words)}
+    if type_ in FORMATS and isinstance(FORMATS[type_], FloatFormat):
+        form = ElementForm(
+            op="compare", source=type_, result="pred", comparison=name.removesuffix("u"),
+            unordered=name.endswith("u"), flush="ftz" in words,
+        )  # fmt: skip
+        fields["native"] = partial(run_elements, form, np.bool_)
+    return fields
 
 
 def _select(a: Array, b: Array, p: Array) -> tuple[Array]:

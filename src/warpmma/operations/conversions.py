@@ -37,13 +37,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .._rounding import Float64, Rounding
-from ..arithmetic import fma64
+from ..arithmetic import ElementForm, fma64, run_elements
 from ..formats import FORMATS, FloatFormat, IntegerFormat
 from .elements import TYPES, RegisterOf, clamped, flushed, is_nan, magnitude, quieted, rectified, signs
 from .floats import rounded
 from .forms import Form
 from .measurements import derived, measured
-from .records import Operation
+from .records import DTYPES, Operation
 
 __all__ = ["FORMS"]
 
@@ -228,7 +228,28 @@ def _converted(words: tuple[str, ...]) -> dict[str, Any]:
     return {
         "inputs": (source.register,) * number, "input_types": (source.name,) * number, "outputs": (out.register,),
         "compute": partial(_compute, _element(words, source, out), source, out),
+        "native": _native(words, source, out),
     }  # fmt: skip
+
+
+_NATIVE_FLOATS = ("f16", "bf16", "f32", "f64")
+
+
+def _native(words: tuple[str, ...], source: RegisterOf, out: RegisterOf) -> Callable[..., Any] | None:
+    """Return the native form of a conversion of f16, bf16, f32, f64, or between one of them and 32 bits."""
+    qualifiers, source_name, name = frozenset(words), source.fmt.name, out.fmt.name
+    floats = [x in _NATIVE_FLOATS for x in (source_name, name)]
+    known = [x or y in ("s32", "u32") for x, y in zip(floats, (source_name, name), strict=True)]
+    if not (all(known) and any(floats)) or ".".join(words) in _MOVED or source.count != 1:
+        return None
+    integral = next((word for word in words if word in _INTEGRAL), "")
+    f32 = source_name == "f32" and name != "f16"
+    form = ElementForm(
+        op="convert", source=source_name, result=name, rounding=integral[:2] or _rounding(qualifiers),
+        integral=bool(integral), flush="ftz" in qualifiers and f32, flush_result="ftz" in qualifiers and name == "f32",
+        saturate="sat" in qualifiers and floats[1], finite="satfinite" in qualifiers, rectify="relu" in qualifiers,
+    )  # fmt: skip
+    return partial(run_elements, form, DTYPES[out.register])
 
 
 def _packed(words: tuple[str, ...]) -> dict[str, Any]:

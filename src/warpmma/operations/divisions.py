@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from .._rounding import Rounding
-from ..arithmetic import quotient, square_root
+from ..arithmetic import ElementForm, quotient, run_elements, square_root
 from ..formats import FloatFormat
 from .elements import TYPES, by_element
 from .forms import Form
 from .measurements import QUOTIENTS, measured
-from .records import Operation
+from .records import DTYPES, Operation
 
 __all__ = ["FORMS"]
 
@@ -49,7 +49,12 @@ def _fields(words: tuple[str, ...]) -> dict[str, Any]:
     return {
         "inputs": tuple(s.register for s in sources), "input_types": tuple(s.name for s in sources),
         "outputs": (operand.register,), "compute": partial(by_element, element, sources, operand),
+        "native": partial(run_elements, _native(op, operand.name, rounding, "ftz" in words), DTYPES[operand.register]),
     }  # fmt: skip
+
+
+def _native(op: str, name: str, rounding: str, ftz: bool) -> ElementForm:
+    return ElementForm(op=op, source=name, result=name, rounding=rounding, flush=ftz, flush_result=ftz)
 
 
 _form = partial(Form, kind=Operation, fields=_fields, evidence=measured("9.7.3", QUOTIENTS))

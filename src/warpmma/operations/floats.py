@@ -34,12 +34,12 @@ import numpy.typing as npt
 
 from .._arrays import frozen
 from .._rounding import Float64, Rounding
-from ..arithmetic import fma64
+from ..arithmetic import ElementForm, fma64, run_elements
 from ..formats import FORMATS, FloatFormat
-from .elements import TYPES, by_element, clamped, flushed, is_nan, magnitude, quieted, rectified, signs
+from .elements import TYPES, RegisterOf, by_element, clamped, flushed, is_nan, magnitude, quieted, rectified, signs
 from .forms import Form
 from .measurements import derived, measured
-from .records import Operation
+from .records import DTYPES, Operation
 
 __all__ = ["FORMS", "rounded", "sum_to_odd"]
 
@@ -181,7 +181,22 @@ def _fields(words: tuple[str, ...]) -> dict[str, Any]:
     return {
         "inputs": tuple(s.register for s in sources), "input_types": tuple(s.name for s in sources),
         "outputs": (out.register,), "compute": partial(by_element, element, sources, out),
+        "native": _native(op, sources, out, frozenset(words[1:])),
     }  # fmt: skip
+
+
+def _native(op: str, sources: Sequence[RegisterOf], out: RegisterOf, words: Words) -> Callable[..., Any] | None:
+    """Return the native form of a row whose operands and result are of one format."""
+    name = out.fmt.name
+    if op in ("neg", "abs") or any(source.fmt.name != name for source in sources):
+        return None
+    rounding = next((w for w in ("rz", "rm", "rp") if w in words), "rn")
+    of_result = "ftz" in words and op not in ("min", "max")
+    form = ElementForm(
+        op=op, source=name, result=name, rounding=rounding, flush="ftz" in words, flush_result=of_result,
+        saturate="sat" in words, rectify="relu" in words, keep_nan="NaN" in words, magnitudes="xorsign" in words,
+    )  # fmt: skip
+    return partial(run_elements, form, DTYPES[out.register])
 
 
 _OPEN = "NaN, and what is flushed just below the least normal number,"

@@ -136,6 +136,8 @@ class Operation(Row):
         PTX types of the inputs, where they say more than their registers: "f32", "s16", "f16x2".
     travels : bool
         Whether what a lane has not written may pass through to the result, unread: `mov`.
+    native : callable or None
+        What the native engine has instead of `compute`: the same of the same, and faster.
     needed : callable or None
         From the operands' arrays to a tuple, for each input, of bool `[..., 32]`: lanes whose value counts. None where
         all do.
@@ -153,6 +155,7 @@ class Operation(Row):
     input_types: tuple[str, ...] = ()
     travels: bool = False
     needed: Callable[..., tuple[Array, ...]] | None = field(default=None, repr=False, compare=False)
+    native: Callable[..., tuple[Array, ...]] | None = field(default=None, repr=False, compare=False)
     reads_carry: bool = False
     writes_carry: bool = False
     vectors: tuple[int, int] = (0, 0)
