@@ -207,7 +207,9 @@ def go(
     classes = classes_of(registers, predicates, wide)
     program = Assembler(text, classes, {f"a{i}": x for i, x in enumerate(addresses)}, parameters).program
     grid = Grid(blocks=(blocks, 1, 1), threads=(threads, 1, 1), shared=4096)
-    values = run_program(batch, program, grid, limit=limit, provided=provided or {}, keep=True)
+    values = run_program(
+        batch, program, grid, limit=limit or Limit(instructions=10**7), provided=provided or {}, keep=True
+    )
     file = RegisterFile(batch.shape[:2])
     for name, kind, value in zip(classes, classes.values(), values, strict=True):
         file.declare(kind if kind == "pred" else int(kind[1:]), name)  # type: ignore[arg-type]

@@ -7,8 +7,8 @@ The rules (PTX ISA 9.1, 9.7.12: `call`, `ret`; 7.3, recursion):
 2. What a function's registers held in an earlier call is no longer there. Where a function may be running already
    (`Callee.recursive`) they are kept for the time of the call, for each thread.
 3. Through a register a thread calls the function of that address; another address is a hazard, and ends the thread.
-4. A thread's frames take 512 KiB at most, as local memory does on a GPU, and what is kept for all threads of a batch
-   1 GiB: an error tells who calls whom.
+4. A thread's frames take 512 KiB at most, as local memory does on a GPU; it is in 32767 calls at once at most, and what
+   is kept for all threads of a batch takes 1 GiB at most.
 5. `ret` of an entry ends the thread.
 """
 
@@ -38,6 +38,7 @@ Array = npt.NDArray[Any]
 
 _FRAMES, _KEPT = 1 << 19, 1 << 30  # bytes
 _AHEAD = 16
+_DEEP = _FRAMES // _AHEAD
 
 
 class Calls:
@@ -145,14 +146,19 @@ class Calls:
 
     def _check_frames(self, step: Call, callee: Callee, group: Group, size: int) -> None:
         """Rule 4."""
-        if size == 0 and group.depth < _FRAMES // _AHEAD:
+        if group.depth >= _DEEP:
+            raise LimitError(f"{self._who(step, callee, group)}; expected fewer than {_DEEP}. {_ENDLESS}")
+        if size + callee.frame == 0:
             return
         most = int(self._state.stack.bits[group.bits].max()) + size + callee.frame
-        if most > _FRAMES or group.depth >= _FRAMES // _AHEAD:
+        if most > _FRAMES:
             raise LimitError(
-                f"{step.site}: {callee.name} is called with {group.depth} calls before it that have not returned, and "
-                f"its thread's frames take {most} bytes; expected {_FRAMES} at most. {_ENDLESS}"
+                f"{self._who(step, callee, group)}; a thread's frames take {most} bytes, expected {_FRAMES} at most. "
+                f"{_ENDLESS}"
             )
+
+    def _who(self, step: Call, callee: Callee, group: Group) -> str:
+        return f"{step.site}: {callee.name} is called with {group.depth} calls before it that have not returned"
 
     def _keep(self, step: Call, callee: Callee, group: Group) -> None:
         """Rule 2."""
@@ -164,9 +170,8 @@ class Calls:
             kept[slot] = held if before is None or before is held else group.merged(before, held, held.site)
         if self._kept > _KEPT:
             raise LimitError(
-                f"{step.site}: {callee.name} is called with {group.depth} calls before it that have not returned; the "
-                f"registers of all {self._state.scheduler.alive} threads, which are kept meanwhile, take more than "
-                f"{_KEPT} bytes. {_ENDLESS} Otherwise let fewer blocks be resident"
+                f"{self._who(step, callee, group)}; registers of all {self._state.scheduler.alive} threads, which are "
+                f"kept meanwhile, take more than {_KEPT} bytes. {_ENDLESS} Otherwise let fewer blocks be resident"
             )
 
     def _provide(self, place: int, step: Call, provided: Provided, group: Group) -> None:
