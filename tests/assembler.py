@@ -6,7 +6,7 @@ The rules:
    function begins whose registers are x and y, and ".func name recursive x y", which may run several times at once.
 2. A word is a number, a register, "%laneid" (a special register), "!p", "[x+4]", "frame+8", or "{x, y}".
 3. "bra label", "brx.idx x, {label, label}", "call name", "call x" (through a register), "ret".
-   "call name, (8:4), (12:4), 16": arguments and results as offset and bytes, and the bytes of the caller's frame.
+   "call name, (8:4), (12:4)": arguments and results as offset and bytes in the caller's frame.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Assembler:
     addresses : dict of str to int
         Names of addresses in global memory.
     parameters : dict of str to (parameters, results, frame)
-        Of functions: offsets and bytes in their frames.
+        Of functions: offsets and bytes in their frames, and the bytes of these; of "" the bytes of the entry's frame.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Assembler:
         steps = tuple(self._step(number, line) for number, line in code)
         self.program = Program(
             name="program", steps=steps, registers=tuple(self._classes.values()), names=tuple(classes),
-            callees=callees,
+            callees=callees, frame=(parameters or {}).get("", 0),
         )  # fmt: skip
 
     def _step(self, number: int, line: str) -> Any:
@@ -136,7 +136,7 @@ class Assembler:
 
         more: dict[str, Any] = {}
         if len(words) > 1:
-            more = {"arguments": ranges(words[1]), "results": ranges(words[2]), "frame": int(words[3])}
+            more = {"arguments": ranges(words[1]), "results": ranges(words[2])}
         return Call(**common, **more, to=self.slots.get(words[0], words[0]))
 
     def _operand(self, record: Any, index: int, text: str) -> Any:

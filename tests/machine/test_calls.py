@@ -142,7 +142,7 @@ def test_a_recursion_without_end() -> None:
     ("line", "says"),
     [
         ("call nobody", "no function nobody; there are f, given"),
-        ("call f, (0:4), (), 16", r"arguments of \[4\] bytes; f has \[\]"),
+        ("call f, (0:4), ()", r"arguments of \[4\] bytes; f has \[\]"),
     ],
 )
 def test_what_cannot_be_called(line: str, says: str) -> None:
@@ -159,3 +159,76 @@ def test_functions_that_the_machine_provides() -> None:
 
     go("setp.lt.u32 p, lane, 5\n@p call given\nexit", threads=32, provided={"given": given})
     assert seen == [("program.ptx:2: call", (), 5)]
+
+
+def test_arguments_and_results_lie_in_frames() -> None:
+    """A recursion that gives its argument and takes its result in memory, with a variable of its own between."""
+    file, _ = go("""
+        and.b32 z, lane, 7
+        st.local.b32 frame+8, z
+        call fib, (8:4), (12:4)
+        ld.local.b32 x, frame+12
+        exit
+        .func fib recursive y
+        ld.local.b32 y, frame
+        setp.lt.u32 p, y, 2
+        @p bra least
+        sub.u32 y, y, 1
+        st.local.b32 frame+16, y
+        call fib, (16:4), (20:4)
+        sub.u32 y, y, 1
+        st.local.b32 frame+16, y
+        call fib, (16:4), (24:4)
+        ld.local.b32 y, frame+20
+        ld.local.b32 z, frame+24
+        add.u32 y, y, z
+        least:
+        st.local.b32 frame+4, y
+        ret
+    """, threads=40, parameters={"": 16, "fib": (((0, 4),), ((4, 4),), 28)})  # fmt: skip
+    numbers = [0, 1]
+    while len(numbers) < 8:
+        numbers.append(numbers[-1] + numbers[-2])
+    assert file.read("x").reshape(-1)[:40].tolist() == [numbers[n % 8] for n in range(40)]
+
+
+def test_a_frame_is_new_at_every_call() -> None:
+    text = """
+        call f
+        call f
+        exit
+        .func f
+        {}
+        st.local.b32 frame, lane
+        ld.local.b32 x, frame
+        ret
+    """
+    go(text.format(""), parameters={"f": ((), (), 16)})
+    with pytest.raises(HazardError, match=r"program.ptx:5: ld.local.b32: unwritten"):
+        go(text.format("ld.local.b32 x, frame"), parameters={"f": ((), (), 16)})
+    with pytest.raises(HazardError, match=r"program.ptx:5: st.local.b32: (stack|bounds)"):
+        go(text.format("st.local.b32 frame+16, lane"), parameters={"f": ((), (), 16)})
+
+
+def test_arguments_that_nobody_wrote_may_be_handed_on() -> None:
+    go("call f, (0:8), ()\nexit\n.func f\nret", parameters={"": 8, "f": (((0, 8),), (), 8)})
+
+
+def test_frames_that_grow_without_end() -> None:
+    with pytest.raises(LimitError, match=r"f is called with 127 calls .*frames take \d+ bytes, expected 524288"):
+        go("call f\n.func f\ncall f\nret", threads=32, parameters={"f": ((), (), 4096 + 16)})
+
+
+def test_what_the_machine_provides_takes_and_gives_bytes() -> None:
+    def twice(batch: object, site: object, arguments: Any, lanes: Any) -> Any:
+        (word,) = arguments
+        return ((word.view(np.uint32) * 2).view(np.uint8),)
+
+    file, _ = go("""
+        st.local.b32 frame, lane
+        call twice, (0:4), (4:4)
+        ld.local.b32 x, frame+4
+    """, parameters={"": 8}, provided={"twice": twice})  # fmt: skip
+    assert file.read("x").reshape(-1).tolist() == (2 * LANE).tolist()
+    with pytest.raises(OperandError, match="call of twice: a result of 8 bytes; got 4"):
+        go("st.local.b32 frame, lane\ncall twice, (0:4), (8:8)", parameters={"": 16}, provided={"twice": twice})

@@ -59,6 +59,8 @@ class Calls:
         self._kept = 0
         self._functions = sorted(state.program.callees.values(), key=lambda x: x.first)
         self._at = {x.address: x for x in self._functions}
+        self._frames = state.program.frame > 0 or any(x.frame for x in self._functions)
+        state.batch.local.reach(state.batch.lanes.exists, state.program.frame)
 
     # Calls
 
@@ -127,16 +129,19 @@ class Calls:
 
     def _enter(self, place: int, step: Call, callee: Callee, group: Group) -> None:
         state, depth = self._state, group.depth
-        size = -(-step.frame // _AHEAD) * _AHEAD
+        size = -(-self._frame_of(place) // _AHEAD) * _AHEAD
         self._check_frames(step, callee, group, size)
         base = state.stack.bits
         for (source, n), (to, _) in zip(step.arguments, callee.parameters, strict=True):
             state.batch.local.copy(base + np.uint64(source), base + np.uint64(size + to), n, group.bits)
         if size:
             state.stack = group.merged(state.stack, WarpRegister(base + np.uint64(size)), None)
+        if self._frames:
+            state.batch.local.reach(group.bits, (base + np.uint64(size + callee.frame)).astype(np.int64))
         if depth == len(self._from):
             self._from.append(np.zeros(state.batch.shape, np.int32))
             self._registers.append({})
+            self._kept += self._from[depth].nbytes
         self._from[depth][group.bits] = place
         if callee.recursive:
             self._keep(step, callee, group)
@@ -170,8 +175,9 @@ class Calls:
             kept[slot] = held if before is None or before is held else group.merged(before, held, held.site)
         if self._kept > _KEPT:
             raise LimitError(
-                f"{self._who(step, callee, group)}; registers of all {self._state.scheduler.alive} threads, which are "
-                f"kept meanwhile, take more than {_KEPT} bytes. {_ENDLESS} Otherwise let fewer blocks be resident"
+                f"{self._who(step, callee, group)}; return places and registers of all "
+                f"{self._state.scheduler.alive} threads, which are kept meanwhile, take more than {_KEPT} bytes. "
+                f"{_ENDLESS} Otherwise let fewer blocks be resident"
             )
 
     def _provide(self, place: int, step: Call, provided: Provided, group: Group) -> None:
@@ -179,7 +185,8 @@ class Calls:
         state = self._state
         batch, base, site = state.batch, state.stack.bits, step.site
         given = tuple(
-            batch.local.load(site, base + np.uint64(at), n, group.bits, element=1)[0] for at, n in step.arguments
+            batch.local.load(site, base + np.uint64(at), n, group.bits, alignment=1, element=n)[0]
+            for at, n in step.arguments
         )
         results = provided(batch, site, given, group.bits)
         if len(results) != len(step.results):
@@ -187,7 +194,7 @@ class Calls:
         for (at, n), data in zip(step.results, results, strict=True):
             if data.shape[-1] != n:
                 raise OperandError(f"{site.mnemonic} of {step.to}: a result of {n} bytes; got {data.shape[-1]}")
-            batch.local.store(site, base + np.uint64(at), data, group.bits)
+            batch.local.store(site, base + np.uint64(at), data, group.bits, alignment=1)
         state.scheduler.put(place + 1, group)
 
     # Returns
@@ -235,13 +242,19 @@ class Calls:
         state, depth = self._state, group.depth - 1
         step: Any = state.program.steps[came]
         callee = self._function(place)
-        size = -(-step.frame // _AHEAD) * _AHEAD
+        own = self._frame_of(came)
+        size = -(-own // _AHEAD) * _AHEAD
         base = state.stack.bits
         before = base - np.uint64(size)
         for (to, n), (source, _) in zip(step.results, callee.results, strict=True):
             state.batch.local.copy(base + np.uint64(source), before + np.uint64(to), n, group.bits)
+        if callee.frame:
+            for first in np.unique(base[group.bits]).tolist():
+                state.batch.local.forget(group.bits & (base == first), first, callee.frame)
         if size:
             state.stack = group.merged(state.stack, WarpRegister(before), None)
+        if self._frames:
+            state.batch.local.reach(group.bits, (before + np.uint64(own)).astype(np.int64))
         if callee.recursive:
             kept = self._registers[depth]
             for slot in callee.slots:
@@ -252,6 +265,11 @@ class Calls:
                     self._kept -= kept.pop(slot).bits.nbytes
         group.depth = depth
         state.scheduler.put(came + 1, group)
+
+    def _frame_of(self, place: int) -> int:
+        """Bytes of the frame of the function that a place belongs to."""
+        first = self._functions[0].first if self._functions else STOP
+        return self._state.program.frame if place < first else self._function(place).frame
 
     def _function(self, place: int) -> Callee:
         return [x for x in self._functions if x.first <= place][-1]

@@ -141,15 +141,12 @@ class Call:
     to : str or Slot
     arguments, results : tuple of (int, int)
         Offset in the caller's frame and bytes of each; copied to and from those of the callee.
-    frame : int
-        Bytes of the caller's frame: the callee's begins there.
     """
 
     site: Site
     to: str | Slot
     arguments: tuple[tuple[int, int], ...] = ()
     results: tuple[tuple[int, int], ...] = ()
-    frame: int = 0
     guard: Guard | None = None
     uniform: bool = False
 
