@@ -26,7 +26,9 @@ from warpmma.operations import (
     bit_positions,
     carries,
     comparison_results,
+    elections,
     integer_arithmetic,
+    multiply_adds,
     operation,
     operations,
     row,
@@ -41,12 +43,10 @@ from warpmma.operations.vocabulary import KEPT, REQUIRED, WORDS
 
 KNOWN = wm.Evidence(kind="published", source="a text")
 ALL = tuple(rows())
-STATED = {
-    mnemonic
-    for module in (addresses, bit_positions, carries, comparison_results, integer_arithmetic, selections)
-    for form in module.FORMS
-    for mnemonic in form.mnemonics
-}
+_MODULES = (
+    addresses, bit_positions, carries, comparison_results, elections, integer_arithmetic, multiply_adds, selections,
+)  # fmt: skip
+STATED = {mnemonic for module in _MODULES for form in module.FORMS for mnemonic in form.mnemonics}
 """What follows PTX's text, and was not compared with a GPU yet."""
 
 

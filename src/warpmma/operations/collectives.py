@@ -40,7 +40,7 @@ from .forms import Form
 from .measurements import GROUPS, derived, measured
 from .records import Operation
 
-__all__ = ["FORMS"]
+__all__ = ["FORMS", "no_group"]
 
 Array = npt.NDArray[Any]
 Words = tuple[str, ...]
@@ -62,7 +62,7 @@ def _group(mask: Array) -> Array:
     return members
 
 
-def _no_group(mask: Array, active: Array) -> Array:
+def no_group(mask: Array, active: Array) -> Array:
     """Active lanes whose membermask does not name them, or names one that is not active or has another mask."""
     if active.all() and (mask == _FULL).all():
         return np.zeros_like(active)
@@ -73,7 +73,7 @@ def _no_group(mask: Array, active: Array) -> Array:
 
 
 def _undefined(*x: Array) -> Array:
-    return _no_group(x[-2], x[-1])
+    return no_group(x[-2], x[-1])
 
 
 # Rule 2
@@ -97,7 +97,7 @@ def _shfl(mode: str, a: Array, b: Array, c: Array, mask: Array, active: Array) -
 def _shfl_undefined(mode: str, a: Array, b: Array, c: Array, mask: Array, active: Array) -> Array:
     lane, _ = _source(mode, b, c)
     named = (mask >> lane.astype(np.uint32)) & 1 != 0
-    bad: Array = _no_group(mask, active) | (active & ~named)
+    bad: Array = no_group(mask, active) | (active & ~named)
     return bad
 
 

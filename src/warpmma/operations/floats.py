@@ -41,7 +41,7 @@ from .forms import Form
 from .measurements import derived, measured
 from .records import DTYPES, Operation
 
-__all__ = ["FORMS", "rounded", "sum_to_odd"]
+__all__ = ["FORMS", "float_row", "rounded", "sum_to_odd"]
 
 Array = npt.NDArray[Any]
 Words = frozenset[str]
@@ -170,7 +170,7 @@ _COMPUTE: dict[str, Callable[..., Array]] = {
 _OPERANDS = {"fma": 3, "neg": 1, "abs": 1}
 
 
-def _fields(words: tuple[str, ...]) -> dict[str, Any]:
+def float_row(words: tuple[str, ...]) -> dict[str, Any]:
     """Return what the words of a mnemonic say of a row."""
     op = words[0]
     types = [TYPES[w] for w in words if w in TYPES]
@@ -200,11 +200,11 @@ def _native(op: str, sources: Sequence[RegisterOf], out: RegisterOf, words: Word
 
 
 _OPEN = "NaN, and what is flushed just below the least normal number,"
-_measured = partial(Form, kind=Operation, fields=_fields, left_open=_OPEN)
+_measured = partial(Form, kind=Operation, fields=float_row, left_open=_OPEN)
 _f32 = partial(_measured, evidence=measured("9.7.3"))
 _f16 = partial(_measured, evidence=measured("9.7.4"))
 _mixed = partial(
-    Form, kind=Operation, fields=_fields, since="sm_100", ptx=(8, 6),
+    Form, kind=Operation, fields=float_row, since="sm_100", ptx=(8, 6),
     evidence=derived("9.7.3 and 9.7.5", "that it computes as the rows of f32 do, on an H200"),
 )  # fmt: skip
 

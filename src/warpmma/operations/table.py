@@ -26,12 +26,14 @@ from . import (
     control,
     conversions,
     divisions,
+    elections,
     fences,
     floats,
     fragments,
     integer_arithmetic,
     integers,
     memory,
+    multiply_adds,
     selections,
     wmma,
 )
@@ -61,6 +63,7 @@ __all__ = [
 FORMS: tuple[Form, ...] = (
     *comparisons.FORMS, *floats.FORMS, *divisions.FORMS, *approximations.FORMS, *conversions.FORMS, *integers.FORMS,
     *integer_arithmetic.FORMS, *carries.FORMS, *bit_positions.FORMS, *comparison_results.FORMS, *selections.FORMS,
+    *multiply_adds.FORMS, *elections.FORMS,
     *collectives.FORMS, *fragments.FORMS, *memory.FORMS, *caches.FORMS, *addresses.FORMS, *atomics.FORMS,
     *control.FORMS, *fences.FORMS, *wmma.FORMS,
 )  # fmt: skip

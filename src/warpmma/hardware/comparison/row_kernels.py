@@ -56,8 +56,8 @@ def row_kernel(row: Operation, name: str, immediates: Sequence[int] = ()) -> str
     -------
     str
         PTX, without the module's header. Parameters are addresses of registers `[lane]`: of the inputs, but for
-        immediates, then of the outputs; predicates are bytes. Lanes that a membermask does not name skip the
-        instruction.
+        immediates, then of the outputs; predicates, and carries too, are bytes. Lanes that a membermask does not name
+        skip the instruction.
     """
     inputs: list[tuple[str, str]] = [(f"a{i}", kind) for i, kind in enumerate(row.inputs) if kind != "imm"]
     outputs: list[tuple[str, str]] = [(f"d{i}", kind) for i, kind in enumerate(row.outputs)]
@@ -79,14 +79,20 @@ def row_kernel(row: Operation, name: str, immediates: Sequence[int] = ()) -> str
         mask = f"%a{len(row.inputs) - 1}"
         lines += ["mov.u32 %one, %laneid;", "shl.b32 %one, 1, %one;", f"and.b32 %one, %one, {mask};"]
         lines += ["setp.eq.u32 %out, %one, 0;", "@%out bra DONE;"]
+    if row.reads_carry:
+        lines += [f"selp.b32 %one, 1, 0, %a{len(row.inputs) - 1};", "add.cc.u32 %one, %one, 0xffffffff;"]
     lines.append(row_statement(row, immediates))
+    if row.writes_carry:
+        lines += ["addc.u32 %one, 0, 0;", f"setp.ne.u32 %d{len(row.outputs) - 1}, %one, 0;"]
     for x, kind in outputs:
         lines += [*_address(x, kind), *_store(x, kind, _narrow(row, x))]
     return "\n".join([*lines, "DONE:", "ret;", "}"])
 
 
 def _narrow(row: Operation, operand: str) -> bool:
-    """Whether PTX wants a `.b8` register, which is a byte of a wider one of ours: two e2m1."""
+    """Whether PTX wants a `.b8` register, which is a byte of a wider one of ours: two e2m1, an element of a vector."""
+    if any(row.vectors):
+        return int(row.mnemonic.rpartition(".b")[2]) // max(row.vectors) == 8 and operand[0] == "da"[row.vectors[1] > 0]
     words = row.mnemonic.split(".")
     return "e2m1x2" in words and (operand == "d0") == (words.index("e2m1x2") == len(words) - 2)
 
