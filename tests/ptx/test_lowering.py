@@ -223,7 +223,7 @@ def test_calls_pass_frames() -> None:
     assert not found.problems
     store, call, load = found.program.steps[:3]
     assert isinstance(store, RowStep) and store.operands[0] == Frame(0)
-    assert call.to == "f" and call.arguments == ((0, 4),) and call.results == ((4, 4),) and call.frame == 16  # type: ignore[union-attr]
+    assert call.to == "f" and call.arguments == ((0, 4),) and call.results == ((4, 4),)  # type: ignore[union-attr]
     assert isinstance(load, RowStep) and load.operands == (Frame(4),)
     callee = found.program.callees["f"]
     assert callee.first == 4 and callee.results == ((0, 4),) and callee.parameters == ((4, 4),)

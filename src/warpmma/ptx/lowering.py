@@ -111,9 +111,6 @@ class _Lowering:
             places = tuple(first[x] for x in to)
             step = steps[at]
             steps[at] = replace(step, to=places if isinstance(step, BranchTable) else places[0])  # type: ignore[arg-type]
-        for i, step in enumerate(steps):
-            if isinstance(step, Call):
-                steps[i] = replace(step, frame=self._frame.size)  # which calls themselves have made larger
         return self._body
 
     def _place(self, block: BasicBlock, to: dict[int, int], following: int | None) -> None:
