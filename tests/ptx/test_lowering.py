@@ -105,14 +105,14 @@ def test_addresses() -> None:
 def test_shared_variables_lie_apart_and_keep_their_banks() -> None:
     before = ".shared .align 4 .b8 one[6]; .shared .align 8 .b64 two; .extern .shared .align 16 .b8 more[];"
     found = linked("mov.u32 %r1, one; mov.u32 %r2, two; mov.u32 %r3, more;", before=before)
-    assert found.shared.ranges == (range(6), range(8 + 128, 8 + 128 + 8))
+    assert found.shared.variables == (("one", range(6)), ("two", range(136, 144)))
     assert (found.shared.static, found.shared.dynamic) == (16, 16 + 2 * 128)
     moved = [x.operands[0] for x in found.program.steps if isinstance(x, RowStep)]
     assert moved == [Constant(0, "b32"), Constant(136, "b32"), Constant(272, "b32")]
 
 
 def test_shared_variables_that_nothing_reaches_have_no_place() -> None:
-    assert linked("ret;", before=".shared .b32 one;").shared.ranges == ()
+    assert linked("ret;", before=".shared .b32 one;").shared.variables == ()
 
 
 def test_parameters_are_constants_of_the_launch() -> None:

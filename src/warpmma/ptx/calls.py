@@ -114,8 +114,8 @@ class Calls:
             name = "" if prototype is None else prototype.name
             if name in self._function.prototypes:
                 return self._function.prototypes[name]
-            for function in self._function.targets.get(name, ()):
-                return self._module.functions[function].results, self._module.functions[function].parameters
+            for target in self._function.targets.get(name, ()):
+                return self._module.functions[target].results, self._module.functions[target].parameters
             raise self._names.fail(statement, f"a call through {to.name} needs a .callprototype or .calltargets")
         if to.name not in self._module.kinds:
             raise self._names.fail(statement, f"{to.name} is not declared")

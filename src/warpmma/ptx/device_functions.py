@@ -104,7 +104,7 @@ def _load(batch: Batch, site: Site, address: int, size: int, lane: Array) -> int
     """Load one word as one lane does."""
     at = WarpRegister(np.broadcast_to(np.uint64(address), batch.shape))
     name = f"ld.u{8 * size}"
-    (value,) = execute(batch, Site(site.file, site.line, name, site.text), row(name, batch.target), [at], lane)  # type: ignore[arg-type]
+    (value,) = execute(batch, Site(site.file, site.line, name, site.text), row(name, batch.target), [at], lane)
     return int(value.bits[lane][0])
 
 

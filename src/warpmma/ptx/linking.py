@@ -87,7 +87,7 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
             callees[name] = _callee(name, body, first, addresses[name], range(before, len(slots.kinds)), recursive)
     program = Program(
         name=entry, steps=tuple(steps), registers=tuple(slots.kinds), names=tuple(slots.names), callees=callees,
-        frame=frame, shared=shared.ranges,
+        frame=frame, shared=(*(place for _, place in shared.variables), range(shared.dynamic, shared.dynamic)),
     )  # fmt: skip
     reading = tuple(i for i, step in enumerate(steps) if isinstance(step, RowStep) and _argument(step))
     return Linked(program, reading, parameters.size, shared, found, tuple(problems), tuple(unpredicted))

@@ -71,10 +71,10 @@ def reach(module: Module, entry: str) -> Reach:
         name = todo.pop()
         if name in module.variables:
             found.variables.append(name)
-            for x in module.variables[name].initial:
-                if isinstance(x, AddressOf):
-                    found.taken.update({x.name} & set(module.kinds))
-                    meet(x.name)
+            for address in module.variables[name].initial:
+                if isinstance(address, AddressOf):
+                    found.taken.update({address.name} & set(module.kinds))
+                    meet(address.name)
             continue
         function = module.functions[name]
         if not function.defined:
@@ -93,7 +93,9 @@ def reach(module: Module, entry: str) -> Reach:
 
 def _used(function: Function) -> tuple[set[str], set[str], bool]:
     """Names that a function calls, other names that it uses, and whether it calls through a register."""
-    called, used, indirect = set(), set(), False
+    called: set[str] = set()
+    used: set[str] = set()
+    indirect = False
     declared = Declared(function)
     for _, variable in declared.variables():
         used.update(x.name for x in variable.initial if isinstance(x, AddressOf))

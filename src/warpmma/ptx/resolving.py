@@ -30,6 +30,7 @@ from .syntax import (
     Operand,
     Place,
     RegisterRange,
+    Selection,
     Statement,
     Symbol,
     Variable,
@@ -246,5 +247,7 @@ def _written(x: Operand) -> str:
         return f"{x.vector.name}.{'xyzw'[x.index]}"
     if isinstance(x, VectorOf):
         return f"{{{', '.join(map(_written, x.items))}}}"
+    if isinstance(x, Selection):
+        return f"{x.register.name}.{x.selector}"
     base = x.base.name if x.base else ""
     return f"[{base}{x.offset:+d}]" if x.offset or not base else f"[{base}]"

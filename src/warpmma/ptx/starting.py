@@ -101,6 +101,7 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
                 shared=extent.shared, reporter=reporter, costs=costs, history=history, engine=request.engine,
                 workers=workers, seed=request.seed,
             )  # fmt: skip
+            batch.shared.declare(linked.shared.placed(request.shared))
             run_program(batch, program, extent, limit=limit, provided=functions.provided)
             functions.flush()
             if request.progress:
@@ -160,7 +161,7 @@ def _extent(function: Function, linked: Linked, device: Device, request: Request
                 f"block is {shown(request.block)}; {function.name} declares .{name} "
                 f"{', '.join(map(str, wanted))}: {says} {math.prod(sizes)} threads"
             )
-    return Grid(given.blocks, given.threads, linked.shared.dynamic + int(shared))
+    return Grid(given.blocks, given.threads, linked.shared.size(int(shared)))
 
 
 def _batches(extent: Grid, resident: int | None) -> Any:

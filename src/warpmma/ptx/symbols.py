@@ -120,8 +120,8 @@ class SharedVariables:
     Attributes
     ----------
     addresses : mapping of Key to int
-    ranges : tuple of range
-        Of static variables, in the order of their addresses.
+    variables : tuple of (str, range)
+        Static ones, in the order of their addresses.
     static : int
         Bytes that they have as ptxas packs them.
     dynamic : int
@@ -131,16 +131,25 @@ class SharedVariables:
     """
 
     addresses: Mapping[Key, int]
-    ranges: tuple[range, ...]
+    variables: tuple[tuple[str, range], ...]
     static: int
     dynamic: int
     has_dynamic: bool
+
+    def placed(self, dynamic: int) -> list[tuple[str, range]]:
+        """List variables with so many bytes of dynamic shared memory behind them."""
+        behind = range(self.dynamic, self.dynamic + dynamic)
+        return [*self.variables, *([("dynamic shared memory", behind)] if dynamic else [])]
+
+    def size(self, dynamic: int) -> int:
+        """Bytes in all, with so many dynamic ones."""
+        return self.dynamic + dynamic if dynamic else max((place.stop for _, place in self.variables), default=0)
 
     @classmethod
     def of(cls, module: Module, found: Reach) -> SharedVariables:
         """Lay out what an entry can reach."""
         addresses: dict[Key, int] = {}
-        ranges: list[range] = []
+        variables: list[tuple[str, range]] = []
         packed, alignment, extern = 0, 16, []
         for key, x in keyed(module, found.functions, ("shared",)):
             if key[0] == "" and x.name not in found.variables:
@@ -150,12 +159,12 @@ class SharedVariables:
                 alignment = max(alignment, x.alignment)
                 continue
             packed = -(-packed // max(x.alignment, 1)) * max(x.alignment, 1)
-            start = packed + GAP * len(ranges)
+            start = packed + GAP * len(variables)
             addresses[key] = start
-            ranges.append(range(start, start + x.size))
+            variables.append((x.name, range(start, start + x.size)))
             packed += x.size
-        dynamic = -(-packed // alignment) * alignment + GAP * len(ranges)
-        return cls({**addresses, **dict.fromkeys(extern, dynamic)}, tuple(ranges), packed, dynamic, bool(extern))
+        dynamic = -(-packed // alignment) * alignment + GAP * len(variables)
+        return cls({**addresses, **dict.fromkeys(extern, dynamic)}, tuple(variables), packed, dynamic, bool(extern))
 
 
 class EntryPlaces:
