@@ -1,10 +1,10 @@
-"""Functions that kernels call and that have no body: `vprintf`, `__assertfail`, `malloc`, `free`; and `trap`.
+"""Functions that kernels call and that have no body: `vprintf`, `__assertfail`, `malloc`, `free`.
 
 The rules (CUDA Programming Guide, Formatted Output, Assertion, Dynamic Global Memory Allocation):
 
 1. `vprintf` returns how many arguments its format has, -1 for a null format. What is printed comes out when the blocks
    that run together have ended, by block, thread and time: the order in which a GPU prints is left open.
-2. `__assertfail` ends the launch with an error that has its message, as CUDA prints it; `trap` and `brkpt` do, too.
+2. `__assertfail` ends the launch with an error that has its message, as CUDA prints it.
 3. `malloc` gives each thread memory of its own at a multiple of 256, unwritten, or a null pointer; `free` of a null
    pointer does nothing, of what `malloc` did not give it is a hazard.
 """
@@ -47,8 +47,7 @@ class DeviceFunctions:
     def provided(self) -> Mapping[str, Provided]:
         """By name."""
         return {
-            "vprintf": self._vprintf, "__assertfail": _assertfail, "malloc": _malloc, "free": _free, "trap": _trap,
-            "brkpt": _trap,
+            "vprintf": self._vprintf, "__assertfail": _assertfail, "malloc": _malloc, "free": _free,
         }  # fmt: skip
 
     def flush(self) -> None:
@@ -154,7 +153,3 @@ def _assertfail(batch: Batch, site: Site, arguments: Bytes, lanes: Array) -> Byt
     one[place] = True
     texts = [_string(batch, site, values[i], one).decode(errors="replace") for i in (0, 1, 3)]
     raise KernelError(f"{texts[1]}:{values[2]}: {texts[2]}: {_who(batch, lanes)}: assertion `{texts[0]}` failed")
-
-
-def _trap(batch: Batch, site: Site, arguments: Bytes, lanes: Array) -> Bytes:
-    raise KernelError(f"{site}: {_who(batch, lanes)}: the kernel ended its launch")

@@ -171,8 +171,9 @@ class _Lowering:
         if opcode == "ret":
             back = Return(site=site, guard=guard, uniform=".uni" in statement.mnemonic)
             return [*self._calls.returned(statement, site, guard), back]
-        if opcode in ("trap", "brkpt") and not statement.operands:
-            return [Call(site=site, to=opcode, guard=guard)]
+        if statement.mnemonic == "mov.b128" and len(statement.operands) == 2:
+            halves = zip(*(self._names.items(x) for x in statement.operands), strict=False)
+            return [self._step(replace(statement, mnemonic="mov.b64", operands=x), site, guard) for x in halves]
         name = statement.mnemonic
         if opcode in ("ld", "st") and any(word.partition("::")[0] == "param" for word in name.split(".")):
             constants = self._parameters.load(self._names, statement) if opcode == "ld" else None
@@ -217,7 +218,7 @@ class _Lowering:
         if loc is None:
             return Site(self._module.name, line, mnemonic or statement.mnemonic)
         own, text = _own(loc), f"{Path(self._module.name).name}:{line}"
-        if own is not loc:
+        if own != loc:
             text += f" in {Path(loc.file).name}:{loc.line}"
         return Site(own.file, own.line, mnemonic or statement.mnemonic, text=text)
 

@@ -7,7 +7,7 @@ The rules:
 2. A number is a value of the operand's type. Integers keep their low bits. Floats written in decimal are f64, and
    rounded to nearest where an f32 is wanted; `0f` and `0d` are bits, and values where the other one is wanted.
 3. The name of a variable is its address, in its state space; that of a function, its address.
-4. A special register is read where a register may stand; `WARP_SZ` is 32.
+4. A special register is read where a register may stand; `WARP_SZ` is 32. One of 128 bits is two of 64, low first.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
+from .._text import counted
 from ..errors import PtxError
 from ..machine import Constant, Frame, Inverted, ReadOnly, Slot, StepOperand, Sum, special_kind
 from ..operations import RegisterType
@@ -114,11 +115,13 @@ class Resolver:
         found = self.declared.find(symbol)
         if not isinstance(found, RegisterRange):
             return None
-        if isinstance(x, Element) and index >= found.vector:
-            raise self.fail(statement, f"{symbol.name} has {found.vector} elements, and no {'xyzw'[index]}")
-        if not isinstance(x, Element) and found.vector > 1:
-            raise self.fail(statement, f"{symbol.name} is a vector of {found.vector}; expected one element of it")
-        kind = register_class(found.type)
+        count = _elements(found)
+        if isinstance(x, Element) and index >= count:
+            raise self.fail(statement, f"{symbol.name} has {counted(count, 'element')}, and no {'xyzw'[index]}")
+        if not isinstance(x, Element) and count > 1:
+            what = "128 bits" if found.type == "b128" else f"a vector of {count}"
+            raise self.fail(statement, f"{symbol.name} is {what}; expected one register")
+        kind = register_class("b64" if found.type == "b128" else found.type)
         if kind is None:
             raise self.fail(statement, f"registers of {found.type}, as {symbol.name}, are not simulated")
         suffix = f".{'xyzw'[index]}" if isinstance(x, Element) else ""
@@ -130,12 +133,12 @@ class Resolver:
         return self._slots.kinds[slot.number]
 
     def items(self, x: Operand) -> list[Operand]:
-        """List what a vector holds: `{a, b}`, or a vector register; of one operand itself."""
+        """List what a vector holds: `{a, b}`, a vector register, or one of 128 bits; of one operand itself."""
         if isinstance(x, VectorOf):
             return list(x.items)
         found = self.declared.find(x) if isinstance(x, Symbol) else None
-        if isinstance(x, Symbol) and isinstance(found, RegisterRange) and found.vector > 1:
-            return [Element(x, i) for i in range(found.vector)]
+        if isinstance(x, Symbol) and isinstance(found, RegisterRange) and (count := _elements(found)) > 1:
+            return [Element(x, i) for i in range(count)]
         return [x]
 
     def target(self, x: Operand, kind: RegisterType, statement: Statement, *, wider: bool = False) -> Slot | None:
@@ -233,6 +236,11 @@ class Resolver:
         if known is None:
             raise self.fail(statement, f"{symbol.name} is not declared")
         return Constant((known[1] + offset) & ((1 << int(kind[1:])) - 1), kind)
+
+
+def _elements(found: RegisterRange) -> int:
+    """How many registers stand behind one name: two of 64 bits for 128."""
+    return 2 if found.type == "b128" and found.vector == 1 else found.vector
 
 
 def _written(x: Operand) -> str:

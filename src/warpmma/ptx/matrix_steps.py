@@ -1,0 +1,86 @@
+"""Steps of `mma` and `wmma`: a fragment is what stands in `{ }`; one register needs none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy.typing as npt
+
+from ..isa import Instruction
+from ..layouts import Layout
+from ..layouts import Operand as OperandName
+from ..machine import Slot, StepOperand
+from ..operations import (
+    RegisterType,
+    WmmaMove,
+    WmmaMultiply,
+)
+from .matched import Matched, all_targets, at_least, check_registers, exactly_as_many, immediate
+from .resolving import Resolver
+from .syntax import Immediate, Operand, Statement, VectorOf
+
+__all__ = ["multiply_step", "wmma_move_step", "wmma_step"]
+
+Array = npt.NDArray[Any]
+
+
+def multiply_step(names: Resolver, statement: Statement, row: Instruction) -> Matched:
+    """Return what an `mma` has."""
+    operands, results = _fragments(names, statement, row, row.layout)
+    more = statement.operands[4:]
+    return Matched(row, (*operands, *(_word(names, statement, x) for x in more)), results)
+
+
+def wmma_step(names: Resolver, statement: Statement, row: WmmaMultiply) -> Matched:
+    """Return what a `wmma.mma` has."""
+    exactly_as_many(names, statement, row, 4)
+    newest = row.targets[-1]  # fragments have as many registers on every target
+    operands, results = _fragments(names, statement, row, lambda name: row.layout(name, newest))
+    return Matched(row, operands, results)
+
+
+def _fragments(
+    names: Resolver, statement: Statement, row: Instruction | WmmaMultiply, layout: Callable[[OperandName], Layout]
+) -> tuple[tuple[StepOperand, ...], tuple[Slot | None, ...]]:
+    """Return fragments of A, B and C, and the registers of D."""
+    if len(statement.operands) < 4:
+        raise names.fail(statement, f"got {len(statement.operands)} operands; expected fragments of D, A, B and C")
+    operands: list[StepOperand] = []
+    results: tuple[Slot | None, ...] = ()
+    for letter, x in zip("DABC", statement.operands, strict=False):
+        name = cast(OperandName, letter)
+        kind, items = cast(RegisterType, f"b{layout(name).packing.width}"), names.items(x)
+        if name == "D":
+            results = all_targets(names, statement, items, kind, layout(name).registers, "D")
+        else:
+            check_registers(names, statement, items, layout(name).registers, name)
+            operands.append(tuple(names.source(y, kind, row.type(name), statement) for y in items))
+    return tuple(operands), results
+
+
+def wmma_move_step(names: Resolver, statement: Statement, row: WmmaMove) -> Matched:
+    """Return what a `wmma.load` or `wmma.store` has."""
+    first, second, *more = at_least(names, statement, row, 2)
+    stride = [names.source(x, "b32", "u32", statement) for x in more]
+    if len(stride) > 1:
+        raise names.fail(statement, f"got {len(statement.operands)} operands; expected {row.syntax}")
+    if row.direction == "load":
+        results = all_targets(names, statement, names.items(first), row.kind, row.registers, row.syntax)
+        return Matched(row, (names.place(second, statement), *stride), results)
+    items = names.items(second)
+    check_registers(names, statement, items, row.registers, row.syntax)
+    fragment = tuple(names.source(x, row.kind, row.type, statement) for x in items)
+    return Matched(row, (names.place(first, statement), fragment, *stride))
+
+
+def _word(names: Resolver, statement: Statement, x: Operand) -> StepOperand:
+    """Return what follows C: a selector, a register of metadata or scales, or a pair of numbers."""
+    if isinstance(x, VectorOf) and len(x.items) == 1:
+        (x,) = x.items
+    if isinstance(x, VectorOf):
+        return tuple(
+            immediate(names, statement, y) if isinstance(y, Immediate) else names.source(y, "b16", "u16", statement)
+            for y in x.items
+        )
+    return immediate(names, statement, x) if isinstance(x, Immediate) else names.source(x, "b32", "u32", statement)

@@ -1,0 +1,124 @@
+"""Steps of rows that touch memory.
+
+`ld` and `st` take registers that are wider than their elements: what is stored is cut off, what is loaded is extended,
+by its sign where its type has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy.typing as npt
+
+from .._text import counted
+from ..machine import Slot, StepOperand
+from ..operations import (
+    Access,
+    Atomic,
+    CacheControl,
+    CachePolicy,
+    Copy,
+    CopyGroup,
+    MatrixMove,
+    RegisterType,
+)
+from .matched import Matched, all_targets, at_least, check_registers, exactly_as_many, immediate, taken
+from .resolving import Resolver
+from .syntax import Statement
+
+__all__ = ["access_step", "atomic_step", "cache_step", "copy_step", "group_step", "move_step", "policy_step"]
+
+Array = npt.NDArray[Any]
+_POLICIES = {"fractional": ("f32",), "range": ("address", "u32", "u32"), "cvt": ("b64",)}
+
+
+def access_step(names: Resolver, statement: Statement, row: Access) -> Matched:
+    """Return what a load or a store has."""
+    first, *rest = at_least(names, statement, row, 2)
+    policy = [names.source(x, "b64", "b64", statement) for x in rest[1:]]
+    if len(policy) != row.hint:
+        raise names.fail(statement, f"got {len(statement.operands)} operands; expected {row.syntax}")
+    if row.direction == "load":
+        items = names.items(first)
+        check_registers(names, statement, items, row.registers, row.syntax)
+        targets = [names.target(x, row.kind, statement, wider=True) for x in items]
+        return Matched(_into(names, row, targets), (names.place(rest[0], statement), *policy), tuple(targets))
+    items = names.items(rest[0])
+    check_registers(names, statement, items, row.registers, row.syntax)
+    values = [names.source(x, row.kind, row.type, statement, wider=True) for x in items]
+    return Matched(row, (names.place(first, statement), *values, *policy))
+
+
+def _into(names: Resolver, row: Access, targets: Sequence[Slot | None]) -> Access:
+    """Return a load into registers that are wider than its elements (rule 2)."""
+    kinds = {names.kind(x) for x in targets if x is not None} or {row.kind}
+    return row if kinds == {row.kind} else replace(row, into=max(kinds))
+
+
+def atomic_step(names: Resolver, statement: Statement, row: Atomic) -> Matched:
+    """Place results first, then the address, the values and the policy."""
+    first = int(row.returns)
+    expected = first + 1 + row.values + row.hint
+    given = exactly_as_many(names, statement, row, expected)
+    results: tuple[Slot | None, ...] = ()
+    if row.returns:
+        results = all_targets(names, statement, names.items(given[0]), row.kind, row.registers, row.syntax)
+    operands: list[StepOperand] = [names.place(given[first], statement)]
+    for x in given[first + 1 : first + 1 + row.values]:
+        items = names.items(x)
+        check_registers(names, statement, items, row.registers, row.syntax)
+        operands += [names.source(y, row.kind, row.type, statement) for y in items]
+    operands += [names.source(x, "b64", "b64", statement) for x in given[expected - row.hint :]]
+    return Matched(row, tuple(operands), results)
+
+
+def move_step(names: Resolver, statement: Statement, row: MatrixMove) -> Matched:
+    """Return what an `ldmatrix` or `stmatrix` has."""
+    first, second = exactly_as_many(names, statement, row, 2)
+    load = row.direction == "load"
+    items = names.items(first if load else second)
+    check_registers(names, statement, items, row.registers, row.syntax)
+    if load:
+        results = tuple(names.target(x, "b32", statement) for x in items)
+        return Matched(row, (names.place(second, statement),), results)
+    values = [names.source(x, "b32", "b32", statement) for x in items]
+    return Matched(row, (names.place(first, statement), *values))
+
+
+def copy_step(names: Resolver, statement: Statement, row: Copy) -> Matched:
+    """Return what a `cp.async` has."""
+    to, source, *rest = at_least(names, statement, row, 3)
+    operands = [names.place(to, statement), names.place(source, statement), immediate(names, statement, rest[0])]
+    for i, x in enumerate(rest[1:]):
+        policy = row.hint and i == len(rest) - 2
+        kind: RegisterType = "b64" if policy else "b32"
+        slot = names.register(x, statement)
+        operands.append(
+            slot
+            if slot is not None and names.kind(slot) == "pred"
+            else names.source(x, kind, f"u{kind[1:]}", statement)
+        )
+    return Matched(row, tuple(operands))
+
+
+def group_step(names: Resolver, statement: Statement, row: CopyGroup) -> Matched:
+    """Return what a commit or a wait for copies has."""
+    return Matched(row, tuple(immediate(names, statement, x) for x in statement.operands))
+
+
+def cache_step(names: Resolver, statement: Statement, row: CacheControl) -> Matched:
+    """Return what a prefetch or a discard has."""
+    address, *size = exactly_as_many(names, statement, row, 1 + bool(row.size))
+    return Matched(row, (names.place(address, statement), *(immediate(names, statement, x) for x in size)))
+
+
+def policy_step(names: Resolver, statement: Statement, row: CachePolicy) -> Matched:
+    """Return what a `createpolicy` has."""
+    takes = _POLICIES[row.by]
+    first, *given = at_least(names, statement, row, 1)
+    if len(given) != len(takes) and not (row.by == "fractional" and not given):
+        raise names.fail(statement, f"got {counted(len(given) + 1, 'operand')}; expected {row.syntax}")
+    operands = (taken(names, statement, x, type_) for x, type_ in zip(given, takes, strict=False))
+    return Matched(row, tuple(operands), (names.target(first, "b64", statement),))
