@@ -24,6 +24,7 @@ from warpmma.operations import (
     Exit,
     Fence,
     Hint,
+    Mbarrier,
     Row,
     Trap,
     WmmaMove,
@@ -37,7 +38,7 @@ from .hostile import Rng, chance, pick
 __all__ = ["ENTRIES", "KINDS", "a_row"]
 
 KINDS: tuple[type[Row], ...] = (
-    Access, Atomic, Barrier, CacheControl, CachePolicy, Copy, CopyGroup, Exit, Fence, Hint, Trap,
+    Access, Atomic, Barrier, CacheControl, CachePolicy, Copy, CopyGroup, Exit, Fence, Hint, Mbarrier, Trap,
     WmmaMove, WmmaMultiply,
 )  # fmt: skip
 _K, _A = "warpmma.operations", "warpmma.arithmetic"

@@ -63,7 +63,10 @@ def test_accesses_say_what_their_names_do() -> None:
         ("ld.weak.shared.b32", {"ptx": (6, 0), "since": "sm_70"}),
         ("ld.global.L2::256B.b32", {"since": "sm_80", "ptx": (7, 4)}),
         ("st.global.L2::cache_hint.b32", {"hint": True, "syntax": "[p], a0, policy", "since": "sm_80"}),
-        ("cp.async.ca.shared.global", {"sizes": (4, 8, 16), "hint": False, "syntax": "[p], [q], size{, src-size}"}),
+        (
+            "cp.async.ca.shared.global",
+            {"sizes": (4, 8, 16), "hint": False, "syntax": "[p], [q], size{, src-size | ignore-src}"},
+        ),
         ("cp.async.cg.shared::cta.global.L2::128B", {"sizes": (16,), "ptx": (7, 8), "since": "sm_80"}),
         ("cp.async.ca.shared.global.L2::cache_hint", {"hint": True, "ptx": (7, 4)}),
         ("cp.async.commit_group", {"action": "commit", "syntax": ""}),
@@ -121,7 +124,8 @@ _REGISTER = {"8": "h", "16": "h", "32": "r", "64": "d", "128": "q"}
 _HEAD = """.version {version}
 .target {target}
 .address_size 64
-.entry k() {{ .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .f32 %f<9>; .reg .f64 %e<9>;{more}
+.entry k() {{ .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .f32 %f<9>; .reg .f64 %e<9>;
+.reg .pred %p<3>;{more}
 """
 
 
@@ -208,11 +212,13 @@ def test_ptxas_takes_every_element(tmp_path: Path) -> None:
 @needs("ptxas")
 def test_ptxas_takes_copies_and_barriers_from_their_first_version_on(tmp_path: Path) -> None:
     operands = {"sync": "1", "arrive": "1, 64", "warp": "-1", "commit": "", "wait_group": "1", "wait_all": ""}
+    reduced = {"popc": "%r0, 1, %p1", "and": "%p0, 1, %p1", "or": "%p0, 1, %p1"}
     for given in rows():
         if isinstance(given, Copy):
             text = "[%r0], [%d0], 16" + ", %d7" * given.hint
         elif isinstance(given, Barrier | CopyGroup):
-            text = operands[given.action]
+            reduction = getattr(given, "reduction", None)
+            text = operands[given.action] if reduction is None else reduced[reduction]
         elif isinstance(given, Exit):
             text = ""
         else:

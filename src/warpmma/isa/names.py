@@ -34,8 +34,8 @@ _OPERATIONS = """
     vote xor
 """
 _ACCESSES = """
-    applypriority atom bar barrier brkpt cp createpolicy discard exit fence griddepcontrol ld ldu membar nanosleep
-    pmevent prefetch prefetchu red setmaxnreg st trap wmma
+    applypriority atom bar barrier brkpt cp createpolicy discard exit fence griddepcontrol ld ldu mbarrier membar
+    nanosleep pmevent prefetch prefetchu red setmaxnreg st trap wmma
 """
 
 SIMULATED: Mapping[str, Door] = MappingProxyType({
@@ -49,12 +49,12 @@ SIMULATED: Mapping[str, Door] = MappingProxyType({
 """Opcodes with instructions that are simulated, and which function reads them."""
 
 _ABSENT = """
-    alloca bra brx call clusterlaunchcontrol istypep mbarrier multimem
+    alloca bra brx call clusterlaunchcontrol istypep multimem
     ret stackrestore stacksave suld suq sured sust tcgen05 tensormap tex tld4 txq vabsdiff
     vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vset vset2 vset4 vshl vshr
     vsub vsub2 vsub4
 
-    barrier.cluster cp.async.bulk cp.async.mbarrier cp.reduce
+    barrier.cluster cp.async.bulk cp.reduce
     st.async wgmma.commit_group
     wgmma.fence wgmma.wait_group
 """

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from ..arithmetic import Engine, resolve, runs_elements
 from ..errors import OperandError
 from ..operations import DTYPES
+from .arrivals import Phases
 from .barriers import Barriers
 from .clocks import Clocks, History
 from .copies import Copies
@@ -62,6 +63,8 @@ class Batch:
     memory, shared, local : GlobalMemory, SharedMemory, LocalMemory
     copies : Copies
     barriers : Barriers
+    phases : dict of int to Phases
+        Of mbarriers, by where they lie in the shared memory of all blocks.
     """
 
     def __init__(
@@ -77,6 +80,7 @@ class Batch:
         self.local = LocalMemory(reporter, self.lanes.shape)
         self.copies = Copies(self.shared, reporter)
         self.barriers = Barriers(self.lanes, self.clocks, reporter)
+        self.phases: dict[int, Phases] = {}
         reporter.first_block = blocks.start
 
     @property

@@ -277,6 +277,18 @@ class Causality:
         for warp, lane in lanes:
             self._learn((block, warp, lane), known)
 
+    def learn(self, threads: Array, known: Known) -> None:
+        """Let threads know something: block, warp and lane of each, `[n, 3]`."""
+        self._begin()
+        where = tuple(threads.T)
+        held, memo = self.held[where], {}
+        for old in dict.fromkeys(held.tolist()):
+            memo[old] = joined([old, known])
+        new = np.empty(len(held), object)
+        new[:] = [memo[old] for old in held.tolist()]
+        self.held[where] = new
+        self._learned[where[0]] = True
+
     def meet_lanes(self, block: int, warp: int, together: Array) -> None:
         """Lanes of a warp meet, each those that bool `[lane, lane]` says."""
         before = self.held[block, warp].tolist()

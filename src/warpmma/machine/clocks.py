@@ -290,7 +290,11 @@ class Clocks:
 
     def known(self, block: int, warp: int, lanes: list[int]) -> Known:
         """Return what lanes of a warp know now, and of themselves."""
-        return self.moment().of(self._first, block, warp, lanes)
+        return self.known_at(self.moment(), block, warp, lanes)
+
+    def known_at(self, moment: Moment, block: int, warp: int, lanes: list[int]) -> Known:
+        """Return what lanes of a warp knew at a moment, and of themselves."""
+        return moment.of(self._first, block, warp, lanes)
 
     def known_of(self, block: int, warps: Array, when: Array, knew: Array) -> Known:
         """Return what warps of a block, bool `[block, warp]`, knew when they arrived at a barrier, as `meet` has it."""

@@ -5,13 +5,13 @@ The rules (PTX ISA 9.1, 9.7.9.25.3):
 1. A copy belongs to the thread that issued it. `commit_group` makes a group of the thread's copies that are in none.
 2. `wait_group n` waits for all groups of the thread but its last n, `wait_all` for all its copies.
 3. What it reads is read somewhere between its issue and its wait, and so is what it writes written (`allocation`).
-4. A copy that its thread has not waited for when it exits is a hazard.
+4. A copy that its thread has not waited for when it exits is a hazard, unless an mbarrier waits for it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from .hazards import Reporter
 from .shared_memory import SharedMemory
 from .site import Site
 
-__all__ = ["Copies"]
+__all__ = ["Bound", "Copies"]
 
 Array = npt.NDArray[Any]
 
@@ -43,6 +43,8 @@ class _UnderWay:
         Groups that the thread has committed since the copy's own; -1 while the copy is in no group.
     sources : list of (Allocation, Touch)
         What it reads.
+    bound : ndarray of bool
+        Lanes for which an mbarrier waits for it.
     """
 
     site: Site
@@ -51,6 +53,14 @@ class _UnderWay:
     active: Array
     groups: Array
     sources: list[tuple[Allocation, Touch]]
+    bound: Array
+
+
+class Bound(NamedTuple):
+    """Copies that an mbarrier waits for: those of some lanes, `[block, warp, lane]`, that they began before."""
+
+    lanes: Array
+    copies: list[_UnderWay]
 
 
 class Copies:
@@ -74,7 +84,8 @@ class Copies:
         for allocation, touch in sources:
             allocation.sources.append(touch)
         groups = np.full(active.shape, -1, np.int32)
-        self._under_way.append(_UnderWay(site, address.astype(np.int64), data, active, groups, sources))
+        bound = np.zeros(active.shape, bool)
+        self._under_way.append(_UnderWay(site, address.astype(np.int64), data, active, groups, sources, bound))
 
     def commit(self, lanes: Array) -> None:
         """Rule 1."""
@@ -85,12 +96,29 @@ class Copies:
         """Complete copies of all but the last so many groups of each thread; -1 for all, committed or not (rule 2)."""
         for copy in self._under_way:
             done = copy.active & lanes & (copy.groups >= groups)
-            if done.any():
-                self._shared.complete(copy.site, copy.address, copy.data, done)
-                for allocation, touch in copy.sources:
-                    allocation.has_read(touch.of(done).now())
-                copy.active = copy.active & ~done
-                self._settle(copy)
+            self._finish(copy, done)
+        self._under_way = [copy for copy in self._under_way if copy.active.any()]
+
+    def _finish(self, copy: _UnderWay, done: Array) -> None:
+        """Write what copies have brought to some lanes."""
+        if done.any():
+            self._shared.complete(copy.site, copy.address, copy.data, done)
+            for allocation, touch in copy.sources:
+                allocation.has_read(touch.of(done).now())
+            copy.active = copy.active & ~done
+            self._settle(copy)
+
+    def bind(self, lanes: Array) -> Bound:
+        """Return the copies of lanes that are under way, for an mbarrier that waits for them."""
+        copies = [copy for copy in self._under_way if (copy.active & lanes).any()]
+        for copy in copies:
+            copy.bound = copy.bound | lanes
+        return Bound(lanes, copies)
+
+    def complete(self, bound: Bound) -> None:
+        """Complete copies that an mbarrier waited for, but for those that their threads have waited for."""
+        for copy in bound.copies:
+            self._finish(copy, copy.active & bound.lanes)
         self._under_way = [copy for copy in self._under_way if copy.active.any()]
 
     def _settle(self, copy: _UnderWay) -> None:
@@ -108,7 +136,7 @@ class Copies:
     def exited(self, lanes: Array) -> None:
         """Rule 4."""
         for copy in self._under_way:
-            left = copy.active & lanes
+            left = copy.active & lanes & ~copy.bound
             self._reporter.report(
                 "pending", copy.site, left, copy.address, "the thread ends, and has not waited for its cp.async"
             )

@@ -57,7 +57,11 @@ def _parts(batch: Batch, site: Site, rest: Sequence[Any], size: int, lanes: Arra
     if not rest:
         return [(size, lanes)]
     register = batch.operand(rest[0], "u32", "b32", f"{site.mnemonic}: the size of the source")
-    (given,) = batch.read(site, [fitting(site, register, 32, 32)], [lanes])
+    if register.kind == "pred":  # ignore-src: nothing comes from the source
+        (ignored,) = batch.read(site, [register], [lanes])
+        given: Array = np.where(ignored, 0, size)
+    else:
+        (given,) = batch.read(site, [fitting(site, register, 32, 32)], [lanes])
     taken = given[lanes]
     if (taken > size).any():
         raise OperandError(f"{site.mnemonic}: a source of {taken.max()} bytes for a copy of {size}")

@@ -25,13 +25,14 @@ from ..operations import (
     Fence,
     Hint,
     MatrixMove,
+    Mbarrier,
     Operation,
     Row,
     Trap,
     WmmaMove,
     WmmaMultiply,
 )
-from . import accesses, caching, computing, copying, matrix_unit, synchronising, updating, warp_matrices
+from . import accesses, caching, computing, copying, matrix_unit, mbarriers, synchronising, updating, warp_matrices
 from .batch import Batch, Results
 from .site import Site
 
@@ -53,6 +54,7 @@ _HANDLERS: Mapping[type, Handler] = {
     Barrier: synchronising.barrier,
     Exit: synchronising.leave,
     Fence: synchronising.fence,
+    Mbarrier: mbarriers.mbarrier,
     Hint: synchronising.hint,
     Trap: synchronising.trap,
     Instruction: matrix_unit.multiply,

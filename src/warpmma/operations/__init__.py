@@ -8,6 +8,7 @@ from .fences import Control, Fence, Hint, Trap
 from .fragments import MatrixMove
 from .integers import shl, shr
 from .on_arrays import elementwise
+from .phases import Mbarrier
 from .records import (
     DTYPES,
     UNDEFINED,
@@ -45,6 +46,7 @@ __all__ = [
     "Fence",
     "Hint",
     "MatrixMove",
+    "Mbarrier",
     "MemoryOrder",
     "MemoryScope",
     "Operation",

@@ -104,13 +104,13 @@ _hints = partial(Form, kind=Hint, evidence=published("hints"))
 
 FORMS = (
     _fences(spelling="fence[.<sc acq_rel>].<cta cluster gpu sys>", ptx=(6, 0)),
-    _fences(spelling="fence.<acquire release>.<cta cluster gpu sys>", since="sm_90", ptx=(8, 6)),
+    _fences(spelling="fence.<acquire release>.<cta cluster gpu sys>", ptx=(8, 6)),
     _fences(
         spelling="membar.<cta gl sys>", ptx=(1, 4),
         fields=lambda words: {"order": "sc", "scope": _LEVELS[words[1]]},
     ),
     _nothing(spelling="<membar fence>.proxy .alias", ptx=(7, 5)),
-    _nothing(spelling="<membar fence>.proxy .async{.<global shared::cta shared::cluster>}", since="sm_90", ptx=(8, 0)),
+    _nothing(spelling="fence.proxy .async{.<global shared::cta shared::cluster>}", since="sm_90", ptx=(8, 0)),
     _nothing(spelling="fence.mbarrier_init .release.cluster", since="sm_90", ptx=(8, 0)),
     _nothing(
         spelling="fence.proxy.tensormap::generic .<acquire release>.<cta cluster gpu sys>", since="sm_90", ptx=(8, 3)

@@ -359,7 +359,7 @@ class Copy(Row):
     @property
     def syntax(self) -> str:
         """Operands as PTX writes them: `p` is the address in shared memory, `q` that in global memory."""
-        return "[p], [q], size{, src-size}" + ", policy" * self.hint
+        return "[p], [q], size{, src-size | ignore-src}" + ", policy" * self.hint
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,6 +34,7 @@ from . import (
     integers,
     memory,
     multiply_adds,
+    phases,
     selections,
     wmma,
 )
@@ -43,6 +44,7 @@ from .fences import Fence, Hint, Trap
 from .forms import Form, common
 from .fragments import MatrixMove
 from .measurements import elsewhere
+from .phases import Mbarrier
 from .records import Access, Barrier, Copy, CopyGroup, Exit, Operation, Row
 from .vocabulary import ABSENT_WORDS
 from .wmma import WmmaMove, WmmaMultiply
@@ -65,7 +67,7 @@ FORMS: tuple[Form, ...] = (
     *integer_arithmetic.FORMS, *carries.FORMS, *bit_positions.FORMS, *comparison_results.FORMS, *selections.FORMS,
     *multiply_adds.FORMS, *elections.FORMS,
     *collectives.FORMS, *fragments.FORMS, *memory.FORMS, *caches.FORMS, *addresses.FORMS, *atomics.FORMS,
-    *control.FORMS, *fences.FORMS, *wmma.FORMS,
+    *control.FORMS, *fences.FORMS, *phases.FORMS, *wmma.FORMS,
 )  # fmt: skip
 """Every line of the table; `row` finds a mnemonic in it."""
 
@@ -362,7 +364,7 @@ def _by_name(instance: Row) -> Any:
 
 
 for _kind in (
-    Access, Atomic, Barrier, CacheControl, CachePolicy, Copy, CopyGroup, Exit, Fence, Hint, MatrixMove, Operation, Trap,
-    WmmaMove, WmmaMultiply,
+    Access, Atomic, Barrier, CacheControl, CachePolicy, Copy, CopyGroup, Exit, Fence, Hint, MatrixMove, Mbarrier,
+    Operation, Trap, WmmaMove, WmmaMultiply,
 ):  # fmt: skip
     copyreg.pickle(_kind, cast(Any, _by_name))

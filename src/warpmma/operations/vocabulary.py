@@ -32,6 +32,7 @@ _OTHERS = """
     eq ne lt le gt ge ls hs equ neu ltu leu gtu geu num nan
     cas exch inc dec noftz relaxed acquire release acq_rel sc cluster gpu sys
     gl proxy alias tensormap::generic mbarrier_init mask launch_dependents wait red
+    mbarrier init inval arrive_drop noComplete expect_tx complete_tx test_wait try_wait parity pending_count noinc
     finite infinite number notanumber normal subnormal
     sync aligned async warp cta arrive commit_group wait_group wait_all
     up down bfly idx all any uni ballot add min max and or xor

@@ -1,0 +1,220 @@
+"""Barriers in shared memory, by phases: `mbarrier`.
+
+The rules (PTX ISA 9.1, 9.7.13.15; rows in `operations.phases`):
+
+1. Of the 64 bits, which PTX leaves open, the lowest are the arrivals to come, then those expected in a phase, then the
+   bytes to come, the phase, and whether it is a barrier at all. Lanes that meet at one take turns in their order.
+2. What those who arrive did before lies before what follows in those who have seen the phase complete. Of lanes of a
+   warp that arrive at once all do before any.
+3. Copies that arrive are done when the phase is complete: until then whoever touches what they fill or read meets what
+   is pending, and then it is as if their threads had written it at that time, before the phase was complete.
+4. What makes one where there was none, or ends it, is a store as any other: others must be in order with it. Something
+   else than a barrier, more arrivals than are expected, a last arrival with `.noComplete`, and bytes beyond 2^20 - 1
+   are hazards of the kind "barrier".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..operations import Mbarrier
+from .accesses import address, exactly, fitting
+from .allocation import Taken, Touch, Turns
+from .arrivals import MOST, PHASE_BIT, VALID_BIT, MbarrierState, Phases
+from .batch import Batch, Results
+from .knowledge import joined
+from .places import touches
+from .site import Site
+
+__all__ = ["mbarrier"]
+
+Array = npt.NDArray[Any]
+
+_SIZE = 8
+
+
+def mbarrier(batch: Batch, site: Site, row: Mbarrier, operands: Sequence[Any], lanes: Array) -> Results:
+    """Execute one."""
+    most = len(row.takes)
+    given = exactly(site, operands, min(max(len(operands), most - row.optional), most), row.syntax)
+    if row.action == "pending_count":
+        (state,) = _numbers(batch, site, row, given, 0, lanes)
+        return (batch.made((state & np.uint64(MOST)).astype(np.uint32), lanes, site),)
+    at = address(batch, site, "shared" if row.space == "shared" else "global", given[0], lanes)
+    numbers = _numbers(batch, site, row, given, 1, lanes)
+    if row.action in ("init", "inval"):
+        return _begin(batch, site, row, at, numbers, lanes)
+    found: Array = np.zeros(lanes.shape, np.uint64)
+    for space, memory, touch in touches(batch, site, row.space, at, _SIZE, lanes, _SIZE):
+        if space != "shared":
+            batch.reporter.report("barrier", site, touch.lanes, at, "an mbarrier lies in shared memory; this is none")
+            continue
+        strong = touch.strong("relaxed", row.scope)
+        if row.action == "wait":
+            data, _ = memory.load(strong, _SIZE)
+            found[touch.lanes] = _waited(batch, row, touch, data.view(np.uint64)[:, 0], numbers[0])
+        else:
+            data, _ = memory.update(strong, _SIZE, partial(_arrivals, batch, row, touch, numbers))
+            found[touch.lanes] = data.view(np.uint64)[:, 0]
+    if row.action == "wait":
+        return (batch.made(found != 0, lanes, site),)
+    return (batch.made(found, lanes, site),) if row.outputs else ()
+
+
+def _numbers(
+    batch: Batch, site: Site, row: Mbarrier, given: Sequence[Any], first: int, lanes: Array
+) -> list[Array]:  # fmt: skip
+    """Return the operands but for the address."""
+    numbers = []
+    for x, type_ in zip(given[first:], row.takes[first:], strict=False):
+        bits = int(type_[1:])
+        register = batch.operand(x, type_, f"b{bits}", f"{site.mnemonic}: a number")
+        numbers += batch.read(site, [fitting(site, register, bits, bits)], [lanes])
+    return numbers
+
+
+def _begin(
+    batch: Batch, site: Site, row: Mbarrier, at: Array, numbers: Sequence[Array], lanes: Array
+) -> Results:  # fmt: skip
+    """Make or end one (rule 4)."""
+    count = numbers[0].astype(np.int64) if numbers else np.zeros(lanes.shape, np.int64)
+    if row.action == "init":
+        bad = lanes & ((count < 1) | (count > MOST))
+        batch.reporter.report("barrier", site, bad, at, f"it expects 0 arrivals, or more than {MOST}")
+        count = np.clip(count, 1, MOST)
+    words = np.zeros(lanes.shape, np.uint64)
+    if row.action == "init":
+        some, where = np.unique(count, return_inverse=True)
+        made = [MbarrierState(n, n, 0, 0, 1).word for n in some.tolist()]
+        words = np.array(made, np.uint64)[where].reshape(lanes.shape)
+    for _, memory, touch in touches(batch, site, row.space, at, _SIZE, lanes, _SIZE):
+        memory.store(touch, words[touch.lanes].reshape(-1, 1).view(np.uint8))
+        for offset in touch.offset.tolist():
+            batch.phases.pop(offset, None)
+    return ()
+
+
+# Arrivals
+
+
+def _arrivals(
+    batch: Batch, row: Mbarrier, touch: Touch, numbers: Sequence[Array], turns: Turns
+) -> Taken:  # fmt: skip
+    """Let lanes arrive, or announce bytes, in their order."""
+    words = turns.held.view(np.uint64)[:, 0].tolist()
+    given = numbers[0][touch.lanes].tolist() if numbers else [1] * len(touch.offset)
+    found, wrong = [], np.zeros(len(given), bool)
+    place, offset = turns.place.tolist(), touch.offset.tolist()
+    if row.action == "copy":
+        _bind(batch, touch)
+    if row.orders and row.action in ("arrive", "copy"):
+        _tell(batch, touch)
+    for turn, (where, number) in enumerate(zip(place, given, strict=True)):
+        word = words[where]
+        found.append(word)
+        state = MbarrierState.of(word)
+        after = _after(row, state, number)
+        if after is None:
+            wrong[turn] = True
+            continue
+        if after.pending == 0 and after.bytes == 0:
+            after = after._replace(phase=1 - after.phase, pending=after.expected)
+            _complete(batch, offset[turn])
+        words[where] = after.word
+    if wrong.any():
+        lanes: Array = np.zeros(touch.lanes.shape, bool)
+        lanes[touch.lanes] = wrong
+        batch.reporter.report("barrier", touch.site, lanes, touch.address, _WRONG)
+    left = np.array(words, np.uint64).reshape(-1, 1).view(np.uint8)
+    seen = np.array(found, np.uint64).reshape(-1, 1).view(np.uint8)
+    return Taken(seen, left, ~wrong, np.zeros(len(given), bool), None)
+
+
+def _after(row: Mbarrier, state: MbarrierState, number: int) -> MbarrierState | None:
+    """Return the state after an arrival; None for what is a hazard (rule 4)."""
+    if not state.valid:
+        return None
+    if row.action in ("expect_tx", "complete_tx"):
+        change, count = (number if row.action == "expect_tx" else -number), 0
+    elif row.action == "copy":
+        change, count = 0, int(row.counts)
+    else:
+        change, count = (number, 1) if row.expects else (0, number)
+    pending, bytes_ = state.pending - count, state.bytes + change
+    arrives = row.action not in ("expect_tx", "complete_tx")
+    if pending < 0 or abs(bytes_) > MOST or (arrives and state.pending == 0 and row.action != "copy"):
+        return None
+    if not row.last and pending == 0:
+        return None
+    expected = state.expected - count * row.drop
+    if not arrives and pending > 0:
+        return state._replace(bytes=bytes_)
+    return state._replace(pending=pending, bytes=bytes_, expected=expected)
+
+
+def _phases(batch: Batch, offset: int) -> Phases:
+    return batch.phases.setdefault(offset, Phases())
+
+
+# Rules 2 and 3
+
+
+def _tell(batch: Batch, touch: Touch) -> None:
+    """Keep what those know who arrive, by warp and barrier."""
+    groups: dict[tuple[int, int, int], list[int]] = {}
+    who = zip(touch.who.block.tolist(), touch.who.warp.tolist(), touch.who.lane.tolist(), strict=True)
+    for (block, warp, lane), offset in zip(who, touch.offset.tolist(), strict=True):
+        groups.setdefault((block, warp, offset), []).append(lane)
+    moment = batch.clocks.moment()
+    for (block, warp, offset), lanes in groups.items():
+        phases = _phases(batch, offset)
+        phases.now = joined([phases.now, batch.clocks.known_at(moment, block, warp, lanes)])
+
+
+def _bind(batch: Batch, touch: Touch) -> None:
+    """Let phases wait for the copies of their threads."""
+    for offset in np.unique(touch.offset).tolist():
+        lanes: Array = np.zeros(touch.lanes.shape, bool)
+        lanes[touch.lanes] = touch.offset == offset
+        _phases(batch, offset).copies.append(batch.copies.bind(lanes))
+
+
+def _complete(batch: Batch, offset: int) -> None:
+    """Begin the next phase."""
+    phases = _phases(batch, offset)
+    for bound in phases.copies:
+        batch.copies.complete(bound)
+        for block, warp in np.argwhere(bound.lanes.any(axis=-1)).tolist():
+            lanes = np.flatnonzero(bound.lanes[block, warp]).tolist()
+            phases.now = joined([phases.now, batch.clocks.known(block, warp, lanes)])
+    phases.copies = []
+    phases.done, phases.now = joined([phases.done, phases.now]), None
+
+
+def _waited(
+    batch: Batch, row: Mbarrier, touch: Touch, words: Array, asked: Array
+) -> Array:  # fmt: skip
+    """Tell whose phase is complete, and let them know what lay before it."""
+    lanes: Array = np.zeros(touch.lanes.shape, bool)
+    invalid = words >> np.uint64(VALID_BIT) == 0
+    lanes[touch.lanes] = invalid
+    batch.reporter.report("barrier", touch.site, lanes, touch.address, _WRONG)
+    phase = asked[touch.lanes].astype(np.uint64)
+    wanted = phase & np.uint64(1) if row.parity else phase >> np.uint64(PHASE_BIT) & np.uint64(1)
+    complete: Array = (words >> np.uint64(PHASE_BIT) & np.uint64(1)) != wanted
+    if row.orders:
+        who = np.stack([touch.who.block, touch.who.warp, touch.who.lane], axis=1)
+        for offset in np.unique(touch.offset[complete]).tolist():
+            known = _phases(batch, offset).done
+            some = who[complete & (touch.offset == offset)]
+            if known is not None:
+                batch.clocks.causality.learn(some, known)
+    return complete | invalid
+
+
+_WRONG = "there is no mbarrier, or more arrivals or bytes than it can expect in this phase"
