@@ -158,7 +158,7 @@ def _refused(statements: list[str], folder: Path, target: str, version: str = "9
         middle = len(statements) // 2
         parts = [statements[:middle], statements[middle:]] if middle else []
         return {x for part in parts for x in _refused(part, folder, target, version)}
-    lines = {int(line) - 5 for line in re.findall(r"line (\d+); error", done.stderr)}
+    lines = {int(line) - 6 for line in re.findall(r"line (\d+); error", done.stderr)}
     assert bool(lines) == (done.returncode != 0), done.stderr
     return {statements[line] for line in lines}
 
