@@ -57,7 +57,15 @@ def on_gpu(numbers: list[int], workers: int) -> tuple[dict[int, Array], dict[str
 
     def loaded(part: list[int]) -> dict[int, object]:
         driver.attach()
-        functions = driver.load(assembled(module(part), target_of(part[0])), [f"p{number}" for number in part])
+        try:
+            code = assembled(module(part), target_of(part[0]))
+        except subprocess.CalledProcessError as error:
+            if len(part) == 1:
+                print(f"program {part[0]} is left out: ptxas ends with {error.returncode}", flush=True)
+                return {}
+            middle = len(part) // 2
+            return {**loaded(part[:middle]), **loaded(part[middle:])}
+        functions = driver.load(code, [f"p{number}" for number in part])
         return {number: functions[f"p{number}"] for number in part}
 
     parts: list[list[int]] = []
@@ -68,7 +76,7 @@ def on_gpu(numbers: list[int], workers: int) -> tuple[dict[int, Array], dict[str
     with ThreadPoolExecutor(workers) as pool:
         functions = {number: found for part in pool.map(loaded, parts) for number, found in part.items()}
     print(f"{len(parts)} modules loaded in {time.monotonic() - start:.0f} s", flush=True)
-    for number in numbers:
+    for number in sorted(functions):
         run: Run = launch(number)
         step = run.steps[0]
         addresses = {name: driver.place(array) for name, array in run.arrays.items()}
@@ -113,6 +121,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.gpu:
         start = time.monotonic()
         outputs, about = on_gpu(numbers, options.workers)
+        numbers = sorted(outputs)
         print(f"{about['gpu']}: {len(outputs)} programs, {time.monotonic() - start:.0f} s", flush=True)
         if options.record:
             write_random(options.record, about, outputs)
