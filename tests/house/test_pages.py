@@ -75,6 +75,8 @@ def known_options(program: str, arguments: list[str]) -> str:
             return "-m " + helped("-m", module)
         case "python" | "python3", [script, *_]:
             return helped(script)
+        case "warpmma", ["ptx", action, *_]:
+            return helped("-m", "warpmma", "ptx", action)
         case "warpmma", [command, *_]:
             return helped("-m", "warpmma", command)
     raise AssertionError(f"a page names the program {program}")

@@ -13,7 +13,7 @@ from .._tasks import Progress
 from .._text import counted
 from ..arithmetic import Engine
 from ..errors import OperandError, PtxError, shown
-from ..machine import Device, Launch, Limit, Policy
+from ..machine import Device, DeviceArray, Launch, Limit, Policy
 from .arguments import signature
 from .checking import ModuleNeeds, module_needs
 from .linking import Linked, link
@@ -103,6 +103,25 @@ class PtxModule(Mapping[str, "PtxEntry"]):
     def __repr__(self) -> str:
         return f"<PtxModule {self.source.name}: {self.target}, {counted(len(self), 'entry', 'entries')}>"
 
+    def variable(self, name: str, device: Device) -> DeviceArray:
+        """Return a `.global` or `.const` variable on a device, as bytes: uint8 `[n]`.
+
+        Raises
+        ------
+        OperandError
+            The module declares no such variable.
+        """
+        check_device(self.source, device)
+        memory = self._placed(device)
+        memory.place(())
+        if (found := memory.arrays.get(("", -1, name))) is None:
+            declared = [x.name for x in self.source.variables.values() if x.space in ("global", "const")]
+            listed = ", ".join(declared) or "none"
+            raise OperandError(
+                f"{self.source.name} has no variable {shown(name)}{suggestion(name, declared)}; it has {listed}"
+            )
+        return found
+
     def check(self, target: str | None = None) -> ModuleNeeds:
         """Say what each entry needs, and which lines are not simulated, before anything runs.
 
@@ -122,11 +141,15 @@ class PtxModule(Mapping[str, "PtxEntry"]):
         """Return the program of an entry on a device, which is made once."""
         made = self._linked.setdefault(device, {})
         if (name, contract) not in made:
-            memory = self._memory.get(device)
-            if memory is None:
-                memory = self._memory[device] = ModuleMemory(self.source, device)
+            memory = self._placed(device)
             made[name, contract] = link(self.source, name, memory, device.target, contract=contract == "ptxas")
         return made[name, contract]
+
+    def _placed(self, device: Device) -> ModuleMemory:
+        memory = self._memory.get(device)
+        if memory is None:
+            memory = self._memory[device] = ModuleMemory(self.source, device)
+        return memory
 
 
 class PtxEntry:

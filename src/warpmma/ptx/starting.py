@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -122,7 +123,8 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
 
 
 def _first(problems: Sequence[PtxError]) -> PtxError:
-    error = problems[0]
+    """Make the error of the first problem anew: programs are kept, and so are their problems."""
+    error = copy(problems[0]).with_traceback(None)
     if len(problems) > 1:
         error.add_note(f"and {len(problems) - 1} more lines that are not simulated: `warpmma ptx check` lists them")
     return error

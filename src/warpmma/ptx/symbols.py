@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..machine import Device
+from ..machine import Device, DeviceArray
 from ..operations import WINDOWS
 from .reaching import Reach
 from .slots import Declared
@@ -62,7 +62,7 @@ class ModuleMemory:
         self._module, self._device = module, device
         self._functions = function_addresses(module)
         self.addresses: dict[Key, tuple[str, int]] = {}
-        self._generic: dict[Key, int] = {}
+        self.arrays: dict[Key, DeviceArray] = {}
 
     def place(self, functions: Iterable[str]) -> None:
         """Place what is not placed yet, of the module and of functions that are to run."""
@@ -77,7 +77,7 @@ class ModuleMemory:
             alignment = max(x.alignment, 1 if constant else _APART)
             array = self._device.variable(x.name, x.size, alignment=alignment, constant=constant)
             arrays.append((key, x, array))
-            self._generic[key] = array.address
+            self.arrays[key] = array
             base = WINDOWS["const"].base if constant else 0
             self.addresses[key] = (x.space, array.address - base)
         for key, x, array in arrays:
@@ -110,7 +110,7 @@ class ModuleMemory:
         if key is None:
             text = f"the initial value of {x.name} is the address of {item.name}, which lies nowhere"
             raise self._module.error(text, x.position)
-        return (self._generic[key] if item.generic else self.addresses[key][1]) + item.offset
+        return (self.arrays[key].address if item.generic else self.addresses[key][1]) + item.offset
 
 
 @dataclass(frozen=True)
