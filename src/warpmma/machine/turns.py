@@ -7,17 +7,22 @@ The rules:
 2. Elements do not know of each other: the first of each are done together, then the second, and so on. Where an
    operation on integers is associative its turns are a prefix sum over the lanes of an element, in as many steps as
    their number has bits.
+3. Floats that many lanes add to one element are added by NumPy, one after another, where that is what the row does: no
+   NaN comes of it, and nothing subnormal where that counts as zero.
+4. Of many lanes that compare and swap only those count who find what they look for: between two of these all find the
+   same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from ..formats import FORMATS, FloatFormat
 from ..operations import Atomic
 
 __all__ = ["in_turns", "one_by_one"]
@@ -26,7 +31,7 @@ Array = npt.NDArray[Any]
 Combine = Callable[..., Array]
 
 _ASSOCIATIVE = frozenset(("and", "or", "xor", "add", "min", "max", "exch"))
-_FEW = 8  # turns, which are taken one by one in any case
+_FEW, _MANY = 8, 64  # turns that are taken one by one in any case, and at most
 
 
 def one_by_one(row: Atomic, space: str, place: Array, start: Array, operands: list[Array]) -> tuple[Array, Array]:
@@ -67,8 +72,16 @@ def in_turns(row: Atomic, space: str, place: Array, start: Array, operands: list
     if row.operation in _ASSOCIATIVE and not row.floating and most > _FEW:
         return _together(combine, place, start, operands[0], order, first, lengths, rank)
     left, found = start.copy(), np.empty((len(place), *start.shape[1:]), start.dtype)
+    if most > _MANY and row.bits < 128 and (row.floating or row.operation == "cas"):
+        taken = _added(row, space, place, left, found, operands[0], order, first, lengths)
+        if row.operation == "cas":
+            taken = _swapped(place, left, found, operands, order, first, lengths)
+        if taken.all():
+            return found, left
+        keep = ~np.repeat(taken, lengths)
+        order, rank = order[keep], rank[keep]
     by_rank = order[np.argsort(rank, kind="stable")]
-    ends = np.cumsum(np.bincount(rank, minlength=most)).tolist()
+    ends = np.cumsum(np.bincount(rank)).tolist()
     for begin, end in zip([0, *ends], ends, strict=False):
         lanes = by_rank[begin:end]
         where = place[lanes]
@@ -94,3 +107,51 @@ def _together(
     last = first + lengths - 1
     left[place[order[last]]] = after[last]
     return found, left
+
+
+def _added(
+    row: Atomic, space: str, place: Array, left: Array, found: Array, values: Array, order: Array, first: Array,
+    lengths: Array,
+) -> Array:  # fmt: skip
+    """Rule 3: add at elements that many lanes change; return which these are, of all `first`."""
+    done = np.zeros(len(first), bool)
+    if not row.floating:
+        return done
+    fmt = cast(FloatFormat, FORMATS[row.type.removesuffix("x2")])
+    flushes = row.type == "f32" and space == "global"
+    for i in np.flatnonzero(lengths > _MANY).tolist():
+        lanes = order[first[i] : first[i] + lengths[i]]
+        at = place[lanes[0]]
+        codes = np.concatenate([left[at : at + 1], values[lanes]])
+        terms = codes.view(fmt.dtype).reshape(len(codes), -1)
+        with np.errstate(all="ignore"):
+            sums = np.add.accumulate(terms, axis=0, dtype=terms.dtype)
+        size = np.abs(np.concatenate([terms, sums]))
+        low = flushes and bool(((size != 0) & (size < np.finfo(np.float32).tiny)).any())
+        if low or not bool((size == size).all()):
+            continue
+        held = np.ascontiguousarray(sums).view(codes.dtype).reshape(-1)
+        found[lanes], left[at] = held[:-1], held[-1]
+        done[i] = True
+    return done
+
+
+def _swapped(
+    place: Array, left: Array, found: Array, operands: list[Array], order: Array, first: Array, lengths: Array
+) -> Array:
+    """Rule 4: compare and swap at elements where many lanes do; return which these are, of all `first`."""
+    done = np.zeros(len(first), bool)
+    equal, new = operands
+    for i in np.flatnonzero(lengths > _MANY).tolist():
+        lanes = order[first[i] : first[i] + lengths[i]]
+        at, wanted, begin = place[lanes[0]], equal[lanes], 0
+        now = left[at]
+        while begin < len(lanes):
+            hits = np.flatnonzero(wanted[begin:] == now)
+            end = begin + int(hits[0]) + 1 if len(hits) else len(lanes)
+            found[lanes[begin:end]] = now
+            if len(hits):
+                now = new[lanes[end - 1]]
+            begin = end
+        left[at], done[i] = now, True
+    return done
