@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,9 @@ def test_tickets_are_each_given_once_and_the_report_says_that_their_order_is_ope
     assert report.counts == {"order": 128}
     ((site, number),) = report.order.items()
     assert site.mnemonic == "atom.global.add.u32" and number == 128
+    assert f"128  {site.place}  atom.global.add.u32" in report.text()
+    (told,) = json.loads(report.json())["order"]
+    assert told["lanes"] == 128 and told["line"] == site.line
 
 
 def test_the_order_can_be_asked_to_be_a_hazard() -> None:

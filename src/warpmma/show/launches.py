@@ -43,6 +43,10 @@ def text(launch: Launch) -> str:
         ),
         _table("Hazards: of each kind and line, the first", ("",), ((str(hazard),) for hazard in launch.hazards)),
         _table("Counted", ("lanes", ""), ((f"{n:,}", f"{kind}: {KINDS[kind]}") for kind, n in launch.counts.items())),
+        _table(
+            "Where order is open: lanes", ("lanes", "line", "instruction"),
+            ((f"{n:,}", site.place, site.mnemonic) for site, n in launch.order.items()),
+        ),
     ]  # fmt: skip
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -68,7 +72,7 @@ def json(launch: Launch) -> str:
 
     Its keys are "sites", one for each line and instruction, in the order in which they were first met: "file", "line",
     "mnemonic", "instructions", "bytes" by space, and "shared" of accesses to shared memory; "barriers"; "hazards"; and
-    "counts" of those that are counted alone.
+    "counts" of those that are counted alone; "order", the sites of atomics whose order mattered, with "lanes".
     """
     costs = launch.costs
     advice = costs.advice()
@@ -90,5 +94,6 @@ def json(launch: Launch) -> str:
         for site, count in costs.instructions.items()
     ]
     found = {"sites": sites, "barriers": costs.barriers, "hazards": [asdict(hazard) for hazard in launch.hazards],
-             "counts": dict(launch.counts)}  # fmt: skip
+             "counts": dict(launch.counts),
+             "order": [{**asdict(site), "lanes": n} for site, n in launch.order.items()]}  # fmt: skip
     return json_.dumps(found, indent=2)
