@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warpmma.errors import MnemonicError
 from warpmma.hardware.comparison import KernelGpu, different_lanes, lane_shown, row_kernel
-from warpmma.operations import DTYPES, Operation, operations, packing, unpacking, with_complement
+from warpmma.operations import DTYPES, Operation, operations, packing, unpacking, with_complement, with_selectors
 from warpmma.registers import LANES
 from warpmma.testing.generators import operation_inputs
 
@@ -33,18 +34,35 @@ def variants(target: str) -> Iterator[tuple[str, Operation]]:
     for row in operations(target):
         if row.mnemonic.startswith("setp.") and len(row.outputs) == 1 and row.mnemonic.split(".")[-1] not in _SINGLE:
             yield f"{row.mnemonic} p|q", with_complement(row.mnemonic)
+        opcode = row.mnemonic.partition(".")[0]
+        for selectors in _SELECTORS.get(
+            opcode[-1] if opcode[-1] in "24" else opcode, _BYTES if opcode in _VIDEO else ()
+        ):
+            try:
+                chosen = with_selectors(row.mnemonic, selectors)
+            except MnemonicError:  # of .add, .min and .max the destination has none
+                continue
+            yield f"{row.mnemonic} {' '.join(x or '.' for x in selectors)}", chosen
     for type_, count in _VECTORS:
         yield f"mov.{type_} of {count}", packing(type_, count)
         yield f"mov of {count} of {type_}", unpacking(type_, count)
 
 
 _SINGLE = ("f16", "bf16")
+_VIDEO = ("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vset")
+_BYTES = (("", "b1", "h1", ""), ("b2", "", "h0", ""), ("h1", "b3", "", ""))
+_SELECTORS = {
+    "vmad": (("", "b0", "h1", ""), ("", "-h0", "b1", ""), ("", "", "-", ""), ("", "-", "-b2", ""), ("", "h1", "", "-")),
+    "2": (("h1", "h03", "h31", ""), ("h0", "", "h22", "")),
+    "4": (("b20", "b7531", "b0426", ""), ("b3", "b1111", "", "")),
+}
 
 
 def inputs(name: str, row: Operation, lanes: int, seed: int) -> tuple[Array, ...]:
     """Make operands, hard ones where the mnemonic says what they are."""
     if not any(row.vectors):
-        return operation_inputs(row.mnemonic, lanes, seed)
+        given = operation_inputs(row.mnemonic, lanes, seed)
+        return (*given, *(x[::-1].copy() for x in given[: len(row.inputs) - len(given)]))
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
     shape, dtypes = (lanes // LANES, LANES), [np.dtype(DTYPES[kind]) for kind in row.inputs]
     return tuple(rng.integers(0, 1 << (8 * x.itemsize), shape, np.uint64).astype(x) for x in dtypes)

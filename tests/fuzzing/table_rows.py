@@ -115,6 +115,13 @@ def _text(object: Any) -> str:
 
 ENTRIES = (
     Entry(
+        name=f"{_K}:with_selectors", call=operations.with_selectors,
+        make=lambda rng: {
+            "mnemonic": pick(rng, ("vadd.u32.s32.u32", "vmad.s32.s32.u32", "vshr.u32.u32.u32.wrap.sat")),
+            "selectors": ("", pick(rng, ("", "b0", "h1")), pick(rng, ("", "b3", "h0"))),
+        },
+    ),
+    Entry(
         name=f"{_K}:with_complement", call=operations.with_complement,
         make=lambda rng: {"mnemonic": pick(rng, ("setp.lt.s32", "setp.num.and.f64", "setp.eq.f16x2"))},
     ),

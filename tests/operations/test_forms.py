@@ -35,6 +35,8 @@ from warpmma.operations import (
     rows,
     selections,
     table,
+    video,
+    video_pairs,
 )
 from warpmma.operations.forms import Form, common, spellings
 from warpmma.operations.measurements import elsewhere
@@ -45,6 +47,7 @@ KNOWN = wm.Evidence(kind="published", source="a text")
 ALL = tuple(rows())
 _MODULES = (
     addresses, bit_positions, carries, comparison_results, elections, integer_arithmetic, multiply_adds, selections,
+    video, video_pairs,
 )  # fmt: skip
 STATED = {mnemonic for module in _MODULES for form in module.FORMS for mnemonic in form.mnemonics}
 """What follows PTX's text, and was not compared with a GPU yet."""

@@ -31,7 +31,8 @@ _OPERATIONS = """
     abs activemask add addc and bfe bfi bfind bmsk brev clz cnot copysign cos cvt cvta div dp2a dp4a elect ex2
     fma fns getctarank isspacep lg2 lop3 mad mad24 madc mapa match max min mov movmatrix mul mul24 neg not or
     popc prmt rcp redux rem rsqrt sad selp set setp shf shfl shl shr sin slct sqrt sub subc szext tanh testp
-    vote xor
+    vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vote vset
+    vset2 vset4 vshl vshr vsub vsub2 vsub4 xor
 """
 _ACCESSES = """
     applypriority atom bar barrier brkpt cp createpolicy discard exit fence griddepcontrol ld ldu mbarrier membar
@@ -49,10 +50,8 @@ SIMULATED: Mapping[str, Door] = MappingProxyType({
 """Opcodes with instructions that are simulated, and which function reads them."""
 
 _ABSENT = """
-    alloca bra brx call clusterlaunchcontrol istypep multimem
-    ret stackrestore stacksave suld suq sured sust tcgen05 tensormap tex tld4 txq vabsdiff
-    vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vset vset2 vset4 vshl vshr
-    vsub vsub2 vsub4
+    alloca bra brx call clusterlaunchcontrol istypep multimem ret stackrestore stacksave suld suq sured
+    sust tcgen05 tensormap tex tld4 txq
 
     barrier.cluster cp.async.bulk cp.reduce
     st.async wgmma.commit_group

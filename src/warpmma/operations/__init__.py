@@ -24,7 +24,16 @@ from .records import (
     Row,
     register_type,
 )
-from .table import evidence, matrix_move, matrix_moves, operation, operations, row, rows, with_complement
+from .table import (
+    evidence,
+    matrix_move,
+    matrix_moves,
+    operation,
+    operations,
+    row,
+    rows,
+)
+from .variants import with_complement, with_selectors
 from .vector_moves import packing, unpacking
 from .windows import SPACES, WINDOWS, Space, Window, window_of
 from .wmma import WmmaMove, WmmaMultiply
@@ -74,4 +83,5 @@ __all__ = [
     "unpacking",
     "window_of",
     "with_complement",
+    "with_selectors",
 ]

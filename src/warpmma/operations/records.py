@@ -145,6 +145,8 @@ class Operation(Row):
         Whether the last input, or the last output, is the carry, which PTX does not write among the operands.
     vectors : (int, int)
         How many outputs, and how many inputs, stand in braces as one vector; 0 for none.
+    selectors : tuple of str
+        What PTX writes behind the destination and the operands of a video instruction, such as "b0", or "-" before.
     """
 
     inputs: tuple[RegisterType, ...]
@@ -159,6 +161,7 @@ class Operation(Row):
     reads_carry: bool = False
     writes_carry: bool = False
     vectors: tuple[int, int] = (0, 0)
+    selectors: tuple[str, ...] = ()
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -176,7 +179,11 @@ class Operation(Row):
         results, operands = len(self.outputs) - self.writes_carry, len(self.inputs) - self.reads_carry
         first = _listed("d", results) if self.vectors[0] else "|".join(f"d{i}" for i in range(results))
         given = [_listed("a", operands)] if self.vectors[1] else [f"a{i}" for i in range(operands)]
-        return ", ".join([first, *given])
+        names = [first, *given]
+        for i, selector in enumerate(self.selectors[: len(names)]):
+            sign, chosen = selector[: selector.startswith("-")], selector.removeprefix("-")
+            names[i] = f"{sign}{names[i]}{'.' * bool(chosen)}{chosen}"
+        return ", ".join(names)
 
     def __call__(
         self,

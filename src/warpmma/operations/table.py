@@ -36,6 +36,8 @@ from . import (
     multiply_adds,
     phases,
     selections,
+    video,
+    video_pairs,
     wmma,
 )
 from .atomics import Atomic
@@ -59,13 +61,12 @@ __all__ = [
     "operations",
     "row",
     "rows",
-    "with_complement",
 ]
 
 FORMS: tuple[Form, ...] = (
     *comparisons.FORMS, *floats.FORMS, *divisions.FORMS, *approximations.FORMS, *conversions.FORMS, *integers.FORMS,
     *integer_arithmetic.FORMS, *carries.FORMS, *bit_positions.FORMS, *comparison_results.FORMS, *selections.FORMS,
-    *multiply_adds.FORMS, *elections.FORMS,
+    *multiply_adds.FORMS, *elections.FORMS, *video.FORMS, *video_pairs.FORMS,
     *collectives.FORMS, *fragments.FORMS, *memory.FORMS, *caches.FORMS, *addresses.FORMS, *atomics.FORMS,
     *control.FORMS, *fences.FORMS, *phases.FORMS, *wmma.FORMS,
 )  # fmt: skip
@@ -284,36 +285,6 @@ def operation(mnemonic: str, target: str | None = None) -> Operation:
         The target has no such operation.
     """
     return cast(Operation, _of(Operation, mnemonic, target, "operation", "operation"))
-
-
-def with_complement(mnemonic: str, target: str | None = None) -> Operation:
-    """Return the row of a `setp` with two destinations, `p|q`: the second has the result of the opposite comparison.
-
-    Parameters
-    ----------
-    mnemonic : str
-        That of one destination, which is the same. What has two in any case, as `setp` of f16x2, has no other row.
-    target : str, optional
-
-    Returns
-    -------
-    Operation
-        The same one whenever it is asked for. No table lists it.
-
-    Raises
-    ------
-    MnemonicError, TargetError
-        As of `operation`; no `setp`, or one of f16 or bf16, which have one destination.
-
-    Examples
-    --------
-    >>> with_complement("setp.lt.and.s32").syntax
-    'd0|d1, a0, a1, a2'
-    """
-    found = comparison_results.complemented(operation(mnemonic, target))
-    if found is None:
-        raise MnemonicError(f"{mnemonic} has no second destination; setp has two, p|q, but for f16 and bf16")
-    return found
 
 
 def matrix_moves(target: str | None = None) -> tuple[MatrixMove, ...]:
