@@ -96,7 +96,8 @@ class Assembler:
         self._callees = callees
         steps = tuple(self._step(number, line) for number, line in code)
         self.program = Program(
-            name="program", steps=steps, registers=tuple(self._classes.values()), names=tuple(classes),
+            name="program", steps=steps, registers=tuple(self._classes.values()),  # type: ignore[arg-type]
+            names=tuple(classes),
             callees=callees, frame=(parameters or {}).get("", 0),
         )  # fmt: skip
 
@@ -108,7 +109,7 @@ class Assembler:
         mnemonic, _, rest = line.partition(" ")
         words = re.findall(r"\{[^}]*\}|\([^)]*\)|[^,\s][^,]*", rest)
         common: dict[str, Any] = {"site": Site("program.ptx", number, mnemonic), "guard": guard}
-        uniform = {"uniform": True} if mnemonic.endswith(".uni") else {}
+        uniform: dict[str, Any] = {"uniform": True} if mnemonic.endswith(".uni") else {}
         match mnemonic.removesuffix(".uni"):
             case "bra":
                 return Branch(**common, **uniform, to=self._places[words[0]])

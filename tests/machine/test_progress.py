@@ -178,3 +178,55 @@ def test_the_same_seed_gives_the_same(seed: int) -> None:
         runs.append(file.read("y").tolist())
     assert runs[0] == runs[1] != runs[2]
     assert sorted(np.ravel(runs[0]).tolist()) == sorted(set(np.ravel(runs[0]).tolist()))
+
+
+def test_a_lock_that_nobody_gives_back_is_a_deadlock() -> None:
+    """The holder waits at a barrier for those who look for the lock."""
+    with pytest.raises(HazardError) as caught:
+        go("""
+            look:
+            atom.global.cas.b32 x, a0, 0, 1
+            setp.ne.u32 p, x, 0
+            @p bra look
+            barrier.sync 0
+            atom.global.exch.b32 x, a0, 0
+        """, arrays=(np.zeros(1, np.uint32),))  # fmt: skip
+    text = str(caught.value)
+    assert "program.ptx:2: atom.global.cas.b32: deadlock: block 0, warp 0, lane 1 (and 62 more lanes)" in text
+    assert "63 lanes of block 0, warps 0-1, are at program.ptx:2" in text
+    assert "1 lane of block 0, warp 0, wait for threads of their block at program.ptx:5 (barrier.sync)" in text
+
+
+def test_blocks_that_wait_for_one_that_is_not_resident() -> None:
+    with pytest.raises(HazardError, match=r"deadlock: block 0, .*all who run look for what nobody will write"):
+        go("look:\natom.global.add.u32 x, a0, 0\nsetp.eq.u32 p, x, 0\n@p bra look", blocks=2, threads=1,
+           arrays=(np.zeros(1, np.uint32),))  # fmt: skip
+
+
+def test_where_a_deadlock_is_a_warning_those_who_spin_end() -> None:
+    file, _ = go("""
+        mov.u32 y, 1
+        setp.eq.u32 p, warp, 0
+        @!p bra end
+        look:
+        atom.global.add.u32 x, a0, 0
+        setp.eq.u32 p, x, 0
+        @p bra look
+        end:
+        barrier.sync 0
+        mov.u32 y, 2
+    """, arrays=(np.zeros(1, np.uint32),), policy={"deadlock": "warn"})  # fmt: skip
+    assert (file.read("y")[0, 0] == 1).all() and (file.read("y")[0, 1] == 2).all()
+
+
+def test_who_counts_looks_comes_to_an_end() -> None:
+    """A thousand looks in vain, and then another way: no deadlock."""
+    file, _ = go("""
+        mov.u32 y, 0
+        look:
+        add.u32 y, y, 1
+        atom.global.add.u32 x, a0, 0
+        setp.lt.u32 p, y, 1000
+        @p bra look
+    """, arrays=(np.zeros(1, np.uint32),))  # fmt: skip
+    assert (file.read("y") == 1000).all()

@@ -59,8 +59,8 @@ def branch(state: State, place: int, step: Branch) -> Advance:
 
 def check_uniform(state: State, site: Site, some: Group, rest: Group) -> None:
     """Rule 2."""
-    both = some.bits.any(axis=-1) & rest.bits.any(axis=-1)
-    bad = rest.bits & both[..., None]
+    both = some.bits.any(axis=-1, keepdims=True) & rest.bits.any(axis=-1, keepdims=True)
+    bad = np.asarray(rest.bits & both)
     detail = "`.uni` says that all lanes of the warp that are here go one way; these do not go with the others"
     state.batch.reporter.report("divergent", site, bad, detail=detail)
 

@@ -115,6 +115,10 @@ class GlobalMemory:
         self._constant.clear()
         self._allocations.clear()
 
+    def contents(self) -> Iterator[Array]:
+        """Give the bytes of every array that was touched."""
+        return (allocation.data for allocation in self._allocations.values())
+
     def unwritten(self) -> list[int]:
         """Numbers of the arrays of the launch that nobody has written, and that hold nothing else."""
         found = []

@@ -86,7 +86,8 @@ class Group:
     def index(self) -> tuple[Array, Array]:
         """Blocks and warps of those that have lanes in it, each `[n]`."""
         if self._index is None:
-            self._index = np.nonzero(words(self.bits))
+            blocks, warps = np.nonzero(words(self.bits))
+            self._index = blocks, warps
         return self._index
 
     def has(self, defined: Array | None) -> bool:

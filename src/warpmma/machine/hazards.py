@@ -47,6 +47,7 @@ KINDS: Mapping[str, str] = MappingProxyType({
     "misaligned": "an address is no multiple of what the access needs",
     "pending": "memory is touched that a cp.async without its wait is still to fill or to read, or nobody waits for it",
     "barrier": "threads wait at a barrier for others that do not come",
+    "deadlock": "threads look again and again for what no thread that runs will write",
     "divergent": "a warp's lanes execute an instruction together, and some of them are masked off",
 })  # fmt: skip
 """What is found, and what each word means."""

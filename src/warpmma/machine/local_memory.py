@@ -75,6 +75,10 @@ class LocalMemory:
             self._reach = np.zeros(self._shape, np.int64)
         self._reach = np.where(lanes, size, self._reach)
 
+    def contents(self) -> Iterator[Array]:
+        """Give the bytes of all threads that were touched."""
+        return (slab.data for slab in self._slabs)
+
     def load(
         self, site: Site, address: Array, size: int, lanes: Array, *, alignment: int = 0, element: int = 0
     ) -> tuple[Array, Array | None]:

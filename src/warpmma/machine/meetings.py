@@ -84,8 +84,8 @@ class Meeting:
         """Tell which lanes, of those who are there, somebody is missing for."""
         away = words(self._state.batch.lanes.alive) & ~words(present)
         if self._mask is None:
-            return present & (away != 0)[..., None]
-        return present & (self._mask() & away[..., None] != 0)
+            return np.asarray(present & (away != 0)[..., None])
+        return np.asarray(present & (self._mask() & away[..., None] != 0))
 
     def everybody(self) -> Array:
         """Return who waits."""

@@ -83,7 +83,7 @@ def _alone(state: State, place: int, act: Act, choose: Choose | None) -> Advance
 
 def _observing(state: State, place: int, step: RowStep, act: Act, choose: Choose | None) -> Advance:
     """Rule 3 of `scheduling`: keep what was seen last, to tell whether it changes."""
-    counts, after, registers, scheduler = state.counts, place + 1, state.registers, state.scheduler
+    counts, after, registers = state.counts, place + 1, state.registers
     slots = [x.number for x in step.results if x is not None]
     seen: list[WarpRegister | None] = [None] * len(slots)
 
@@ -94,12 +94,11 @@ def _observing(state: State, place: int, step: RowStep, act: Act, choose: Choose
         counts[place] += acting.warps
         act(acting)
         group.observed = True
-        if scheduler.ready or scheduler.late:
-            for i, slot in enumerate(slots):
-                new, old = registers[slot], seen[i]
-                seen[i] = new if old is None else acting.merged(old, new, None)
-                if not group.changed and (old is None or bool(((new.bits != old.bits) & acting.bits).any())):
-                    group.changed = True
+        for i, slot in enumerate(slots):
+            new, old = registers[slot], seen[i]
+            seen[i] = new if old is None else acting.merged(old, new, None)
+            if not group.changed and (old is None or bool(((new.bits != old.bits) & acting.bits).any())):
+                group.changed = True
         return after
 
     return advance
@@ -209,7 +208,7 @@ def _operation(state: State, step: RowStep, operands: tuple[Any, ...]) -> Act:
     registers, site, function, shape = state.registers, step.site, row.compute, state.batch.shape
     slot, dtype, shaped = step.results[0].number, state.dtype(row.outputs[0]), state.batch.shaped
 
-    def single(group: Group) -> None:
+    def single(group: Group) -> object:
         given = [registers[i] for i in operands]
         for x in given:
             if x.defined is not None and not group.has(x.defined):

@@ -6,7 +6,8 @@ The rules:
    `scheduling`. Threads that fall off the program's end have ended.
 2. Where nobody can run and some have not ended, those who wait at a meeting (`meetings`) execute what they wait for as
    they are, and then those who wait at barriers go on: either is a hazard, which says where all others are.
-3. A `Limit` is looked at after 4096 steps at most. Time is nothing that results depend on, but for whether they come.
+3. Who spins without end is found (`spinning`), and where that is only a warning, ended.
+4. A `Limit` is looked at after 4096 steps at most. Time is nothing that results depend on, but for whether they come.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from itertools import repeat
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from .._arguments import is_integer
@@ -31,6 +33,7 @@ from .meetings import Meetings
 from .preparing import Advance, leaving, prepared
 from .provided import Provided
 from .scheduling import STOP
+from .spinning import Spins
 from .state import State
 from .steps import AnyStep, Branch, BranchTable, Call, Program, Return
 from .warp_register import WarpRegister
@@ -140,6 +143,7 @@ class _Run:
         self._code = [self._prepared(place, step, calls) for place, step in enumerate(program.steps)]
         self._code.append(self._end)
         self._looked = self.state.now
+        self._spins = Spins(self.state)
 
     def _prepared(self, place: int, step: AnyStep, calls: Calls) -> Advance:
         state, meetings = self.state, self._meetings
@@ -170,8 +174,11 @@ class _Run:
         scheduler.put_lanes(0, lanes.alive, 0)
         scheduler.draw()
         while True:
+            vain = scheduler.vain
             turn = scheduler.next()
-            if turn is not None:
+            if scheduler.vain != vain and self._spins.endless():
+                self._endless(*turn)  # type: ignore[misc]
+            elif turn is not None:
                 self._go(*turn)
             elif lanes.alive.any():
                 self._stuck()
@@ -200,7 +207,7 @@ class _Run:
                 scheduler.rest(place, group)
                 return
 
-    # Rule 3
+    # Rule 4
 
     def _often(self, group: Group) -> int:
         if self._limit.instructions is None:
@@ -223,6 +230,23 @@ class _Run:
             if count:
                 self._batch.costs.instructions[step.site] += count
                 self._limit.executed += count
+
+    # Rule 3
+
+    def _endless(self, place: int, group: Group) -> None:
+        """Everybody who runs spins, and nothing changes."""
+        batch, scheduler = self._batch, self.state.scheduler
+        scheduler.put(place, group)
+        where = whereabouts(self.state, self._meetings)
+        site = self._program.steps[place].site
+        running = {**scheduler.ready, **scheduler.late}
+        spinning = np.logical_or.reduce([x.bits for x in running.values()])
+        detail = f"all who run look for what nobody will write, {scheduler.vain} rounds in vain. {where}"
+        batch.reporter.report("deadlock", site, spinning, detail=detail)
+        scheduler.ready, scheduler.late, scheduler.vain = {}, {}, 0
+        batch.leave(spinning)
+        scheduler.release()
+        self._meetings.exited()
 
     # Rule 2
 

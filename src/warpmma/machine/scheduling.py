@@ -59,7 +59,8 @@ class Scheduler:
         By place, less so many spans as they are deep.
     waiting : dict of int to ndarray of bool
         Who waits at barriers, by where they go on.
-    rounds : int
+    vain : int
+        Rounds that have ended, one after another, because all who run had looked in vain.
     """
 
     def __init__(self, lanes: Lanes, span: int, seed: int, keep: bool) -> None:
@@ -68,8 +69,9 @@ class Scheduler:
         self.ready: dict[int, Group] = {}
         self.late: dict[int, Group] = {}
         self.waiting: dict[int, Array] = {}
-        self.rounds = 0
+        self.vain = 0
         self._left = 0  # steps of this round
+        self._patience_lost = False
         self._alive: Array | None = None
         self._count = 0
 
@@ -111,6 +113,7 @@ class Scheduler:
         if not self.ready:
             if not self.late:
                 return None
+            self.vain = 0 if self._patience_lost else self.vain + 1
             self._round()
         key = min(self.ready)
         group = self.ready.pop(key)
@@ -140,17 +143,19 @@ class Scheduler:
     def rest(self, place: int, group: Group) -> None:
         """Put a group that has gone so many steps as it might where it belongs."""
         if self.ready and group.used >= _PATIENCE:
+            self._patience_lost = True
             self._postpone(place, group, _RESPITE)
         else:
             self.put(place, group)
         if self.late and self._left <= 0:
+            self.vain = 0
             self._round()
 
     def back(self, place: int, group: Group) -> int:
         """Return where a group goes on that goes back to a place and has observed others: there, or it is late."""
         vain = not group.changed and group.count >= group.looked
         group.observed, group.changed, group.looked = False, False, group.count
-        if not vain or not (self.ready or self.late):
+        if not vain:
             return place
         self._postpone(place, group, _QUANTUM)
         return STOP
@@ -164,7 +169,7 @@ class Scheduler:
         self.late[key] = group if other is None else self._joined(other, group)
 
     def _round(self) -> None:
-        self.rounds += 1
+        self._patience_lost = False
         for key, group in self.late.items():
             other = self.ready.get(key)
             self.ready[key] = group if other is None else self._joined(other, group)

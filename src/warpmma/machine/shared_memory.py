@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,10 @@ class SharedMemory:
         for _, place in variables:
             self._room[place.start : place.stop] = np.arange(len(place), 0, -1)
         self._variables = tuple(variables)
+
+    def contents(self) -> Iterator[Array]:
+        """Give all bytes."""
+        yield self._all.data
 
     def load(
         self, site: Site, address: Array, size: int, lanes: Array, *, alignment: int = 0, element: int = 0

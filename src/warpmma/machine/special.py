@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -93,12 +94,12 @@ def _vectors() -> dict[str, Special]:
         "cluster_ctaid": lambda x, i: 0,
         "cluster_nctaid": lambda x, i: 1,
     }
-    table = {}
-    for name, value in made.items():
-        for i, axis in enumerate("xyz"):
-            table[f"{name}.{axis}"] = lambda x, value=value, i=i: value(x, i)
-        table[f"{name}.w"] = lambda x: 0
-    return {name: Special(name=name, bits=32, value=value) for name, value in table.items()}
+    parts = [_one(f"{name}.{'xyz'[i]}", partial(_part, value, i)) for name, value in made.items() for i in range(3)]
+    return {x.name: x for x in (*parts, *(_zero(f"{name}.w") for name in made))}
+
+
+def _part(value: Callable[[_Launch, int], Any], i: int, launch: _Launch) -> Any:
+    return value(launch, i)
 
 
 def _time(shift: int = 0) -> Callable[[_Launch], int]:
@@ -113,9 +114,11 @@ def _masks() -> dict[str, Special]:
         "ge": lambda lane: 0xFFFFFFFF & ~((1 << lane) - 1),
         "gt": lambda lane: 0xFFFFFFFF & ~((2 << lane) - 1),
     }
-    return {
-        f"lanemask_{x}": Special(name=f"lanemask_{x}", bits=32, value=lambda y, f=f: f(y.lane)) for x, f in made.items()
-    }
+    return {f"lanemask_{x}": _one(f"lanemask_{x}", partial(_mask, f)) for x, f in made.items()}
+
+
+def _mask(mask: Callable[[Array], Array], launch: _Launch) -> Array:
+    return mask(launch.lane)
 
 
 def _zero(name: str, bits: int = 32) -> Special:

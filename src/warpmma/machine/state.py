@@ -101,7 +101,8 @@ class State:
 
     def dtype(self, kind: str) -> np.dtype[Any]:
         """NumPy type of a class of registers."""
-        return np.dtype(DTYPES[kind])
+        made: np.dtype[Any] = np.dtype(DTYPES[kind])
+        return made
 
     def kind(self, x: StepOperand, at: Any) -> str:
         """Class of an operand that `place` has placed."""
