@@ -177,3 +177,21 @@ def test_lanes_that_do_not_name_themselves() -> None:
             setp.lt.u32 p, lane, 3
             vote.sync.any.pred q, p, 0xFFFF
         """, threads=32)  # fmt: skip
+
+
+def test_a_barrier_that_counts_gives_its_result_to_who_waited() -> None:
+    """Warps come to it one after another, from two lines."""
+    file, costs = go("""
+        setp.lt.u32 q, lane, 5
+        setp.eq.u32 p, warp, 0
+        @p bra first
+        barrier.red.popc.u32 x, 1, q
+        bra end
+        first:
+        barrier.red.popc.u32 x, 1, q
+        end:
+        barrier.red.or.pred p, 0, q
+        add.u32 y, x, 1
+    """, threads=96)  # fmt: skip
+    assert (file.read("x") == 15).all() and (file.read("y") == 16).all() and file.read("p").all()
+    assert costs.barriers == 2
