@@ -31,6 +31,7 @@ from .causality import Signals
 from .clocks import WARP_BIT, Clocks, Who, block_of, thread_of
 from .grains import Grains, WrittenGrains
 from .hazards import Reporter
+from .memory_engine import all_set
 from .site import Site
 from .transfers import get, put
 
@@ -162,6 +163,8 @@ class Allocation:
 
     def load(self, touch: Touch, element: int) -> tuple[Array, Array | None]:
         """Bytes `[n, size]`; and which elements of so many bytes are poison, `[n, elements]`, or None for none."""
+        if not self._reporter.tracking:
+            return get(self.data, touch.offset, touch.size, self.phase), None
         grains = self.grains.at(touch.offset, touch.size)
         self._check_pending(touch, grains)
         poison = self._poison(touch, grains, element)
@@ -173,6 +176,9 @@ class Allocation:
 
     def store(self, touch: Touch, data: Array) -> None:
         """Write bytes `[n, size]`."""
+        if not self._reporter.tracking:
+            self._put(touch.offset, data)
+            return
         grains, last = self._claim(touch, data)
         self._write(grains, touch.offset, data)
         if last is not None:  # rule 5
@@ -194,8 +200,8 @@ class Allocation:
         self._check_readers(touch, grains)
         contested = self._contested(touch, grains, touch.size // element)
         last = self.grains.note_write(grains, touch.who.words, touch.time)
-        apart = touch.clocks.apart(last, touch.who)
-        if apart.any():
+        apart = None if last is None else touch.clocks.apart(last, touch.who)
+        if last is not None and apart is not None and apart.any():
             self._report_at_once(touch, np.where(apart, last, np.uint64(0)), "changes it")
         offset = (touch.offset[:, None] + np.arange(0, touch.size, element)).reshape(-1)
         places, place = np.unique(offset, return_inverse=True)
@@ -231,6 +237,8 @@ class Allocation:
 
     def reserve(self, touch: Touch) -> None:
         """Announce bytes that a `cp.async` writes from now on."""
+        if not self._reporter.tracking:
+            return
         grains, last = self._claim(touch, None)
         if last is not None:
             self._report_at_once(touch, last, "copies to it")
@@ -238,10 +246,14 @@ class Allocation:
 
     def has_read(self, touch: Touch) -> None:
         """Note that a `cp.async` may have read its source until now."""
-        self._note_read(touch, self.grains.at(touch.offset, touch.size))
+        if self._reporter.tracking:
+            self._note_read(touch, self.grains.at(touch.offset, touch.size))
 
     def complete(self, touch: Touch, data: Array) -> None:
         """Write what a `cp.async` has brought, bytes `[n, size]`: what has been reserved."""
+        if not self._reporter.tracking:
+            self._put(touch.offset, data)
+            return
         grains = self.grains.at(touch.offset, touch.size)
         self.grains.settle(grains)
         self.grains.note_write(grains, touch.who.words, touch.time)
@@ -249,6 +261,8 @@ class Allocation:
 
     def forget(self, touch: Touch) -> None:
         """Throw away what lies there: it is as if nobody had written it, and whoever touches it meets a write."""
+        if not self._reporter.tracking:
+            return
         grains, _ = self._claim(touch, None)
         self.grains.forget(grains)
 
@@ -265,8 +279,7 @@ class Allocation:
         self._check_writer(touch, grains, data)
         self._check_readers(touch, grains)
         last = self.grains.note_write(grains, touch.who.words, touch.time)
-        other = np.where(last == touch.who.words[:, None], np.uint64(0), last)
-        return grains, other if other.any() else None
+        return grains, None if last is None else np.where(last == touch.who.words[:, None], np.uint64(0), last)
 
     def _note_read(self, touch: Touch, grains: Array) -> None:
         clocks = touch.clocks
@@ -275,6 +288,8 @@ class Allocation:
     def _check_writer(self, touch: Touch, grains: Array, data: Array | None) -> None:
         writer = self.grains.writer
         if writer is None or self._all_before(touch, self.grains.last_write):
+            return
+        if touch.clocks.surely_ordered(writer, grains, touch.who):
             return
         words = writer[grains]
         bad = touch.clocks.unordered(words, touch.who)
@@ -292,6 +307,8 @@ class Allocation:
         bad = words = None
         clocks = touch.clocks
         for readers in self.grains.read(clocks.floor, exact=clocks.partial):
+            if clocks.surely_ordered(readers, grains, touch.who):
+                continue
             found = clocks.unordered(readers[grains], touch.who)
             if found is not None:
                 words = readers[grains] if words is None or bad is None else np.where(bad, words, readers[grains])
@@ -357,7 +374,7 @@ class Allocation:
                 self._report("pending", touch, bad, says, source.site)
 
     def _poison(self, touch: Touch, grains: Array, element: int) -> Array | None:
-        if self.grains.written is None:
+        if self.grains.written is None or all_set(self.grains.written, grains):
             return None
         written = self.grains.written[grains]
         if written.all():
@@ -372,6 +389,11 @@ class Allocation:
         put(self.data, offset, data, self.phase)
         if self.grains.written is not None:
             self.grains.written[grains] = True
+
+    def _put(self, offset: Array, data: Array) -> None:
+        """Write where nothing is tracked: whoever tracks later takes all of it for written."""
+        put(self.data, offset, data, self.phase)
+        self.grains.written = None
 
     def _by_grain(self, equal: Array, grains: Array) -> Array:
         """Whether all bytes of grains are equal: `[n, m]` of `[n, size]`."""

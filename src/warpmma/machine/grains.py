@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .clocks import BLOCK_BIT, THREAD_BIT, WARP_BIT
+from .memory_engine import count_readers, note
 
 __all__ = ["Grains", "WrittenGrains"]
 
@@ -112,13 +113,12 @@ class Grains:
 
     # Rule 2
 
-    def note_write(self, grains: Array, words: Array, time: int) -> Array:
-        """Note who writes; return who did of several that write a grain at once."""
+    def note_write(self, grains: Array, words: Array, time: int) -> Array | None:
+        """Note who writes; return who did of several that write a grain at once, or None if nobody else did."""
         if self.writer is None:
             self.writer = np.zeros(self.count, _U)
-        self.writer[grains] = words[:, None]
         self.last_write = time
-        return self.writer[grains]
+        return None if note(self.writer, grains, words) else self.writer[grains]
 
     def forget(self, grains: Array) -> None:
         """Note that nobody knows what lies there."""
@@ -197,28 +197,8 @@ class Grains:
         if self._notes and not self.readers:
             self.readers = tuple(np.zeros(self.count, _U) for _ in range(3))
         for grains, words, _ in self._notes:
-            self._count_in(grains, np.broadcast_to(words[:, None], grains.shape))
+            count_readers(self.readers, grains, words, thread=THREAD_BIT, warp=WARP_BIT, block=BLOCK_BIT)
         self._notes.clear()
-
-    def _count_in(self, grains: Array, words: Array) -> None:
-        last, lane, other = self.readers
-        before = last[grains]
-        last[grains] = words
-        now = last[grains]
-        for known in (before, words):
-            another = ((known ^ now) >> THREAD_BIT != 0) & (known != 0)
-            if not another.any():
-                continue
-            same_warp = (known ^ now) >> WARP_BIT == 0
-            mine = another & same_warp
-            lane[grains[mine]] = known[mine]
-            far = another & ~same_warp
-            if far.any():
-                place, word, here = grains[far], known[far], now[far] >> BLOCK_BIT
-                held, elsewhere = other[place], word >> BLOCK_BIT != here
-                keep = (held != 0) & (held >> BLOCK_BIT != here) & ~elsewhere
-                other[place] = np.where(keep, held, word)
-                other[place[elsewhere]] = word[elsewhere]  # of several at once, too, one of another block
 
 
 def _finer(known: Array, times: int) -> Array:

@@ -8,7 +8,8 @@ The rules:
 2. A report names who met the hazard first, where, how many lanes did there at once, and the line of the other party:
    of the other access of a race, of the copy that is pending, of the instruction that made a poisoned register, or of
    the barrier where others wait.
-3. Where a hazard is only a warning, the kernel goes on like this: a lane whose address is misaligned or outside of
+3. "off" leaves out what takes time: `TRACKED`. Addresses are checked, barriers waited at, and so on.
+4. Where a hazard is only a warning, the kernel goes on like this: a lane whose address is misaligned or outside of
    memory takes no part in the access, and what it loads is 0; those who wait at a barrier for threads that do not come
    wait no longer; every other access happens as if nothing were wrong.
 
@@ -31,10 +32,10 @@ import numpy.typing as npt
 from ..errors import OperandError, WarpmmaError, shown
 from .site import Site
 
-__all__ = ["KINDS", "Hazard", "HazardError", "HazardWarning", "Policy", "Reporter"]
+__all__ = ["KINDS", "TRACKED", "Hazard", "HazardError", "HazardWarning", "Policy", "Reporter"]
 
 Array = npt.NDArray[Any]
-Policy = Literal["error", "warn"]
+Policy = Literal["error", "warn", "off"]
 
 KINDS: Mapping[str, str] = MappingProxyType({
     "race": "two threads touch a byte of memory, one of them writes it, and nothing orders them",
@@ -53,6 +54,8 @@ KINDS: Mapping[str, str] = MappingProxyType({
 """What is found, and what each word means."""
 
 _COUNTED = ("same value", "order")
+TRACKED = ("race", "same value", "order", "unwritten", "poison", "pending")
+"""What is found by keeping track of every byte and register, and can be left out, all of it, for speed."""
 
 
 class HazardError(WarpmmaError):
@@ -110,11 +113,14 @@ class Reporter:
 
     Parameters
     ----------
-    policy : "error", "warn" or dict
+    policy : "error", "warn", "off" or dict
         For all hazards but "same value" and "order", or by kind; what is not named is an error, and these are counted.
+        "off": nothing is tracked (`TRACKED`), and all else is an error.
 
     Attributes
     ----------
+    tracking : bool
+        Whether what is tracked is looked for.
     counts : Counter of str
         By kind, how many lanes met hazards that are counted alone.
     lines : dict of str to Counter of Site
@@ -124,7 +130,9 @@ class Reporter:
     """
 
     def __init__(self, policy: Policy | Mapping[str, Policy] = "error") -> None:
-        chosen = policy if isinstance(policy, Mapping) else {k: policy for k in KINDS if k not in _COUNTED}
+        self.tracking = not (isinstance(policy, str) and policy == "off")
+        asked: Any = policy if self.tracking else "error"
+        chosen = asked if isinstance(asked, Mapping) else {k: asked for k in KINDS if k not in _COUNTED}
         for kind, what in chosen.items():
             if kind not in KINDS or not isinstance(what, str) or what not in ("error", "warn"):
                 raise OperandError(
@@ -159,7 +167,7 @@ class Reporter:
         other : Site, optional
             The other line that has to do with it.
         """
-        if not bad.any():
+        if not bad.any() or (not self.tracking and kind in TRACKED):
             return
         if self._policy.get(kind) is None and kind in _COUNTED:
             self.counts[kind] += int(bad.sum())
@@ -175,11 +183,14 @@ class Reporter:
 
     def report_launch(self, kind: str, site: Site, detail: str) -> None:
         """Report what no thread met."""
-        self._tell(Hazard(kind=kind, site=site, detail=detail))
+        if self.tracking or kind not in TRACKED:
+            self._tell(Hazard(kind=kind, site=site, detail=detail))
 
     def aligned(self, site: Site, address: Array, alignment: int, lanes: Array) -> Array:
         """Tell which addresses are aligned; report those of `lanes` that are not."""
-        aligned: Array = address % address.dtype.type(alignment) == 0
+        type_ = address.dtype.type
+        power = alignment & (alignment - 1) == 0
+        aligned: Array = (address & type_(alignment - 1) if power else address % type_(alignment)) == 0
         self.report("misaligned", site, lanes & ~aligned, address, f"expected a multiple of {alignment} bytes")
         return aligned
 

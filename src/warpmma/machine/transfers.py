@@ -1,4 +1,7 @@
-"""Bytes from and to an array of bytes: of 2, 4, 8 or 16 aligned bytes a lane through a view as words."""
+"""Bytes from and to an array of bytes, in the native engine or through a view as words.
+
+Where there is no native engine, accesses of 2, 4, 8 or 16 aligned bytes a lane go through words.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from . import memory_engine
 
 __all__ = ["get", "put"]
 
@@ -19,6 +24,10 @@ def get(memory: Array, offset: Array, size: int, phase: int = 0) -> Array:
 
     With the `phase`, offsets are multiples of the size if that is a power of two.
     """
+    if memory_engine.NATIVE is not None:
+        out = np.empty((len(offset), size), np.uint8)
+        memory_engine.NATIVE.gather(memory, offset, size, out.reshape(-1))
+        return out
     if size not in _WORDS or phase % size:
         return memory[offset[:, None] + np.arange(size)]
     words = _words(memory, size)
@@ -28,6 +37,9 @@ def get(memory: Array, offset: Array, size: int, phase: int = 0) -> Array:
 def put(memory: Array, offset: Array, data: Array, phase: int = 0) -> None:
     """Write bytes `[n, size]`, as `get` reads them; where offsets are the same, the last."""
     size = data.shape[-1]
+    if memory_engine.NATIVE is not None:
+        memory_engine.NATIVE.scatter(memory, offset, size, np.ascontiguousarray(data).reshape(-1))
+        return
     if size not in _WORDS or phase % size:
         memory[offset[:, None] + np.arange(size)] = data
         return

@@ -1,0 +1,219 @@
+#include "memory.hpp"
+
+#include <nanobind/ndarray.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace nb = nanobind;
+
+namespace warpmma {
+namespace {
+
+template <class T>
+using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Words = Vector<uint64_t>;
+using KnownWords = Vector<const uint64_t>;
+using Places = Vector<const int64_t>;
+using Flags = Vector<const bool>;
+using Bytes = Vector<const uint8_t>;
+
+[[noreturn]] void refuse(const char* what) { throw std::invalid_argument(what); }
+
+// Calls `body` with the number of bytes as a constant, where that is a power of two.
+template <class Body>
+void sized(size_t size, Body body) {
+  switch (size) {
+    case 1:
+      return body(std::integral_constant<size_t, 1>());
+    case 2:
+      return body(std::integral_constant<size_t, 2>());
+    case 4:
+      return body(std::integral_constant<size_t, 4>());
+    case 8:
+      return body(std::integral_constant<size_t, 8>());
+    case 16:
+      return body(std::integral_constant<size_t, 16>());
+    case 32:
+      return body(std::integral_constant<size_t, 32>());
+    default:
+      return body(size);
+  }
+}
+
+// The one piece of memory in which the bytes of all lanes lie, and where in it; -1 if there is none, -2 if no lane acts.
+template <class Address>
+std::pair<int64_t, int64_t> locate(Vector<const Address> address, Flags lanes, KnownWords starts, KnownWords ends,
+                                   uint64_t size, uint64_t alignment, Vector<int64_t> offset) {
+  const size_t n = address.shape(0);
+  if (lanes.shape(0) != n || offset.shape(0) < n || starts.shape(0) != ends.shape(0) || alignment == 0)
+    refuse("locate: arrays of different lengths");
+  const Address* a = address.data();
+  const bool* on = lanes.data();
+  int64_t* to = offset.data();
+  const size_t first = std::find(on, on + n, true) - on;
+  if (first == n) return {-2, 0};
+  const uint64_t* begin = starts.data();
+  const size_t number = std::upper_bound(begin, begin + starts.shape(0), uint64_t(a[first])) - begin;
+  if (number == 0) return {-1, 0};
+  const uint64_t start = begin[number - 1], room = ends.data()[number - 1] - start;
+  if (room < size) return {-1, 0};
+  const uint64_t last = room - size;
+  const bool power = (alignment & (alignment - 1)) == 0;
+  const uint64_t low = alignment - 1;
+  bool good = true;
+  size_t count = 0;
+  for (size_t i = 0; i < n; i++) {
+    const uint64_t at = a[i], inside = at - start;
+    const bool fits = inside <= last && (power ? (at & low) == 0 : at % alignment == 0);
+    good &= fits | !on[i];
+    to[count] = int64_t(inside);
+    count += on[i];
+  }
+  return {good ? int64_t(number - 1) : -1, int64_t(count)};
+}
+
+// Offsets are those that `locate` found, or checked in the same way.
+void gather(Bytes memory, Places offset, size_t size, Vector<uint8_t> out) {
+  const size_t n = offset.shape(0), most = memory.shape(0);
+  if (out.shape(0) != n * size) refuse("gather: no room for what is read");
+  const uint8_t* from = memory.data();
+  const int64_t* at = offset.data();
+  uint8_t* to = out.data();
+  sized(size, [&](auto width) {
+    for (size_t i = 0; i < n; i++) {
+      if (uint64_t(at[i]) > most - width || most < width) refuse("gather: an offset beyond the memory");
+      std::memcpy(to + i * width, from + at[i], width);
+    }
+  });
+}
+
+void scatter(Vector<uint8_t> memory, Places offset, size_t size, Bytes data) {
+  const size_t n = offset.shape(0), most = memory.shape(0);
+  if (data.shape(0) != n * size) refuse("scatter: not as many bytes as places");
+  uint8_t* to = memory.data();
+  const int64_t* at = offset.data();
+  const uint8_t* from = data.data();
+  sized(size, [&](auto width) {
+    for (size_t i = 0; i < n; i++) {
+      if (uint64_t(at[i]) > most - width || most < width) refuse("scatter: an offset beyond the memory");
+      std::memcpy(to + at[i], from + i * width, width);
+    }
+  });
+}
+
+void check_grains(size_t grains, size_t words, size_t table, const int64_t* places) {
+  if (words == 0 || grains % words) refuse("not as many grains for each lane");
+  for (size_t i = 0; i < grains; i++)
+    if (uint64_t(places[i]) >= table) refuse("a grain beyond the memory");
+}
+
+// Whether all that a table has of grains is nothing, a thread's own, or of its block and before a time.
+bool ordered(KnownWords table, Places grains, KnownWords words, uint64_t thread_bit, uint64_t block_bit,
+             uint64_t time_bit, uint64_t last_time, uint64_t floor) {
+  const size_t n = words.shape(0);
+  if (n == 0) return true;
+  check_grains(grains.shape(0), n, table.shape(0), grains.data());
+  const size_t each = grains.shape(0) / n;
+  const uint64_t* known = table.data();
+  const int64_t* at = grains.data();
+  for (size_t i = 0; i < n; i++) {
+    const uint64_t mine = words.data()[i];
+    bool good = true;
+    for (size_t k = 0; k < each; k++) {
+      const uint64_t other = known[at[i * each + k]];
+      const bool before = (other ^ mine) >> block_bit == 0 && (other >> time_bit & last_time) < floor;
+      good &= other == 0 || (other ^ mine) >> thread_bit == 0 || before;
+    }
+    if (!good) return false;
+  }
+  return true;
+}
+
+// Notes words in a table; whether each of them stands where it was noted.
+bool note(Words table, Places grains, KnownWords words) {
+  const size_t n = words.shape(0);
+  if (n == 0) return true;
+  check_grains(grains.shape(0), n, table.shape(0), grains.data());
+  const size_t each = grains.shape(0) / n;
+  uint64_t* known = table.data();
+  const int64_t* at = grains.data();
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k < each; k++) known[at[i * each + k]] = words.data()[i];
+  bool alone = true;
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k < each; k++) alone &= known[at[i * each + k]] == words.data()[i];
+  return alone;
+}
+
+// Rule 3 of `grains`, exactly as its slow form.
+void count_readers(Words last, Words lane, Words other, Places grains, KnownWords words, uint64_t thread_bit,
+                   uint64_t warp_bit, uint64_t block_bit) {
+  const size_t n = words.shape(0), count = grains.shape(0);
+  if (n == 0) return;
+  if (lane.shape(0) != last.shape(0) || other.shape(0) != last.shape(0)) refuse("tables of different lengths");
+  check_grains(count, n, last.shape(0), grains.data());
+  const size_t each = count / n;
+  const int64_t* at = grains.data();
+  uint64_t *latest = last.data(), *within = lane.data(), *far = other.data();
+  std::vector<uint64_t> before(count);
+  for (size_t i = 0; i < count; i++) before[i] = latest[at[i]];
+  for (size_t i = 0; i < count; i++) latest[at[i]] = words.data()[i / each];
+  struct Far {
+    int64_t place;
+    uint64_t word;
+    bool elsewhere, keep;
+  };
+  std::vector<Far> found;
+  for (int round = 0; round < 2; round++) {
+    found.clear();
+    for (size_t i = 0; i < count; i++) {
+      const uint64_t known = round ? words.data()[i / each] : before[i], now = latest[at[i]];
+      if (known == 0 || (known ^ now) >> thread_bit == 0) continue;
+      if ((known ^ now) >> warp_bit == 0) {
+        within[at[i]] = known;
+        continue;
+      }
+      const uint64_t here = now >> block_bit, held = far[at[i]];
+      const bool elsewhere = known >> block_bit != here;
+      found.push_back({at[i], known, elsewhere, held != 0 && held >> block_bit != here && !elsewhere});
+    }
+    for (const Far& x : found)
+      if (!x.keep) far[x.place] = x.word;
+    for (const Far& x : found)
+      if (x.elsewhere) far[x.place] = x.word;
+  }
+}
+
+bool all_set(Flags flags, Places grains) {
+  const size_t n = grains.shape(0), most = flags.shape(0);
+  const bool* set = flags.data();
+  bool good = true;
+  for (size_t i = 0; i < n; i++) {
+    if (uint64_t(grains.data()[i]) >= most) refuse("a grain beyond the memory");
+    good &= set[grains.data()[i]];
+  }
+  return good;
+}
+
+}  // namespace
+
+void bind_memory(nb::module_& m) {
+  nb::module_ memory = m.def_submodule("memory");
+  memory.def("locate", &locate<uint64_t>, nb::arg().noconvert(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+             nb::arg().noconvert());
+  memory.def("locate", &locate<uint32_t>, nb::arg().noconvert(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+             nb::arg().noconvert());
+  memory.def("gather", &gather, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg(), nb::arg().noconvert());
+  memory.def("scatter", &scatter, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg(), nb::arg().noconvert());
+  memory.def("ordered", &ordered);
+  memory.def("note", &note);
+  memory.def("count_readers", &count_readers);
+  memory.def("all_set", &all_set);
+}
+
+}  // namespace warpmma

@@ -1,0 +1,10 @@
+// What simulated memory does for every access of every lane: see machine/memory_engine.py.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace warpmma {
+
+void bind_memory(nanobind::module_& m);
+
+}  // namespace warpmma
