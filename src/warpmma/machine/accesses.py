@@ -57,7 +57,7 @@ def _load(batch: Batch, site: Site, row: Access, where: Any, lanes: Array) -> Re
     words = data.view(f"{'i' if row.signed else 'u'}{width // 8}")
     dtype = DTYPES[row.kind]  # of 8 bits, 16 are made
     return tuple(
-        batch.made(np.ascontiguousarray(words[..., i]).astype(dtype), lanes, site,
+        batch.made(np.ascontiguousarray(words[..., i]).astype(dtype, copy=False), lanes, site,
                    None if poison is None else poison[..., i // per])
         for i in range(row.registers)
     )  # fmt: skip
@@ -95,7 +95,8 @@ def _store(batch: Batch, site: Site, row: Access, where: Any, values: Sequence[A
         for i, x in enumerate(values)
     ]
     bits = batch.read(site, registers, [lanes] * len(registers))
-    data = np.stack([x.astype(f"u{width // 8}") for x in bits], axis=-1).view(np.uint8)
+    words = [np.ascontiguousarray(x.astype(f"u{width // 8}", copy=False)) for x in bits]
+    data = (words[0][..., None] if len(words) == 1 else np.stack(words, axis=-1)).view(np.uint8)
     for space, place, some in parts(batch, site, row.space, at, lanes):
         _count(batch, site, space, place, row.size, some)
         if row.order != "weak" and space in _ORDERED:

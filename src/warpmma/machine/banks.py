@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .memory_engine import alike
 from .site import Site
 from .swizzles import Swizzle
 
@@ -97,7 +98,8 @@ class SharedSite:
 
     def add(self, rows: Array, size: int) -> None:
         """Count accesses of warps: addresses `[n, 32]`, int64."""
-        times = Counter(row.tobytes() for row in rows)
+        first, count = np.unique(alike(rows), return_counts=True)
+        times = Counter({rows[i].tobytes(): n for i, n in zip(first.tolist(), count.tolist(), strict=True)})
         fresh = [row for row in times if (size, row) not in self.patterns]
         if fresh:
             address = np.frombuffer(b"".join(fresh), np.int64).reshape(-1, rows.shape[-1])

@@ -159,6 +159,8 @@ class Batch:
         """Return a result, written by lanes but for those that are poison."""
         if bits.shape != self.shape:
             bits = np.broadcast_to(bits, self.shape)
+        if not self.reporter.tracking:
+            return WarpRegister(bits)
         written = None if lanes is self.lanes.alive else lanes
         if poison is not None and poison.any():
             written = ~poison if written is None else written & ~poison

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -78,18 +79,31 @@ class Who:
     ----------
     words : ndarray of uint64
         As accesses are kept, `[n]`.
-    block, warp, lane : ndarray of int
-        Of the batch, the block and the warp, `[n]`.
+    first : int
+        Number of the first block of the batch.
     """
 
     words: Array
-    block: Array
-    warp: Array
-    lane: Array
+    first: int
+
+    @cached_property
+    def block(self) -> Array:
+        """Their blocks, of the batch."""
+        return (self.words >> BLOCK_BIT).astype(np.int64) - (self.first + 1)
+
+    @cached_property
+    def warp(self) -> Array:
+        """Their warps, of the block."""
+        return (self.words >> WARP_BIT & _U((1 << _THREAD) // LANES - 1)).astype(np.int64)
+
+    @cached_property
+    def lane(self) -> Array:
+        """Their lanes, of the warp."""
+        return (self.words >> THREAD_BIT & _U(LANES - 1)).astype(np.int64)
 
     def some(self, which: Array) -> Who:
         """Return these of them, by number."""
-        return Who(self.words[which], self.block[which], self.warp[which], self.lane[which])
+        return Who(self.words[which], self.first)
 
     def strong(self, scope: MemoryScope) -> Who:
         """Return the same, whose accesses are strong."""
@@ -167,10 +181,18 @@ class Clocks:
 
     def who(self, time: int, lanes: Array) -> Who:
         """Name the lanes, bool `[block, warp, lane]`, that access memory at a time."""
-        self.touched[lanes.any(axis=-1)] = time
-        block, warp, lane = np.nonzero(lanes)
-        keys = self._keys[lanes] if lanes.shape == self._keys.shape else self._keys[block, warp, lane]
-        return Who(keys | _U(time << _STRENGTH), block, warp, lane)
+        keys = np.broadcast_to(self._keys, lanes.shape)
+        if lanes.all():
+            self.touched[...] = time
+            words = keys.reshape(-1) | _U(time << _STRENGTH)
+        else:
+            self.touched[lanes.any(axis=-1)] = time
+            words = keys[lanes] | _U(time << _STRENGTH)
+        return Who(words, self._first)
+
+    def anybody(self, lanes: Array) -> Who:
+        """Name nobody in particular, where it is not looked who accesses memory: so many."""
+        return Who(np.zeros(int(np.count_nonzero(lanes)), _U), self._first)
 
     # Rule 2
 

@@ -53,7 +53,8 @@ class Costs:
 
     def count(self, site: Site, active: Array) -> None:
         """Count an instruction, once for every warp that has an active lane."""
-        self.instructions[site] += int(active.any(axis=-1).sum())
+        warps = active.size // active.shape[-1] if active.all() else int(active.any(axis=-1).sum())
+        self.instructions[site] += warps
 
     def moved(self, site: Site, space: str, count: int) -> None:
         """Count bytes from or to a space of memory."""
@@ -65,10 +66,12 @@ class Costs:
 
     def shared(self, site: Site, address: Array, size: int, active: Array) -> None:
         """Count accesses to shared memory, addresses `[block, warp, lane]`."""
-        self.moved(site, "shared", int(active.sum()) * size)
+        self.moved(site, "shared", int(np.count_nonzero(active)) * size)
         active = active & (address < _MOST)  # others are out of bounds
-        rows = np.where(active, address.astype(np.int64), -1).reshape(-1, address.shape[-1])
-        rows = rows[active.any(axis=-1).reshape(-1)]
+        rows = address.astype(np.int64).reshape(-1, address.shape[-1])
+        if not active.all():
+            rows = np.where(active.reshape(rows.shape), rows, -1)
+            rows = rows[active.any(axis=-1).reshape(-1)]
         if len(rows):
             if site not in self.sites:
                 self.sites[site] = SharedSite(site)

@@ -14,6 +14,7 @@ from .address_space import AddressSpace, Region
 from .allocation import Allocation, Touch
 from .clocks import Clocks
 from .hazards import Reporter
+from .memory_engine import acting, flat, locate
 from .site import Site
 
 __all__ = ["HEAP", "GlobalMemory", "check_array", "check_elements"]
@@ -134,8 +135,12 @@ class GlobalMemory:
         element: int = 0,
     ) -> tuple[Array, Array | None]:  # fmt: skip
         """Load bytes, as `SharedMemory.load` does."""
+        found = list(self.touched(clocks, site, address, size, lanes, alignment or size))
+        if len(found) == 1 and len(found[0][1].offset) == lanes.size:  # all of them, in one piece
+            data, poison = found[0][0].load(found[0][1], element or size)
+            return data.reshape(*lanes.shape, size), None if poison is None else poison.reshape(*lanes.shape, -1)
         data, poison = np.zeros((*lanes.shape, size), np.uint8), None
-        for allocation, touch in self.touched(clocks, site, address, size, lanes, alignment or size):
+        for allocation, touch in found:
             data[touch.lanes], some = allocation.load(touch, element or size)
             if some is not None:
                 poison = np.zeros((*lanes.shape, some.shape[-1]), bool) if poison is None else poison
@@ -147,7 +152,7 @@ class GlobalMemory:
         size = data.shape[-1]
         for allocation, touch in self.touched(clocks, site, address, size, lanes, size):
             if allocation.data.flags.writeable:
-                allocation.store(touch, data[touch.lanes])
+                allocation.store(touch, acting(data, touch.lanes))
             else:
                 region = next(r for r, x in self._allocations.items() if x is allocation)
                 says = f"a store to {region.name}, which is read-only"
@@ -157,6 +162,14 @@ class GlobalMemory:
         self, clocks: Clocks, site: Site, address: Array, size: int, lanes: Array, alignment: int
     ) -> Iterator[tuple[Allocation, Touch]]:
         """Allocations that are touched, and by which of the lanes."""
+        time = clocks.tick(site)
+        if (one := locate(flat(address), flat(lanes), self._space.bounds, size, alignment)) is not None:
+            number, offset = one
+            yield (
+                self._allocation(self._space.regions[number]),
+                self._touch(clocks, site, time, address, lanes, offset, size),
+            )
+            return
         ok = lanes & self._reporter.aligned(site, address, alignment, lanes)
         starts, ends = (np.concatenate([np.zeros(1, np.uint64), x]) for x in self._space.bounds)
         address = address.astype(np.uint64, copy=False)
@@ -166,13 +179,21 @@ class GlobalMemory:
         outside = ok & ((number == 0) | (room < size) | (inside > room - np.uint64(size)))
         self._reporter.report("bounds", site, outside, address, self._nearest(size))
         number = np.where(ok & ~outside, number, 0) - 1
-        time = clocks.tick(site)
         for each in np.unique(number[number >= 0]).tolist():
             some = number == each
-            yield self._allocation(self._space.regions[each]), Touch(
-                site=site, time=time, clocks=clocks, address=address, lanes=some, size=size,
-                offset=inside[some].astype(np.int64), who=clocks.who(time, some),
-            )  # fmt: skip
+            offset = inside[some].astype(np.int64)
+            yield (
+                self._allocation(self._space.regions[each]),
+                self._touch(clocks, site, time, address, some, offset, size),
+            )
+
+    def _touch(
+        self, clocks: Clocks, site: Site, time: int, address: Array, lanes: Array, offset: Array, size: int
+    ) -> Touch:  # fmt: skip
+        who = clocks.who(time, lanes) if self._reporter.tracking else clocks.anybody(lanes)
+        return Touch(
+            site=site, time=time, clocks=clocks, address=address, lanes=lanes, size=size, offset=offset, who=who
+        )
 
     def _allocation(self, region: Region) -> Allocation:
         """Return what this launch knows of a region."""

@@ -16,12 +16,24 @@ try:
 except ImportError:  # installed without a compiler
     _native = None  # type: ignore[assignment]
 
-__all__ = ["NATIVE", "all_set", "count_readers", "locate", "note", "ordered"]
+__all__ = ["NATIVE", "acting", "alike", "all_set", "count_readers", "flat", "locate", "note", "ordered"]
 
 Array = npt.NDArray[Any]
 
 NATIVE: Any = getattr(_native, "memory", None)
 """The native engine's memory; None where NumPy does it all, an installation without a compiler."""
+
+
+def flat(array: Array) -> Array:
+    """Return an array of lanes in one dimension."""
+    return np.ascontiguousarray(array).reshape(-1)
+
+
+def acting(data: Array, lanes: Array) -> Array:
+    """Return what lanes, `[block, warp, lane]`, have of data `[block, warp, lane, byte]`: `[n, byte]`."""
+    if data.shape[:-1] == lanes.shape and lanes.all():
+        return data.reshape(-1, data.shape[-1])
+    return np.asarray(data[lanes])
 
 
 def locate(
@@ -91,7 +103,9 @@ def ordered(
         ))  # fmt: skip
     others = table[grains]
     differ = others ^ words[:, None]
-    before = ((differ >> np.uint64(block)) == 0) & ((others >> np.uint64(time) & np.uint64(last)) < np.uint64(max(floor, 0)))
+    before = ((differ >> np.uint64(block)) == 0) & (
+        (others >> np.uint64(time) & np.uint64(last)) < np.uint64(max(floor, 0))
+    )
     return bool(((others == 0) | (differ >> np.uint64(thread) == 0) | before).all())
 
 
@@ -136,3 +150,13 @@ def all_set(flags: Array, grains: Array) -> bool:
     if NATIVE is not None:
         return bool(NATIVE.all_set(flags, grains.reshape(-1)))
     return bool(flags[grains].all())
+
+
+def alike(rows: Array) -> Array:
+    """Return for each of some rows `[n, m]` of int64 the number of the first that is the same, `[n]`."""
+    if NATIVE is not None:
+        first = np.empty(len(rows), np.int64)
+        NATIVE.alike(flat(rows), rows.shape[1], first)
+        return first
+    seen: dict[bytes, int] = {}
+    return np.array([seen.setdefault(row.tobytes(), i) for i, row in enumerate(rows)], np.int64)

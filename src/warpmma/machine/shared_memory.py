@@ -11,6 +11,7 @@ import numpy.typing as npt
 from .allocation import Allocation, Touch
 from .clocks import Clocks
 from .hazards import Reporter
+from .memory_engine import acting, flat, locate
 from .site import Site
 
 __all__ = ["SharedMemory"]
@@ -37,6 +38,7 @@ class SharedMemory:
         data = np.zeros(blocks * stride // 8, np.uint64).view(np.uint8)
         self._all = Allocation(reporter, data, written=False, private=True)
         self._base = (np.arange(blocks, dtype=np.int64) * stride)[:, None, None]
+        self._bounds = np.zeros(1, np.uint64), np.array([size], np.uint64)
         self._reporter, self._clocks = reporter, clocks
         self._room: Array | None = None  # bytes from each address on to the end of its variable
         self._variables: tuple[tuple[str, range], ...] = ()
@@ -91,7 +93,7 @@ class SharedMemory:
         """Write bytes `[block, warp, lane, size]`."""
         size = data.shape[-1]
         touch = self._touch(site, address, size, lanes, size)
-        self._all.store(touch, data[touch.lanes])
+        self._all.store(touch, acting(data, touch.lanes))
 
     def reserve(self, site: Site, address: Array, size: int, lanes: Array) -> Array:
         """Announce bytes that a `cp.async` writes from now on; return the lanes that may."""
@@ -109,6 +111,8 @@ class SharedMemory:
 
     def _touch(self, site: Site, address: Array, size: int, lanes: Array, alignment: int) -> Touch:
         """Take the lanes that may act."""
+        if self._room is None and locate(flat(address), flat(lanes), self._bounds, size, alignment) is not None:
+            return self._at(site, address, size, lanes)
         lanes = lanes & self._reporter.aligned(site, address, alignment, lanes)
         outside = lanes & ((address > self.size) | (address.astype(np.int64) > self.size - size))
         self._reporter.report(
@@ -143,10 +147,11 @@ class SharedMemory:
 
     def _at(self, site: Site, address: Array, size: int, lanes: Array) -> Touch:
         time = self._clocks.tick(site)
-        offset = (self._base + address.astype(np.int64))[lanes]
+        offset = self._base + address.astype(np.int64)
+        offset = offset.reshape(-1) if lanes.all() else offset[lanes]
+        who = self._clocks.who(time, lanes) if self._reporter.tracking else self._clocks.anybody(lanes)
         return Touch(
-            site=site, time=time, clocks=self._clocks, address=address, lanes=lanes, offset=offset, size=size,
-            who=self._clocks.who(time, lanes),
+            site=site, time=time, clocks=self._clocks, address=address, lanes=lanes, offset=offset, size=size, who=who,
         )  # fmt: skip
 
 

@@ -45,6 +45,8 @@ def parts(batch: Batch, site: Site, space: str, address: Array, lanes: Array) ->
     address = address.astype(np.uint64, copy=False)
     if space in ("const", "param"):
         return [("global", address + np.uint64(WINDOWS[space].base), lanes)]
+    if (address - np.uint64(_FIRST << 32) >= np.uint64(len(WINDOWS) << 32)).all():
+        return [("global", address, lanes)]
     window = (address >> np.uint64(32)) - np.uint64(_FIRST)
     elsewhere = lanes & (window < np.uint64(len(WINDOWS)))
     if not elsewhere.any():

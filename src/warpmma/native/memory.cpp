@@ -1,11 +1,13 @@
 #include "memory.hpp"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -200,6 +202,28 @@ bool all_set(Flags flags, Places grains) {
   return good;
 }
 
+// For each row of so many words the number of the first row that is the same.
+void alike(Vector<const int64_t> rows, size_t width, Vector<int64_t> first) {
+  const size_t n = first.shape(0);
+  if (rows.shape(0) != n * width) refuse("alike: not as many words as rows have");
+  std::unordered_multimap<uint64_t, size_t> seen;
+  for (size_t i = 0; i < n; i++) {
+    const int64_t* row = rows.data() + i * width;
+    if (i && std::equal(row, row + width, rows.data() + size_t(first.data()[i - 1]) * width)) {
+      first.data()[i] = first.data()[i - 1];
+      continue;
+    }
+    uint64_t hash = 0;
+    for (size_t k = 0; k < width; k++) hash = (hash ^ uint64_t(row[k])) * 0x9E3779B97F4A7C15u + (hash >> 29);
+    const auto range = seen.equal_range(hash);
+    const auto same = std::find_if(range.first, range.second, [&](const auto& one) {
+      return std::equal(row, row + width, rows.data() + one.second * width);
+    });
+    first.data()[i] = int64_t(same == range.second ? i : same->second);
+    if (same == range.second) seen.emplace(hash, i);
+  }
+}
+
 }  // namespace
 
 void bind_memory(nb::module_& m) {
@@ -214,6 +238,7 @@ void bind_memory(nb::module_& m) {
   memory.def("note", &note);
   memory.def("count_readers", &count_readers);
   memory.def("all_set", &all_set);
+  memory.def("alike", &alike);
 }
 
 }  // namespace warpmma
