@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <stdexcept>
 #include <unordered_map>
 #include <utility>
@@ -67,19 +68,32 @@ std::pair<int64_t, int64_t> locate(Vector<const Address> address, Flags lanes, K
   const uint64_t last = room - size;
   const bool power = (alignment & (alignment - 1)) == 0;
   const uint64_t low = alignment - 1;
-  bool good = true;
-  size_t count = 0;
+  const uint64_t wrong = power ? 0 : alignment;
+  uint64_t bad = 0, count = 0;
   for (size_t i = 0; i < n; i++) {
-    const uint64_t at = a[i], inside = at - start;
-    const bool fits = inside <= last && (power ? (at & low) == 0 : at % alignment == 0);
-    good &= fits | !on[i];
-    to[count] = int64_t(inside);
-    count += on[i];
+    const uint64_t at = a[i], inside = at - start, acts = on[i];
+    bad |= acts & (uint64_t(inside > last) | uint64_t((at & (power ? low : 0)) != 0));
+    if (wrong) bad |= acts & uint64_t(at % wrong != 0);
+    to[i] = int64_t(inside);
+    count += acts;
   }
-  return {good ? int64_t(number - 1) : -1, int64_t(count)};
+  if (bad) return {-1, 0};
+  if (count < n) {
+    size_t next = 0;
+    for (size_t i = 0; i < n; i++) {
+      to[next] = to[i];
+      next += on[i];
+    }
+  }
+  return {int64_t(number - 1), int64_t(count)};
 }
 
-// Offsets are those that `locate` found, or checked in the same way.
+void check_offsets(const int64_t* offset, size_t n, size_t most, size_t width) {
+  uint64_t largest = 0;
+  for (size_t i = 0; i < n; i++) largest = std::max(largest, uint64_t(offset[i]));
+  if (n && (most < width || largest > most - width)) refuse("an offset beyond the memory");
+}
+
 void gather(Bytes memory, Places offset, size_t size, Vector<uint8_t> out) {
   const size_t n = offset.shape(0), most = memory.shape(0);
   if (out.shape(0) != n * size) refuse("gather: no room for what is read");
@@ -87,10 +101,8 @@ void gather(Bytes memory, Places offset, size_t size, Vector<uint8_t> out) {
   const int64_t* at = offset.data();
   uint8_t* to = out.data();
   sized(size, [&](auto width) {
-    for (size_t i = 0; i < n; i++) {
-      if (uint64_t(at[i]) > most - width || most < width) refuse("gather: an offset beyond the memory");
-      std::memcpy(to + i * width, from + at[i], width);
-    }
+    check_offsets(at, n, most, width);
+    for (size_t i = 0; i < n; i++) std::memcpy(to + i * width, from + at[i], width);
   });
 }
 
@@ -101,70 +113,77 @@ void scatter(Vector<uint8_t> memory, Places offset, size_t size, Bytes data) {
   const int64_t* at = offset.data();
   const uint8_t* from = data.data();
   sized(size, [&](auto width) {
-    for (size_t i = 0; i < n; i++) {
-      if (uint64_t(at[i]) > most - width || most < width) refuse("scatter: an offset beyond the memory");
-      std::memcpy(to + at[i], from + i * width, width);
-    }
+    check_offsets(at, n, most, width);
+    for (size_t i = 0; i < n; i++) std::memcpy(to + at[i], from + i * width, width);
   });
 }
 
-void check_grains(size_t grains, size_t words, size_t table, const int64_t* places) {
-  if (words == 0 || grains % words) refuse("not as many grains for each lane");
-  for (size_t i = 0; i < grains; i++)
-    if (uint64_t(places[i]) >= table) refuse("a grain beyond the memory");
-}
+// Grains of lanes: `each` for every one of n, all of them in a table.
+struct Touched {
+  Touched(Places grains, size_t n, size_t table) : at(grains.data()), count(grains.shape(0)), each(n ? count / n : 0) {
+    if (n * each != count) refuse("not as many grains for each lane");
+    uint64_t largest = 0;
+    for (size_t i = 0; i < count; i++) largest = std::max(largest, uint64_t(at[i]));
+    if (count && largest >= table) refuse("a grain beyond the memory");
+  }
+  const int64_t* at;
+  size_t count, each;
+};
 
 // Whether all that a table has of grains is nothing, a thread's own, or of its block and before a time.
 bool ordered(KnownWords table, Places grains, KnownWords words, uint64_t thread_bit, uint64_t block_bit,
              uint64_t time_bit, uint64_t last_time, uint64_t floor) {
   const size_t n = words.shape(0);
-  if (n == 0) return true;
-  check_grains(grains.shape(0), n, table.shape(0), grains.data());
-  const size_t each = grains.shape(0) / n;
-  const uint64_t* known = table.data();
-  const int64_t* at = grains.data();
-  for (size_t i = 0; i < n; i++) {
-    const uint64_t mine = words.data()[i];
-    bool good = true;
-    for (size_t k = 0; k < each; k++) {
-      const uint64_t other = known[at[i * each + k]];
-      const bool before = (other ^ mine) >> block_bit == 0 && (other >> time_bit & last_time) < floor;
-      good &= other == 0 || (other ^ mine) >> thread_bit == 0 || before;
+  const Touched touched(grains, n, table.shape(0));
+  const uint64_t *known = table.data(), *who = words.data();
+  const int64_t* at = touched.at;
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k < touched.each; k++, at++) {
+      const uint64_t other = known[*at], differ = other ^ who[i];
+      if (other == 0 || differ >> thread_bit == 0) continue;
+      if (differ >> block_bit != 0 || (other >> time_bit & last_time) >= floor) return false;
     }
-    if (!good) return false;
-  }
   return true;
 }
 
 // Notes words in a table; whether each of them stands where it was noted.
 bool note(Words table, Places grains, KnownWords words) {
   const size_t n = words.shape(0);
-  if (n == 0) return true;
-  check_grains(grains.shape(0), n, table.shape(0), grains.data());
-  const size_t each = grains.shape(0) / n;
+  const Touched touched(grains, n, table.shape(0));
   uint64_t* known = table.data();
-  const int64_t* at = grains.data();
+  const uint64_t* who = words.data();
+  const int64_t* at = touched.at;
   for (size_t i = 0; i < n; i++)
-    for (size_t k = 0; k < each; k++) known[at[i * each + k]] = words.data()[i];
-  bool alone = true;
+    for (size_t k = 0; k < touched.each; k++) known[*at++] = who[i];
+  uint64_t differ = 0;
+  at = touched.at;
   for (size_t i = 0; i < n; i++)
-    for (size_t k = 0; k < each; k++) alone &= known[at[i * each + k]] == words.data()[i];
-  return alone;
+    for (size_t k = 0; k < touched.each; k++) differ |= known[*at++] ^ who[i];
+  return differ == 0;
 }
 
 // Rule 3 of `grains`, exactly as its slow form.
 void count_readers(Words last, Words lane, Words other, Places grains, KnownWords words, uint64_t thread_bit,
                    uint64_t warp_bit, uint64_t block_bit) {
-  const size_t n = words.shape(0), count = grains.shape(0);
-  if (n == 0) return;
+  const size_t n = words.shape(0);
   if (lane.shape(0) != last.shape(0) || other.shape(0) != last.shape(0)) refuse("tables of different lengths");
-  check_grains(count, n, last.shape(0), grains.data());
-  const size_t each = count / n;
-  const int64_t* at = grains.data();
+  const Touched touched(grains, n, last.shape(0));
+  const int64_t* at = touched.at;
+  const size_t count = touched.count, each = touched.each;
   uint64_t *latest = last.data(), *within = lane.data(), *far = other.data();
-  std::vector<uint64_t> before(count);
-  for (size_t i = 0; i < count; i++) before[i] = latest[at[i]];
-  for (size_t i = 0; i < count; i++) latest[at[i]] = words.data()[i / each];
+  const uint64_t* who = words.data();
+  std::unique_ptr<uint64_t[]> before(new uint64_t[count]);
+  uint64_t others = 0;
+  for (size_t i = 0, g = 0; i < n; i++)
+    for (size_t k = 0; k < each; k++, g++) {
+      const uint64_t known = before[g] = latest[at[g]];
+      others |= uint64_t(known != 0 && (known ^ who[i]) >> thread_bit != 0);
+    }
+  for (size_t i = 0, g = 0; i < n; i++)
+    for (size_t k = 0; k < each; k++, g++) latest[at[g]] = who[i];
+  for (size_t i = 0, g = 0; i < n; i++)
+    for (size_t k = 0; k < each; k++, g++) others |= latest[at[g]] ^ who[i];
+  if (others == 0) return;  // each the only one there, and before
   struct Far {
     int64_t place;
     uint64_t word;
@@ -173,17 +192,18 @@ void count_readers(Words last, Words lane, Words other, Places grains, KnownWord
   std::vector<Far> found;
   for (int round = 0; round < 2; round++) {
     found.clear();
-    for (size_t i = 0; i < count; i++) {
-      const uint64_t known = round ? words.data()[i / each] : before[i], now = latest[at[i]];
-      if (known == 0 || (known ^ now) >> thread_bit == 0) continue;
-      if ((known ^ now) >> warp_bit == 0) {
-        within[at[i]] = known;
-        continue;
+    for (size_t i = 0, g = 0; i < n; i++)
+      for (size_t k = 0; k < each; k++, g++) {
+        const uint64_t known = round ? who[i] : before[g], now = latest[at[g]];
+        if (known == 0 || (known ^ now) >> thread_bit == 0) continue;
+        if ((known ^ now) >> warp_bit == 0) {
+          within[at[g]] = known;
+          continue;
+        }
+        const uint64_t here = now >> block_bit, held = far[at[g]];
+        const bool elsewhere = known >> block_bit != here;
+        found.push_back({at[g], known, elsewhere, held != 0 && held >> block_bit != here && !elsewhere});
       }
-      const uint64_t here = now >> block_bit, held = far[at[i]];
-      const bool elsewhere = known >> block_bit != here;
-      found.push_back({at[i], known, elsewhere, held != 0 && held >> block_bit != here && !elsewhere});
-    }
     for (const Far& x : found)
       if (!x.keep) far[x.place] = x.word;
     for (const Far& x : found)
@@ -192,14 +212,9 @@ void count_readers(Words last, Words lane, Words other, Places grains, KnownWord
 }
 
 bool all_set(Flags flags, Places grains) {
-  const size_t n = grains.shape(0), most = flags.shape(0);
+  const Touched touched(grains, grains.shape(0), flags.shape(0));
   const bool* set = flags.data();
-  bool good = true;
-  for (size_t i = 0; i < n; i++) {
-    if (uint64_t(grains.data()[i]) >= most) refuse("a grain beyond the memory");
-    good &= set[grains.data()[i]];
-  }
-  return good;
+  return std::all_of(touched.at, touched.at + touched.count, [set](int64_t grain) { return set[grain]; });
 }
 
 // For each row of so many words the number of the first row that is the same.
