@@ -71,9 +71,10 @@ def launch(
         holds, and what it writes there stays.
     shared : int
         Bytes of shared memory of a block, at most as many as the target has for one.
-    hazards : "error", "warn" or dict
+    hazards : "error", "warn", "off" or dict
         What to do about hazards, or about kinds of them (`hazards.KINDS`): raise `HazardError`, or a `HazardWarning`
-        at the kernel's line, once for each kind and line.
+        at the kernel's line, once for each kind and line. "off" is faster: nobody keeps track of who touched what, so
+        races, unwritten memory and poison are not found; addresses are checked, and barriers kept.
     engine, threads
         As for `execute`.
     progress : callable, optional

@@ -192,6 +192,8 @@ class Allocation:
 
     def update(self, touch: Touch, element: int, turns: Callable[[Turns], Taken]) -> tuple[Array, Array | None]:
         """Let lanes change elements of so many bytes; return what each found, and what of that is poison, as `load`."""
+        if not self._reporter.tracking:
+            return self._turned(touch, element, turns)[0], None
         grains = self.grains.at(touch.offset, touch.size)
         self._check_pending(touch, grains)
         self._check_sources(touch, grains)
@@ -203,18 +205,29 @@ class Allocation:
         apart = None if last is None else touch.clocks.apart(last, touch.who)
         if last is not None and apart is not None and apart.any():
             self._report_at_once(touch, np.where(apart, last, np.uint64(0)), "changes it")
-        offset = (touch.offset[:, None] + np.arange(0, touch.size, element)).reshape(-1)
-        places, place = np.unique(offset, return_inverse=True)
-        place, several = place.reshape(-1), np.zeros(len(places), bool)
-        several[place[contested.reshape(-1)]] = True
-        taken = turns(Turns(place, get(self.data, places, element, self.phase), several))
-        self._write(grains, places, taken.left)
+        found, taken = self._turned(touch, element, turns, contested)
+        self._note_written(grains)
         number = len(touch.offset)
         lanes = taken.open.reshape(number, -1)
         self._report("order", touch, lanes, "other threads change it too, in no order: who comes first is open")
         order = taken.order if element == touch.size else None
         self._act(touch, reads=True, writes=taken.wrote.reshape(number, -1).any(axis=1), turns=order)
-        return taken.found.reshape(number, touch.size), poison
+        return found, poison
+
+    def _turned(
+        self, touch: Touch, element: int, turns: Callable[[Turns], Taken], contested: Array | None = None
+    ) -> tuple[Array, Taken]:
+        """Let lanes take their turns at elements; return what each lane found, and what became of the turns."""
+        offset = (touch.offset[:, None] + np.arange(0, touch.size, element)).reshape(-1)
+        places, place = np.unique(offset, return_inverse=True)
+        place, several = place.reshape(-1), np.zeros(len(places), bool)
+        if contested is not None:
+            several[place[contested.reshape(-1)]] = True
+        taken = turns(Turns(place, get(self.data, places, element, self.phase), several))
+        put(self.data, places, taken.left, self.phase)
+        if contested is None:
+            self.grains.written = None  # as of `_put`
+        return taken.found.reshape(len(touch.offset), touch.size), taken
 
     def _act(self, touch: Touch, *, reads: bool, writes: Array | None, turns: Array | None = None) -> None:
         """Learn from what is there, and leave something (`causality`), in some order."""
@@ -387,6 +400,9 @@ class Allocation:
 
     def _write(self, grains: Array, offset: Array, data: Array) -> None:
         put(self.data, offset, data, self.phase)
+        self._note_written(grains)
+
+    def _note_written(self, grains: Array) -> None:
         if self.grains.written is not None:
             self.grains.written[grains] = True
 

@@ -184,7 +184,7 @@ class LocalMemory:
 
     def _poison(self, site: Site, address: Array, written: Array, lanes: Array, element: int) -> Array | None:
         """Report what nobody wrote (rule 4 of `allocation`)."""
-        if written[lanes].all():
+        if not self._reporter.tracking or written[lanes].all():
             return None
         elements = written.reshape(*lanes.shape, -1, element)
         some, whole = elements.any(axis=-1), elements.all(axis=-1)

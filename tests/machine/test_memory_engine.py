@@ -1,0 +1,216 @@
+"""The native engine's memory does what NumPy's does; and without hazards kernels give the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import warpmma as wm
+from warpmma.kernel import HazardError, Output, launch
+from warpmma.machine import memory_engine
+from warpmma.machine.transfers import get, put
+
+NATIVE = memory_engine.NATIVE
+needs_native = pytest.mark.skipif(NATIVE is None, reason="the native engine is not built")
+THREAD, WARP, BLOCK, TIME, LAST = 24, 29, 34, 2, (1 << 22) - 1
+
+
+def both(monkeypatch: pytest.MonkeyPatch, ask: Any) -> tuple[Any, Any]:
+    """Ask the native engine, and then NumPy."""
+    first = ask()
+    with monkeypatch.context() as patch:
+        patch.setattr(memory_engine, "NATIVE", None)
+        return first, ask()
+
+
+def words(rng: np.random.Generator, n: int) -> Any:
+    """Accesses of few threads of few blocks, at few times."""
+    block, thread, time = rng.integers(1, 3, n), rng.integers(0, 40, n), rng.integers(1, 6, n)
+    strong = rng.integers(0, 3, n)
+    made = block << BLOCK | thread << THREAD | time << TIME | strong
+    return np.where(rng.random(n) < 0.2, 0, made).astype(np.uint64)
+
+
+@needs_native
+@pytest.mark.parametrize("dtype", [np.uint64, np.uint32])
+@pytest.mark.parametrize("alignment", [1, 4, 12])
+def test_locate(dtype: Any, alignment: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, answers = np.random.default_rng(alignment), set()
+    starts, ends = np.array([96, 240, 1200], np.uint64), np.array([200, 1200, 1203], np.uint64)
+    for _ in range(300):
+        first = rng.choice([0, 60, 96, 120, 204, 240, 1188, 1200, 4000])
+        address = (first + 12 * rng.integers(0, rng.choice([1, 3, 8]), 7)).astype(dtype)
+        lanes = rng.random(7) < rng.choice([0, 0.5, 1, 1])
+        mine, other = both(
+            monkeypatch, lambda a=address, x=lanes: memory_engine.locate(a, x, (starts, ends), 4, alignment)
+        )
+        assert (mine is None) == (other is None)
+        answers.add(None if mine is None else mine[0])
+        if mine is not None and other is not None:
+            inside = address[lanes].astype(np.int64) - int(starts[mine[0]])
+            assert mine[0] == other[0] and (mine[1] == other[1]).all() and (mine[1] == inside).all()
+            assert (inside >= 0).all() and (inside + 4 <= int(ends[mine[0]] - starts[mine[0]])).all()
+    assert answers == {None, 0, 1}
+    assert memory_engine.locate(np.zeros(2, dtype), np.ones(2, bool), (starts[:0], ends[:0]), 4, 4) is None
+
+
+@needs_native
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 8, 12, 16, 32])
+@pytest.mark.parametrize("phase", [0, 5, 8])
+def test_bytes(size: int, phase: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(size)
+    memory = rng.integers(0, 256, 512, np.uint8)
+    offset = rng.integers(1, 512 // 32 - 1, 40) * 32 - phase % 32
+    mine, other = both(monkeypatch, lambda: get(memory, offset, size, phase))
+    assert (mine == other).all() and (mine[3] == memory[offset[3] : offset[3] + size]).all()
+    data = rng.integers(0, 256, (40, size), np.uint8)
+
+    def written() -> Any:
+        made = memory.copy()
+        put(made, offset, data, phase)
+        return made
+
+    mine, other = both(monkeypatch, written)
+    assert (mine == other).all() and (get(mine, offset[-1:], size, phase) == data[-1]).all()
+
+
+@needs_native
+@pytest.mark.parametrize("grains", [1, 4])
+def test_what_is_known_of_grains(grains: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, answers = np.random.default_rng(grains), []
+    for _ in range(400):
+        count = int(rng.choice([2, 8, 40]))
+        table, mine = words(rng, count * grains), words(rng, 12) | np.uint64(1 << BLOCK)
+        table[rng.random(len(table)) < rng.choice([0, 0.99])] = 0
+        places = rng.integers(0, count, 12)[:, None] * grains + np.arange(grains)
+        floor = int(rng.integers(0, 7))
+        bits: Any = {"thread": THREAD, "block": BLOCK, "time": TIME, "last": LAST}
+        first = both(monkeypatch, lambda a=(table, places, mine, floor), b=bits: memory_engine.ordered(*a, **b))
+
+        def noted(a: Any = (table, places, mine)) -> Any:
+            made = a[0].copy()
+            return memory_engine.note(made, a[1], a[2]), made.tolist()
+
+        def counted(a: Any = (count * grains, places, mine), seed: int = int(rng.integers(1 << 30))) -> Any:
+            tables = tuple(words(np.random.default_rng(seed + i), a[0]) for i in range(3))
+            memory_engine.count_readers(
+                tables, a[1], a[2], thread=np.uint64(THREAD), warp=np.uint64(WARP), block=np.uint64(BLOCK)
+            )
+            return [x.tolist() for x in tables]
+
+        flags = rng.random(count * grains) < 0.97
+        assert first[0] == first[1]
+        for ask in (noted, counted, lambda a=(flags, places): memory_engine.all_set(*a)):
+            one, other = both(monkeypatch, ask)
+            assert one == other
+        answers.append(first[0])
+    assert {*answers} == {True, False}
+
+
+@needs_native
+def test_rows_that_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.random.default_rng(0).integers(0, 2, (200, 6))
+    mine, other = both(monkeypatch, lambda: memory_engine.alike(rows).tolist())
+    assert (
+        mine == other
+        and (rows[mine] == rows).all()
+        and mine[0] == 0
+        and len(set(mine)) == len({row.tobytes() for row in rows})
+    )
+
+
+@needs_native
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: NATIVE.gather(np.zeros(8, np.uint8), np.array([5]), 4, np.zeros(4, np.uint8)),
+        lambda: NATIVE.gather(np.zeros(8, np.uint8), np.array([-1]), 4, np.zeros(4, np.uint8)),
+        lambda: NATIVE.gather(np.zeros(8, np.uint8), np.array([0]), 4, np.zeros(3, np.uint8)),
+        lambda: NATIVE.scatter(np.zeros(8, np.uint8), np.array([5]), 4, np.zeros(4, np.uint8)),
+        lambda: NATIVE.note(np.zeros(4, np.uint64), np.array([4]), np.zeros(1, np.uint64)),
+        lambda: NATIVE.note(np.zeros(4, np.uint64), np.array([1, 2, 3]), np.zeros(2, np.uint64)),
+        lambda: NATIVE.all_set(np.zeros(4, bool), np.array([-1])),
+        lambda: NATIVE.alike(np.zeros(5, np.int64), 3, np.zeros(2, np.int64)),
+    ],
+)
+def test_memory_beyond_is_refused(call: Any) -> None:
+    with pytest.raises(ValueError, match=r"beyond|bytes|room|grains|words"):
+        call()
+
+
+# Without hazards
+
+
+def busy(t: Any, x: Any, y: Any, counts: Any) -> None:
+    """Something of everything, with a race, unwritten memory and poison if `t` looked."""
+    n = t.ctaid[0] * t.ntid[0] + t.tid[0]
+    t("st.shared.v2.b32", t.tid[0] * 8, n, n * 3)
+    t("bar.sync", 0)
+    other = t("ld.shared.b32", (t.tid[0] ^ 5) * 8 + 4)
+    t("cp.async.ca.shared.global", t.tid[0] * 4 + 1024, x + n * 4, 4)
+    t("cp.async.wait_all")
+    t("bar.sync", 0)
+    copied = t("ld.shared.b32", (t.tid[0] ^ 1) * 4 + 1024)
+    t("red.global.add.u32", counts + (n & 3) * 4, other)
+    t("st.local.b32", 8, copied)
+    with t.where(n % 3 == 0):
+        other = t.update(other, t("ld.local.b32", 8) + 1)
+    value = t("ld.b32", x + (n ^ 7) * 4)
+    t("st.global.v2.b32", y + n * 8, other, value + copied)
+
+
+@pytest.mark.parametrize("block", [96, 50])
+@pytest.mark.parametrize("native", [True, False])
+def test_results_are_the_same_without_hazards(block: int, native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not native:
+        monkeypatch.setattr(memory_engine, "NATIVE", None)
+    made = []
+    for hazards in ("error", "off"):
+        x, y, counts = np.arange(400, dtype=np.uint32) * 9, np.zeros(800, np.uint32), np.zeros(4, np.uint32)
+        report = launch(busy, 4, block, [x, y, counts], target="sm_90", shared=2048, hazards=hazards)
+        made.append((y.tolist(), counts.tolist(), report.costs.bytes, report.costs.instructions))
+    assert made[0][:2] == made[1][:2]
+    assert [sorted(x.values()) for x in made[0][2:]] == [sorted(x.values()) for x in made[1][2:]]
+
+
+def test_without_hazards_only_what_is_tracked_is_left_out() -> None:
+    def careless(t: Any, y: Any) -> None:
+        t("st.global.b32", y, t.tid[0])  # a race
+        with t.where(t.tid[0] < 3):
+            z = t("ld.shared.b32", t.tid[0] * 4)  # unwritten
+        t("st.global.b32", y + 4, z)  # poison
+        t("cp.async.ca.shared.global", t.tid[0] * 4, y, 4)  # pending
+
+    y = np.zeros(4, np.uint32)
+    for _ in range(2):
+        report = launch(careless, 2, 32, [Output(y)], target="sm_90", shared=256, hazards="off")
+        assert y[0] == 31 and report.hazards == [] and not report.counts
+    launch(lambda t, y: None, 1, 32, [Output(y)], target="sm_90", hazards="off")
+    for wrong, kind in (
+        (lambda t, y: t("ld.global.b32", y + t.tid[0] * 4), "bounds"),
+        (lambda t, y: t("ld.shared.b32", t.tid[0] * 4 + 1), "misaligned"),
+        (lambda t, y: t("st.shared.b32", t.tid[0] * 4 + 200, 0), "bounds"),
+        (lambda t, y: t("st.local.b32", 1 << 30, 0), "stack"),
+    ):
+        with pytest.raises(HazardError) as caught:
+            launch(wrong, 1, 32, [y], target="sm_90", shared=256, hazards="off")
+        assert caught.value.hazard.kind == kind
+
+
+def test_what_was_written_without_hazards_is_taken_for_written() -> None:
+    device = wm.Device("sm_90")
+    y = device.empty(64, np.uint32)
+    launch(lambda t, y: t("st.global.b32", y + t.tid[0] * 4, 1), 1, 32, [y], hazards="off")
+    launch(lambda t, y: t("ld.global.b32", y + t.tid[0] * 4), 1, 64, [y])
+    z = device.empty(64, np.uint32)
+    launch(lambda t, z: t("red.global.add.u32", z, 1), 1, 32, [z], hazards="off")
+    assert z.numpy()[0] == 32
+    launch(lambda t, z: t("ld.global.b32", z + t.tid[0] * 4), 1, 64, [z])
+
+
+@pytest.mark.parametrize("hazards", ["of", "OFF", {"race": "off"}, None])
+def test_other_policies_are_refused(hazards: Any) -> None:
+    with pytest.raises(wm.OperandError, match="hazards: "):
+        launch(lambda t: None, 1, 32, [], target="sm_90", hazards=hazards)
