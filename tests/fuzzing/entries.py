@@ -25,6 +25,7 @@ from . import (
     table_instructions,
     table_kernel,
     table_numbers,
+    table_ptx,
     table_rows,
     table_threads,
 )
@@ -36,6 +37,7 @@ __all__ = ["INNER", "entries", "missing", "surplus"]
 _WRITTEN = (
     *table_numbers.ENTRIES, *table_instructions.ENTRIES, *table_execution.ENTRIES, *table_kernel.ENTRIES,
     *table_threads.ENTRIES, *table_rows.ENTRIES, *table_files.ENTRIES, *table_devices.ENTRIES,
+    *table_ptx.ENTRIES,
 )  # fmt: skip
 
 INNER: dict[str, str] = {
@@ -141,6 +143,13 @@ INNER: dict[str, str] = {
             "Program", "ReadOnly", "Return", "RowStep", "Slot", "Sum", "run_program", "special_kind",
         )),
         "programs, as front ends make them of texts that they have checked",
+    ),
+    **dict.fromkeys(
+        (f"warpmma.ptx:{x}" for x in (
+            "EntryNeeds", "Function", "Module", "Module.error", "ModuleNeeds", "ModuleNeeds.problems",
+            "ModuleNeeds.text", "PtxEntry", "PtxModule", "PtxModule.linked", "declared",
+        )),
+        "what `load`, `read` and `check` return, and what launches make of it",
     ),
     "warpmma.show:schedule": "for pictures, of patterns that the machine has made",
 }  # fmt: skip

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from ..errors import PtxError
+from ..errors import OperandError, PtxError, shown
 from .bodies import body
 from .declarations import LINKAGES, SPACES, parameters, variables
 from .directives import OF_FUNCTIONS, read_directives
@@ -53,8 +53,12 @@ def read(text: str | bytes, name: str = "<ptx>") -> Module:
     >>> module.target, list(module.functions), module.functions["k"].body[0].mnemonic
     ('sm_80', ['k'], 'ret')
     """
+    if not isinstance(name, str):
+        raise OperandError(f"the name of a text is {shown(name)}; expected a string")
     if isinstance(text, bytes):
         text = _decoded(text, name)
+    if not isinstance(text, str):
+        raise OperandError(f"a text is {type(text).__name__}; expected a string, or bytes")
     text = text.rstrip("\0")
     if len(text) > LONGEST:
         raise PtxError.at(name, 1, 1, f"a text of more than {LONGEST} characters is not read")

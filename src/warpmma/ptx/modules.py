@@ -53,6 +53,8 @@ def load(path_or_text: str | bytes | os.PathLike[str], name: str = "") -> PtxMod
     >>> module, list(module)
     (<PtxModule <ptx>: sm_80, 1 entry>, ['nothing'])
     """
+    if not isinstance(name, str):
+        raise OperandError(f"the name of a module is {shown(name)}; expected a string")
     if isinstance(path_or_text, bytes | bytearray):
         return PtxModule(read(bytes(path_or_text), name or "<ptx>"))
     if isinstance(path_or_text, str) and ("\n" in path_or_text or ".version" in path_or_text):
@@ -87,7 +89,7 @@ class PtxModule(Mapping[str, "PtxEntry"]):
         return self.source.target
 
     def __getitem__(self, name: str) -> PtxEntry:
-        if self.source.kinds.get(name) != "entry":
+        if not isinstance(name, str) or self.source.kinds.get(name) != "entry":
             listed = ", ".join(self) or "none"
             raise UnknownEntryError(
                 f"{self.source.name} has no entry {shown(name)}{suggestion(name, list(self))}; it has {listed}"
@@ -114,7 +116,7 @@ class PtxModule(Mapping[str, "PtxEntry"]):
         check_device(self.source, device)
         memory = self._placed(device)
         memory.place(())
-        if (found := memory.arrays.get(("", -1, name))) is None:
+        if not isinstance(name, str) or (found := memory.arrays.get(("", -1, name))) is None:
             declared = [x.name for x in self.source.variables.values() if x.space in ("global", "const")]
             listed = ", ".join(declared) or "none"
             raise OperandError(
