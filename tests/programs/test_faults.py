@@ -21,7 +21,7 @@ FAULTS: dict[str, tuple[str, int, int, tuple[Any, ...]]] = {
     "one_barrier": ("race", 1, 128, (np.zeros(384, np.float32), np.zeros(128, np.float32), np.int32(3))),
     "far_shared": ("bounds", 1, 64, (np.zeros(64, np.float32), np.zeros(64, np.float32))),
     "far_global": ("bounds", 1, 32, (np.zeros(100, np.float32), np.zeros(100, np.float32), np.int32(100))),
-    "far_local": ("bounds", 1, 32, (32, 32, np.int32(2))),
+    "far_local": ("stack", 1, 32, (32, 32, np.int32(2))),
     "no_syncwarp": ("race", 1, 32, (32, 32)),
     "no_fence": ("race", 2, 64, (64, 1, 64)),
     "plain_flag": ("race", 2, 32, (1, 1, 1)),
@@ -67,6 +67,4 @@ def test_fault_is_reported_with_the_line_of_the_source(name: str) -> None:
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_mended_kernel_has_no_hazard(name: str) -> None:
-    if name == "half_barrier":
-        pytest.skip("its mended form has the fault's lines, and no second barrier")
     assert not run(name, mended=True).hazards
