@@ -8,6 +8,7 @@ import pytest
 
 from warpmma.errors import PtxError
 from warpmma.machine import Branch, Constant, Frame, Guard, Inverted, Program, ReadOnly, Return, RowStep, Slot, Sum
+from warpmma.operations import WINDOWS, window_of
 from warpmma.ptx import read
 from warpmma.ptx.entry_parameters import Argument
 from warpmma.ptx.linking import Linked, bound, link
@@ -88,6 +89,15 @@ def test_predicates_are_guards_and_operands() -> None:
     assert isinstance(found.guard, Guard) and found.guard.negated
     assert isinstance(step("selp.b32 %r1, %r2, %r3, %p1;").operands[2], Slot)
     assert isinstance(step("and.pred %p1, %p2, !%p3;").operands[1], Inverted)
+
+
+def test_variables_have_generic_addresses_where_no_space_is_named() -> None:
+    shared = ".shared .align 4 .b32 x; ld{}.u32 %r1, [x];"
+    (address,) = step(shared.format("")).operands
+    assert isinstance(address, Constant) and window_of(address.bits) == "shared"
+    assert step(shared.format(".shared")).operands == (Constant(address.bits - WINDOWS["shared"].base, "b64"),)
+    (inner,) = step(".local .align 4 .b32 x[2]; ld.u32 %r1, [x+4];").operands
+    assert inner == Sum(Frame(4), WINDOWS["local"].base)
 
 
 def test_addresses() -> None:

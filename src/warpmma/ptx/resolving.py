@@ -6,7 +6,8 @@ The rules:
    but for those that PTX lets take a wider one (`ld`, `st`, `cvt`).
 2. A number is a value of the operand's type. Integers keep their low bits. Floats written in decimal are f64, and
    rounded to nearest where an f32 is wanted; `0f` and `0d` are bits, and values where the other one is wanted.
-3. The name of a variable is its address, in its state space; that of a function, its address.
+3. The name of a variable is its address, in its state space; that of a function, its address. In the brackets of an
+   instruction that names no space it is the generic one.
 4. A special register is read where a register may stand; `WARP_SZ` is 32. One of 128 bits is two of 64, low first.
 """
 
@@ -19,7 +20,7 @@ import numpy as np
 from .._text import counted
 from ..errors import PtxError
 from ..machine import Constant, Frame, Inverted, ReadOnly, Slot, StepOperand, Sum, special_kind
-from ..operations import RegisterType
+from ..operations import SPACES, WINDOWS, RegisterType
 from ..registers import LANES
 from .slots import Declared, Slots, register_class
 from .syntax import (
@@ -212,10 +213,18 @@ class Resolver:
                 if self.kind(slot) not in ("b32", "b64"):
                     raise self.fail(statement, f"{x.base.name} is a register of {self.kind(slot)}, and no address")
                 return Sum(slot, x.offset) if x.offset else slot
-            return self._address_of(x, "b64", statement)
+            return self._in_window(self._address_of(x, "b64", statement), self.space(x), statement)
         if isinstance(x, Symbol):
             return self.place(Place(x), statement)
         raise self.fail(statement, f"{_written(x)} is no address; expected [register+bytes] or [variable+bytes]")
+
+    def _in_window(self, address: StepOperand, space: str | None, statement: Statement) -> StepOperand:
+        """Make the address of a variable generic where the mnemonic names no space (rule 3)."""
+        named = any(word.partition("::")[0] in SPACES for word in statement.mnemonic.split("."))
+        base = 0 if named or space not in WINDOWS else WINDOWS[space].base
+        if base and isinstance(address, Constant):
+            return Constant(address.bits + base, "b64")
+        return Sum(address, base) if base and isinstance(address, Frame) else address
 
     def _address_of(self, x: Operand, kind: RegisterType, statement: Statement) -> StepOperand:
         """Return the address of a variable or a function, plus bytes (rule 3)."""
