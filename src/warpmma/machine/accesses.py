@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError
-from ..operations import DTYPES, Access, MatrixMove
+from ..operations import DTYPES, WINDOWS, Access, MatrixMove
 from ..registers import LANES
 from .batch import Batch, Results
 from .literals import several
@@ -134,6 +134,9 @@ def move(batch: Batch, site: Site, row: MatrixMove, operands: Sequence[Any], lan
     where, *values = exactly(site, operands, 1 + number, what)
     lanes_of_rows = lanes & (np.arange(LANES) < row.address_lanes)
     at = address(batch, site, "shared", where, lanes_of_rows)
+    if at.dtype == np.uint64 and ".shared" not in str(row):  # a generic one
+        window = WINDOWS["shared"]
+        at = np.where(at - np.uint64(window.base) < np.uint64(window.size), at - np.uint64(window.base), at)
     if row.direction == "load":
         return _load_rows(batch, site, row, at, lanes_of_rows, lanes)
     packing = row.layout.packing
