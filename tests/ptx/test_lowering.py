@@ -52,6 +52,16 @@ def test_registers_and_numbers() -> None:
     assert names(found.program, first) == ["%r1"]
 
 
+def test_video_instructions_pick_and_negate() -> None:
+    first = step("vadd.s32.u32.s32.sat %r1.b2, %r2.h1, %r3, %r4;")
+    assert first.row.syntax == "d0.b2, a0.h1, a1, a2" and len(first.operands) == 3  # type: ignore[union-attr]
+    first = step("vmad.s32.u32.u32 %r1, -%r2.b0, %r3, %r4;")
+    assert first.row.syntax == "d0, -a0.b0, a1, a2"  # type: ignore[union-attr]
+    assert str(step("vote.sync.any.pred %p1, !%p2, -1;").row) == "vote.sync.any.pred"
+    (problem,) = linked("vadd.s32.u32.s32.add %r1.b2, %r2, %r3, %r4;").problems
+    assert "has no selectors" in str(problem)
+
+
 def test_comparison_with_two_destinations() -> None:
     found = linked("setp.lt.and.u32 %p1|%p2, %r1, %r2, !%p3;")
     first = found.program.steps[0]

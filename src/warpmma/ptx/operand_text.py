@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from .expressions import constant, integer_constant
 from .name_scopes import Names
-from .syntax import Negation, Operand, Place, Symbol, Variable, VectorOf, bytes_of
+from .syntax import Negation, Operand, Place, Selection, Symbol, Variable, VectorOf, bytes_of
 from .tokens import Cursor, Token
 
 __all__ = ["read_operand", "read_operands"]
@@ -78,7 +78,7 @@ def _negation(cursor: Cursor, names: Names) -> Negation:
     sign = cursor.token
     cursor.advance()
     found = read_operand(cursor, names)
-    if not isinstance(found, Symbol):
+    if not isinstance(found, Symbol | Selection):
         cursor.expected(f"a register behind {sign!r}")
     return Negation(found, sign)
 

@@ -14,6 +14,7 @@ from .syntax import (
     Negation,
     Operand,
     Place,
+    Selection,
     Statement,
     Symbol,
     VectorOf,
@@ -124,9 +125,11 @@ def symbols_of(x: Operand) -> Iterator[Symbol]:
     if isinstance(x, Symbol):
         yield x
     elif isinstance(x, Negation):
-        yield x.operand
+        yield from symbols_of(x.operand)
     elif isinstance(x, Element):
         yield x.vector
+    elif isinstance(x, Selection):
+        yield x.register
     elif isinstance(x, VectorOf):
         for y in x.items:
             yield from symbols_of(y)

@@ -6,6 +6,7 @@ The rules:
 2. `cvt` takes registers that are wider than its types: what is read is cut off, what is written is extended, by its
    sign where its type has one. Others take registers of their own width alone.
 3. A carry is a predicate that no text names: the last input, or the last result.
+4. Video instructions pick bytes and halves of registers (`%r1.b0`) and negate (`-%r2`); both are their rows'.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ from ..operations import (
     Operation,
     RegisterType,
     with_complement,
+    with_selectors,
 )
 from .matched import Matched
 from .resolving import Resolver
-from .syntax import Statement
+from .syntax import Negation, Operand, Selection, Statement
 
 __all__ = ["operation_step"]
 
@@ -37,8 +39,27 @@ Array = npt.NDArray[Any]
 CARRY = "carry"
 
 
+def _selected(names: Resolver, statement: Statement, row: Operation) -> tuple[Statement, Operation]:
+    """Return a statement without selectors and signs, and the row that has them (rule 4)."""
+    operands: list[Operand] = []
+    selectors: list[str] = []
+    for given in statement.operands:
+        negated = isinstance(given, Negation) and given.sign == "-"
+        x = given.operand if isinstance(given, Negation) and negated else given
+        selectors.append("-" * negated + (x.selector if isinstance(x, Selection) else ""))
+        operands.append(x.register if isinstance(x, Selection) else x)
+    if not any(selectors):
+        return statement, row
+    try:
+        return replace(statement, operands=tuple(operands)), with_selectors(str(row), selectors)
+    except MnemonicError as error:
+        raise names.fail(statement, str(error)) from None
+
+
 def operation_step(names: Resolver, statement: Statement, row: Operation) -> Matched:
     """Return what an operation on registers has."""
+    if statement.mnemonic.startswith("v"):
+        statement, row = _selected(names, statement, row)
     if statement.paired and len(row.outputs) == 1 and statement.mnemonic.startswith("setp."):
         try:
             row = with_complement(str(row))

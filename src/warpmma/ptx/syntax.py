@@ -218,9 +218,9 @@ class Immediate:
 
 @dataclass(frozen=True, slots=True)
 class Negation:
-    """`!p` of a predicate, or `-r`, which old texts have for a register."""
+    """`!p` of a predicate, or `-r`, which video instructions and old texts have for a register."""
 
-    operand: Symbol
+    operand: Symbol | Selection
     sign: str = "!"
 
 
