@@ -9,7 +9,8 @@ The rules (PTX ISA 9.1, 9.7.13, `atom`, `red` and "Vector atomics"):
     compares with the first operand and, if that is equal, stores the second. The 128 bits of `b128` are two b64
     registers, low first.
 3.  Floats add rounding to nearest even. f32 in global memory makes zeros of subnormal operands and results, with their
-    signs; in shared memory it does not; nor do f64, and f16 and bf16, which say `.noftz`.
+    signs; in shared memory it does not; nor do f64, and f16 and bf16, which say `.noftz`. Of f64, global memory keeps a
+    NaN as it is, that of the operand rather than its own; in shared memory its own goes first, and is quieted.
 4.  Elements of a vector are changed each by itself: others may come between.
 5.  Without a word of order an atomic is `.relaxed`, without a scope it is of `.gpu`. Without a space the address is
     generic. `red` reads nothing that its thread sees, so it has neither `.acquire` nor `.acq_rel`.
@@ -20,19 +21,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from ..formats import FORMATS, FloatFormat
 from . import floats
+from .elements import is_nan
 from .forms import Form
-from .measurements import derived, published
+from .measurements import ATOMICS, measured, published
 from .records import DTYPES, MemoryOrder, MemoryScope, Operation, RegisterType, Row, register_type
 
 __all__ = ["FORMS", "Atomic"]
 
 Array = npt.NDArray[Any]
+_F64 = cast(FloatFormat, FORMATS["f64"])
 _SPACES = ("global", "shared", "shared::cta", "shared::cluster")
 
 
@@ -165,7 +169,12 @@ def _float(operation: str, type_: str, space: str, old: Array, value: Array) -> 
     ftz = ".ftz" * (type_ == "f32" and space == "global")
     mnemonic = f"add.rn{ftz}.{type_}" if operation == "add" else f"{operation}.{type_}"
     kind = DTYPES[register_type("b32" if type_.endswith("x2") else f"b{type_.lstrip('bf')}")]
-    (result,) = _row(mnemonic).compute(old.astype(kind, copy=False), value.astype(kind, copy=False))
+    first, second = old.astype(kind, copy=False), value.astype(kind, copy=False)
+    if type_ == "f64" and space != "global":  # of two NaNs, `add` returns the second
+        first, second = second, first
+    (result,) = _row(mnemonic).compute(first, second)
+    if type_ == "f64" and space == "global":
+        result = np.where(is_nan(_F64, value), value, np.where(is_nan(_F64, old), old, result))
     return result.astype(old.dtype, copy=False)
 
 
@@ -184,16 +193,18 @@ def _fields(words: tuple[str, ...]) -> dict[str, Any]:
 
 
 _ORDERS = {"atom": "relaxed acquire release acq_rel", "red": "relaxed release"}
-_OPEN = "that floats are added in memory as `add` does, NaN too"
-_EXTREME = "that min and max of f16 and bf16 in memory are those of `min` and `max`, of NaN and zeros too"
+_OPEN = "what becomes of NaN and of subnormal numbers in memory"
+_EXTREME = "what min and max in memory make of NaN and zeros"
 
 
 def _forms(name: str) -> tuple[Form, ...]:
     head = f"{name}[.<{_ORDERS[name]}>][.<cta cluster gpu sys>]"
     far, near, hint = "{.global}", ".<shared shared::cta shared::cluster>", "{.L2::cache_hint}"
     exact = partial(Form, kind=Atomic, fields=_fields, evidence=published(f"{name}: integers"))
-    adds = partial(Form, kind=Atomic, fields=_fields, evidence=derived(f"{name}: floats", _OPEN))
-    extreme = partial(Form, kind=Atomic, fields=_fields, evidence=derived(f"{name}: floats", _EXTREME))
+    adds = partial(Form, kind=Atomic, fields=_fields, evidence=measured(f"{name}: floats", ATOMICS), left_open=_OPEN)
+    extreme = partial(
+        Form, kind=Atomic, fields=_fields, evidence=measured(f"{name}: floats", ATOMICS), left_open=_EXTREME
+    )
     late, wide = {"since": "sm_90", "ptx": (7, 8)}, {"since": "sm_90", "ptx": (8, 1)}
     listed = [
         *(

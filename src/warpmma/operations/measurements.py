@@ -14,6 +14,7 @@ from ..isa import TARGETS
 
 __all__ = [
     "ALL",
+    "ATOMICS",
     "EVERY_OPERAND",
     "EVERY_OPERAND16",
     "EVERY_UPPER_WORD",
@@ -38,6 +39,7 @@ EVERY_OPERAND16 = "all 65,536 operands"
 EVERY_UPPER_WORD = "all 4,294,967,296 upper words of operands"
 HARD_OPERANDS = "1,073,741,824 random and hard operands"
 QUOTIENTS = "45,106,560 results of all 36 forms of div, rcp and sqrt, on special and hard operands"
+ATOMICS = "8,386,560 elements in 52 forms, in global and in shared memory, special and random"
 MATRICES = "75,000,000 lanes of all 36 forms of sm_90a"
 """How much was compared."""
 
