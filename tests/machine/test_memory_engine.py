@@ -161,7 +161,7 @@ def busy(t: Any, x: Any, y: Any, counts: Any) -> None:
     t("st.global.v2.b32", y + n * 8, other, value + copied)
 
 
-@pytest.mark.parametrize("block", [96, 50])
+@pytest.mark.parametrize("block", [96, 48])
 @pytest.mark.parametrize("native", [True, False])
 def test_results_are_the_same_without_hazards(block: int, native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not native:
