@@ -18,6 +18,7 @@ Section = Literal[
     "kinds of input",
     "registers to registers",
     "special functions",
+    "kernels",
     "latency",
     "scaling",
     "memory",

@@ -206,3 +206,34 @@ def execute_elements(
     plan: ElementPlan, level: int, a: Array | None, b: Array | None, c: Array | None,
     out: npt.NDArray[np.unsignedinteger[Any]], parts: int, part: int, /,
 ) -> None: ...  # fmt: skip
+
+class memory:  # noqa: N801 - a module
+    """What simulated memory does for every lane: a module of its own, whose arrays are flat."""
+
+    @staticmethod
+    def locate(
+        address: npt.NDArray[np.unsignedinteger[Any]], lanes: npt.NDArray[np.bool_], starts: npt.NDArray[np.uint64],
+        ends: npt.NDArray[np.uint64], size: int, alignment: int, offset: npt.NDArray[np.int64], /,
+    ) -> tuple[int, int]: ...  # fmt: skip
+    @staticmethod
+    def gather(memory: Array, offset: npt.NDArray[np.int64], size: int, out: npt.NDArray[np.uint8], /) -> None: ...
+    @staticmethod
+    def scatter(memory: npt.NDArray[np.uint8], offset: npt.NDArray[np.int64], size: int, data: Array, /) -> None: ...
+    @staticmethod
+    def ordered(
+        table: npt.NDArray[np.uint64], grains: npt.NDArray[np.int64], words: npt.NDArray[np.uint64], thread_bit: int,
+        block_bit: int, time_bit: int, last_time: int, floor: int, /,
+    ) -> bool: ...  # fmt: skip
+    @staticmethod
+    def note(
+        table: npt.NDArray[np.uint64], grains: npt.NDArray[np.int64], words: npt.NDArray[np.uint64], /
+    ) -> bool: ...
+    @staticmethod
+    def count_readers(
+        last: npt.NDArray[np.uint64], lane: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64],
+        grains: npt.NDArray[np.int64], words: npt.NDArray[np.uint64], thread_bit: int, warp_bit: int, block_bit: int, /,
+    ) -> None: ...  # fmt: skip
+    @staticmethod
+    def all_set(flags: npt.NDArray[np.bool_], grains: npt.NDArray[np.int64], /) -> bool: ...
+    @staticmethod
+    def alike(rows: npt.NDArray[np.int64], width: int, first: npt.NDArray[np.int64], /) -> None: ...
