@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import shutil
 import subprocess
 import sys
@@ -82,9 +83,10 @@ def on_gpu(numbers: list[int], workers: int) -> tuple[dict[int, Array], dict[str
         addresses = {name: driver.place(array) for name, array in run.arrays.items()}
         driver.launch(functions[number], step.grid, step.block, [argument_bytes(addresses, x) for x in step.arguments])  # type: ignore[arg-type]
         try:
-            driver.synchronise()
+            driver.synchronise(10)
         except Exception as error:
-            raise SystemExit(f"program {number}: {error}") from None
+            print(f"program {number}: {error}", flush=True)
+            os._exit(1)  # what hangs on the GPU keeps the interpreter from ending, too
         made[number] = driver.fetch(addresses["output"], run.arrays["output"])
         for address in addresses.values():
             driver.free(address)

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -19,6 +20,7 @@ __all__ = ["Driver", "DriverError", "Function", "printed"]
 Array = npt.NDArray[Any]
 _ERROR_LOG, _ERROR_LOG_SIZE, _DYNAMIC_SHARED = 5, 6, 8  # of CUjit_option and CUfunction_attribute
 _LOG = 1 << 14
+_NOT_READY = 600  # of CUresult
 
 
 class DriverError(RuntimeError):
@@ -111,8 +113,13 @@ class Driver:
         sizes = [*grid, *[1] * (3 - len(grid)), *block, *[1] * (3 - len(block))]
         self._call("cuLaunchKernel", function.handle, *map(ctypes.c_uint, (*sizes, shared)), None, pointers, None)
 
-    def synchronise(self) -> None:
-        """Wait for all that was begun."""
+    def synchronise(self, seconds: float = 60) -> None:
+        """Wait for all that was begun; `DriverError` if it takes longer: then the process can use the GPU no more."""
+        until = time.monotonic() + seconds
+        while self._cuda.cuStreamQuery(None) == _NOT_READY:
+            if time.monotonic() > until:
+                raise DriverError(f"a launch has not ended after {seconds:g} s")
+            time.sleep(1e-4)
         self._call("cuCtxSynchronize")
 
 
