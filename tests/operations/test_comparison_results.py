@@ -30,13 +30,13 @@ def values(type_: str, codes: Array, ftz: bool) -> list[Any]:
     if type_ in FORMATS and type_[0] not in "su":
         found = FORMATS[type_].decode(codes).tolist()
         return [0.0 if ftz and abs(x) < TINIEST[type_] else x for x in found]
-    return (codes.view(f"int{type_[1:]}") if type_[0] == "s" else codes).tolist()
+    return list((codes.view(f"int{type_[1:]}") if type_[0] == "s" else codes).tolist())
 
 
 def compared(name: str, x: Any, y: Any) -> bool:
     nan = x != x or y != y
     if name in ("num", "nan"):
-        return nan == (name == "nan")
+        return bool(nan == (name == "nan"))
     if name[:-1] in COMPARE and name.endswith("u"):
         return nan or COMPARE[name[:-1]](x, y)
     return not nan and COMPARE[name](x, y)

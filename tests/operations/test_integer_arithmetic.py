@@ -65,11 +65,11 @@ def dot(words: list[str], a: int, b: int, c: int) -> int:
 
 
 def paired(words: list[str], a: int, b: int) -> int:
-    one = {"add": lambda x, y: x + y, "min": min, "max": max}[words[0]]
+    one: Any = {"add": int.__add__, "min": min, "max": max}[words[0]]
     sign = words[-1][0] == "s"
     both = [one(x, y) for x, y in zip(pieces(a, 16, sign), pieces(b, 16, sign), strict=True)]
     both = [max(x, 0) for x in both] if "relu" in words else both
-    return (both[0] & 0xFFFF) | (both[1] & 0xFFFF) << 16
+    return int(both[0] & 0xFFFF) | int(both[1] & 0xFFFF) << 16
 
 
 def with_carry(words: list[str], x: list[Any]) -> int:
@@ -82,7 +82,7 @@ def with_carry(words: list[str], x: list[Any]) -> int:
         p = value(words[-1], x[0]) * value(words[-1], x[1])
         x = [(p >> bits if "hi" in words else p) & mask, x[2]]
     second = ~x[1] & mask if words[0] in ("sub", "subc") else x[1]
-    return x[0] + second + carry
+    return int(x[0] + second + carry)
 
 
 def arithmetic(words: list[str], *x: int) -> int:
@@ -145,7 +145,10 @@ def test_carries(row: Operation) -> None:
 def test_a_number_of_four_words() -> None:
     """Sums, differences and products of many words, chained as compilers do."""
     a, b = 0xFFFFFFFF_00000000_FFFFFFFF_80000001, 0x00000001_FFFFFFFF_00000000_80000001
-    word = lambda x, i: np.full(32, x >> (32 * i) & 0xFFFFFFFF, np.uint32)  # noqa: E731
+
+    def word(x: int, i: int) -> Array:
+        return np.full(32, x >> (32 * i) & 0xFFFFFFFF, np.uint32)
+
     for first, op, exact in (("add", "addc", a + b), ("sub", "subc", a - b)):
         low, carry = operation(f"{first}.cc.u32")(word(a, 0), word(b, 0))
         total = int(low[0])

@@ -72,8 +72,8 @@ class Register(machine.WarpRegister):
         row = instruction(name, max(kinds))  # "b16" < "b32" < "b64" by luck of their spelling
         site = caller(row.mnemonic)
         who = f"{row.mnemonic}: an operand"
-        given = (self, other)[: len(row.inputs)]
-        operands = [_widened(self.threads._number(x, row.inputs[0], who), row.inputs[0]) for x in given]
+        each = (self, other)[: len(row.inputs)]
+        operands = [_widened(self.threads._number(x, row.inputs[0], who), row.inputs[0]) for x in each]
         result: Register = self.threads._perform(site, row, operands[::-1] if swap else operands)
         return result
 

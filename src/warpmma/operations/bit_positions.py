@@ -99,18 +99,18 @@ def _bmsk(words: Words) -> Function:
 
 
 def _cnot(a: Array) -> Array:
-    return (a == 0).astype(a.dtype)
+    return np.asarray(a == 0, a.dtype)
 
 
 _integer, _logic = (partial(stated_form, f"{name} Instructions") for name in ("Integer Arithmetic", "Logic and Shift"))
-_MODES = {"since": "sm_70", "ptx": (7, 6)}
+_MODES = (7, 6)
 
 FORMS = (
     _integer("clz.<b32 b64>", "T -> b32", lambda words: _clz, ptx=(2, 0)),
     _integer("bfind{.shiftamt}.<s32 u32 s64 u64>", "T -> b32", _bfind, ptx=(2, 0)),
     _integer("fns.b32", "b32 b32 s32 -> b32", lambda words: _fns, ptx=(6, 0), left_open="what bases above 31 give,"),
-    _integer("szext.<clamp wrap>.<s32 u32>", "T u32 -> T", _szext, **_MODES),
-    _integer("bmsk.<clamp wrap>.b32", "u32 u32 -> b32", _bmsk, **_MODES),
+    _integer("szext.<clamp wrap>.<s32 u32>", "T u32 -> T", _szext, ptx=_MODES),
+    _integer("bmsk.<clamp wrap>.b32", "u32 u32 -> b32", _bmsk, ptx=_MODES),
     _logic("cnot.<b16 b32 b64>", "T -> T", lambda words: _cnot),
 )  # fmt: skip
 """Every form of this module."""

@@ -50,7 +50,7 @@ def upper(a: Array, b: Array) -> Array:
     low_x, high_x, low_y, high_y = x & _LOW, x >> _32, y & _LOW, y >> _32
     middle = high_x * low_y + (low_x * low_y >> _32)
     other = low_x * high_y + (middle & _LOW)
-    result = high_x * high_y + (middle >> _32) + (other >> _32)
+    result: Array = high_x * high_y + (middle >> _32) + (other >> _32)
     if a.dtype.kind == "i":  # each negative factor counts 2^64 too much
         result = result - np.where(a < 0, y, 0).astype(np.uint64) - np.where(b < 0, x, 0).astype(np.uint64)
     return result.view(a.dtype)
@@ -113,7 +113,7 @@ def _divided(words: Words) -> Function:
         result = x // by if quotient else x % by
         negative = (a < 0) ^ (b < 0) if quotient else a < 0
         result = np.where(negative, ~result + result.dtype.type(1), result)
-        return np.where(y == 0, ~np.zeros_like(result), result).astype(x.dtype)
+        return np.asarray(np.where(y == 0, ~np.zeros_like(result), result), x.dtype)
 
     return divide
 

@@ -39,7 +39,7 @@ def _first(words: Words, c: Array) -> Array:
         return cast(Array, c < np.uint32(1 << 31))
     size = magnitude(_F32, c)
     zero = size < np.uint32(1 << _F32.fraction_bits) if "ftz" in words else size == 0
-    return ~is_nan(_F32, c) & ((signs(_F32, c) == 0) | zero)
+    return cast(Array, ~is_nan(_F32, c) & ((signs(_F32, c) == 0) | zero))
 
 
 def _selected(words: Words) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def _exact(words: Words, a: Array, b: Array) -> Array:
         case "vsub":
             return a - b
         case "vabsdiff":
-            return np.abs(a - b)
+            return np.maximum(a, b) - np.minimum(a, b)
         case "vmin":
             return np.minimum(a, b)
         case "vmax":
