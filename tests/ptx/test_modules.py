@@ -160,8 +160,9 @@ def test_what_is_not_simulated_is_said_before_anything_runs() -> None:
 def test_a_loop_without_an_end_comes_to_its_limit() -> None:
     module = ptx.load(HEAD + ".entry k() { L: bra L; }")
     for limit in (1000, Limit(seconds=0.01)):
-        with pytest.raises(LimitError):
+        with pytest.raises(LimitError, match=r"32 lanes of block 0, warp 0, are at <ptx>:\d") as caught:
             module["k"].launch(wm.Device("sm_80"), 1, 32, limit=limit)
+        assert sum(caught.value.report.costs.instructions.values()) > 1000  # what was found until then
 
 
 def test_progress_tells_of_blocks() -> None:

@@ -13,7 +13,7 @@ from .._arguments import is_integer
 from .._tasks import Progress
 from .._tracebacks import end_outside
 from ..arithmetic import Engine, resolve
-from ..errors import OperandError, PtxError, TargetError, WarpmmaError, shown
+from ..errors import LimitError, OperandError, PtxError, TargetError, WarpmmaError, shown
 from ..isa import TARGETS
 from ..machine import (
     Batch,
@@ -112,10 +112,17 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
             reporter.report_launch("unwritten", site, f"array {number} is an Output, and no thread wrote any of it")
     except (WarpmmaError, HazardWarning) as error:
         end_outside(error)
+        if isinstance(error, LimitError):
+            functions.flush()
+            error.report = _report(reporter, costs, functions)
         raise
     finally:
         functions.flush()  # what was printed before an error
         memory.end()
+    return _report(reporter, costs, functions)
+
+
+def _report(reporter: Reporter, costs: Costs, functions: DeviceFunctions) -> Launch:
     return Launch(
         reporter.found, costs, MappingProxyType(dict(reporter.counts)),
         MappingProxyType(dict(reporter.lines["order"])), "".join(functions.printed),
