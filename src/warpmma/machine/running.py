@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from itertools import repeat
 from types import MappingProxyType
 from typing import Any
@@ -140,13 +141,19 @@ class _Run:
         self.state = State(batch, program, grid, limit.steps, keep)
         self._meetings = Meetings()
         calls = Calls(self.state, self._meetings, provided)
-        self._code = [self._prepared(place, step, calls) for place, step in enumerate(program.steps)]
+        self._calls = calls
+        self._code: list[Advance] = [partial(self._first, place) for place in range(len(program.steps))]
         self._code.append(self._end)
         self._looked = self.state.now
         self._spins = Spins(self.state)
 
-    def _prepared(self, place: int, step: AnyStep, calls: Calls) -> Advance:
-        state, meetings = self.state, self._meetings
+    def _first(self, place: int, group: Group) -> int:
+        """Make a step ready when a group comes to it first: to many nobody comes."""
+        self._code[place] = advance = self._prepared(place, self._program.steps[place])
+        return advance(group)
+
+    def _prepared(self, place: int, step: AnyStep) -> Advance:
+        state, meetings, calls = self.state, self._meetings, self._calls
         if isinstance(step, Branch):
             return branch(state, place, step)
         if isinstance(step, BranchTable):
