@@ -16,6 +16,7 @@ for sm_80 and sm_90 showed (docs/specification/contraction.md):
 6.  ptxas unrolls loops before it fuses, unless `.pragma "nounroll"` stands at their heads. In a loop that it may
     unroll, a product with uses outside of its stretch is fused in some copies and in others not. That is not predicted:
     the places are listed.
+7.  Before all that, products of what is constant are made again where they are used (`remaking`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from dataclasses import dataclass, field, replace
 
 from .regions import Flow, traced
 from .registers_used import Register, Uses, registers_of
+from .remaking import remade
 from .syntax import Function, Immediate, Label, Operand, RegisterRange, Statement, Symbol
 
 __all__ = ["FACTORS", "Contraction", "contracted"]
@@ -114,6 +116,9 @@ def contracted(function: Function, target: str = "sm_90") -> Contraction:
     if not any(isinstance(one, Statement) and _sum(one) for one in function.body):
         return Contraction(function)
     found = traced(function, target)
+    again = remade(function, found)
+    if again is not function:
+        function, found = again, traced(again, target)
     rewriting = _Rewriting(function, found)
     those = [_Stretch(found, *each) for each in zip(found.stretches, found.wanted, found.loops, strict=True)]
     for one in those:
