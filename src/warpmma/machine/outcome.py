@@ -29,6 +29,8 @@ class Launch:
         often: values that atomics return, sums of floats.
     printed : str
         What the kernel's `printf` printed.
+    unpredicted : tuple of Site
+        Sums of PTX text that ptxas may fuse with a product, or not: it is not known which, and here they are not fused.
     """
 
     hazards: list[Hazard]
@@ -36,6 +38,7 @@ class Launch:
     counts: Mapping[str, int] = field(default_factory=dict)
     order: Mapping[Site, int] = field(default_factory=dict)
     printed: str = ""
+    unpredicted: tuple[Site, ...] = ()
 
     def text(self) -> str:
         """Tables of instructions, bytes moved, accesses to shared memory with their conflicts, and hazards."""

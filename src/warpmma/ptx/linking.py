@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..errors import PtxError
-from ..machine import Branch, BranchTable, Callee, Constant, Program, RowStep
+from ..machine import Branch, BranchTable, Callee, Constant, Program, RowStep, Site
 from .contraction import contracted
 from .entry_parameters import Argument, EntryParameters
-from .lowering import AnyStep, Body, lower
+from .lowering import AnyStep, Body, lower, site_of
 from .reaching import Reach, reach
 from .slots import Slots
 from .symbols import EntryPlaces, ModuleMemory, SharedVariables, function_addresses
-from .syntax import Module, Statement
+from .syntax import Module
 
 __all__ = ["Linked", "bound", "link"]
 
@@ -33,8 +33,8 @@ class Linked:
     reach : Reach
     problems : tuple of PtxError
         What is not simulated.
-    unpredicted : tuple of (str, Statement)
-        Sums, with their functions, of which it is not known whether ptxas fuses them.
+    unpredicted : tuple of Site
+        Sums of which it is not known whether ptxas fuses them.
     """
 
     program: Program
@@ -43,7 +43,7 @@ class Linked:
     shared: SharedVariables
     reach: Reach
     problems: tuple[PtxError, ...]
-    unpredicted: tuple[tuple[str, Statement], ...] = ()
+    unpredicted: tuple[Site, ...] = ()
 
 
 def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contract: bool = True) -> Linked:
@@ -68,7 +68,7 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
     steps: list[AnyStep] = []
     callees: dict[str, Callee] = {}
     problems: list[PtxError] = []
-    unpredicted: list[tuple[str, Statement]] = []
+    unpredicted: list[Site] = []
     frame = 0
     for name in found.functions:
         first, before = len(steps), len(slots.kinds)
@@ -76,7 +76,7 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
         if contract:
             fused = contracted(function, target)
             function = fused.function
-            unpredicted += ((name, one) for one in fused.open)
+            unpredicted += (site_of(module, one) for one in fused.open)
         body = lower(module, function, slots, places, target)
         steps += [_moved(step, first) for step in body.steps]
         problems += body.problems

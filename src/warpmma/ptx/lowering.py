@@ -33,7 +33,7 @@ from .resolving import Places, Resolver
 from .slots import Slots
 from .syntax import Function, LineOf, Module, Place, RegisterRange, Statement, VectorOf
 
-__all__ = ["Body", "lower"]
+__all__ = ["Body", "lower", "site_of"]
 
 AnyStep = RowStep | Branch | BranchTable | Call | Return
 
@@ -211,16 +211,20 @@ class _Lowering:
         return Guard(slot, statement.negated)
 
     def _site(self, statement: Statement | None, mnemonic: str = "") -> Site:
-        """Return where a statement stands: the line of the source that `.loc` names, if there is one."""
         if statement is None:
             return Site(self._module.name, self._function.position.line, mnemonic)
-        line, loc = statement.position.line, statement.loc
-        if loc is None:
-            return Site(self._module.name, line, mnemonic or statement.mnemonic)
-        own, text = _own(loc), f"{Path(self._module.name).name}:{line}"
-        if own != loc:
-            text += f" in {Path(loc.file).name}:{loc.line}"
-        return Site(own.file, own.line, mnemonic or statement.mnemonic, text=text)
+        return site_of(self._module, statement, mnemonic)
+
+
+def site_of(module: Module, statement: Statement, mnemonic: str = "") -> Site:
+    """Return where a statement stands: the line of the source that `.loc` names, if there is one (rule 4)."""
+    line, loc = statement.position.line, statement.loc
+    if loc is None:
+        return Site(module.name, line, mnemonic or statement.mnemonic)
+    own, text = _own(loc), f"{Path(module.name).name}:{line}"
+    if own != loc:
+        text += f" in {Path(loc.file).name}:{loc.line}"
+    return Site(own.file, own.line, mnemonic or statement.mnemonic, text=text)
 
 
 @lru_cache(maxsize=1 << 12)

@@ -125,7 +125,7 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
 def _report(reporter: Reporter, costs: Costs, functions: DeviceFunctions) -> Launch:
     return Launch(
         reporter.found, costs, MappingProxyType(dict(reporter.counts)),
-        MappingProxyType(dict(reporter.lines["order"])), "".join(functions.printed),
+        MappingProxyType(dict(reporter.lines["order"])), "".join(functions.printed), linked.unpredicted,
     )  # fmt: skip
 
 

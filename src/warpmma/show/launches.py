@@ -47,6 +47,10 @@ def text(launch: Launch) -> str:
             "Where order is open: lanes", ("lanes", "line", "instruction"),
             ((f"{n:,}", site.place, site.mnemonic) for site, n in launch.order.items()),
         ),
+        _table(
+            "Not predicted: whether ptxas fuses these sums", ("line", "instruction"),
+            ((site.place, site.mnemonic) for site in launch.unpredicted),
+        ),
     ]  # fmt: skip
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -72,7 +76,8 @@ def json(launch: Launch) -> str:
 
     Its keys are "sites", one for each line and instruction, in the order in which they were first met: "file", "line",
     "mnemonic", "instructions", "bytes" by space, and "shared" of accesses to shared memory; "barriers"; "hazards"; and
-    "counts" of those that are counted alone; "order", the sites of atomics whose order mattered, with "lanes".
+    "counts" of those that are counted alone; "order", the sites of atomics whose order mattered, with "lanes"; and
+    "unpredicted", sites of sums that ptxas may fuse or not.
     """
     costs = launch.costs
     advice = costs.advice()
@@ -95,5 +100,6 @@ def json(launch: Launch) -> str:
     ]
     found = {"sites": sites, "barriers": costs.barriers, "hazards": [asdict(hazard) for hazard in launch.hazards],
              "counts": dict(launch.counts),
-             "order": [{**asdict(site), "lanes": n} for site, n in launch.order.items()]}  # fmt: skip
+             "order": [{**asdict(site), "lanes": n} for site, n in launch.order.items()],
+             "unpredicted": [asdict(site) for site in launch.unpredicted]}  # fmt: skip
     return json_.dumps(found, indent=2)
