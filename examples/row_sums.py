@@ -40,10 +40,10 @@ def expected(x: Array) -> Array:
     sums = np.zeros((rows, THREADS), np.float32)
     for turn in range(padded.shape[1]):
         sums += padded[:, turn]
-    sums = sums.reshape(rows, 4, 32)
+    of_lanes: Array = sums.reshape(rows, 4, 32)
     for step in (16, 8, 4, 2, 1):
-        sums = sums + sums[..., np.arange(32) ^ step]
-    of_warps = sums[..., 0]
+        of_lanes = of_lanes + of_lanes[..., np.arange(32) ^ step]
+    of_warps = of_lanes[..., 0]
     return np.asarray((of_warps[:, 0] + of_warps[:, 1]) + (of_warps[:, 2] + of_warps[:, 3]))
 
 

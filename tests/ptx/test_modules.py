@@ -189,7 +189,7 @@ def test_byte_ids_of_scales_may_stand_in_registers() -> None:
         out = np.zeros(32, np.float32)
         ptx.load(text)["k"].launch(wm.Device("sm_120a"), 1, 32, [out])
         results.append(out.view(np.uint32))
-    np.testing.assert_array_equal(*results)
+    np.testing.assert_array_equal(results[0], results[1])
     assert results[0].any()
 
 

@@ -221,7 +221,7 @@ class Resolver:
     def _in_window(self, address: StepOperand, space: str | None, statement: Statement) -> StepOperand:
         """Make the address of a variable generic where the mnemonic names no space (rule 3)."""
         named = any(word.partition("::")[0] in SPACES for word in statement.mnemonic.split("."))
-        base = 0 if named or space not in WINDOWS else WINDOWS[space].base
+        base = 0 if named or space is None or space not in WINDOWS else WINDOWS[space].base
         if base and isinstance(address, Constant):
             return Constant(address.bits + base, "b64")
         return Sum(address, base) if base and isinstance(address, Frame) else address
@@ -259,7 +259,7 @@ def _written(x: Operand) -> str:
     if isinstance(x, Immediate):
         return str(x.value) if x.kind in "su" else f"0{'f' if x.kind == 'f32' else 'd'}{x.value:X}"
     if isinstance(x, Negation):
-        return x.sign + x.operand.name
+        return x.sign + _written(x.operand)
     if isinstance(x, Element):
         return f"{x.vector.name}.{'xyzw'[x.index]}"
     if isinstance(x, VectorOf):

@@ -114,15 +114,15 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
         end_outside(error)
         if isinstance(error, LimitError):
             functions.flush()
-            error.report = _report(reporter, costs, functions)
+            error.report = _report(reporter, costs, functions, linked)
         raise
     finally:
         functions.flush()  # what was printed before an error
         memory.end()
-    return _report(reporter, costs, functions)
+    return _report(reporter, costs, functions, linked)
 
 
-def _report(reporter: Reporter, costs: Costs, functions: DeviceFunctions) -> Launch:
+def _report(reporter: Reporter, costs: Costs, functions: DeviceFunctions, linked: Linked) -> Launch:
     return Launch(
         reporter.found, costs, MappingProxyType(dict(reporter.counts)),
         MappingProxyType(dict(reporter.lines["order"])), "".join(functions.printed), linked.unpredicted,
