@@ -5,7 +5,7 @@ Every array is `[block, warp, lane]`: warps at the same place go together, over 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ..arithmetic import Engine, resolve, runs_elements
 from ..errors import OperandError
-from ..operations import DTYPES
+from ..operations import DTYPES, Operation
 from .arrivals import Phases
 from .barriers import Barriers
 from .clocks import Clocks, History
@@ -87,6 +87,10 @@ class Batch:
     def shape(self) -> tuple[int, int, int]:
         """Blocks, warps and lanes."""
         return self.lanes.shape
+
+    def function(self, row: Operation) -> Callable[..., tuple[Array, ...]]:
+        """Return what computes an operation in the batch's engine."""
+        return row.compute if row.native is None or not self.native else row.native
 
     def leave(self, lanes: Array) -> None:
         """End threads."""

@@ -43,10 +43,7 @@ def compute(batch: Batch, site: Site, row: Operation, operands: Sequence[Any], l
     bits = [x.bits if isinstance(x, WarpRegister) else x for x in given]
     registers = [x for x in given if isinstance(x, WarpRegister)]
     poison = _poison(batch, site, row, registers, bits, lanes)
-    if row.lanes:
-        results = _together(batch, site, row, bits, lanes)
-    else:
-        results = (row.compute if row.native is None or not batch.native else row.native)(*bits)
+    results = _together(batch, site, row, bits, lanes) if row.lanes else batch.function(row)(*bits)
     return tuple(
         batch.made(np.asarray(x, DTYPES[kind]), lanes, site, poison)
         for x, kind in zip(results, row.outputs, strict=True)

@@ -205,7 +205,8 @@ def _operation(state: State, step: RowStep, operands: tuple[Any, ...]) -> Act:
     few = state.batch.shape[0] * state.batch.shape[1] // _FEW
     if len(step.results) != 1 or step.results[0] is None:
         return _several(state, step, operands, slow, some, few)
-    registers, site, function, shape = state.registers, step.site, row.compute, state.batch.shape
+    registers, site, shape = state.registers, step.site, state.batch.shape
+    function = state.batch.function(row)
     slot, dtype, shaped = step.results[0].number, state.dtype(row.outputs[0]), state.batch.shaped
 
     def single(group: Group) -> object:
@@ -228,7 +229,8 @@ def _operation(state: State, step: RowStep, operands: tuple[Any, ...]) -> Act:
 def _several(state: State, step: RowStep, operands: tuple[Any, ...], slow: Act, some: Act, few: int) -> Act:
     """Return an operation that has no result, several, or one that nobody wants."""
     row: Any = step.row
-    batch, registers, site, function, write = state.batch, state.registers, step.site, row.compute, state.write
+    batch, registers, site, write = state.batch, state.registers, step.site, state.write
+    function = batch.function(row)
     dtypes = [state.dtype(kind) for kind in row.outputs]
     slots = [None if x is None else x.number for x in step.results]
 
@@ -250,7 +252,7 @@ def _several(state: State, step: RowStep, operands: tuple[Any, ...], slow: Act, 
 def _some(state: State, step: RowStep, operands: tuple[Any, ...]) -> Act:
     """Return how an operation is executed of which few warps have lanes: rule 3 of `groups`."""
     row: Any = step.row
-    registers, site, function = state.registers, step.site, row.compute
+    registers, site, function = state.registers, step.site, state.batch.function(row)
     dtypes = [state.dtype(kind) for kind in row.outputs]
 
     def some(group: Group) -> None:
