@@ -116,7 +116,12 @@ def changed(**values: Any) -> Callable[[], None]:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (changed(op=11), "there is no such operation"),
+        (changed(op=15), "there is no such operation"),
+        (changed(op=13), "words of 32 bits are permuted"),
+        (changed(op=14, source=8, result=8), "fields are of words of 32 bits"),
+        (changed(op=11, source=6, result=6), "these are of integers"),
+        (changed(op=12, source=4, result=5), "these are of integers"),
+        (changed(op=9, source=7), "numbers of at most 32 bits"),
         (changed(source=-1), "there is no such element"),
         (changed(result=9), "there is no such element"),
         (changed(rounding=4), "there is no such rounding"),
@@ -125,7 +130,7 @@ def changed(**values: Any) -> Callable[[], None]:
         (changed(source=4, result=4), "operands and result are floats of one format"),
         (changed(source=3, result=3, flush=True), "f64 is neither flushed nor clamped"),
         (changed(op=9, source=3, finite=True), "f64 is not clamped"),
-        (changed(op=9, source=6), "numbers are converted"),
+        (changed(op=9, source=6), "numbers of at most 32 bits, or f64, are converted"),
         (changed(op=9, source=4, result=5, integral=True), "one side of a conversion is a float"),
         (changed(op=9, result=4), "integers are rounded to, and nothing else"),
         (changed(op=10, source=4, result=6), "floats are compared, and the result is a predicate"),

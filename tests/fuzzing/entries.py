@@ -122,7 +122,8 @@ INNER: dict[str, str] = {
     ),
     **dict.fromkeys(
         (f"warpmma.machine:{x}" for x in (
-            "BankPattern", "BankPattern.lanes", "Batch", "Batch.filled", "Batch.finish", "Batch.function", "Batch.leave", "Batch.made",
+            "BankPattern", "BankPattern.lanes", "Batch", "Batch.filled", "Batch.finish", "Batch.function",
+            "Batch.leave", "Batch.made",
             "Batch.operand", "Batch.read", "Batch.shape", "Batch.shuffled",
             "GlobalMemory", "GlobalMemory.add", "GlobalMemory.allocate",
             "GlobalMemory.end", "GlobalMemory.release", "GlobalMemory.text",

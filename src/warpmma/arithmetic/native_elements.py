@@ -1,6 +1,7 @@
 """Instructions on registers in the native engine, element by element: parameters of the C++, and calls into it.
 
-What they compute is said where NumPy computes it: `operations.floats`, `conversions`, `comparisons` and `divisions`.
+What they compute is said where NumPy computes it: `operations.floats`, `conversions`, `comparisons`,
+`divisions` and `integers`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class ElementForm:
     Attributes
     ----------
     op : str
-        "add", "sub", "mul", "fma", "min", "max", "div", "rcp", "sqrt", "convert" or "compare".
+        "add", "sub", "mul", "fma", "min", "max", "div", "rcp", "sqrt", "convert" or "compare"; of integers "quotient",
+        "remainder", "permute" or "extract".
     source, result : str
         Formats of the operands' elements and of the result's; "pred" of comparisons.
     rounding : {"rn", "rz", "rm", "rp"}

@@ -13,6 +13,8 @@ bool is_float(Element x) { return x <= Element::f64; }
 int operands_of(ElementOp op) {
   switch (op) {
     case ElementOp::fma:
+    case ElementOp::permute:
+    case ElementOp::extract:
       return 3;
     case ElementOp::rcp:
     case ElementOp::sqrt:
@@ -25,6 +27,8 @@ int operands_of(ElementOp op) {
     case ElementOp::max:
     case ElementOp::div:
     case ElementOp::compare:
+    case ElementOp::quotient:
+    case ElementOp::remainder:
       return 2;
   }
   refuse("there is no such operation");
@@ -40,6 +44,8 @@ int bytes_of(Element element) {
     case Element::u32:
       return 4;
     case Element::f64:
+    case Element::s64:
+    case Element::u64:
       return kMostBytes;
     case Element::pred:
       return 1;
@@ -60,10 +66,19 @@ ElementPlan::ElementPlan(const ElementParameters& p) : parameters_(p) {
       require(is_float(p.source) && p.result == Element::pred, "floats are compared, and the result is a predicate");
       break;
     case ElementOp::convert:
-      require(p.source != Element::pred && p.result != Element::pred, "numbers are converted");
+      require(p.source < Element::pred && p.result < Element::pred, "numbers of at most 32 bits, or f64, are converted");
       require(is_float(p.source) || is_float(p.result), "one side of a conversion is a float");
       require(is_float(p.result) || (p.integral && !p.saturate && !p.finite && !p.rectify),
               "integers are rounded to, and nothing else");
+      break;
+    case ElementOp::permute:
+      require(p.source == Element::u32 && p.result == Element::u32, "words of 32 bits are permuted");
+      break;
+    case ElementOp::extract:
+    case ElementOp::quotient:
+    case ElementOp::remainder:
+      require(p.source == p.result && !is_float(p.source) && p.source != Element::pred, "these are of integers");
+      require(p.op != ElementOp::extract || bytes_of(p.source) == 4, "fields are of words of 32 bits");
       break;
     default:
       require(is_float(p.source) && p.source == p.result, "operands and result are floats of one format");

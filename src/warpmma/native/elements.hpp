@@ -1,6 +1,7 @@
 // Instructions on registers, element by element: what is to be computed, as Python hands it over
 // (arithmetic/native_elements.py), and the plan that the check makes of it. The rules are those of operations/floats.py,
-// operations/conversions.py, operations/comparisons.py and arithmetic/quotients.py.
+// operations/conversions.py, operations/comparisons.py and arithmetic/quotients.py; of integers those of
+// operations/integers.py and operations/integer_arithmetic.py.
 //
 // As in parameters.hpp, names and fields stand here alone.
 #pragma once
@@ -13,9 +14,10 @@
 namespace warpmma {
 
 #define WARPMMA_ELEMENT_OPS(NAME) \
-  NAME(add) NAME(sub) NAME(mul) NAME(fma) NAME(min) NAME(max) NAME(div) NAME(rcp) NAME(sqrt) NAME(convert) NAME(compare)
+  NAME(add) NAME(sub) NAME(mul) NAME(fma) NAME(min) NAME(max) NAME(div) NAME(rcp) NAME(sqrt) NAME(convert) NAME(compare) \
+  NAME(quotient) NAME(remainder) NAME(permute) NAME(extract)
 
-#define WARPMMA_ELEMENTS(NAME) NAME(f16) NAME(bf16) NAME(f32) NAME(f64) NAME(s32) NAME(u32) NAME(pred)
+#define WARPMMA_ELEMENTS(NAME) NAME(f16) NAME(bf16) NAME(f32) NAME(f64) NAME(s32) NAME(u32) NAME(pred) NAME(s64) NAME(u64)
 
 #define WARPMMA_COMPARISONS(NAME) NAME(eq) NAME(ne) NAME(lt) NAME(le) NAME(gt) NAME(ge) NAME(num) NAME(nan)
 

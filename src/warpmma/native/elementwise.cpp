@@ -536,6 +536,76 @@ void choose(const ElementParameters& p, const ElementJob& job) {
   }
 }
 
+// Integers
+
+template <class T>
+inline T quotient(T x, T y) {
+  if (y == 0) return T(-1);
+  if constexpr (std::is_signed_v<T>)
+    if (y == -1) return T(0 - std::make_unsigned_t<T>(x));
+  return T(x / y);
+}
+
+// By zero both give ones in all bits.
+template <class T>
+inline T remainder(T x, T y) {
+  if (y == 0) return T(-1);
+  if constexpr (std::is_signed_v<T>)
+    if (y == -1) return 0;
+  return T(x % y);
+}
+
+inline U32 permuted(U32 a, U32 b, U32 control) {
+  const U64 pair = U64{b} << 32 | a;
+  U32 result = 0;
+  for (int i = 0; i < 4; i++) {
+    const U32 nibble = control >> (4 * i), byte = U32(pair >> ((nibble & 7) * 8)) & 0xFF;
+    result |= (nibble & 8 ? (byte >> 7) * 0xFF : byte) << (8 * i);
+  }
+  return result;
+}
+
+template <class T>
+inline T extracted(T a, T b, T c) {
+  const U32 word = U32(a), position = U32(b) & 0xFF, wanted = U32(c) & 0xFF;
+  const U32 room = position < 32 ? 32 - position : 0, count = std::min(wanted, room);
+  const U32 ones = count < 32 ? (U32{1} << count) - 1 : ~U32{0};
+  const U32 field = (position < 32 ? word >> position : 0) & ones;
+  if (!std::is_signed_v<T> || wanted == 0) return T(field);
+  const U32 top = std::min<U32>(position + wanted - 1, 31);
+  return T(word >> top & 1 ? field | ~ones : field);
+}
+
+template <class T, int Operands, class Function>
+void integers(const ElementJob& job, Function function) {
+  alignas(64) T x[kMostOperands][kBlock] = {}, out[kBlock];
+  for (auto& each : x) std::fill_n(each, kBlock, T(1));  // what no lane has is divided too
+  for (int64_t first = 0; first < job.count; first += kBlock) {
+    const int count = static_cast<int>(std::min<int64_t>(kBlock, job.count - first));
+    for (int n = 0; n < Operands; n++) fetch(job.input[n], first, count, x[n]);
+    for (int i = 0; i < kBlock; i++) out[i] = function(x[0][i], x[1][i], x[2][i]);
+    put(job, first, count, out);
+  }
+}
+
+template <class T>
+void whole(const ElementParameters& p, const ElementJob& job) {
+  switch (p.op) {
+    case ElementOp::quotient:
+      return integers<T, 2>(job, [](T a, T b, T) { return quotient(a, b); });
+    case ElementOp::remainder:
+      return integers<T, 2>(job, [](T a, T b, T) { return remainder(a, b); });
+    case ElementOp::permute:
+      if constexpr (std::is_same_v<T, U32>) integers<T, 3>(job, [](T a, T b, T c) { return permuted(a, b, c); });
+      return;
+    case ElementOp::extract:
+      if constexpr (sizeof(T) == 4) integers<T, 3>(job, [](T a, T b, T c) { return extracted(a, b, c); });
+      return;
+    default:
+      return;
+  }
+}
+
 template <class From>
 void convert_from(const ElementParameters& p, const ElementJob& job) {
   switch (p.result) {
@@ -551,7 +621,7 @@ void convert_from(const ElementParameters& p, const ElementJob& job) {
     case Element::u32:
       if constexpr (!std::is_integral_v<From>) convert<From, U32>(p, job);
       return;
-    case Element::pred:
+    default:
       return;
   }
 }
@@ -586,9 +656,13 @@ void WARPMMA_NAMED(elements_, WARPMMA_LEVEL)(const ElementParameters& p, const E
     case Element::f64:
       return all<F64>(p, job);
     case Element::s32:
-      return convert_from<int32_t>(p, job);
+      return p.op == ElementOp::convert ? convert_from<int32_t>(p, job) : whole<int32_t>(p, job);
     case Element::u32:
-      return convert_from<U32>(p, job);
+      return p.op == ElementOp::convert ? convert_from<U32>(p, job) : whole<U32>(p, job);
+    case Element::s64:
+      return whole<int64_t>(p, job);
+    case Element::u64:
+      return whole<U64>(p, job);
     case Element::pred:
       return;
   }

@@ -8,16 +8,23 @@ from typing import Any
 
 import numpy.typing as npt
 
+from ..arithmetic import ElementForm, run_elements
 from .elements import operands
 from .forms import Form
 from .measurements import ALL, measured, stated
-from .records import Operation
+from .records import DTYPES, Operation
 
 __all__ = ["Words", "chosen_form", "stated_form", "unsigned", "value_form", "value_row", "width_of"]
 
 Array = npt.NDArray[Any]
 Words = tuple[str, ...]
 Version = tuple[int, int]
+
+
+_NATIVE = {("prmt",): "permute", ("bfe",): "extract", ("div",): "quotient", ("rem",): "remainder"}
+_WORDS = ("s32", "u32", "s64", "u64")
+_NATIVE_TYPES = {"permute": ("b32",), "extract": ("s32", "u32"), "quotient": _WORDS, "remainder": _WORDS}
+"""What NumPy takes many steps for: operations of the native engine, and types that they are for."""
 
 
 def width_of(a: Array) -> int:
@@ -61,7 +68,12 @@ def value_row(text: str, function: Callable[..., Any], words: Words) -> dict[str
     """Return what a row has of operands, given as `operands` takes them, and a function of their values."""
     given = operands(text, words)
     types = tuple(zip(given["input_types"], given["inputs"], strict=True))
-    return {**given, "compute": partial(_compute, function, types, given["outputs"])}
+    fields = {**given, "compute": partial(_compute, function, types, given["outputs"])}
+    if (op := _NATIVE.get(words[:-1])) is not None and words[-1] in _NATIVE_TYPES[op]:
+        name = words[-1].replace("b", "u")
+        form = ElementForm(op=op, source=name, result=name)
+        fields["native"] = partial(run_elements, form, DTYPES[given["outputs"][0]])
+    return fields
 
 
 def _fields(text: str, by: Callable[[Words], Callable[..., Any]], words: Words) -> dict[str, Any]:
