@@ -162,7 +162,7 @@ def test_a_loop_without_an_end_comes_to_its_limit() -> None:
     for limit in (1000, Limit(seconds=0.01)):
         with pytest.raises(LimitError, match=r"32 lanes of block 0, warp 0, are at <ptx>:\d") as caught:
             module["k"].launch(wm.Device("sm_80"), 1, 32, limit=limit)
-        assert sum(caught.value.report.costs.instructions.values()) > 1000  # what was found until then
+        assert sum(caught.value.report.costs.instructions.values()) > 0  # what was found until then
 
 
 def test_progress_tells_of_blocks() -> None:

@@ -7,7 +7,8 @@ The rules:
 2. Where nobody can run and some have not ended, those who wait at a meeting (`meetings`) execute what they wait for as
    they are, and then those who wait at barriers go on: either is a hazard, which says where all others are.
 3. Who spins without end is found (`spinning`), and where that is only a warning, ended.
-4. A `Limit` is looked at after 4096 steps at most. Time is nothing that results depend on, but for whether they come.
+4. A `Limit` is looked at after 4096 steps at most, 64 if it is of time. Time is nothing that results depend on, but
+   for whether they come.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ __all__ = ["Limit", "run_program"]
 
 Array = npt.NDArray[Any]
 
-_OFTEN = 4096  # steps between two looks at the limit
+_OFTEN, _SOON = 4096, 64  # steps between two looks at the limit; and where it has seconds
 
 
 class Limit:
@@ -144,7 +145,7 @@ class _Run:
         self._calls = calls
         self._code: list[Advance] = [partial(self._first, place) for place in range(len(program.steps))]
         self._code.append(self._end)
-        self._looked = self.state.now
+        self._look_at = self.state.now + self._until(0)
         self._spins = Spins(self.state)
 
     def _first(self, place: int, group: Group) -> int:
@@ -197,14 +198,14 @@ class _Run:
         code, state, scheduler = self._code, self.state, self.state.scheduler
         while True:
             bound, before = scheduler.bound(group), state.now
-            steps = min(scheduler.steps(group) or _OFTEN, self._often(group))
+            steps = min(scheduler.steps(group) or _OFTEN, max(1, self._look_at - before))
             for _ in repeat(None, steps):
                 state.now += 1
                 place = code[place](group)
                 if place >= bound:
                     break
             scheduler.gone(group, state.now - before)
-            if state.now - self._looked >= _OFTEN or self._limit.instructions is not None:
+            if state.now >= self._look_at:
                 self._look(place, group)
             if place >= bound:
                 if place != STOP:
@@ -216,19 +217,22 @@ class _Run:
 
     # Rule 4
 
-    def _often(self, group: Group) -> int:
-        if self._limit.instructions is None:
-            return _OFTEN
-        left = self._limit.instructions - self._limit.executed - sum(self.state.counts)
-        return max(1, min(_OFTEN, left // group.warps + 1))
-
     def _look(self, place: int, group: Group) -> None:
-        self._looked = self.state.now
-        if over := self._limit.over(sum(self.state.counts)):
+        executed = sum(self.state.counts)
+        if over := self._limit.over(executed):
             if place != STOP:
                 self.state.scheduler.put(place, group)
             where = whereabouts(self.state, self._meetings)
             raise LimitError(f"{self._program.name} has run {over}. {where}")
+        self._look_at = self.state.now + self._until(executed)
+
+    def _until(self, executed: int) -> int:
+        """Return how many steps may be gone before the next look."""
+        steps = _OFTEN if self._limit.seconds is None else _SOON
+        if self._limit.instructions is not None:
+            blocks, warps, _ = self._batch.shape
+            steps = min(steps, (self._limit.instructions - self._limit.executed - executed) // (blocks * warps))
+        return max(1, steps)
 
     def counted(self) -> None:
         """Hand on how often each place was executed."""
