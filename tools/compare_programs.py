@@ -115,10 +115,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--simulate", action="store_true")
     parser.add_argument("--programs", type=int, nargs=2, default=(0, COUNT), metavar=("FIRST", "END"))
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only each Nth of them")
+    parser.add_argument("--without", type=int, nargs="*", default=(), metavar="N", help="programs to leave out")
     parser.add_argument("--record", type=Path, metavar="FILE", help="what the GPU gave")
     parser.add_argument("--workers", type=int, default=multiprocessing.cpu_count())
     options = parser.parse_args(arguments)
-    numbers = list(range(*options.programs, options.every))
+    numbers = [n for n in range(*options.programs, options.every) if n not in options.without]
     outputs: dict[int, Array] | None = None
     if options.gpu:
         start = time.monotonic()
