@@ -176,6 +176,18 @@ def test_what_a_thread_writes_it_reads(type_: str, count: int) -> None:
             assert (x[b.lanes.exists] & mask == y[b.lanes.exists] & mask).all(), at
 
 
+def test_what_was_loaded_stays_as_it_was() -> None:
+    b = batch()
+    where = np.array(16, np.uint32)
+    do(b, "st.local.v4.b32", where, 1, 2, 3, 4)
+    found = do(b, "ld.local.v4.b32", where)
+    do(b, "st.local.v4.b32", where, 5, 6, 7, 8, lanes=b.lanes.alive & (lane(b) % 3 == 0))
+    assert [int(x.max()) for x in found] == [1, 2, 3, 4]
+    assert (do(b, "ld.local.b32", where) == np.where(lane(b) % 3 == 0, 5, 1)).all()
+    some = b.lanes.alive & (lane(b) % 3 == 0)
+    assert (do(b, "ld.local.b32", where, lanes=some) == np.where(some, 5, 0)).all()
+
+
 def test_each_lane_at_its_own_place() -> None:
     b = batch(1, 32)
     n = lane(b)

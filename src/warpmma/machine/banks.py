@@ -97,9 +97,12 @@ class SharedSite:
         return self.site.mnemonic.startswith("ld.")
 
     def add(self, rows: Array, size: int) -> None:
-        """Count accesses of warps: addresses `[n, 32]`, int64."""
-        first, count = np.unique(alike(rows), return_counts=True)
-        times = Counter({rows[i].tobytes(): n for i, n in zip(first.tolist(), count.tolist(), strict=True)})
+        """Count accesses of warps: addresses `[n, 32]`, of 32 bits or int64, -1 where a lane takes no part."""
+        count = np.bincount(alike(rows))
+        some = np.flatnonzero(count)
+        times = Counter(
+            {row.tobytes(): n for row, n in zip(rows[some].astype(np.int64), count[some].tolist(), strict=True)}
+        )
         fresh = [row for row in times if (size, row) not in self.patterns]
         if fresh:
             address = np.frombuffer(b"".join(fresh), np.int64).reshape(-1, rows.shape[-1])

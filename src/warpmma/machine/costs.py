@@ -67,10 +67,11 @@ class Costs:
     def shared(self, site: Site, address: Array, size: int, active: Array) -> None:
         """Count accesses to shared memory, addresses `[block, warp, lane]`."""
         self.moved(site, "shared", int(np.count_nonzero(active)) * size)
-        active = active & (address < _MOST)  # others are out of bounds
-        rows = address.astype(np.int64).reshape(-1, address.shape[-1])
+        if address.itemsize > 4:
+            active = active & (address < _MOST)  # others are out of bounds
+        rows = np.ascontiguousarray(address).reshape(-1, address.shape[-1])
         if not active.all():
-            rows = np.where(active.reshape(rows.shape), rows, -1)
+            rows = np.where(active.reshape(rows.shape), rows.astype(np.int64), -1)
             rows = rows[active.any(axis=-1).reshape(-1)]
         if len(rows):
             if site not in self.sites:

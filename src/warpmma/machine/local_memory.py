@@ -83,6 +83,11 @@ class LocalMemory:
         self, site: Site, address: Array, size: int, lanes: Array, *, alignment: int = 0, element: int = 0
     ) -> tuple[Array, Array | None]:
         """Load bytes, as `SharedMemory.load` does."""
+        if (one := self._alike(address, size, lanes, alignment or size)) is not None:
+            words, written, ones = one
+            if not self._reporter.tracking or (written & ones == ones)[lanes.reshape(-1)].all():
+                data = np.array(words, order="C").view(np.uint8).reshape(*lanes.shape, size)
+                return data if lanes.all() else np.where(lanes[..., None], data, np.uint8(0)), None
         data = np.zeros((*lanes.shape, size), np.uint8)
         written = np.zeros((*lanes.shape, size), bool)
         lanes = self._checked(site, address, size, lanes, alignment or size)
@@ -98,6 +103,12 @@ class LocalMemory:
     def store(self, site: Site, address: Array, data: Array, lanes: Array, *, alignment: int = 0) -> None:
         """Write bytes `[block, warp, lane, size]`."""
         size = data.shape[-1]
+        if (one := self._alike(address, size, lanes, alignment or size)) is not None:
+            words, written, ones = one
+            some = slice(None) if lanes.all() else lanes.reshape(-1)
+            given = np.ascontiguousarray(data).view(words.dtype).reshape(words.shape)
+            words[some], written[some] = given[some], written[some] | ones
+            return
         lanes = self._checked(site, address, size, lanes, alignment or size)
         width = gcd(size, alignment or size, _CHUNK)
         for begin in range(0, size, width):
@@ -142,6 +153,26 @@ class LocalMemory:
                 inside = range(max(begin - chunk * _CHUNK, 0), min(end - chunk * _CHUNK, _CHUNK))
                 kept = np.uint16(0xFFFF ^ sum(1 << byte for byte in inside))
                 slab.written[(chunk - slab.first) * self._threads + thread] &= kept
+
+    def _alike(self, address: Array, size: int, lanes: Array, alignment: int) -> tuple[Array, Array, np.uint16] | None:
+        """Return the words `[thread, word]` at the one address that lanes have, or None if they have several.
+
+        Beside them what of their chunks was written, and which bits of that are theirs. None also where something may
+        have to be reported.
+        """
+        at = int(address.flat[0]) if address.size else -1
+        if size > _CHUNK or size & (size - 1) or at < 0 or at % max(alignment, size) or not (address == at).all():
+            return None
+        reach = MOST_LOCAL if self._reach is None else int(self._reach.min(initial=MOST_LOCAL, where=lanes))
+        if at > reach - size or not self._grow(at + size):
+            return None
+        chunk, inside = divmod(at, _CHUNK)
+        slab = next(slab for slab in self._slabs if chunk < slab.first + slab.count)
+        width = min(size, 8)
+        words = slab.data.view(f"u{width}").reshape(slab.count, self._threads, -1)[chunk - slab.first]
+        written = slab.written.reshape(slab.count, self._threads)[chunk - slab.first]
+        ones = np.uint16(((1 << size) - 1) << inside)
+        return words[:, inside // width : (inside + size) // width], written, ones
 
     def _checked(self, site: Site, address: Array, size: int, lanes: Array, alignment: int) -> Array:
         """Return the lanes that may act, with memory for all of them (rule 1)."""

@@ -153,10 +153,10 @@ def all_set(flags: Array, grains: Array) -> bool:
 
 
 def alike(rows: Array) -> Array:
-    """Return for each of some rows `[n, m]` of int64 the number of the first that is the same, `[n]`."""
+    """Return for each of some rows `[n, m]`, of whole 64 bits, the number of the first that is the same, `[n]`."""
     if NATIVE is not None:
         first = np.empty(len(rows), np.int64)
-        NATIVE.alike(flat(rows), rows.shape[1], first)
+        NATIVE.alike(flat(rows).view(np.int64), rows.shape[1] * rows.itemsize // 8, first)
         return first
     seen: dict[bytes, int] = {}
     return np.array([seen.setdefault(row.tobytes(), i) for i, row in enumerate(rows)], np.int64)

@@ -111,8 +111,10 @@ class SharedMemory:
 
     def _touch(self, site: Site, address: Array, size: int, lanes: Array, alignment: int) -> Touch:
         """Take the lanes that may act."""
-        if self._room is None and locate(flat(address), flat(lanes), self._bounds, size, alignment) is not None:
-            return self._at(site, address, size, lanes)
+        if self._room is None:
+            one = locate(flat(address), flat(lanes), self._bounds, size, alignment)
+            if one is not None:
+                return self._at(site, address, size, lanes, one[1])
         lanes = lanes & self._reporter.aligned(site, address, alignment, lanes)
         outside = lanes & ((address > self.size) | (address.astype(np.int64) > self.size - size))
         self._reporter.report(
@@ -145,10 +147,13 @@ class SharedMemory:
 
         return says
 
-    def _at(self, site: Site, address: Array, size: int, lanes: Array) -> Touch:
+    def _at(self, site: Site, address: Array, size: int, lanes: Array, inside: Array | None = None) -> Touch:
+        """Return what lanes touch; `inside` is where, each in its block's memory, if that is known."""
         time = self._clocks.tick(site)
-        offset = self._base + address.astype(np.int64)
-        offset = offset.reshape(-1) if lanes.all() else offset[lanes]
+        if inside is not None and len(inside) == lanes.size:
+            offset = (inside.reshape(len(self._base), -1) + self._base[:, :, 0]).reshape(-1)
+        else:
+            offset = (self._base + address.astype(np.int64))[lanes]
         who = self._clocks.who(time, lanes) if self._reporter.tracking else self._clocks.anybody(lanes)
         return Touch(
             site=site, time=time, clocks=self._clocks, address=address, lanes=lanes, offset=offset, size=size, who=who,
