@@ -1,7 +1,8 @@
 """Stretches of a body within which ptxas fuses, and which registers are wanted behind them.
 
 1. A basic block begins where a jump leads, and ends where one is. Labels to which nothing jumps begin none. A block
-   with one way out and its follower with one way in are one block. What no way leads to is nothing.
+   with one way out and its follower with one way in are one block. What no way leads to is nothing, and no more is a
+   block in which nothing counts (rule 3), nor a jump whose ways all lead to one place.
 2. Some instructions become several blocks before ptxas fuses, so that what stands before and behind them is apart:
    `BREAKS` lists them. Guarded, every instruction that is no arithmetic does so, too. Machine code of ptxas 13.0 for
    sm_80 and sm_90 showed it: each of 200 instructions was put between a multiplication and an addition.
@@ -116,6 +117,8 @@ def traced(function: Function, target: str) -> Flow:
     unrolled = _unrolled(function, blocks)
     found = Flow(statements, [], [], [], used, constants)
     wanted = _wanted(found, blocks)
+    while _emptied(found, blocks, wanted):
+        wanted = _wanted(found, blocks)
     breaks = _Breaks(target, constants)
     for chain in _merged(blocks):
         live = wanted[chain[-1]]
@@ -233,6 +236,40 @@ def _merged(blocks: Sequence[Block]) -> list[list[int]]:
             chain.append(follower[chain[-1]])
         chains.append(chain)
     return chains
+
+
+def _emptied(found: Flow, blocks: Sequence[Block], wanted: Sequence[set[Register]]) -> bool:
+    """Lead ways around blocks in which nothing counts, and drop jumps that all lead to one place; say if any was."""
+    around: dict[int, int] = {}
+    for b, block in enumerate(blocks):
+        if len(block.follow) == 1 and block.follow != [b] and not _counts(found, block, wanted[b]):
+            around[b] = block.follow[0]
+    changed = False
+    for block in blocks:
+        follow = set()
+        for b in block.follow:
+            seen = {b}
+            while b in around and around[b] not in seen:
+                b = around[b]
+                seen.add(b)
+            follow.add(b)
+        if follow != set(block.follow):
+            block.follow, changed = sorted(follow), True
+        last = block.statements[-1] if block.statements else -1
+        if len(follow) == 1 and last >= 0 and _opcode(found.statements[last]) in ("bra", "brx"):
+            del block.statements[-1]
+            changed = True
+    return changed
+
+
+def _counts(found: Flow, block: Block, wanted: set[Register]) -> bool:
+    """Whether anything in a block but its jump counts."""
+    live = set(wanted)
+    for i in reversed(block.statements):
+        if found.wants(i, live) and _opcode(found.statements[i]) != "bra":
+            return True
+        found.step(i, live)
+    return False
 
 
 def _unrolled(function: Function, blocks: Sequence[Block]) -> set[int]:

@@ -1,0 +1,69 @@
+"""Compare what ptxas fuses with what `warpmma.ptx` fuses: `python tools/compare_contraction.py --help`.
+
+Needs `ptxas` on the PATH and `nvdisasm` (the PyPI package `nvidia-cuda-nvdisasm` has it). Random kernels are compiled; the
+machine code and the contracted body are run on formulas, for every choice of the predicates, and what they store is
+compared. A kernel whose machine code has instructions that are not known here is counted and left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+
+from contraction.bodies_run import BodyRun
+from contraction.formulas import shown
+from contraction.kernels import OUTPUT, PREDICATES, drawn
+from contraction.machine_code import MachineRun, UnknownCodeError, assembled
+
+from warpmma.ptx import read
+from warpmma.ptx.contraction import contracted
+
+
+def different(seed: int, type_: str, target: str, disassembler: str) -> str | None:
+    """Say how a kernel differs, "" if it does not; None if its machine code is not known."""
+    kernel = drawn(seed, type_)
+    lines = assembled(kernel.text, target, disassembler)
+    function = contracted(read(kernel.text).functions["k"], target).function
+    for choice in itertools.product((False, True), repeat=PREDICATES):
+        chosen = {128 + 4 * i: holds for i, holds in enumerate(choice)}
+        try:
+            machine = MachineRun(lines, chosen).stored
+        except UnknownCodeError as error:
+            return None if "--unknown" not in sys.argv else f"unknown: {error}"
+        body = BodyRun(function, chosen).stored
+        for place in sorted(body):
+            if place >= OUTPUT and body[place] != machine.get(place):
+                return f"[{place}] with {choice}\n  ptxas   {shown(machine.get(place))}\n  warpmma {shown(body[place])}"
+    return ""
+
+
+def main() -> int:
+    """Compare kernels, print those that differ, and how many there were."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kernels", type=int, default=100)
+    parser.add_argument("--first", type=int, default=0, help="number of the first kernel")
+    parser.add_argument("--types", default="f32,f64,f16x2")
+    parser.add_argument("--targets", default="sm_80,sm_90")
+    parser.add_argument("--nvdisasm", default="nvdisasm")
+    parser.add_argument("--unknown", action="store_true", help="say what is not known of machine code")
+    parser.add_argument("--show", action="store_true", help="print the kernels that differ")
+    given = parser.parse_args()
+    bad = left_out = compared = 0
+    for seed, type_, target in itertools.product(
+        range(given.first, given.first + given.kernels), given.types.split(","), given.targets.split(",")
+    ):
+        found = different(seed, type_, target, given.nvdisasm)
+        left_out += found is None
+        compared += found is not None
+        if found:
+            bad += 1
+            print(f"kernel {seed}, {type_}, {target}: {found}")
+            if given.show:
+                print(drawn(seed, type_).text)
+    print(f"{compared} compared, {bad} differ, {left_out} have machine code that is not known here")
+    return bool(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

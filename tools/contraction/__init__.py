@@ -1,0 +1,1 @@
+"""What ptxas fuses, compared with what `warpmma.ptx` fuses: random kernels, machine code, and what both compute."""

@@ -1,0 +1,70 @@
+"""What a value is, as a formula of what a kernel loads, in a form that does not depend on the order of operands.
+
+A formula is a tuple: ("in", number), ("number", code), ("mul", flags, factors), ("add", flags, terms),
+("fma", flags, factors, addend), ("neg", x), and (name, ...) of any other instruction. Products carry no sign inside: a
+sign of a factor stands before the product.
+"""
+
+from __future__ import annotations
+
+Formula = tuple[object, ...]
+
+
+def negated(x: Formula) -> Formula:
+    """Turn the sign; of a number in its code, which has 32 bits."""
+    if x[0] == "neg":
+        return x[1]  # type: ignore[return-value]
+    if x[0] == "number" and isinstance(x[1], int):
+        return "number", x[1] ^ 1 << 31
+    return "neg", x
+
+
+def _signed(a: Formula, b: Formula) -> tuple[bool, tuple[Formula, ...]]:
+    """Take the sign out of a product, and order its factors."""
+    turned = False
+    found = []
+    for x in (a, b):
+        if x[0] == "neg":
+            turned, x = not turned, x[1]  # type: ignore[assignment]
+        elif x[0] == "number" and isinstance(x[1], int) and x[1] >> 31:
+            turned, x = not turned, ("number", x[1] ^ 1 << 31)
+        found.append(x)
+    return turned, tuple(sorted(found, key=repr))
+
+
+ONE: Formula = ("number", 0x3F800000)
+
+
+def product(a: Formula, b: Formula, flags: str) -> Formula:
+    """Multiply; by one, nothing happens."""
+    turned, factors = _signed(a, b)
+    if ONE in factors and "SAT" not in flags and "FTZ" not in flags:
+        whole = factors[1 - factors.index(ONE)]
+    else:
+        whole = ("mul", flags, factors)
+    return negated(whole) if turned and "SAT" not in flags else (*whole, "turned") if turned else whole
+
+
+def total(a: Formula, b: Formula, flags: str) -> Formula:
+    """Add."""
+    return "add", flags, tuple(sorted((a, b), key=repr))
+
+
+def fused(a: Formula, b: Formula, c: Formula, flags: str) -> Formula:
+    """Multiply and add at once."""
+    if c == ("number", 1 << 31) or c == ("neg", ("number", 0)):  # -0: a product as an addition
+        return product(a, b, flags)
+    turned, factors = _signed(a, b)
+    if ONE in factors:
+        rest = factors[1 - factors.index(ONE)]
+        return total(negated(rest) if turned else rest, c, flags)
+    return "fma", flags, turned, factors, c
+
+
+def shown(x: object) -> str:
+    """Write a formula."""
+    if not isinstance(x, tuple):
+        return str(x)
+    if x and x[0] == "in":
+        return f"x{x[1]}"
+    return f"{x[0]}({', '.join(shown(part) for part in x[1:] if part != '')})" if x else "()"
