@@ -46,6 +46,7 @@ def _package(*names: str) -> str:
 
 ORACLES: dict[str, Callable[[], str]] = {
     "ptxas": lambda: _program("ptxas"),
+    "nvdisasm": lambda: _program("nvdisasm"),
     "nvcc": lambda: _program("nvcc"),
     "PyTorch": lambda: _package("torch"),
     "mmasim": lambda: _package("torch", "mmasim"),

@@ -33,20 +33,25 @@ class _Drawing:
         self.type = type_
         self.values = [f"%x{i}" for i in range(INPUTS)]
         self.products: list[str] = []
+        self.multiplied: set[str] = set()
         self.lines: list[str] = []
         self.made = INPUTS
         self.labels = 0
         self.plain = rng.random() < 0.5
+        self.eager = 0.3
 
     def new(self) -> str:
         self.made += 1
         return f"%x{self.made - 1}"
 
     def pick(self) -> str:
-        if self.products and self.rng.random() < 0.45:
+        """Choose an operand: often a product, which then is seldom chosen again."""
+        if self.products and self.rng.random() < 0.15:
             return self.rng.choice(self.products[-4:])
+        if self.products and self.rng.random() < self.eager:
+            return self.products.pop(self.rng.randrange(max(0, len(self.products) - 3), len(self.products)))
         if self.rng.random() < 0.08 and self.type == "f32":
-            return self.rng.choice(("0f3F800000", "0fBF800000", "0f40400000", "0f00000000"))
+            return self.rng.choice(("0f3F800000", "0fBF800000", "0f40400000", "0fC0A00000"))
         return self.rng.choice(self.values[-10:])
 
     def register(self) -> str:
@@ -73,13 +78,16 @@ class _Drawing:
             self._begin(guard, d)
             self.lines.append(f"{guard}mul{rounding}{self.suffix()}.{t} {d}, {a}, {b};")
             self.products.append(d)
+            self.multiplied.add(d)
         elif way < 0.78:
             guard = self.guard(0.1)
             self._begin(guard, d)
             op = self.rng.choice(("add", "sub"))
             rounding = ".rn" if self.rng.random() < 0.05 else ""
             sat = ".sat" if t == "f32" and self.rng.random() < 0.04 else ""
+            self.eager = 0.7
             a, b = self.rng.sample((self.register(), self.pick()), 2)
+            self.eager = 0.1
             self.lines.append(f"{guard}{op}{rounding}{self.suffix()}{sat}.{t} {d}, {a}, {b};")
         else:
             self._other(d, way)
@@ -97,8 +105,8 @@ class _Drawing:
             self.lines.append(f"mov.b{bits} {d}, {self.register()};")
         elif way < 0.9:
             self.lines.append(f"fma.rn.{t} {d}, {self.register()}, {self.register()}, {self.register()};")
-        elif way < 0.93 and t != "f16x2":
-            self.lines.append(f"abs.{t} {d}, {self.register()};")
+        elif way < 0.93 and t == "f32":
+            self.lines.append(f"max.{t} {d}, {self.register()}, {self.register()};")
         elif way < 0.95:
             self.lines.append(
                 f"selp.b{bits} {d}, {self.register()}, {self.register()}, %p{self.rng.randrange(PREDICATES)};"
@@ -106,6 +114,7 @@ class _Drawing:
         else:
             self.lines.append(f"mul.{t} {d}, {self.register()}, {self.register()};")
             self.products.append(d)
+            self.multiplied.add(d)
             if not self.plain:
                 self._parting()
 
@@ -132,12 +141,13 @@ def drawn(seed: int, type_: str = "f32") -> Kernel:
     """Draw a kernel by its number."""
     rng = random.Random(f"{type_} {seed}")
     drawing = _Drawing(rng, type_)
-    for _ in range(rng.randrange(4, 24)):
+    for _ in range(rng.randrange(6, 30)):
         if not drawing.plain and rng.random() < 0.1:
             drawing.branch()
         else:
             drawing.statement()
-    kept = rng.sample(drawing.values[INPUTS:] or drawing.values, min(4, len(drawing.values[INPUTS:]) or 1))
+    sums = [x for x in drawing.values[INPUTS:] if x not in drawing.multiplied] or drawing.values
+    kept = [*sums[-8:], *rng.sample(drawing.values, 1)]
     size = 8 if type_ == "f64" else 4
     bits = 8 * size
     text = [

@@ -159,7 +159,9 @@ class MachineRun:
         values = [self._value(x) for x in operands[1:]]
         if paired:  # numbers come in pairs
             values = [x for x, before in zip(values, [None, *values], strict=False) if x[0] != "number" or x != before]
-        if kind == "MUL":
+        if len(values) < 2 + (kind == "FMA"):  # a number that is made
+            result: Formula = ("made", *values)
+        elif kind == "MUL":
             result = product(values[0], values[1], flags)
         elif kind == "FMA":
             result = fused(values[0], values[1], values[2], flags)

@@ -13,9 +13,10 @@ for sm_80 and sm_90 showed (docs/specification/contraction.md):
     it to itself: each sum becomes a fused multiply-add, and the product is not computed.
 5.  Sums take products in their order. Where both operands are products that may be fused, the first is, and the second
     is rounded: it is no more fused elsewhere.
-6.  ptxas unrolls loops before it fuses, unless `.pragma "nounroll"` stands at their heads. In a loop that it may
-    unroll, a product with uses outside of its stretch is fused in some copies and in others not. That is not predicted:
-    the places are listed.
+6.  Not predicted, but listed, are sums of products that have uses outside of their stretches too, where
+    ptxas unrolls loops before it fuses, unless `.pragma "nounroll"` stands at their heads: some copies are fused; and
+    where the sum itself is used outside of its stretch alone: ptxas may move it there. (Of 100 random kernels with
+    branches one had such a sum fused.)
 7.  Before all that, products of what is constant are made again where they are used (`remaking`).
 """
 
@@ -159,7 +160,8 @@ class _Stretch:
         self.found: list[_Product] = []
         self.entering: list[tuple[int, Register]] = []
         self.escaping: dict[Register, _Product] = {}
-        self._written: set[Register] = set()
+        self.local: set[int] = set()
+        self._written: dict[Register, int] = {}
         live = set(wanted)
         counted: dict[int, bool] = {}
         for i in reversed(stretch):
@@ -182,7 +184,9 @@ class _Stretch:
             self._refuse(used.written)
         for register in used.written:
             self.of.pop(register, None)
-        self._written.update(used.written)
+        if counted:
+            self.local.update(self._written[register] for register in used.read if register in self._written)
+        self._written.update(dict.fromkeys(used.written, i))
         if made is not None:
             self.of[used.written[0]] = made
 
@@ -359,8 +363,8 @@ class _Rewriting:
         for one in those:
             for register, product in one.escaping.items():
                 crossing[register] = crossing.get(register, False) or one.loop
-                if one.loop:
-                    self.open += [self.flow.statements[i] for i, _, _ in product.sums if i not in self.instead]
+                sums = [i for i, _, _ in product.sums if i not in self.instead and (one.loop or i not in one.local)]
+                self.open += [self.flow.statements[i] for i in sums]
         for one in those:
             for i, register in one.entering:
                 if register in crossing and (one.loop or crossing[register]) and i not in self.instead:
