@@ -86,6 +86,6 @@ class BodyRun:
             return total(values[0], negated(values[1]) if opcode == "sub" else values[1], flags)
         if opcode == "fma":
             return fused(values[0], values[1], values[2], flags)
-        if opcode == "abs" and values[0][0] in ("abs", "neg"):
-            return "abs", values[0][1]
+        if opcode == "max" and values[0] == values[1]:
+            return values[0]
         return (opcode, *([flags] if opcode in ("min", "max") else []), *sorted(values, key=repr))

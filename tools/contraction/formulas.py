@@ -46,7 +46,10 @@ def product(a: Formula, b: Formula, flags: str) -> Formula:
 
 
 def total(a: Formula, b: Formula, flags: str) -> Formula:
-    """Add."""
+    """Add; minus zero adds nothing."""
+    for x, zero in ((a, b), (b, a)):
+        if zero == ("number", 1 << 31) and not flags:
+            return x
     return "add", flags, tuple(sorted((a, b), key=repr))
 
 
