@@ -36,12 +36,13 @@ class _Number:
 
 def constant(cursor: Cursor) -> Immediate:
     """Read a constant expression."""
+    start = cursor.start
     if cursor.kind == Token.NUMBER:  # most are one number
         number = _number(cursor)
         if cursor.token in (",", ";", "]", "}", ")"):
             return _immediate(number)
-        return _immediate(_chosen(cursor, number))
-    return _immediate(_chosen(cursor, None))
+        return _immediate(_chosen(cursor, number, start))
+    return _immediate(_chosen(cursor, None, start))
 
 
 def integer_constant(cursor: Cursor, what: str) -> int:
@@ -85,23 +86,21 @@ def _number(cursor: Cursor) -> _Number:
     return number
 
 
-def _chosen(cursor: Cursor, first: _Number | None) -> _Number:
+def _chosen(cursor: Cursor, first: _Number | None, start: int) -> _Number:
     """Read `a ? b : c`, or a sum or what else has two operands; `first` is a number that was read already."""
-    start = cursor.start
-    condition = _joined(cursor, 0, first)
+    condition = _joined(cursor, 0, first, start)
     if not cursor.skip("?"):
         return condition
     cursor.deeper()
-    yes = _chosen(cursor, None)
+    yes = _chosen(cursor, None, cursor.start)
     cursor.take(":")
-    no = _chosen(cursor, None)
+    no = _chosen(cursor, None, cursor.start)
     cursor.depth -= 1
     return yes if _truth(cursor, condition, start) else no
 
 
-def _joined(cursor: Cursor, weakest: int, first: _Number | None) -> _Number:
+def _joined(cursor: Cursor, weakest: int, first: _Number | None, start: int) -> _Number:
     """Read operands that are joined by operators of a level or stronger."""
-    start = cursor.start
     left = _unary(cursor) if first is None else first
     while True:
         sign = cursor.token
@@ -109,7 +108,7 @@ def _joined(cursor: Cursor, weakest: int, first: _Number | None) -> _Number:
         if level < weakest:
             return left
         cursor.advance()
-        right = _joined(cursor, level + 1, None)
+        right = _joined(cursor, level + 1, None, cursor.start)
         left = _join(cursor, sign, left, right, start)
 
 
@@ -148,7 +147,7 @@ def _parenthesised(cursor: Cursor) -> _Number:
         if not isinstance(value.value, int) or value.kind == "f32":
             cursor.fail("a float is not cast", start)
         return _integer(value.value, unsigned)
-    value = _chosen(cursor, None)
+    value = _chosen(cursor, None, cursor.start)
     cursor.take(")")
     return value
 

@@ -16,6 +16,12 @@ from .syntax import Module
 
 __all__ = ["Linked", "bound", "link"]
 
+MOST_PARAMETERS = 32_764
+"""Bytes of parameters that an entry takes, from sm_70 on (PTX ISA 9.1, 4.4.4 and 5.1.6.2)."""
+
+MOST_LOCAL = 512 << 10
+"""Bytes of local memory of a thread (CUDA C++ Programming Guide 13, 5.1)."""
+
 
 @dataclass(frozen=True)
 class Linked:
@@ -70,6 +76,10 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
     problems: list[PtxError] = []
     unpredicted: list[Site] = []
     frame = 0
+    recursive = found.recursive
+    if parameters.size > MOST_PARAMETERS:
+        where = module.functions[entry].position
+        problems.append(module.error(f"{parameters.size} bytes of parameters; there are {MOST_PARAMETERS}", where))
     for name in found.functions:
         first, before = len(steps), len(slots.kinds)
         function = module.functions[name]
@@ -80,11 +90,14 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
         body = lower(module, function, slots, places, target)
         steps += [_moved(step, first) for step in body.steps]
         problems += body.problems
+        if body.frame.size > MOST_LOCAL:
+            what = f"{body.frame.size} bytes of local memory in one function; a thread has {MOST_LOCAL}"
+            problems.append(module.error(what, function.position))
         if name == entry:
             frame = body.frame.size
         else:
-            recursive = name in found.recursive
-            callees[name] = _callee(name, body, first, addresses[name], range(before, len(slots.kinds)), recursive)
+            registers = range(before, len(slots.kinds))
+            callees[name] = _callee(name, body, first, addresses[name], registers, name in recursive)
     program = Program(
         name=entry, steps=tuple(steps), registers=tuple(slots.kinds), names=tuple(slots.names), callees=callees,
         frame=frame, shared=(*(place for _, place in shared.variables), range(shared.dynamic, shared.dynamic)),

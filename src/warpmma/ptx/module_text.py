@@ -167,7 +167,10 @@ class _Reader:
 
     def _target(self) -> None:
         cursor = self.cursor
+        start = cursor.start
         self.target = cursor.name("a target, such as sm_80")
+        if not re.fullmatch(r"sm_\d{2,3}[af]?", self.target):
+            cursor.fail(f"expected a target, such as sm_80, found {self.target[:40]!r}", start)
         while cursor.skip(","):
             cursor.name("what a target may have, such as debug")
 

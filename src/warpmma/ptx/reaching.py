@@ -55,7 +55,7 @@ class Reach:
         """Functions that may run while they are running already."""
         indirectly = {name: self.taken if name in self.indirect else set() for name in self.calls}
         graph = {name: called | indirectly[name] for name, called in self.calls.items()}
-        return {name for name in graph if name in _behind(graph, name)}
+        return _in_cycles(graph)
 
 
 def reach(module: Module, entry: str) -> Reach:
@@ -140,12 +140,41 @@ def symbols_of(x: Operand) -> Iterator[Symbol]:
             yield from symbols_of(y)
 
 
-def _behind(graph: dict[str, set[str]], name: str) -> set[str]:
-    seen: set[str] = set()
-    todo = [name]
-    while todo:
-        for other in graph.get(todo.pop(), ()):
-            if other not in seen:
-                seen.add(other)
-                todo.append(other)
-    return seen
+def _in_cycles(graph: dict[str, set[str]]) -> set[str]:
+    """Find what lies on a cycle: strongly connected components, by Tarjan's algorithm without recursion."""
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+    found: set[str] = set()
+    for root in graph:
+        if root in number:
+            continue
+        work = [(root, iter(sorted(graph[root])))]
+        number[root] = lowest[root] = len(number)
+        stack.append(root)
+        while work:
+            name, others = work[-1]
+            other = next(others, None)
+            if other is None:
+                work.pop()
+                if work:
+                    lowest[work[-1][0]] = min(lowest[work[-1][0]], lowest[name])
+                if lowest[name] == number[name]:
+                    found |= _component(stack, name, graph, number)
+            elif other in graph and other not in number:
+                number[other] = lowest[other] = len(number)
+                stack.append(other)
+                work.append((other, iter(sorted(graph[other]))))
+            elif other in graph and number[other] >= 0:
+                lowest[name] = min(lowest[name], number[other])
+    return found
+
+
+def _component(stack: list[str], first: str, graph: dict[str, set[str]], number: dict[str, int]) -> set[str]:
+    """Take a component off the stack; one of its own is on a cycle if it leads to itself."""
+    members: set[str] = set()
+    while first not in members:
+        members.add(stack.pop())
+    alone = len(members) == 1 and first not in graph[first]
+    number.update(dict.fromkeys(members, -1))  # done: what leads here later is on no cycle with it
+    return set() if alone else members

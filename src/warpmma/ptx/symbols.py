@@ -30,6 +30,9 @@ Key = tuple[str, int, str]
 """Function, scope and name; of a variable of the module ("", -1, name)."""
 
 GAP = 128
+MOST_GLOBAL = 1 << 38
+"""Bytes of a variable: more than any GPU has."""
+
 _FIRST, _APART = 16, 256
 
 
@@ -75,7 +78,15 @@ class ModuleMemory:
                 continue
             constant = x.space == "const"
             alignment = max(x.alignment, 1 if constant else _APART)
-            array = self._device.variable(x.name, x.size, alignment=alignment, constant=constant)
+            if x.size > MOST_GLOBAL:
+                raise self._module.error(
+                    f"{x.name} has {x.size} bytes; {MOST_GLOBAL} at most are simulated", x.position
+                )
+            try:
+                array = self._device.variable(x.name, x.size, alignment=alignment, constant=constant)
+            except MemoryError:
+                text = f"the {x.size} bytes of {x.name} do not fit into the memory of this process"
+                raise self._module.error(text, x.position) from None
             arrays.append((key, x, array))
             self.arrays[key] = array
             base = WINDOWS["const"].base if constant else 0

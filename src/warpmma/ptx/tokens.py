@@ -122,7 +122,7 @@ class Cursor:
             self.kind, self.token, self.start, self.end = Token.END, "", m.end(), m.end()
             return
         self.kind, self.token, self.start, self.end = group, m[group], m.start(group), m.end()  # type: ignore[assignment]
-        if group == Token.BAD:
+        if group == Token.BAD or (m[group] == "/" and self.source.text.startswith("/*", self.start)):
             self._refuse()
 
     def _refuse(self) -> NoReturn:
