@@ -21,7 +21,7 @@ from warpmma.ptx.contraction import contracted
 
 
 def different(seed: int, type_: str, target: str, disassembler: str) -> str | None:
-    """Say how a kernel differs, "" if it does not; None if its machine code is not known, or a difference is expected."""
+    """Say how a kernel differs, "" if it does not; None if its machine code is not known, or ptxas is not predicted."""
     kernel = drawn(seed, type_)
     lines = assembled(kernel.text, target, disassembler)
     found = contracted(read(kernel.text).functions["k"], target)
