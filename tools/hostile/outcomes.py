@@ -1,0 +1,73 @@
+"""What becomes of a text: it is read, checked and launched, up to a limit."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from warpmma import Device
+from warpmma.errors import LimitError, PtxError, WarpmmaError
+from warpmma.machine import Limit
+from warpmma.ptx import Function, load
+from warpmma.ptx.syntax import Variable
+
+LIMIT = 20_000
+"""Instructions of warps."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a text.
+
+    Attributes
+    ----------
+    kind : str
+        "ran", "limit", "refused", or "bad".
+    text : str
+        The error.
+    """
+
+    kind: str
+    text: str = ""
+
+
+def _argument(one: object, device: Device) -> Any:
+    if not isinstance(one, Variable):
+        return 1
+    if one.dimensions is not None:
+        return bytes(min(one.size, 1 << 16))
+    if one.type.startswith("f"):
+        return 1.0
+    return device.array(np.zeros(1024, np.uint32)) if one.size == 8 else 1
+
+
+def _launched(text: str) -> None:
+    module = load(text.encode(errors="surrogatepass"))
+    module.check()
+    for name in module.source.functions:
+        _ = module.source.functions[name]
+    for name in module:
+        device = Device("sm_80")
+        function: Function = module[name].function
+        arguments = [_argument(one, device) for one in function.parameters]
+        module[name].launch(device, 1, 32, arguments, limit=Limit(instructions=LIMIT, seconds=20))
+
+
+def outcome(text: str) -> Outcome:
+    """Say what becomes of a text: everything but an error that has a line, or of the launch's own, is bad."""
+    try:
+        _launched(text)
+    except PtxError as error:
+        placed = error.line >= 1 and error.column >= 1 and len(str(error)) < 4000
+        return Outcome("refused" if placed else "bad", str(error)[:4000])
+    except LimitError as error:
+        return Outcome("limit", str(error))
+    except WarpmmaError as error:
+        return Outcome("refused", f"{type(error).__name__}: {error}"[:4000])
+    except BaseException as error:  # whatever it is, it is what is looked for
+        frames = "".join(traceback.format_tb(error.__traceback__)[-3:])
+        return Outcome("bad", f"{type(error).__name__}: {error}\n{frames}"[:4000])
+    return Outcome("ran")

@@ -1,0 +1,107 @@
+"""Hostile texts, by their numbers: modules that are cut, garbled or blown up, and modules that do not end."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+
+from .modules import HEAD, MODULES
+
+_TOKEN = re.compile(r"[%$\w.]+|\s+|.", re.DOTALL)
+_HUGE = ("4000000000", "99999999999999999999", "0xFFFFFFFFFFFFFFFF", "-1", "0", "1 << 63", "018", "1e999", "0f7F800000")
+_BAD = (
+    "\0", "\x7f", "ä", "\ud800", '"', "/*", "//", "{", "}", "(", ")", "[", "]", ";", ":", ",", "@", "!", "|", "%", ".",
+    ".reg .b32 %r<4000000000>;", ".shared .b8 x[99999999999];", ".local .b8 y[99999999999];", "bra $L__loop;",
+    ".align 1099511627776", ".param .b8 z[99999999];", "call factorial;", "ret;", "exit;", "trap;", "bar.sync 1, 64;",
+)  # fmt: skip
+
+
+def _cut(rng: random.Random, text: str) -> str:
+    start = rng.randrange(len(text))
+    return text[:start] if rng.random() < 0.5 else text[:start] + text[start + rng.randrange(1, 60) :]
+
+
+def _garbled(rng: random.Random, text: str) -> str:
+    tokens = _TOKEN.findall(text)
+    for _ in range(rng.randrange(1, 6)):
+        i, j = rng.randrange(len(tokens)), rng.randrange(len(tokens))
+        way = rng.randrange(4)
+        if way == 0:
+            tokens[i], tokens[j] = tokens[j], tokens[i]
+        elif way == 1:
+            tokens[i] = rng.choice(_BAD)
+        elif way == 2:
+            tokens[i] = tokens[j]
+        else:
+            tokens.insert(i, rng.choice(_BAD))
+    return "".join(tokens)
+
+
+def _characters(rng: random.Random, text: str) -> str:
+    found = list(text)
+    for _ in range(rng.randrange(1, 8)):
+        found[rng.randrange(len(found))] = chr(rng.randrange(128))
+    return "".join(found)
+
+
+def _numbers(rng: random.Random, text: str) -> str:
+    places = list(re.finditer(r"(?<![\w.%$])\d+\b", text))
+    for place in sorted(rng.sample(places, min(len(places), rng.randrange(1, 4))), key=lambda m: -m.start()):
+        text = text[: place.start()] + rng.choice(_HUGE) + text[place.end() :]
+    return text
+
+
+def _repeated(rng: random.Random, text: str) -> str:
+    lines = text.split("\n")
+    start = rng.randrange(len(lines))
+    part = lines[start : start + rng.randrange(1, 8)]
+    return "\n".join(lines[:start] + part * rng.choice((2, 3, 50)) + lines[start:])
+
+
+def _deep(rng: random.Random, text: str) -> str:
+    opening, closing = rng.choice(("{}", "()", "[]", ("-", ""), ("!", ""), ("1 ? ", ""), ("1 + (", ")")))
+    n = rng.choice((3, 70, 600, 20_000))
+    place = rng.randrange(len(text))
+    return text[:place] + opening * n + rng.choice(("1", "%r1", "")) + closing * n + text[place:]
+
+
+def _endless(rng: random.Random, text: str) -> str:
+    body = rng.choice((
+        "L: bra L;", "L: bra.uni L; ret;", "L: @%p0 bra L; bra L;", "L: add.s32 %r1, %r1, 1; bra L;",
+        "bar.sync 1, 64; ret;", "L: bar.sync 0; bra L;", "L: nanosleep.u32 1000; bra L;",
+        "L: ld.volatile.global.u32 %r1, [x]; setp.eq.s32 %p0, %r1, 0; @%p0 bra L; ret;",
+        "L: atom.global.cas.b32 %r1, [x], 1, 1; setp.eq.s32 %p0, %r1, 0; @%p0 bra L; ret;",
+    ))  # fmt: skip
+    start = "mov.u32 %r1, 0; setp.eq.s32 %p0, %r1, 0;"
+    return f"{HEAD}.global .u32 x;\n.entry k()\n{{\n.reg .b32 %r<4>; .reg .pred %p<2>;\n{start}\n{body}\n}}\n"
+
+
+def _cyclic(rng: random.Random, text: str) -> str:
+    names = [f"f{i}" for i in range(rng.choice((1, 2, 5, 40)))]
+    local = rng.choice(
+        ("", ".local .b8 frame[5000]; mov.u64 %rd1, frame;", ".reg .b32 %q<4000000000>; mov.b32 %q7, 1;")
+    )
+    bodies = "".join(
+        f".func {name}()\n{{\n.reg .b64 %rd<2>; {local}\ncall {names[(i + 1) % len(names)]};\nret;\n}}\n"
+        for i, name in enumerate(names)
+    )
+    declared = "".join(f".func {name}();\n" for name in names)
+    return f"{HEAD}{declared}{bodies}.entry k()\n{{\ncall {rng.choice(names)};\nret;\n}}\n"
+
+
+WAYS: tuple[tuple[Callable[[random.Random, str], str], int], ...] = (
+    (_cut, 20), (_garbled, 30), (_characters, 15), (_numbers, 12), (_repeated, 8), (_deep, 9), (_endless, 3),
+    (_cyclic, 3),
+)  # fmt: skip
+"""How texts are made, and how often."""
+
+
+def hostile(number: int) -> str:
+    """Make a text by its number."""
+    rng = random.Random(f"hostile {number}")
+    text = rng.choice(MODULES)
+    ways, weights = zip(*WAYS, strict=True)
+    for way in rng.choices(ways, weights, k=rng.choice((1, 1, 1, 2, 3))):
+        text = way(rng, text)
+    return text
