@@ -160,3 +160,10 @@ def test_dynamic_shared_memory_follows_the_static() -> None:
         kernel.launch(wm.Device("sm_80"), 1, 1, [out], shared=0)
     kernel.launch(wm.Device("sm_80"), 1, 1, [out], shared=128)
     assert out[0] == 128
+
+
+def test_products_that_are_taken_apart_are_no_products_any_more() -> None:
+    body = """cvt.rn.f64.u32 %rd3, %r1; mul.f64 %rd4, %rd3, 0d4000000000000000; setp.eq.u32 %p1, %r1, 0; @%p1 bra DONE;
+    mov.b64 {%r3, %r4}, %rd4; add.f64 %rd5, %rd4, %rd3;
+    DONE: cvt.rzi.u32.f64 %r2, %rd4;"""
+    np.testing.assert_array_equal(run(body), 2 * LANES)

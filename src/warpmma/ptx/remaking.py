@@ -153,10 +153,11 @@ class _Remaking:
 
     def _uses(self, i: int, type_: str, chain: list[int]) -> Iterator[tuple[int, int, list[int] | None]]:
         """Yield uses of a product: statement, operand, and what hands it on; None there for what is no sum."""
-        (register,) = self.flow.uses[i].written or (None,)
-        if register is None or self.writer.get(register) != i:
+        written = tuple(self.flow.uses[i].written)
+        if len(written) != 1 or self.writer.get(written[0]) != i:
             yield i, 0, None
             return
+        (register,) = written
         ftz = "ftz" in _words(self.flow.statements[chain[0]])
         for j in self.readers.get(register, ()):
             one, words = self.flow.statements[j], _words(self.flow.statements[j])
