@@ -28,6 +28,7 @@ SUMS = (
     bar.sync 0;
     mov.u32 %r3, 0;
     mov.f32 %f2, 0f00000000;
+    setp.ne.u32 %p2, %r2, %r2;
 $L__loop:
     .pragma "nounroll";
     .loc 2 4 1, function_name $L__info, inlined_at 1 10 3
