@@ -1,4 +1,4 @@
-"""Calls: parameters and results in frames.
+"""CallLowering: parameters and results in frames.
 
 The rules:
 
@@ -30,7 +30,7 @@ from .syntax import (
     bytes_of,
 )
 
-__all__ = ["PROVIDED", "Calls"]
+__all__ = ["PROVIDED", "CallLowering"]
 
 PROVIDED = ("vprintf", "__assertfail", "malloc", "free")
 """Functions that have no body, and that the machine provides."""
@@ -39,7 +39,7 @@ AnyStep = RowStep | Call
 Places = tuple[tuple[int, int], ...]
 
 
-class Calls:
+class CallLowering:
     """The calls of one function, and how it is called.
 
     Parameters

@@ -23,7 +23,7 @@ from ..isa import Instruction
 from ..machine import Branch, BranchTable, Call, Guard, Return, RowStep, Site
 from ..operations import Row, divided_factors, packing, row, unpacking
 from .basic_blocks import ENDS, BasicBlock, cut
-from .calls import Calls
+from .calls import CallLowering
 from .contraction import FACTORS
 from .entry_parameters import EntryParameters
 from .flow import placed
@@ -86,7 +86,7 @@ class _Lowering:
         self._names = Resolver(module, function, slots, places)
         self._names.frame = self._frame.offsets
         self._parameters = EntryParameters(function)
-        self._calls = Calls(module, function, self._names, self._frame, target)
+        self._calls = CallLowering(module, function, self._names, self._frame, target)
         self._body = Body(self._frame)
         self._leads: list[tuple[int, tuple[int, ...]]] = []  # branches, and the blocks that they lead to
 
