@@ -21,6 +21,7 @@ Array = npt.NDArray[Any]
 _ERROR_LOG, _ERROR_LOG_SIZE, _DYNAMIC_SHARED = 5, 6, 8  # of CUjit_option and CUfunction_attribute
 _LOG = 1 << 14
 _NOT_READY = 600  # of CUresult
+_STACK_SIZE, _STACK = 0, 16 << 10  # of CUlimit; bytes of a thread
 
 
 class DriverError(RuntimeError):
@@ -45,6 +46,8 @@ class Driver:
         self._context = ctypes.c_void_p()
         self._call("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), device)
         self.attach()
+        # What recursion needs, ptxas cannot say; beyond the default of 1 KiB a thread writes where it likes.
+        self._call("cuCtxSetLimit", _STACK_SIZE, ctypes.c_size_t(_STACK))
 
     def _call(self, name: str, *arguments: Any) -> None:
         status = getattr(self._cuda, name)(*arguments)
