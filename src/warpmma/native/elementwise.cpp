@@ -93,10 +93,11 @@ void flush(typename F::Code* x) {
 inline float value(F32, U32 x) { return as<float>(x); }
 inline float value(Bf16, U16 x) { return as<float>(U32{x} << 16); }
 inline float value(F16, U16 x) {
-  const U32 size = U32(x & 0x7FFF) << 13, sign = U32(x & 0x8000) << 16;
-  // 2^112 moves the bias, of subnormal numbers too; of infinity and NaN the exponent is put in.
-  const U32 moved = as<U32>(as<float>(size) * 0x1p112f);
-  return as<float>(sign | (size >= 0x0F800000 ? size | 0x7F800000 : moved));
+  const U32 size = U32(x & 0x7FFF), sign = U32(x & 0x8000) << 16;
+  // A processor may take long for numbers that are subnormal in f32, so none is made on the way.
+  const U32 small = as<U32>(static_cast<float>(static_cast<int32_t>(size)) * 0x1p-24f);
+  const U32 normal = (size << 13) + (size >= F16::infinity ? U32{0x70000000} : U32{0x38000000});
+  return as<float>(sign | (size < F16::hidden ? small : normal));
 }
 inline double value(int32_t, U32 x) { return static_cast<int32_t>(x); }
 inline double value(U32, U32 x) { return x; }
@@ -178,18 +179,61 @@ inline double toward(double s, double error) {
   return as<double>(bits + (move ? step : 0));
 }
 
-// Of products of f32 and what is divided: a sum of f32 is exact where f32 flushes it.
-WARPMMA_APART_FROM_MODE double to_odd(ElementOp op, double a, double b, double c) {
-  if (op == ElementOp::mul) return a * b;
-  if (op == ElementOp::fma) {
-    const double p = a * b, s = p + c, back = s - p;
-    return toward(s, (p - (s - back)) + (c - back));
-  }
-  if (op == ElementOp::rcp) b = a, a = 1;
+inline double sum_to_odd(double p, double c, bool down) {
+  const double s = p + c, back = s - p, odd = toward(s, (p - (s - back)) + (c - back));
+  const bool negative = (as<int64_t>(p) | as<int64_t>(c)) < 0;
+  return (odd == 0) & negative & down ? -0.0 : odd;
+}
+
+inline double quotient_to_odd(double a, double b) {
   const double q = a / b;
   // The remainder a - q b has the sign of the error times b's.
   const double left = fused(-q, b, a);
   return toward(q, as<int64_t>(b) < 0 ? -left : left);
+}
+
+inline double root_to_odd(double x) {
+  const double s = root(x);
+  return toward(s, fused(-s, s, x));
+}
+
+WARPMMA_APART_FROM_MODE void to_odd(const ElementParameters& p, const double (*x)[kBlock], U64* r) {
+  const double *a = x[0], *b = x[1], *c = x[2];
+  const bool down = p.rounding == Rounding::rm;
+  switch (p.op) {
+    case ElementOp::add:
+      for (int i = 0; i < kBlock; i++) r[i] = as<U64>(sum_to_odd(a[i], b[i], down));
+      break;
+    case ElementOp::sub:
+      for (int i = 0; i < kBlock; i++) r[i] = as<U64>(sum_to_odd(a[i], -b[i], down));
+      break;
+    case ElementOp::mul:
+      for (int i = 0; i < kBlock; i++) r[i] = as<U64>(a[i] * b[i]);
+      break;
+    case ElementOp::fma:
+      for (int i = 0; i < kBlock; i++) r[i] = as<U64>(sum_to_odd(a[i] * b[i], c[i], down));
+      break;
+    case ElementOp::div:
+      for (int i = 0; i < kBlock; i++) r[i] = as<U64>(quotient_to_odd(a[i], b[i]));
+      break;
+    case ElementOp::rcp:
+      for (int i = 0; i < kBlock; i++) r[i] = as<U64>(quotient_to_odd(1.0, a[i]));
+      break;
+    case ElementOp::sqrt:
+      for (int i = 0; i < kBlock; i++) r[i] = as<U64>(root_to_odd(a[i]));
+      break;
+    default:
+      break;
+  }
+}
+
+// A code of f32 as a double, by integers: subnormal numbers too are quick.
+inline double widened(U32 x) {
+  const U32 size = x & 0x7FFFFFFF;
+  const U64 sign = U64{x >> 31} << 63;
+  const double small = static_cast<double>(static_cast<int32_t>(size)) * 0x1p-149;
+  const U64 normal = (U64{size} << 29) + (size >= F32::infinity ? U64{1792} << 52 : U64{896} << 52);
+  return as<double>(sign | (size < F32::hidden ? as<U64>(small) : normal));
 }
 
 // Results
@@ -277,11 +321,32 @@ void canonical(const ElementParameters& p, const float* a, const float* b, const
   const bool inexact = p.op != ElementOp::add && p.op != ElementOp::sub && p.op != ElementOp::sqrt;
   if (!doubtful || !inexact) return;
   const Mode nearest(Rounding::rn);
-  for (int i = 0; i < kBlock; i++) {
-    if (magnitude<F32>(x[i]) != F32::hidden) continue;
-    const U64 exact = as<U64>(to_odd(p.op, a[i], b[i], c[i]));
-    encode<F32, F64>(p.rounding, &exact, x + i, true, 1);
-  }
+  alignas(64) double values[kMostOperands][kBlock];
+  alignas(64) U64 exact[kBlock];
+  for (int i = 0; i < kBlock; i++) values[0][i] = a[i], values[1][i] = b[i], values[2][i] = c[i];
+  to_odd(p, values, exact);
+  encode<F32, F64>(p.rounding, exact, x, true);
+}
+
+// Where operands are subnormal in f32 a processor takes a hundred times as long; doubles are a few times as slow.
+template <class F>
+bool in_doubles(const ElementParameters& p, const typename F::Code (*codes)[kBlock], typename F::Code* out) {
+  using Code = typename F::Code;
+  constexpr Code before = Code(F::hidden - 1);
+  const int operands = operands_of(p.op);
+  bool slow = false;
+  for (int n = 0; n < operands; n++)
+    for (int i = 0; i < kBlock; i++) slow |= Code(magnitude<F>(codes[n][i]) - 1) < before;
+  if (!slow) return false;
+  const Mode nearest(Rounding::rn);
+  alignas(64) double values[kMostOperands][kBlock] = {};
+  alignas(64) U64 exact[kBlock];
+  for (int n = 0; n < operands; n++)
+    for (int i = 0; i < kBlock; i++)
+      values[n][i] = widened(U32{codes[n][i]} << (8 * (sizeof(U32) - sizeof(Code))));
+  to_odd(p, values, exact);
+  encode<F, F64>(p.rounding, exact, out, p.flush_result);
+  return true;
 }
 
 // Extremes and comparisons, on codes.
@@ -490,6 +555,13 @@ void operate(const ElementParameters& p, const ElementJob& job) {
       fetch(job.input[n], first, count, codes[n]);
       if (p.flush) flush<F>(codes[n]);
       for (int i = 0; i < kBlock; i++) values[n][i] = value(F(), codes[n][i]);
+    }
+    if constexpr (std::is_same_v<F, F32> || std::is_same_v<F, Bf16>) {
+      if (in_doubles<F>(p, codes, out)) {
+        finish<F>(p, out);
+        put(job, first, count, out);
+        continue;
+      }
     }
     if constexpr (narrow) {
       Mode::set(Rounding::rm);
