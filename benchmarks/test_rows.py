@@ -24,6 +24,7 @@ from warpmma.testing.generators.lane_values import operation_inputs
 from .measure import Call, against, measure, repeat
 
 LANES, TIMES = 32768, 8
+_IMMEDIATE = 0xE8
 ROWS = (
     "add.s32", "mad.lo.s32", "lop3.b32", "shl.b32", "prmt.b32", "bfe.u32", "div.s32", "popc.b32", "setp.lt.s32",
     "selp.b32", "add.f32", "mul.f32", "fma.rn.f32", "fma.rn.ftz.f32", "min.f32", "setp.lt.f32", "div.rn.f32",
@@ -37,8 +38,8 @@ _TREE = Path(__file__).parents[1]
 def inputs(row: Operation) -> tuple[Any, ...]:
     """Normal numbers, such as kernels compute with; of integers what is drawn for tests."""
     rng = np.random.default_rng(0)
-    given = operation_inputs(str(row), LANES, 0)
-    return tuple(drawn(rng, x, type_) for x, type_ in zip(given, row.types, strict=True))
+    given = iter(operation_inputs(str(row), LANES, 0))
+    return tuple(_IMMEDIATE if type_ == "imm" else drawn(rng, next(given), type_) for type_ in row.types)
 
 
 def drawn(rng: np.random.Generator, x: Any, type_: str) -> Any:
