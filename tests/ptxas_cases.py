@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 
+from warpmma.hardware import ptx_module
 from warpmma.hardware.comparison import row_statement
 from warpmma.operations import Operation, packing, unpacking
 
@@ -44,3 +46,11 @@ def refused(statements: Sequence[str], target: str, version: str = "9.0") -> dic
         errors = re.findall(r"line (\d+); error\s*: (.*)", done.stderr)
         assert errors, done.stderr[:500]
         found |= {there[int(line) - 6]: text for line, text in errors}
+
+
+def assembled(kernels: list[str], folder: Path) -> str:
+    """What ptxas has to say of kernels for sm_90a."""
+    source = folder / "k.ptx"
+    source.write_text(ptx_module(kernels, "sm_90a", (8, 3)))
+    command = ["ptxas", "-arch=sm_90a", "-O0", str(source), "-o", str(folder / "k.cubin")]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stderr

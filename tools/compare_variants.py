@@ -72,7 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the comparison; 1 if anything differs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--target", default="sm_90a")
-    parser.add_argument("--lanes", type=int, default=1 << 16, help="lanes for each of them, a multiple of 256")
+    parser.add_argument("--lanes", type=int, default=1 << 14, help="lanes for each of them, a multiple of 256")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
     start, rows = time.monotonic(), dict(variants(options.target))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 import compare_variants
 import pytest
 from oracles import needs
+from ptxas_cases import assembled
 
-from warpmma.hardware import ptx_module
 from warpmma.hardware.comparison import row_kernel
 from warpmma.operations import operations
 
@@ -45,13 +44,6 @@ def test_a_difference_is_found(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     assert compare_variants.main(["--lanes", "256"]) == 1
     out = capsys.readouterr().out
     assert "      1 setp.lt.s32 p|q: warp 0 lane 3: in 0x" in out and " 1 differences" in out
-
-
-def assembled(kernels: list[str], folder: Path) -> str:
-    source = folder / "k.ptx"
-    source.write_text(ptx_module(kernels, "sm_90a", (8, 3)))
-    command = ["ptxas", "-arch=sm_90a", "-O0", str(source), "-o", str(folder / "k.cubin")]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stderr
 
 
 @needs("ptxas")
