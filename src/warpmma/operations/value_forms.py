@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from ..arithmetic import ElementForm, run_elements
@@ -37,38 +38,27 @@ def unsigned(a: Array) -> Array:
     return a.view(f"uint{width_of(a)}")
 
 
-def _value(a: Any, type_: str, kind: str) -> Any:
-    """Return a register, which may be wider than the type, as values of it."""
-    if kind in ("imm", "pred") or type_[0] not in "su":
-        return a
-    bits = int(type_[1:])
-    if width_of(a) > bits:
-        a = a.astype(f"uint{bits}")
-    return a.view(f"int{bits}") if type_[0] == "s" else a
-
-
 def _compute(
-    function: Callable[..., Any], types: tuple[tuple[str, str], ...], outputs: tuple[str, ...], *x: Any
+    function: Callable[..., Any], views: tuple[str, ...], outputs: tuple[Any, ...], *x: Any
 ) -> tuple[Array, ...]:  # fmt: skip
     """Apply a function of values to registers."""
-    result = function(*(_value(a, *type_) for a, type_ in zip(x, types, strict=True)))
-    results = result if isinstance(result, tuple) else (result,)
-    return tuple(d if kind == "pred" else _register(d, kind) for d, kind in zip(results, outputs, strict=True))
+    result = function(*(a.view(view) if view else a for a, view in zip(x, views, strict=True)))
+    if not isinstance(result, tuple):
+        return (result if result.dtype == outputs[0] else _register(result, outputs[0]),)
+    return tuple(d if d.dtype == dtype else _register(d, dtype) for d, dtype in zip(result, outputs, strict=True))
 
 
-def _register(d: Array, kind: str) -> Array:
+def _register(d: Array, dtype: Any) -> Array:
     """Return values in registers of a class: of signed integers extended by their signs."""
-    bits = int(kind[1:])
-    if width_of(d) != bits:
-        d = d.astype(f"{'int' if d.dtype.kind == 'i' else 'uint'}{bits}")
-    return unsigned(d) if d.dtype.kind == "i" else d
+    return d.view(dtype) if d.dtype.itemsize == np.dtype(dtype).itemsize else d.astype(dtype)
 
 
 def value_row(text: str, function: Callable[..., Any], words: Words) -> dict[str, Any]:
     """Return what a row has of operands, given as `operands` takes them, and a function of their values."""
     given = operands(text, words)
-    types = tuple(zip(given["input_types"], given["inputs"], strict=True))
-    fields = {**given, "compute": partial(_compute, function, types, given["outputs"])}
+    views = tuple(f"int{type_[1:]}" if type_[0] == "s" else "" for type_ in given["input_types"])
+    outputs = tuple(np.dtype(DTYPES[kind]) for kind in given["outputs"])
+    fields = {**given, "compute": partial(_compute, function, views, outputs)}
     if (op := _NATIVE.get(words[:-1])) is not None and words[-1] in _NATIVE_TYPES[op]:
         name = words[-1].replace("b", "u")
         form = ElementForm(op=op, source=name, result=name)
