@@ -96,6 +96,7 @@ def test_two_destinations() -> None:
         assert p == combined(row, t, given) == operation(name)(*given)[0].ravel().tolist()
         assert q == combined(row, [not x for x in t], given)
         assert row.mnemonic == name and row.syntax.startswith("d0|d1, a0, a1") and with_complement(row.mnemonic) is row
+        assert row.native is None  # that of one destination would give one predicate
     pair = operation("setp.lt.f16x2")
     assert with_complement(pair.mnemonic) is pair and pair.syntax == "d0|d1, a0, a1"
 

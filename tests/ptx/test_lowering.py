@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from warpmma.errors import PtxError
 from warpmma.machine import Branch, Constant, Frame, Guard, Inverted, Program, ReadOnly, Return, RowStep, Slot, Sum
-from warpmma.operations import WINDOWS, window_of
+from warpmma.operations import WINDOWS, Operation, window_of
 from warpmma.ptx import read
 from warpmma.ptx.entry_parameters import Argument
 from warpmma.ptx.linking import Linked, bound, link
@@ -248,3 +249,14 @@ def test_calls_pass_frames() -> None:
     callee = found.program.callees["f"]
     assert callee.first == 4 and callee.results == ((0, 4),) and callee.parameters == ((4, 4),)
     assert not callee.recursive
+
+
+def test_wider_registers_of_conversions_in_both_engines() -> None:
+    """A row that the native engine has takes registers that are wider, too."""
+    row = step("cvt.rn.f32.s8 %f1, %r2;").row
+    assert isinstance(row, Operation) and row.inputs == ("b32",)
+    x = np.arange(32, dtype=np.uint32) * 0x01010105
+    (expected,) = row.compute(x)
+    assert expected.view(np.float32).tolist() == x.astype(np.uint8).view(np.int8).astype(np.float32).tolist()
+    if row.native is not None:
+        assert np.array_equal(row.native(x)[0], expected)

@@ -97,7 +97,7 @@ def complemented(row: Operation) -> Operation | None:
         (t,) = one(a, b)
         return (t, ~t) if c is None or combine is None else (combine(t, c), combine(~t, c))
 
-    return replace(row, outputs=("pred", "pred"), compute=compute)
+    return replace(row, outputs=("pred", "pred"), compute=compute, native=None)
 
 
 _setp = partial(

@@ -171,7 +171,7 @@ def scalar_selected(row: Operation, selectors: Selectors) -> Operation | None:
     if words[0] == "vmad":
         if selectors[0] or (negated and "po" in words):
             return None
-        return replace(row, compute=partial(_multiply, words, selectors), selectors=selectors)
+        return replace(row, compute=partial(_multiply, words, selectors), native=None, selectors=selectors)
     third = words[-1] in _SECONDARY
     if negated or (selectors[0] and third):
         return None

@@ -99,7 +99,7 @@ def pairs_selected(row: Operation, selectors: Selectors) -> Operation | None:
     if not picked or third or mask not in _masks(letter, number):
         return None
     words = tuple(row.mnemonic.split("."))
-    return replace(row, compute=partial(_compute, words, selectors[:3]), selectors=selectors)
+    return replace(row, compute=partial(_compute, words, selectors[:3]), native=None, selectors=selectors)
 
 
 _T = ".<u32 s32>"

@@ -11,9 +11,9 @@ The rules:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -106,11 +106,14 @@ def widened(row: Operation, inputs: tuple[RegisterType, ...], outputs: tuple[Reg
     """Return an operation on wider registers: those that are read are cut off, those that are written extended."""
     signed = _result_type(row.mnemonic).startswith("s")
 
-    def compute(*bits: Any) -> tuple[Array, ...]:
+    def resizing(function: Callable[..., tuple[Array, ...]], *bits: Any) -> tuple[Array, ...]:
         narrow = [_resized(x, kind, False) for x, kind in zip(bits, row.inputs, strict=True)]
-        return tuple(_resized(x, kind, signed) for x, kind in zip(row.compute(*narrow), outputs, strict=True))
+        return tuple(_resized(x, kind, signed) for x, kind in zip(function(*narrow), outputs, strict=True))
 
-    return replace(row, inputs=inputs, outputs=outputs, input_types=row.types, compute=compute)
+    return replace(
+        row, inputs=inputs, outputs=outputs, input_types=row.types, compute=partial(resizing, row.compute),
+        native=None if row.native is None else partial(resizing, row.native),
+    )  # fmt: skip
 
 
 def _result_type(mnemonic: str) -> str:
