@@ -28,7 +28,9 @@ def device(rng: Rng) -> Device:
 def array(rng: Rng) -> DeviceArray:
     """Make an array of a device."""
     made = device(rng)
-    return pick(rng, (made.empty, made.zeros))(pick(rng, (0, 3, (2, 3), ())), pick(rng, ("f4", "u1", np.int64)))
+    shapes: tuple[Any, ...] = (0, 3, (2, 3), ())
+    dtypes: tuple[Any, ...] = ("f4", "u1", np.int64)
+    return pick(rng, (made.empty, made.zeros))(pick(rng, shapes), pick(rng, dtypes))
 
 
 def _new(kind: str) -> Any:

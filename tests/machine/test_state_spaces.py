@@ -159,7 +159,8 @@ def test_parameters_lie_in_constant_memory_of_the_launch() -> None:
 @pytest.mark.parametrize(("type_", "count"), [("u8", 1), ("s16", 4), ("b32", 1), ("f64", 2), ("b128", 1), ("b16", 8)])
 def test_what_a_thread_writes_it_reads(type_: str, count: int) -> None:
     b, rng = batch(2, 48), np.random.default_rng(count)
-    element, vector = row(f"ld.local.{type_}"), f"v{count}." * (count > 1)
+    element: Any = row(f"ld.local.{type_}")
+    vector = f"v{count}." * (count > 1)
     size, width = count * element.bits // 8, min(element.bits, 64)
     kept: dict[int, Any] = {}
     registers = count * (2 if element.bits == 128 else 1)
@@ -209,7 +210,7 @@ def test_local_memory_is_unwritten_poison_misaligned_or_beyond() -> None:
     with pytest.raises(HazardError, match=r"unwritten: .*lane 5"):
         do(b, "ld.local.b32", where)
     do(b, "st.local.b32", where, 3)
-    results = execute(b, SITE, row("ld.local.v2.b32"), [64], b.lanes.alive)
+    results: Any = execute(b, SITE, row("ld.local.v2.b32"), [64], b.lanes.alive)
     assert results[0].defined is None and (results[1].defined == some).all()
     with pytest.raises(HazardError, match=r"misaligned: .*a multiple of 8"):
         do(b, "ld.local.b64", np.array(68, np.uint32))
@@ -334,6 +335,7 @@ def test_policies_of_ranges_and_of_the_host() -> None:
         return t("createpolicy.cvt.L2.b64", 0x12F0000000000000)
 
     assert (outcome(kernel) == 0x12F0000000000000).all()
-    for fraction in (0.0, 1.5):
-        with pytest.raises(OperandError, match="expected above 0, at most 1"):
-            outcome(lambda t, x=fraction: t("createpolicy.fractional.L2::evict_last.b64", x))
+    with pytest.raises(OperandError, match="expected above 0, at most 1"):
+        outcome(lambda t: t("createpolicy.fractional.L2::evict_last.b64", 0.0))
+    with pytest.raises(OperandError, match="expected above 0, at most 1"):
+        outcome(lambda t: t("createpolicy.fractional.L2::evict_last.b64", 1.5))

@@ -187,7 +187,9 @@ def test_ptxas_takes_the_same_spaces_and_orders(opcode: str, target: str, tmp_pa
     table, ours, statements = FormTable(FORMS), set(), []
     orders = [words for number in range(4) for words in itertools.combinations(_ORDER, number)]
     speed = ["ca", "wb", "L1::evict_last", "L2::128B", "L2::cache_hint"]
-    cases = [(space, words, ()) for space in _SPACES for words in orders]
+    cases: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
+        (space, words, ()) for space in _SPACES for words in orders
+    ]
     few = [(), ("volatile",), ("relaxed", "gpu"), ("acquire", "sys"), ("release", "cta"), ("mmio", "relaxed", "sys")]
     cases += [(space, words, (one,)) for space in _SPACES for words in few for one in speed]
     for (space, words, more), element in itertools.product(cases, ("b32", "v2.u64", "v8.b16", "b128", "v8.b32")):

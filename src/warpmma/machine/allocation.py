@@ -211,7 +211,7 @@ class Allocation:
         lanes = taken.open.reshape(number, -1)
         self._report("order", touch, lanes, "other threads change it too, in no order: who comes first is open")
         order = taken.order if element == touch.size else None
-        self._act(touch, reads=True, writes=taken.wrote.reshape(number, -1).any(axis=1), turns=order)
+        self._act(touch, reads=True, writes=np.asarray(taken.wrote.reshape(number, -1).any(axis=1)), turns=order)
         return found, poison
 
     def _turned(

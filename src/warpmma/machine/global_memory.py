@@ -164,9 +164,9 @@ class GlobalMemory:
         """Allocations that are touched, and by which of the lanes."""
         time = clocks.tick(site)
         if (one := locate(flat(address), flat(lanes), self._space.bounds, size, alignment)) is not None:
-            number, offset = one
+            only, offset = one
             yield (
-                self._allocation(self._space.regions[number]),
+                self._allocation(self._space.regions[only]),
                 self._touch(clocks, site, time, address, lanes, offset, size),
             )
             return

@@ -116,8 +116,8 @@ class LocalMemory:
                 words = _words(slab.data, width)
                 given = np.ascontiguousarray(data[some, begin : begin + width])
                 words[place // width] = given.view(words.dtype).reshape(-1, words.shape[1])
-                ones = np.uint16((1 << width) - 1) << (place % _CHUNK).astype(np.uint16)
-                slab.written[place // _CHUNK] |= ones
+                shift = (place % _CHUNK).astype(np.uint16)
+                slab.written[place // _CHUNK] |= np.uint16((1 << width) - 1) << shift
 
     def copy(self, source: Array, to: Array, size: int, lanes: Array) -> None:
         """Copy bytes, and what is known of them, from one place to another: parameters of a call.
