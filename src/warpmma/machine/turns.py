@@ -126,9 +126,10 @@ def _added(
         terms = codes.view(fmt.dtype).reshape(len(codes), -1)
         with np.errstate(all="ignore"):
             sums = np.add.accumulate(terms, axis=0, dtype=terms.dtype)
-        size = np.abs(np.concatenate([terms, sums]))
-        low = flushes and bool(((size != 0) & (size < np.finfo(np.float32).tiny)).any())
-        if low or not bool((size == size).all()):
+            size = np.abs(np.concatenate([terms, sums]))
+            low = flushes and bool(((size != 0) & (size < np.finfo(np.float32).tiny)).any())
+            numbers = bool((size == size).all())  # comparing NaN warns for types of ml_dtypes
+        if low or not numbers:
             continue
         held = np.ascontiguousarray(sums).view(codes.dtype).reshape(-1)
         found[lanes], left[at] = held[:-1], held[-1]
