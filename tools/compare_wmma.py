@@ -46,7 +46,7 @@ def fragments(form: Form, target: str) -> dict[str, tuple[int, int]]:
     if isinstance(form, WmmaMove):
         layout = form.layout(target)
         return {"fragment": (layout.registers, layout.packing.width)}
-    layouts = {name: form.layout(name, target) for name in ("A", "B", "C", "D")}  # type: ignore[arg-type]
+    layouts = {name: form.layout(name, target) for name in ("A", "B", "C", "D")}
     return {name: (x.registers, x.packing.width) for name, x in layouts.items()}
 
 

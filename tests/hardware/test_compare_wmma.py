@@ -18,7 +18,8 @@ class Twin:
     """A GPU that does what the machine does, but for a form that it gets wrong."""
 
     def __init__(self, wrong: str = "") -> None:
-        self.wrong, self.memory = wrong, {}
+        self.wrong = wrong
+        self.memory: dict[int, Any] = {}
         self.text, self.last = "", 0
 
     def load(self, text: str, names: list[str]) -> dict[str, str]:

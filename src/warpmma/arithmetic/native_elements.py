@@ -88,7 +88,8 @@ def run_elements(form: ElementForm, kind: Any, *x: Array, level: str | None = No
         for part, each in enumerate(reversed(given)):
             _native.execute_elements(plan, number, each, None, None, flat, 2, part)
         return (out,)
-    _native.execute_elements(plan, number, *given, *[None] * (3 - len(given)), flat, 1, 0)
+    a, b, c = (*given, None, None)[:3]
+    _native.execute_elements(plan, number, a, b, c, flat, 1, 0)
     return (out.view(np.bool_) if form.result == "pred" else out,)
 
 

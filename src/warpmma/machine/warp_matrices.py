@@ -108,7 +108,7 @@ def _load(batch: Batch, site: Site, row: WmmaMove, pieces: Sequence[tuple[Array,
     if any(x.any() for x in spoilt):
         codes = _arranged(row, np.repeat(np.stack(spoilt, axis=-3), max(8 // row.bits, 1), axis=-1))
         of_each = codes.reshape(*lanes.shape[:2], -1)[..., layout.flat % codes[0, 0].size]
-        poisoned = of_each.any(axis=-1)
+        poisoned = np.asarray(of_each.any(axis=-1))
     return tuple(
         batch.made(np.ascontiguousarray(registers[..., i, :]), lanes, site,
                    None if poisoned is None else poisoned[..., i, :])

@@ -139,7 +139,9 @@ class WmmaMultiply(Row):
 
     def steps(self, target: str) -> tuple[Instruction, ...]:
         """Return the `mma` that a target executes one after another along k, each on all rows and columns."""
-        return chain(self, target)
+        qualifiers = ".satfinite" * self.satfinite + (f".{self.rounding}" if self.rounding else "")
+        qualifiers += f".{self.bit_op}.popc" if self.bit_op else ""
+        return chain(self.shape[2], (self.d_type, self.a_type, self.b_type, self.c_type), qualifiers, target)
 
     def known(self, target: str) -> Evidence:
         """How we know what it computes on a target: its `mma` is known, and that it is made of them is read."""

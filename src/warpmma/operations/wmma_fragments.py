@@ -23,14 +23,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from ..errors import TableError
 from ..isa import TARGETS, Instruction, parse
 from ..layouts import Layout, Operand
-
-if TYPE_CHECKING:
-    from .wmma import WmmaMultiply
 
 __all__ = ["TILES", "Tile", "chain", "element_type", "fragment"]
 
@@ -162,19 +158,27 @@ def _tile(of: str, shape: tuple[int, int, int], accumulator: str, order: str) ->
 
 
 @cache
-def chain(row: WmmaMultiply, target: str) -> tuple[Instruction, ...]:
-    """Rule 6 and 7: the `mma` that a row is on a target, one after another along k; D and C are of one format.
+def chain(k: int, types: tuple[str, str, str, str], qualifiers: str, target: str) -> tuple[Instruction, ...]:
+    """Return the `mma` that a product is on a target, one after another along k: rules 6 and 7.
 
-    The first may take an f16 C for an f32 D.
+    Parameters
+    ----------
+    k : int
+        Of the product.
+    types : tuple of str
+        Of D, A, B and C.
+    qualifiers : str
+        What the `mma` has besides, as ".satfinite".
+    target : str
+
+    Returns
+    -------
+    tuple of Instruction
+        D and C are of one format; the first may take an f16 C for an f32 D.
     """
-    m, n, k = tile_of(row.a_type, target)
-    wide = row.d_type if row.d_type == row.c_type else "f32"
-    first = "f16" if (row.d_type, row.c_type, k) == ("f32", "f16", 4) else wide
-    end = ".satfinite" * row.satfinite
-    end += f".{row.rounding}" if row.rounding else ""
-    end += f".{row.bit_op}.popc" if row.bit_op else ""
-    tiles = []
-    for i in range(row.shape[2] // k):
-        c = wide if i else first
-        tiles.append(parse(f"mma.sync.aligned.m{m}n{n}k{k}.row.col{end}.{wide}.{row.a_type}.{row.b_type}.{c}"))
-    return tuple(tiles)
+    d_type, a_type, b_type, c_type = types
+    m, n, step = tile_of(a_type, target)
+    wide = d_type if d_type == c_type else "f32"
+    first = "f16" if (d_type, c_type, step) == ("f32", "f16", 4) else wide
+    start = f"mma.sync.aligned.m{m}n{n}k{step}.row.col{qualifiers}.{wide}.{a_type}.{b_type}"
+    return tuple(parse(f"{start}.{wide if i else first}") for i in range(k // step))
