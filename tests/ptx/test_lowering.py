@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from warpmma.arithmetic import runs_elements
 from warpmma.errors import PtxError
 from warpmma.machine import Branch, Constant, Frame, Guard, Inverted, Program, ReadOnly, Return, RowStep, Slot, Sum
 from warpmma.operations import WINDOWS, Operation, window_of
@@ -253,10 +254,11 @@ def test_calls_pass_frames() -> None:
 
 def test_wider_registers_of_conversions_in_both_engines() -> None:
     """A row that the native engine has takes registers that are wider, too."""
-    row = step("cvt.rn.f32.s8 %f1, %r2;").row
-    assert isinstance(row, Operation) and row.inputs == ("b32",)
-    x = np.arange(32, dtype=np.uint32) * 0x01010105
-    (expected,) = row.compute(x)
-    assert expected.view(np.float32).tolist() == x.astype(np.uint8).view(np.int8).astype(np.float32).tolist()
-    if row.native is not None:
-        assert np.array_equal(row.native(x)[0], expected)
+    row = step("cvt.rni.s32.f32 %rd1, %f2;").row
+    assert isinstance(row, Operation) and (row.inputs, row.outputs) == (("b32",), ("b64",))
+    x = np.linspace(-9, 9, 32, dtype=np.float32)
+    (expected,) = row.compute(x.view(np.uint32))
+    assert expected.view(np.int64).tolist() == np.rint(x).astype(np.int64).tolist()
+    assert row.native is not None
+    if runs_elements():
+        assert np.array_equal(row.native(x.view(np.uint32))[0], expected)
