@@ -183,6 +183,12 @@ def _approximated(rng: Rng) -> dict[str, Any]:
     return {"form": row.form, "*codes": [legal.codes(rng, row.fmt, (3, 4)) for _ in range(row.operands)]}
 
 
+def _factors(rng: Rng) -> dict[str, Any]:
+    codes = [rng.integers(0, 1 << 32, 32, np.uint32) for _ in range(2)]
+    form = pick(rng, ("div.full.f32", "div.approx.f32", "div.full.ftz.f32"))
+    return {"form": form, "dividend": codes[0], "divisor": codes[1]}
+
+
 def _products(rng: Rng) -> dict[str, Any]:
     given = _arithmetic(rng)
     turned = {
@@ -301,6 +307,7 @@ ENTRIES = (
     Entry(name="warpmma.products:default_instruction", call=default_instruction, make=_default, weight=2),
     Entry(name="warpmma.arithmetic:compute", call=arithmetic.compute, make=_arithmetic, weight=3, fixed=("recipe",)),
     Entry(name="warpmma.arithmetic:approximate", call=arithmetic.approximate, make=_approximated, weight=3),
+    Entry(name="warpmma.arithmetic:quotient_factors", call=arithmetic.quotient_factors, make=_factors, weight=2),
     Entry(name="warpmma.arithmetic:product", call=arithmetic.product, make=_products, weight=3, fixed=("recipe",)),
     Entry(
         name=f"{_M}:assert_same_bits", call=testing.assert_same_bits, make=_compared, weight=5, may=(AssertionError,),

@@ -122,6 +122,10 @@ ENTRIES = (
         },
     ),
     Entry(
+        name=f"{_K}:divided_factors", call=operations.divided_factors,
+        make=lambda rng: {"mnemonic": pick(rng, ("div.full.f32", "div.approx.ftz.f32"))}, weight=2,
+    ),
+    Entry(
         name=f"{_K}:with_complement", call=operations.with_complement,
         make=lambda rng: {"mnemonic": pick(rng, ("setp.lt.s32", "setp.num.and.f64", "setp.eq.f16x2"))},
     ),
