@@ -76,10 +76,31 @@ class Moment:
 
 @dataclass(eq=False)
 class _Left:
-    """What was left at a place: by releases whose scope is all threads, and by all of a block."""
+    """What was left at a place since it was stored to: by releases whose scope is all threads, by all of a block.
+
+    It only grows: a store begins another one.
+    """
 
     far: Known | None = None
     near: dict[int, Known | None] = field(default_factory=dict)
+    _both: dict[int, Known | None] = field(default_factory=dict)
+
+    def found(self, block: int, *, wide: bool) -> Known | None:
+        """Return what threads of a block find there, by a read or fence of a wide scope or of the block's own."""
+        if not wide:
+            return self.near.get(block)
+        if block not in self._both:
+            self._both[block] = joined([self.near.get(block), self.far])
+        return self._both[block]
+
+    def leave(self, block: int, near: Known, far: Known | None) -> None:
+        """Leave more."""
+        self.far, self.near[block] = joined([self.far, far]), joined([self.near.get(block), near])
+        self._both.clear()
+
+
+_Heard = dict[_Left, tuple["Known | None", "Known | None"]]
+"""Where a thread read strongly, and what it found there: with a fence of its block's scope, and of a wide one."""
 
 
 @dataclass(eq=False)
@@ -88,11 +109,20 @@ class Signals:
 
     left: dict[int, _Left] = field(default_factory=dict)
     _cells: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    _stale: bool = False
+
+    def put(self, cell: int, left: _Left | None) -> None:
+        """Let something be left at a place from now on, or nothing."""
+        self._stale |= (cell in self.left) != (left is not None)
+        if left is not None:
+            self.left[cell] = left
+        else:
+            self.left.pop(cell, None)
 
     def there(self, cells: Array) -> Array:
         """Tell where something was left."""
-        if len(self._cells) != len(self.left):
-            self._cells = np.sort(np.array(list(self.left), np.int64))
+        if self._stale:
+            self._cells, self._stale = np.sort(np.array(list(self.left), np.int64)), False
         if not len(self._cells):
             return np.zeros(len(cells), bool)
         at = np.minimum(np.searchsorted(self._cells, cells), len(self._cells) - 1)
@@ -125,9 +155,10 @@ class Causality:
     def _begin(self) -> None:
         if not self.active:
             self.active = True
-            self.held, self._near, self._far, self._fence, self._near_fence = (
-                np.full(self._shape, None, object) for _ in range(5)
+            self.held, self._last, self._fence, self._near_fence = (
+                np.full(self._shape, None, object) for _ in range(4)
             )
+            self._found: dict[tuple[int, ...], _Heard] = {}
             self._heard = np.zeros(self._shape, bool)  # strong reads found something, and no fence has come yet
             self._fenced = np.zeros(self._shape, bool)
             self._learned = np.zeros(self._shape[0], bool)  # since the block met
@@ -142,13 +173,13 @@ class Causality:
         """Let lanes, `[block, warp, lane]`, execute a fence."""
         self._begin()
         if order != "release":
+            wide = scope not in NEAR
             for at in map(tuple, np.argwhere(lanes & self._heard).tolist()):
-                self._learn(at, self._near[at])
-                self._near[at] = None
-                if scope not in NEAR:
-                    self._learn(at, self._far[at])
-                    self._far[at] = None
-                self._heard[at] = self._far[at] is not None
+                for near, far in self._found[at].values():
+                    self._learn(at, far if wide else near)
+                if wide:
+                    del self._found[at]
+            self._heard &= ~(lanes & wide)
         if order != "acquire":
             moment = Moment(moment.time, moment.warps, moment.own, moment.pairs, self.snapshot())
             self._near_fence[lanes] = moment
@@ -191,9 +222,8 @@ class Causality:
         self._begin()
         for block, warp, lanes, cell, wrote in self._groups(who, cells, acts, writes):
             left = signals.left.get(cell)
-            near, far = (None, None) if left is None else (left.near.get(block), left.far)
             if reads and left is not None:
-                self._find(block, warp, lanes, near, None if scope in NEAR else far, order)
+                self._find(block, warp, lanes, left, order, scope)
             if wrote:
                 self._leave(signals, left, cell, block, warp, wrote, order, scope, moment, keeps=reads)
 
@@ -211,20 +241,23 @@ class Causality:
             yield int(block[begin]), int(warp[begin]), some.tolist(), int(cell[begin]), some[wrote[begin:end]].tolist()
 
     def _find(
-        self, block: int, warp: int, lanes: list[int], near: Known | None, far: Known | None, order: MemoryOrder
+        self, block: int, warp: int, lanes: list[int], left: _Left, order: MemoryOrder, scope: MemoryScope
     ) -> None:  # fmt: skip
-        if near is None and far is None:
+        far = left.found(block, wide=scope not in NEAR)
+        if far is None:
             return
+        near = left.found(block, wide=False)
         for lane in lanes:
             at = (block, warp, lane)
             if order in ("acquire", "acq_rel"):
-                self._learn(at, joined([near, far]))
+                self._learn(at, far)
             else:
-                self._near[at], self._far[at] = joined([self._near[at], near]), joined([self._far[at], far])
+                self._found.setdefault(at, {})[left] = (near, far)
                 self._heard[at] = True
 
     def _learn(self, at: tuple[int, ...], known: Known | None) -> None:
-        if known is not None:
+        if known is not None and self._last[at] is not known:
+            self._last[at] = known
             self.held[at] = joined([self.held[at], known])
             self._learned[at[0]] = True
 
@@ -243,14 +276,14 @@ class Causality:
                     known = fence.of(self._first, block, warp, those)
                     near = joined([near, known])
                     far = joined([far, known]) if is_far and scope not in NEAR else far
-        if left is None:
-            if near is None:
-                return
-            left = signals.left[cell] = _Left()
-        if not keeps:
-            left.far, left.near = far, {block: near}
-        elif near is not None:
-            left.far, left.near[block] = joined([left.far, far]), joined([left.near.get(block), near])
+        if not keeps and left is not None:
+            left = None
+            signals.put(cell, None)
+        if near is not None:
+            if left is None:
+                left = _Left()
+                signals.put(cell, left)
+            left.leave(block, near, far)
 
     # Rule 4
 
