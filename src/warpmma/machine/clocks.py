@@ -272,8 +272,9 @@ class Clocks:
         for same in alike.values():
             self._join_lanes(same, groups[same[0]], time)
         if self.causality.active:
-            every = {tuple(at): np.ones((LANES, LANES), bool) for at in np.argwhere(warps).tolist()}
-            for (block, warp), together in {**every, **groups}.items():
+            for block, warp in np.argwhere(warps).tolist():
+                self.causality.meet_lanes(block, warp, np.ones((LANES, LANES), bool))
+            for (block, warp), together in groups.items():
                 self.causality.meet_lanes(block, warp, together)
         self._renew()
 

@@ -214,7 +214,7 @@ def _waited(
             some = who[complete & (touch.offset == offset)]
             if known is not None:
                 batch.clocks.causality.learn(some, known)
-    return complete | invalid
+    return np.asarray(complete | invalid)
 
 
 _WRONG = "there is no mbarrier, or more arrivals or bytes than it can expect in this phase"

@@ -131,7 +131,7 @@ def _listed(letter: str, count: int) -> str:
 
 # Rules 2 and 3
 
-_INTEGERS: Mapping[str, Callable[..., Array]] = {
+_INTEGERS: Mapping[str, Callable[..., Any]] = {
     "and": np.bitwise_and,
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
@@ -141,14 +141,14 @@ _INTEGERS: Mapping[str, Callable[..., Array]] = {
     "max": np.maximum,
     "inc": lambda old, most: np.where(old >= most, old.dtype.type(0), old + old.dtype.type(1)),
     "dec": lambda old, most: np.where((old == 0) | (old > most), most, old - old.dtype.type(1)),
-    "cas": lambda old, equal, new: np.where(old == equal, new, old),
+    "cas": lambda old, equal, new: np.asarray(np.where(old == equal, new, old)),
 }
 
 
 def _integer(operation: str, type_: str, space: str, old: Array, *operands: Array) -> Array:
     if type_ == "b128" and operation == "cas":
         equal, new = operands
-        return np.where((old == equal).all(axis=-1, keepdims=True), new, old)
+        return np.asarray(np.where((old == equal).all(axis=-1, keepdims=True), new, old))
     if type_[0] == "s":
         signed = [np.ascontiguousarray(x).view(f"i{x.itemsize}") for x in (old, *operands)]
         return np.asarray(_INTEGERS[operation](*signed)).view(old.dtype)
@@ -205,7 +205,8 @@ def _forms(name: str) -> tuple[Form, ...]:
     extreme = partial(
         Form, kind=Atomic, fields=_fields, evidence=measured(f"{name}: floats", ATOMICS), left_open=_EXTREME
     )
-    late, wide = {"since": "sm_90", "ptx": (7, 8)}, {"since": "sm_90", "ptx": (8, 1)}
+    late, wide = partial(adds, since="sm_90", ptx=(7, 8)), partial(adds, since="sm_90", ptx=(8, 1))
+    extreme = partial(extreme, since="sm_90", ptx=(8, 1))
     listed = [
         *(
             form
@@ -218,14 +219,14 @@ def _forms(name: str) -> tuple[Form, ...]:
                 adds(spelling=f"{head}{space}.add{cached}.<f32 f64>"),
                 adds(spelling=f"{head}{space}.add.noftz{cached}.f16x2", ptx=(6, 2)),
                 adds(spelling=f"{head}{space}.add.noftz{cached}.f16", ptx=(6, 3)),
-                adds(spelling=f"{head}{space}.add.noftz{cached}.<bf16 bf16x2>", **late),
+                late(spelling=f"{head}{space}.add.noftz{cached}.<bf16 bf16x2>"),
             )
         ),
-        adds(spelling=f"{head}{far}.add{hint}.<v2 v4>.f32", **wide),
-        adds(spelling=f"{head}{far}.add.noftz{hint}.<v2 v4 v8>.<f16 bf16>", **wide),
-        adds(spelling=f"{head}{far}.add.noftz{hint}.<v2 v4>.<f16x2 bf16x2>", **wide),
-        extreme(spelling=f"{head}{far}.<min max>.noftz{hint}.<v2 v4 v8>.<f16 bf16>", **wide),
-        extreme(spelling=f"{head}{far}.<min max>.noftz{hint}.<v2 v4>.<f16x2 bf16x2>", **wide),
+        wide(spelling=f"{head}{far}.add{hint}.<v2 v4>.f32"),
+        wide(spelling=f"{head}{far}.add.noftz{hint}.<v2 v4 v8>.<f16 bf16>"),
+        wide(spelling=f"{head}{far}.add.noftz{hint}.<v2 v4>.<f16x2 bf16x2>"),
+        extreme(spelling=f"{head}{far}.<min max>.noftz{hint}.<v2 v4 v8>.<f16 bf16>"),
+        extreme(spelling=f"{head}{far}.<min max>.noftz{hint}.<v2 v4>.<f16x2 bf16x2>"),
     ]
     if name == "red":
         return tuple(listed)
