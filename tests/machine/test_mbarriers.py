@@ -243,3 +243,17 @@ def test_warps_of_a_ring_wait_for_each_other_in_a_program() -> None:
         threads=64,
     )
     assert file.read("y")[0, 1].tolist() == [28 + 8 * lane for lane in range(32)]
+
+
+def test_phases_and_atomics_are_the_same_where_nobody_tracks() -> None:
+    arrive = "cp.async.mbarrier.arrive.noinc.shared.b64"
+    data = np.arange(64, dtype=np.uint32)
+
+    def kernel(t: Any, x: Any) -> None:
+        _copied(t, x, arrive=arrive, expected=32, reader=lambda t: t.warpid == 1)
+        t("fence.acq_rel.gpu")
+        t("red.release.gpu.global.add.f32", x, 1.0)
+
+    report = run(kernel, data, block=64, hazards="off")
+    assert data[32:].tolist() == list(range(31, -1, -1)) and not report.counts
+    assert data[:1].view(np.float32)[0] == 64.0

@@ -112,7 +112,7 @@ def _arrivals(
     place, offset = turns.place.tolist(), touch.offset.tolist()
     if row.action == "copy":
         _bind(batch, touch)
-    if row.orders and row.action in ("arrive", "copy"):
+    if batch.reporter.tracking and row.orders and row.action in ("arrive", "copy"):
         _tell(batch, touch)
     for turn, (where, number) in enumerate(zip(place, given, strict=True)):
         word = words[where]
@@ -189,7 +189,7 @@ def _complete(batch: Batch, offset: int) -> None:
     phases = _phases(batch, offset)
     for bound in phases.copies:
         batch.copies.complete(bound)
-        for block, warp in np.argwhere(bound.lanes.any(axis=-1)).tolist():
+        for block, warp in np.argwhere(bound.lanes.any(axis=-1) & batch.reporter.tracking).tolist():
             lanes = np.flatnonzero(bound.lanes[block, warp]).tolist()
             phases.now = joined([phases.now, batch.clocks.known(block, warp, lanes)])
     phases.copies = []
@@ -207,7 +207,7 @@ def _waited(
     phase = asked[touch.lanes].astype(np.uint64)
     wanted = phase & np.uint64(1) if row.parity else phase >> np.uint64(PHASE_BIT) & np.uint64(1)
     complete: Array = (words >> np.uint64(PHASE_BIT) & np.uint64(1)) != wanted
-    if row.orders:
+    if row.orders and batch.reporter.tracking:
         who = np.stack([touch.who.block, touch.who.warp, touch.who.lane], axis=1)
         for offset in np.unique(touch.offset[complete]).tolist():
             known = _phases(batch, offset).done

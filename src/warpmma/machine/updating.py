@@ -90,7 +90,9 @@ def _turns(batch: Batch, row: Atomic, space: str, values: list[Array], turns: Tu
     wrote = np.ones(len(found), bool)
     if row.operation == "cas":
         wrote = (found == operands[0]).reshape(len(found), -1).all(axis=1)
-    open_ = _open(row, space, turns, start, found, left, operands)
+    open_ = np.zeros(len(found), bool)
+    if batch.reporter.tracking:
+        open_ = _open(row, space, turns, start, found, left, operands)
     size = row.bits // 8
     return Taken(found.view(np.uint8).reshape(-1, size), left.view(np.uint8).reshape(-1, size), wrote, open_, order)
 
