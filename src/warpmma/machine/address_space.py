@@ -13,6 +13,7 @@ The rules:
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,7 @@ from ..errors import OperandError
 from ..operations import WINDOWS
 from .grains import WrittenGrains
 
-__all__ = ["AddressSpace", "Region"]
+__all__ = ["AddressSpace", "Region", "nearest"]
 
 Array = npt.NDArray[Any]
 
@@ -181,3 +182,17 @@ class AddressSpace:
         self.regions.insert(at, region)
         self._starts.insert(at, region.start)
         self._bounds = None
+
+
+def nearest(pieces: Iterable[tuple[str, int, int]], address: int, size: int) -> str:
+    """Say which of some pieces, names with where they begin and end, so many bytes at an address are nearest to.
+
+    Examples
+    --------
+    >>> nearest([("x", 0, 8), ("y", 64, 72)], 58, 4)
+    'y (8 bytes from 0x40), begins 6 bytes later'
+    """
+    name, start, stop = min(pieces, key=lambda piece: max(piece[1] - address, address + size - piece[2]))
+    early = address + size - stop
+    off = f"begins {start - address} bytes later" if address < start else f"ends {early} bytes too early"
+    return f"{name} ({stop - start} bytes from {start:#x}), {off}"

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..errors import OperandError
 from ..operations import WINDOWS
-from .address_space import AddressSpace, Region
+from .address_space import AddressSpace, Region, nearest
 from .allocation import Allocation, Touch
 from .clocks import Clocks
 from .hazards import Reporter
@@ -212,17 +212,8 @@ class GlobalMemory:
             if not self._space.regions:
                 return "no array is in global memory"
 
-            def away(region: Region) -> int:
-                return max(region.start - address, address + size - region.stop)
-
-            region = min(self._space.regions, key=away)
-            early = address + size - region.stop
-            off = (
-                f"begins {region.start - address} bytes later"
-                if address < region.start
-                else f"ends {early} bytes too early"
-            )
-            return f"{size} bytes outside of all arrays; the nearest, {region}, {off}"
+            near = nearest(((region.name, region.start, region.stop) for region in self._space.regions), address, size)
+            return f"{size} bytes outside of all arrays; the nearest, {near}"
 
         return says
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .address_space import nearest
 from .allocation import Allocation, Touch
 from .clocks import Clocks
 from .hazards import Reporter
@@ -132,18 +133,8 @@ class SharedMemory:
         """Say where an address between variables is."""
 
         def says(address: int) -> str:
-            def away(place: range) -> int:
-                return max(place.start - address, address + size - place.stop)
-
-            name, place = min(self._variables, key=lambda variable: away(variable[1]))
-            where = f"{name} ({len(place)} bytes from {place.start:#x})"
-            early = address + size - place.stop
-            off = (
-                f"begins {place.start - address} bytes later"
-                if address < place.start
-                else f"ends {early} bytes too early"
-            )
-            return f"{size} bytes that are not all in one variable of shared memory; the nearest, {where}, {off}"
+            near = nearest(((name, place.start, place.stop) for name, place in self._variables), address, size)
+            return f"{size} bytes that are not all in one variable of shared memory; the nearest, {near}"
 
         return says
 
