@@ -59,6 +59,7 @@ def test_fused_across_what_parts(body: str) -> None:
         f"mul.f32 %f11, %f1, %f20; {SUM} st.global.f32 [%rd1+4], %f11;",
         f"mul.f32 %f11, %f1, %f20; {SUM} {PART} st.global.f32 [%rd1+4], %f11;",
         f"mov.f32 %f11, %f4; setp.lt.f32 %p1, %f5, %f6; @%p1 mul.f32 %f11, %f1, %f20; {SUM}",
+        f"mul.f64 %rd4, %rd3, 0d400921FB54442D18; mov.b64 {{%r1, %r2}}, %rd4; {PART} st.global.b32 [%rd1], %r1;",
         f"mul.f32 %f11, %f1, %f20; {PART} add.ftz.f32 %f12, %f11, %f3; {STORE}",
     ],
 )
