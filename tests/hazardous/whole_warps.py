@@ -58,6 +58,12 @@ def masked_warp_barrier(t: Any) -> None:
         t("bar.warp.sync", EVERY)  # here
 
 
+def undefined_metadata(t: Any) -> None:
+    zero = t.constant(0)
+    mma = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
+    t(mma, [zero] * 4, [zero] * 4, [t.constant(0.0)] * 4, zero, 0)  # here
+
+
 WHOLE = [
     Case(barrier_of_one_warp, "barrier", warp=1, lane=0, count=32, says="masked off"),
     Case(barrier_of_some_lanes, "barrier", block=1, lane=13, count=2, options={"grid": 3}),
@@ -68,5 +74,6 @@ WHOLE = [
     Case(masked_movmatrix, "divergent", count=62),
     Case(masked_shuffle, "divergent", count=62, says="membermask"),
     Case(masked_vote, "divergent", warp=1, count=16, says="membermask"),
+    Case(undefined_metadata, "metadata", count=64, says="legal are 0x4"),
     Case(masked_warp_barrier, "divergent", count=32, says="membermask"),
 ]

@@ -50,12 +50,14 @@ KINDS: Mapping[str, str] = MappingProxyType({
     "barrier": "threads wait at a barrier for others that do not come",
     "deadlock": "threads look again and again for what no thread that runs will write",
     "divergent": "a warp's lanes execute an instruction together, and some of them are masked off",
+    "metadata": "an mma.sp reads indices that PTX leaves undefined",
 })  # fmt: skip
 """What is found, and what each word means."""
 
 _COUNTED = ("same value", "order")
-TRACKED = ("race", "same value", "order", "unwritten", "poison", "pending")
-"""What is found by keeping track of every byte and register, and can be left out, all of it, for speed."""
+TRACKED = ("race", "same value", "order", "unwritten", "poison", "pending", "metadata")
+"""What is found by keeping track of every byte and register, and can be left out, all of it, for speed; and "metadata",
+which is what comes of memory that nobody wrote, as a rule."""
 
 
 class HazardError(WarpmmaError):

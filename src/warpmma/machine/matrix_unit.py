@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import OperandError, UnsupportedError, shown
+from ..errors import MetadataError, OperandError, UnsupportedError, shown
 from ..execution import execute
 from ..isa import Instruction
 from ..layouts import Operand
@@ -35,10 +36,15 @@ def multiply(batch: Batch, site: Site, row: Instruction, operands: Sequence[Any]
     some = lanes.any(axis=-1)
     chosen = slice(None) if some.all() else some
     extra: dict[str, Any] = {name: x[chosen] for name, x in words.items()} | numbers
-    d = execute(
-        row, given["A"][chosen], given["B"][chosen], given["C"][chosen], target=batch.target,
+    multiplied = partial(
+        execute, row, given["A"][chosen], given["B"][chosen], given["C"][chosen], target=batch.target,
         engine=batch.engine, threads=batch.workers, **extra,
     )  # fmt: skip
+    try:
+        d = multiplied()
+    except MetadataError as error:  # in rows of A that are beyond a matrix, say
+        batch.reporter.report("metadata", site, lanes, detail=str(error))
+        d = multiplied(undefined="hardware")
     if not isinstance(chosen, slice):
         d, part = np.zeros((*some.shape, *d.shape[1:]), d.dtype), d
         d[some] = part

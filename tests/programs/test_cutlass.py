@@ -1,0 +1,58 @@
+"""CUTLASS's `device::Gemm` writes what an H200 wrote; needs nvcc, and the headers of the package nvidia-cutlass."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from oracles import needs
+
+from warpmma import ptx
+
+from .archive import Recording, kept, read
+from .cutlass_cases import CUTLASS, LAUNCHES, compiled, cutlass_cases, described, headers
+from .launches import Case
+from .simulating import simulate
+
+WARNED = {"unwritten": "warn", "poison": "warn", "metadata": "warn"}
+"""At edges CUTLASS multiplies what nobody copied, and does not store it."""
+
+pytestmark = [needs("nvcc"), pytest.mark.skipif(headers() is None, reason="no package nvidia-cutlass")]
+
+
+@cache
+def recording() -> Recording:
+    return read()
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, Path]]:
+    include = headers()
+    assert include is not None
+    return {name: compiled(name, include, tmp_path_factory.mktemp(name)) for name in CUTLASS}
+
+
+@pytest.mark.filterwarnings("ignore::warpmma.machine.HazardWarning")
+@pytest.mark.parametrize("case", cutlass_cases(), ids=str)
+def test_product_is_what_an_h200_gave(case: Case, programs: dict[str, tuple[str, Path]]) -> None:
+    module: Any = ptx.load(programs[case.program][0])
+    outputs, _, _ = simulate(module, case.make(), hazards=WARNED)
+    for name, array in outputs.items():
+        digest, part = kept(array)
+        expected = recording().outputs[str(case)][name]
+        places = np.flatnonzero(part != expected[1])
+        assert not len(places), f"{name}: {len(places)} of {len(part)} differ, first at {places[:5]}"
+        assert digest == expected[0], name
+
+
+@pytest.mark.parametrize("name", CUTLASS)
+def test_launches_are_those_of_this_cutlass(name: str, programs: dict[str, tuple[str, Path]]) -> None:
+    text, program = programs[name]
+    kept_launches = json.loads(LAUNCHES.read_text())[name]
+    assert [described(program, text, size) for size in CUTLASS[name][2]] == kept_launches["launches"]
+    assert hashlib.sha256(text.encode()).hexdigest() == kept_launches["sha256"]
