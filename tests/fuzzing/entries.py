@@ -125,7 +125,7 @@ INNER: dict[str, str] = {
             "BankPattern", "BankPattern.lanes", "Batch", "Batch.filled", "Batch.finish", "Batch.function",
             "Batch.leave", "Batch.made",
             "Batch.operand", "Batch.read", "Batch.shape", "Batch.shuffled",
-            "GlobalMemory", "GlobalMemory.add", "GlobalMemory.allocate",
+            "GlobalMemory", "GlobalMemory.add", "GlobalMemory.allocate", "GlobalMemory.contents",
             "GlobalMemory.end", "GlobalMemory.release", "GlobalMemory.text",
             "GlobalMemory.load", "GlobalMemory.parameters", "GlobalMemory.store", "GlobalMemory.touched",
             "GlobalMemory.unwritten", "Grid", "Grid.batches",

@@ -3,8 +3,8 @@
 The rules (PTX ISA 9.1, 8.7 to 8.10: release and acquire patterns, observation, causality order):
 
 1. A release is a `.release` write, or a fence and a strong write of the same thread behind it: it leaves there what its
-   thread knew at the write, or at the fence. A later plain or strong store leaves something else, or nothing; an atomic
-   keeps what is there and adds its own.
+   thread knew at the write, or at the fence. A later strong store leaves something else, or nothing; an atomic keeps
+   what is there and adds its own.
 2. An acquire is an `.acquire` read, or a strong read and a fence of the same thread behind it: its thread knows from
    then on what it found there.
 3. Writes and reads have scopes, and so have fences: what is found counts only if each of them holds both threads. Of a

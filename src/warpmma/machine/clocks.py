@@ -312,13 +312,9 @@ class Clocks:
             self._now_known = Moment(self.now, warps, self._own.copy(), pairs, np.empty(0, object))
         return replace(self._now_known, time=self._meeting(), held=self.causality.snapshot())
 
-    def known(self, block: int, warp: int, lanes: list[int]) -> Known:
-        """Return what lanes of a warp know now, and of themselves."""
-        return self.known_at(self.moment(), block, warp, lanes)
-
-    def known_at(self, moment: Moment, block: int, warp: int, lanes: list[int]) -> Known:
-        """Return what lanes of a warp knew at a moment, and of themselves."""
-        return moment.of(self._first, block, warp, lanes)
+    def known(self, block: int, warp: int, lanes: list[int], moment: Moment | None = None) -> Known:
+        """Return what lanes of a warp know now, or knew at a moment, and of themselves."""
+        return (moment or self.moment()).of(self._first, block, warp, lanes)
 
     def known_of(self, block: int, warps: Array, when: Array, knew: Array) -> Known:
         """Return what warps of a block, bool `[block, warp]`, knew when they arrived at a barrier, as `meet` has it."""

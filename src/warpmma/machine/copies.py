@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .allocation import Allocation, Touch
+from .allocation import Allocation
 from .hazards import Reporter
 from .shared_memory import SharedMemory
 from .site import Site
+from .touching import Touch
 
 __all__ = ["Bound", "Copies"]
 

@@ -12,9 +12,10 @@ from .._arguments import is_integer
 from ..errors import OperandError, shown
 from ..operations import Copy, CopyGroup
 from .accesses import address, check_policy, exactly, fitting
-from .allocation import Allocation, Touch
+from .allocation import Allocation
 from .batch import Batch, Results
 from .site import Site
+from .touching import Touch
 
 __all__ = ["copy", "group"]
 

@@ -11,11 +11,12 @@ import numpy.typing as npt
 from ..errors import OperandError
 from ..operations import WINDOWS
 from .address_space import AddressSpace, Region, nearest
-from .allocation import Allocation, Touch
+from .allocation import Allocation
 from .clocks import Clocks
 from .hazards import Reporter
 from .memory_engine import acting, flat, locate
 from .site import Site
+from .touching import Touch
 
 __all__ = ["HEAP", "GlobalMemory", "check_array", "check_elements"]
 

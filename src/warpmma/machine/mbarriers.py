@@ -24,12 +24,12 @@ import numpy.typing as npt
 
 from ..operations import Mbarrier
 from .accesses import address, exactly, fitting
-from .allocation import Taken, Touch, Turns
 from .arrivals import MOST, PHASE_BIT, VALID_BIT, MbarrierState, Phases
 from .batch import Batch, Results
 from .knowledge import joined
 from .places import touches
 from .site import Site
+from .touching import Taken, Touch, Turns
 
 __all__ = ["mbarrier"]
 
@@ -173,7 +173,7 @@ def _tell(batch: Batch, touch: Touch) -> None:
     moment = batch.clocks.moment()
     for (block, warp, offset), lanes in groups.items():
         phases = _phases(batch, offset)
-        phases.now = joined([phases.now, batch.clocks.known_at(moment, block, warp, lanes)])
+        phases.now = joined([phases.now, batch.clocks.known(block, warp, lanes, moment)])
 
 
 def _bind(batch: Batch, touch: Touch) -> None:

@@ -7,10 +7,11 @@ from typing import Any, Literal
 
 import numpy.typing as npt
 
-from .allocation import Allocation, Touch
+from .allocation import Allocation
 from .batch import Batch
 from .site import Site
 from .spaces import parts
+from .touching import Touch
 
 __all__ = ["touches"]
 

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from .address_space import nearest
-from .allocation import Allocation, Touch
+from .allocation import Allocation
 from .clocks import Clocks
 from .hazards import Reporter
 from .memory_engine import acting, flat, locate
 from .site import Site
+from .touching import Touch
 
 __all__ = ["SharedMemory"]
 

@@ -23,10 +23,10 @@ import numpy.typing as npt
 from ..formats import FORMATS, FloatFormat
 from ..operations import DTYPES, Atomic
 from .accesses import address, check_policy, exactly, fitting
-from .allocation import Taken, Turns
 from .batch import Batch, Results
 from .places import touches
 from .site import Site
+from .touching import Taken, Turns
 from .turns import in_turns
 
 __all__ = ["update"]
