@@ -13,8 +13,9 @@ The rules:
 4. Late groups come back in the next round. A round ends when nobody is ready, or after so many steps of those who are:
    `_QUANTUM` after a look in vain, `_RESPITE` after lost patience. Who comes out of a lock meets those who came out
    before it, as these do not go further than that.
-5. With a seed that is not 0, some warps of each group, drawn at random, are late when a round begins, and how long the
-   round is, is drawn as well. All that a kernel gives must be the same for every seed unless it is open in CUDA.
+5. With a seed that is not 0, some warps of each group, drawn at random, are late when it begins, and again whenever
+   some hundreds or thousands of steps have been gone; how many, and how long the others go on alone, is drawn as well.
+   All that a kernel gives must be the same for every seed unless it is open in CUDA.
 
 Steps are counted, never time: what comes out is a function of the program, its inputs, which blocks are resident, and
 the seed.
@@ -38,7 +39,7 @@ STOP = 1 << 60
 """Behind all places: the group that ran has been put elsewhere."""
 
 _QUANTUM, _RESPITE, _PATIENCE = 128, 256, 1 << 14  # steps
-_QUANTA = (1, 8, 64, 512)  # of which one is drawn
+_QUANTA, _DRAWS = (1, 8, 64, 512), (256, 1024, 4096)  # of which one is drawn: of a round, and until the next draw
 
 
 class Scheduler:
@@ -71,6 +72,7 @@ class Scheduler:
         self.waiting: dict[int, Array] = {}
         self.vain = 0
         self._left = 0  # steps of this round
+        self._gone = self._draws = 0  # steps, and how many when it is drawn again
         self._patience_lost = False
         self._alive: Array | None = None
         self._count = 0
@@ -139,6 +141,7 @@ class Scheduler:
         """Count steps of the group that runs."""
         group.used += steps
         self._left -= steps
+        self._gone += steps
 
     def rest(self, place: int, group: Group) -> None:
         """Put a group that has gone so many steps as it might where it belongs."""
@@ -174,7 +177,7 @@ class Scheduler:
             other = self.ready.get(key)
             self.ready[key] = group if other is None else self._joined(other, group)
         self.late = {}
-        if self._random is not None:
+        if self._gone >= self._draws:
             self.draw()
 
     # Rule 5
@@ -184,6 +187,7 @@ class Scheduler:
         if self._random is None:
             return
         self._left = int(self._random.choice(_QUANTA))
+        self._draws = self._gone + int(self._random.choice(_DRAWS))
         groups, self.ready = self.ready, {}
         for key in sorted(groups):
             group = groups[key]
