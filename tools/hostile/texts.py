@@ -103,5 +103,5 @@ def hostile(number: int) -> str:
     text = rng.choice(MODULES)
     ways, weights = zip(*WAYS, strict=True)
     for way in rng.choices(ways, weights, k=rng.choice((1, 1, 1, 2, 3))):
-        text = way(rng, text)
+        text = way(rng, text or " ")
     return text
