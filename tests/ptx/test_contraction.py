@@ -209,3 +209,17 @@ def test_launches_contract_unless_they_are_told_not_to(text: str, exact: Callabl
         memory = device.array(x)
         module["k"].launch(device, 1, 32, [memory], contract=contract)
         np.testing.assert_array_equal(memory.numpy()[0], expected)
+
+
+def test_a_later_block_of_the_same_turn_is_never_joined() -> None:
+    text = (
+        f"""L: {P} setp.gt.f32 %p1, %f10, %f2; @%p1 bra END; sub.f32 %f0, %f10, %f3; bra L; END: mov.f32 %f20, %f10;"""
+    )
+    found = made(text + STORED)
+    assert not found.fused and not found.open
+
+
+def test_a_sum_that_only_other_blocks_use_is_open() -> None:
+    sums = "add.f32 %f20, %f10, %f2; @%p1 bra L; sub.f32 %f21, %f10, %f3; st.global.f32 [p+4], %f21; L:"
+    assert [one.mnemonic for one in made(f"{P} {sums} {STORED}").open] == ["add.f32"]
+    assert not made(f"{P} {sums.replace('@', 'st.global.f32 [p+8], %f20; @')} {STORED}").open

@@ -121,7 +121,7 @@ def contracted(function: Function, target: str = "sm_90") -> Contraction:
     if again is not function:
         function, found = again, traced(again, target)
     rewriting = _Rewriting(function, found)
-    those = [_Stretch(found, *each) for each in zip(found.stretches, found.wanted, found.loops, strict=True)]
+    those = [_Stretch(found, *each) for each in zip(found.stretches, found.wanted, strict=True)]
     for one in those:
         rewriting.fuse(one)
     rewriting.unpredicted(those)
@@ -152,10 +152,9 @@ def _product(one: Statement) -> str:
 class _Stretch:
     """The products of a stretch, and what becomes of them."""
 
-    def __init__(self, found: Flow, stretch: Sequence[int], wanted: set[Register], loop: bool):
+    def __init__(self, found: Flow, stretch: Sequence[int], wanted: set[Register]):
         self.flow = found
         self.stretch = stretch
-        self.loop = loop
         self.of: dict[Register, tuple[_Product, bool]] = {}
         self.found: list[_Product] = []
         self.entering: list[tuple[int, Register]] = []
@@ -359,16 +358,20 @@ class _Rewriting:
 
     def unpredicted(self, those: Sequence[_Stretch]) -> None:
         """Rule 6."""
-        crossing: dict[Register, bool] = {}
-        for one in those:
+        crossing: dict[Register, list[tuple[int, _Product]]] = {}
+        for n, one in enumerate(those):
             for register, product in one.escaping.items():
-                crossing[register] = crossing.get(register, False) or one.loop
-                sums = [i for i, _, _ in product.sums if i not in self.instead and (one.loop or i not in one.local)]
-                self.open += [self.flow.statements[i] for i in sums]
-        for one in those:
+                crossing.setdefault(register, []).append((n, product))
+                again = n in self.flow.joined[n]
+                self._leave_open(i for i, _, _ in product.sums if again or i not in one.local)
+        for n, one in enumerate(those):
             for i, register in one.entering:
-                if register in crossing and (one.loop or crossing[register]) and i not in self.instead:
-                    self.open.append(self.flow.statements[i])
+                for m, product in crossing.get(register, ()):
+                    if n in self.flow.joined[m]:
+                        self._leave_open((i, *(j for j, _, _ in product.sums)))
+
+    def _leave_open(self, sums: Iterable[int]) -> None:
+        self.open += [self.flow.statements[i] for i in sums if i not in self.instead]
 
     def done(self) -> Contraction:
         body: list[Statement | Label] = []

@@ -8,6 +8,8 @@
    sm_80 and sm_90 showed it: each of 200 instructions was put between a multiplication and an addition.
 3. A register is wanted where its value may still reach what is stored or decides: what only makes values that nobody
    wants does not count, since ptxas drops it.
+4. ptxas unrolls loops first, unless `.pragma "nounroll"` stands at their heads: the block that jumps back and the head
+   may become one; and where a loop is one block, what stands before and behind it, too.
 """
 
 from __future__ import annotations
@@ -78,8 +80,8 @@ class Flow:
         Numbers of statements, in the order in which they run.
     wanted : list of set of (str, int)
         Registers whose values are wanted behind each stretch.
-    loops : list of bool
-        Whether each stretch is in a loop that ptxas may unroll.
+    joined : list of frozenset of int
+        Stretches that may come behind each one in one block, where ptxas unrolls a loop (rule 4).
     uses : mapping of int to Uses
     constants : mapping of register to Immediate
         Registers that hold one number from the one statement that writes them.
@@ -88,7 +90,7 @@ class Flow:
     statements: dict[int, Statement]
     stretches: list[list[int]]
     wanted: list[set[Register]]
-    loops: list[bool]
+    joined: list[frozenset[int]]
     uses: dict[int, Uses]
     constants: dict[Register, Immediate]
 
@@ -114,13 +116,14 @@ def traced(function: Function, target: str) -> Flow:
     used = {i: uses(one) for i, one in statements.items()}
     constants = _constants(statements, used)
     blocks = _blocks(function, statements)
-    unrolled = _unrolled(function, blocks)
     found = Flow(statements, [], [], [], used, constants)
     wanted = _wanted(found, blocks)
     while _emptied(found, blocks, wanted):
         wanted = _wanted(found, blocks)
     breaks = _Breaks(target, constants)
-    for chain in _merged(blocks):
+    chains = _merged(blocks)
+    parts_of: list[range] = []
+    for chain in chains:
         live = wanted[chain[-1]]
         parts: list[tuple[list[int], set[Register]]] = [([], set(live))]
         for i in reversed([i for b in chain for i in blocks[b].statements]):
@@ -129,10 +132,12 @@ def traced(function: Function, target: str) -> Flow:
                 parts.append(([], set(live)))
             else:
                 parts[-1][0].append(i)
+        parts_of.append(range(len(found.stretches), len(found.stretches) + len(parts)))
         for part, behind in reversed(parts):
             found.stretches.append(part[::-1])
             found.wanted.append(behind)
-            found.loops.append(not unrolled.isdisjoint(chain))
+    for n, joined in enumerate(_joined(function, blocks, chains)):
+        found.joined += [frozenset(k for m in joined for k in parts_of[m])] * len(parts_of[n])
     return found
 
 
@@ -272,26 +277,22 @@ def _counts(found: Flow, block: Block, wanted: set[Register]) -> bool:
     return False
 
 
-def _unrolled(function: Function, blocks: Sequence[Block]) -> set[int]:
-    """Find blocks in loops, but for those whose first label says "nounroll"."""
-    found: set[int] = set()
+def _joined(function: Function, blocks: Sequence[Block], chains: Sequence[Sequence[int]]) -> list[set[int]]:
+    """Find, for each chain of blocks, those that may come behind it in one block when loops are unrolled (rule 4)."""
     kept = {one.name for one in function.body if isinstance(one, Label) and "nounroll" in one.pragmas}
-    before: list[list[int]] = [[] for _ in blocks]
-    for a, block in enumerate(blocks):
-        for b in block.follow:
-            before[b].append(a)
     heads = _heads(function, blocks)
-    for a, block in enumerate(blocks):
-        for head in block.follow:
-            if head > a or heads.get(head, set()) & kept:
+    of = {b: n for n, chain in enumerate(chains) for b in chain}
+    found: list[set[int]] = [set() for _ in chains]
+    for n, chain in enumerate(chains):
+        for head in blocks[chain[-1]].follow:
+            if head > chain[-1] or head not in of or heads.get(head, set()) & kept:
                 continue
-            inside, stack = {head, a}, [a] if a != head else []
-            while stack:  # what leads to the jump back without the head
-                for b in before[stack.pop()]:
-                    if b not in inside:
-                        inside.add(b)
-                        stack.append(b)
-            found |= inside
+            found[n].add(of[head])
+            if of[head] == n:  # the loop is one block: with a known number of turns it may vanish
+                found[n] |= {of[b] for b in blocks[chain[-1]].follow if b in of}
+                for m, other in enumerate(chains):
+                    if head in blocks[other[-1]].follow:
+                        found[m].add(n)
     return found
 
 
