@@ -7,13 +7,14 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 from oracles import needs
 
 from warpmma import ptx
 
 from .forms import Form, forms
-from .random_archive import EVERY, RandomRecording, digests, find, read_random
+from .random_archive import EVERY, RANDOM, RandomRecording, digests, find, read_random
 from .random_programs import COUNT, launch, module, target_of
 from .simulating import simulate
 
@@ -27,6 +28,10 @@ def recording() -> RandomRecording:
     return read_random()
 
 
+recorded = pytest.mark.skipif(not RANDOM.exists(), reason="no recording: tools/compare_programs.py --record makes it")
+
+
+@recorded
 @pytest.mark.parametrize("number", range(0, COUNT, EVERY))
 def test_program_writes_what_an_h200_wrote(number: int) -> None:
     outputs, _, reports = simulate(ptx.load(module([number])), launch(number))
@@ -34,11 +39,20 @@ def test_program_writes_what_an_h200_wrote(number: int) -> None:
     assert not any(report.hazards for report in reports)
 
 
+@recorded
 def test_recording_is_of_an_h200_and_of_these_programs() -> None:
     assert "H200" in recording().about["gpu"]
     assert list(recording().whole) == list(range(COUNT))
     texts = "".join(module([number]) for number in range(0, COUNT, EVERY))
     assert hashlib.sha256(texts.encode()).hexdigest().startswith(TEXTS)
+
+
+@pytest.mark.parametrize("number", range(4, COUNT, 97))
+def test_program_has_no_hazard_and_engines_agree(number: int) -> None:
+    module_ = ptx.load(module([number]))
+    found = [simulate(module_, launch(number), engine=engine) for engine in ("auto", "numpy")]
+    assert np.array_equal(found[0][0]["output"], found[1][0]["output"])
+    assert not any(report.hazards for _, _, reports in found for report in reports)
 
 
 def _line(form: Form) -> str:
