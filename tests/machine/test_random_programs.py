@@ -101,7 +101,8 @@ class _Writer:
         if not self.may_call:
             return
         name = self.pick(*self.may_call)
-        self.lines.append(f"and.b32 d, {self.source()}, 3")
+        if name == "g":
+            self.lines.append(f"and.b32 d, {self.source()}, 3")
         guard = f"@{self.predicate()} " if self.draw(st.booleans()) else ""
         if self.draw(st.booleans()):
             self.lines += [f"mov.u64 address, {name}", f"{guard}call address"]

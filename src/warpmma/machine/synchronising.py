@@ -69,6 +69,9 @@ def _predicate(site: Site, register: WarpRegister) -> WarpRegister:
 
 def _numbers(batch: Batch, site: Site, operands: Sequence[Any], lanes: Array) -> list[tuple[int, int | None, Array]]:
     """Numbers of barriers and of their threads, and which lanes name them; of several, the lowest first."""
+    if all(is_integer(x) for x in operands):  # as nearly always
+        first, *more = (min(int(x), 1 << 62) for x in operands)
+        return [(first, more[0] if more else None, lanes)]
     columns = []
     for x in operands:
         if isinstance(x, WarpRegister):
