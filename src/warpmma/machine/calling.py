@@ -66,8 +66,11 @@ class Calls:
 
     def call(self, place: int, step: Call) -> Advance:
         """Return a `call` as a function of the group that has come to it."""
+        return self._parting(place, step, self._entry(place, step))
+
+    def _parting(self, place: int, step: Call | Return, go: Callable[[Group], object]) -> Advance:
+        """Return a step by which those who execute it go elsewhere, and the others on."""
         state = self._state
-        enter = self._entry(place, step)
         choose = None if step.guard is None else chooser(state, step.site, step.guard)
 
         def advance(group: Group) -> int:
@@ -80,7 +83,7 @@ class Calls:
                 if step.uniform:
                     check_uniform(state, step.site, acting, rest)
                 state.scheduler.put(place + 1, rest)
-            enter(acting)
+            go(acting)
             return STOP
 
         return advance
@@ -201,23 +204,7 @@ class Calls:
 
     def ret(self, place: int, step: Return) -> Advance:
         """Return a `ret` as a function of the group that has come to it."""
-        state = self._state
-        choose = None if step.guard is None else chooser(state, step.site, step.guard)
-
-        def advance(group: Group) -> int:
-            acting = group if choose is None else choose(group)
-            if acting is None:
-                return place + 1
-            state.counts[place] += acting.warps
-            rest = divided(group, acting)
-            if rest is not None:
-                if step.uniform:
-                    check_uniform(state, step.site, acting, rest)
-                state.scheduler.put(place + 1, rest)
-            self.leave(place, acting)
-            return STOP
-
-        return advance
+        return self._parting(place, step, lambda group: self.leave(place, group))
 
     def leave(self, place: int, group: Group) -> None:
         """Let a group return from the function that a place belongs to."""
