@@ -17,22 +17,7 @@
 #include "elements.hpp"
 #include "level.hpp"
 
-#if !defined(__x86_64__)
-#undef WARPMMA_X86_64
-#define WARPMMA_X86_64 0
-#endif
-#define WARPMMA_PRAGMA(text) _Pragma(#text)
-#if WARPMMA_X86_64 && defined(__clang__)
-#define WARPMMA_TARGET(arch) \
-  WARPMMA_PRAGMA(clang attribute push(__attribute__((target("arch=" arch))), apply_to = function))
-#elif WARPMMA_X86_64
-#define WARPMMA_TARGET(arch) WARPMMA_PRAGMA(GCC target("arch=" arch))
-#endif
-#if WARPMMA_X86_64 == 4
-WARPMMA_TARGET("x86-64-v4")
-#elif WARPMMA_X86_64 == 3
-WARPMMA_TARGET("x86-64-v3")
-#endif
+#include "instruction_set.hpp"
 
 namespace warpmma {
 namespace {
@@ -334,10 +319,10 @@ bool in_doubles(const ElementParameters& p, const typename F::Code (*codes)[kBlo
   using Code = typename F::Code;
   constexpr Code before = Code(F::hidden - 1);
   const int operands = operands_of(p.op);
-  bool slow = false;
+  Code least = F::nan;
   for (int n = 0; n < operands; n++)
-    for (int i = 0; i < kBlock; i++) slow |= Code(magnitude<F>(codes[n][i]) - 1) < before;
-  if (!slow) return false;
+    for (int i = 0; i < kBlock; i++) least = std::min(least, Code(magnitude<F>(codes[n][i]) - 1));  // of 0 the largest
+  if (least >= before) return false;
   const Mode nearest(Rounding::rn);
   alignas(64) double values[kMostOperands][kBlock] = {};
   alignas(64) U64 exact[kBlock];
