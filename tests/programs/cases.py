@@ -43,7 +43,9 @@ def _words32(seed: int, *shape: int) -> Array:
 
 def _blank(dtype: Any, *shape: int) -> Array:
     """What nobody has written: all bits set."""
-    return np.full(int(np.prod(shape)) * np.dtype(dtype).itemsize, 0xFF, np.uint8).view(dtype).reshape(shape)
+    bits = np.full(int(np.prod(shape)) * np.dtype(dtype).itemsize, 0xFF, np.uint8)
+    made: Array = bits.view(dtype).reshape(shape)
+    return made
 
 
 def _tensor(m: int, n: int, k: int) -> Run:
@@ -249,8 +251,9 @@ def _stream(m: int, n: int, k: int, blocks: int) -> Run:
     share = -(-steps * tiles // blocks)
     arrays = {"a": _floats(43, m, k), "b": _floats(44, k, n), "d": _blank(F, m, n), "parts": _blank(F, blocks * 256),
               "counters": np.zeros(tiles, U)}  # fmt: skip
-    arguments = (*arrays, S(n), S(k), S(n // 16), S(steps), S(share))
-    return Run(arrays, (Step("splitk_stream", (blocks, m // 16), (64,), arguments),), ("d", "counters"))
+    numbers = (S(n), S(k), S(n // 16), S(steps), S(share))
+    step = Step("splitk_stream", (blocks, m // 16), (64,), (*arrays, *numbers))
+    return Run(arrays, (step,), ("d", "counters"))
 
 
 _TENSORS: dict[str, tuple[Callable[..., Array], Any, tuple[int, int]]] = {

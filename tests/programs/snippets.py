@@ -46,6 +46,10 @@ def pack(w: Writer) -> None:
         w(f"mov.b{BITS[wide]} {{{', '.join(parts)}}}, {w.register(wide)};")
 
 
+def _either_way(w: Writer, *both: str) -> str:
+    return ", ".join(both[:: w.choose.of([1, -1])])
+
+
 def fused(w: Writer) -> None:
     """Write products and sums without a rounding: what ptxas fuses, and what it leaves alone."""
     type_, kind = w.choose.of([("f32", "r"), ("f64", "d"), ("f16", "h"), ("f16x2", "r"), ("f32", "r")])
@@ -54,22 +58,21 @@ def fused(w: Writer) -> None:
     x, y, p, q = (w.temporary(kind) for _ in range(4))
     plus = w.choose.of(["add", "sub"])
     mul, add = f"mul{ftz}.{type_}", f"{plus}{ftz}.{type_}"
-    order = lambda *both: ", ".join(both[:: w.choose.of([1, -1])])  # noqa: E731
     pattern = w.choose.below(14)
     w(f"{mul} {p}, {a}, {b};")
     if pattern == 0:
-        w(f"{add} {x}, {order(p, c)};", f"mov.b{BITS[kind]} {y}, {x};")
+        w(f"{add} {x}, {_either_way(w, p, c)};", f"mov.b{BITS[kind]} {y}, {x};")
     elif pattern == 1:  # two sums of one product
-        w(f"{add} {x}, {order(p, c)};", f"add{ftz}.{type_} {y}, {order(p, e)};")
+        w(f"{add} {x}, {_either_way(w, p, c)};", f"add{ftz}.{type_} {y}, {_either_way(w, p, e)};")
     elif pattern == 2:  # another use
         use = w.choose.of([f"max.{type_} {y}, {p}, {e};", f"mul.rn{ftz}.{type_} {y}, {p}, {e};",
                            f"fma.rn{ftz}.{type_} {y}, {c}, {e}, {p};", f"add.rn{ftz}.{type_} {y}, {p}, {e};",
                            f"abs.{type_} {y}, {p};"])  # fmt: skip
-        w(f"{add} {x}, {order(p, c)};", use)
+        w(f"{add} {x}, {_either_way(w, p, c)};", use)
     elif pattern == 3:  # seen through
-        w(f"neg.{type_} {q}, {p};", f"{add} {x}, {order(q, c)};", f"mov.b{BITS[kind]} {y}, {x};")
+        w(f"neg.{type_} {q}, {p};", f"{add} {x}, {_either_way(w, q, c)};", f"mov.b{BITS[kind]} {y}, {x};")
     elif pattern == 4:
-        w(f"mov.b{BITS[kind]} {q}, {p};", f"{add} {x}, {order(q, c)};", f"mov.b{BITS[kind]} {y}, {x};")
+        w(f"mov.b{BITS[kind]} {q}, {p};", f"{add} {x}, {_either_way(w, q, c)};", f"mov.b{BITS[kind]} {y}, {x};")
     elif pattern == 5:  # the first of two products
         w(f"{mul} {q}, {c}, {e};", f"{add} {x}, {p}, {q};", f"mov.b{BITS[kind]} {y}, {x};")
     elif pattern == 6:  # the first has another use
@@ -81,19 +84,23 @@ def fused(w: Writer) -> None:
         w(f"{mul} {q}, {c}, {e};", f"{mul} {r}, {a}, {e};", f"add{ftz}.{type_} {s}, {p}, {q};",
           f"add{ftz}.{type_} {x}, {s}, {r};", f"mov.b{BITS[kind]} {y}, {x};")  # fmt: skip
     elif pattern == 9 and type_ != "f64":  # ftz on one alone
-        w(f"{plus}{'' if ftz else '.ftz'}.{type_} {x}, {order(p, c)};", f"mov.b{BITS[kind]} {y}, {x};")
+        w(f"{plus}{'' if ftz else '.ftz'}.{type_} {x}, {_either_way(w, p, c)};", f"mov.b{BITS[kind]} {y}, {x};")
     elif pattern == 10 and type_ != "f64":
-        w(f"{plus}{ftz}.sat.{type_} {x}, {order(p, c)};", f"mov.b{BITS[kind]} {y}, {x};")
+        w(f"{plus}{ftz}.sat.{type_} {x}, {_either_way(w, p, c)};", f"mov.b{BITS[kind]} {y}, {x};")
     elif pattern == 11:  # fma, and then a sum
-        w(f"fma.rn{ftz}.{type_} {q}, {a}, {c}, {p};", f"{add} {x}, {order(q, e)};", f"mov.b{BITS[kind]} {y}, {x};")
+        w(
+            f"fma.rn{ftz}.{type_} {q}, {a}, {c}, {p};",
+            f"{add} {x}, {_either_way(w, q, e)};",
+            f"mov.b{BITS[kind]} {y}, {x};",
+        )
     elif pattern == 12:  # the sum is predicated
         w(
             f"mov.b{BITS[kind]} {x}, {e};",
-            f"@{w.register('p')} {add} {x}, {order(p, c)};",
+            f"@{w.register('p')} {add} {x}, {_either_way(w, p, c)};",
             f"mov.b{BITS[kind]} {y}, {x};",
         )
     else:  # in a chain of sums
-        w(f"{add} {q}, {p}, {c};", f"mul{ftz}.{type_} {x}, {q}, {e};", f"{add} {y}, {order(x, a)};")
+        w(f"{add} {q}, {p}, {c};", f"mul{ftz}.{type_} {x}, {q}, {e};", f"{add} {y}, {_either_way(w, x, a)};")
         w(f"mov.b{BITS[kind]} {x}, {q};")
     w(f"xor.b{BITS[kind]} {w.register(kind)}, {x}, {y};", f"mov.b{BITS[kind]} {w.register(kind)}, {x};")
 

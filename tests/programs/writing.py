@@ -117,7 +117,10 @@ class Writer:
         operands = [self.operand(letter, form) for letter in form.operands]
         results: list[str] = []
         for letter in form.results:
-            results.append(next(x for x in iter(lambda kind=letter: self.register(kind), None) if x not in results))
+            result = self.register(letter)
+            while result in results:
+                result = self.register(letter)
+            results.append(result)
         guard = f"@{'!' * self.choose.below(2)}{self.register('p')} " if guarded and self.choose.chance(10) else ""
         separator = "|" if form.paired else ", "
         self(f"{guard}{form.mnemonic} {separator.join(results)}, {', '.join(operands)};")

@@ -103,7 +103,9 @@ class _Remaking:
                 "const" in words and last.base.scope < 0
             )
         if words[0] == "mov" or (words[0] in ("neg", "abs") and words[-1] in _TYPES and len(words) == 2):
-            return len(one.operands) == 2 and (isinstance(last, Immediate) or _key(last) in known)  # type: ignore[arg-type]
+            return len(one.operands) == 2 and (
+                isinstance(last, Immediate) or (last is not None and _key(last) in known)
+            )
         return False
 
     def done(self) -> Function:
@@ -116,8 +118,8 @@ class _Remaking:
         if not self.instead:
             return self.function
         body: list[Statement | Label] = []
-        for i, one in enumerate(self.function.body):
-            body += [*self.before.get(i, ()), self.instead.get(i, one)]  # type: ignore[list-item]
+        for i, item in enumerate(self.function.body):
+            body += [*self.before.get(i, ()), self.instead.get(i, item)]
         hidden = tuple(
             RegisterRange(f"{_REMADE} {kind} ", kind, 1, n, self.function.position) for kind, n in self.hidden.items()
         )
