@@ -13,7 +13,7 @@ from arrays import Array, Rng, same
 import warpmma as wm
 from warpmma.arithmetic import native, product
 from warpmma.formats import FORMATS
-from warpmma.products.chain import Chain, Operands, State, boundaries
+from warpmma.products.chain import Chain, ChainState, Operands, boundaries
 from warpmma.scaling import block_size, quantize
 from warpmma.testing.generators import RecipeCase, operands, recipe_cases, styles
 
@@ -129,7 +129,7 @@ def chain(case: RecipeCase, k: int, *, promote: int, split: int, engine: Any) ->
 
 @pytest.mark.parametrize("engine", list(wm.engines()))
 def test_where_a_part_of_k_ends_cannot_be_seen(engine: Any) -> None:
-    """Parts of k end at chains, within them, at slices; a `State` that was handed on is as it was."""
+    """Parts of k end at chains, within them, at slices; a `ChainState` that was handed on is as it was."""
     case = next(x for x in KINDS if x.k == 16 and not x.instruction.sparse and not x.blocks)
     rng, k = np.random.default_rng(1), 16 * 11 - 5
     x, c = drawn(case, 11, 7, 9, rng), codes((1, 7, 9), rng)
@@ -139,7 +139,7 @@ def test_where_a_part_of_k_ends_cannot_be_seen(engine: Any) -> None:
         for cuts in ((64, 128), (16, 32, 48, 160), (96,)):
             state = of.start(c)
             for start, stop in pairwise((0, *cuts, k)):
-                before = State(*(None if v is None else v.copy() for v in state))  # type: ignore[arg-type]
+                before = ChainState(*(None if v is None else v.copy() for v in state))  # type: ignore[arg-type]
                 after = of.advance(state, Operands(x["a"][:, :, start:stop], x["b"][:, start:stop]), start)
                 assert state.sums is not None and before.sums is not None
                 same(state.sums, before.sums)

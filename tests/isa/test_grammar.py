@@ -12,7 +12,7 @@ import pytest
 
 from warpmma.errors import MnemonicError, TableError, TargetError, UnsupportedError
 from warpmma.isa import FAMILIES, Family, Instruction, Version, WarpgroupInstruction, mma, parse
-from warpmma.isa.grammar import Choices, Grammar, Refusal, Slot
+from warpmma.isa.grammar import Choices, Grammar, MnemonicSlot, Refusal
 from warpmma.isa.record import MatrixInstruction
 from warpmma.isa.spellings import MMA, WGMMA
 from warpmma.isa.tables import Table
@@ -51,13 +51,13 @@ ROWS = (Shapes(m=(64, 128), types=(("f32", "f16"),)), Shapes(m=(64,), types=(("s
 TOY: Grammar[Shapes] = Grammar(
     opcode="mma.toy",
     slots=(
-        Slot(part="cta_group", spelling="cta_group::{}"),
-        Slot(part="shape", holds=int, fields=("m", "n", "k"), spelling="m{}n{}k{}", needs="one shape"),
-        Slot(part="type", fields=("d_type", "a_type"), needs="the types of D and A"),
-        Slot(part="ashift", holds=bool),
-        Slot(part="collector", spelling="collector::{}", readable=("collector::use",)),
-        Slot(part="lent", holds=None, partner="collector", follows=True),
-        Slot(part="sync", holds=None),
+        MnemonicSlot(part="cta_group", spelling="cta_group::{}"),
+        MnemonicSlot(part="shape", holds=int, fields=("m", "n", "k"), spelling="m{}n{}k{}", needs="one shape"),
+        MnemonicSlot(part="type", fields=("d_type", "a_type"), needs="the types of D and A"),
+        MnemonicSlot(part="ashift", holds=bool),
+        MnemonicSlot(part="collector", spelling="collector::{}", readable=("collector::use",)),
+        MnemonicSlot(part="lent", holds=None, partner="collector", follows=True),
+        MnemonicSlot(part="sync", holds=None),
     ),
     rows=ROWS,
     weights={"a_type": 3},
@@ -168,7 +168,7 @@ def test_rows_that_overlap_are_refused_although_they_differ() -> None:
 
 
 def test_a_word_of_two_parts_is_refused() -> None:
-    slots = (*TOY.slots, Slot(part="stype", readable=("f16",)))
+    slots = (*TOY.slots, MnemonicSlot(part="stype", readable=("f16",)))
     with pytest.raises(TableError, match=r"^mma\.toy: \.f16 could be of type and of stype$"):
         replace(TOY, slots=slots).read(FIRST, FIRST.split(".")[1:])
 

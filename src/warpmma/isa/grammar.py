@@ -23,7 +23,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from .._records import Record
 from ..errors import MnemonicError, TableError
 
-__all__ = ["Choices", "Grammar", "MnemonicRow", "Refusal", "Slot", "Version", "bare"]
+__all__ = ["Choices", "Grammar", "MnemonicRow", "MnemonicSlot", "Refusal", "Version", "bare"]
 
 Version = tuple[int, int]
 Choices = tuple[tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]], ...]
@@ -71,7 +71,7 @@ class MnemonicRow(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Slot:
+class MnemonicSlot:
     """One place of a mnemonic.
 
     Attributes
@@ -176,7 +176,7 @@ class Grammar(Record, Generic[RowT]):
     ----------
     opcode : str
         How they begin: what stands there whatever the order of the rest.
-    slots : tuple of Slot
+    slots : tuple of MnemonicSlot
         In the order in which they are printed.
     rows : tuple of MnemonicRow
     weights : mapping of str to int
@@ -187,7 +187,7 @@ class Grammar(Record, Generic[RowT]):
     """
 
     opcode: str
-    slots: tuple[Slot, ...]
+    slots: tuple[MnemonicSlot, ...]
     rows: tuple[RowT, ...]
     weights: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     unsupported: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -264,7 +264,7 @@ class Grammar(Record, Generic[RowT]):
         return next((slot.part for slot in self.slots if slot.any_number and slot.pattern.fullmatch(word)), None)
 
     @cached_property
-    def _required(self) -> dict[str, Slot]:
+    def _required(self) -> dict[str, MnemonicSlot]:
         return {slot.part: slot for slot in self.slots if slot.required}
 
     def _sorted(self, mnemonic: str, words: Collection[str]) -> dict[str, list[str]]:

@@ -7,7 +7,7 @@ does not, is in docs/specification/ptx.md 1.1 and 6.
 from __future__ import annotations
 
 from .families import FAMILIES, Family
-from .grammar import Grammar, Refusal, Slot
+from .grammar import Grammar, MnemonicSlot, Refusal
 from .warpgroups import WARPGROUP_FAMILIES, WarpgroupFamily
 
 __all__ = ["MMA", "WGMMA"]
@@ -15,22 +15,22 @@ __all__ = ["MMA", "WGMMA"]
 MMA: Grammar[Family] = Grammar(
     opcode="mma",
     slots=(
-        Slot(part="sparsity"),
-        Slot(part="sync", holds=None),
-        Slot(part="aligned", holds=None),
-        Slot(part="shape", holds=int, fields=("m", "n", "k"), spelling="m{}n{}k{}",
-             needs="one shape, such as .m16n8k16"),
-        Slot(part="layout", fields=("a_layout", "b_layout"), needs="the layouts of A and B, as .row.col"),
-        Slot(part="kind", spelling="kind::{}"),
-        Slot(part="block_scale", holds=None, partner="stype"),
-        Slot(part="scale_vec", spelling="scale_vec::{}"),
-        Slot(part="satfinite", holds=bool),
-        Slot(part="type", fields=("d_type", "a_type", "b_type", "c_type"),
-             needs="the types of D, A, B and C, as .f32.f16.f16.f32"),
-        Slot(part="stype"),
-        Slot(part="rounding"),
-        Slot(part="bit_op"),
-        Slot(part="popc", holds=None, partner="bit_op"),
+        MnemonicSlot(part="sparsity"),
+        MnemonicSlot(part="sync", holds=None),
+        MnemonicSlot(part="aligned", holds=None),
+        MnemonicSlot(part="shape", holds=int, fields=("m", "n", "k"), spelling="m{}n{}k{}",
+                     needs="one shape, such as .m16n8k16"),
+        MnemonicSlot(part="layout", fields=("a_layout", "b_layout"), needs="the layouts of A and B, as .row.col"),
+        MnemonicSlot(part="kind", spelling="kind::{}"),
+        MnemonicSlot(part="block_scale", holds=None, partner="stype"),
+        MnemonicSlot(part="scale_vec", spelling="scale_vec::{}"),
+        MnemonicSlot(part="satfinite", holds=bool),
+        MnemonicSlot(part="type", fields=("d_type", "a_type", "b_type", "c_type"),
+                     needs="the types of D, A, B and C, as .f32.f16.f16.f32"),
+        MnemonicSlot(part="stype"),
+        MnemonicSlot(part="rounding"),
+        MnemonicSlot(part="bit_op"),
+        MnemonicSlot(part="popc", holds=None, partner="bit_op"),
     ),
     rows=FAMILIES,
     # The types of A and B are what a user cares for most, then the shape.
@@ -49,14 +49,15 @@ MMA: Grammar[Family] = Grammar(
 WGMMA: Grammar[WarpgroupFamily] = Grammar(
     opcode="wgmma.mma_async",
     slots=(
-        Slot(part="sync", holds=None),
-        Slot(part="aligned", holds=None),
-        Slot(part="shape", holds=int, fields=("m", "n", "k"), spelling="m{}n{}k{}", any_number=True,
-             needs="one shape, such as .m64n128k16"),
-        Slot(part="satfinite", holds=bool),
-        Slot(part="type", fields=("d_type", "a_type", "b_type"), needs="the types of D, A and B, as .f32.f16.f16"),
-        Slot(part="bit_op", readable=("xor",)),
-        Slot(part="popc", holds=None, partner="bit_op", follows=True),
+        MnemonicSlot(part="sync", holds=None),
+        MnemonicSlot(part="aligned", holds=None),
+        MnemonicSlot(part="shape", holds=int, fields=("m", "n", "k"), spelling="m{}n{}k{}", any_number=True,
+                     needs="one shape, such as .m64n128k16"),
+        MnemonicSlot(part="satfinite", holds=bool),
+        MnemonicSlot(part="type", fields=("d_type", "a_type", "b_type"),
+                     needs="the types of D, A and B, as .f32.f16.f16"),
+        MnemonicSlot(part="bit_op", readable=("xor",)),
+        MnemonicSlot(part="popc", holds=None, partner="bit_op", follows=True),
     ),
     rows=WARPGROUP_FAMILIES,
     # The types of A and B are what a user cares for most, then that of D.

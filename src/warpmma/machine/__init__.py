@@ -9,11 +9,11 @@ from .door import execute
 from .global_memory import GlobalMemory
 from .grid import Grid
 from .hazards import KINDS, Hazard, HazardError, HazardWarning, Policy, Reporter
+from .interpreting import Limit, run_program
 from .literals import fits, literal
 from .outcome import Launch
 from .provided import Provided
 from .register_file import RegisterFile
-from .running import Limit, run_program
 from .site import Site
 from .special import special_kind
 from .steps import (

@@ -30,7 +30,7 @@ from ..registers import LANES
 from .batch import Batch
 from .grid import Grid
 
-__all__ = ["SPECIAL", "Special", "special", "special_kind"]
+__all__ = ["SPECIAL", "Special", "special_bits", "special_kind"]
 
 Array = npt.NDArray[Any]
 
@@ -167,7 +167,7 @@ SPECIAL: dict[str, Special] = {
 """All that there are, by name."""
 
 
-def special(name: str, kind: str, batch: Batch, grid: Grid, static: int, steps: int) -> Array:
+def special_bits(name: str, kind: str, batch: Batch, grid: Grid, static: int, steps: int) -> Array:
     """Bits of a special register in all lanes, as a register of a class.
 
     Parameters

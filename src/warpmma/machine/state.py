@@ -20,7 +20,7 @@ from .grid import Grid
 from .groups import Group
 from .scheduling import Scheduler
 from .site import Site
-from .special import SPECIAL, special
+from .special import SPECIAL, special_bits
 from .steps import Constant, Frame, Inverted, Program, ReadOnly, Slot, StepOperand, Sum
 from .warp_register import WarpRegister
 
@@ -150,7 +150,7 @@ class State:
 
     def _read_only(self, x: ReadOnly) -> WarpRegister:
         static = max((x.stop for x in self.program.shared), default=0)
-        return WarpRegister(special(x.name, x.kind, self.batch, self.grid, static, self.now))
+        return WarpRegister(special_bits(x.name, x.kind, self.batch, self.grid, static, self.now))
 
     def _refresh(self, x: Inverted | Frame | Sum | ReadOnly, at: int) -> Refresh:
         registers = self.registers

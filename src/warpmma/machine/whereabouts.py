@@ -12,14 +12,14 @@ from .._text import ranges
 from .meetings import Meetings
 from .state import State
 
-__all__ = ["whereabouts"]
+__all__ = ["where_lanes_are"]
 
 Array = npt.NDArray[Any]
 
 _MOST = 8  # places that are named
 
 
-def whereabouts(state: State, meetings: Meetings) -> str:
+def where_lanes_are(state: State, meetings: Meetings) -> str:
     """Say where lanes run, and where they wait, and for what.
 
     Examples

@@ -1,7 +1,7 @@
 """The chain of instructions that makes one element of a matrix product, cut along k as one likes.
 
-A `Chain` knows where partial sums end; a `State` is how far one tile has come. Who computes a tile feeds it k in order,
-in pieces of any size: all at once in memory, block by block from Dask.
+A `Chain` knows where partial sums end; a `ChainState` is how far one tile has come. Who computes a tile feeds it k in
+order, in pieces of any size: all at once in memory, block by block from Dask.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..arithmetic import Popcount, Recipe, Resolved, product
 from ..formats import FORMATS
 from ..isa import AnyInstruction
 
-__all__ = ["Chain", "Operands", "State"]
+__all__ = ["Chain", "ChainState", "Operands"]
 
 Array = npt.NDArray[Any]
 
@@ -56,7 +56,7 @@ def _some(x: Array, some: slice) -> Array:
     return x[some] if len(x) > 1 else np.broadcast_to(x, (some.stop - some.start, *x.shape[1:]))
 
 
-class State(NamedTuple):
+class ChainState(NamedTuple):
     """Codes: accumulators of the running chains, `[batch, m, n]`; the `sums` of chains that have ended, if any do."""
 
     accumulator: Array
@@ -122,15 +122,15 @@ class Chain:
             ends += [(min(at, stop), at >= stop) for at in range(start + step, stop + step, step)]
         return ends
 
-    def start(self, c: Array) -> State:
+    def start(self, c: Array) -> ChainState:
         """Begin with codes of C: in the accumulator, or where there are partial sums, as what they are added to."""
         if not self.partial:
-            return State(c)
+            return ChainState(c)
         sums = np.empty((2, *c.shape), c.dtype)
         sums[0], sums[1] = _F32.sign_bit, c  # of nothing, -0
-        return State(np.zeros_like(c), sums)
+        return ChainState(np.zeros_like(c), sums)
 
-    def advance(self, state: State, given: Operands, start: int) -> State:
+    def advance(self, state: ChainState, given: Operands, start: int) -> ChainState:
         """Go on with a part of k that begins at `start`, and ends with an instruction or with k."""
         stop = start + given.b.shape[1]
         if stop == start:
@@ -140,11 +140,11 @@ class Chain:
         step, sums = self.instruction.k, None
         ends: list[tuple[int, bool]] = []
         if state.sums is not None:
-            sums = state.sums.copy()  # a State stays as it is
+            sums = state.sums.copy()  # a ChainState stays as it is
             ends = [((end - start) // step, ends_slice) for end, ends_slice in self._ends if start < end <= stop]
-        return State(self._product(given, state.accumulator, ends, sums), sums)
+        return ChainState(self._product(given, state.accumulator, ends, sums), sums)
 
-    def finish(self, state: State) -> Array:
+    def finish(self, state: ChainState) -> Array:
         """Return codes of D."""
         return state.accumulator if state.sums is None else state.sums[1]
 

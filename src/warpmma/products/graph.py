@@ -1,6 +1,7 @@
 """`matmul` on Dask arrays: a graph with a task for every tile of D and block of k, those of a tile in order.
 
-A tile's chain is handed from task to task as a `State`: it meets the same instructions in the same order as in memory.
+A tile's chain is handed from task to task as a `ChainState`: it meets the same instructions in the same order as in
+memory.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .._arrays import as_array
 from ..arithmetic import resolve
 from ..errors import OperandError, ScaleError, WarpmmaError
 from ..isa import AnyInstruction
-from .chain import Chain, State
+from .chain import Chain, ChainState
 from .choice import decide, outline
 from .operands import check_c, check_scales, codes_of_c, codes_of_operands
 from .results import finish, output_format
@@ -151,19 +152,19 @@ def _whole_instructions(chunks: Sequence[int], step: int) -> tuple[int, ...]:
     return tuple(end - start for start, end in zip([0, *ends], ends, strict=False))
 
 
-def _begin(chain: Chain, c: Array) -> State:
+def _begin(chain: Chain, c: Array) -> ChainState:
     return chain.start(codes_of_c(chain.instruction, c, c.shape)[None])
 
 
 def _advance(
-    chain: Chain, target: str, engine: str, state: State, a: Array, b: Array,
+    chain: Chain, target: str, engine: str, state: ChainState, a: Array, b: Array,
     scales: tuple[Array | None, Array | None], start: int,
-) -> State:  # fmt: skip
+) -> ChainState:  # fmt: skip
     here = replace(chain, engine=resolve(engine))  # a worker may be installed otherwise than its client
     _, given = codes_of_operands(chain.instruction, target, a, b, None, *scales)
     return here.advance(state, given, start)
 
 
-def _end(chain: Chain, epilogue: str | None, state: State) -> Array:
+def _end(chain: Chain, epilogue: str | None, state: ChainState) -> Array:
     codes = finish(chain.instruction, chain.finish(state)[0], epilogue)
     return output_format(chain.instruction, epilogue).array(codes)

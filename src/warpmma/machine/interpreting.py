@@ -39,7 +39,7 @@ from .spinning import Spins
 from .state import State
 from .steps import AnyStep, Branch, BranchTable, Call, Program, Return
 from .warp_register import WarpRegister
-from .whereabouts import whereabouts
+from .whereabouts import where_lanes_are
 
 __all__ = ["Limit", "run_program"]
 
@@ -222,7 +222,7 @@ class _Run:
         if over := self._limit.over(executed):
             if place != STOP:
                 self.state.scheduler.put(place, group)
-            where = whereabouts(self.state, self._meetings)
+            where = where_lanes_are(self.state, self._meetings)
             raise LimitError(f"{self._program.name} has run {over}. {where}")
         self._look_at = self.state.now + self._until(executed)
 
@@ -248,7 +248,7 @@ class _Run:
         """Everybody who runs spins, and nothing changes."""
         batch, scheduler = self._batch, self.state.scheduler
         scheduler.put(place, group)
-        where = whereabouts(self.state, self._meetings)
+        where = where_lanes_are(self.state, self._meetings)
         site = self._program.steps[place].site
         running = {**scheduler.ready, **scheduler.late}
         spinning = np.logical_or.reduce([x.bits for x in running.values()])
@@ -263,7 +263,7 @@ class _Run:
 
     def _stuck(self) -> None:
         scheduler, batch = self.state.scheduler, self._batch
-        where = whereabouts(self.state, self._meetings)
+        where = where_lanes_are(self.state, self._meetings)
         if meetings := self._meetings.open:
             meetings[0].stuck(where)
         elif batch.lanes.any_waiting:
