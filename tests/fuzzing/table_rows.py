@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from warpmma import operations
-from warpmma.arithmetic import SEQUENCES, SPECIAL_FUNCTIONS, approximate, special_function
+from warpmma.arithmetic import SEQUENCES, SPECIAL_FUNCTIONS, approximate, quotient_factors, special_function
 from warpmma.formats import FORMATS
 from warpmma.operations import (
     Access,
@@ -109,6 +109,15 @@ def _approximate(rng: Rng) -> dict[str, Any]:
     return {"form": form.form, "*codes": [_words(rng, form.fmt.bits)] * form.operands}
 
 
+def _division(rng: Rng) -> str:
+    return pick(rng, tuple(x.form for x in SEQUENCES.values() if x.dividend))
+
+
+def _quotient_factors(rng: Rng) -> dict[str, Any]:
+    words = _words(rng, 32)
+    return {"form": _division(rng), "dividend": words, "divisor": np.flip(words)}
+
+
 def _text(object: Any) -> str:
     return str(object)
 
@@ -145,6 +154,8 @@ ENTRIES = (
     Entry(name=f"{_K}:elementwise", call=operations.elementwise, make=_elementwise, weight=3),
     Entry(name=f"{_A}:special_function", call=special_function, make=_special, weight=2, engines=True),
     Entry(name=f"{_A}:approximate", call=approximate, make=_approximate, weight=2, engines=True),
+    Entry(name=f"{_A}:quotient_factors", call=quotient_factors, make=_quotient_factors),
+    Entry(name=f"{_K}:divided_factors", call=operations.divided_factors, make=lambda rng: {"mnemonic": _division(rng)}),
     *(
         entry
         for kind in KINDS

@@ -69,7 +69,6 @@ FORMS = tuple(_forms())
 """Every form of this module."""
 
 
-@cache
 def divided_factors(mnemonic: str) -> Operation:
     """Return a row that gives what an approximate division multiplies last, where that product and a sum are fused.
 
@@ -97,6 +96,11 @@ def divided_factors(mnemonic: str) -> Operation:
     if not (isinstance(mnemonic, str) and mnemonic in SEQUENCES and SEQUENCES[mnemonic].dividend):
         known = ", ".join(form for form, sequence in SEQUENCES.items() if sequence.dividend)
         raise OperandError(f"{shown(mnemonic)} is no approximate division: expected one of {known}")
+    return _factors(mnemonic)
+
+
+@cache
+def _factors(mnemonic: str) -> Operation:
     (whole,) = (form for form in FORMS if form.spelling == mnemonic)
     return Operation(
         mnemonic=mnemonic, since=SEQUENCES[mnemonic].since, ptx=(1, 0), evidence=whole.evidence,
