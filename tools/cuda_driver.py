@@ -20,7 +20,6 @@ __all__ = ["Driver", "DriverError", "Function", "printed"]
 Array = npt.NDArray[Any]
 _ERROR_LOG, _ERROR_LOG_SIZE, _DYNAMIC_SHARED = 5, 6, 8  # of CUjit_option and CUfunction_attribute
 _LOG = 1 << 14
-_STACK_SIZE, _STACK = 0, 1 << 15  # of CUlimit: bytes of each thread; what recursion takes beyond them is not checked
 _NOT_READY = 600  # of CUresult
 _STACK_SIZE, _STACK = 0, 16 << 10  # of CUlimit; bytes of a thread
 
