@@ -119,7 +119,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--record", type=Path, metavar="FILE", help="what the GPU gave")
     parser.add_argument("--workers", type=int, default=multiprocessing.cpu_count())
     options = parser.parse_args(arguments)
-    numbers = [n for n in range(*options.programs, options.every) if n not in options.without]
+    first, end = options.programs
+    numbers = [n for n in range(first, end, options.every) if n not in options.without]
     outputs: dict[int, Array] | None = None
     if options.gpu:
         start = time.monotonic()

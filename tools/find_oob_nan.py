@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="keep all results here, as an archive of NumPy")
     options = parser.parse_args(arguments)
     keys = [(form, type_) for form in _FORMS for type_ in _OTHERS]
-    kernels: dict[Any, Any] = {key: lambda name, key=key: kernel(*key, name) for key in keys}
-    gpu: Any = KernelGpu(kernels, options.target, (8, 1))
-    codes, kept, found = np.arange(1 << 16, dtype=np.uint16), {}, False
+    kernels = {key: partial(kernel, *key) for key in keys}
+    gpu = KernelGpu(kernels, options.target, (8, 1))
+    kept: dict[str, Any] = {}
+    codes, found = np.arange(1 << 16, dtype=np.uint16), False
     for form, type_ in keys[len(_OTHERS) :]:
         for role in range(3):
             for other in _OTHERS[type_]:

@@ -21,12 +21,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from ..formats import FORMATS, FloatFormat
+from ..formats import FORMATS
 from . import floats
 from .elements import is_nan
 from .forms import Form
@@ -36,7 +36,7 @@ from .records import DTYPES, MemoryOrder, MemoryScope, Operation, RegisterType, 
 __all__ = ["FORMS", "Atomic"]
 
 Array = npt.NDArray[Any]
-_F64 = cast(FloatFormat, FORMATS["f64"])
+_F64 = FORMATS["f64"]
 _SPACES = ("global", "shared", "shared::cta", "shared::cluster")
 
 

@@ -22,7 +22,7 @@ Words = tuple[str, ...]
 Version = tuple[int, int]
 
 
-_NATIVE = {("prmt",): "permute", ("bfe",): "extract", ("div",): "quotient", ("rem",): "remainder"}
+_NATIVE: dict[Words, str] = {("prmt",): "permute", ("bfe",): "extract", ("div",): "quotient", ("rem",): "remainder"}
 _WORDS = ("s32", "u32", "s64", "u64")
 _NATIVE_TYPES = {"permute": ("b32",), "extract": ("s32", "u32"), "quotient": _WORDS, "remainder": _WORDS}
 """What NumPy takes many steps for: operations of the native engine, and types that they are for."""
