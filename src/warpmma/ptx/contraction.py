@@ -249,10 +249,10 @@ class _Stretch:
         registers = [(x.name, x.scope) if isinstance(x, Symbol) else None for x in one.operands[1:]]
         held = [self.of.get(register) if register else None for register in registers]
         twice = held[0] is not None and held[1] is not None and held[0][0] is held[1][0]
-        for index, (register, what) in enumerate(zip(registers, held, strict=True)):
+        for index, (source, what) in enumerate(zip(registers, held, strict=True)):
             if what is None:
-                if register is not None and register not in self._written:
-                    self.entering.append((i, register))
+                if source is not None and source not in self._written:
+                    self.entering.append((i, source))
                 continue
             product, turned = what
             if twice or product.type != type_ or product.ftz != ("ftz" in _words(one)):
@@ -377,7 +377,7 @@ class _Rewriting:
         body: list[Statement | Label] = []
         for i, one in enumerate(self.function.body):
             body += self.before.get(i, ())
-            body += self.instead.get(i, [one])  # type: ignore[list-item]
+            body += self.instead.get(i, [one])
         hidden = tuple(
             RegisterRange(f"{HIDDEN} {kind} ", kind, 1, n, self.function.position) for kind, n in self.hidden.items()
         )

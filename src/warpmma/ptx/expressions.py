@@ -160,10 +160,10 @@ def _truth(cursor: Cursor, number: _Number, start: int) -> bool:
 
 def _join(cursor: Cursor, sign: str, a: _Number, b: _Number, start: int) -> _Number:
     if sign in ("&&", "||"):
-        x, y = _truth(cursor, a, start), _truth(cursor, b, start)
-        return _Number(int(x and y if sign == "&&" else x or y), "s")
+        both = _truth(cursor, a, start), _truth(cursor, b, start)
+        return _Number(int(all(both) if sign == "&&" else any(both)), "s")
     floats = a.kind == "f64" and b.kind == "f64"
-    integers = a.kind in "su" and b.kind in "su"
+    integers = a.kind in ("s", "u") and b.kind in ("s", "u")
     if not integers and not (floats and sign in {"+", "-", "*", "/", *_COMPARISONS}):
         cursor.fail(f"{sign!r} does not join these two constants", start)
     x, y = a.value, b.value
