@@ -223,3 +223,15 @@ def test_a_sum_that_only_other_blocks_use_is_open() -> None:
     sums = "add.f32 %f20, %f10, %f2; @%p1 bra L; sub.f32 %f21, %f10, %f3; st.global.f32 [p+4], %f21; L:"
     assert [one.mnemonic for one in made(f"{P} {sums} {STORED}").open] == ["add.f32"]
     assert not made(f"{P} {sums.replace('@', 'st.global.f32 [p+8], %f20; @')} {STORED}").open
+
+
+def test_blocks_in_which_nothing_counts_still_run() -> None:
+    text = f"{P} @%p1 bra L; max.f32 %f12, %f10, %f3; mov.f32 %f0, %f3; L: add.f32 %f20, %f10, %f2; {STORED}"
+    assert mnemonics(text) == ["mov.b32", "mul.f32", "bra", "max.f32", "mov.f32", "fma.rn.f32"]
+
+
+def test_products_with_one_use_are_fused_first() -> None:
+    """As in three random kernels, at every target: the other product is then added, and fused nowhere."""
+    products = f"{P} mul.f32 %f11, %f3, %f4;"
+    sums = "add.f32 %f12, %f10, %f2; sub.f32 %f20, %f10, %f11; st.global.f32 [p+4], %f12;"
+    assert mnemonics(f"{products} {sums} {STORED}") == ["mul.f32", "add.f32", "neg.f32", "fma.rn.f32"]

@@ -38,8 +38,9 @@ ONE: Formula = ("number", 0x3F800000)
 def product(a: Formula, b: Formula, flags: str) -> Formula:
     """Multiply; by one, nothing happens."""
     turned, factors = _signed(a, b)
-    if ONE in factors and "SAT" not in flags and "FTZ" not in flags:
-        whole = factors[1 - factors.index(ONE)]
+    if ONE in factors and "SAT" not in flags:
+        rest = factors[1 - factors.index(ONE)]
+        whole = total(rest, ("number", 1 << 31), flags)
     else:
         whole = ("mul", flags, factors)
     return negated(whole) if turned and "SAT" not in flags else (*whole, "turned") if turned else whole
@@ -50,6 +51,8 @@ def total(a: Formula, b: Formula, flags: str) -> Formula:
     for x, zero in ((a, b), (b, a)):
         if zero == ("number", 1 << 31) and not flags:
             return x
+        if zero == ("number", 1 << 31) and flags == "FTZ" and x[0] == "neg":  # the sign may be turned behind
+            return negated(total(x[1], zero, flags))  # type: ignore[arg-type]
     return "add", flags, tuple(sorted((a, b), key=repr))
 
 

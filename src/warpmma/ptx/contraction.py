@@ -11,8 +11,9 @@ for sm_80 and sm_90 showed (docs/specification/contraction.md):
     not, with `.sat` or not.
 4.  A product is fused if every use of it that counts is an operand of a sum in its stretch (`regions`), and none adds
     it to itself: each sum becomes a fused multiply-add, and the product is not computed.
-5.  Sums take products in their order. Where both operands are products that may be fused, the first is, and the second
-    is rounded: it is no more fused elsewhere.
+5.  Where both operands of a sum are products that may be fused, one is, and the other is rounded: it is fused nowhere.
+    Products with one use go first, in the order of their sums; then those with several. Of two alike the first operand
+    is fused.
 6.  Not predicted, but listed, are sums of products that have uses outside of their stretches too, where
     ptxas unrolls loops before it fuses, unless `.pragma "nounroll"` stands at their heads: some copies are fused; and
     where the sum itself is used outside of its stretch alone: ptxas may move it there. (Of 100 random kernels with
@@ -22,7 +23,7 @@ for sm_80 and sm_90 showed (docs/specification/contraction.md):
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .regions import Flow, traced
@@ -91,6 +92,11 @@ class _Product:
     refused: bool = False
     escapes: bool = False
     unwanted: bool = False
+
+    @property
+    def fits(self) -> bool:
+        """Whether it may be fused."""
+        return not self.refused and not self.escapes
 
 
 def contracted(function: Function, target: str = "sm_90") -> Contraction:
@@ -269,6 +275,28 @@ def _unit(number: Immediate) -> bool | None:
     return bool(number.value & sign) if number.value & ~sign == _ONES[number.kind] else None
 
 
+_Use = tuple[int, bool, _Product]
+"""Which operand of a sum, whether its sign is turned, and the product."""
+
+
+def _choice(one: _Stretch, order: Mapping[int, int]) -> dict[int, _Use]:
+    """Choose a product for each sum that is fused (rule 5)."""
+    by_sum: dict[int, list[_Use]] = {}
+    for product in one.found:
+        for i, operand, turned in product.sums:
+            by_sum.setdefault(i, []).append((operand, turned, product))
+    sums = {i: sorted(by_sum[i], key=lambda use: use[0]) for i in sorted(by_sum, key=order.__getitem__)}
+    chosen: dict[int, _Use] = {}
+    for alone in (True, False):
+        for i, those in sums.items():
+            fit = [use for use in those if use[2].fits and (len(use[2].sums) == 1 or not alone)]
+            if fit and i not in chosen:
+                for _, _, other in those:
+                    other.refused = other.refused or other is not fit[0][2]
+                chosen[i] = fit[0]
+    return {i: use for i, use in chosen.items() if use[2].fits}
+
+
 class _Rewriting:
     """The body in which sums are fused."""
 
@@ -278,6 +306,8 @@ class _Rewriting:
         self.instead: dict[int, list[Statement]] = {}
         self.before: dict[int, list[Statement]] = {}
         self.hidden: dict[str, int] = {}
+        self.overwritten = {register for i in found.dropped for register in found.uses[i].written}
+        self.read_on = {register for i in found.dropped for register in found.uses[i].read}
         self.factors: dict[int, tuple[Operand, Operand]] = {}
         self.copies: dict[tuple[int, int], Operand] = {}
         self.fused: list[tuple[Statement, Statement]] = []
@@ -286,24 +316,15 @@ class _Rewriting:
     def fuse(self, one: _Stretch) -> None:
         """Rules 4 and 5."""
         order = {i: n for n, i in enumerate(one.stretch)}
-        by_sum: dict[int, list[tuple[int, bool, _Product]]] = {}
-        for product in one.found:
-            for i, operand, turned in product.sums:
-                by_sum.setdefault(i, []).append((operand, turned, product))
         left = {id(product): len(product.sums) for product in one.found}
-        for i in sorted(by_sum, key=order.__getitem__):
-            those = sorted(by_sum[i], key=lambda use: use[0])
-            chosen = next((use for use in those if not use[2].refused and not use[2].escapes), None)
-            if chosen is None:
-                continue
-            for _, _, other in those:
-                if other is not chosen[2]:
-                    other.refused = True
-            left[id(chosen[2])] -= 1
-            self._fuse(i, *chosen, one.stretch[order[chosen[2].at] : order[i]])
+        for i, use in _choice(one, order).items():
+            left[id(use[2])] -= 1
+            self._fuse(i, *use, one.stretch[order[use[2].at] : order[i]])
         for product in one.found:
-            if product.sums and not left[id(product)] and not product.unwanted:
-                for i in (product.at, *product.through):
+            gone = (product.at, *product.through)
+            read = any(not self.read_on.isdisjoint(self.flow.uses[i].written) for i in gone)
+            if product.sums and not left[id(product)] and not product.unwanted and not read:
+                for i in gone:
                     self.instead.setdefault(i, [])
 
     def _fuse(self, i: int, operand: int, turned: bool, product: _Product, between: Sequence[int]) -> None:
@@ -335,7 +356,8 @@ class _Rewriting:
             return self.factors[product.at][n]
         factor = mul.operands[1 + n]
         registers = {*registers_of(factor)}
-        if all(registers.isdisjoint(self.flow.uses[j].written) for j in between):
+        kept = registers.isdisjoint(self.overwritten)
+        if kept and all(registers.isdisjoint(self.flow.uses[j].written) for j in between):
             return factor
         if (product.at, n) not in self.copies:
             kind = _TYPES[product.type]
@@ -362,13 +384,17 @@ class _Rewriting:
         for n, one in enumerate(those):
             for register, product in one.escaping.items():
                 crossing.setdefault(register, []).append((n, product))
-                again = n in self.flow.joined[n]
-                self._leave_open(i for i, _, _ in product.sums if again or i not in one.local)
+                if n in self.flow.joined[n]:
+                    self._leave_open(i for i, _, _ in product.sums)
+            for product in one.found:
+                self._leave_open(i for i, _, _ in product.sums if i not in one.local)
         for n, one in enumerate(those):
             for i, register in one.entering:
                 for m, product in crossing.get(register, ()):
                     if n in self.flow.joined[m]:
                         self._leave_open((i, *(j for j, _, _ in product.sums)))
+                if i not in one.local and any(m != n for m, _ in crossing.get(register, ())):
+                    self._leave_open((i,))
 
     def _leave_open(self, sums: Iterable[int]) -> None:
         self.open += [self.flow.statements[i] for i in sums if i not in self.instead]

@@ -82,6 +82,8 @@ class Flow:
         Registers whose values are wanted behind each stretch.
     joined : list of frozenset of int
         Stretches that may come behind each one in one block, where ptxas unrolls a loop (rule 4).
+    dropped : list of int
+        Statements of blocks in which nothing counts: they stay in the body, and run.
     uses : mapping of int to Uses
     constants : mapping of register to Immediate
         Registers that hold one number from the one statement that writes them.
@@ -91,6 +93,7 @@ class Flow:
     stretches: list[list[int]]
     wanted: list[set[Register]]
     joined: list[frozenset[int]]
+    dropped: list[int]
     uses: dict[int, Uses]
     constants: dict[Register, Immediate]
 
@@ -116,12 +119,14 @@ def traced(function: Function, target: str) -> Flow:
     used = {i: uses(one) for i, one in statements.items()}
     constants = _constants(statements, used)
     blocks = _blocks(function, statements)
-    found = Flow(statements, [], [], [], used, constants)
+    found = Flow(statements, [], [], [], [], used, constants)
     wanted = _wanted(found, blocks)
     while _emptied(found, blocks, wanted):
         wanted = _wanted(found, blocks)
     breaks = _Breaks(target, constants)
     chains = _merged(blocks)
+    kept = {i for chain in chains for b in chain for i in blocks[b].statements}
+    found.dropped += [i for i in statements if i not in kept]
     parts_of: list[range] = []
     for chain in chains:
         live = wanted[chain[-1]]
