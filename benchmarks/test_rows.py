@@ -5,14 +5,16 @@ The goal is 100 million thread-instructions a second without a look for hazards,
 
 from __future__ import annotations
 
-import sys
+import lzma
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import gemm_f16
 import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
+from twins import Case, simulate
 
 import warpmma as wm
 from warpmma.arithmetic import runs_elements
@@ -32,7 +34,7 @@ ROWS = (
     "cvt.rzi.s32.f32", "ex2.approx.ftz.f32",
 )  # fmt: skip
 ACCESSES = ("ld.global.b32", "ld.global.v4.b32", "st.global.b32", "ld.shared.b32", "st.shared.b32")
-_TREE = Path(__file__).parents[1]
+_TWIN = Path(__file__).parents[1] / "tools" / "programs" / "ptx" / "twin_gemm_f16.ptx.xz"
 
 
 def inputs(row: Operation) -> tuple[Any, ...]:
@@ -96,15 +98,8 @@ def test_accesses(benchmark: BenchmarkFixture, mnemonic: str) -> None:
 @cache
 def _twin(size: int) -> tuple[Call, Call]:
     """A product in f16 as nvcc makes PTX of it, and the same kernel in Python."""
-    for folder in ("tests", "examples"):
-        if str(_TREE / folder) not in sys.path:
-            sys.path.insert(0, str(_TREE / folder))
-    import gemm_f16
-    from programs.texts import read_text
-    from twins import Case, simulate
-
     call = gemm_f16.call(Case(size, size, size, "f32"))
-    module = wm.ptx.load(read_text("twin_gemm_f16"))
+    module = wm.ptx.load(lzma.decompress(_TWIN.read_bytes()).decode())
 
     def of_ptx() -> None:
         device = wm.Device("sm_90")

@@ -16,19 +16,12 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-
-_ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(_ROOT / place) for place in ("tests", "tools")]
-if find_spec("warpmma") is None:
-    sys.path.insert(0, str(_ROOT / "src"))
-
-from programs.launches import Array, Run  # noqa: E402
-from programs.random_archive import RANDOM, digests, find, read_random, write_random  # noqa: E402
-from programs.random_programs import COUNT, launch, module, target_of  # noqa: E402
+from programs.launches import Array, Run
+from programs.random_archive import RANDOM, digests, find, read_random, write_random
+from programs.random_programs import COUNT, launch, module, target_of
 
 _PART = 50  # programs of a module on the GPU
 

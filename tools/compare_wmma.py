@@ -9,25 +9,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from cuda_driver import Driver
 
-_ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(_ROOT / "tools"))
-if find_spec("warpmma") is None:
-    sys.path.insert(0, str(_ROOT / "src"))
-
-from cuda_driver import Driver  # noqa: E402
-
-from warpmma.formats import FORMATS  # noqa: E402
-from warpmma.kernel import launch  # noqa: E402
-from warpmma.operations import WmmaMove, WmmaMultiply, rows  # noqa: E402
-from warpmma.registers import LANES  # noqa: E402
-from warpmma.testing.generators import mixed  # noqa: E402
+from warpmma.formats import FORMATS
+from warpmma.kernel import launch
+from warpmma.operations import WmmaMove, WmmaMultiply, rows
+from warpmma.registers import LANES
+from warpmma.testing.generators import mixed
 
 Array = npt.NDArray[Any]
 Form = WmmaMove | WmmaMultiply

@@ -1,8 +1,10 @@
-"""Record what a GPU gives for the PTX programs of `tests/programs`: `python tools/record_programs.py --help`.
+"""Record what a GPU gives for the PTX programs of `tools/programs`: `python tools/record_programs.py --help`.
 
 Needs an sm_80 GPU or newer and its driver, which assembles the texts as they are kept; the recordings are of an H200.
 With `--compile` it needs nvcc instead: it makes the texts again. `--cutlass FOLDER` is for those of CUTLASS, whose
-PTX is not kept: `--compile` writes it there (`pip install nvidia-cutlass`), and recording takes it from there.
+PTX is not kept: `--compile` writes it there (`pip install nvidia-cutlass`), and recording takes it from there. What the
+twins of the examples are given, the examples say: they have to be on the path (`PYTHONPATH=examples`; where the package
+is not installed, `PYTHONPATH=examples:src`).
 """
 
 from __future__ import annotations
@@ -14,22 +16,16 @@ import json
 import sys
 import tempfile
 import time
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-_ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(_ROOT / place) for place in ("tests", "examples", "tools")]
-if find_spec("warpmma") is None:
-    sys.path.insert(0, str(_ROOT / "src"))
-
-from cuda_driver import Driver, argument_bytes, printed  # noqa: E402
-from programs.archive import RECORDED, Recording, kept, read, write  # noqa: E402
-from programs.cases import CASES  # noqa: E402
-from programs.cutlass_cases import CUTLASS, LAUNCHES, cutlass_cases, described, headers  # noqa: E402
-from programs.cutlass_cases import compiled as compiled_cutlass  # noqa: E402
-from programs.launches import Array, Case, Run  # noqa: E402
-from programs.texts import SOURCES, TARGETS, compiled, keep, kept_text, read_text  # noqa: E402
+from cuda_driver import Driver, argument_bytes, printed
+from programs.archive import RECORDED, Recording, kept, read, write
+from programs.cases import CASES
+from programs.cutlass_cases import CUTLASS, LAUNCHES, cutlass_cases, described, headers
+from programs.cutlass_cases import compiled as compiled_cutlass
+from programs.launches import Array, Case, Run
+from programs.texts import SOURCES, TARGETS, compiled, keep, kept_text, read_text
 
 
 def run(driver: Driver, functions: dict[str, Any], made: Run) -> tuple[dict[str, Array], list[str]]:

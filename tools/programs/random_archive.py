@@ -15,7 +15,7 @@ from .launches import Array
 
 __all__ = ["EVERY", "RANDOM", "RandomRecording", "digests", "find", "read_random", "write_random"]
 
-RANDOM = Path(__file__).parents[1] / "data" / "h200_random_programs.npz"
+RANDOM = Path(__file__).parents[2] / "tests" / "data" / "h200_random_programs.npz"
 EVERY = 10
 """Of each of so many programs there are hashes of words and threads."""
 

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from programs.texts import SOURCES, read_text
 
 import warpmma as wm
 from warpmma import ptx
 from warpmma.machine import HazardError
-
-from .texts import SOURCES, read_text
 
 FAULTS: dict[str, tuple[str, int, int, tuple[Any, ...]]] = {
     # kind, grid, block, arrays (an int: so many words of 0) and numbers

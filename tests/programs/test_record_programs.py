@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from programs.archive import Recording, kept, read
+from programs.cases import CASES
+from programs.launches import Case
+from programs.simulating import simulate
+from programs.texts import read_text
 
 from warpmma import ptx
-
-from .archive import Recording, kept, read
-from .cases import CASES
-from .launches import Case
-from .simulating import simulate
-from .texts import read_text
 
 RACES = {"histogram swapped": "histogram.cu:42"}
 """Kernels with a race in their source, and its line: a word is read as any other, and then compared and swapped."""

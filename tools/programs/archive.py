@@ -15,7 +15,7 @@ from .launches import Array
 
 __all__ = ["RECORDED", "Recording", "kept", "read", "write"]
 
-RECORDED = Path(__file__).parents[1] / "data" / "h200_programs.npz"
+RECORDED = Path(__file__).parents[2] / "tests" / "data" / "h200_programs.npz"
 _WHOLE, _PART = 4096, 512  # elements
 
 

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 from oracles import needs
+from programs.archive import Recording, kept, read
+from programs.cutlass_cases import CUTLASS, LAUNCHES, compiled, cutlass_cases, described, headers
+from programs.launches import Case
+from programs.simulating import simulate
 
 from warpmma import ptx
-
-from .archive import Recording, kept, read
-from .cutlass_cases import CUTLASS, LAUNCHES, compiled, cutlass_cases, described, headers
-from .launches import Case
-from .simulating import simulate
 
 WARNED = {"unwritten": "warn", "poison": "warn", "metadata": "warn"}
 """At edges CUTLASS multiplies what nobody copied, and does not store it."""

@@ -42,7 +42,7 @@ def _words32(seed: int, *shape: int) -> Array:
 
 
 def _blank(dtype: Any, *shape: int) -> Array:
-    """What nobody has written: all bits set."""
+    """Return what nobody has written: all bits set."""
     bits = np.full(int(np.prod(shape)) * np.dtype(dtype).itemsize, 0xFF, np.uint8)
     made: Array = bits.view(dtype).reshape(shape)
     return made

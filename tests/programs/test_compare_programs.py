@@ -10,13 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from oracles import needs
+from programs.forms import Form, forms
+from programs.random_archive import EVERY, RANDOM, RandomRecording, digests, find, read_random
+from programs.random_programs import COUNT, launch, module, target_of
+from programs.simulating import simulate
 
 from warpmma import ptx
-
-from .forms import Form, forms
-from .random_archive import EVERY, RANDOM, RandomRecording, digests, find, read_random
-from .random_programs import COUNT, launch, module, target_of
-from .simulating import simulate
 
 TARGETS = ("sm_80", "sm_90")
 TEXTS = "8c538ff8"
