@@ -22,6 +22,9 @@ __all__ = ["HEAP", "GlobalMemory", "check_array", "check_elements"]
 
 Array = npt.NDArray[Any]
 
+_TEXT, _LONGEST_TEXT = 1 << 12, 1 << 20
+"""Bytes of a text that are looked at together, and at most."""
+
 _PHASE = 32  # bytes of the largest access
 HEAP = 1 << 23
 """Bytes that all `malloc` of kernels on a device may hold, as CUDA has it unless it is told otherwise."""
@@ -77,11 +80,17 @@ class GlobalMemory:
         return region.start - WINDOWS["param"].base
 
     def text(self, address: int) -> bytes | None:
-        """Bytes from a generic address up to a zero or the end of what lies there; None where nothing does."""
+        """Bytes from a generic address up to a zero, 1 MB, or the end of what lies there; None where nothing does."""
         region = self._space.find(address)
         if region is None:
             return None
-        return region.data[address - region.start :].tobytes().partition(b"\0")[0]
+        found, data = b"", region.data[address - region.start :]
+        for start in range(0, min(len(data), _LONGEST_TEXT), _TEXT):  # what follows may be large
+            part, zero, _ = data[start : start + _TEXT].tobytes().partition(b"\0")
+            found += part
+            if zero:
+                break
+        return found
 
     def allocate(self, nbytes: int) -> int:
         """Place memory that a kernel asks for, which nobody has written; return its address, or 0 if the heap is full.

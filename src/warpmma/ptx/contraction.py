@@ -24,18 +24,16 @@ for sm_80 and sm_90 showed (docs/specification/contraction.md):
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
+from .product_uses import CONTAINERS, SIGNS, ProductUses, StretchProducts, sum_type, words_of
 from .regions import Flow, traced
-from .registers_used import Register, Uses, registers_of
+from .registers_used import Register, registers_of
 from .remaking import remade
 from .syntax import Function, Immediate, Label, Operand, RegisterRange, Statement, Symbol
 
 __all__ = ["FACTORS", "Contraction", "contracted"]
 
-_TYPES = {"f32": "b32", "f64": "b64", "f16": "b16", "f16x2": "b32", "bf16": "b16", "bf16x2": "b32"}
-_ONES = {"f32": 0x3F800000, "f64": 0x3FF0000000000000}
-_SIGNS = {"f32": 1 << 31, "f64": 1 << 63}
 HIDDEN = "%fused"
 """How registers that a contracted body has besides begin: a blank follows, which no name in a text has."""
 
@@ -62,43 +60,6 @@ class Contraction:
     open: tuple[Statement, ...] = ()
 
 
-@dataclass(slots=True)
-class _Product:
-    """A product while its uses are counted.
-
-    Attributes
-    ----------
-    at : int
-        Number of its statement.
-    type : str
-    ftz : bool
-    sums : list of (int, int, bool)
-        Statement and operand of each use in a sum, and whether it is negated there.
-    through : list of int
-        Statements that hand it on.
-    refused : bool
-        Whether it has another use.
-    escapes : bool
-        Whether a use is outside of its stretch.
-    unwanted : bool
-        Whether what does not count reads it.
-    """
-
-    at: int
-    type: str
-    ftz: bool
-    sums: list[tuple[int, int, bool]] = field(default_factory=list)
-    through: list[int] = field(default_factory=list)
-    refused: bool = False
-    escapes: bool = False
-    unwanted: bool = False
-
-    @property
-    def fits(self) -> bool:
-        """Whether it may be fused."""
-        return not self.refused and not self.escapes
-
-
 def contracted(function: Function, target: str = "sm_90") -> Contraction:
     """Fuse what ptxas fuses in a function.
 
@@ -120,166 +81,25 @@ def contracted(function: Function, target: str = "sm_90") -> Contraction:
     >>> [one.mnemonic for one in contracted(read(text).functions["k"]).function.body]
     ['fma.rn.f32', 'st.global.f32']
     """
-    if not any(isinstance(one, Statement) and _sum(one) for one in function.body):
+    if not any(isinstance(one, Statement) and sum_type(one) for one in function.body):
         return Contraction(function)
     found = traced(function, target)
     again = remade(function, found)
     if again is not function:
         function, found = again, traced(again, target)
     rewriting = _Rewriting(function, found)
-    those = [_Stretch(found, *each) for each in zip(found.stretches, found.wanted, strict=True)]
+    those = [StretchProducts(found, *each) for each in zip(found.stretches, found.wanted, strict=True)]
     for one in those:
         rewriting.fuse(one)
     rewriting.unpredicted(those)
     return rewriting.done()
 
 
-def _words(one: Statement) -> list[str]:
-    return one.mnemonic.split(".")
-
-
-def _sum(one: Statement) -> str:
-    """Type of a sum, or "" (rule 3)."""
-    words = _words(one)
-    plain = words[0] in ("add", "sub") and words[-1] in _TYPES and set(words[1:-1]) <= {"ftz", "sat"}
-    return words[-1] if plain and len(one.operands) == 3 else ""
-
-
-def _product(one: Statement) -> str:
-    """Type of a product, or "" (rule 1)."""
-    words = _words(one)
-    if one.guard is not None or len(one.operands) != 3:
-        return ""
-    if words[0] == "mul" and words[-1] in _TYPES and set(words[1:-1]) <= {"ftz"}:
-        return words[-1]
-    return words[-1] if words[0] == "div" and words[-1] == "f32" and words[1] in ("full", "approx") else ""
-
-
-class _Stretch:
-    """The products of a stretch, and what becomes of them."""
-
-    def __init__(self, found: Flow, stretch: Sequence[int], wanted: set[Register]):
-        self.flow = found
-        self.stretch = stretch
-        self.of: dict[Register, tuple[_Product, bool]] = {}
-        self.found: list[_Product] = []
-        self.entering: list[tuple[int, Register]] = []
-        self.escaping: dict[Register, _Product] = {}
-        self.local: set[int] = set()
-        self._written: dict[Register, int] = {}
-        live = set(wanted)
-        counted: dict[int, bool] = {}
-        for i in reversed(stretch):
-            counted[i] = found.wants(i, live)
-            found.step(i, live)
-        for i in stretch:
-            self._statement(i, counted[i])
-        for register, (product, _) in self.of.items():
-            if register in wanted:
-                product.escapes = True
-                if not product.refused:
-                    self.escaping[register] = product
-
-    def _statement(self, i: int, counted: bool) -> None:
-        one, used = self.flow.statements[i], self.flow.uses[i]
-        made = self._made(i, one) if counted else None
-        if made is None:
-            self._use(i, one, used, counted)
-        if not used.whole and counted:  # what was there may stay
-            self._refuse(used.written)
-        for register in used.written:
-            self.of.pop(register, None)
-        if counted:
-            self.local.update(self._written[register] for register in used.read if register in self._written)
-        self._written.update(dict.fromkeys(used.written, i))
-        if made is not None:
-            self.of[used.written[0]] = made
-
-    def _refuse(self, registers: Iterable[Register]) -> None:
-        for register in registers:
-            if register in self.of:
-                self.of[register][0].refused = True
-
-    def _made(self, i: int, one: Statement) -> tuple[_Product, bool] | None:
-        """Find the product that a statement makes or hands on, and whether its sign is turned."""
-        passed = self._passed(one)
-        if passed is not None:
-            source, turned = passed
-            held = self.of.get((source.name, source.scope))
-            if held is None:
-                return None
-            held[0].through.append(i)
-            return held[0], held[1] != turned
-        type_ = _product(one)
-        if not type_ or not self.flow.uses[i].whole or len(self.flow.uses[i].written) != 1:
-            return None
-        if all(self._number(operand) is not None for operand in one.operands[1:]):
-            return None
-        self._refuse(self.flow.uses[i].read)
-        product = _Product(i, type_, "ftz" in _words(one))
-        self.found.append(product)
-        return product, False
-
-    def _passed(self, one: Statement) -> tuple[Symbol, bool] | None:
-        """Rule 2: what a statement hands on, and whether with its sign turned."""
-        words = _words(one)
-        if one.guard is not None or not isinstance(one.operands[0] if one.operands else None, Symbol):
-            return None
-        if words[0] in ("mov", "neg") and len(one.operands) == 2 and isinstance(one.operands[1], Symbol):
-            floating = words[-1] in _TYPES and len(words) == 2
-            return (one.operands[1], words[0] == "neg") if words[0] == "mov" or floating else None
-        if words[0] == "mul" and _product(one) in _ONES and "ftz" not in words:
-            for a, b in ((one.operands[1], one.operands[2]), (one.operands[2], one.operands[1])):
-                number = self._number(b)
-                if isinstance(a, Symbol) and number is not None and (turned := _unit(number)) is not None:
-                    return a, turned
-        return None
-
-    def _number(self, operand: Operand) -> Immediate | None:
-        if isinstance(operand, Immediate):
-            return operand
-        return self.flow.constants.get((operand.name, operand.scope)) if isinstance(operand, Symbol) else None
-
-    def _use(self, i: int, one: Statement, used: Uses, counted: bool) -> None:
-        """Count what a statement does with products."""
-        guard = [(one.guard.name, one.guard.scope)] if one.guard else []
-        if not counted:
-            for register in (*used.read, *guard):
-                if register in self.of:
-                    self.of[register][0].unwanted = True
-            return
-        type_ = _sum(one)
-        if not type_:
-            self._refuse((*used.read, *guard))
-            return
-        registers = [(x.name, x.scope) if isinstance(x, Symbol) else None for x in one.operands[1:]]
-        held = [self.of.get(register) if register else None for register in registers]
-        twice = held[0] is not None and held[1] is not None and held[0][0] is held[1][0]
-        for index, (source, what) in enumerate(zip(registers, held, strict=True)):
-            if what is None:
-                if source is not None and source not in self._written:
-                    self.entering.append((i, source))
-                continue
-            product, turned = what
-            if twice or product.type != type_ or product.ftz != ("ftz" in _words(one)):
-                product.refused = True
-            else:
-                product.sums.append((i, 1 + index, turned))
-
-
-def _unit(number: Immediate) -> bool | None:
-    """Whether a number is -1.0 (True) or 1.0 (False), or neither."""
-    if number.kind not in _ONES:
-        return None
-    sign = _SIGNS[number.kind]
-    return bool(number.value & sign) if number.value & ~sign == _ONES[number.kind] else None
-
-
-_Use = tuple[int, bool, _Product]
+_Use = tuple[int, bool, ProductUses]
 """Which operand of a sum, whether its sign is turned, and the product."""
 
 
-def _choice(one: _Stretch, order: Mapping[int, int]) -> dict[int, _Use]:
+def _choice(one: StretchProducts, order: Mapping[int, int]) -> dict[int, _Use]:
     """Choose a product for each sum that is fused (rule 5)."""
     by_sum: dict[int, list[_Use]] = {}
     for product in one.found:
@@ -313,7 +133,7 @@ class _Rewriting:
         self.fused: list[tuple[Statement, Statement]] = []
         self.open: list[Statement] = []
 
-    def fuse(self, one: _Stretch) -> None:
+    def fuse(self, one: StretchProducts) -> None:
         """Rules 4 and 5."""
         order = {i: n for n, i in enumerate(one.stretch)}
         left = {id(product): len(product.sums) for product in one.found}
@@ -327,10 +147,10 @@ class _Rewriting:
                 for i in gone:
                     self.instead.setdefault(i, [])
 
-    def _fuse(self, i: int, operand: int, turned: bool, product: _Product, between: Sequence[int]) -> None:
+    def _fuse(self, i: int, operand: int, turned: bool, product: ProductUses, between: Sequence[int]) -> None:
         """Put a fused multiply-add in the place of a sum."""
         one = self.flow.statements[i]
-        words = _words(one)
+        words = words_of(one)
         a, b = (self._factor(product, n, between) for n in (0, 1))
         addend = one.operands[3 - operand]
         turns = {1: (turned, True), 2: (not turned, False)}[operand] if words[0] == "sub" else (turned, False)
@@ -342,7 +162,7 @@ class _Rewriting:
         self.instead[i] = [*extra, made]
         self.fused.append((one, made))
 
-    def _factor(self, product: _Product, n: int, between: Sequence[int]) -> Operand:
+    def _factor(self, product: ProductUses, n: int, between: Sequence[int]) -> Operand:
         """Give a factor as it was at the multiplication; what is written over since is copied there."""
         mul = self.flow.statements[product.at]
         if mul.mnemonic.startswith("div"):
@@ -360,16 +180,16 @@ class _Rewriting:
         if kept and all(registers.isdisjoint(self.flow.uses[j].written) for j in between):
             return factor
         if (product.at, n) not in self.copies:
-            kind = _TYPES[product.type]
+            kind = CONTAINERS[product.type]
             copy = self.copies[product.at, n] = self._new(kind)
             self.before.setdefault(product.at, []).append(replace(mul, mnemonic=f"mov.{kind}", operands=(copy, factor)))
         return self.copies[product.at, n]
 
     def _negative(self, operand: Operand, one: Statement, extra: list[Statement]) -> Operand:
-        if isinstance(operand, Immediate) and operand.kind in _SIGNS:
-            return replace(operand, value=operand.value ^ _SIGNS[operand.kind])
-        type_ = _words(one)[-1]
-        hidden = self._new(_TYPES[type_])
+        if isinstance(operand, Immediate) and operand.kind in SIGNS:
+            return replace(operand, value=operand.value ^ SIGNS[operand.kind])
+        type_ = words_of(one)[-1]
+        hidden = self._new(CONTAINERS[type_])
         extra.append(replace(one, mnemonic=f"neg.{type_}", operands=(hidden, operand), guard=None, negated=False))
         return hidden
 
@@ -378,9 +198,9 @@ class _Rewriting:
         self.hidden[kind] = number + 1
         return Symbol(f"{HIDDEN} {kind} {number}", 0)
 
-    def unpredicted(self, those: Sequence[_Stretch]) -> None:
+    def unpredicted(self, those: Sequence[StretchProducts]) -> None:
         """Rule 6."""
-        crossing: dict[Register, list[tuple[int, _Product]]] = {}
+        crossing: dict[Register, list[tuple[int, ProductUses]]] = {}
         for n, one in enumerate(those):
             for register, product in one.escaping.items():
                 crossing.setdefault(register, []).append((n, product))

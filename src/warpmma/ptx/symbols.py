@@ -33,6 +33,9 @@ GAP = 128
 MOST_GLOBAL = 1 << 38
 """Bytes of a variable: more than any GPU has."""
 
+MOST_INITIAL = 1 << 28
+"""Bytes of a variable with an initial value, which is made at once."""
+
 _FIRST, _APART = 16, 256
 
 
@@ -78,10 +81,9 @@ class ModuleMemory:
                 continue
             constant = x.space == "const"
             alignment = max(x.alignment, 1 if constant else _APART)
-            if x.size > MOST_GLOBAL:
-                raise self._module.error(
-                    f"{x.name} has {x.size} bytes; {MOST_GLOBAL} at most are simulated", x.position
-                )
+            most = MOST_INITIAL if x.initial else MOST_GLOBAL
+            if x.size > most:
+                raise self._module.error(f"{x.name} has {x.size} bytes; {most} at most are simulated", x.position)
             try:
                 array = self._device.variable(x.name, x.size, alignment=alignment, constant=constant)
             except MemoryError:
