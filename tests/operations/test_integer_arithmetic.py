@@ -183,6 +183,8 @@ def positions(words: list[str], x: list[int], bits: int) -> int:
         found = [i for i in reversed(ones) if i <= base]
     else:
         found, offset = [i for i in ones if i == base], 1
+    if offset == -(1 << 31):
+        return 0
     return found[abs(offset) - 1] if abs(offset) <= len(found) else -1
 
 
@@ -199,6 +201,19 @@ def test_positions(row: Operation) -> None:
     words, mask = row.mnemonic.split("."), (1 << int(row.outputs[0][1:])) - 1
     bits = int(row.inputs[0][1:])
     assert d.tolist() == [positions(words, list(v), bits) & mask for v in zip(*(v.tolist() for v in x), strict=True)]
+
+
+@pytest.mark.parametrize(("base", "offset"), [(32, -1), (40, 2), (1 << 31, -1), (0xFFFFFFFF, 0), (33, 0)])
+def test_bases_outside_of_the_word_find_none(base: int, offset: int) -> None:
+    given = [np.full(32, x, np.uint32) for x in (0xFFFFFFFF, base, offset & 0xFFFFFFFF)]
+    (d,) = called(operation("fns.b32"), *given)
+    assert set(d.tolist()) == {0xFFFFFFFF}
+
+
+def test_the_least_offset_gives_what_the_code_of_ptxas_does() -> None:
+    given = [np.full(32, x, np.uint32) for x in (0xFFFFFFBF, 30, 1 << 31)]
+    (d,) = called(operation("fns.b32"), *given)
+    assert set(d.tolist()) == {0}
 
 
 @pytest.mark.parametrize("name", ["div.s16", "rem.s16", "mul.hi.s16", "sad.u16"])

@@ -65,7 +65,7 @@ def scalar(words: Sequence[str], selectors: Sequence[str], a: int, b: int, c: in
         elif target:
             x = x if 0 <= x < 1 << (bits - sign) else (1 << (bits - sign)) - 1
         else:
-            x = clamped(x, 32, sign)
+            x = clamped(x, 32, True) if sign else max(x, 0)
     if words[-1] in ("min", "max"):
         if words[0] in ("vadd", "vsub") or (words[0][:3] == "vsh" and "sat" in words):
             x = signed(x, 32)
@@ -78,7 +78,7 @@ def scalar(words: Sequence[str], selectors: Sequence[str], a: int, b: int, c: in
         return x
     bits = {"b": 8, "h": 16}[target[0]]
     mask = ((1 << bits) - 1) << int(target[1]) * bits
-    return (c & ~mask) | (x << int(target[1]) * bits & mask)
+    return (c & ~mask) | ((x if target == "h1" else x << int(target[1]) * bits) & mask)
 
 
 def multiplied(words: Sequence[str], selectors: Sequence[str], a: int, b: int, c: int) -> int:

@@ -6,7 +6,8 @@ The rules (PTX ISA 9.1: Integer Arithmetic, Logic and Shift Instructions):
 2. `bfind` finds the first bit from above that is not the sign's, of unsigned integers the first one: its position, or
    with `.shiftamt` how far it has to be shifted to the top. Where there is none, all ones.
 3. `fns` finds the n-th one of a mask, counting from a base upward (n > 0) or downward (n < 0), the base's own bit
-   included; n = 0 asks for that bit alone. Where there is none, all ones. PTX defines nothing for bases above 31.
+   included; n = 0 asks for that bit alone. Where there is none, all ones. PTX defines nothing for bases above 31: they
+   find none. Nor has the least n, -2^31, a magnitude: ptxas writes `fns` out, and its code then gives 0.
 4. `szext` extends the lowest N bits, N being its b: `.wrap` takes b mod 32, and of 0 bits makes 0; `.clamp` returns a
    where b is 32 or more.
 5. `bmsk` makes b ones from bit a on, as far as there are bits: `.wrap` takes both mod 32; with `.clamp` an a of 32 or
@@ -58,7 +59,8 @@ def _bfind(words: Words) -> Function:
 def _fns(mask: Array, base: Array, offset: Array) -> Array:
     """Rule 3: one position after the other, of all lanes at once."""
     left, position = np.abs(offset.astype(np.int64)) - (offset != 0), base.astype(np.int64)
-    step, found = np.where(offset < 0, -1, 1), np.full(mask.shape, _NONE)
+    position = np.where(base < 32, position, 32 * np.where(offset < 0, -1, 1))
+    step, found = np.where(offset < 0, -1, 1), np.where(offset == -(1 << 31), np.uint32(0), _NONE)
     for _ in range(32):
         inside = (position >= 0) & (position < 32)
         one = inside & (mask >> np.where(inside, position, 0).astype(np.uint32) & np.uint32(1) != 0)

@@ -1,14 +1,15 @@
 """Video instructions of one value: `vadd`, `vsub`, `vabsdiff`, `vmin`, `vmax`, `vshl`, `vshr`, `vset`, `vmad`.
 
 The rules (PTX ISA 9.1: Scalar Video Instructions). GPUs have none of them: ptxas writes them out as other instructions,
-and where its code of CUDA 13.0 departs from PTX's text (rules 4 to 7), these are the bits that a GPU gives.
+and where its code of CUDA 13.0 departs from PTX's text (rules 3 to 7), these are the bits that a GPU gives.
 
 1. Operands a and b are words, or a byte or half of one (`.b0` to `.b3`, `.h0`, `.h1`), signed or not by their types.
 2. The result is exact: sum, difference, distance, lesser or greater; a shifted by b, at most 32 (`.clamp`) or b mod 32
    (`.wrap`); 1 or 0 of a comparison. Its low 32 bits are returned.
 3. With a third operand c: `.add`, `.min` and `.max` combine the result with it; or the low byte or half of the result
-   takes the place in c that the destination names.
-4. `.sat` clamps to the range of the destination's type. Shifts are first cut to 34 bits, signed.
+   takes the place in c that the destination names. But into `.h1` goes the result's own upper half.
+4. `.sat` clamps to the range of the destination's type, but leaves what lies above an unsigned one as it is. Shifts
+   are first cut to 34 bits, signed, and clamped at both ends.
 5. `.sat` into a byte or half: the greatest number of that size and sign, where the result is negative or greater than
    it. Shifts are clamped as into a word.
 6. `.min` and `.max` compare 64 bits, unsigned where the destination is: c extended by its type, the result as it is.
@@ -99,7 +100,7 @@ def _saturated(words: Words, x: Array, selector: str) -> Array:
     if words[0] in _SHIFTS:
         return _clamped((x << 30) >> 30, signed)
     if not selector:
-        return _clamped(x, signed)
+        return _clamped(x, True) if signed else np.maximum(x, 0)
     most = (1 << (_SIZES[selector[0]] - signed)) - 1
     return np.where((x < 0) | (x > most), most, x)
 
@@ -117,10 +118,11 @@ def _combined(words: Words, x: Array, c: Array) -> Array:
 
 
 def _merged(x: Array, selector: str, c: Array) -> Array:
-    """Rule 3: the low bits of the result in their place in c."""
+    """Rule 3: the low bits of the result in their place in c, or its upper half."""
     bits = _SIZES[selector[0]]
     at, ones = np.uint32(int(selector[1:]) * bits), np.uint32((1 << bits) - 1)
-    return (c & ~(ones << at)) | ((x.astype(np.uint32) & ones) << at)
+    moved = x.astype(np.uint32) << (np.uint32(0) if selector == "h1" else at)
+    return (c & ~(ones << at)) | (moved & (ones << at))
 
 
 def _compute(words: Words, selectors: Selectors, *x: Array) -> tuple[Array]:
