@@ -235,3 +235,9 @@ def test_products_with_one_use_are_fused_first() -> None:
     products = f"{P} mul.f32 %f11, %f3, %f4;"
     sums = "add.f32 %f12, %f10, %f2; sub.f32 %f20, %f10, %f11; st.global.f32 [p+4], %f12;"
     assert mnemonics(f"{products} {sums} {STORED}") == ["mul.f32", "add.f32", "neg.f32", "fma.rn.f32"]
+
+
+def test_of_products_with_several_uses_the_earlier_sum_goes_first() -> None:
+    text = f"""{P} mul.f32 %f11, %f3, %f4; sub.f32 %f12, %f11, %f2; sub.f32 %f13, %f10, %f11; add.f32 %f20, %f10, %f5;
+        st.global.f32 [p+4], %f12; st.global.f32 [p+8], %f13;"""
+    assert mnemonics(text + STORED) == ["mul.f32", "neg.f32", "fma.rn.f32", "neg.f32", "fma.rn.f32", "fma.rn.f32"]

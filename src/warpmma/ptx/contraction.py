@@ -11,9 +11,9 @@ for sm_80 and sm_90 showed (docs/specification/contraction.md):
     not, with `.sat` or not.
 4.  A product is fused if every use of it that counts is an operand of a sum in its stretch (`regions`), and none adds
     it to itself: each sum becomes a fused multiply-add, and the product is not computed.
-5.  Where both operands of a sum are products that may be fused, one is, and the other is rounded: it is fused nowhere.
-    Products with one use go first, in the order of their sums; then those with several. Of two alike the first operand
-    is fused.
+5.  Where both operands of a sum are products that may be fused, one is, and the other is rounded: it is fused no more.
+    Products with one use go first, in the order of their sums; then, in that order, those with several. Of two alike
+    the first operand is fused.
 6.  Not predicted, but listed, are sums of products that have uses outside of their stretches too, where
     ptxas unrolls loops before it fuses, unless `.pragma "nounroll"` stands at their heads: some copies are fused; and
     where the sum itself is used outside of its stretch alone: ptxas may move it there. (Of 100 random kernels with
@@ -114,7 +114,7 @@ def _choice(one: StretchProducts, order: Mapping[int, int]) -> dict[int, _Use]:
                 for _, _, other in those:
                     other.refused = other.refused or other is not fit[0][2]
                 chosen[i] = fit[0]
-    return {i: use for i, use in chosen.items() if use[2].fits}
+    return chosen
 
 
 class _Rewriting:
