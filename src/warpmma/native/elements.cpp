@@ -66,7 +66,8 @@ ElementPlan::ElementPlan(const ElementParameters& p) : parameters_(p) {
       require(is_float(p.source) && p.result == Element::pred, "floats are compared, and the result is a predicate");
       break;
     case ElementOp::convert:
-      require(p.source < Element::pred && p.result < Element::pred, "numbers of at most 32 bits, or f64, are converted");
+      require(p.source < Element::pred && p.result < Element::pred,
+              "numbers of at most 32 bits, or f64, are converted");
       require(is_float(p.source) || is_float(p.result), "one side of a conversion is a float");
       require(is_float(p.result) || (p.integral && !p.saturate && !p.finite && !p.rectify),
               "integers are rounded to, and nothing else");

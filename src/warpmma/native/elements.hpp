@@ -1,7 +1,7 @@
 // Instructions on registers, element by element: what is to be computed, as Python hands it over
-// (arithmetic/native_elements.py), and the plan that the check makes of it. The rules are those of operations/floats.py,
-// operations/conversions.py, operations/comparisons.py and arithmetic/quotients.py; of integers those of
-// operations/integers.py and operations/integer_arithmetic.py.
+// (arithmetic/native_elements.py), and the plan that the check makes of it. The rules are those of
+// operations/floats.py, operations/conversions.py, operations/comparisons.py and arithmetic/quotients.py; of integers
+// those of operations/integers.py and operations/integer_arithmetic.py.
 //
 // As in parameters.hpp, names and fields stand here alone.
 #pragma once
@@ -13,11 +13,14 @@
 
 namespace warpmma {
 
-#define WARPMMA_ELEMENT_OPS(NAME) \
-  NAME(add) NAME(sub) NAME(mul) NAME(fma) NAME(min) NAME(max) NAME(div) NAME(rcp) NAME(sqrt) NAME(convert) NAME(compare) \
-  NAME(quotient) NAME(remainder) NAME(permute) NAME(extract)
+// clang-format off: one more of its layouts each time
+#define WARPMMA_ELEMENT_OPS(NAME)                                                            \
+  NAME(add) NAME(sub) NAME(mul) NAME(fma) NAME(min) NAME(max) NAME(div) NAME(rcp) NAME(sqrt) \
+  NAME(convert) NAME(compare) NAME(quotient) NAME(remainder) NAME(permute) NAME(extract)
+// clang-format on
 
-#define WARPMMA_ELEMENTS(NAME) NAME(f16) NAME(bf16) NAME(f32) NAME(f64) NAME(s32) NAME(u32) NAME(pred) NAME(s64) NAME(u64)
+#define WARPMMA_ELEMENTS(NAME) \
+  NAME(f16) NAME(bf16) NAME(f32) NAME(f64) NAME(s32) NAME(u32) NAME(pred) NAME(s64) NAME(u64)
 
 #define WARPMMA_COMPARISONS(NAME) NAME(eq) NAME(ne) NAME(lt) NAME(le) NAME(gt) NAME(ge) NAME(num) NAME(nan)
 
@@ -27,20 +30,20 @@ enum class Element : int { WARPMMA_ELEMENTS(WARPMMA_NAME) };
 enum class Comparison : int { WARPMMA_COMPARISONS(WARPMMA_NAME) };
 #undef WARPMMA_NAME
 
-#define WARPMMA_ELEMENTWISE(FIELD)                                                              \
-  FIELD(ElementOp, op, ElementOp::add, "")                                                      \
-  FIELD(Element, source, Element::f32, "of operands")                                           \
-  FIELD(Element, result, Element::f32, "")                                                      \
-  FIELD(Rounding, rounding, Rounding::rn, "")                                                   \
-  FIELD(Comparison, comparison, Comparison::eq, "")                                             \
-  FIELD(bool, unordered, false, "a comparison with NaN is true")                                \
-  FIELD(bool, integral, false, "a conversion rounds to integers first")                         \
-  FIELD(bool, flush, false, "subnormal operands are zeros")                                     \
-  FIELD(bool, flush_result, false, "subnormal results are zeros")                               \
-  FIELD(bool, saturate, false, "the result is clamped to [0, 1]")                               \
-  FIELD(bool, finite, false, "the result is at most the largest number")                        \
-  FIELD(bool, rectify, false, "negative results are zeros")                                     \
-  FIELD(bool, keep_nan, false, "an extreme of NaN is NaN")                                      \
+#define WARPMMA_ELEMENTWISE(FIELD)                                       \
+  FIELD(ElementOp, op, ElementOp::add, "")                               \
+  FIELD(Element, source, Element::f32, "of operands")                    \
+  FIELD(Element, result, Element::f32, "")                               \
+  FIELD(Rounding, rounding, Rounding::rn, "")                            \
+  FIELD(Comparison, comparison, Comparison::eq, "")                      \
+  FIELD(bool, unordered, false, "a comparison with NaN is true")         \
+  FIELD(bool, integral, false, "a conversion rounds to integers first")  \
+  FIELD(bool, flush, false, "subnormal operands are zeros")              \
+  FIELD(bool, flush_result, false, "subnormal results are zeros")        \
+  FIELD(bool, saturate, false, "the result is clamped to [0, 1]")        \
+  FIELD(bool, finite, false, "the result is at most the largest number") \
+  FIELD(bool, rectify, false, "negative results are zeros")              \
+  FIELD(bool, keep_nan, false, "an extreme of NaN is NaN")               \
   FIELD(bool, magnitudes, false, "an extreme is of magnitudes, and has the exclusive or of both signs")
 
 #define WARPMMA_FIELD(type, name, initial, what) type name = initial;

@@ -1,8 +1,8 @@
 // Element by element, for one instruction set: WARPMMA_X86_64 and WARPMMA_LEVEL (CMakeLists.txt).
 //
 // A block of elements at a time, in loops that the compiler makes vectors of. f32 and f64 are the processor's own, with
-// its rounding mode. f16 and bf16 are computed in f32, once down and once up: where these differ they are neighbours, and
-// the one whose last bit is set is the exact value rounded to odd, so that rounding once more, to the format of the
+// its rounding mode. f16 and bf16 are computed in f32, once down and once up: where these differ they are neighbours,
+// and the one whose last bit is set is the exact value rounded to odd, so that rounding once more, to the format of the
 // result, is rounding the exact value (operations/floats.py, `sum_to_odd`). What is converted, and what f32 flushes in
 // doubt, goes through doubles in the same way.
 //
@@ -16,8 +16,9 @@
 
 #include "elements.hpp"
 #include "level.hpp"
-
+// clang-format off: nothing of the other headers is compiled for the instruction set
 #include "instruction_set.hpp"
+// clang-format on
 
 namespace warpmma {
 namespace {
@@ -71,8 +72,7 @@ void fetch(const ElementInput& input, int64_t first, int count, T* to) {
 
 template <class F>
 void flush(typename F::Code* x) {
-  for (int i = 0; i < kBlock; i++)
-    x[i] = magnitude<F>(x[i]) < F::hidden ? typename F::Code(x[i] & F::sign) : x[i];
+  for (int i = 0; i < kBlock; i++) x[i] = magnitude<F>(x[i]) < F::hidden ? typename F::Code(x[i] & F::sign) : x[i];
 }
 
 inline float value(F32, U32 x) { return as<float>(x); }
@@ -245,9 +245,9 @@ inline typename F::Code encoded(typename Wide::Code all, bool flushes) {
     return kept + (up & 1);
   };
   U code = round(shift) + (above > 0 ? U(above) << F::fraction : U{0});
-  const U largest =
-      (R == Rounding::rn || (R == Rounding::rm && sign) || (R == Rounding::rp && !sign)) ? U{F::infinity}
-                                                                                         : U{F::infinity} - 1;
+  const U largest = (R == Rounding::rn || (R == Rounding::rm && sign) || (R == Rounding::rp && !sign))
+                        ? U{F::infinity}
+                        : U{F::infinity} - 1;
   code = code >= F::infinity ? largest : code;
   if (flushes) {  // what rounds to the least normal number with no lower bound of the exponent is not flushed
     const bool kept = above >= 0 || (above == -1 && round(cut) == U{2} << F::fraction);
@@ -327,8 +327,7 @@ bool in_doubles(const ElementParameters& p, const typename F::Code (*codes)[kBlo
   alignas(64) double values[kMostOperands][kBlock] = {};
   alignas(64) U64 exact[kBlock];
   for (int n = 0; n < operands; n++)
-    for (int i = 0; i < kBlock; i++)
-      values[n][i] = widened(U32{codes[n][i]} << (8 * (sizeof(U32) - sizeof(Code))));
+    for (int i = 0; i < kBlock; i++) values[n][i] = widened(U32{codes[n][i]} << (8 * (sizeof(U32) - sizeof(Code))));
   to_odd(p, values, exact);
   encode<F, F64>(p.rounding, exact, out, p.flush_result);
   return true;
@@ -337,8 +336,7 @@ bool in_doubles(const ElementParameters& p, const typename F::Code (*codes)[kBlo
 // Extremes and comparisons, on codes.
 
 template <class F>
-void extreme(const ElementParameters& p, const typename F::Code* a, const typename F::Code* b,
-             typename F::Code* out) {
+void extreme(const ElementParameters& p, const typename F::Code* a, const typename F::Code* b, typename F::Code* out) {
   using Code = typename F::Code;
   const bool min = p.op == ElementOp::min, magnitudes = p.magnitudes, keep = p.keep_nan;
   for (int i = 0; i < kBlock; i++) {

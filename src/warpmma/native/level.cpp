@@ -14,10 +14,11 @@
 #include <new>
 #include <vector>
 
+// clang-format off: what follows the first is compiled for the instruction set
 #include "instruction_set.hpp"
-
 #include "around.hpp"
 #include "engine.hpp"
+// clang-format on
 
 namespace warpmma {
 

@@ -48,7 +48,8 @@ void sized(size_t size, Body body) {
   }
 }
 
-// The one piece of memory in which the bytes of all lanes lie, and where in it; -1 if there is none, -2 if no lane acts.
+// The one piece of memory in which the bytes of all lanes lie, and where in it; -1 if there is none, -2 if no lane
+// acts.
 template <class Address>
 std::pair<int64_t, int64_t> locate(Vector<const Address> address, Flags lanes, KnownWords starts, KnownWords ends,
                                    uint64_t size, uint64_t alignment, Vector<int64_t> offset) {
