@@ -21,8 +21,9 @@ from pathlib import Path
 import numpy as np
 from programs.launches import Array, Run
 from programs.random_archive import RANDOM, digests, find, read_random, write_random
-from programs.random_programs import COUNT, launch, module, target_of
+from programs.random_programs import COUNT, launch, module, target_of, texts_hash
 
+_KEPT = 200
 _PART = 50  # programs of a module on the GPU
 
 
@@ -110,6 +111,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only each Nth of them")
     parser.add_argument("--without", type=int, nargs="*", default=(), metavar="N", help="programs to leave out")
     parser.add_argument("--record", type=Path, metavar="FILE", help="what the GPU gave")
+    parser.add_argument(
+        "--keep", type=Path, metavar="FILE", help="whole outputs of programs that differ, the first 200"
+    )
     parser.add_argument("--workers", type=int, default=multiprocessing.cpu_count())
     options = parser.parse_args(arguments)
     first, end = options.programs
@@ -121,12 +125,13 @@ def main(arguments: list[str] | None = None) -> int:
         numbers = sorted(outputs)
         print(f"{about['gpu']}: {len(outputs)} programs, {time.monotonic() - start:.0f} s", flush=True)
         if options.record:
-            write_random(options.record, about, outputs)
+            write_random(options.record, about | {"texts": texts_hash()}, outputs)
             print(f"{options.record}: {options.record.stat().st_size} bytes", flush=True)
     if not options.simulate:
         return 0
     recorded = None if outputs is not None else read_random(RANDOM)
     start, failed = time.monotonic(), 0
+    different: dict[str, Array] = {}
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(options.workers, mp_context=context) as pool:
         for number, found in zip(numbers, pool.map(simulated, numbers, chunksize=8), strict=True):
@@ -134,6 +139,8 @@ def main(arguments: list[str] | None = None) -> int:
                 why = found
             elif outputs is not None:
                 places = np.argwhere(found != outputs[number])
+                if len(places) and len(different) < _KEPT:
+                    different[str(number)] = outputs[number]
                 why = (
                     "" if not len(places) else f"{len(places)} words differ, first thread and word {places[0].tolist()}"
                 )
@@ -143,6 +150,8 @@ def main(arguments: list[str] | None = None) -> int:
             failed += bool(why)
             if why:
                 print(f"program {number}: {why.splitlines()[0][:300]}", flush=True)
+    if options.keep:
+        np.savez_compressed(options.keep, allow_pickle=False, **different)
     print(f"{len(numbers)} programs, {failed} differ or fail, {time.monotonic() - start:.0f} s")
     return int(failed > 0)
 

@@ -7,6 +7,7 @@ and what all have in common. What each thread does alone, others do not see: no 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,9 +16,11 @@ from .launches import Array, Run, Step, Struct, words
 from .snippets import ANYWHERE, COLLECTIVE, MASKED, OWN, UNIFORM
 from .writing import BITS, POOL, Writer
 
-__all__ = ["BLOCKS", "COUNT", "THREADS", "WORDS", "launch", "module", "program", "target_of"]
+__all__ = ["BLOCKS", "COUNT", "THREADS", "WORDS", "launch", "module", "program", "target_of", "texts_hash"]
 
-COUNT = 2000
+COUNT = 2060
+"""More than 2,000, since a few make ptxas break off."""
+
 BLOCKS, THREADS = 2, 64
 WORDS = 96
 """Words of 32 bits that a thread writes: 16 of its own, registers from 16 on, local memory from 60, shared from 76."""
@@ -304,6 +307,12 @@ def module(numbers: Sequence[int]) -> str:
             f".const .align 8 .b32 t_constants[16] = {{{table}}};",
             f".global .align 8 .b32 t_tables[32] = {{{more}}};"]  # fmt: skip
     return "\n".join(head) + "\n" + "\n".join(map(program, numbers))
+
+
+def texts_hash() -> str:
+    """Return a hash of all programs: a recording is of these."""
+    texts = "".join(program(number) for number in range(COUNT))
+    return hashlib.sha256(texts.encode()).hexdigest()
 
 
 def inputs(number: int) -> Array:

@@ -55,6 +55,8 @@ def fused(w: Writer) -> None:
     type_, kind = w.choose.of([("f32", "r"), ("f64", "d"), ("f16", "h"), ("f16x2", "r"), ("f32", "r")])
     ftz = ".ftz" if type_ != "f64" and w.choose.chance(30) else ""
     a, b, c, e = (w.register(kind) for _ in range(4))
+    if type_ == "f64":
+        a, b, c, e = (w.number(x, "finite") for x in (a, b, c, e))
     x, y, p, q = (w.temporary(kind) for _ in range(4))
     plus = w.choose.of(["add", "sub"])
     mul, add = f"mul{ftz}.{type_}", f"{plus}{ftz}.{type_}"
@@ -262,14 +264,16 @@ def exchange(w: Writer) -> None:
     """Write barriers, and between them reads of what other threads have in shared memory."""
     other, at = w.limited("r", 63), w.temporary("d")
     barrier = w.choose.of(["bar.sync 0;", "barrier.sync 1;", "bar.sync 2, 64;", "barrier.cta.sync.aligned 3, 64;"])
+    w("bar.warp.sync 0xFFFFFFFF;")
     w(barrier, f"mul.wide.u32 {at}, {other}, {OWN};", f"add.u64 {at}, {at}, %all_shared;")
     how = w.choose.of(["b32", "b64", "v4.b32"])
     value = {"b32": w.register("r"), "b64": w.register("d"), "v4.b32": "{%r1, %r5, %r2, %r9}"}[how]
-    w(f"ld.shared.{how} {value}, [{at}];", barrier)
+    w(f"ld.shared.{how} {value}, [{at}];", "bar.warp.sync 0xFFFFFFFF;", barrier)
 
 
 def block_votes(w: Writer) -> None:
     """Write a barrier that reduces predicates."""
+    w("bar.warp.sync 0xFFFFFFFF;")
     name, kind = w.choose.of([("popc.u32", "r"), ("and.pred", "p"), ("or.pred", "p")])
     w(f"barrier.cta.red.{name} {w.register(kind)}, 0, {'!' * w.choose.below(2)}{w.register('p')};")
 
@@ -277,6 +281,7 @@ def block_votes(w: Writer) -> None:
 def matrices(w: Writer) -> None:
     """Write `ldmatrix` of rows of any threads, `movmatrix`, or a matrix product."""
     which = w.choose.below(6)
+    w("bar.warp.sync 0xFFFFFFFF;")
     if which == 0:
         count = w.choose.of([1, 2, 4])
         at, row = w.temporary("d"), w.limited("r", 63)

@@ -15,6 +15,13 @@ Item = TypeVar("Item")
 POOL = {"h": 8, "r": 14, "d": 8, "p": 5}
 """Registers of each class that instructions read and write: %h, %r, %d, %p. Others have names of their own."""
 
+_COMMUTED = ("add", "sub", "mul", "fma", "min", "max")
+"""Of several NaN in f64 the result is one, by an order that ptxas may change: these get one NaN at most."""
+
+_NUMBER = "0d3FF8000000000000"
+_UNGUARDED = ("testp", "vadd4", "vsub4")
+"""What ptxas 13.0 executes in lanes whose guard says no: `testp`, and vadd4 and vsub4 with .add."""
+
 BITS = {"h": 16, "r": 32, "d": 64}
 _LIMITS = {"8": 255, "5": 31, "o": 63}
 
@@ -111,10 +118,19 @@ class Writer:
             return str(self.choose.of((3, 7, 31, 255, 4097, 65535, 0x12345678)))
         return self.register(letter)
 
+    def number(self, register: str, test: str = "number") -> str:
+        """Return a register of f64 that holds what another does, or a number where that is none."""
+        is_number, made = self.temporary("p"), self.temporary("d")
+        self(f"testp.{test}.f64 {is_number}, {register};", f"selp.f64 {made}, {register}, {_NUMBER}, {is_number};")
+        return made
+
     def instruction(self, guarded: bool = True) -> None:
         """Write any instruction of any family."""
         form = self.choose.of(self.choose.of(self._families))
         operands = [self.operand(letter, form) for letter in form.operands]
+        if form.mnemonic.endswith(".f64") and form.mnemonic.partition(".")[0] in _COMMUTED:
+            operands[1:] = [self.number(x) for x in operands[1:]]
+        guarded = guarded and not form.mnemonic.startswith(_UNGUARDED)
         results: list[str] = []
         for letter in form.results:
             result = self.register(letter)
