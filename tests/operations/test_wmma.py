@@ -136,9 +136,18 @@ def test_what_there_is_not(mnemonic: str, target: str, error: type[Exception]) -
 
 
 def test_evidence_is_that_of_the_chain() -> None:
-    known = evidence("wmma.mma.sync.aligned.row.col.m16n16k8.f32.tf32.tf32.f32", target="sm_90")
-    assert known.kind == "derived" and "m16n8k4.row.col.f32.tf32.tf32.f32 does, which is measured" in known.assumption
-    assert known.machine == "HMMA"
+    name = "wmma.mma.sync.aligned.row.col.m16n16k8.f32.tf32.tf32.f32"
+    known = evidence(name, target="sm_80")
+    assert known.kind == "derived" and "m16n8k4.row.col.f32.tf32.tf32.f32 does, which is" in known.assumption
+    assert known.machine == evidence(name, target="sm_90").machine == "HMMA"
+
+
+def test_what_was_compared_says_so() -> None:
+    for x in ROWS:
+        for target in x.targets:
+            known = evidence(x.mnemonic, target=target)
+            assert known.kind == ("measured" if target in ("sm_90", "sm_90a") else "derived")
+            assert known.assumption or "252 forms of sm_90, addresses generic, 0 differences" in known.compared
 
 
 def _text(given: Row, target: str) -> str:

@@ -25,7 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .integers import shl
-from .value_forms import Words, stated_form, unsigned, width_of
+from .measurements import OPERATIONS
+from .value_forms import Words, chosen_form, unsigned, width_of
 
 __all__ = ["FORMS"]
 
@@ -104,7 +105,10 @@ def _cnot(a: Array) -> Array:
     return np.asarray(a == 0, a.dtype)
 
 
-_integer, _logic = (partial(stated_form, f"{name} Instructions") for name in ("Integer Arithmetic", "Logic and Shift"))
+_integer, _logic = (
+    partial(chosen_form, f"{name} Instructions", compared=OPERATIONS)
+    for name in ("Integer Arithmetic", "Logic and Shift")
+)
 _MODES = (7, 6)
 
 FORMS = (

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from .forms import Form
 from .integer_arithmetic import upper
-from .measurements import stated
+from .measurements import OPERATIONS, measured
 from .records import Operation
 from .value_forms import Words, unsigned, value_row
 
@@ -63,8 +63,9 @@ def _fields(words: Words) -> dict[str, Any]:
 
 
 _form = partial(
-    Form, kind=Operation, fields=_fields, evidence=stated("Extended-Precision Integer Arithmetic Instructions")
-)
+    Form, kind=Operation, fields=_fields,
+    evidence=measured("Extended-Precision Integer Arithmetic Instructions", OPERATIONS),
+)  # fmt: skip
 _32, _64 = "<s32 u32>", "<s64 u64>"
 
 FORMS = (

@@ -25,7 +25,7 @@ from ..formats import FloatFormat
 from .comparisons import COMPARISONS, FLOAT_COMPARISONS, UNSIGNED_COMPARISONS, comparison
 from .elements import TYPES, operands
 from .forms import Form
-from .measurements import stated
+from .measurements import OPERATIONS, VARIANTS, measured
 from .records import DTYPES, Operation, register_type
 from .value_forms import Words
 
@@ -100,12 +100,9 @@ def complemented(row: Operation) -> Operation | None:
     return replace(row, outputs=("pred", "pred"), compute=compute, native=None)
 
 
-_setp = partial(
-    Form, kind=Operation, fields=_predicates, ptx=(1, 0), evidence=stated("Comparison and Selection Instructions")
-)
-_set = partial(
-    Form, kind=Operation, fields=_numbers, ptx=(1, 0), evidence=stated("Comparison and Selection Instructions")
-)
+_EVIDENCE = measured("Comparison and Selection Instructions", f"{OPERATIONS}, {VARIANTS}")
+_setp = partial(Form, kind=Operation, fields=_predicates, ptx=(1, 0), evidence=_EVIDENCE)
+_set = partial(Form, kind=Operation, fields=_numbers, ptx=(1, 0), evidence=_EVIDENCE)
 _BOOL = ".<and or xor>"
 _BF = {"since": "sm_90", "ptx": (7, 8)}
 

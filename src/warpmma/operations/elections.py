@@ -16,7 +16,7 @@ from ..registers import LANES
 from .collectives import no_group
 from .elements import operands
 from .forms import Form
-from .measurements import stated
+from .measurements import OPERATIONS, measured
 from .records import Operation
 
 __all__ = ["FORMS"]
@@ -40,7 +40,7 @@ def _fields(words: tuple[str, ...]) -> dict[str, Any]:
 _LEADER = "which lane is elected,"
 FORMS = (
     Form(
-        spelling="elect .sync", kind=Operation, fields=_fields, evidence=stated("elect.sync", _LEADER),
+        spelling="elect .sync", kind=Operation, fields=_fields, evidence=measured("elect.sync", OPERATIONS),
         left_open=_LEADER, since="sm_90", ptx=(8, 0),
     ),
 )  # fmt: skip

@@ -25,7 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .integers import high, plus, product
-from .value_forms import Words, stated_form, unsigned, width_of
+from .measurements import OPERATIONS
+from .value_forms import Words, chosen_form, unsigned, width_of
 
 __all__ = ["FORMS", "halves", "upper"]
 
@@ -172,11 +173,11 @@ def _dot(words: Words) -> Function:
 
 # The forms
 
-_stated = partial(stated_form, "Integer Arithmetic Instructions")
+_by_words = partial(chosen_form, "Integer Arithmetic Instructions", compared=OPERATIONS)
 
 
 def _form(spelling: str, text: str, function: Function, **more: Any) -> Any:
-    return _stated(spelling, text, lambda words: function, **more)
+    return _by_words(spelling, text, lambda words: function, **more)
 
 
 _WHOLE = "s16 u16 s32 u32 s64 u64"
@@ -193,23 +194,23 @@ FORMS = (
     _form("add.sat.s32", "T T -> T", _saturated(np.add)),
     _form("sub.sat.s32", "T T -> T", _saturated(np.subtract)),
     _form("mad.hi .sat.s32", "T T T -> T", _upper_saturated),
-    _stated("mul24.<lo hi>.<s32 u32>", "T T -> T", _part24),
-    _stated("mad24.<lo hi>.<s32 u32>", "T T T -> T", _added24),
-    _stated("mad24.hi.sat.s32", "T T T -> T", _added24),
+    _by_words("mul24.<lo hi>.<s32 u32>", "T T -> T", _part24),
+    _by_words("mad24.<lo hi>.<s32 u32>", "T T T -> T", _added24),
+    _by_words("mad24.hi.sat.s32", "T T T -> T", _added24),
     _form(f"sad.<{_WHOLE}>", "T T T -> T", _sad),
-    _stated(f"<div rem>.<{_WHOLE}>", "T T -> T", _divided, left_open=_ZERO),
+    _by_words(f"<div rem>.<{_WHOLE}>", "T T -> T", _divided, left_open=_ZERO),
     _form("abs.<s16 s32 s64>", "T -> T", np.abs),
     _form("neg.<s16 s32 s64>", "T -> T", np.negative),
-    _stated("<min max>.relu.s32", "T T -> T", _chosen, since="sm_90", ptx=(8, 0)),
-    _stated(
+    _by_words("<min max>.relu.s32", "T T -> T", _chosen, since="sm_90", ptx=(8, 0)),
+    _by_words(
         "<min max>{.relu}.s16x2", "b32 b32 -> b32", lambda words: _paired(_chosen(words), words), since="sm_90",
         ptx=(8, 0),
     ),
-    _stated(
+    _by_words(
         "<add min max>.u16x2", "b32 b32 -> b32", lambda words: _paired(_chosen(words), words), since="sm_90", ptx=(8, 0)
     ),
-    _stated("add.s16x2", "b32 b32 -> b32", lambda words: _paired(np.add, words), since="sm_90", ptx=(8, 0)),
-    _stated("dp4a.<s32 u32>.<s32 u32>", "b32 b32 b32 -> b32", _dot, ptx=(5, 0)),
-    _stated("dp2a.<lo hi>.<s32 u32>.<s32 u32>", "b32 b32 b32 -> b32", _dot, ptx=(5, 0)),
+    _by_words("add.s16x2", "b32 b32 -> b32", lambda words: _paired(np.add, words), since="sm_90", ptx=(8, 0)),
+    _by_words("dp4a.<s32 u32>.<s32 u32>", "b32 b32 b32 -> b32", _dot, ptx=(5, 0)),
+    _by_words("dp2a.<lo hi>.<s32 u32>.<s32 u32>", "b32 b32 b32 -> b32", _dot, ptx=(5, 0)),
 )  # fmt: skip
 """Every form of this module."""

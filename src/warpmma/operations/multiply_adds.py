@@ -7,7 +7,7 @@ from typing import Any
 
 from .floats import float_row
 from .forms import Form
-from .measurements import stated
+from .measurements import OPERATIONS, measured
 from .records import Operation
 
 __all__ = ["FORMS"]
@@ -18,7 +18,9 @@ def _fields(words: tuple[str, ...]) -> dict[str, Any]:
 
 
 _OPEN = "NaN, and what is flushed just below the least normal number,"
-_form = partial(Form, kind=Operation, fields=_fields, left_open=_OPEN, ptx=(1, 3), evidence=stated("9.7.3: mad", _OPEN))
+_form = partial(
+    Form, kind=Operation, fields=_fields, left_open=_OPEN, ptx=(1, 3), evidence=measured("9.7.3: mad", OPERATIONS)
+)
 
 FORMS = (
     _form(spelling="mad.<rn rz rm rp>{.ftz}{.sat}.f32"),

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ..formats import FloatFormat, floating
 from .elements import is_nan, magnitude, operands, signs
 from .forms import Form
-from .measurements import stated
+from .measurements import OPERATIONS, measured
 from .records import Operation
 from .value_forms import Words
 
@@ -83,10 +83,11 @@ def _signed(words: Words) -> dict[str, Any]:
     return {**operands("T T -> T", words), "compute": lambda a, b: (signs(fmt, a) | magnitude(fmt, b),)}
 
 
-_form = partial(Form, kind=Operation, evidence=stated("Floating Point Instructions"), ptx=(2, 0))
+_form = partial(Form, kind=Operation, evidence=measured("Floating Point Instructions", OPERATIONS), ptx=(2, 0))
 _slct = partial(
-    Form, kind=Operation, fields=_selected, evidence=stated("Comparison and Selection Instructions"), ptx=(1, 0)
-)
+    Form, kind=Operation, fields=_selected, ptx=(1, 0),
+    evidence=measured("Comparison and Selection Instructions", OPERATIONS),
+)  # fmt: skip
 _TYPES = "b16 u16 s16 b32 u32 s32 f32 b64 u64 s64 f64"
 
 FORMS = (

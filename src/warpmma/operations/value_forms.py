@@ -12,10 +12,10 @@ import numpy.typing as npt
 from ..arithmetic import ElementForm, run_elements
 from .elements import operands
 from .forms import Form
-from .measurements import ALL, measured, stated
+from .measurements import ALL, measured
 from .records import DTYPES, Operation
 
-__all__ = ["Words", "chosen_form", "stated_form", "unsigned", "value_form", "value_row", "width_of"]
+__all__ = ["Words", "chosen_form", "unsigned", "value_form", "value_row", "width_of"]
 
 Array = npt.NDArray[Any]
 Words = tuple[str, ...]
@@ -66,31 +66,15 @@ def value_row(text: str, function: Callable[..., Any], words: Words) -> dict[str
     return fields
 
 
-def _fields(text: str, by: Callable[[Words], Callable[..., Any]], words: Words) -> dict[str, Any]:
-    return {**value_row(text, by(words), words), "travels": words[0] == "mov"}
+def _fields(text: str, by: Callable[[Words], Callable[..., Any]], more: dict[str, Any], words: Words) -> dict[str, Any]:
+    return {**value_row(text, by(words), words), "travels": words[0] == "mov", **more}
 
 
 def chosen_form(
     section: str, spelling: str, text: str, by: Callable[[Words], Callable[..., Any]], ptx: Version = (1, 0),
-    compared: str = ALL, left_open: str = "",
+    compared: str = ALL, left_open: str = "", *, since: str = "sm_70", **more: Any,
 ) -> Form:  # fmt: skip
-    """Make a form whose words choose the function, and whose rows were compared with a GPU."""
-    return Form(
-        spelling=spelling, kind=Operation, fields=partial(_fields, text, by), ptx=ptx,
-        evidence=measured(section, compared), left_open=left_open,
-    )  # fmt: skip
-
-
-def value_form(section: str, spelling: str, text: str, function: Callable[..., Any], *more: Any) -> Form:
-    """Make a form of one function, whose rows were compared with a GPU."""
-    return chosen_form(section, spelling, text, lambda words: function, *more)
-
-
-def stated_form(
-    section: str, spelling: str, text: str, by: Callable[[Words], Callable[..., Any]], *, left_open: str = "",
-    since: str = "sm_70", ptx: Version = (1, 0), **more: Any,
-) -> Form:  # fmt: skip
-    """Make a form whose words choose the function; how its rows are known is what `measurements.stated` says.
+    """Make a form whose words choose the function, and whose rows were compared with a GPU.
 
     Parameters
     ----------
@@ -101,14 +85,21 @@ def stated_form(
         Operands, as `operands` takes them.
     by : callable
         From the words of a mnemonic to the function of values.
+    ptx : (int, int)
+    compared : str
+        How much was compared.
     left_open : str
         What PTX leaves open.
     since : str
-    ptx : (int, int)
     **more
         What each row has besides.
     """
     return Form(
-        spelling=spelling, kind=Operation, fields=lambda words: {**_fields(text, by, words), **more}, since=since,
-        ptx=ptx, evidence=stated(section, left_open), left_open=left_open,
+        spelling=spelling, kind=Operation, fields=partial(_fields, text, by, more), since=since, ptx=ptx,
+        evidence=measured(section, compared), left_open=left_open,
     )  # fmt: skip
+
+
+def value_form(section: str, spelling: str, text: str, function: Callable[..., Any], *more: Any) -> Form:
+    """Make a form of one function, whose rows were compared with a GPU."""
+    return chosen_form(section, spelling, text, lambda words: function, *more)

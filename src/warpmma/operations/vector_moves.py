@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from .._arguments import is_integer
 from ..errors import OperandError, shown
-from .measurements import stated
+from .measurements import VARIANTS, measured
 from .records import DTYPES, Operation, register_type
 
 __all__ = ["packing", "unpacking"]
@@ -99,8 +99,9 @@ def _rows(type_: str, count: int) -> tuple[Operation, Operation]:
     whole, bits = register_type(type_), int(type_[1:]) // count
     part = register_type(f"b{bits}")
     make = partial(
-        Operation, mnemonic=f"mov.{type_}", since="sm_70", ptx=(1, 0), evidence=stated(_SECTION), travels=True
-    )
+        Operation, mnemonic=f"mov.{type_}", since="sm_70", ptx=(1, 0), travels=True,
+        evidence=measured(_SECTION, VARIANTS),
+    )  # fmt: skip
     return (
         make(
             inputs=(part,) * count, outputs=(whole,), compute=partial(_pack, bits, DTYPES[whole]),

@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from .elements import operands
 from .forms import Form
-from .measurements import stated
+from .measurements import OPERATIONS, VARIANTS, measured
 from .records import Operation
 from .value_forms import Words
 
@@ -187,8 +187,8 @@ def scalar_selected(row: Operation, selectors: Selectors) -> Operation | None:
 
 _T = ".<u32 s32>"
 _form = partial(
-    Form, kind=Operation, fields=_fields, ptx=(2, 0), evidence=stated("Scalar Video Instructions", EMULATED),
-    left_open=EMULATED,
+    Form, kind=Operation, fields=_fields, ptx=(2, 0), left_open=EMULATED,
+    evidence=measured("Scalar Video Instructions", f"{OPERATIONS}, {VARIANTS}"),
 )  # fmt: skip
 _AND = "{.<add min max>}"
 

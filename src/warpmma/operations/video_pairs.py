@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from .elements import operands
 from .forms import Form
-from .measurements import stated
+from .measurements import OPERATIONS, VARIANTS, measured
 from .records import Operation
 from .value_forms import Words
 from .video import EMULATED
@@ -104,8 +104,8 @@ def pairs_selected(row: Operation, selectors: Selectors) -> Operation | None:
 
 _T = ".<u32 s32>"
 _form = partial(
-    Form, kind=Operation, fields=_fields, ptx=(3, 0), evidence=stated("SIMD Video Instructions", EMULATED),
-    left_open=EMULATED,
+    Form, kind=Operation, fields=_fields, ptx=(3, 0), left_open=EMULATED,
+    evidence=measured("SIMD Video Instructions", f"{OPERATIONS}, {VARIANTS}"),
 )  # fmt: skip
 _OPCODES = " ".join(f"{name}{n}" for name in ("vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax") for n in (2, 4))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ from ..arithmetic import Evidence, evidence_of
 from ..isa import Instruction
 from ..layouts import Layout, Operand
 from .forms import Form
-from .measurements import derived
+from .measurements import WMMA, elsewhere, measured
 from .records import Direction, Row
 from .wmma_fragments import chain, element_type, fragment
 
@@ -146,6 +146,9 @@ class WmmaMultiply(Row):
     def known(self, target: str) -> Evidence:
         """How we know what it computes on a target: its `mma` is known, and that it is made of them is read."""
         step = self.steps(target)[0]
+        here = elsewhere(self.evidence, self.left_open, target)
+        if here.kind == "measured":
+            return replace(here, machine=evidence_of(step, target).machine)
         on = target if target in step.targets else step.targets[0]
         known = evidence_of(step, on)
         assumption = "; ".join(
@@ -192,8 +195,8 @@ def _multiplied(multiplicands: str, words: tuple[str, ...]) -> Mapping[str, Any]
 
 _LARGE = ("m16n16k16", "m8n32k16", "m32n8k16")
 _SPACE = "{.<global shared shared::cta>}"
-_FRAGMENTS = derived("9.7.14.4.1, and " + _PTXAS, "that fragments are what this code makes of them")
-_PRODUCTS = derived("9.7.14.4.5, and " + _PTXAS, "that it computes what the `mma` of this code do")
+_FRAGMENTS = "that fragments are what the code of ptxas makes of them,"
+_PRODUCTS = "that it computes what the `mma` of ptxas's code do,"
 
 # Types of A and B, shapes, layouts of A and B, types of C and D, oldest target, PTX. What PTX 6.1 added is not told
 # from 6.0 but by its shapes.
@@ -217,7 +220,8 @@ def _moves() -> list[Form]:
         forms.append(
             Form(
                 spelling=f"wmma.{action}.{operand} .sync.aligned.<{layouts}>.<{' '.join(shapes)}>{_SPACE}.<{types}>",
-                kind=WmmaMove, fields=_moved, since=since, ptx=ptx, evidence=_FRAGMENTS,
+                kind=WmmaMove, fields=_moved, since=since, ptx=ptx, left_open=_FRAGMENTS,
+                evidence=measured("9.7.14.4.1, and " + _PTXAS, WMMA),
             )
         )  # fmt: skip
 
@@ -232,7 +236,7 @@ def _moves() -> list[Form]:
 def _product(spelling: str, since: str, ptx: tuple[int, int], multiplicands: str = "") -> Form:
     return Form(
         spelling=spelling, kind=WmmaMultiply, fields=partial(_multiplied, multiplicands), since=since, ptx=ptx,
-        evidence=_PRODUCTS,
+        evidence=measured("9.7.14.4.5, and " + _PTXAS, WMMA), left_open=_PRODUCTS,
     )  # fmt: skip
 
 
