@@ -2,89 +2,27 @@
 
 `--gpu` runs them on this machine's GPU, through its driver alone; `--simulate` runs them on the simulator; with both,
 all outputs are compared. `--record` keeps what the GPU gave: a hash of each program's output, and of every tenth hashes
-of each word over all threads, and of each thread. Without `--gpu`, the simulator is compared with what is recorded.
+of each word over all threads, and of each thread. Programs on which ptxas breaks off, or that do not end, are left out
+and named. Without `--gpu`, the simulator is compared with what is recorded.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
-import os
-import shutil
-import subprocess
 import sys
-import tempfile
 import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from programs.launches import Array, Run
+from cuda_driver import Driver
+from programs.launches import Array
+from programs.on_gpu import run_on_gpu
 from programs.random_archive import RANDOM, digests, find, read_random, write_random
-from programs.random_programs import COUNT, launch, module, target_of, texts_hash
+from programs.random_programs import COUNT, launch, module, texts_hash
 
 _KEPT = 200
-_PART = 50  # programs of a module on the GPU
-
-
-def assembled(text: str, target: str) -> str | bytes:
-    """Return machine code for sm_90, which ptxas makes many at a time; the text itself where there is no ptxas.
-
-    A driver assembles one text at a time, and broke off on the 2,000 programs.
-    """
-    ptxas = shutil.which("ptxas")
-    if ptxas is None:
-        return text
-    with tempfile.TemporaryDirectory() as folder:
-        source, code = Path(folder) / "programs.ptx", Path(folder) / "programs.cubin"
-        source.write_text(text)
-        arch = "sm_90a" if target == "sm_90a" else "sm_90"
-        subprocess.run([ptxas, f"-arch={arch}", str(source), "-o", str(code)], check=True)
-        return code.read_bytes()
-
-
-def on_gpu(numbers: list[int], workers: int) -> tuple[dict[int, Array], dict[str, str]]:
-    """Run programs on the GPU; return their outputs, and whose they are."""
-    from cuda_driver import Driver, argument_bytes
-
-    driver = Driver()
-    made: dict[int, Array] = {}
-
-    def loaded(part: list[int]) -> dict[int, object]:
-        driver.attach()
-        try:
-            code = assembled(module(part), target_of(part[0]))
-        except subprocess.CalledProcessError as error:
-            if len(part) == 1:
-                print(f"program {part[0]} is left out: ptxas ends with {error.returncode}", flush=True)
-                return {}
-            middle = len(part) // 2
-            return {**loaded(part[:middle]), **loaded(part[middle:])}
-        functions = driver.load(code, [f"p{number}" for number in part])
-        return {number: functions[f"p{number}"] for number in part}
-
-    parts: list[list[int]] = []
-    for target in sorted({target_of(number) for number in numbers}):
-        own = [number for number in numbers if target_of(number) == target]
-        parts += [own[i : i + _PART] for i in range(0, len(own), _PART)]
-    start = time.monotonic()
-    with ThreadPoolExecutor(workers) as pool:
-        functions = {number: found for part in pool.map(loaded, parts) for number, found in part.items()}
-    print(f"{len(parts)} modules loaded in {time.monotonic() - start:.0f} s", flush=True)
-    for number in sorted(functions):
-        run: Run = launch(number)
-        step = run.steps[0]
-        addresses = {name: driver.place(array) for name, array in run.arrays.items()}
-        driver.launch(functions[number], step.grid, step.block, [argument_bytes(addresses, x) for x in step.arguments])  # type: ignore[arg-type]
-        try:
-            driver.synchronise(10)
-        except Exception as error:
-            print(f"program {number}: {error}", flush=True)
-            os._exit(1)  # what hangs on the GPU keeps the interpreter from ending, too
-        made[number] = driver.fetch(addresses["output"], run.arrays["output"])
-        for address in addresses.values():
-            driver.free(address)
-    return made, driver.about()
 
 
 def simulated(number: int) -> Array | str:
@@ -121,8 +59,10 @@ def main(arguments: list[str] | None = None) -> int:
     outputs: dict[int, Array] | None = None
     if options.gpu:
         start = time.monotonic()
-        outputs, about = on_gpu(numbers, options.workers)
-        numbers = sorted(outputs)
+        outputs, left = run_on_gpu(numbers, options.workers)
+        for number, why in sorted(left.items()):
+            print(f"program {number} is left out: {why}", flush=True)
+        numbers, about = sorted(outputs), Driver.about()
         print(f"{about['gpu']}: {len(outputs)} programs, {time.monotonic() - start:.0f} s", flush=True)
         if options.record:
             write_random(options.record, about | {"texts": texts_hash()}, outputs)
