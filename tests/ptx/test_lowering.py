@@ -112,6 +112,12 @@ def test_variables_have_generic_addresses_where_no_space_is_named() -> None:
     assert inner == Sum(Frame(4), WINDOWS["local"].base)
 
 
+@pytest.mark.parametrize("text", ["testp.normal.f32 %p2, %f1;", "vadd4.u32.u32.u32.add %r1, %r2, %r3, %r4;"])
+def test_guards_that_ptxas_leaves_out(text: str) -> None:
+    assert step(f"@%p1 {text}").guard is None
+    assert step("@%p1 vadd4.u32.u32.u32 %r1, %r2, %r3, %r4;").guard is not None
+
+
 def test_addresses() -> None:
     assert isinstance(step("ld.global.u32 %r1, [%rd1];").operands[0], Slot)
     place = step("ld.global.u32 %r1, [%rd1+-4];").operands[0]
