@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from types import TracebackType
 
-__all__ = ["end_outside"]
+__all__ = ["end_at_caller", "end_outside"]
 
 _OURS = str(Path(__file__).parent) + os.sep
 
@@ -24,3 +24,17 @@ def end_outside(error: BaseException) -> None:
         step = step.tb_next
     if last is not None:
         last.tb_next = None
+
+
+def end_at_caller(error: BaseException) -> None:
+    """Cut off the frames of this package that an exception's traceback ends with; all, where all are the package's.
+
+    Raised again, it then ends at the line of the caller, or where a function of the caller's failed.
+    """
+    step = error.__traceback__
+    while step is not None and step.tb_frame.f_code.co_filename.startswith(_OURS):
+        step = step.tb_next
+    if step is None:
+        error.__traceback__ = None
+    else:
+        end_outside(error)

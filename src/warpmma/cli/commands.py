@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout
 
 from .._version import __version__
-from ..errors import WarpmmaError
+from ..errors import PtxError, WarpmmaError
 from .ptx_files import add_ptx
 from .streams import discard, say, write
 from .verify import add_verify
@@ -47,6 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 write(said.getvalue().removesuffix("\n"))
             raise
         return int(options.run(options))
+    except PtxError as error:  # whose message shows the line, and in it nothing but what can be printed
+        say(f"warpmma: {error}")
+        return 2
     except WarpmmaError as error:
         say(f"warpmma: {' '.join(str(error).split())}")  # one line, whatever a file's names hold
         return 2

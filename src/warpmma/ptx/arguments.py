@@ -34,7 +34,7 @@ _OF_BITS = {"b32": "f32", "b64": "f64"}
 
 
 def signature(function: Function) -> str:
-    """Write an entry's name and parameters, as its text declares them.
+    """Write an entry's name and parameters, as its text declares them, but for the name in those of nvcc.
 
     Examples
     --------
@@ -43,13 +43,13 @@ def signature(function: Function) -> str:
     >>> signature(read(text).functions["k"])
     'k(.u64 p, .b8 q[8])'
     """
-    return f"{function.name}({', '.join(map(_declared, function.parameters))})"
+    return f"{function.name}({', '.join(_declared(x, function.name) for x in function.parameters)})"
 
 
-def _declared(x: Declaration) -> str:
+def _declared(x: Declaration, entry: str) -> str:
     dimensions = (x.dimensions or ()) if isinstance(x, Variable) else ()
     pointer = f" .ptr .{x.pointer[0]}" if isinstance(x, Variable) and x.pointer and x.pointer[0] else ""
-    return f".{x.type}{pointer} {x.name}{''.join(f'[{n}]' for n in dimensions)}"
+    return f".{x.type}{pointer} {x.name.removeprefix(entry + '_')}{''.join(f'[{n}]' for n in dimensions)}"
 
 
 def parameter_bytes(function: Function, args: Sequence[Any], memory: GlobalMemory) -> bytes:
@@ -69,12 +69,12 @@ def parameter_bytes(function: Function, args: Sequence[Any], memory: GlobalMemor
     data = bytearray(layout.size)
     for i, (x, declared) in enumerate(zip(args, function.parameters, strict=True)):
         offset, size = layout.places[declared.name]
-        data[offset : offset + size] = _encoded(x, declared, size, memory, f"args[{i}]", signature(function))
+        who = f"args[{i}] of {signature(function)}, {_declared(declared, function.name)},"
+        data[offset : offset + size] = _encoded(x, declared, size, memory, f"args[{i}]", who)
     return bytes(data)
 
 
-def _encoded(x: Any, declared: Declaration, size: int, memory: GlobalMemory, name: str, whole: str) -> bytes:
-    who = f"{name} of {whole}, {_declared(declared)},"
+def _encoded(x: Any, declared: Declaration, size: int, memory: GlobalMemory, name: str, who: str) -> bytes:
     if isinstance(declared, Variable) and (declared.dimensions is not None or declared.vector > 1):
         return _struct(x, size, who)
     type_ = declared.type
@@ -129,7 +129,10 @@ def _number(x: Any, type_: str, who: str) -> int:
         return _float(x, _OF_BITS[type_], who)
     if type_[0] == "b" and isinstance(x, np.generic) and x.dtype.itemsize * 8 == bits and x.dtype.kind in "fV":
         return int.from_bytes(x.tobytes(), "little")
-    raise OperandError(f"{who} is {shown(x)} ({type(x).__name__}); expected an integer of {bits} bits, {_range(bits)}")
+    array = "; or an array: of NumPy, or of the device (device.array)" if bits == 64 else ""
+    raise OperandError(
+        f"{who} is {shown(x)} ({type(x).__name__}); expected an integer of {bits} bits, {_range(bits)}{array}"
+    )
 
 
 def _narrow(x: Any) -> bool:

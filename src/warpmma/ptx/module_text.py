@@ -24,6 +24,7 @@ from ..errors import OperandError, PtxError, shown
 from .bodies import body
 from .declarations import LINKAGES, SPACES, parameters, variables
 from .directives import OF_FUNCTIONS, read_directives
+from .other_formats import no_text, other_language
 from .syntax import Declaration, Function, Module, RegisterRange, Variable
 from .tokens import Cursor, Text, Token
 
@@ -39,7 +40,8 @@ def read(text: str | bytes, name: str = "<ptx>") -> Module:
     Parameters
     ----------
     text : str or bytes
-        Bytes are UTF-8; NUL characters at the end, as compilers' interfaces give them, are cut off.
+        Bytes are UTF-8, with or without its mark; NUL characters at the end, as compilers' interfaces give them, are
+        cut off.
     name : str
         What errors call it: its path.
 
@@ -67,12 +69,16 @@ def read(text: str | bytes, name: str = "<ptx>") -> Module:
     text = text.rstrip("\0")
     if len(text) > LONGEST:
         raise PtxError.at(name, 1, 1, f"a text of more than {LONGEST} characters is not read")
+    if says := other_language(text):
+        raise PtxError.at(name, 1, 1, f"this {says}")
     return _Reader(Text(text, name)).read()
 
 
 def _decoded(text: bytes, name: str) -> str:
+    if says := no_text(text):
+        raise PtxError.at(name, 1, 1, f"this {says}")
     try:
-        return text.decode()
+        return text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = text[: error.start].decode()
         raise Text(before + "?", name).error("this byte is no UTF-8", len(before)) from None

@@ -11,12 +11,14 @@ from weakref import WeakKeyDictionary
 from .._arguments import check_choice, suggestion
 from .._tasks import Progress
 from .._text import counted
+from .._tracebacks import end_at_caller
 from ..arithmetic import Engine
-from ..errors import OperandError, PtxError, shown
-from ..machine import Device, DeviceArray, Launch, Limit, Policy
+from ..errors import OperandError, PtxError, WarpmmaError, printable, shown
+from ..machine import Device, DeviceArray, HazardWarning, Launch, Limit, Policy
 from .arguments import signature
 from .checking import ModuleNeeds, module_needs
 from .linking import Linked, link
+from .mangled_names import meant, unmangled
 from .module_text import read
 from .starting import Request, check_device, launch_entry
 from .symbols import ModuleMemory
@@ -26,6 +28,9 @@ __all__ = ["PtxEntry", "PtxModule", "load"]
 
 CONTRACTS = ("ptxas", "off")
 
+MOST_LISTED = 20
+"""Entries that an error names."""
+
 
 def load(path_or_text: str | bytes | os.PathLike[str], name: str = "") -> PtxModule:
     """Load a module: a file, or the text itself.
@@ -33,7 +38,7 @@ def load(path_or_text: str | bytes | os.PathLike[str], name: str = "") -> PtxMod
     Parameters
     ----------
     path_or_text : str, bytes or path
-        What has more than one line, or blanks and a directive, is text; bytes are, too.
+        What has more than one line, or `.version`, is text; bytes are, too.
     name : str, optional
         What errors call a text; a file is called by its path.
 
@@ -57,7 +62,7 @@ def load(path_or_text: str | bytes | os.PathLike[str], name: str = "") -> PtxMod
         raise OperandError(f"the name of a module is {shown(name)}; expected a string")
     if isinstance(path_or_text, bytes | bytearray):
         return PtxModule(read(bytes(path_or_text), name or "<ptx>"))
-    if isinstance(path_or_text, str) and ("\n" in path_or_text or ".version" in path_or_text):
+    if isinstance(path_or_text, str) and ("\n" in path_or_text or ".version" in path_or_text or not path_or_text):
         return PtxModule(read(path_or_text, name or "<ptx>"))
     if not isinstance(path_or_text, str | os.PathLike):
         raise OperandError(f"a module is {shown(path_or_text)}; expected a path, or the text of one")
@@ -65,17 +70,31 @@ def load(path_or_text: str | bytes | os.PathLike[str], name: str = "") -> PtxMod
     try:
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:
-        raise PtxError(f"{path}: {getattr(error, 'strerror', None) or error}", path) from None
+        raise PtxError(f"{printable(str(path))}: {getattr(error, 'strerror', None) or error}", path) from None
     return PtxModule(read(data, name or path))
 
 
 class PtxModule(Mapping[str, "PtxEntry"]):
     """A module: a mapping from the names of its entries.
 
+    nvcc mangles names of C++: `__global__ void saxpy(int)` is `_Z5saxpyi`, unless it is `extern "C"`. An entry is found
+    by either name, where only one has it; instances of templates, and overloads, by what the text calls them.
+
     Attributes
     ----------
     source : Module
         As it was read.
+
+    Raises
+    ------
+    KeyError
+        No such entry, or more than one: an `OperandError`, too, which lists them.
+
+    Examples
+    --------
+    >>> head = ".version 8.0 .target sm_80 .address_size 64 "
+    >>> load(head + ".entry _Z5saxpyifPfS_(.param .u32 _Z5saxpyifPfS__param_0) { ret; }")["saxpy"]
+    <PtxEntry _Z5saxpyifPfS_(.u32 param_0)>
     """
 
     def __init__(self, source: Module) -> None:
@@ -89,12 +108,21 @@ class PtxModule(Mapping[str, "PtxEntry"]):
         return self.source.target
 
     def __getitem__(self, name: str) -> PtxEntry:
-        if not isinstance(name, str) or self.source.kinds.get(name) != "entry":
-            listed = ", ".join(self) or "none"
+        """Return an entry: by its name in the text, or by its name in C++ where only one entry has that."""
+        if isinstance(name, str) and self.source.kinds.get(name) == "entry":
+            return PtxEntry(self, name)
+        found = meant(name, self) if isinstance(name, str) else []
+        if len(found) == 1:
+            return PtxEntry(self, found[0])
+        if found:
             raise UnknownEntryError(
-                f"{self.source.name} has no entry {shown(name)}{suggestion(name, list(self))}; it has {listed}"
+                f"{shown(name)} means {len(found)} entries of {self.source.name}; say which: {_listed(found)}"
             )
-        return PtxEntry(self, name)
+        known = {unmangled(x) for x in self}
+        raise UnknownEntryError(
+            f"{self.source.name} has no entry {shown(name)}{suggestion(name, known)}; it has "
+            f"{_listed([x if unmangled(x) == x else f'{x} ({unmangled(x)})' for x in self])}"
+        )
 
     def __iter__(self) -> Iterator[str]:
         return (name for name, kind in self.source.kinds.items() if kind == "entry")
@@ -217,15 +245,24 @@ class PtxEntry:
             Arguments that do not fit, a device of an earlier target, limits.
         """
         __tracebackhide__ = True
-        check_choice("contract", contract, CONTRACTS)
-        check_device(self.module.source, device)
-        if limit is not None and not isinstance(limit, Limit):
-            limit = Limit(instructions=limit)
-        request = Request(
-            grid=grid, block=block, args=args, shared=shared, hazards=hazards, engine=engine, threads=threads,
-            resident=resident, limit=limit, seed=seed, progress=progress,
-        )  # fmt: skip
-        return launch_entry(self.module.source, self.module.linked(self.name, device, contract), device, request)
+        try:
+            check_choice("contract", contract, CONTRACTS)
+            check_device(self.module.source, device)
+            if limit is not None and not isinstance(limit, Limit):
+                limit = Limit(instructions=limit)
+            request = Request(
+                grid=grid, block=block, args=args, shared=shared, hazards=hazards, engine=engine, threads=threads,
+                resident=resident, limit=limit, seed=seed, progress=progress,
+            )  # fmt: skip
+            return launch_entry(self.module.source, self.module.linked(self.name, device, contract), device, request)
+        except (WarpmmaError, HazardWarning) as error:
+            end_at_caller(error)
+            raise
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+    return (", ".join(names[:MOST_LISTED]) or "none") + more
 
 
 class UnknownEntryError(OperandError, KeyError):

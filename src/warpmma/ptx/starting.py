@@ -11,7 +11,6 @@ from typing import Any
 
 from .._arguments import is_integer
 from .._tasks import Progress
-from .._tracebacks import end_outside
 from ..arithmetic import Engine, resolve
 from ..errors import LimitError, OperandError, PtxError, TargetError, WarpmmaError, shown
 from ..isa import TARGETS
@@ -19,8 +18,10 @@ from ..machine import (
     Batch,
     Costs,
     Device,
+    DeviceArray,
     GlobalMemory,
     Grid,
+    HazardError,
     HazardWarning,
     History,
     Launch,
@@ -58,7 +59,7 @@ class Request:
 def check_device(module: Module, device: object) -> Device:
     """Return a device on which a module runs; raise `TargetError` for one that is older than the module's target."""
     if not isinstance(device, Device):
-        raise OperandError(f"device is {shown(device)}; expected a warpmma.Device")
+        raise OperandError(f"device is {shown(device)}; expected a warpmma.Device, such as warpmma.Device('sm_90')")
     fitting_target(module, device.target)
     return device
 
@@ -75,7 +76,7 @@ def fitting_target(module: Module, target: str) -> None:
     if not fits:
         raise TargetError(
             f"{module.name} is PTX for {wants}, which {target} does not take; compile it for {target} or an earlier "
-            f"target, or use {wants}"
+            f"target (nvcc -arch), or run it on a device of {wants}"
         )
 
 
@@ -84,7 +85,7 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
     __tracebackhide__ = True
     function = module.functions[linked.program.name]
     resolve(request.engine)
-    _check(request)
+    _check(request, device)
     if linked.problems:
         raise _first(linked.problems)
     extent = _extent(function, linked, device, request)
@@ -111,7 +112,8 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
         for number in memory.unwritten():
             reporter.report_launch("unwritten", site, f"array {number} is an Output, and no thread wrote any of it")
     except (WarpmmaError, HazardWarning) as error:
-        end_outside(error)
+        if linked.shared.has_dynamic and isinstance(error, HazardError) and "shared memory" in error.hazard.detail:
+            error.add_note(_about_shared(request, linked))
         if isinstance(error, LimitError):
             functions.flush()
             error.report = _report(reporter, costs, functions, linked)
@@ -120,6 +122,13 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
         functions.flush()  # what was printed before an error
         memory.end()
     return _report(reporter, costs, functions, linked)
+
+
+def _about_shared(request: Request, linked: Linked) -> str:
+    return (
+        f"shared memory of {linked.program.name}: {linked.shared.static} bytes that it declares, and "
+        f"{request.shared} that the launch gave it by shared={request.shared}"
+    )
 
 
 def _report(reporter: Reporter, costs: Costs, functions: DeviceFunctions, linked: Linked) -> Launch:
@@ -137,9 +146,12 @@ def _first(problems: Sequence[PtxError]) -> PtxError:
     return error
 
 
-def _check(request: Request) -> None:
+def _check(request: Request, device: Device) -> None:
     if not isinstance(request.args, list | tuple):
         raise OperandError(f"args is {type(request.args).__name__}; expected a list or tuple of the entry's arguments")
+    for i, x in enumerate(request.args):
+        if isinstance(x, DeviceArray) and x.device is not device:
+            raise OperandError(f"args[{i}] is {x!r}, an array of another device than {device!r}")
     for name in ("threads", "resident"):
         value = getattr(request, name)
         if value is not None and not (is_integer(value) and value > 0):
