@@ -18,6 +18,7 @@ from . import (
     approximations,
     atomics,
     bit_positions,
+    bounded_products,
     caches,
     carries,
     collectives,
@@ -66,7 +67,7 @@ __all__ = [
 FORMS: tuple[Form, ...] = (
     *comparisons.FORMS, *floats.FORMS, *divisions.FORMS, *approximations.FORMS, *conversions.FORMS, *integers.FORMS,
     *integer_arithmetic.FORMS, *carries.FORMS, *bit_positions.FORMS, *comparison_results.FORMS, *selections.FORMS,
-    *multiply_adds.FORMS, *elections.FORMS, *video.FORMS, *video_pairs.FORMS,
+    *multiply_adds.FORMS, *bounded_products.FORMS, *elections.FORMS, *video.FORMS, *video_pairs.FORMS,
     *collectives.FORMS, *fragments.FORMS, *memory.FORMS, *caches.FORMS, *addresses.FORMS, *atomics.FORMS,
     *control.FORMS, *fences.FORMS, *phases.FORMS, *wmma.FORMS,
 )  # fmt: skip

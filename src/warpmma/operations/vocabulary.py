@@ -27,7 +27,7 @@ _SPACES = frozenset(
     ("global", "shared", "shared::cta", "shared::cluster", "local", "const", "param", "param::entry", "param::func")
 )
 _OTHERS = """
-    rn rz rm rp rna rni rzi rmi rpi ftz sat satfinite relu NaN xorsign abs approx full
+    rn rz rm rp rna rni rzi rmi rpi ftz sat satfinite relu oob NaN xorsign abs approx full
     lo hi wide cc shiftamt pack l r clamp wrap f4e b4e rc8 ecl ecr rc16
     eq ne lt le gt ge ls hs equ neu ltu leu gtu geu num nan
     cas exch inc dec noftz relaxed acquire release acq_rel sc cluster gpu sys
