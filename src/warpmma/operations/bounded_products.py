@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from ..formats import FloatFormat
 from .elements import TYPES, RegisterOf, magnitude
 from .floats import float_row
 from .forms import Form
@@ -35,7 +36,7 @@ def _compute(of: RegisterOf, plain: Callable[..., tuple[Array]], *x: Array) -> t
 
 
 def _outside(of: RegisterOf, codes: Array) -> Array:
-    return magnitude(of.fmt, codes) == _OUT_OF_BOUNDS  # type: ignore[arg-type]
+    return np.asarray(magnitude(cast(FloatFormat, of.fmt), codes) == _OUT_OF_BOUNDS)
 
 
 def _fields(words: tuple[str, ...]) -> dict[str, Any]:
