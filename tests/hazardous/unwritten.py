@@ -84,6 +84,20 @@ def masked_operand(t: Any) -> None:
     t("prmt.b32", a, a, 0x3210)  # here
 
 
+def shuffled_from_nobody(t: Any) -> None:
+    with t.where(t.laneid != 9):
+        a = t.laneid + 0
+    b, inside = t("shfl.sync.down.b32", a, 3, 31, 0xFFFFFFFF)
+    with t.where(inside):
+        b + 1  # here
+
+
+def shuffled_by_nobody(t: Any) -> None:
+    with t.where(t.laneid != 9):
+        a = t.laneid + 0
+    t("shfl.sync.idx.b32", t.laneid, a, 31, 0xFFFFFFFF)  # here
+
+
 def masked_load(t: Any, x: Any, y: Any) -> None:
     with t.where(t.laneid != 9):
         a = t("ld.global.b32", x)
@@ -104,5 +118,7 @@ UNWRITTEN = [
     Case(masked_predicate, "poison", lane=31, count=2),
     Case(masked_multiplicand, "poison", lane=9, count=2, says="number 1 of 4"),
     Case(masked_operand, "poison", lane=9, count=2, says="number 0 of 3"),
+    Case(shuffled_from_nobody, "poison", lane=6, count=2),
+    Case(shuffled_by_nobody, "poison", lane=9, count=2, says="number 1 of 4"),
     Case(masked_load, "poison", lane=9, count=1, args=(words(), words()), options=ONE),
 ]  # fmt: skip

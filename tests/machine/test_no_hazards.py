@@ -138,6 +138,16 @@ def unneeded_rows(t: Any) -> None:
     t(LDSM1, (t.laneid + t.warpid * 8) * t.update(t.constant(5), t.constant(16)))
 
 
+def shuffled_by_leaders(t: Any) -> None:
+    """Who leads has a value, and the others get it: aggregated atomics are written so."""
+    with t.where((t.laneid & 15) == 3):
+        x = t.laneid + 1
+    value, inside = t("shfl.sync.idx.b32", x, 3, 0x100F, EVERY)
+    t("st.shared.b32", t.tid[0] * 4, value)
+    with t.where(inside):
+        t("shfl.sync.up.b32", x, 1, 0, EVERY)
+
+
 def padding(t: Any) -> None:
     """8 bytes of each row count."""
     t("st.shared.b64", (t.laneid + t.warpid * 32) * 16, 1)

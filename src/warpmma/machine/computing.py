@@ -45,8 +45,8 @@ def compute(batch: Batch, site: Site, row: Operation, operands: Sequence[Any], l
     poison = _poison(batch, site, row, registers, bits, lanes)
     results = _together(batch, site, row, bits, lanes) if row.lanes else batch.function(row)(*bits)
     return tuple(
-        batch.made(np.asarray(x, DTYPES[kind]), lanes, site, poison)
-        for x, kind in zip(results, row.outputs, strict=True)
+        batch.made(np.asarray(x, DTYPES[kind]), lanes, site, None if i and row.passes else poison)
+        for i, (x, kind) in enumerate(zip(results, row.outputs, strict=True))
     )
 
 
@@ -62,6 +62,14 @@ def _poison(
             poison |= False if x.defined is None else ~x.defined
         return poison
     needed = [lanes] * len(registers)
+    if row.passes is not None:
+        needed[0] = np.zeros_like(lanes)
+        batch.read(site, registers, needed)
+        defined = registers[0].defined
+        if defined is None:
+            return None
+        source = np.broadcast_to(row.passes(*bits), batch.shape)
+        return np.asarray(~np.take_along_axis(np.broadcast_to(defined, batch.shape), source, axis=-1))
     if row.needed is not None:
         needed = [lanes & some for some in row.needed(*bits)]
     batch.read(site, registers, needed)

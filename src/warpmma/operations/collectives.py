@@ -12,7 +12,7 @@ The rules (PTX ISA 9.1: `shfl.sync`, `vote.sync`, `match.sync`, `redux.sync`, `a
 
    follow  up: j = l - b, in range if j >= most;  down: j = l + b;  bfly: j = l ^ b;  idx: j = least | (b & ~segment);
    these three in range if j <= most. The predicate is "in range"; out of range a lane gets its own a. In range, j must
-   be in its group, or the result is undefined.
+   be in its group, or the result is undefined. What lane j has not written of a passes through to those who read it.
 3. `vote` speaks of the predicates of the group: all, any, uni (all or none), ballot (bit i for lane i; 0 for others).
 4. `match.any`: the mask of lanes of the group with the same value as the own. `match.all`: the group's mask and true if
    all have the same value, else 0 and false.
@@ -94,6 +94,10 @@ def _shfl(mode: str, a: Array, b: Array, c: Array, mask: Array, active: Array) -
     return np.take_along_axis(a, lane, axis=-1), inside
 
 
+def _shfl_from(mode: str, a: Array, b: Array, c: Array, mask: Array) -> Array:
+    return _source(mode, b, c)[0]
+
+
 def _shfl_undefined(mode: str, a: Array, b: Array, c: Array, mask: Array, active: Array) -> Array:
     lane, _ = _source(mode, b, c)
     named = (mask >> lane.astype(np.uint32)) & 1 != 0
@@ -170,19 +174,23 @@ def _activemask(active: Array) -> tuple[Array]:
 
 
 def _fields(
-    text: str, by: Callable[[Words], Callable[..., Any]], undefined: Callable[[Words], Any], words: Words
+    text: str, by: Callable[[Words], Callable[..., Any]], undefined: Callable[[Words], Any],
+    passes: Callable[[Words], Any], words: Words,
 ) -> dict[str, Any]:  # fmt: skip
     """Return what the words of a mnemonic say of a row."""
-    return {**operands(text, words), "compute": by(words), "undefined": undefined(words), "lanes": True}
+    row = {"compute": by(words), "undefined": undefined(words), "passes": passes(words), "lanes": True}
+    return {**operands(text, words), **row}
 
 
 def _form(
     spelling: str, text: str, by: Callable[[Words], Callable[..., Any]], evidence: Evidence,
-    undefined: Callable[[Words], Any] = lambda words: _undefined, **more: Any,
+    undefined: Callable[[Words], Any] = lambda words: _undefined,
+    passes: Callable[[Words], Any] = lambda words: None, **more: Any,
 ) -> Form:  # fmt: skip
     return Form(
-        spelling=spelling, kind=Operation, fields=partial(_fields, text, by, undefined), evidence=evidence, **more
-    )
+        spelling=spelling, kind=Operation, fields=partial(_fields, text, by, undefined, passes), evidence=evidence,
+        **more,
+    )  # fmt: skip
 
 
 _REDUCTIONS: dict[tuple[str, str], tuple[np.ufunc, int, str]] = {
@@ -211,6 +219,7 @@ FORMS = (
     _form(
         "shfl.sync.<up down bfly idx>.b32", "b32 u32 u32 u32 -> b32 pred", lambda words: partial(_shfl, words[2]),
         measured("shfl.sync", GROUPS), lambda words: partial(_shfl_undefined, words[2]),
+        passes=lambda words: partial(_shfl_from, words[2]),
     ),
     _form(
         "vote.sync.<all any uni>.pred", "pred u32 -> pred", lambda words: partial(_vote, words[2]),

@@ -141,6 +141,9 @@ class Operation(Row):
     needed : callable or None
         From the operands' arrays to a tuple, for each input, of bool `[..., 32]`: lanes whose value counts. None where
         all do.
+    passes : callable or None
+        From the operands' arrays to the lane from which each lane's first result comes, int `[..., 32]`: what that lane
+        has not written of the first input passes through, unread, as with `travels`. `shfl`'s.
     reads_carry, writes_carry : bool
         Whether the last input, or the last output, is the carry, which PTX does not write among the operands.
     vectors : (int, int)
@@ -157,6 +160,7 @@ class Operation(Row):
     input_types: tuple[str, ...] = ()
     travels: bool = False
     needed: Callable[..., tuple[Array, ...]] | None = field(default=None, repr=False, compare=False)
+    passes: Callable[..., Array] | None = field(default=None, repr=False, compare=False)
     native: Callable[..., tuple[Array, ...]] | None = field(default=None, repr=False, compare=False)
     reads_carry: bool = False
     writes_carry: bool = False
