@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -89,3 +92,48 @@ def test_an_address_of_nothing() -> None:
     text = ".version 8.0 .target sm_80 .address_size 64\n.shared .b32 s;\n.global .u64 v = s;\n.entry k() { ret; }"
     with pytest.raises(wm.PtxError, match=r":3:\d+: .* is the address of s, which lies nowhere"):
         ptx.load(text)["k"].launch(wm.Device("sm_80"), 1, 1)
+
+
+KEPT = """.version 8.0
+.target sm_80
+.address_size 64
+.const .align 4 .b8 table[30000];
+.visible .entry read(.param .u64 out)
+{
+.reg .b32 %r<2>; .reg .b64 %rd<2>;
+ld.param.u64 %rd1, [out];
+ld.const.u32 %r1, [table+29996];
+st.global.u32 [%rd1], %r1;
+ret;
+}
+"""
+
+
+def test_a_device_that_nobody_has_is_gone_while_its_module_lives() -> None:
+    module = ptx.load(KEPT)
+    device = wm.Device("sm_80")
+    module["read"].launch(device, 1, 1, [device.zeros(1, np.uint32)])
+    gone = weakref.ref(device)
+    del device
+    gc.collect()
+    assert gone() is None and len(module) == 1
+
+
+def test_constant_memory_is_counted_by_module() -> None:
+    device = wm.Device("sm_80")
+    out = device.zeros(1, np.uint32)
+    for value in range(4):
+        module = ptx.load(KEPT)
+        module.variable("table", device).set(np.full(30000, value, np.uint8))
+        module["read"].launch(device, 1, 1, [out])
+        assert out.numpy().tolist() == [value * 0x01010101]
+    more = ".const .align 8 .b8 second[35537];\n.visible .entry read"
+    with pytest.raises(OperandError, match="second: 65537 bytes of constant memory; there are 65536"):
+        ptx.load(KEPT.replace("table[30000]", "table[29999]").replace(".visible .entry read", more)).variable(
+            "second", device
+        )
+
+
+def test_modules_are_equal_where_they_are_one() -> None:
+    module = ptx.load(KEPT)
+    assert module == module and module != ptx.load(KEPT) and {module: 1}[module] == 1

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -117,6 +118,8 @@ class Device:
     target : str
     space : AddressSpace
         What lies where; launches read it.
+    made : WeakKeyDictionary
+        What modules have made for the device, which lives until either is gone.
 
     Raises
     ------
@@ -135,6 +138,7 @@ class Device:
         check_known(target)
         self.target = target
         self.space = AddressSpace()
+        self.made: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         self._made = 0
 
     def __repr__(self) -> str:
@@ -202,8 +206,9 @@ class Device:
         return DeviceArray(self, region, array.shape, array.dtype)
 
     def variable(
-        self, name: str, nbytes: int, *, alignment: int = 1, initial: bytes = b"", constant: bool = False
-    ) -> DeviceArray:
+        self, name: str, nbytes: int, *, alignment: int = 1, initial: bytes = b"", constant: bool = False,
+        before: int | None = None,
+    ) -> DeviceArray:  # fmt: skip
         """Place a variable of a module, `.global` or `.const`: what no initial bytes are given for is 0.
 
         Parameters
@@ -215,6 +220,8 @@ class Device:
         constant : bool
             Whether it lies in constant memory, which kernels only read. Its address in the space `.const` is what lies
             between the beginning of the window and its generic address.
+        before : int, optional
+            Bytes of constant memory that its module has already; by default what lies there of all modules.
 
         Raises
         ------
@@ -226,7 +233,10 @@ class Device:
         data[: len(initial)] = np.frombuffer(initial, np.uint8)
         data.flags.writeable = not constant
         region = self.space.place(Region(name=name, start=0, data=data), alignment=alignment, space=space)
-        if constant and (used := region.stop - WINDOWS["const"].base) > _CONSTANT:
+        used = region.stop - WINDOWS["const"].base
+        if before is not None:
+            used = -(-before // alignment) * alignment + nbytes
+        if constant and used > _CONSTANT:
             self.space.remove(region)
             raise OperandError(f"{name}: {used} bytes of constant memory; there are {_CONSTANT}")
         return DeviceArray(self, region, (nbytes,), np.dtype(np.uint8))

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from .._arguments import check_choice, suggestion
 from .._tasks import Progress
@@ -99,8 +98,6 @@ class PtxModule(Mapping[str, "PtxEntry"]):
 
     def __init__(self, source: Module) -> None:
         self.source = source
-        self._memory: WeakKeyDictionary[Device, ModuleMemory] = WeakKeyDictionary()
-        self._linked: WeakKeyDictionary[Device, dict[tuple[str, str], Linked]] = WeakKeyDictionary()
 
     @property
     def target(self) -> str:
@@ -130,6 +127,12 @@ class PtxModule(Mapping[str, "PtxEntry"]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    def __eq__(self, other: object) -> bool:
+        return self is other  # devices keep what it made there
+
+    def __hash__(self) -> int:
+        return object.__hash__(self)
+
     def __repr__(self) -> str:
         return f"<PtxModule {self.source.name}: {self.target}, {counted(len(self), 'entry', 'entries')}>"
 
@@ -142,7 +145,7 @@ class PtxModule(Mapping[str, "PtxEntry"]):
             The module declares no such variable.
         """
         check_device(self.source, device)
-        memory = self._placed(device)
+        memory, _ = self._made(device)
         memory.place(())
         if not isinstance(name, str) or (found := memory.arrays.get(("", -1, name))) is None:
             declared = [x.name for x in self.source.variables.values() if x.space in ("global", "const")]
@@ -169,17 +172,18 @@ class PtxModule(Mapping[str, "PtxEntry"]):
 
     def linked(self, name: str, device: Device, contract: str) -> Linked:
         """Return the program of an entry on a device, which is made once."""
-        made = self._linked.setdefault(device, {})
+        memory, made = self._made(device)
         if (name, contract) not in made:
-            memory = self._placed(device)
             made[name, contract] = link(self.source, name, memory, device.target, contract=contract == "ptxas")
         return made[name, contract]
 
-    def _placed(self, device: Device) -> ModuleMemory:
-        memory = self._memory.get(device)
-        if memory is None:
-            memory = self._memory[device] = ModuleMemory(self.source, device)
-        return memory
+    def _made(self, device: Device) -> tuple[ModuleMemory, dict[tuple[str, str], Linked]]:
+        """Its variables and programs on a device. The device has them: they name it, and would keep it alive here."""
+        found = device.made.get(self)
+        if found is None:
+            found = device.made[self] = ModuleMemory(self.source, device), {}
+        made: tuple[ModuleMemory, dict[tuple[str, str], Linked]] = found
+        return made
 
 
 class PtxEntry:

@@ -69,6 +69,7 @@ class ModuleMemory:
         self._functions = function_addresses(module)
         self.addresses: dict[Key, tuple[str, int]] = {}
         self.arrays: dict[Key, DeviceArray] = {}
+        self._constant = 0  # bytes
 
     def place(self, functions: Iterable[str]) -> None:
         """Place what is not placed yet, of the module and of functions that are to run."""
@@ -85,10 +86,14 @@ class ModuleMemory:
             if x.size > most:
                 raise self._module.error(f"{x.name} has {x.size} bytes; {most} at most are simulated", x.position)
             try:
-                array = self._device.variable(x.name, x.size, alignment=alignment, constant=constant)
+                array = self._device.variable(
+                    x.name, x.size, alignment=alignment, constant=constant, before=self._constant
+                )
             except MemoryError:
                 text = f"the {x.size} bytes of {x.name} do not fit into the memory of this process"
                 raise self._module.error(text, x.position) from None
+            if constant:
+                self._constant = -(-self._constant // alignment) * alignment + x.size
             arrays.append((key, x, array))
             self.arrays[key] = array
             base = WINDOWS["const"].base if constant else 0
