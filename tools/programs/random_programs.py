@@ -200,7 +200,8 @@ class _Body:
         """Write a call, by name or through a register."""
         w = self.w
         x, y, z = w.register("r"), w.register("d"), w.register("r")
-        depth = w.limited("r", 3)
+        depth = w.temporary("r")  # lanes that go down differently far are not together at barriers afterwards
+        w(f"mov.u32 {depth}, {w.choose.below(4)};")
         w("{", ".param .b32 a0;", ".param .align 8 .b8 a1[16];", ".param .b32 a2;", ".param .align 8 .b8 r0[16];")
         w(
             f"st.param.b32 [a0], {x};",
