@@ -210,3 +210,8 @@ def test_the_command_shows_the_line(tmp_path: Path, capsys: pytest.CaptureFixtur
         "  .vvisible .entry k() { ret; }",
         "  ^",
     ]
+
+
+def test_addresses_of_32_bits_are_refused() -> None:
+    with pytest.raises(PtxError, match=r"<ptx>:3:15: addresses of 32 bits are not simulated; 64 are what nvcc makes"):
+        ptx.load(MODULE.replace("_size 64", "_size 32"))

@@ -190,6 +190,8 @@ class _Reader:
         self.address_size = self.cursor.integer("32 or 64")
         if self.address_size not in (32, 64):
             self.cursor.fail("an address has 32 or 64 bits", start)
+        if self.address_size == 32:
+            self.cursor.fail("addresses of 32 bits are not simulated; 64 are what nvcc makes by default", start)
 
     def _file(self) -> None:
         cursor = self.cursor
