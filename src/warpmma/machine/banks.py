@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ _WORD = 4
 _PHASE = BANKS * _WORD
 # Different accesses that are kept for a line, to try swizzles on: a quarter of a kilobyte each.
 _PATTERNS = 4096
+_FEW = 32  # accesses that are counted together, of which it is known what they cost when they come again
 
 
 @dataclass
@@ -96,17 +98,22 @@ class SharedSite:
         """Whether it is an `ld`."""
         return self.site.mnemonic.startswith("ld.")
 
-    def add(self, rows: Array, size: int) -> None:
-        """Count accesses of warps: addresses `[n, 32]`, of 32 bits or int64, -1 where a lane takes no part."""
+    def add(self, rows: Array, size: int, each: int = 1) -> None:
+        """Count accesses of warps: addresses `[n, 32]`, of 32 bits or int64, -1 where a lane takes no part.
+
+        Each of them stands for so many that are alike.
+        """
         count = np.bincount(alike(rows))
         some = np.flatnonzero(count)
         times = Counter(
-            {row.tobytes(): n for row, n in zip(rows[some].astype(np.int64), count[some].tolist(), strict=True)}
+            {row.tobytes(): n for row, n in zip(rows[some].astype(np.int64), (count[some] * each).tolist(), strict=True)}
         )
         fresh = [row for row in times if (size, row) not in self.patterns]
         if fresh:
-            address = np.frombuffer(b"".join(fresh), np.int64).reshape(-1, rows.shape[-1])
-            counts = wavefronts(address, size, self.load)
+            together = b"".join(fresh)
+            address = np.frombuffer(together, np.int64).reshape(-1, rows.shape[-1])
+            few = len(fresh) <= _FEW  # unrolled loops have lines that access the same
+            counts = _known_wavefronts(together, size, self.load) if few else wavefronts(address, size, self.load)
             found = [
                 BankPattern(a, size, int(p), int(w), load=self.load) for a, p, w in zip(address, *counts, strict=True)
             ]
@@ -188,6 +195,11 @@ def wavefronts(address: Array, size: int, load: bool = False) -> tuple[Array, Ar
         halved = _count(address, size, 2 * _lanes(size))
         return np.where(joined, halved[0], counts[0]), np.where(joined, halved[1], counts[1])
     return counts
+
+
+@lru_cache(1024)
+def _known_wavefronts(rows: bytes, size: int, load: bool) -> tuple[Array, Array]:
+    return wavefronts(np.frombuffer(rows, np.int64).reshape(-1, 32), size, load)
 
 
 def _count(address: Array, size: int, lanes: int) -> tuple[Array, Array]:

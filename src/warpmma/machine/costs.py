@@ -69,14 +69,19 @@ class Costs:
         self.moved(site, "shared", int(np.count_nonzero(active)) * size)
         if address.itemsize > 4:
             active = active & (address < _MOST)  # others are out of bounds
-        rows = np.ascontiguousarray(address).reshape(-1, address.shape[-1])
-        if not active.all():
+        times = 1
+        if active.all():
+            if len(address) > 1 and bool((address[1:] == address[:1]).all()):  # in most kernels blocks are alike
+                address, times = address[:1], len(address)
+            rows = np.ascontiguousarray(address).reshape(-1, address.shape[-1])
+        else:
+            rows = np.ascontiguousarray(address).reshape(-1, address.shape[-1])
             rows = np.where(active.reshape(rows.shape), rows.astype(np.int64), -1)
             rows = rows[active.any(axis=-1).reshape(-1)]
         if len(rows):
             if site not in self.sites:
                 self.sites[site] = SharedSite(site)
-            self.sites[site].add(rows, size)
+            self.sites[site].add(rows, size, times)
 
     def together(self, site: Site) -> list[Site]:
         """Lines that access the memory which this one does, in pieces of 128 bytes, or which such lines do; itself too.

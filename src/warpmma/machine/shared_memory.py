@@ -59,6 +59,9 @@ class SharedMemory:
         for _, place in variables:
             self._room[place.start : place.stop] = np.arange(len(place), 0, -1)
         self._variables = tuple(variables)
+        places = sorted((place.start, place.stop) for _, place in variables if place)
+        pieces = np.array([*places, *([(end, self.size)] if self.size > end else [])], np.uint64).reshape(-1, 2)
+        self._bounds = np.ascontiguousarray(pieces[:, 0]), np.ascontiguousarray(pieces[:, 1])
 
     def contents(self) -> Iterator[Array]:
         """Give all bytes."""
@@ -113,10 +116,9 @@ class SharedMemory:
 
     def _touch(self, site: Site, address: Array, size: int, lanes: Array, alignment: int) -> Touch:
         """Take the lanes that may act."""
-        if self._room is None:
-            one = locate(flat(address), flat(lanes), self._bounds, size, alignment)
-            if one is not None:
-                return self._at(site, address, size, lanes, one[1])
+        if (one := locate(flat(address), flat(lanes), self._bounds, size, alignment)) is not None:
+            piece, inside = one
+            return self._at(site, address, size, lanes, inside + int(self._bounds[0][piece]))
         lanes = lanes & self._reporter.aligned(site, address, alignment, lanes)
         outside = lanes & ((address > self.size) | (address.astype(np.int64) > self.size - size))
         self._reporter.report(

@@ -141,15 +141,23 @@ def _brev(a: Array) -> Array:
 
 # Rule 5
 
+_PAIRS: tuple[Callable[[Array, Array], Array], ...] = (
+    lambda b, c: np.zeros_like(b), lambda b, c: ~(b | c), lambda b, c: ~b & c, lambda b, c: ~b,
+    lambda b, c: b & ~c, lambda b, c: ~c, lambda b, c: b ^ c, lambda b, c: ~(b & c),
+    lambda b, c: b & c, lambda b, c: ~(b ^ c), lambda b, c: c, lambda b, c: ~b | c,
+    lambda b, c: b, lambda b, c: b | ~c, lambda b, c: b | c, lambda b, c: ~np.zeros_like(b),
+)  # fmt: skip
+"""Functions of two bits, by their tables: bit (b, c). Where a is 1, bits differ from where it is 0 by one of them."""
+
 
 def _lop3(a: Array, b: Array, c: Array, lut: int) -> Array:
     if not 0 <= lut <= 0xFF:
         raise OperandError(f"lop3.b32: the look-up table is {lut}; expected an immediate of 0 to 255")
-    result = np.zeros_like(a)
-    for index in range(8):
-        if lut >> index & 1:
-            result |= (a if index & 4 else ~a) & (b if index & 2 else ~b) & (c if index & 1 else ~c)
-    return result
+    low, differ = _PAIRS[lut & 0xF](b, c), lut & 0xF ^ lut >> 4
+    if differ == 0:
+        return low
+    chosen = a if differ == 0xF else a & _PAIRS[differ](b, c)
+    return chosen if lut & 0xF == 0 else low ^ chosen
 
 
 def _lop3_predicate(
