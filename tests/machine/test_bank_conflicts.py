@@ -138,3 +138,14 @@ def test_schedules(access: tuple[int, list[int]]) -> None:
     )
     wanted = {(lane, byte // 4 % BANKS) for lane, at in enumerate(address) if at >= 0 for byte in range(at, at + size)}
     assert set(served) == wanted and set(served.values()) <= {1}
+
+
+def test_blocks_that_access_alike_count_as_often_as_there_are() -> None:
+    rows = np.stack([LANES * 8, LANES * 4]).astype(np.uint32)
+    alike, apart = (SharedSite(Site("k", 1, "ld.shared.b32")) for _ in range(2))
+    for _ in range(3):
+        alike.add(rows, 4, 5)
+        for _ in range(5):
+            apart.add(rows.astype(np.int64), 4)
+    assert alike == apart
+    assert (alike.accesses, alike.phases, alike.wavefronts) == (30, 30, 45)

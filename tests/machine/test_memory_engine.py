@@ -214,3 +214,20 @@ def test_what_was_written_without_hazards_is_taken_for_written() -> None:
 def test_other_policies_are_refused(hazards: Any) -> None:
     with pytest.raises(wm.OperandError, match="hazards: "):
         launch(lambda t: None, 1, 32, [], target="sm_90", hazards=hazards)
+
+
+@needs_native
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.uint64])
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 8])
+def test_words_of_lanes_lie_together(count: int, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(count)
+    registers = [rng.integers(0, 256, (2, 3, 32)).astype(dtype) for _ in range(count - 1)]
+    registers.append(np.broadcast_to(dtype(7), (2, 3, 32)))
+    native, slow = both(monkeypatch, lambda: memory_engine.joined(registers))
+    assert native.shape == slow.shape == (2, 3, 32, count * np.dtype(dtype).itemsize)
+    assert np.array_equal(native, slow)
+    for apart in both(monkeypatch, lambda: memory_engine.split(slow, dtype)):
+        assert all(np.array_equal(x, y) for x, y in zip(apart, registers, strict=True))
+    if hasattr(NATIVE, "join"):
+        with pytest.raises(ValueError, match="join"):
+            NATIVE.join([np.zeros(4, np.uint8), np.zeros(8, np.uint8)], 4, np.zeros(12, np.uint8))

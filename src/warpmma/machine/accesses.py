@@ -13,6 +13,7 @@ from ..operations import DTYPES, WINDOWS, Access, MatrixMove
 from ..registers import LANES
 from .batch import Batch, Results
 from .literals import several
+from .memory_engine import joined, split
 from .site import Site
 from .spaces import parts
 from .strong import load_strongly, store_strongly
@@ -54,10 +55,10 @@ def _load(batch: Batch, site: Site, row: Access, where: Any, lanes: Array) -> Re
     at = address(batch, site, row.space, where, lanes)
     data, poison = _loaded(batch, site, row, at, lanes)
     width, per = min(row.bits, 64), row.registers // row.count
-    words = data.view(f"{'i' if row.signed else 'u'}{width // 8}")
+    words = split(data, f"{'i' if row.signed else 'u'}{width // 8}")
     dtype = DTYPES[row.kind]  # of 8 bits, 16 are made
     return tuple(
-        batch.made(np.ascontiguousarray(words[..., i]).astype(dtype, copy=False), lanes, site,
+        batch.made(words[i].astype(dtype, copy=False), lanes, site,
                    None if poison is None else poison[..., i // per])
         for i in range(row.registers)
     )  # fmt: skip
@@ -95,8 +96,7 @@ def _store(batch: Batch, site: Site, row: Access, where: Any, values: Sequence[A
         for i, x in enumerate(values)
     ]
     bits = batch.read(site, registers, [lanes] * len(registers))
-    words = [np.ascontiguousarray(x.astype(f"u{width // 8}", copy=False)) for x in bits]
-    data = (words[0][..., None] if len(words) == 1 else np.stack(words, axis=-1)).view(np.uint8)
+    data = joined([x.astype(f"u{width // 8}", copy=False) for x in bits])
     for space, place, some in parts(batch, site, row.space, at, lanes):
         _count(batch, site, space, place, row.size, some)
         if row.order != "weak" and space in _ORDERED:

@@ -33,7 +33,7 @@ _WORD = 4
 _PHASE = BANKS * _WORD
 # Different accesses that are kept for a line, to try swizzles on: a quarter of a kilobyte each.
 _PATTERNS = 4096
-_FEW = 32  # accesses that are counted together, of which it is known what they cost when they come again
+_FEW, _AGAIN = 32, 64  # accesses that are counted together and known again; how many such of a line
 
 
 @dataclass
@@ -87,6 +87,9 @@ class SharedSite:
     wavefronts: int = 0
     patterns: dict[tuple[int, bytes], BankPattern] = field(default_factory=dict)
     complete: bool = True
+    _again: dict[tuple[int, int, bytes], list[tuple[BankPattern, int]]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     @property
     def conflicts(self) -> int:
@@ -103,11 +106,25 @@ class SharedSite:
 
         Each of them stands for so many that are alike.
         """
+        key = (size, rows.itemsize, rows.tobytes() if len(rows) <= _FEW else b"")
+        if (known := self._again.get(key)) is not None:  # what loops access again
+            for pattern, n in known:
+                self._count(pattern, n * each)
+            return
+        counted = self._counted(rows, size)
+        for pattern, n in counted:
+            self._count(pattern, n * each)
+        if key[2] and len(self._again) < _AGAIN:
+            self._again[key] = counted
+
+    def _counted(self, rows: Array, size: int) -> list[tuple[BankPattern, int]]:
+        """Return the patterns of accesses, and how often each is there."""
         count = np.bincount(alike(rows))
         some = np.flatnonzero(count)
         times = Counter(
-            {row.tobytes(): n for row, n in zip(rows[some].astype(np.int64), (count[some] * each).tolist(), strict=True)}
+            {row.tobytes(): n for row, n in zip(rows[some].astype(np.int64), count[some].tolist(), strict=True)}
         )
+        beyond: list[tuple[BankPattern, int]] = []
         fresh = [row for row in times if (size, row) not in self.patterns]
         if fresh:
             together = b"".join(fresh)
@@ -121,9 +138,8 @@ class SharedSite:
             self.complete &= len(fresh) <= room
             self.patterns |= {(size, row): pattern for row, pattern in zip(fresh[:room], found, strict=False)}
             for row, pattern in zip(fresh[room:], found[room:], strict=True):
-                self._count(pattern, times.pop(row))
-        for row, n in times.items():
-            self._count(self.patterns[size, row], n)
+                beyond.append((pattern, times.pop(row)))
+        return beyond + [(self.patterns[size, row], n) for row, n in times.items()]
 
     def _count(self, pattern: BankPattern, times: int) -> None:
         pattern.times += times

@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._arrays import frozen
 from ..operations import MemoryOrder, MemoryScope
 from ..registers import LANES
 from .causality import NEAR, Causality, Moment, Signals
@@ -166,6 +167,7 @@ class Clocks:
         self._both = np.zeros(self._shape, np.int64)
         self._warps: Array | None = None  # [block, warp, other warp], if barriers were not of whole blocks alone
         self._pairs: Array | None = None  # [block, warp, lane, other lane], if masks named parts of warps
+        self._nobody = np.zeros(0, _U)
         self.floor = 0
         self.touched = np.zeros(self._shape, np.int64)
         self.causality = Causality(blocks, self._shape)
@@ -190,9 +192,11 @@ class Clocks:
             words = keys[lanes] | _U(time << _STRENGTH)
         return Who(words, self._first)
 
-    def anybody(self, lanes: Array) -> Who:
+    def anybody(self, count: int) -> Who:
         """Name nobody in particular, where it is not looked who accesses memory: so many."""
-        return Who(np.zeros(int(np.count_nonzero(lanes)), _U), self._first)
+        if len(self._nobody) < count:
+            self._nobody = frozen(np.zeros(count, _U))
+        return Who(self._nobody[:count], self._first)
 
     # Rule 2
 

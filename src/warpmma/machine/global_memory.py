@@ -200,7 +200,7 @@ class GlobalMemory:
     def _touch(
         self, clocks: Clocks, site: Site, time: int, address: Array, lanes: Array, offset: Array, size: int
     ) -> Touch:  # fmt: skip
-        who = clocks.who(time, lanes) if self._reporter.tracking else clocks.anybody(lanes)
+        who = clocks.who(time, lanes) if self._reporter.tracking else clocks.anybody(len(offset))
         return Touch(
             site=site, time=time, clocks=clocks, address=address, lanes=lanes, size=size, offset=offset, who=who
         )

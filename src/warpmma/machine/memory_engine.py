@@ -6,6 +6,7 @@ yes; both forms give the same.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,19 @@ try:
 except ImportError:  # installed without a compiler
     _native = None  # type: ignore[assignment]
 
-__all__ = ["NATIVE", "acting", "alike", "all_set", "count_readers", "flat", "locate", "note", "ordered"]
+__all__ = [
+    "NATIVE",
+    "acting",
+    "alike",
+    "all_set",
+    "count_readers",
+    "flat",
+    "joined",
+    "locate",
+    "note",
+    "ordered",
+    "split",
+]
 
 Array = npt.NDArray[Any]
 
@@ -34,6 +47,31 @@ def acting(data: Array, lanes: Array) -> Array:
     if data.shape[:-1] == lanes.shape and lanes.all():
         return data.reshape(-1, data.shape[-1])
     return np.asarray(data[lanes])
+
+
+def joined(words: Sequence[Array]) -> Array:
+    """Return the bytes of several words of each lane, of one type and shape `[...]`, together: `[..., byte]`."""
+    first, count = words[0], len(words)
+    if count == 1:
+        return np.ascontiguousarray(first)[..., None].view(np.uint8)
+    if hasattr(NATIVE, "join"):
+        out = np.empty(first.size * count * first.itemsize, np.uint8)
+        NATIVE.join([flat(x).view(np.uint8) for x in words], first.itemsize, out)
+        return out.reshape(*first.shape, count * first.itemsize)
+    return np.stack(words, axis=-1).view(np.uint8)
+
+
+def split(data: Array, dtype: npt.DTypeLike) -> list[Array]:
+    """Return words `[...]`, as they lie in bytes of each lane, `[..., byte]`."""
+    words = data.view(dtype)
+    count = words.shape[-1]
+    if count == 1:
+        return [words[..., 0]]
+    if hasattr(NATIVE, "join"):
+        apart = np.empty((count, *data.shape[:-1]), words.dtype)
+        NATIVE.split(flat(data), count, words.itemsize, apart.reshape(-1).view(np.uint8))
+        return list(apart)
+    return [np.ascontiguousarray(words[..., i]) for i in range(count)]
 
 
 def locate(

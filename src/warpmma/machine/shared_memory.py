@@ -118,7 +118,7 @@ class SharedMemory:
         """Take the lanes that may act."""
         if (one := locate(flat(address), flat(lanes), self._bounds, size, alignment)) is not None:
             piece, inside = one
-            return self._at(site, address, size, lanes, inside + int(self._bounds[0][piece]))
+            return self._at(site, address, size, lanes, inside, int(self._bounds[0][piece]))
         lanes = lanes & self._reporter.aligned(site, address, alignment, lanes)
         outside = lanes & ((address > self.size) | (address.astype(np.int64) > self.size - size))
         self._reporter.report(
@@ -141,14 +141,18 @@ class SharedMemory:
 
         return says
 
-    def _at(self, site: Site, address: Array, size: int, lanes: Array, inside: Array | None = None) -> Touch:
-        """Return what lanes touch; `inside` is where, each in its block's memory, if that is known."""
+    def _at(
+        self, site: Site, address: Array, size: int, lanes: Array, inside: Array | None = None, start: int = 0
+    ) -> Touch:  # fmt: skip
+        """Return what lanes touch; `inside` is where, each from `start` on in its block's memory, if that is known."""
         time = self._clocks.tick(site)
         if inside is not None and len(inside) == lanes.size:
-            offset = (inside.reshape(len(self._base), -1) + self._base[:, :, 0]).reshape(-1)
+            by_block = inside.reshape(len(self._base), -1)
+            by_block += self._base[:, :, 0] + start
+            offset = inside
         else:
             offset = (self._base + address.astype(np.int64))[lanes]
-        who = self._clocks.who(time, lanes) if self._reporter.tracking else self._clocks.anybody(lanes)
+        who = self._clocks.who(time, lanes) if self._reporter.tracking else self._clocks.anybody(len(offset))
         return Touch(
             site=site, time=time, clocks=self._clocks, address=address, lanes=lanes, offset=offset, size=size, who=who,
         )  # fmt: skip

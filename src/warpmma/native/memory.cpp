@@ -119,6 +119,43 @@ void scatter(Vector<uint8_t> memory, Places offset, size_t size, Bytes data) {
   });
 }
 
+// Registers of all lanes, each `[lane]`, from and to their words `[lane, word]`, which lie together.
+template <class Body>
+void columns(size_t count, size_t width, size_t size, Body body) {
+  if (count == 0 || width == 0 || size % (count * width) != 0) refuse("registers of different lengths");
+  const size_t n = size / (count * width);
+  sized(width, [&](auto bytes) {
+    sized(count, [&](auto words) {
+      for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < words; k++) body(k, i * bytes, (i * words + k) * bytes, bytes);
+    });
+  });
+}
+
+void join(const nb::list& registers, size_t width, Vector<uint8_t> out) {
+  const uint8_t* from[32];
+  const size_t count = registers.size(), size = out.shape(0);
+  if (count > 32) refuse("join: more than 32 registers");
+  for (size_t k = 0; k < count; k++) {
+    const auto one = nb::cast<Bytes>(registers[k]);
+    if (one.shape(0) * count != size) refuse("join: registers of different lengths");
+    from[k] = one.data();
+  }
+  uint8_t* to = out.data();
+  columns(count, width, size,
+          [&](size_t k, size_t apart, size_t beside, auto bytes) { std::memcpy(to + beside, from[k] + apart, bytes); });
+}
+
+void split(Bytes data, size_t count, size_t width, Vector<uint8_t> out) {
+  const size_t size = data.shape(0), each = count ? size / count : 0;
+  if (out.shape(0) != size) refuse("split: no room for the registers");
+  const uint8_t* from = data.data();
+  uint8_t* to = out.data();
+  columns(count, width, size, [&](size_t k, size_t apart, size_t beside, auto bytes) {
+    std::memcpy(to + k * each + apart, from + beside, bytes);
+  });
+}
+
 // Grains of lanes: `each` for every one of n, all of them in a table.
 struct Touched {
   Touched(Places grains, size_t n, size_t table) : at(grains.data()), count(grains.shape(0)), each(n ? count / n : 0) {
@@ -229,8 +266,11 @@ void alike(Vector<const int64_t> rows, size_t width, Vector<int64_t> first) {
       first.data()[i] = first.data()[i - 1];
       continue;
     }
+    uint64_t parts[4] = {1, 2, 3, 4};  // side by side, as each takes several cycles a word
+    for (size_t k = 0; k < width; k++)
+      parts[k % 4] = (parts[k % 4] ^ uint64_t(row[k])) * 0x9E3779B97F4A7C15u + (parts[k % 4] >> 29);
     uint64_t hash = 0;
-    for (size_t k = 0; k < width; k++) hash = (hash ^ uint64_t(row[k])) * 0x9E3779B97F4A7C15u + (hash >> 29);
+    for (const uint64_t part : parts) hash = (hash ^ part) * 0x9E3779B97F4A7C15u + (hash >> 29);
     const auto range = seen.equal_range(hash);
     const auto same = std::find_if(range.first, range.second, [&](const auto& one) {
       return std::equal(row, row + width, rows.data() + one.second * width);
@@ -250,6 +290,8 @@ void bind_memory(nb::module_& m) {
              nb::arg().noconvert());
   memory.def("gather", &gather, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg(), nb::arg().noconvert());
   memory.def("scatter", &scatter, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg(), nb::arg().noconvert());
+  memory.def("join", &join, nb::arg(), nb::arg(), nb::arg().noconvert());
+  memory.def("split", &split, nb::arg().noconvert(), nb::arg(), nb::arg(), nb::arg().noconvert());
   memory.def("ordered", &ordered);
   memory.def("note", &note);
   memory.def("count_readers", &count_readers);
