@@ -147,5 +147,5 @@ def test_blocks_that_access_alike_count_as_often_as_there_are() -> None:
         alike.add(rows, 4, 5)
         for _ in range(5):
             apart.add(rows.astype(np.int64), 4)
-    assert alike == apart
+    assert [x.times for x in alike.patterns.values()] == [x.times for x in apart.patterns.values()] == [15, 15]
     assert (alike.accesses, alike.phases, alike.wavefronts) == (30, 30, 45)
