@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .._text import counted
 from ..machine import Call, Frame, Guard, RowStep, Site, Slot, StepOperand
 from ..operations import row
 from .frames import FrameLayout, size_of
@@ -152,15 +153,28 @@ class CallLowering:
     def _load(
         self, statement: Statement, site: Site, guard: Guard | None, x: Operand, formal: Declaration, offset: int
     ) -> RowStep:
-        type_ = f"b{8 * max(bytes_of(formal.type), 2)}"
-        slot = self._names.target(x, type_, statement, wider=True)  # type: ignore[arg-type]
-        load = row(f"ld.local.{type_}", self._target)
-        return RowStep(site=site, row=load, operands=(Frame(offset),), results=(slot,), guard=guard)
+        type_, count = f"b{8 * max(bytes_of(formal.type), 2)}", formal.vector
+        slots = [self._names.target(y, type_, statement, wider=True) for y in self._items(x, count, statement)]  # type: ignore[arg-type]
+        load = row(f"ld.local{_vector(count)}.{type_}", self._target)
+        return RowStep(site=site, row=load, operands=(Frame(offset),), results=tuple(slots), guard=guard)
 
     def _store(
         self, statement: Statement, site: Site, guard: Guard | None, x: Operand, formal: Declaration, offset: int
     ) -> RowStep:
-        type_ = f"b{8 * max(bytes_of(formal.type), 2)}"
-        value: StepOperand = self._names.source(x, type_, formal.type, statement, wider=True)  # type: ignore[arg-type]
-        store = row(f"st.local.{type_}", self._target)
-        return RowStep(site=site, row=store, operands=(Frame(offset), value), guard=guard)
+        type_, count = f"b{8 * max(bytes_of(formal.type), 2)}", formal.vector
+        values: list[StepOperand] = [
+            self._names.source(y, type_, formal.type, statement, wider=True)  # type: ignore[arg-type]
+            for y in self._items(x, count, statement)
+        ]
+        store = row(f"st.local{_vector(count)}.{type_}", self._target)
+        return RowStep(site=site, row=store, operands=(Frame(offset), *values), guard=guard)
+
+    def _items(self, x: Operand, count: int, statement: Statement) -> Sequence[Operand]:
+        items = self._names.items(x)
+        if len(items) != count:
+            raise self._names.fail(statement, f"got {counted(len(items), 'register')} for a parameter of {count}")
+        return items
+
+
+def _vector(count: int) -> str:
+    return f".v{count}" if count > 1 else ""

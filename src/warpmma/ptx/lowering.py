@@ -34,8 +34,8 @@ from .flow import placed
 from .frames import FrameLayout
 from .matching import match
 from .resolving import Places, Resolver
-from .slots import Slots
-from .syntax import Function, LineOf, Module, Place, RegisterRange, Statement, VectorOf
+from .slots import Slots, register_class
+from .syntax import Function, LineOf, Module, Place, RegisterRange, Statement, Symbol, VectorOf
 
 __all__ = ["Body", "lower", "site_of"]
 
@@ -181,6 +181,10 @@ class _Lowering:
         if statement.mnemonic == "mov.b128" and len(statement.operands) == 2:
             halves = zip(*(self._names.items(x) for x in statement.operands), strict=False)
             return [self._step(replace(statement, mnemonic="mov.b64", operands=x), site, guard) for x in halves]
+        if opcode == "mov" and len(statement.operands) == 2:
+            moves = self._vector_moves(statement, site, guard)
+            if moves:
+                return moves
         name = statement.mnemonic
         if opcode in ("ld", "st") and any(word.partition("::")[0] == "param" for word in name.split(".")):
             constants = self._parameters.load(self._names, statement) if opcode == "ld" else None
@@ -191,6 +195,26 @@ class _Lowering:
                 ]
             name = self._in_frame(statement, name)
         return [self._step(replace(statement, mnemonic=name) if name != statement.mnemonic else statement, site, guard)]
+
+    def _vector_moves(self, statement: Statement, site: Site, guard: Guard | None) -> Sequence[AnyStep]:
+        """Return steps of a `mov` from, or to, registers that are vectors; nothing for others."""
+        given, type_ = [self._names.items(x) for x in statement.operands], statement.mnemonic.rpartition(".")[2]
+        counts = [len(items) for items in given]
+        if counts[0] == counts[1] > 1:  # elements at once: each is read before any is written
+            kind = register_class(type_)
+            if kind is None:
+                return []
+            kept = [Symbol(f"moved {kind} {i}") for i in range(counts[0])]
+            for x in kept:
+                self._names.slot(x.name, kind)
+            pairs = [*zip(kept, given[1], strict=True), *zip(given[0], kept, strict=True)]
+            moves = (replace(statement, mnemonic=f"mov.{type_}", operands=pair) for pair in pairs)
+            return [self._step(move, site, guard) for move in moves]
+        vector = any(isinstance(x, Symbol) and n > 1 for x, n in zip(statement.operands, counts, strict=True))
+        if not vector:
+            return []
+        operands = tuple(VectorOf(tuple(items)) if len(items) > 1 else items[0] for items in given)
+        return [self._step(replace(statement, operands=operands), site, guard)]
 
     def _in_frame(self, statement: Statement, name: str) -> str:
         """Return the mnemonic by which parameters are accessed that lie in a frame (rule 2)."""
