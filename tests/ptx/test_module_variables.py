@@ -10,6 +10,7 @@ import pytest
 
 import warpmma as wm
 from warpmma import ptx
+from warpmma.arithmetic import Engine
 from warpmma.errors import OperandError
 from warpmma.machine import HazardError
 
@@ -137,3 +138,36 @@ def test_constant_memory_is_counted_by_module() -> None:
 def test_modules_are_equal_where_they_are_one() -> None:
     module = ptx.load(KEPT)
     assert module == module and module != ptx.load(KEPT) and {module: 1}[module] == 1
+
+
+THROUGH = """.version 8.0
+.target sm_80
+.address_size 64
+.const .align 4 .u32 table[40] = {3, 1, 4};
+.visible .entry through(.param .u64 from, .param .u64 out)
+{
+.reg .b32 %r<3>; .reg .b64 %rd<4>;
+ld.param.u64 %rd1, [from];
+ld.param.u64 %rd2, [out];
+mov.u32 %r1, %tid.x;
+mul.wide.u32 %rd3, %r1, 4;
+add.u64 %rd1, %rd1, %rd3;
+add.u64 %rd2, %rd2, %rd3;
+ld.global.u32 %r2, [%rd1];
+st.global.u32 [%rd2], %r2;
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["numpy", "native"])
+def test_constant_variables_are_read_through_pointers(engine: Engine) -> None:
+    """As cudaGetSymbolAddress gives them; `ld.global` is what nvcc takes for a pointer among the arguments."""
+    module, device = ptx.load(THROUGH), wm.Device("sm_90")
+    out, table = device.zeros(40, np.uint32), module.variable("table", device)
+    module["through"].launch(device, 1, 40, [table, out], engine=engine)
+    assert out.numpy().tolist() == [3, 1, 4, *[0] * 37]
+    with pytest.raises(HazardError, match=r"st.global.u32.*bounds.*a store to table, which is read-only"):
+        module["through"].launch(device, 1, 40, [out, table], engine=engine)
+    with pytest.raises(HazardError, match=r"ld.global.u32.*bounds: block 0, warp 1, lane 8 at .*"):
+        module["through"].launch(device, 1, 41, [table, out], engine=engine)

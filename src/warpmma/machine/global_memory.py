@@ -72,6 +72,11 @@ class GlobalMemory:
         self._added.append(self._space.place(region))
         return region.start
 
+    @property
+    def constants_end(self) -> np.uint64:
+        """The generic address behind all constant memory."""
+        return np.uint64(self._space.mark("const"))
+
     def parameters(self, data: bytes) -> int:
         """Place the parameters of an entry, and return their address in the space .param."""
         held = np.frombuffer(data, np.uint8)  # which nobody can write

@@ -4,6 +4,8 @@ The rules (`operations.WINDOWS`):
 
 1. Of a generic address the window says the space; lanes of one access may be in different ones.
 2. Constant memory and parameters are read-only pieces at generic addresses; global memory has none in a window.
+3. Variables of constant memory lie in memory of the device, as cudaGetSymbolAddress says: where nvcc takes a pointer
+   for one to global memory, an argument say, `ld.global` reads them. To write there is a hazard as elsewhere.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ Part = tuple[str, Array, Array]
 """The space that has the memory, "global", "shared" or "local"; addresses in it; and the lanes that are there."""
 
 _FIRST = min(window.base for window in WINDOWS.values()) >> 32
+_CONSTANTS = np.uint64(WINDOWS["const"].base)
 _MEMORY = {"shared": "shared", "local": "local", "const": "global", "param": "global"}
 
 
@@ -52,6 +55,9 @@ def parts(batch: Batch, site: Site, space: str, address: Array, lanes: Array) ->
     if not elsewhere.any():
         return [("global", address, lanes)]
     if space == "global":
+        elsewhere = elsewhere & ~((address >= _CONSTANTS) & (address < batch.memory.constants_end))
+        if not elsewhere.any():
+            return [("global", address, lanes)]
         batch.reporter.report("bounds", site, elsewhere, address, _windowed)
         return [("global", address, lanes & ~elsewhere)]
     found: list[Part] = [("global", address, lanes & ~elsewhere)]
