@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._arrays import frozen
 from ..registers import LANES
 from .groups import Group, words
 from .scheduling import STOP
@@ -27,7 +28,7 @@ __all__ = ["Meeting", "Meetings"]
 Array = npt.NDArray[Any]
 Act = Callable[[Group], object]
 
-_LANE = np.arange(LANES, dtype=np.uint32)
+_LANE = frozen(np.arange(LANES, dtype=np.uint32))
 
 
 class Meeting:

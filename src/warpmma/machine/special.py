@@ -15,9 +15,10 @@ The rules (PTX ISA 9.1, chapter 10):
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -129,41 +130,43 @@ def _one(name: str, value: Callable[[_Launch], Any], bits: int = 32, moves: bool
     return Special(name=name, bits=bits, value=value, moves=moves)
 
 
-SPECIAL: dict[str, Special] = {
-    **_vectors(),
-    **_masks(),
-    **{
-        x.name: x
-        for x in (
-            _one("laneid", lambda x: x.lane),
-            _one("warpid", lambda x: np.arange(x.batch.shape[1]).reshape(1, -1, 1)),
-            _one("nwarpid", lambda x: TARGETS[x.batch.target].threads_per_sm // LANES),
-            _one("smid", lambda x: x.block % _MULTIPROCESSORS),
-            _one("nsmid", lambda x: _MULTIPROCESSORS),
-            _one("gridid", lambda x: 1, 64),
-            _one("clock", _time(), moves=True),
-            _one("clock_hi", _time(32), moves=True),
-            _one("clock64", _time(), 64, moves=True),
-            _one("globaltimer", _time(), 64, moves=True),
-            _one("globaltimer_lo", _time(), moves=True),
-            _one("globaltimer_hi", _time(32), moves=True),
-            _zero("is_explicit_cluster", 1),
-            _zero("cluster_ctarank"),
-            _one("cluster_nctarank", lambda x: 1),
-            _one("total_smem_size", lambda x: x.shared),
-            _one("dynamic_smem_size", lambda x: max(0, x.grid.shared - x.static)),
-            _one(
-                "aggr_smem_size",
-                lambda x: x.shared + _RESERVED * (TARGETS[x.batch.target].capability >= (8, 0)),
-            ),
-            *(_zero(f"reserved_smem_offset_{x}") for x in ("begin", "end", "cap", "0", "1")),
-            _zero("current_graph_exec", 64),
-            *(_zero(f"envreg{i}") for i in range(32)),
-            *(_zero(f"pm{i}") for i in range(8)),
-            *(_zero(f"pm{i}_64", 64) for i in range(8)),
-        )
-    },
-}
+SPECIAL: Mapping[str, Special] = MappingProxyType(
+    {
+        **_vectors(),
+        **_masks(),
+        **{
+            x.name: x
+            for x in (
+                _one("laneid", lambda x: x.lane),
+                _one("warpid", lambda x: np.arange(x.batch.shape[1]).reshape(1, -1, 1)),
+                _one("nwarpid", lambda x: TARGETS[x.batch.target].threads_per_sm // LANES),
+                _one("smid", lambda x: x.block % _MULTIPROCESSORS),
+                _one("nsmid", lambda x: _MULTIPROCESSORS),
+                _one("gridid", lambda x: 1, 64),
+                _one("clock", _time(), moves=True),
+                _one("clock_hi", _time(32), moves=True),
+                _one("clock64", _time(), 64, moves=True),
+                _one("globaltimer", _time(), 64, moves=True),
+                _one("globaltimer_lo", _time(), moves=True),
+                _one("globaltimer_hi", _time(32), moves=True),
+                _zero("is_explicit_cluster", 1),
+                _zero("cluster_ctarank"),
+                _one("cluster_nctarank", lambda x: 1),
+                _one("total_smem_size", lambda x: x.shared),
+                _one("dynamic_smem_size", lambda x: max(0, x.grid.shared - x.static)),
+                _one(
+                    "aggr_smem_size",
+                    lambda x: x.shared + _RESERVED * (TARGETS[x.batch.target].capability >= (8, 0)),
+                ),
+                *(_zero(f"reserved_smem_offset_{x}") for x in ("begin", "end", "cap", "0", "1")),
+                _zero("current_graph_exec", 64),
+                *(_zero(f"envreg{i}") for i in range(32)),
+                *(_zero(f"pm{i}") for i in range(8)),
+                *(_zero(f"pm{i}_64", 64) for i in range(8)),
+            )
+        },
+    }
+)
 """All that there are, by name."""
 
 

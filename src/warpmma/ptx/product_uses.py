@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from .regions import Flow
 from .registers_used import Register, Uses
@@ -11,11 +12,13 @@ from .syntax import Immediate, Operand, Statement, Symbol
 
 __all__ = ["CONTAINERS", "SIGNS", "ProductUses", "StretchProducts", "sum_type", "words_of"]
 
-CONTAINERS = {"f32": "b32", "f64": "b64", "f16": "b16", "f16x2": "b32", "bf16": "b16", "bf16x2": "b32"}
-_ONES = {"f32": 0x3F800000, "f64": 0x3FF0000000000000}
+CONTAINERS: Mapping[str, str] = MappingProxyType(
+    {"f32": "b32", "f64": "b64", "f16": "b16", "f16x2": "b32", "bf16": "b16", "bf16x2": "b32"}
+)
 """Types that are fused, with those of the registers that hold them."""
 
-SIGNS = {"f32": 1 << 31, "f64": 1 << 63}
+SIGNS: Mapping[str, int] = MappingProxyType({"f32": 1 << 31, "f64": 1 << 63})
+_ONES = {"f32": 0x3F800000, "f64": 0x3FF0000000000000}
 
 
 @dataclass(slots=True)

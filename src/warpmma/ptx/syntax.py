@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal
 
 from ..errors import PtxError
@@ -34,14 +35,16 @@ __all__ = [
     "bytes_of",
 ]
 
-BYTES = {
-    "pred": 1,
-    **dict.fromkeys(("b8", "s8", "u8"), 1),
-    **dict.fromkeys(("b16", "s16", "u16", "f16", "bf16"), 2),
-    **dict.fromkeys(("b32", "s32", "u32", "f32", "f16x2", "bf16x2", "tf32"), 4),
-    **dict.fromkeys(("b64", "s64", "u64", "f64", "f32x2", "texref", "samplerref", "surfref"), 8),
-    "b128": 16,
-}
+BYTES: Mapping[str, int] = MappingProxyType(
+    {
+        "pred": 1,
+        **dict.fromkeys(("b8", "s8", "u8"), 1),
+        **dict.fromkeys(("b16", "s16", "u16", "f16", "bf16"), 2),
+        **dict.fromkeys(("b32", "s32", "u32", "f32", "f16x2", "bf16x2", "tf32"), 4),
+        **dict.fromkeys(("b64", "s64", "u64", "f64", "f32x2", "texref", "samplerref", "surfref"), 8),
+        "b128": 16,
+    }
+)
 """Bytes of an element of each type that a declaration can have; a predicate and an opaque reference have some."""
 
 
