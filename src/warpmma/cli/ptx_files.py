@@ -21,7 +21,7 @@ def add_ptx(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         epilog="Exit status: 0 if all is simulated, 1 if a line is not, 2 if the file cannot be read.",
     )
     check.add_argument("file", metavar="FILE", help="PTX text, as of `nvcc -ptx`")
-    check.add_argument("--target", help="the device's; by default the one that the file was compiled for")
+    check.add_argument("--target", help="the device's; by default the one that the file was compiled for, or sm_70")
     check.set_defaults(run=_check)
 
 

@@ -4,18 +4,20 @@ The rules:
 
 1. A parameter or result that is a `.param` variable of the caller lies in its frame already. A register or a number is
    stored there before the call, and a result that is a register loaded after it.
-2. A function whose parameters are registers loads them when it begins, and stores its results before it returns.
+2. A function whose parameters are registers loads them when it begins, and stores its results before it returns; a
+   vector element by element, a predicate as 16 bits that are 1 or 0.
 3. A function without a body is called where the machine provides one (`PROVIDED`), and is an error otherwise.
 4. What a call passes has the sizes that the function, or the prototype of a call through a register, declares.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import cast
 
 from .._text import counted
-from ..machine import Call, Frame, Guard, RowStep, Site, Slot, StepOperand
-from ..operations import row
+from ..machine import Call, Constant, Frame, Guard, RowStep, Site, Slot, StepOperand
+from ..operations import RegisterType, row
 from .frames import FrameLayout, size_of
 from .reaching import callee
 from .resolving import Resolver
@@ -36,6 +38,7 @@ __all__ = ["PROVIDED", "CallLowering"]
 PROVIDED = ("vprintf", "__assertfail", "malloc", "free")
 """Functions that have no body, and that the machine provides."""
 
+_PASSED = "passed"
 AnyStep = RowStep | Call
 Places = tuple[tuple[int, int], ...]
 
@@ -81,9 +84,9 @@ class CallLowering:
             place = next(scratch)
             places.append(place)
             if i < len(results):
-                after.append(self._load(statement, site, guard, x, formal, place[0]))
+                after += self._load(statement, site, guard, x, formal, place[0])
             else:
-                before.append(self._store(statement, site, guard, x, formal, place[0]))
+                before += self._store(statement, site, guard, x, formal, place[0])
         call = Call(
             site=site, to=to.name if slot is None else slot, arguments=tuple(places[len(results) :]),
             results=tuple(places[: len(results)]), guard=guard, uniform=".uni" in statement.mnemonic,
@@ -137,44 +140,68 @@ class CallLowering:
         statement = Statement("ld.param", (), position=self._function.position)
         site = Site(self._module.name, self._function.position.line, "ld.param")
         return [
-            self._load(statement, site, None, Symbol(x.name, 0), x, offset)
+            step
             for x, (offset, _) in zip(self._function.parameters, self._frame.parameters, strict=False)
             if isinstance(x, RegisterRange)
+            for step in self._load(statement, site, None, Symbol(x.name, 0), x, offset)
         ]
 
     def returned(self, statement: Statement, site: Site, guard: Guard | None) -> list[AnyStep]:
         """Return the steps by which a function gives results that are registers."""
         return [
-            self._store(statement, site, guard, Symbol(x.name, 0), x, offset)
+            step
             for x, (offset, _) in zip(self._function.results, self._frame.results, strict=False)
             if isinstance(x, RegisterRange)
+            for step in self._store(statement, site, guard, Symbol(x.name, 0), x, offset)
         ]
 
     def _load(
         self, statement: Statement, site: Site, guard: Guard | None, x: Operand, formal: Declaration, offset: int
-    ) -> RowStep:
-        type_, count = f"b{8 * max(bytes_of(formal.type), 2)}", formal.vector
-        slots = [self._names.target(y, type_, statement, wider=True) for y in self._items(x, count, statement)]  # type: ignore[arg-type]
-        load = row(f"ld.local{_vector(count)}.{type_}", self._target)
-        return RowStep(site=site, row=load, operands=(Frame(offset),), results=tuple(slots), guard=guard)
+    ) -> Iterator[RowStep]:
+        type_ = _passed(formal)
+        load = row(f"ld.local.{type_}", self._target)
+        for item, at in self._items(statement, x, formal, offset):
+            if formal.type != "pred":
+                slot = self._names.target(item, type_, statement, wider=True)
+                yield RowStep(site=site, row=load, operands=(Frame(at),), results=(slot,), guard=guard)
+                continue
+            slot, word = self._names.target(item, "pred", statement), self._names.slot(_PASSED, "b16")
+            yield RowStep(site=site, row=load, operands=(Frame(at),), results=(word,), guard=guard)
+            yield RowStep(
+                site=site, row=row("setp.ne.u16"), operands=(word, Constant(0, "b16")), results=(slot,), guard=guard
+            )  # fmt: skip
 
     def _store(
         self, statement: Statement, site: Site, guard: Guard | None, x: Operand, formal: Declaration, offset: int
-    ) -> RowStep:
-        type_, count = f"b{8 * max(bytes_of(formal.type), 2)}", formal.vector
-        values: list[StepOperand] = [
-            self._names.source(y, type_, formal.type, statement, wider=True)  # type: ignore[arg-type]
-            for y in self._items(x, count, statement)
-        ]
-        store = row(f"st.local{_vector(count)}.{type_}", self._target)
-        return RowStep(site=site, row=store, operands=(Frame(offset), *values), guard=guard)
+    ) -> Iterator[RowStep]:
+        type_ = _passed(formal)
+        store = row(f"st.local.{type_}", self._target)
+        for item, at in self._items(statement, x, formal, offset):
+            value: StepOperand
+            if formal.type != "pred":
+                value = self._names.source(item, type_, formal.type, statement, wider=True)
+            else:
+                given = self._names.source(item, "pred", "pred", statement)
+                value = self._names.slot(_PASSED, "b16")
+                one, nought = Constant(1, "b16"), Constant(0, "b16")
+                yield RowStep(
+                    site=site, row=row("selp.b16"), operands=(one, nought, given), results=(value,), guard=guard
+                )  # fmt: skip
+            yield RowStep(site=site, row=store, operands=(Frame(at), value), guard=guard)
 
-    def _items(self, x: Operand, count: int, statement: Statement) -> Sequence[Operand]:
-        items = self._names.items(x)
-        if len(items) != count:
-            raise self._names.fail(statement, f"got {counted(len(items), 'register')} for a parameter of {count}")
-        return items
+    def _items(
+        self, statement: Statement, x: Operand, formal: Declaration, offset: int
+    ) -> Iterator[tuple[Operand, int]]:
+        """Yield the registers of a parameter, or the numbers, each with its place (rule 2)."""
+        items = self._names.items(x) if formal.vector > 1 else [x]
+        if len(items) != formal.vector:
+            raise self._names.fail(
+                statement, f"got {counted(len(items), 'register')} for a parameter of {formal.vector}"
+            )
+        for i, item in enumerate(items):
+            yield item, offset + i * bytes_of(formal.type)
 
 
-def _vector(count: int) -> str:
-    return f".v{count}" if count > 1 else ""
+def _passed(formal: Declaration) -> RegisterType:
+    """Class of a register that is passed."""
+    return cast(RegisterType, f"b{8 * max(bytes_of(formal.type), 2)}")

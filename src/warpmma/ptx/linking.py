@@ -9,6 +9,7 @@ from ..machine import Branch, BranchTable, Callee, Constant, Program, RowStep, S
 from .contraction import contracted
 from .entry_parameters import Argument, EntryParameters
 from .lowering import AnyStep, Body, lower, site_of
+from .older_forms import modernised
 from .reaching import Reach, reach
 from .slots import Slots
 from .symbols import EntryPlaces, ModuleMemory, SharedVariables, function_addresses
@@ -82,7 +83,7 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
         problems.append(module.error(f"{parameters.size} bytes of parameters; there are {MOST_PARAMETERS}", where))
     for name in found.functions:
         first, before = len(steps), len(slots.kinds)
-        function = module.functions[name]
+        function = modernised(module, module.functions[name])
         if contract:
             fused = contracted(function, target)
             function = fused.function

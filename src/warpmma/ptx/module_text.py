@@ -122,6 +122,7 @@ class _Reader:
         self.cursor = Cursor(source)
         self.version: tuple[int, int] | None = None
         self.target = ""
+        self.options: tuple[str, ...] = ()
         self.address_size = 64
         self.variables: dict[str, Variable] = {}
         self.heads: dict[str, tuple[Function, int]] = {}
@@ -144,7 +145,7 @@ class _Reader:
         return Module(
             self.source.name, self.source.text, self.version, self.target, self.address_size, self.variables,
             Bodies(self.source, self.heads, self.files, self.variables),
-            {name: head.kind for name, (head, _) in self.heads.items()},
+            {name: head.kind for name, (head, _) in self.heads.items()}, self.options,
         )  # fmt: skip
 
     def _directive(self) -> None:
@@ -183,7 +184,7 @@ class _Reader:
         if not re.fullmatch(r"sm_\d{2,3}[af]?", self.target):
             cursor.fail(f"expected a target, such as sm_80, found {self.target[:40]!r}", start)
         while cursor.skip(","):
-            cursor.name("what a target may have, such as debug")
+            self.options += (cursor.name("what a target may have, such as debug"),)
 
     def _address_size(self) -> None:
         start = self.cursor.start
@@ -229,6 +230,10 @@ class _Reader:
             cursor.advance()
         if cursor.token in (".entry", ".func"):
             self._function(linkage)
+        elif cursor.token == ".tex":  # a texture's name, of PTX 1: what reads it is found where it stands
+            cursor.advance()
+            while cursor.kind and not cursor.skip(";"):
+                cursor.advance()
         elif cursor.token in SPACES and cursor.token not in (".param", ".reg"):
             for one, start in variables(cursor, linkage):
                 self._variable(one, start)
@@ -266,7 +271,8 @@ class _Reader:
         )
         head = replace(head, scopes=((*head.results, *head.parameters),))
         known = self.heads.get(name)
-        if cursor.skip(";"):
+        bare = kind == "func" and cursor.kind == Token.DOTTED  # as compilers of PTX 2 wrote prototypes
+        if bare or cursor.skip(";"):
             if known is None:
                 self.heads[name] = head, -1
             return

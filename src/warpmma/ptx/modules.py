@@ -19,7 +19,7 @@ from .checking import ModuleNeeds, module_needs
 from .linking import Linked, link
 from .mangled_names import meant, unmangled
 from .module_text import read
-from .starting import Request, check_device, launch_entry
+from .starting import Request, check_device, launch_entry, own_target
 from .symbols import ModuleMemory
 from .syntax import Function, Module
 
@@ -161,14 +161,14 @@ class PtxModule(Mapping[str, "PtxEntry"]):
         Parameters
         ----------
         target : str, optional
-            Of the device; by default the module's own.
+            Of the device; by default the module's own, or sm_70 where that is older.
 
         Raises
         ------
         TargetError
             No such target, or one that does not take the module.
         """
-        return module_needs(self.source, list(self), self.target if target is None else target)
+        return module_needs(self.source, list(self), own_target(self.source) if target is None else target)
 
     def linked(self, name: str, device: Device, contract: str) -> Linked:
         """Return the program of an entry on a device, which is made once."""

@@ -244,6 +244,8 @@ class Resolver:
         known = self._places.address(key)
         if known is None:
             raise self.fail(statement, f"{symbol.name} is not declared")
+        if kind == "b32" and known[1] >> 32:
+            raise self.fail(statement, f"the address of {symbol.name}, in .{known[0]}, has 64 bits; expected {kind}")
         return Constant((known[1] + offset) & ((1 << int(kind[1:])) - 1), kind)
 
 

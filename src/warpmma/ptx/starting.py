@@ -36,7 +36,7 @@ from .device_functions import DeviceFunctions
 from .linking import Linked, bound
 from .syntax import Function, Module
 
-__all__ = ["Request", "check_device", "fitting_target", "launch_entry"]
+__all__ = ["Request", "check_device", "fitting_target", "launch_entry", "own_target"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +62,12 @@ def check_device(module: Module, device: object) -> Device:
         raise OperandError(f"device is {shown(device)}; expected a warpmma.Device, such as warpmma.Device('sm_90')")
     fitting_target(module, device.target)
     return device
+
+
+def own_target(module: Module) -> str:
+    """Return the first target that is known and takes a module: its own, or the oldest."""
+    oldest = min(TARGETS.values(), key=lambda x: x.number)
+    return oldest.name if int(module.target.removeprefix("sm_").rstrip("af")) < oldest.number else module.target
 
 
 def fitting_target(module: Module, target: str) -> None:

@@ -377,6 +377,8 @@ class Module:
         Reads a body when it is looked up first; iterating over names reads none.
     kinds : mapping of str to str
         "entry" or "func" of each function, without reading it.
+    options : tuple of str
+        What `.target` says besides: "debug", "map_f64_to_f32".
     """
 
     name: str
@@ -387,6 +389,7 @@ class Module:
     variables: Mapping[str, Variable]
     functions: Mapping[str, Function]
     kinds: Mapping[str, str]
+    options: tuple[str, ...] = ()
 
     def error(self, what: str, position: Position) -> PtxError:
         """Make the error that shows a place in the text."""
