@@ -115,3 +115,12 @@ def test_an_address_that_does_not_fit_is_an_error() -> None:
 def test_older_targets_are_checked_on_the_oldest_device(target: str) -> None:
     needs = ptx.load(f".version 4.0 .target {target} .address_size 64 .entry k() {{ exit; }}").check()
     assert (needs.target, needs.compiled, needs.problems) == ("sm_70", target.split(",")[0], 0)
+
+
+def test_an_alias_is_called_as_what_it_means() -> None:
+    before = """.func (.param .b32 r) next(.param .b32 a)
+    { .reg .b32 %r<2>; ld.param.b32 %r0, [a]; add.u32 %r0, %r0, 1; st.param.b32 [r], %r0; ret; }
+    .visible .func (.param .b32 r) other(.param .b32 a);
+    .alias other, next;"""
+    body = """{ .param .b32 a; .param .b32 r; st.param.b32 [a], %r1; call (r), other, (a); ld.param.b32 %r2, [r]; }"""
+    np.testing.assert_array_equal(run(body, ".version 8.0\n.target sm_80\n.address_size 64", before), LANES + 1)
