@@ -95,6 +95,55 @@ def test_accesses(benchmark: BenchmarkFixture, mnemonic: str) -> None:
     )  # fmt: skip
 
 
+_HEAD = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 p)
+{
+.reg .b32 a<8>; .reg .b64 d<4>; .reg .f32 f<4>; .reg .pred q;
+.shared .align 16 .b8 s[4096];
+.local .align 16 .b8 l[16];
+ld.param.u64 d0, [p]; cvta.to.global.u64 d0, d0;
+mov.u32 a0, %ctaid.x; mov.u32 a1, %tid.x; mad.lo.s32 a2, a0, 256, a1;
+mul.wide.s32 d1, a2, 16; add.s64 d1, d0, d1; mov.u64 d2, l;
+shl.b32 a3, a1, 4; mov.u32 a4, s; add.s32 a3, a4, a3;
+cvt.rn.f32.s32 f0, a1; mov.f32 f1, f0; mov.u32 a4, a1; mov.u32 a5, a1; mov.u32 a6, a1;
+st.shared.v4.b32 [a3], {a1, a4, a5, a6}; st.local.v4.b32 [d2], {a1, a4, a5, a6};
+mov.u32 a7, 0;
+LOOP:
+"""
+_TAIL = """
+add.s32 a7, a7, 1; setp.lt.s32 q, a7, 10; @q bra LOOP;
+ret;
+}
+"""
+STEPS = (
+    "add.s32 a4, a4, a1;", "lop3.b32 a4, a4, a1, a2, 0xE8;", "setp.lt.s32 q, a1, 17;", "fma.rn.f32 f1, f1, f0, f0;",
+    "ld.global.b32 a4, [d1];", "ld.global.v4.b32 {a2, a4, a5, a6}, [d1];", "st.global.b32 [d1], a4;",
+    "st.global.v4.b32 [d1], {a1, a4, a5, a6};", "ld.shared.b32 a4, [a3];", "ld.shared.v4.b32 {a2, a4, a5, a6}, [a3];",
+    "st.shared.b32 [a3], a4;", "st.shared.v4.b32 [a3], {a1, a4, a5, a6};", "ld.local.v4.b32 {a2, a4, a5, a6}, [d2];",
+    "st.local.v4.b32 [d2], {a1, a4, a5, a6};",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_steps(benchmark: BenchmarkFixture, step: str) -> None:
+    """Whole launches from PTX: a loop of 10 rounds of one instruction, 20 times."""
+    entry = wm.ptx.load(_HEAD + step * 20 + _TAIL)["k"]
+    device = wm.Device("sm_80")
+    data = device.array(np.zeros(LANES * 4, np.uint32))
+    calls = [
+        lambda hazards=x: entry.launch(device, LANES // 256, 256, [data], hazards=hazards) for x in ("off", "error")
+    ]
+    times = 10 * (20 + 3)
+    looked = against("hazards looked for", calls[1], times * LANES)
+    measure(
+        benchmark, calls[0], section="kernels", label=f"PTX: {step.partition(' ')[0]}", work=times * LANES,
+        unit="thread-instructions/s", reference=looked, seconds=0.5,
+    )  # fmt: skip
+
+
 @cache
 def _twin(size: int) -> tuple[Call, Call]:
     """A product in f16 as nvcc makes PTX of it, and the same kernel in Python."""
