@@ -133,13 +133,14 @@ def test_steps(benchmark: BenchmarkFixture, step: str) -> None:
     entry = wm.ptx.load(_HEAD + step * 20 + _TAIL)["k"]
     device = wm.Device("sm_80")
     data = device.array(np.zeros(LANES * 4, np.uint32))
-    calls = [
-        lambda hazards=x: entry.launch(device, LANES // 256, 256, [data], hazards=hazards) for x in ("off", "error")
-    ]
+
+    def call(hazards: Any) -> Call:
+        return lambda: entry.launch(device, LANES // 256, 256, [data], hazards=hazards)
+
     times = 10 * (20 + 3)
-    looked = against("hazards looked for", calls[1], times * LANES)
+    looked = against("hazards looked for", call("error"), times * LANES)
     measure(
-        benchmark, calls[0], section="kernels", label=f"PTX: {step.partition(' ')[0]}", work=times * LANES,
+        benchmark, call("off"), section="kernels", label=f"PTX: {step.partition(' ')[0]}", work=times * LANES,
         unit="thread-instructions/s", reference=looked, seconds=0.5,
     )  # fmt: skip
 
