@@ -1,7 +1,9 @@
 """Bit-exact simulation of NVIDIA's warp-level matrix instructions.
 
 `load` fills registers from matrices, `execute` computes what an `mma` instruction computes from them on a target,
-`store` collects the result, and `mma` does all three. `evidence` says how a result is known.
+`store` collects the result, and `mma` does all three. `evidence` says how a result is known. `matmul` multiplies whole
+matrices. On simulated blocks, `kernel.launch` runs kernels that are written in Python, and `ptx.load` reads those that
+a compiler made: `ptx.load("kernel.ptx")["name"].launch(Device("sm_90"), grid, block, args)`.
 
 Every name, and every submodule such as `warpmma.kernel`, is loaded when it is first used.
 """

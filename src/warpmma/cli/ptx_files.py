@@ -12,7 +12,9 @@ __all__ = ["add_ptx"]
 
 def add_ptx(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    parser = commands.add_parser("ptx", help="what a PTX file needs", description="Read PTX text.")
+    parser = commands.add_parser(
+        "ptx", help="what a PTX file needs, and what of it is not simulated", description="Read PTX text."
+    )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     check = actions.add_parser(
         "check",

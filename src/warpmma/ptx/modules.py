@@ -223,7 +223,7 @@ class PtxEntry:
             One for each parameter, of the type that it declares: integers, floats, bytes or structured scalars for
             structs, arrays of the device, plain arrays and `Output`, None for a null pointer.
         shared : int
-            Bytes of dynamic shared memory, beyond what the entry declares.
+            Bytes of dynamic shared memory (`extern __shared__`), beyond what the entry declares.
         hazards, engine, threads, progress
             As of `kernel.launch`.
         contract : {"ptxas", "off"}
