@@ -118,7 +118,7 @@ UNWRITTEN = [
     Case(masked_predicate, "poison", lane=31, count=2),
     Case(masked_multiplicand, "poison", lane=9, count=2, says="number 1 of 4"),
     Case(masked_operand, "poison", lane=9, count=2, says="number 0 of 3"),
-    Case(shuffled_from_nobody, "poison", lane=6, count=2),
+    Case(shuffled_from_nobody, "poison", lane=6, count=2, says="given there what another lane never wrote"),
     Case(shuffled_by_nobody, "poison", lane=9, count=2, says="number 1 of 4"),
     Case(masked_load, "poison", lane=9, count=1, args=(words(), words()), options=ONE),
 ]  # fmt: skip

@@ -175,5 +175,6 @@ def _origin(register: WarpRegister) -> str:
     if register.site is None:
         return "the lane reads a register that it never wrote"
     loaded = ", or loading there memory that nobody wrote" * register.site.mnemonic.startswith(("ld", "wmma.load"))
+    loaded += ", or given there what another lane never wrote" * register.site.mnemonic.startswith("shfl")
     where = f"being masked off where it was made, at {register.site.place} ({register.site.mnemonic})"
     return f"the lane reads a register that it never wrote, {where}{loaded}"
