@@ -192,6 +192,13 @@ def test_tracebacks_end_at_the_caller(text: str, options: dict[str, Any]) -> Non
     assert traceback.extract_tb(error.__traceback__)[-1].filename == __file__
 
 
+@pytest.mark.parametrize("given", ["", "nowhere.ptx", MODULE + "{", HEAD + ".entry k() {", None])
+def test_tracebacks_of_loading_end_at_the_caller(given: Any) -> None:
+    with pytest.raises(wm.WarpmmaError) as caught:
+        ptx.load(given)
+    assert traceback.extract_tb(caught.value.__traceback__)[-1].filename == __file__
+
+
 def test_what_a_function_of_the_caller_raises_ends_there() -> None:
     def failing(done: int, total: int) -> None:
         raise OperandError(f"{done} of {total}")

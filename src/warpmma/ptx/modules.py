@@ -57,6 +57,15 @@ def load(path_or_text: str | bytes | os.PathLike[str], name: str = "") -> PtxMod
     >>> module, list(module)
     (<PtxModule <ptx>: sm_80, 1 entry>, ['nothing'])
     """
+    __tracebackhide__ = True
+    try:
+        return _loaded(path_or_text, name)
+    except WarpmmaError as error:
+        end_at_caller(error)
+        raise
+
+
+def _loaded(path_or_text: str | bytes | os.PathLike[str], name: str) -> PtxModule:
     if not isinstance(name, str):
         raise OperandError(f"the name of a module is {shown(name)}; expected a string")
     if isinstance(path_or_text, bytes | bytearray):
