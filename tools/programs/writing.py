@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -19,8 +20,13 @@ _COMMUTED = ("add", "sub", "mul", "fma", "min", "max")
 """Of several NaN in f64 the result is one, by an order that ptxas may change: these get one NaN at most."""
 
 _NUMBER = "0d3FF8000000000000"
-_UNGUARDED = ("testp", "vadd4", "vsub4")
-"""What ptxas 13.0 executes in lanes whose guard says no: `testp`, and vadd4 and vsub4 with .add."""
+_GUARDED = re.compile(
+    r"(mov|selp)\.(([bus](32|64))|f32|f64)|(add|sub)\.[us](32|64)|(mul|mad)\.lo\.[us]32|mul\.wide\.[us]32"
+    r"|(and|or|xor|not)\.b(32|64)|shl\.b32|shr\.[bus]32|lop3\.b32|(min|max)(\.ftz)?\.(f32|[us]32)"
+    r"|(add|sub|mul|fma)\.(rn|rz|rm|rp)(\.ftz)?\.f(32|64)|(add|mul|fma)\.rn(\.ftz)?\.f16x2"
+    r"|setp\.\w+(\.ftz)?\.([us]32|b32|f32|f64)"
+)
+"""What is guarded: ptxas 13.0 makes one instruction of each. Of others it makes several, of which not all have it."""
 
 BITS = {"h": 16, "r": 32, "d": 64}
 _LIMITS = {"8": 255, "5": 31, "o": 63}
@@ -130,13 +136,13 @@ class Writer:
         operands = [self.operand(letter, form) for letter in form.operands]
         if form.mnemonic.endswith(".f64") and form.mnemonic.partition(".")[0] in _COMMUTED:
             operands[1:] = [self.number(x) for x in operands[1:]]
-        guarded = guarded and not form.mnemonic.startswith(_UNGUARDED)
+        guarded = guarded and _GUARDED.fullmatch(form.mnemonic) is not None
         results: list[str] = []
         for letter in form.results:
             result = self.register(letter)
             while result in results:
                 result = self.register(letter)
             results.append(result)
-        guard = f"@{'!' * self.choose.below(2)}{self.register('p')} " if guarded and self.choose.chance(10) else ""
+        guard = f"@{'!' * self.choose.below(2)}{self.register('p')} " if guarded and self.choose.chance(30) else ""
         separator = "|" if form.paired else ", "
         self(f"{guard}{form.mnemonic} {separator.join(results)}, {', '.join(operands)};")
