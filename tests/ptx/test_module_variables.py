@@ -135,11 +135,6 @@ def test_constant_memory_is_counted_by_module() -> None:
         )
 
 
-def test_modules_are_equal_where_they_are_one() -> None:
-    module = ptx.load(KEPT)
-    assert module == module and module != ptx.load(KEPT) and {module: 1}[module] == 1
-
-
 THROUGH = """.version 8.0
 .target sm_80
 .address_size 64

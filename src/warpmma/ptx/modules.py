@@ -106,7 +106,7 @@ class PtxModule(Mapping[str, "PtxEntry"]):
     """
 
     def __init__(self, source: Module) -> None:
-        self.source = source
+        self.source, self._identity = source, _Identity()
 
     @property
     def target(self) -> str:
@@ -135,12 +135,6 @@ class PtxModule(Mapping[str, "PtxEntry"]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other  # devices keep what it made there
-
-    def __hash__(self) -> int:
-        return object.__hash__(self)
 
     def __repr__(self) -> str:
         return f"<PtxModule {self.source.name}: {self.target}, {counted(len(self), 'entry', 'entries')}>"
@@ -188,11 +182,15 @@ class PtxModule(Mapping[str, "PtxEntry"]):
 
     def _made(self, device: Device) -> tuple[ModuleMemory, dict[tuple[str, str], Linked]]:
         """Its variables and programs on a device. The device has them: they name it, and would keep it alive here."""
-        found = device.made.get(self)
+        found = device.made.get(self._identity)
         if found is None:
-            found = device.made[self] = ModuleMemory(self.source, device), {}
+            found = device.made[self._identity] = ModuleMemory(self.source, device), {}
         made: tuple[ModuleMemory, dict[tuple[str, str], Linked]] = found
         return made
+
+
+class _Identity:
+    """What devices know a module by: a mapping has no hash."""
 
 
 class PtxEntry:
