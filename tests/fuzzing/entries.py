@@ -148,8 +148,7 @@ INNER: dict[str, str] = {
     **dict.fromkeys(
         (f"warpmma.ptx:{x}" for x in (
             "EntryNeeds", "Function", "Module", "Module.error", "ModuleNeeds", "ModuleNeeds.problems",
-            "ModuleNeeds.text", "PtxEntry", "PtxModule", "PtxModule.__eq__", "PtxModule.__hash__",
-            "PtxModule.linked", "declared",
+            "ModuleNeeds.text", "PtxEntry", "PtxModule", "PtxModule.linked", "declared",
         )),
         "what `load`, `read` and `check` return, and what launches make of it",
     ),
