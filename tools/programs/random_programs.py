@@ -33,6 +33,12 @@ def target_of(number: int) -> str:
     return "sm_90" if number % 5 == 4 else "sm_80"
 
 
+def _zeros(w: Writer) -> None:
+    """Write registers that hold 0, which ptxas does not know."""
+    w(*(f".reg .b{BITS[kind]} %zero_{kind};" for kind in BITS))
+    w(*(f"ld.global.b{BITS[kind]} %zero_{kind}, [t_zero];" for kind in BITS))
+
+
 def _begin(w: Writer, name: str) -> None:
     w(".local .align 16 .b8 NAME_local[64];", f".shared .align 16 .b8 NAME_shared[{THREADS * OWN}];",
       ".shared .align 4 .b32 NAME_common[8];")  # fmt: skip
@@ -52,6 +58,7 @@ def _begin(w: Writer, name: str) -> None:
         "mov.u64 %constants, TABLE_constants;",
         "mov.u64 %tables, TABLE_tables;",
     )
+    _zeros(w)
     w(*(f"ld.global.b16 %h{i}, [%input+{2 * i}];" for i in range(POOL["h"])))
     w(*(f"ld.global.b32 %r{i}, [%input+{16 + 4 * i}];" for i in range(POOL["r"])))
     w(*(f"ld.global.b64 %d{i}, [%input+{72 + 8 * i}];" for i in range(POOL["d"])))
@@ -228,6 +235,7 @@ def _function(w: Writer, name: str, callee: str) -> None:
     w.mask = None
     start = len(w.lines)
     w(*(f".reg .{'pred' if kind == 'p' else f'b{BITS[kind]}'} %{kind}<{count}>;" for kind, count in POOL.items()))
+    _zeros(w)
     w(f"ld.param.b32 %r0, [{name}_a];", f"ld.param.b64 %d0, [{name}_b];", f"ld.param.b32 %r1, [{name}_b+8];")
     w(f"ld.param.b32 %r2, [{name}_b+12];")
     for i in range(3, POOL["r"]):
@@ -306,7 +314,8 @@ def module(numbers: Sequence[int]) -> str:
     more = ", ".join(map(str, words(8, 32).astype(np.uint32).tolist()))
     head = [".version 8.6", f".target {target}", ".address_size 64",
             f".const .align 8 .b32 t_constants[16] = {{{table}}};",
-            f".global .align 8 .b32 t_tables[32] = {{{more}}};"]  # fmt: skip
+            f".global .align 8 .b32 t_tables[32] = {{{more}}};",
+            ".visible .global .align 8 .b64 t_zero;"]  # fmt: skip
     return "\n".join(head) + "\n" + "\n".join(map(program, numbers))
 
 

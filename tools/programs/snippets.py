@@ -26,10 +26,13 @@ def carry(w: Writer) -> None:
             opcode = ("mad" if i == 0 else "madc") + f".{w.choose.of(['lo', 'hi'])}" + ("" if last else ".cc")
         else:
             opcode = name + ("" if i == 0 else "c") + ("" if last else ".cc")
-        operands = [w.register(kind) for _ in range(3 if name == "mad" else 2)]
+        operands: list[str] = []
+        while len(operands) < (3 if name == "mad" else 2):
+            register = w.register(kind)
+            operands += [register] * (register not in operands)
         w(f"{opcode}.{type_} {w.register(kind)}, {', '.join(operands)};")
         if not last and w.choose.chance(20):
-            w(f"xor.b64 {w.register('d')}, {w.register('d')}, {w.register('d')};")
+            w(f"add.rn.f32 {w.register('r')}, {w.register('r')}, {w.register('r')};")
 
 
 def pack(w: Writer) -> None:
@@ -104,7 +107,7 @@ def fused(w: Writer) -> None:
     else:  # in a chain of sums
         w(f"{add} {q}, {p}, {c};", f"mul{ftz}.{type_} {x}, {q}, {e};", f"{add} {y}, {_either_way(w, x, a)};")
         w(f"mov.b{BITS[kind]} {x}, {q};")
-    w(f"xor.b{BITS[kind]} {w.register(kind)}, {x}, {y};", f"mov.b{BITS[kind]} {w.register(kind)}, {x};")
+    w(f"mov.b{BITS[kind]} {w.register(kind)}, {y};", f"mov.b{BITS[kind]} {w.register(kind)}, {x};")
 
 
 def fused_quotient(w: Writer) -> None:

@@ -19,6 +19,10 @@ POOL = {"h": 8, "r": 14, "d": 8, "p": 5}
 _COMMUTED = ("add", "sub", "mul", "fma", "min", "max")
 """Of several NaN in f64 the result is one, by an order that ptxas may change: these get one NaN at most."""
 
+_OPAQUE = re.compile(r"cvt.*\.sat\.(f16|f32|f64)\.(f16|f32|f64)|sh[lr]\..*")
+"""What ptxas simplifies by the instruction that made the last operand: it drops `.sat` where that had one, of integers
+too, and shifts by known zeros in the low bits of a count."""
+
 _NUMBER = "0d3FF8000000000000"
 _GUARDED = re.compile(
     r"(mov|selp)\.(([bus](32|64))|f32|f64)|(add|sub)\.[us](32|64)|(mul|mad)\.lo\.[us]32|mul\.wide\.[us]32"
@@ -130,10 +134,25 @@ class Writer:
         self(f"testp.{test}.f64 {is_number}, {register};", f"selp.f64 {made}, {register}, {_NUMBER}, {is_number};")
         return made
 
+    def opaque(self, register: str, kind: str) -> str:
+        """Return a register that holds what another does, and of which ptxas knows nothing."""
+        if register[:1] != "%":
+            return register
+        made = self.temporary(kind)
+        self(f"xor.b{BITS[kind]} {made}, {register}, %zero_{kind};")
+        return made
+
     def instruction(self, guarded: bool = True) -> None:
         """Write any instruction of any family."""
         form = self.choose.of(self.choose.of(self._families))
-        operands = [self.operand(letter, form) for letter in form.operands]
+        operands: list[str] = []
+        for letter in form.operands:  # ptxas folds x - x, max(x, x), even where a carry or a NaN comes in
+            operand = self.operand(letter, form)
+            while operand in operands and operand[:1] == "%":
+                operand = self.operand(letter, form)
+            operands.append(operand)
+        if _OPAQUE.fullmatch(form.mnemonic):
+            operands[-1] = self.opaque(operands[-1], form.operands[-1])
         if form.mnemonic.endswith(".f64") and form.mnemonic.partition(".")[0] in _COMMUTED:
             operands[1:] = [self.number(x) for x in operands[1:]]
         guarded = guarded and _GUARDED.fullmatch(form.mnemonic) is not None
