@@ -138,8 +138,8 @@ class Reporter:
         for kind, what in chosen.items():
             if kind not in KINDS or not isinstance(what, str) or what not in ("error", "warn"):
                 raise OperandError(
-                    f"hazards: {shown(kind)}: {shown(what)}; expected 'error', 'warn' or 'off' for all, or a dict of "
-                    f"'error' or 'warn' for {', '.join(KINDS)}"
+                    f"hazards: {shown(kind)}: {shown(what)}; expected 'error' or 'warn' for one of {', '.join(KINDS)}; "
+                    "or 'error', 'warn' or 'off' for all"
                 )
         self._policy = dict(chosen)
         self._found: dict[tuple[str, Site], Hazard] = {}
