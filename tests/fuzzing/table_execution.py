@@ -267,6 +267,7 @@ def _drawn(rng: Rng) -> dict[str, Any]:
 
 _M, _G, _S = (f"warpmma.{x}" for x in ("testing", "testing:Gpu", "testing.strategies"))
 _FORMS = ("matrices", "registers")
+_PTX = ".version 8.0 .target sm_80 .address_size 64 .entry nothing() { ret; }"
 
 
 def _text(object: Any) -> str:
@@ -322,6 +323,10 @@ ENTRIES = (
     Entry(name=f"{_G}.mma", call=testing.Gpu.mma, make=lambda rng: _of_gpu(rng, _multiplied), weight=2),
     Entry(name=f"{_G}.execute", call=testing.Gpu.execute, make=lambda rng: _of_gpu(rng, _executed), weight=2),
     Entry(name=f"{_G}.matmul", call=testing.Gpu.matmul, make=lambda rng: _of_gpu(rng, product_operands), weight=2),
+    Entry(name=f"{_G}.device", call=lambda self: repr(self.device()), weight=0.2,
+          make=lambda rng: {"self": testing.Gpu(legal.target(rng))}),
+    Entry(name=f"{_G}.load", call=lambda self, source, name="": repr(self.load(source, name)), pure=False,
+          make=lambda rng: {"self": testing.Gpu("sm_90"), "source": _PTX, "name": "k.ptx"}),
     Entry(name=f"{_G}.launch", call=_launch_on, make=_launched, weight=1, pure=False),
     *(
         Entry(name=f"{_G}.{x}", call=getattr(testing.Gpu, x),

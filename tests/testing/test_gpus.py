@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,9 @@ import pytest
 from report_cases import F16
 
 import warpmma as wm
-from warpmma.errors import TargetError
+from warpmma.errors import OperandError, PtxError, TargetError
 from warpmma.isa import instructions
+from warpmma.kernel import HazardError
 from warpmma.testing import Gpu, assert_same_bits
 
 
@@ -45,6 +47,57 @@ def test_a_gpu_launches_kernels() -> None:
     numbers = np.arange(128, dtype=np.uint32)
     Gpu("sm_90").launch(double, 2, 64, [numbers], engine="numpy")
     assert_same_bits(numbers, 2 * np.arange(128, dtype=np.uint32))
+
+
+SCALE = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry scale(.param .u64 x, .param .f32 factor)
+{
+    .reg .f32 %f<4>;  .reg .b32 %r<3>;  .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [x];
+    ld.param.f32 %f1, [factor];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd2, %r1, 4;
+    add.s64 %rd3, %rd1, %rd2;
+    ld.global.f32 %f2, [%rd3];
+    mul.f32 %f3, %f2, %f1;
+    st.global.f32 [%rd3], %f3;
+    ret;
+}
+"""
+NOTHING = ".entry nothing() { ret; }"
+
+
+def test_a_gpu_launches_ptx(tmp_path: Path) -> None:
+    """An entry, a module of one entry; of a text or a file; on plain arrays or those of a device."""
+    gpu, path = Gpu("sm_90"), tmp_path / "scale.ptx"
+    path.write_text(SCALE)
+    for module in (gpu.load(SCALE), gpu.load(path), gpu.load(str(path)), gpu.load(SCALE.encode(), "x.ptx")):
+        for kernel in (module, module["scale"]):
+            x = np.arange(32, dtype=np.float32)
+            gpu.launch(kernel, 1, 32, [x, 0.5])
+            assert_same_bits(x, np.arange(32, dtype=np.float32) / 2)
+    device = gpu.device()
+    y = device.array(np.ones(32, np.float32))
+    gpu.launch(module, 1, 32, [y, 3.0], contract="off", limit=1000, resident=1, seed=3, engine="numpy")
+    gpu.launch(module, 1, 32, [y, 3.0])
+    assert_same_bits(y.numpy(), np.full(32, 9, np.float32))
+
+
+def test_what_cannot_be_launched_is_refused() -> None:
+    gpu, args = Gpu("sm_90"), [Gpu("sm_80").device().array(np.ones(32, np.float32)), 3.0]
+    with pytest.raises(TargetError, match=r"of a device of sm_80; expected gpu.device\(\), of sm_90"):
+        gpu.launch(gpu.load(SCALE), 1, 32, args)
+    with pytest.raises(OperandError, match=r"has not one entry; expected one, such as .*; it has scale, nothing$"):
+        gpu.launch(gpu.load(SCALE + NOTHING), 1, 32, [])
+    with pytest.raises(OperandError, match="limit, seed: of entries of PTX alone; the kernel is <function"):
+        gpu.launch(lambda t: None, 1, 32, [], limit=3, seed=1)
+    with pytest.raises(PtxError, match="No such file"):
+        gpu.load("no_such.ptx")
+    with pytest.raises(HazardError, match=r"^scale.ptx:15: st.global.f32: race"):
+        gpu.launch(gpu.load(SCALE, "scale.ptx"), 2, 32, [np.ones(32, np.float32), 2.0])
 
 
 def test_a_gpu_has_the_instructions_of_its_target() -> None:

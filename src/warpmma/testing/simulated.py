@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy.typing as npt
 
 from .. import execution
 from .._tasks import Progress
 from ..arithmetic import Engine, Evidence
+from ..errors import OperandError, TargetError, shown
 from ..isa import AnyInstruction, Instruction, check_known, parse_any
 from ..products import Multiplicand, Options, matmul
 
 if TYPE_CHECKING:
     from ..kernel import Launch
-    from ..machine import Policy
+    from ..machine import Device, Limit, Policy
+    from ..ptx import PtxEntry, PtxModule
 
 __all__ = ["Gpu"]
 
 Array = npt.NDArray[Any]
+
+
+class PtxOptions(TypedDict, total=False):
+    """What launches of PTX take beyond those of kernels in Python."""
+
+    contract: str
+    resident: int | None
+    limit: int | Limit | None
+    seed: int
 
 
 @dataclass(frozen=True)
@@ -73,20 +85,90 @@ class Gpu:
         __tracebackhide__ = True
         return matmul(a, b, c, target=self.target, **more)
 
-    def launch(
-        self, kernel: Callable[..., object], grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any],
-        *, shared: int = 0, hazards: Policy | Mapping[str, Policy] = "error", engine: Engine = "auto",
-        threads: int | None = None, progress: Progress | None = None,
-    ) -> Launch:  # fmt: skip
-        """Run a kernel written in Python: `warpmma.kernel.launch`."""
-        from ..kernel import launch  # simulated blocks, which most tests do without
+    def device(self) -> Device:
+        """Make a device of the target: memory that lives between launches, `warpmma.Device`."""
+        from ..machine import Device
+
+        return Device(self.target)
+
+    def load(self, source: str | bytes | os.PathLike[str], name: str = "", **more: Any) -> PtxModule:
+        """Load PTX: a file or its text, as `warpmma.ptx.load` does.
+
+        Returns
+        -------
+        PtxModule
+            A mapping of entries, for `launch`.
+        """
+        from ..ptx import load
 
         __tracebackhide__ = True
-        return launch(
-            kernel, grid, block, args, target=self.target, shared=shared, hazards=hazards, engine=engine,
-            threads=threads, progress=progress,
-        )  # fmt: skip
+        return load(source, name, **more)
+
+    def launch(
+        self, kernel: Callable[..., object] | PtxEntry | PtxModule, grid: int | Sequence[int],
+        block: int | Sequence[int], args: Sequence[Any], *, shared: int = 0,
+        hazards: Policy | Mapping[str, Policy] = "error", engine: Engine = "auto", threads: int | None = None,
+        progress: Progress | None = None, **of_ptx: Unpack[PtxOptions],
+    ) -> Launch:  # fmt: skip
+        """Run a kernel on simulated blocks.
+
+        Parameters
+        ----------
+        kernel : callable, PtxEntry or PtxModule
+            A kernel written in Python, as of `warpmma.kernel.launch`; an entry of PTX, or a module that has but one.
+        grid, block, args, shared, hazards, engine, threads, progress
+            As of `warpmma.kernel.launch`. Plain arrays are placed in global memory, and written in place; those of a
+            device (`gpu.device()`) lie where they are.
+        contract, resident, limit, seed
+            Of entries of PTX, as of `PtxEntry.launch`.
+
+        Returns
+        -------
+        Launch
+
+        Raises
+        ------
+        HazardError
+            The first hazard, with the line of the kernel.
+        WarpmmaError
+            Arguments that do not fit; arrays of a device of another target.
+        """
+        from ..kernel import launch  # simulated blocks, which most tests do without
+        from ..ptx import PtxEntry, PtxModule
+
+        __tracebackhide__ = True
+        common: Any = {
+            "shared": shared, "hazards": hazards, "engine": engine, "threads": threads, "progress": progress,
+        }  # fmt: skip
+        if isinstance(kernel, PtxModule):
+            kernel = _only(kernel)
+        if isinstance(kernel, PtxEntry):
+            return kernel.launch(self._device_of(args), grid, block, args, **common, **of_ptx)
+        if of_ptx:
+            raise OperandError(f"{', '.join(of_ptx)}: of entries of PTX alone; the kernel is {shown(kernel)}")
+        return launch(kernel, grid, block, args, target=self.target, **common)
+
+    def _device_of(self, args: Sequence[Any]) -> Device:
+        """Return the device that arguments lie on, or a new one."""
+        from ..machine import DeviceArray
+
+        listed = args if isinstance(args, list | tuple) else ()
+        device = next((x.device for x in listed if isinstance(x, DeviceArray)), None)
+        if device is None:
+            return self.device()
+        if device.target != self.target:
+            raise TargetError(f"arrays are of a device of {device.target}; expected gpu.device(), of {self.target}")
+        return device
 
     def evidence(self, instruction: str | AnyInstruction) -> Evidence:
         """Say how we know what an instruction computes: `warpmma.evidence`."""
         return execution.evidence(instruction, target=self.target)
+
+
+def _only(module: PtxModule) -> PtxEntry:
+    """Return the one entry of a module."""
+    names = list(module)
+    if len(names) != 1:
+        listed = ", ".join(names[:20]) or "none"
+        raise OperandError(f"{module!r} has not one entry; expected one, such as gpu.load(...)[name]; it has {listed}")
+    return module[names[0]]
