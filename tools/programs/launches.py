@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Argument", "Case", "Run", "Step", "Struct", "words"]
+__all__ = ["Argument", "Case", "Run", "Step", "Struct", "contents", "words"]
 
 Array = npt.NDArray[Any]
 
@@ -50,9 +50,12 @@ class Step:
 
 @dataclass(frozen=True)
 class Run:
-    """Arrays on a device, launches one after the other, and the names of the arrays that are compared afterwards."""
+    """Arrays on a device, launches one after the other, and the names of the arrays that are compared afterwards.
 
-    arrays: Mapping[str, Array]
+    An array that is a `Struct` holds its bytes, as 64-bit words: addresses of arrays before it.
+    """
+
+    arrays: Mapping[str, Any]
     steps: tuple[Step, ...]
     outputs: tuple[str, ...]
 
@@ -80,6 +83,11 @@ class Case:
 
     def __str__(self) -> str:
         return f"{self.program} {self.name}"
+
+
+def contents(array: Any, address: Callable[[str], int]) -> Array:
+    """Return what an array of a run holds."""
+    return np.frombuffer(array.packed(address), np.uint64) if isinstance(array, Struct) else array
 
 
 def words(seed: int, *shape: int) -> npt.NDArray[np.uint64]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import warpmma as wm
 
-from .launches import Array, Run
+from .launches import Array, Run, contents
 
 __all__ = ["simulate"]
 
@@ -18,7 +18,9 @@ def simulate(
 ) -> tuple[dict[str, Array], list[str], list[Any]]:
     """Run all steps on a new device; return outputs, the lines that were printed, sorted, and each launch's report."""
     device = wm.Device(target)
-    placed = {name: device.array(array) for name, array in run.arrays.items()}
+    placed: dict[str, Any] = {}
+    for name, array in run.arrays.items():
+        placed[name] = device.array(contents(array, lambda other: placed[other].address))
 
     def argument(given: Any) -> Any:
         if isinstance(given, str):

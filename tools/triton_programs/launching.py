@@ -1,0 +1,99 @@
+"""Calls of kernels through `warpmma.triton`, and the launches of PTX that they become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from importlib import import_module
+from typing import Any
+from unittest.mock import patch
+
+from programs.launches import Array, contents
+
+import warpmma as wm
+from warpmma import ptx
+
+from .calls import Program, TritonCase
+
+__all__ = ["Launched", "call", "launched", "watched"]
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A launch of an entry: `arguments` are integers and floats, by the types of the entry's parameters.
+
+    `report` is what the launch returned.
+    """
+
+    text: str
+    entry: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    arguments: tuple[tuple[str, int | float], ...]
+    shared: int
+    report: Any
+
+
+def _number(type_: str, x: Any) -> tuple[str, int | float]:
+    """Return an argument as a number of the parameter's type."""
+    if type_[0] == "f":
+        return type_, float(x)
+    bits = int(type_[1:])
+    return f"u{bits}", int(0 if x is None else getattr(x, "address", x)) % (1 << bits)
+
+
+@contextmanager
+def watched(before: Callable[[Any, Any], None] | None = None) -> Iterator[list[Launched]]:
+    """List all launches of PTX that happen within; `before` is called with the device and the entry before each."""
+    found: list[Launched] = []
+    launch = ptx.PtxEntry.launch
+
+    @wraps(launch)
+    def watching(
+        entry: Any, device: Any, grid: Any, block: Any, args: Any = (), *, shared: int = 0, **options: Any
+    ) -> Any:
+        if before is not None:
+            before(device, entry)
+        report = launch(entry, device, grid, block, args, shared=shared, **options)
+        types = [parameter.type for parameter in entry.function.parameters]
+        numbers = tuple(_number(type_, x) for type_, x in zip(types, args, strict=True))
+        found.append(Launched(
+            entry.module.source.text, entry.name, _sizes(grid), _sizes(block), numbers, shared, report,
+        ))  # fmt: skip
+        return report
+
+    with patch.object(ptx.PtxEntry, "launch", watching):
+        yield found
+
+
+def _sizes(x: Any) -> tuple[int, ...]:
+    return tuple(int(n) for n in x) if isinstance(x, tuple | list) else (int(x),)
+
+
+def call(program: Program, device: Any) -> dict[str, Any]:
+    """Make the calls of a program on a device of `warpmma.triton`; return its arrays there."""
+    import triton.language as tl
+
+    placed: dict[str, Any] = {}
+    for name, array in program.arrays.items():
+        placed[name] = device.array(contents(array, lambda other: placed[other].address))
+    for one in program.calls:
+        module, name = one.kernel.split(".")
+        kernel = getattr(import_module(f"{__package__}.{module}"), name)
+        arguments = [placed[x] if isinstance(x, str) else x for x in one.arguments]
+        meta = {
+            key: getattr(tl, x[3:]) if isinstance(x, str) and x.startswith("tl.") else x for key, x in one.meta.items()
+        }
+        kernel[one.grid](*arguments, **meta)
+    return placed
+
+
+def launched(case: TritonCase, target: str = "sm_90") -> tuple[dict[str, Array], dict[str, int], list[Launched]]:
+    """Run a case through `warpmma.triton`; return its outputs, the addresses of its arrays, and its launches."""
+    program = case.make()
+    with wm.triton.device(target, ptx_target=case.ptx) as device, watched() as launches:
+        placed = call(program, device)
+    return ({name: placed[name].numpy() for name in program.outputs},
+            {name: x.address for name, x in placed.items()}, launches)  # fmt: skip
