@@ -16,6 +16,7 @@ from ._version import __version__ as __version__
 if TYPE_CHECKING:  # what `_ORIGINS` says
     from . import arithmetic as arithmetic
     from . import cli as cli
+    from . import cuda as cuda
     from . import errors as errors
     from . import execution as execution
     from . import formats as formats
@@ -35,6 +36,7 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
     from .arithmetic import Evidence, engines
     from .errors import (
         ArchiveError,
+        CompilationError,
         KernelError,
         LimitError,
         MetadataError,
@@ -60,6 +62,7 @@ __all__ = [
     "TARGETS",
     "ArchiveError",
     "Choice",
+    "CompilationError",
     "Device",
     "Evidence",
     "Instruction",
@@ -91,14 +94,14 @@ __all__ = [
 
 _ORIGINS = {
     ".": (
-        "arithmetic", "cli", "errors", "execution", "formats", "hardware", "isa", "kernel", "layouts", "machine",
-        "operations", "products", "ptx", "registers", "scaling", "show", "sparsity", "testing",
+        "arithmetic", "cli", "cuda", "errors", "execution", "formats", "hardware", "isa", "kernel", "layouts",
+        "machine", "operations", "products", "ptx", "registers", "scaling", "show", "sparsity", "testing",
     ),
     ".arithmetic": ("Evidence", "engines"),
     ".errors": (
-        "ArchiveError", "KernelError", "LimitError", "MetadataError", "MnemonicError", "OperandError", "PtxError",
-        "RegisterError", "ScaleError", "TargetError", "UnknownNameError", "UnsupportedError",
-        "WarpmmaError",
+        "ArchiveError", "CompilationError", "KernelError", "LimitError", "MetadataError", "MnemonicError",
+        "OperandError", "PtxError", "RegisterError", "ScaleError", "TargetError", "UnknownNameError",
+        "UnsupportedError", "WarpmmaError",
     ),
     ".execution": ("evidence", "execute", "load", "mma", "store"),
     ".formats": ("FORMATS",),

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 __all__ = [
     "ArchiveError",
+    "CompilationError",
     "KernelError",
     "LimitError",
     "MetadataError",
@@ -114,6 +115,27 @@ class PtxError(WarpmmaError):
             plain = "".join(c if c.isprintable() and c.isascii() else " " if c.isspace() else "?" for c in cut)
             message += f"\n  {plain.rstrip()}\n  {' ' * (column - 1 - first)}^"
         return cls(message, file, line, column)
+
+
+class CompilationError(WarpmmaError):
+    """A CUDA C++ source that does not compile, or that nothing here can compile: the message has the compiler's log.
+
+    Attributes
+    ----------
+    file : str
+        Path of the source, or a name for it.
+    line : int
+        Of the first error in it, from 1 on; 0 if it has none.
+    log : str
+        What the compiler said, all of it.
+    """
+
+    def __init__(self, message: str, file: str = "<cuda>", line: int = 0, log: str = ""):
+        super().__init__(message)
+        self.file, self.line, self.log = file, line, log
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, str, int, str]]:
+        return type(self), (str(self), self.file, self.line, self.log)
 
 
 class UnknownNameError(WarpmmaError, AttributeError):

@@ -1,0 +1,8 @@
+"""CUDA C++: kernels of a `.cu` file, through NVRTC or nvcc, on simulated blocks.
+
+`load("kernel.cu")` compiles, and returns a module of PTX: `module["scale"].launch(device, grid, block, args)`.
+"""
+
+from .loading import CudaModule, load
+
+__all__ = ["CudaModule", "load"]

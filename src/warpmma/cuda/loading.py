@@ -1,0 +1,145 @@
+"""Modules of CUDA C++: compiled, read as PTX, and found by the names of their source."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from .._arguments import check_choice, members
+from .._tracebacks import end_at_caller
+from ..errors import CompilationError, OperandError, TargetError, WarpmmaError, shown
+from ..isa import TARGETS
+from ..ptx import PtxEntry, PtxModule, read
+from .nvcc import compile_with_nvcc, find_nvcc
+from .nvrtc import compile_with_nvrtc, nvrtc_version, why_no_nvrtc
+from .sources import Compiled, CudaSource, source_of
+
+__all__ = ["CudaModule", "load"]
+
+COMPILERS = ("auto", "nvrtc", "nvcc")
+
+_MOST = 1000  # options, and names
+_KEPT = 64  # sources
+
+INSTALL = "pip install 'warpmma[cuda]'"
+
+
+class CudaModule(PtxModule):
+    """A module of PTX that was made of CUDA C++. It is a mapping of kernels, as every `PtxModule`.
+
+    Attributes
+    ----------
+    compiler : str
+        Which one made it, with its version: "NVRTC 13.0" or "nvcc 13.0".
+    ptx : str
+        The text that it made.
+    log : str
+        What it said: warnings.
+    names : mapping of str to str
+        Names in the text, by what `names` of `load` asked for.
+    left_out : tuple of str
+        Code of the host that NVRTC does not take and that was left out, with its lines.
+    """
+
+    def __init__(self, compiled: Compiled, name: str) -> None:
+        super().__init__(read(compiled.ptx, f"{name}.ptx"))
+        self.compiler, self.ptx, self.log = compiled.compiler, compiled.ptx, compiled.log.strip()
+        self.names: Mapping[str, str] = MappingProxyType(dict(compiled.names))
+        self.left_out = compiled.left_out
+
+    def __getitem__(self, name: str) -> PtxEntry:
+        """Return a kernel: by its name in the source, an instance of a template with its arguments."""
+        return super().__getitem__(self.names.get(name, name) if isinstance(name, str) else name)
+
+
+def load(
+    source: str | bytes | os.PathLike[str], *, arch: str = "sm_80", options: Sequence[str] = (),
+    names: Sequence[str] = (), compiler: str = "auto", name: str = "",
+) -> CudaModule:  # fmt: skip
+    """Compile CUDA C++ to PTX, with the lines of the source, and load it.
+
+    Parameters
+    ----------
+    source : str, bytes or path
+        A file, or the text itself: what has more than one line, or a brace.
+    arch : str
+        The target for which to compile. Devices of it and of later ones run it.
+    options : sequence of str
+        For the compiler, such as "-DTILE=32", "-I", "include", "--use_fast_math"; "-lineinfo" is given.
+    names : sequence of str
+        Instances of templates to compile, as C++ writes them: "scale<float, 4>".
+    compiler : {"auto", "nvrtc", "nvcc"}
+        NVRTC is fast, needs no compiler of the host, and compiles what is for the device; nvcc takes whole programs.
+        "auto" is NVRTC, where it is installed; then what it refuses without the code of the host; then nvcc.
+    name : str, optional
+        What errors and hazards call a text; a file is called by its path.
+
+    Returns
+    -------
+    CudaModule
+
+    Raises
+    ------
+    CompilationError
+        A file that cannot be read or a source that does not compile, with the compiler's log; or no compiler is here.
+    TargetError
+        No such target.
+    OperandError
+        Options or names that are no strings.
+    """
+    __tracebackhide__ = True
+    try:
+        check_choice("compiler", compiler, COMPILERS)
+        check_choice("arch", arch, TARGETS, TargetError)
+        if not isinstance(name, str):
+            raise OperandError(f"the name of a module is {shown(name)}; expected a string")
+        given = source_of(source, name, arch, _strings("options", options), _strings("names", names))
+        return CudaModule(_compiled(given, compiler), given.name)
+    except WarpmmaError as error:
+        end_at_caller(error)
+        raise
+
+
+def _strings(what: str, given: object) -> tuple[str, ...]:
+    found = members(given, _MOST)
+    if found is None or len(found) > _MOST or not all(isinstance(x, str) and "\0" not in x for x in found):
+        raise OperandError(f"{what} is {shown(given)}; expected a list of strings")
+    return tuple(found)
+
+
+_cache: dict[tuple[object, ...], Compiled] = {}
+
+
+def _compiled(source: CudaSource, compiler: str) -> Compiled:
+    """Compile, or return what was compiled before of a source that reads no files of its own."""
+    key = source.text, source.name, source.folder, source.arch, source.options, source.names, compiler
+    reads = '#include "' in source.text or any(x.startswith(("-I", "-i", "--i")) for x in source.options)
+    if reads or key not in _cache:
+        made = _made(source, compiler)
+        if len(_cache) >= _KEPT:
+            _cache.pop(next(iter(_cache)), None)
+        _cache[key] = made
+    return _cache[key]
+
+
+def _made(source: CudaSource, compiler: str) -> Compiled:
+    nvrtc, nvcc = not why_no_nvrtc() and compiler != "nvcc", find_nvcc() and compiler != "nvrtc"
+    if not nvrtc and not nvcc:
+        raise CompilationError(_nothing(compiler), source.name)
+    if nvrtc:
+        try:
+            return compile_with_nvrtc(source)
+        except CompilationError:
+            if not nvcc:
+                raise
+    return compile_with_nvcc(source)
+
+
+def _nothing(compiler: str) -> str:
+    """Say what to install."""
+    if compiler == "nvcc":
+        return "nvcc is on no PATH, and not in $CUDA_HOME: install CUDA's toolkit, or compile by NVRTC"
+    return f"CUDA C++ needs NVRTC, and {why_no_nvrtc()}: {INSTALL}" + (
+        "" if compiler == "nvrtc" else " (or have nvcc on the PATH)"
+    )

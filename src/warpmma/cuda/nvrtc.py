@@ -1,0 +1,134 @@
+"""NVRTC: NVIDIA's compiler as a library. It compiles what is for the device, and has no headers of the host."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ..errors import CompilationError
+from .host_headers import STANDARD_HEADERS
+from .sources import Compiled, CudaSource, refused
+
+__all__ = ["compile_with_nvrtc", "include_folders", "nvrtc_version", "why_no_nvrtc"]
+
+_MISSING = re.compile(r'cannot open source file "([^"\n]+)"')
+_MOST_HEADERS = 100  # that are supplied, one after the other
+
+
+@cache
+def _library() -> tuple[Any, tuple[int, int], str]:
+    """Load it: NVRTC's functions, its version, and why it is absent, if it is."""
+    try:
+        from cuda.bindings import nvrtc
+    except ImportError:
+        return None, (0, 0), "cuda-bindings is not installed"
+    try:
+        code, major, minor = nvrtc.nvrtcVersion()
+    except Exception as error:  # whatever is raised where there is no library of that name
+        return None, (0, 0), f"cuda-bindings finds no NVRTC ({type(error).__name__})"
+    return nvrtc, (int(major), int(minor)), "" if int(code) == 0 else f"NVRTC does not start ({code!r})"
+
+
+def why_no_nvrtc() -> str:
+    """Say why NVRTC is absent; nothing if it is here."""
+    return _library()[2]
+
+
+def nvrtc_version() -> tuple[int, int]:
+    """Return the version of CUDA that it is of."""
+    return _library()[1]
+
+
+def compile_with_nvrtc(source: CudaSource, headers: Mapping[str, str] | None = None) -> Compiled:
+    """Compile what is for the device. Standard headers of the host that are not there are supplied.
+
+    Parameters
+    ----------
+    source : CudaSource
+    headers : mapping of str to str, optional
+        Texts of more headers, by their names; where one is "*", it is the text of all that cannot be found.
+
+    Raises
+    ------
+    CompilationError
+        With NVRTC's log.
+    """
+    known = {**STANDARD_HEADERS, **(headers or {})}
+    supplied: dict[str, str] = {}
+    for _ in range(_MOST_HEADERS):
+        log, made = _once(source, supplied)
+        missing = _MISSING.search(log)
+        if made is not None:
+            return made
+        if missing is None or missing[1] in supplied or (text := known.get(missing[1], known.get("*"))) is None:
+            break
+        supplied[missing[1]] = text
+    raise refused(source, _who(), log, _about_headers(log))
+
+
+def _about_headers(log: str) -> str:
+    missing = _MISSING.search(log)
+    if missing is None:
+        return ""
+    return f'{missing[1]!r} is not there for NVRTC: options=["-I FOLDER"] names a folder that has it'
+
+
+def _who() -> str:
+    return f"NVRTC {'.'.join(map(str, nvrtc_version()))}"
+
+
+def _once(source: CudaSource, headers: Mapping[str, str]) -> tuple[str, Compiled | None]:
+    """Compile once; return the log, and what was made if it was."""
+    nvrtc, _, why = _library()
+    if nvrtc is None or why:
+        raise CompilationError(why)
+    texts, names = [x.encode() for x in headers.values()], [x.encode() for x in headers]
+    path = str(source.folder / (source.file.name if source.file else "<cuda>"))
+    _, program = nvrtc.nvrtcCreateProgram(source.text.encode(), path.encode(), len(names), texts, names)
+    try:
+        for name in source.names:
+            nvrtc.nvrtcAddNameExpression(program, name.encode())
+        options = [x.encode() for x in _options(source)]
+        (code,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+        log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program).replace(path, source.name)
+        if int(code):
+            if not log.strip():
+                (_, said) = nvrtc.nvrtcGetErrorString(code)
+                log = said.decode(errors="replace")
+            return log, None
+        lowered = {x: nvrtc.nvrtcGetLoweredName(program, x.encode())[1].decode() for x in source.names}
+        ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program)
+        return log, Compiled(ptx=ptx.replace(f'"{path}"', f'"{source.name}"'), names=lowered, log=log, compiler=_who())
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _text(size_of: Any, read: Any, program: Any) -> str:
+    _, size = size_of(program)
+    data = b" " * size
+    read(program, data)
+    return data.rstrip(b"\0").decode(errors="replace")
+
+
+def _options(source: CudaSource) -> list[str]:
+    own = [f"-arch={source.arch.replace('sm_', 'compute_')}", "-lineinfo"]
+    return [*own, *source.options, *(f"-I{folder}" for folder in include_folders(nvrtc_version()[0]))]
+
+
+@cache
+def include_folders(major: int) -> tuple[Path, ...]:
+    """Find the headers of the runtime: of NVIDIA's packages for a version of CUDA, or of an installation."""
+    spec = importlib.util.find_spec("nvidia")
+    rooms = [Path(x) for x in (spec.submodule_search_locations or [] if spec else [])]
+    found = [room / f"cu{major}" / "include" for room in rooms]
+    found += [room / part / "include" for room in rooms for part in ("cuda_runtime", "cuda_nvcc", "cuda_cccl")]
+    if not any((folder / "cuda_fp16.h").is_file() for folder in found):
+        homes = [os.environ.get("CUDA_HOME", ""), os.environ.get("CUDA_PATH", ""), "/usr/local/cuda"]
+        found = [Path(home) / "include" for home in homes if home]
+        found = [folder for folder in found if (folder / "cuda_fp16.h").is_file()][:1]
+    return tuple(x for folder in found for x in (folder, folder / "cccl") if x.is_dir())
