@@ -19,6 +19,7 @@ from warpmma.operations import operations
 from . import (
     legal,
     surface,
+    table_cuda,
     table_devices,
     table_execution,
     table_files,
@@ -37,10 +38,11 @@ __all__ = ["INNER", "entries", "missing", "surplus"]
 _WRITTEN = (
     *table_numbers.ENTRIES, *table_instructions.ENTRIES, *table_execution.ENTRIES, *table_kernel.ENTRIES,
     *table_threads.ENTRIES, *table_rows.ENTRIES, *table_files.ENTRIES, *table_devices.ENTRIES,
-    *table_ptx.ENTRIES,
+    *table_ptx.ENTRIES, *table_cuda.ENTRIES,
 )  # fmt: skip
 
 INNER: dict[str, str] = {
+    **table_cuda.INNER,
     **dict.fromkeys(
         ("warpmma.registers:Packing.join", "warpmma.registers:Packing.split"), "for codes and words that are checked"
     ),

@@ -17,7 +17,7 @@ from typing import Any
 
 import warpmma
 
-__all__ = ["callables", "classes", "modules", "properties"]
+__all__ = ["callables", "classes", "modules", "properties", "public_functions"]
 
 NAMED = ("warpmma.arithmetic.recipes", "warpmma.testing.strategies")
 """Modules inside of packages that the documentation sends users to."""
@@ -70,6 +70,11 @@ def _function(x: Any) -> bool:
 def properties(kind: type) -> list[str]:
     """List the properties of a class, computed once or every time."""
     return [member for member, x in _members(kind).items() if isinstance(x, property | cached_property)]
+
+
+def public_functions(kind: type) -> list[str]:
+    """List the methods and operators of a class."""
+    return [member for member, x in _members(kind).items() if callable(x)]
 
 
 def _members(kind: type) -> dict[str, Any]:

@@ -3,6 +3,6 @@
 `load("kernel.cu")` compiles, and returns a module of PTX: `module["scale"].launch(device, grid, block, args)`.
 """
 
-from .loading import CudaModule, load
+from .cuda_modules import CudaModule, load
 
 __all__ = ["CudaModule", "load"]

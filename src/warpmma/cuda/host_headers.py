@@ -19,13 +19,13 @@ _EMPTY = """
     signal.h sstream stack stdexcept stdio.h stdlib.h streambuf string strings.h sys/resource.h sys/stat.h sys/time.h
     sys/types.h thread time.h typeinfo unistd.h unordered_map unordered_set vector
     cuda_runtime_api.h cuda.h cuda_profiler_api.h device_launch_parameters.h nvToolsExt.h
-""".split()
+"""
 """Rule 1."""
 
 _STANDARD = """
     array atomic bit bitset cassert complex concepts functional initializer_list iterator limits memory numbers numeric
     optional ratio span tuple type_traits utility variant
-""".split()
+"""
 """Rule 4."""
 
 _FUNCTIONS = """
@@ -33,7 +33,7 @@ _FUNCTIONS = """
     fmax fmin fmod frexp hypot ilogb isfinite isinf isnan ldexp lgamma llrint llround log log10 log1p log2 logb lrint
     lround modf nearbyint nextafter pow remainder remquo rint round scalbln scalbn signbit sin sinh sqrt tan tanh
     tgamma trunc
-""".split()
+"""
 
 _LIMITS = {
     "CHAR_BIT": "8", "SCHAR_MIN": "(-128)", "SCHAR_MAX": "127", "UCHAR_MAX": "255", "CHAR_MIN": "(-128)",
@@ -93,12 +93,12 @@ def _once(name: str, text: str) -> str:
 
 
 def _headers() -> dict[str, str]:
-    headers = dict.fromkeys(_EMPTY, "")
-    for name in _STANDARD:
+    headers = dict.fromkeys(_EMPTY.split(), "")
+    for name in _STANDARD.split():
         headers[name] = f"#include <cuda/std/{name}>\nnamespace std {{ using namespace ::cuda::std; }}\n"
     math = _macros(_MATH)
     integers, limits, floats = _once("STDINT", _integers()), _macros(_LIMITS), _macros(_FLOATS)
-    in_std = f"namespace std {{ {' '.join(f'using ::{x};' for x in _FUNCTIONS)} }}\n"
+    in_std = f"namespace std {{ {' '.join(f'using ::{x};' for x in _FUNCTIONS.split())} }}\n"
     for c, cpp, text, more in (
         ("math.h", "cmath", math, _once("CMATH", in_std)), ("stdint.h", "cstdint", integers, ""),
         ("inttypes.h", "cinttypes", integers, ""), ("limits.h", "climits", limits, ""),

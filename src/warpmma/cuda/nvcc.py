@@ -66,7 +66,7 @@ def compile_with_nvcc(source: CudaSource) -> Compiled:
 
 
 def _instances(names: tuple[str, ...]) -> str:
-    """Write what makes nvcc compile instances of templates, and say what it calls them: a variable has their addresses."""
+    """Write a variable with the addresses of instances: nvcc compiles them, and the text says what it calls them."""
     if not names:
         return ""
     taken = ", ".join(f"(const void *)&{name}" for name in names)

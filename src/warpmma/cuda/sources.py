@@ -113,4 +113,6 @@ def refused(source: CudaSource, compiler: str, log: str, hint: str = "") -> Comp
     cut = lines[:_MOST_LINES] + ([f"... and {len(lines) - _MOST_LINES} lines more"] if len(lines) > _MOST_LINES else [])
     place = f"{printable(source.name)}:{line}" if line else printable(source.name)
     message = f"{place}: {compiler} refuses it for {source.arch}"
-    return CompilationError("\n".join([message, *(f"  {x}" for x in cut), *([hint] if hint else [])]), source.name, line, log)
+    return CompilationError(
+        "\n".join([message, *(f"  {x}" for x in cut), *([hint] if hint else [])]), source.name, line, log
+    )

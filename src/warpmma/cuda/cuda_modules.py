@@ -8,11 +8,11 @@ from types import MappingProxyType
 
 from .._arguments import check_choice, members
 from .._tracebacks import end_at_caller
-from ..errors import CompilationError, OperandError, TargetError, WarpmmaError, shown
-from ..isa import TARGETS
+from ..errors import CompilationError, OperandError, WarpmmaError, shown
+from ..isa import check_known
 from ..ptx import PtxEntry, PtxModule, read
 from .nvcc import compile_with_nvcc, find_nvcc
-from .nvrtc import compile_with_nvrtc, nvrtc_version, why_no_nvrtc
+from .nvrtc import compile_with_nvrtc, why_no_nvrtc
 from .sources import Compiled, CudaSource, source_of
 
 __all__ = ["CudaModule", "load"]
@@ -91,7 +91,7 @@ def load(
     __tracebackhide__ = True
     try:
         check_choice("compiler", compiler, COMPILERS)
-        check_choice("arch", arch, TARGETS, TargetError)
+        check_known(arch)
         if not isinstance(name, str):
             raise OperandError(f"the name of a module is {shown(name)}; expected a string")
         given = source_of(source, name, arch, _strings("options", options), _strings("names", names))
