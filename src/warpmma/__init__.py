@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
     from . import show as show
     from . import sparsity as sparsity
     from . import testing as testing
+    from . import triton as triton
     from .arithmetic import Evidence, engines
     from .errors import (
         ArchiveError,
@@ -96,6 +97,7 @@ _ORIGINS = {
     ".": (
         "arithmetic", "cli", "cuda", "errors", "execution", "formats", "hardware", "isa", "kernel", "layouts",
         "machine", "operations", "products", "ptx", "registers", "scaling", "show", "sparsity", "testing",
+        "triton",
     ),
     ".arithmetic": ("Evidence", "engines"),
     ".errors": (

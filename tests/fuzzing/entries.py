@@ -44,6 +44,14 @@ _WRITTEN = (
 INNER: dict[str, str] = {
     **table_cuda.INNER,
     **dict.fromkeys(
+        (f"warpmma.triton:{x}" for x in (
+            "KernelLaunch", "TritonDevice", "TritonDevice.__enter__", "TritonDevice.__exit__", "TritonDevice.__repr__",
+            "TritonDevice.device_of", "TritonDevice.instructions", "TritonDevice.map", "device", "install",
+            "uninstall",
+        )),
+        "for those who have Triton, which this environment need not have: tests/triton"
+    ),
+    **dict.fromkeys(
         ("warpmma.registers:Packing.join", "warpmma.registers:Packing.split"), "for codes and words that are checked"
     ),
     "warpmma.arithmetic:recipe_of": "`recipe` for records that are checked",

@@ -177,7 +177,7 @@ class Device:
         """
         return self._new("zeros", shape, dtype, written=True)
 
-    def map(self, array: Array, address: int | None = None) -> DeviceArray:
+    def map(self, array: Array, address: int | None = None, *, name: str = "") -> DeviceArray:
         """Place memory of the process, where kernels read and write it in place.
 
         Parameters
@@ -187,6 +187,8 @@ class Device:
         address : int, optional
             Of its first byte; a multiple of 256 of the device's choice, if none is given. The process's own address is
             `array.ctypes.data`.
+        name : str, optional
+            As hazards call it.
 
         Raises
         ------
@@ -198,7 +200,7 @@ class Device:
             raise OperandError(f"map: address is {shown(address)}; expected an integer, or None")
         if (other := self.space.holder(held, "map: the array")) is not None:
             raise OperandError(f"map: the array is memory of {other} already")
-        region = Region(name=self._name("mapped array"), start=int(address or 0), data=data, held=held)
+        region = Region(name=name or self._name("mapped array"), start=int(address or 0), data=data, held=held)
         if address is None:
             self.space.place(region)
         else:

@@ -1,0 +1,46 @@
+"""Arguments of a kernel before Triton sees them: arrays of NumPy are wrapped, what cannot be taken is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import OperandError
+from .host_memory import HostArray, check_place
+
+__all__ = ["for_triton"]
+
+
+def for_triton(name: str, x: Any, dtypes: Mapping[str, str]) -> Any:
+    """Return an argument as Triton takes it.
+
+    Raises
+    ------
+    OperandError
+        A tensor on a GPU, a type of elements that Triton does not have, a scalar of NumPy.
+    """
+    if isinstance(x, bool | int | float | str) or x is None:
+        return x
+    if isinstance(x, tuple):
+        inner = [for_triton(f"{name}[{i}]", y, dtypes) for i, y in enumerate(x)]
+        return type(x)(*inner) if hasattr(x, "_fields") else tuple(inner)
+    if isinstance(x, np.generic):
+        raise OperandError(f"{name} is {x!r}; Triton takes numbers of Python: give {name}.item()")
+    if isinstance(x, np.ndarray):
+        if x.ndim == 0:
+            raise OperandError(f"{name} is an array of NumPy without dimensions; give {name}.item(), or {name}[None]")
+        x = HostArray(x)
+    if hasattr(x, "data_ptr") and hasattr(x, "dtype"):
+        check_place(name, x)
+        dtype = str(x.dtype).rpartition(".")[2]
+        if dtype not in dtypes:
+            raise OperandError(
+                f"{name} is of {x.dtype}, which Triton does not take; it takes {', '.join(_known(dtypes))}"
+            )
+    return x
+
+
+def _known(dtypes: Mapping[str, str]) -> list[str]:
+    return sorted({x for x, y in dtypes.items() if x != y})

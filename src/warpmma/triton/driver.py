@@ -1,0 +1,189 @@
+"""What Triton asks its driver, answered for a simulated GPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from .. import ptx
+from ..isa import TARGETS
+from .interface import TritonInterface
+from .simulated_launches import Launcher
+
+if TYPE_CHECKING:
+    from .session import TritonDevice
+
+__all__ = ["driver_class"]
+
+_REGISTERS = re.compile(r"\.reg\s+\.(b16|b32|b64|f32|f64)\s+%\w+<(\d+)>")
+_THREADS = re.compile(r"\.(?:reqntid|maxntid)\s+(\d+)")
+_CLOCK = 1_000_000  # kHz, invented, as is the width of the bus
+
+
+class Utilities:
+    """What a driver's `utils` are asked for.
+
+    Parameters
+    ----------
+    active : callable
+        Returns the device that is active.
+    most_threads : bool
+        Whether `load_binary` returns that, too.
+    """
+
+    def __init__(self, active: Callable[[], TritonDevice], most_threads: bool) -> None:
+        self._active, self._most_threads = active, most_threads
+
+    def load_binary(self, name: str, text: bytes, shared: int, device: int) -> tuple[Any, ...]:
+        """Read PTX. Returned are module, entry, registers of a thread (see `_registers`), spills, and most threads."""
+        module = ptx.load(text, f"{name}.ptx")
+        loaded = module, module[name], _registers(text.decode()), 0
+        return (*loaded, 1024) if self._most_threads else loaded
+
+    def unload_module(self, module: Any) -> None:
+        """Do nothing: Python frees it."""
+
+    def get_device_properties(self, device: Any = None) -> dict[str, int]:
+        """Return what the target has; 132 multiprocessors, as `%nsmid`, and invented clocks."""
+        target = TARGETS[self._active().target]
+        return {
+            "max_shared_mem": target.shared_per_block, "max_num_regs": target.registers_per_block,
+            "multiprocessor_count": 132, "warpSize": 32, "sm_clock_rate": _CLOCK, "mem_clock_rate": _CLOCK,
+            "mem_bus_width": 4096,
+        }  # fmt: skip
+
+    def get_device_capability(self, device: Any = None) -> tuple[int, int]:
+        """Return the compute capability that Triton compiles for."""
+        return TARGETS[self._active().ptx_target].capability
+
+    def set_printf_fifo_size(self, size: int) -> None:
+        """Do nothing: what kernels print is not kept in a buffer."""
+
+
+def _registers(text: str) -> int:
+    """Return what the text declares, in registers of 32 bits; at most what as many threads can have.
+
+    ptxas needs fewer. Those who ask compute how many blocks a multiprocessor holds.
+    """
+    declared = sum(int(n) * (2 if "64" in kind else 1) for kind, n in _REGISTERS.findall(text))
+    threads = [int(n) for n in _THREADS.findall(text)] or [128]
+    return max(16, min(declared, 255, 65536 // max(threads) // 8 * 8))
+
+
+@cache
+def driver_class(triton: TritonInterface) -> type[Any]:
+    """Make the class of drivers, which is Triton's."""
+
+    class SimulatedDriver(triton.driver_base):  # type: ignore[misc, name-defined]
+        """A driver of simulated devices."""
+
+        def __init__(self, active: Callable[[], TritonDevice]) -> None:
+            self._active = active
+            self.utils = Utilities(active, triton.most_threads)
+
+        def launcher_cls(self, source: Any, metadata: Any) -> Launcher:
+            return Launcher(self._active, source, metadata)
+
+        @classmethod
+        def is_active(cls) -> bool:
+            return False
+
+        def map_python_to_cpp_type(self, ty: str) -> str:
+            raise NotImplementedError
+
+        def get_current_target(self) -> Any:
+            return triton.target("cuda", TARGETS[self._active().ptx_target].number, 32)
+
+        def get_current_device(self) -> int:
+            return self._active().number
+
+        def set_current_device(self, device: int) -> None:
+            """Stay where it is: the `with` says which device it is."""
+
+        def get_current_stream(self, device: Any = None) -> int:
+            return 0
+
+        def get_device_capability(self, device: Any = None) -> tuple[int, int]:
+            return self.utils.get_device_capability()
+
+        def assemble_tensormap_to_arg(self, tensormaps_info: Any, args: Any) -> Any:
+            return args
+
+        def get_active_torch_device(self) -> Any:
+            import torch
+
+            return torch.device("cpu")
+
+        def get_device_interface(self) -> Any:
+            return DeviceInterface(self._active)
+
+        def get_benchmarker(self) -> Any:
+            return Benchmarker(self._active)
+
+        def get_empty_cache_for_benchmark(self) -> Any:
+            return NoCache()
+
+        def clear_cache(self, cache: Any) -> None:
+            """Do nothing: no cache is simulated."""
+
+    return SimulatedDriver
+
+
+class Benchmarker:
+    """Runs once, and returns how many instructions warps executed: there is no time."""
+
+    def __init__(self, active: Callable[[], TritonDevice]) -> None:
+        self._active = active
+
+    def __call__(
+        self, call: Callable[[], Any], *, quantiles: Sequence[float] | None = None, **_: Any
+    ) -> float | list[float]:
+        before = self._active().instructions
+        call()
+        executed = float(self._active().instructions - before)
+        return executed if quantiles is None else [executed for _ in quantiles]
+
+
+class DeviceInterface:
+    """What `triton.testing.do_bench` uses of `torch.cuda`."""
+
+    def __init__(self, active: Callable[[], TritonDevice]) -> None:
+        self._active = active
+
+    def synchronize(self, device: Any = None) -> None:
+        """Do nothing: launches have ended when they return."""
+
+    def current_device(self) -> int:
+        """Return the number of the device."""
+        return self._active().number
+
+    def Event(self, **_: Any) -> InstructionEvent:
+        """Make a mark."""
+        return InstructionEvent(self._active)
+
+
+class InstructionEvent:
+    """A mark in the count of executed instructions."""
+
+    def __init__(self, active: Callable[[], TritonDevice]) -> None:
+        self._active, self.count = active, 0
+
+    def record(self, stream: Any = None) -> None:
+        """Mark now."""
+        self.count = self._active().instructions
+
+    def synchronize(self) -> None:
+        """Do nothing: launches have ended when they return."""
+
+    def elapsed_time(self, end: InstructionEvent) -> float:
+        """Return instructions of warps until another mark: 100 at least, so that what has none is not run often."""
+        return float(max(100, end.count - self.count))
+
+
+class NoCache:
+    """The cache that is cleared between runs."""
+
+    def zero_(self) -> None:
+        """Do nothing."""

@@ -1,0 +1,179 @@
+"""Memory of the process that a kernel reads and writes in place: CPU tensors of PyTorch, and NumPy's arrays.
+
+The rules:
+
+1. What a tensor or an array is a part of, its storage, lies on the device for the launch, at the process's own address:
+   so addresses that are stored in tensors hold. Storages that share memory are one.
+2. Nobody is asked who wrote it: it counts as written.
+3. Where an argument is an address, or a tensor of 64-bit integers of which some are addresses inside of a living CPU
+   tensor, that tensor's storage lies there, too. NumPy's arrays are not looked for; `TritonDevice.map` places them.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import OperandError
+from ..machine import Device, DeviceArray
+
+__all__ = ["HostArray", "is_tensor", "mapped_for_launch", "storage_of"]
+
+_LOWEST = 1 << 16  # no memory of a process lies below
+_MOST_ADDRESSES = 1 << 16
+
+
+class HostArray:
+    """An array of NumPy, as Triton takes tensors: it has `data_ptr`, and everything that the array has."""
+
+    def __init__(self, array: npt.NDArray[Any]) -> None:
+        self.array, self.dtype = array, array.dtype
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.array, name)
+
+    def __array__(self, *args: Any, **options: Any) -> npt.NDArray[Any]:
+        return np.asarray(self.array, *args, **options)
+
+    def data_ptr(self) -> int:
+        """Return the process's address of its first element."""
+        return self.array.ctypes.data
+
+
+@dataclass(frozen=True, kw_only=True)
+class Storage:
+    """A piece of the process's memory."""
+
+    name: str
+    start: int
+    stop: int
+    writeable: bool
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        shape = (self.stop - self.start,)
+        return {"version": 3, "typestr": "|u1", "shape": shape, "data": (self.start, not self.writeable)}
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether it is a tensor of PyTorch, which is not imported to find that out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and hasattr(torch, "Tensor") and issubclass(type(x), torch.Tensor)
+
+
+def storage_of(name: str, x: Any) -> Storage | None:
+    """Return the storage of a tensor or array; None for what has none, or none in this process's memory."""
+    while hasattr(x, "data_ptr") and hasattr(x, "base") and not isinstance(x, HostArray) and not is_tensor(x):
+        x = x.base  # what `triton.reinterpret` returns
+    if isinstance(x, HostArray):
+        owner = x.array
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        start, stop = np.lib.array_utils.byte_bounds(owner)
+        return Storage(name=name, start=start, stop=stop, writeable=x.array.flags.writeable) if x.array.size else None
+    if not is_tensor(x) or x.device.type != "cpu":
+        return None
+    storage = x.untyped_storage()
+    start = storage.data_ptr()
+    return Storage(name=name, start=start, stop=start + storage.nbytes(), writeable=True) if start else None
+
+
+class mapped_for_launch:  # noqa: N801  a function to those who use it
+    """A context in which the storages of arguments lie on a device.
+
+    Parameters
+    ----------
+    device : Device
+    args : iterable of (str, str, object)
+        Names, types and values.
+    """
+
+    def __init__(self, device: Device, args: Iterable[tuple[str, str, Any]]) -> None:
+        self._device, self._args, self._placed = device, list(args), []  # type: ignore[var-annotated]
+
+    def __enter__(self) -> None:
+        found = [y for name, _, x in self._args if (y := storage_of(name, x)) is not None]
+        found.extend(_pointed_at(self._args))
+        try:
+            for piece in _merged(found):
+                if not _lies_there(self._device, piece):
+                    array = np.asarray(piece)
+                    self._placed.append(self._device.map(array, piece.start, name=piece.name))
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        for array in self._placed:
+            array.free()
+        self._placed.clear()
+
+
+def _merged(pieces: list[Storage]) -> Iterator[Storage]:
+    """Rule 1: what overlaps is one piece."""
+    last: Storage | None = None
+    for each in sorted(pieces, key=lambda piece: piece.start):
+        if last is None or each.start >= last.stop:
+            if last is not None:
+                yield last
+            last = each
+        else:
+            stop, writeable = max(last.stop, each.stop), last.writeable or each.writeable
+            last = Storage(name=last.name, start=last.start, stop=stop, writeable=writeable)
+    if last is not None:
+        yield last
+
+
+def _lies_there(device: Device, piece: Storage) -> bool:
+    """Whether the caller has mapped it where the process has it."""
+    region = device.space.find(piece.start)
+    return region is not None and region.held.start == region.start and piece.stop <= region.stop
+
+
+def _pointed_at(args: list[tuple[str, str, Any]]) -> list[Storage]:
+    """Rule 3."""
+    addresses = np.unique(np.concatenate([np.zeros(0, np.uint64), *(_addresses(type_, x) for _, type_, x in args)]))
+    if not len(addresses):
+        return []
+    living = [x for x in gc.get_objects() if is_tensor(x) and x.layout.__str__() == "torch.strided"]
+    pieces = {y.start: y for x in living if (y := storage_of("a tensor whose address is an argument", x)) is not None}
+    return [
+        piece for piece in pieces.values()
+        if np.searchsorted(addresses, piece.start) < np.searchsorted(addresses, piece.stop)
+    ]  # fmt: skip
+
+
+def _addresses(type_: str, x: Any) -> npt.NDArray[np.uint64]:
+    """Return what may be addresses."""
+    values: Any = ()
+    if type_ in ("i64", "u64"):
+        values = [int(x)]
+    elif type_[0] == "*" and isinstance(x, int):
+        values = [x]
+    elif type_.removeprefix("*").removeprefix("k") in ("i64", "u64") and not isinstance(x, DeviceArray):
+        if isinstance(x, HostArray):
+            values = x.array.ravel()[:_MOST_ADDRESSES]
+        elif is_tensor(x):
+            values = x.detach().reshape(-1)[:_MOST_ADDRESSES].numpy()
+    return np.array([int(v) for v in values if v > _LOWEST], dtype=np.uint64)
+
+
+def check_place(name: str, x: Any) -> None:
+    """Refuse a tensor that is not in this process's memory.
+
+    Raises
+    ------
+    OperandError
+    """
+    if not is_tensor(x):
+        return
+    if x.device.type != "cpu":
+        raise OperandError(f"{name} is a tensor on {x.device}; kernels are simulated on the CPU: give {name}.cpu()")
+    if str(x.layout) != "torch.strided":
+        raise OperandError(f"{name} is a tensor of layout {x.layout}; expected torch.strided")

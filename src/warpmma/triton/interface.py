@@ -1,0 +1,129 @@
+"""What is used of Triton, found out when it is first needed.
+
+Triton promises none of it to others. 3.2 to 3.9 have it, in two or three forms each; what a version lacks is said.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from ..errors import UnsupportedError
+
+__all__ = ["KNOWN", "TritonInterface", "find_triton"]
+
+KNOWN = "3.2 to 3.9"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TritonInterface:
+    """What is used of Triton.
+
+    Attributes
+    ----------
+    version : str
+    drivers : DriverConfig
+        Holds the driver that is active.
+    backends : dict
+        Compiler and driver by the name of the backend; what `make_backend` looks at.
+    kernels : type
+        `JITFunction`, whose `run` every launch goes through.
+    target : type
+        `GPUTarget`.
+    driver_base : type
+        `DriverBase`, of which drivers are.
+    dtypes : dict of str to str
+        What types of elements are called, by what a tensor calls them.
+    most_threads : bool
+        Whether what loads a kernel returns the most threads of a block, too.
+    """
+
+    version: str
+    drivers: Any
+    backends: Any
+    kernels: Any
+    target: Any
+    driver_base: Any
+    dtypes: Any
+    most_threads: bool
+
+    def active(self) -> Any:
+        """Return the driver that is active, or what stands for none: never makes one."""
+        names = vars(self.drivers)
+        return names["_active"] if "_active" in names else names["active"]
+
+
+def find_triton() -> TritonInterface:
+    """Return what is used of Triton.
+
+    Raises
+    ------
+    UnsupportedError
+        Triton is not installed, has another interface, or interprets kernels.
+    """
+    if os.environ.get("TRITON_INTERPRET", "0").lower() in ("1", "true", "on", "yes", "y"):
+        raise UnsupportedError("TRITON_INTERPRET is set, so Triton runs kernels as Python on NumPy; unset it")
+    return _found()
+
+
+@cache
+def _found() -> TritonInterface:
+    if not _installed():
+        where = "" if sys.platform == "linux" else f"; on {sys.platform} there is none"
+        raise UnsupportedError(f"Triton is not installed: pip install 'warpmma[triton]' (Linux){where}")
+    import triton
+
+    version = str(getattr(triton, "__version__", "of no version"))
+    compiled = _name(version, "triton.compiler.compiler", "CompiledKernel", "_init_handles", "__code__", "co_names")
+    if "load_binary" not in compiled or "launcher_cls" not in compiled:
+        raise _lacking(version, "load_binary and launcher_cls in CompiledKernel._init_handles")
+    drivers = _name(version, "triton.runtime.driver", "driver")
+    if not hasattr(type(drivers), "set_active") or not {"_active", "active"} & set(vars(drivers)):
+        raise _lacking(version, "triton.runtime.driver.driver.set_active")
+    backends = _name(version, "triton.backends", "backends")
+    if "nvidia" not in backends or not hasattr(backends["nvidia"].compiler, "add_stages"):
+        raise _lacking(version, "triton.backends.backends['nvidia'].compiler.add_stages")
+    return TritonInterface(
+        version=version, drivers=drivers, backends=backends,
+        kernels=_name(version, "triton.runtime.jit", "JITFunction"),
+        target=_name(version, "triton.backends.compiler", "GPUTarget"),
+        driver_base=_name(version, "triton.backends.driver", "DriverBase"),
+        dtypes=_dtypes(version), most_threads="n_max_threads" in compiled,
+    )  # fmt: skip
+
+
+def _installed() -> bool:
+    """Whether there is a package, rather than a folder of its name."""
+    if "triton" in sys.modules:
+        return getattr(sys.modules["triton"], "__file__", None) is not None
+    found = find_spec("triton")
+    return found is not None and found.origin is not None
+
+
+def _dtypes(version: str) -> Any:
+    try:
+        return _name(version, "triton._utils", "type_canonicalisation_dict")
+    except UnsupportedError:
+        return _name(version, "triton.runtime.jit", "type_canonicalisation_dict")
+
+
+def _name(version: str, module: str, *names: str) -> Any:
+    """Return what a module of Triton has by a name, or by the name of a name."""
+    try:
+        found: Any = import_module(module)
+        for name in names:
+            found = getattr(found, name)
+    except (ImportError, AttributeError):
+        raise _lacking(version, ".".join((module, *names))) from None
+    return found
+
+
+def _lacking(version: str, what: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"Triton {version} has no {what}; warpmma.triton knows {KNOWN}: pip install 'triton==3.6.*'"
+    )

@@ -1,0 +1,120 @@
+"""Arguments of a compiled kernel, as its PTX takes them.
+
+The rules:
+
+1. Triton leaves `tl.constexpr` out of the parameters, and what it made a constant of: None, and integers that are 1.
+   The kernel's signature calls these "constexpr"; up to 3.2 its constants name them.
+2. A tuple is its elements, one behind the other.
+3. A descriptor that the host made is, for targets without TMA: pointer, shape, strides, whether what lies outside is a
+   NaN, from 3.9 on whether f32 is rounded to tf32, and shape and strides once more.
+4. A pointer is what `data_ptr()` returns, an integer or None.
+5. An integer is cut to nothing: one that does not fit is an error. fp16 is rounded to nearest, bf16 is fp32 cut, as
+   Triton's launcher does.
+6. Behind these come pointers to scratch memory, one from 3.3 on and two from 3.5 on.
+"""
+
+from __future__ import annotations
+
+import operator
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import OperandError, UnsupportedError, shown
+
+__all__ = ["flat_arguments", "parameter_value"]
+
+_FLOATS = frozenset(("fp16", "bf16", "fp32", "f32", "fp64"))
+
+
+def flat_arguments(
+    signature: Mapping[Any, Any], constants: Mapping[Any, Any], args: Iterable[Any]
+) -> list[tuple[str, str, Any]]:
+    """Return names, types and values of what a kernel takes.
+
+    Parameters
+    ----------
+    signature : mapping
+        Types by the names of arguments.
+    constants : mapping
+        By name: what the kernel was compiled for.
+    args : iterable
+        One for each of the signature.
+    """
+    found: list[tuple[str, str, Any]] = []
+    for (name, type_), x in zip(signature.items(), args, strict=True):
+        if name not in constants:
+            found.extend(_flat(str(name), type_, x))
+    return found
+
+
+def _flat(name: str, type_: Any, x: Any) -> Iterator[tuple[str, str, Any]]:
+    if isinstance(type_, tuple):
+        for i, (inner, y) in enumerate(zip(type_, x, strict=True)):
+            yield from _flat(f"{name}[{i}]", inner, y)
+    elif type_.startswith("tensordesc"):
+        yield from _descriptor(name, type_, x)
+    elif type_ != "constexpr":
+        yield name, type_, x
+
+
+def _descriptor(name: str, type_: str, x: Any) -> Iterator[tuple[str, str, Any]]:
+    """Rule 3."""
+    yield f"{name}.base", "*" + type_.partition("<")[2].partition("[")[0], x.base
+    yield from ((f"{name}.shape", "i64", n) for n in x.shape)
+    yield from ((f"{name}.strides", "i64", n) for n in x.strides)
+    if hasattr(x, "padding"):
+        yield f"{name}.padding", "i1", x.padding == "nan"
+    if hasattr(x, "round_f32_to_tf32"):
+        yield f"{name}.round_f32_to_tf32", "i1", bool(x.round_f32_to_tf32)
+    yield from ((f"{name}.shape", "i32", n) for n in x.shape)
+    yield from ((f"{name}.strides", "i64", n) for n in x.strides)
+
+
+def parameter_value(name: str, type_: str, x: Any) -> Any:
+    """Return what a parameter of the PTX takes: an integer, or a float.
+
+    Raises
+    ------
+    OperandError
+        What is no such number, or no pointer.
+    """
+    if type_[0] == "*":
+        return _pointer(name, x)
+    if type_ == "nvTmaDesc":
+        raise UnsupportedError(f"{name} is a TMA descriptor, which is not simulated")
+    if type_ in _FLOATS:
+        if not isinstance(x, int | float | np.floating):
+            raise OperandError(f"{name} is {shown(x)}; expected a float ({type_})")
+        return _float(name, type_, float(x))
+    try:
+        return operator.index(x)
+    except TypeError:
+        raise OperandError(f"{name} is {shown(x)}; expected an integer ({type_})") from None
+
+
+def _float(name: str, type_: str, x: float) -> Any:
+    """Rule 5."""
+    if type_ == "fp16":
+        try:
+            return int.from_bytes(struct.pack("<e", x), "little")
+        except OverflowError:
+            raise OperandError(f"{name} is {x}, too large for fp16") from None
+    if type_ == "bf16":
+        with np.errstate(over="ignore"):
+            return int(np.float32(x).view(np.uint32)) >> 16
+    return x
+
+
+def _pointer(name: str, x: Any) -> int:
+    """Rule 4."""
+    if x is None:
+        return 0
+    if hasattr(x, "data_ptr"):
+        x = x.data_ptr()
+    try:
+        return operator.index(x)
+    except TypeError:
+        raise OperandError(f"{name} is {shown(x)}; expected a tensor, an array, an address or None") from None

@@ -1,0 +1,227 @@
+"""Simulated GPUs as Triton's active driver: the `with`, the call, and what changes meanwhile.
+
+The rules:
+
+1. While a device is active it is Triton's driver, Triton's compiler ends at PTX, and `JITFunction.run` looks at the
+   arguments first. All three are put back as they were.
+2. Devices nest; the innermost is active. `install` makes one active until `uninstall`.
+3. Triton keeps compiled kernels by the number of the device, so each pair of targets has a number of its own, beyond
+   those of real GPUs.
+4. A launch runs on the device of which its arrays are, or on the active one's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from .._arguments import check_choice
+from ..arithmetic import Engine
+from ..errors import OperandError, shown
+from ..machine import Device, DeviceArray, Limit, Policy
+from .argument_checks import for_triton
+from .compiling import ptx_backend
+from .driver import driver_class
+from .interface import find_triton
+from .ptx_targets import device_target, ptx_number
+from .simulated_launches import KernelLaunch
+
+__all__ = ["TritonDevice", "device", "install", "uninstall"]
+
+_FIRST_NUMBER = 1000
+_numbers: dict[tuple[str, int], int] = {}
+_active: list[TritonDevice] = []
+_put_back: list[Any] = []
+
+
+class TritonDevice:
+    """A simulated GPU that Triton launches kernels on, in a `with`.
+
+    Attributes
+    ----------
+    target : str
+        Whose bits are computed.
+    ptx_target : str
+        What Triton compiles for.
+    device : Device
+        Its memory: `device.array(x)`, `device.empty(shape, dtype)`.
+    launches : list of KernelLaunch
+        What ran, in order, with its report.
+    options : dict
+        Of every launch.
+    number : int
+        What Triton knows it by.
+    """
+
+    def __init__(self, own: Device, ptx: int, options: Mapping[str, Any]) -> None:
+        self.device, self.target, self.ptx_target = own, own.target, f"sm_{ptx}"
+        self.options, self.launches = dict(options), _Launches()
+        self.number = _numbers.setdefault((own.target, ptx), _FIRST_NUMBER + len(_numbers))
+
+    @property
+    def instructions(self) -> int:
+        """How many instructions warps have executed until now."""
+        return self.launches.instructions
+
+    def __repr__(self) -> str:
+        return f"<TritonDevice {self.target}, PTX for {self.ptx_target}: {len(self.launches)} launches>"
+
+    def __enter__(self) -> TritonDevice:
+        _activate(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _deactivate(self)
+
+    def map(self, array: Any) -> DeviceArray:
+        """Place an array of NumPy at the process's own address, for kernels that are given addresses in memory.
+
+        Raises
+        ------
+        OperandError
+            No such array.
+        """
+        if not isinstance(array, np.ndarray):
+            raise OperandError(f"map: {shown(array)} is no array of NumPy; tensors whose addresses are given are found")
+        return self.device.map(array, array.ctypes.data)
+
+    def device_of(self, args: Iterable[Any]) -> Device:
+        """Return the device on which a launch with some arguments runs (rule 4)."""
+        devices = {id(x.device): x.device for x in args if isinstance(x, DeviceArray)}
+        if len(devices) > 1:
+            raise OperandError(f"the arguments are arrays of {len(devices)} devices; expected one")
+        found: Device = next(iter(devices.values()), self.device)
+        if found.target != self.target:
+            raise OperandError(
+                f"an argument is an array of a device of {found.target}; the active one is {self.target}"
+            )
+        return found
+
+
+class _Launches(list[KernelLaunch]):
+    """Launches, and how many instructions they executed, which is kept when the list is cleared."""
+
+    instructions = 0
+
+    def append(self, launch: KernelLaunch) -> None:
+        super().append(launch)
+        self.instructions += sum(launch.report.costs.instructions.values())
+
+
+def device(
+    target: str | Device, *, ptx_target: str | None = None,
+    hazards: Policy | Mapping[str, Policy] = "error", contract: str = "ptxas", engine: Engine = "auto",
+    threads: int | None = None, resident: int | None = None, limit: int | Limit | None = None, seed: int = 0,
+) -> TritonDevice:  # fmt: skip
+    """Make a simulated GPU, for `with warpmma.triton.device("sm_90"):`.
+
+    Parameters
+    ----------
+    target : str or Device
+        Whose bits are computed; a Device is used itself, with what it holds.
+    ptx_target : str, optional
+        What Triton compiles for; by default a target whose PTX is simulated (`PTX_TARGETS`): sm_80 for sm_90, where
+        Triton would write `wgmma`.
+    hazards, contract, engine, threads, resident, limit, seed
+        Of every launch, as of `PtxEntry.launch`. A kernel that Triton compiles without fusing has contract "off".
+
+    Returns
+    -------
+    TritonDevice
+
+    Raises
+    ------
+    UnsupportedError
+        Triton is not installed, or has another interface.
+    TargetError
+        No such target.
+    """
+    find_triton()
+    check_choice("contract", contract, ("ptxas", "off"))
+    name = target.target if isinstance(target, Device) else target
+    number = ptx_number(name, ptx_target)
+    wanted = device_target(name, number)
+    own = target if isinstance(target, Device) and target.target == wanted else Device(wanted)
+    options = {
+        "hazards": hazards, "contract": contract, "engine": engine, "threads": threads, "resident": resident,
+        "limit": limit, "seed": seed,
+    }  # fmt: skip
+    return TritonDevice(own, number, options)
+
+
+def install(target: str | Device, **options: Any) -> TritonDevice:
+    """Make a simulated GPU the active one until `uninstall`; for code that asks Triton's driver when it is imported.
+
+    Parameters
+    ----------
+    target, **options
+        As of `device`.
+    """
+    made = device(target, **options)
+    _activate(made)
+    return made
+
+
+def uninstall() -> None:
+    """Put Triton back as it was before `install`.
+
+    Raises
+    ------
+    OperandError
+        Nothing is installed.
+    """
+    if not _active:
+        raise OperandError("no simulated device is installed")
+    _deactivate(_active[-1])
+
+
+def current() -> TritonDevice:
+    """Return the active device.
+
+    Raises
+    ------
+    OperandError
+        None is active.
+    """
+    if not _active:
+        raise OperandError("no simulated device is active: launch inside of `with warpmma.triton.device(...)`")
+    return _active[-1]
+
+
+def _activate(session: TritonDevice) -> None:
+    triton = find_triton()
+    if not _active:
+        compiler, run = triton.backends["nvidia"], triton.kernels.run
+        _put_back[:] = [triton.active(), compiler, run]
+        triton.backends["nvidia"] = ptx_backend(triton, compiler)
+        triton.kernels.run = _checked(run, triton.dtypes)
+        triton.drivers.set_active(driver_class(triton)(current))
+    _active.append(session)
+
+
+def _deactivate(session: TritonDevice) -> None:
+    if not _active or _active[-1] is not session:
+        raise OperandError(f"{session!r} is not the innermost device that is active")
+    _active.pop()
+    if not _active:
+        triton = find_triton()
+        before, compiler, run = _put_back
+        triton.drivers.set_active(before)
+        triton.backends["nvidia"], triton.kernels.run = compiler, run
+
+
+def _checked(run: Any, dtypes: Mapping[str, str]) -> Any:
+    def checked_run(self: Any, *args: Any, **options: Any) -> Any:
+        __tracebackhide__ = True
+        names = getattr(self, "arg_names", ())
+        given = tuple(for_triton(_name(names, i), x, dtypes) for i, x in enumerate(args))
+        named = {name: for_triton(name, x, dtypes) if name in names else x for name, x in options.items()}
+        return run(self, *given, **named)
+
+    return checked_run
+
+
+def _name(names: Any, i: int) -> str:
+    return str(names[i]) if i < len(names) else f"argument {i}"

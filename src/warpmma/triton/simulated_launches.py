@@ -1,0 +1,156 @@
+"""What Triton's compiled kernel calls to run: packs the arguments, and launches the PTX."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import OperandError, PtxError, UnsupportedError, shown
+from ..machine import Device, DeviceArray, Launch
+from ..ptx import PtxEntry
+from .host_memory import mapped_for_launch
+from .launch_arguments import flat_arguments, parameter_value
+
+if TYPE_CHECKING:
+    from .session import TritonDevice
+
+__all__ = ["KernelLaunch", "Launcher"]
+
+_NOT_SIMULATED = ("wgmma", "tcgen05", "cp.async.bulk", "tensormap")
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelLaunch:
+    """A launch of a kernel of Triton.
+
+    Attributes
+    ----------
+    name : str
+        Of the kernel.
+    grid : (int, int, int)
+    num_warps : int
+    shared : int
+        Bytes of shared memory.
+    entry : PtxEntry
+        What ran.
+    device : Device
+        On which it ran.
+    report : Launch
+        Costs, hazards that were warnings, what was printed, `unpredicted`.
+    """
+
+    name: str
+    grid: tuple[int, int, int]
+    num_warps: int
+    shared: int
+    entry: PtxEntry
+    device: Device
+    report: Launch
+
+
+class Launcher:
+    """Runs one compiled kernel.
+
+    Parameters
+    ----------
+    active : callable
+        Returns the device that is active when it runs.
+    source, metadata
+        As Triton's compiler gives them.
+    """
+
+    def __init__(self, active: Callable[[], TritonDevice], source: Any, metadata: Any) -> None:
+        self._active, self._metadata = active, metadata
+        self._signature: Mapping[Any, Any] = dict(source.signature)
+        names = getattr(source, "constants", None) or {}
+        self._constants = {x: None for x in names if not isinstance(x, tuple)}
+
+    def __call__(
+        self, x: Any, y: Any, z: Any, stream: Any, entry: PtxEntry, packed: Any, launch_metadata: Any,
+        enter: Any, leave: Any, *args: Any,
+    ) -> None:  # fmt: skip
+        """Launch it, between the two hooks; a grid without blocks runs nothing."""
+        __tracebackhide__ = True
+        if enter is not None:
+            enter(launch_metadata)
+        grid = _grid(x, y, z)
+        if all(grid):
+            self._launch(grid, stream, entry, args)
+        if leave is not None:
+            leave(launch_metadata)
+
+    def _launch(self, grid: tuple[int, int, int], stream: Any, entry: PtxEntry, args: tuple[Any, ...]) -> None:
+        __tracebackhide__ = True
+        session, metadata = self._active(), self._metadata
+        if getattr(metadata, "num_ctas", 1) > 1:
+            raise UnsupportedError(f"{metadata.name}: num_ctas={metadata.num_ctas}; clusters are not simulated")
+        flat = flat_arguments(self._signature, self._constants, args)
+        device = session.device_of(x for _, _, x in flat)
+        values = [parameter_value(*each) for each in flat]
+        scratch = self._scratch(grid, stream, len(entry.function.parameters) - len(values))
+        flat += [("scratch memory", "*i8", x) for x in scratch]
+        values += [parameter_value("scratch memory", "*i8", x) for x in scratch]
+        options = dict(session.options)
+        if not getattr(metadata, "enable_fp_fusion", True):
+            options["contract"] = "off"  # for which Triton calls ptxas with --fmad=false
+        if getattr(metadata, "launch_cooperative_grid", False):
+            options["resident"] = grid[0] * grid[1] * grid[2]
+        with mapped_for_launch(device, flat):
+            try:
+                report = entry.launch(
+                    device, grid, 32 * metadata.num_warps, values, shared=metadata.shared, **options
+                )  # fmt: skip
+            except PtxError as error:
+                raise _explained(error, session) from None
+        session.launches.append(
+            KernelLaunch(
+                name=entry.name, grid=grid, num_warps=metadata.num_warps, shared=metadata.shared, entry=entry,
+                device=device, report=report,
+            )
+        )  # fmt: skip
+
+    def _scratch(self, grid: tuple[int, int, int], stream: Any, count: int) -> list[Any]:
+        """Ask the allocators for what the kernel wants, as Triton's launcher does."""
+        if not 0 <= count <= 2:
+            raise OperandError(
+                f"{self._metadata.name}: its PTX takes {count} more parameters than Triton's signature has; 0 to 2 are "
+                f"known, for scratch memory"
+            )
+        found = []
+        for kind, allocator in list(zip(("global", "profile"), ("_allocator", "_profile_allocator"), strict=True))[
+            :count
+        ]:
+            size = getattr(self._metadata, f"{kind}_scratch_size", 0)
+            memory = None
+            if size:
+                from triton.runtime import _allocation
+
+                known = getattr(_allocation, allocator)
+                known = known.get() if hasattr(known, "get") else known
+                alignment = getattr(self._metadata, f"{kind}_scratch_align", 1)
+                memory = known(grid[0] * grid[1] * grid[2] * size, alignment, stream)
+            found.append(memory)
+        return found
+
+
+def _grid(*sizes: Any) -> tuple[int, int, int]:
+    try:
+        x, y, z = (operator.index(n) for n in sizes)
+    except TypeError:
+        raise OperandError(f"the grid is {shown(sizes)}; expected integers") from None
+    return x, y, z
+
+
+def _explained(error: PtxError, session: TritonDevice) -> PtxError:
+    """Say why Triton wrote what is not simulated."""
+    if not any(word in str(error) for word in _NOT_SIMULATED):
+        return error
+    hint = f"\nTriton writes it for ptx_target={session.ptx_target!r}; with ptx_target='sm_80' or 'sm_89' it does not"
+    return PtxError(str(error) + hint, error.file, error.line, error.column)
+
+
+def is_device_array(x: Any) -> bool:
+    """Whether it lies on a simulated device."""
+    return isinstance(x, DeviceArray)
