@@ -54,6 +54,8 @@ class Batch:
         Of `execute`, for `mma`.
     seed : int
         Who goes first where CUDA leaves it open; 0 is the order of numbers.
+    poison_travels : bool
+        Whether what nobody wrote travels through operations on registers: rule 2 of `computing`.
 
     Attributes
     ----------
@@ -70,9 +72,11 @@ class Batch:
     def __init__(
         self, *, blocks: range, threads: int, target: str, memory: GlobalMemory, shared: int, reporter: Reporter,
         costs: Costs, history: History, engine: Engine = "auto", workers: int | None = None, seed: int = 0,
+        poison_travels: bool = False,
     ) -> None:  # fmt: skip
         self.target, self.memory, self.reporter, self.costs = target, memory, reporter, costs
         self.engine, self.workers, self.seed, self.blocks = engine, workers, seed, blocks
+        self.poison_travels = poison_travels
         self.native = resolve(engine) == "native" and runs_elements()
         self.lanes = Lanes(len(blocks), threads)
         self.clocks = Clocks(blocks, self.lanes.shape[1], history)
@@ -150,8 +154,9 @@ class Batch:
             if register.defined is not None:
                 which = f"; it is number {i} of {len(registers)} here" if len(registers) > 1 else ""
                 self.reporter.report(
-                    "poison", site, lanes & ~register.defined, other=register.site, detail=_origin(register) + which
-                )
+                    "poison", site, lanes & ~register.defined, other=register.site,
+                    detail=_origin(register, self.poison_travels) + which,
+                )  # fmt: skip
         return [register.bits for register in registers]
 
     def shaped(self, bits: Any, dtype: np.dtype[Any]) -> Array:
@@ -171,10 +176,12 @@ class Batch:
         return WarpRegister(bits, written, None if written is None else site)
 
 
-def _origin(register: WarpRegister) -> str:
+def _origin(register: WarpRegister, travels: bool) -> str:
+    what = "the lane reads a register that it never wrote"
+    what += ", or that comes of such a one" * travels
     if register.site is None:
-        return "the lane reads a register that it never wrote"
+        return what
     loaded = ", or loading there memory that nobody wrote" * register.site.mnemonic.startswith(("ld", "wmma.load"))
     loaded += ", or given there what another lane never wrote" * register.site.mnemonic.startswith("shfl")
     where = f"being masked off where it was made, at {register.site.place} ({register.site.mnemonic})"
-    return f"the lane reads a register that it never wrote, {where}{loaded}"
+    return f"{what}, {where}{loaded}"

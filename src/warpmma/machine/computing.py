@@ -1,4 +1,13 @@
-"""Instructions on registers alone."""
+"""Instructions on registers alone.
+
+The rules:
+
+1. An operation reads a register where its value counts (`needed`). What nobody wrote there is poison, and reported.
+2. Where poison travels (`Batch.poison_travels`, and the rows that say so) the result is poison instead: compilers let
+   all lanes compute what only some have loaded, and use only what these make of it. It is reported where it decides
+   something: as an address, a guard or a mask, where memory takes it, or where lanes or fragments are put together.
+3. Poison names the line that made it first, or the last that took it to another lane.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +52,10 @@ def compute(batch: Batch, site: Site, row: Operation, operands: Sequence[Any], l
     bits = [x.bits if isinstance(x, WarpRegister) else x for x in given]
     registers = [x for x in given if isinstance(x, WarpRegister)]
     poison = _poison(batch, site, row, registers, bits, lanes)
+    made = site if poison is None or row.passes is not None else _made_at(registers, site)
     results = _together(batch, site, row, bits, lanes) if row.lanes else batch.function(row)(*bits)
     return tuple(
-        batch.made(np.asarray(x, DTYPES[kind]), lanes, site, None if i and row.passes else poison)
+        batch.made(np.asarray(x, DTYPES[kind]), lanes, made, None if i and row.passes else poison)
         for i, (x, kind) in enumerate(zip(results, row.outputs, strict=True))
     )
 
@@ -54,14 +64,16 @@ def _poison(
     batch: Batch, site: Site, row: Operation, registers: list[WarpRegister], bits: list[Any], lanes: Array
 ) -> Array | None:
     """Report lanes that nobody wrote, where they count; or return those that travel on."""
-    if all(x.defined is None for x in registers):
+    if not batch.reporter.tracking or all(x.defined is None for x in registers):
         return None
-    if row.travels:
-        poison = np.zeros(batch.shape, bool)
-        for x in registers:
-            poison |= False if x.defined is None else ~x.defined
-        return poison
     needed = [lanes] * len(registers)
+    if row.travels or (batch.poison_travels and not row.lanes):
+        if row.needed is not None:
+            needed = [lanes & some for some in row.needed(*bits)]
+        poison = np.zeros(batch.shape, bool)
+        for x, some in zip(registers, needed, strict=True):
+            poison |= False if x.defined is None else some & ~x.defined
+        return poison
     if row.passes is not None:
         needed[0] = np.zeros_like(lanes)
         batch.read(site, registers, needed)
@@ -74,6 +86,11 @@ def _poison(
         needed = [lanes & some for some in row.needed(*bits)]
     batch.read(site, registers, needed)
     return None
+
+
+def _made_at(registers: list[WarpRegister], site: Site) -> Site:
+    """Rule 3."""
+    return next((x.site for x in registers if x.defined is not None and x.site is not None), site)
 
 
 def _together(batch: Batch, site: Site, row: Operation, bits: list[Any], lanes: Array) -> tuple[Array, ...]:

@@ -3,7 +3,7 @@
 The rules:
 
 1. A register holds 16, 32 or 64 bits or a predicate in every lane, and knows which lanes have written it. To read it in
-   another lane is poison.
+   another lane is poison, which travels on in programs (`computing`).
 2. What lanes write together they keep apart: lanes that do not take part keep what they had.
 3. A lane that holds memory which nobody wrote has not written either; the register names the line that made it.
 """

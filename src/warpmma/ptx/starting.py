@@ -107,7 +107,7 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
             batch = Batch(
                 blocks=blocks, threads=extent.threads_per_block, target=device.target, memory=memory,
                 shared=extent.shared, reporter=reporter, costs=costs, history=history, engine=request.engine,
-                workers=workers, seed=request.seed,
+                workers=workers, seed=request.seed, poison_travels=True,
             )  # fmt: skip
             batch.shared.declare(linked.shared.placed(request.shared))
             run_program(batch, program, extent, limit=limit, provided=functions.provided)
