@@ -50,27 +50,34 @@ _PLACES = {
 }
 
 
+def kernels() -> dict[str, str]:
+    """Every kernel's text by its name."""
+    found = {}
+    for place, body in _PLACES.items():
+        for mode, (amount, clamp) in _MODES.items():
+            name = f"{place}_{mode}"
+            text = body.format(s=f"{mode}.b32", a=amount, c=clamp, o=f"O_{name}")
+            found[name] = _HEAD + _KERNEL.format(name=name, body=text)
+    return found
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run every kernel on one warp; 0."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, metavar="FILE", help="values and predicates by kernel, JSON")
     options = parser.parse_args(arguments)
     driver, found = Driver(), {}
-    for place, body in _PLACES.items():
-        for mode, (amount, clamp) in _MODES.items():
-            name = f"{place}_{mode}"
-            text = body.format(s=f"{mode}.b32", a=amount, c=clamp, o=f"O_{name}")
-            function = driver.load(_HEAD + _KERNEL.format(name=name, body=text), [name])[name]
-            y = np.full((_LANES, 2), 0xFFFF, np.uint32)
-            addresses = {"y": driver.place(y)}
-            driver.launch(function, (1,), (_LANES,), [argument_bytes(addresses, "y")])
-            driver.synchronise(10)
-            y = driver.fetch(addresses["y"], y)
-            found[name] = {"value": y[:, 0].tolist(), "predicate": y[:, 1].tolist()}
-            lanes = ["out" if v == 0xFFFF else "kept" if v == 77 else str((v - 1000) / 3) for v in y[:, 0].tolist()]
-            print(f"{name}: {' '.join(x.removesuffix('.0') for x in lanes)} | {''.join(map(str, y[:, 1] & 1))}")
+    for name, text in kernels().items():
+        function = driver.load(text, [name])[name]
+        y = np.full((_LANES, 2), 0xFFFF, np.uint32)
+        addresses = {"y": driver.place(y)}
+        driver.launch(function, (1,), (_LANES,), [argument_bytes(addresses, "y")])
+        driver.synchronise(10)
+        y = driver.fetch(addresses["y"], y)
+        found[name] = {"value": y[:, 0].tolist(), "predicate": y[:, 1].tolist()}
+        print(f"{name}: {' '.join(map(str, y[:, 0]))} | {''.join(map(str, y[:, 1] & 1))}")
     if options.out:
-        options.out.write_text(json.dumps(found, indent=0) + "\n")
+        options.out.write_text("{" + ",\n".join(f'"{k}": {json.dumps(x)}' for k, x in found.items()) + "}\n")
     return 0
 
 

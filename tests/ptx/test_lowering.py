@@ -54,6 +54,24 @@ def test_registers_and_numbers() -> None:
     assert names(found.program, first) == ["%r1"]
 
 
+@pytest.mark.parametrize(
+    ("text", "operand"),
+    [("add.u32 %r1, %r2+17, %r3;", 0), ("st.global.u64 [%rd1], %rd2+-1;", 1), ("mov.b16 %rs1, %rs2+1;", 0)],
+)
+def test_register_plus_number_is_their_sum(text: str, operand: int) -> None:
+    assert isinstance(step(text).operands[operand], Sum)
+
+
+@pytest.mark.parametrize("text", ["mov.f32 %f1, %f2+1;", "and.pred %p1, %p2+1, %p3;", "cvt.u32.u16 %r1, %r2+1;"])
+def test_register_plus_number_is_no_float_or_predicate(text: str) -> None:
+    (problem,) = linked(text).problems
+    assert "2+1" in str(problem)
+
+
+def test_operand_in_parentheses_may_be_the_last() -> None:
+    assert step("mov.u32 %r1, (5 > 3 ? 1 : 2);").operands == (Constant(1, "b32"),)
+
+
 def test_video_instructions_pick_and_negate() -> None:
     first = step("vadd.s32.u32.s32.sat %r1.b2, %r2.h1, %r3, %r4;")
     assert first.row.syntax == "d0.b2, a0.h1, a1, a2" and len(first.operands) == 3  # type: ignore[union-attr]

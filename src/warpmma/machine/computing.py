@@ -101,11 +101,13 @@ def _together(batch: Batch, site: Site, row: Operation, bits: list[Any], lanes: 
         bits = [*bits[:-1], bits[-1] & words]
     arguments = [*(np.broadcast_to(x, batch.shape) if isinstance(x, np.ndarray) else x for x in bits), lanes]
     results = row.compute(*arguments)
-    if row.undefined is not None:
+    shuffles = row.passes is not None  # what these give then is known (rule 2 of `operations.collectives`)
+    if row.undefined is not None and (batch.reporter.tracking or not shuffles):
         bad = row.undefined(*arguments)
         if bad.any():
             why = f"the result is undefined: {UNDEFINED}"
             batch.reporter.report("divergent", site, lanes & bad, detail=why)
+        if bad.any() and not shuffles:
             results = tuple(np.where(bad, np.zeros_like(x), x) for x in results)
     return results
 

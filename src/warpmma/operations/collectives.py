@@ -12,7 +12,8 @@ The rules (PTX ISA 9.1: `shfl.sync`, `vote.sync`, `match.sync`, `redux.sync`, `a
 
    follow  up: j = l - b, in range if j >= most;  down: j = l + b;  bfly: j = l ^ b;  idx: j = least | (b & ~segment);
    these three in range if j <= most. The predicate is "in range"; out of range a lane gets its own a. In range, j must
-   be in its group, or the result is undefined. What lane j has not written of a passes through to those who read it.
+   be in its group, or the result is undefined; an H200 then gives lane j's a if j executes it, too, and else 0, and so
+   do these. What lane j has not written of a passes through to those who read it.
 3. `vote` speaks of the predicates of the group: all, any, uni (all or none), ballot (bit i for lane i; 0 for others).
 4. `match.any`: the mask of lanes of the group with the same value as the own. `match.all`: the group's mask and true if
    all have the same value, else 0 and false.
@@ -91,7 +92,10 @@ def _source(mode: str, b: Array, c: Array) -> tuple[Array, Array]:
 
 def _shfl(mode: str, a: Array, b: Array, c: Array, mask: Array, active: Array) -> tuple[Array, Array]:
     lane, inside = _source(mode, b, c)
-    return np.take_along_axis(a, lane, axis=-1), inside
+    found = np.take_along_axis(a, lane, axis=-1)
+    if not active.all():
+        found = np.where(np.take_along_axis(active, lane, axis=-1), found, found.dtype.type(0))
+    return found, inside
 
 
 def _shfl_from(mode: str, a: Array, b: Array, c: Array, mask: Array) -> Array:

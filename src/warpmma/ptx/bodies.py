@@ -189,7 +189,7 @@ class _Body:
         items: tuple[Operand, ...] = ()
         paired = False
         if cursor.token != ";":
-            items, paired = read_operands(cursor, self.names)
+            items, paired = read_operands(cursor, self.names, call=mnemonic.partition(".")[0] == "call")
             if cursor.token != ";":
                 cursor.expected("',' or ';'")
         cursor.advance()

@@ -18,16 +18,17 @@ __all__ = ["read_operand", "read_operands"]
 _ENDS = (",", ";", "]", "}", ")", "|")
 
 
-def read_operands(cursor: Cursor, names: Names) -> tuple[tuple[Operand, ...], bool]:
-    """Read the operands of an instruction, and whether the first two were written `d|p`."""
-    found = [_argument(cursor, names)]
+def read_operands(cursor: Cursor, names: Names, *, call: bool) -> tuple[tuple[Operand, ...], bool]:
+    """Read the operands of an instruction, a `call` or another, and whether the first two were written `d|p`."""
+    read = _argument if call else read_operand
+    found = [read(cursor, names)]
     paired = cursor.token == "|"
     if paired:
         cursor.advance()
         found.append(read_operand(cursor, names))
     while cursor.token == ",":
         cursor.advance()
-        found.append(_argument(cursor, names))
+        found.append(read(cursor, names))
     return tuple(found), paired
 
 

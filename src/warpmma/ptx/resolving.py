@@ -8,7 +8,9 @@ The rules:
    rounded to nearest where an f32 is wanted; `0f` and `0d` are bits, and values where the other one is wanted.
 3. The name of a variable is its address, in its state space; that of a function, its address. In the brackets of an
    instruction that names no space it is the generic one.
-4. A special register is read where a register may stand; `WARP_SZ` is 32. One of 128 bits is two of 64, low first.
+4. A register plus a number, outside of brackets, is an operand that ptxas takes, and PTX does not define: their sum in
+   the register's width. It is taken where an integer, or bits, of that width stand, and no float or predicate.
+5. A special register is read where a register may stand; `WARP_SZ` is 32. One of 128 bits is two of 64, low first.
 """
 
 from __future__ import annotations
@@ -176,7 +178,16 @@ class Resolver:
             raise self.fail(statement, f"{_written(x)} is a vector, and one register stands there")
         if isinstance(x, Symbol) and x.name == "_":
             raise self.fail(statement, "_ cannot be read")
+        if isinstance(x, Place) and x.base is not None and (slot := self.register(x.base, statement)) is not None:
+            return self._sum(x, slot, kind, type_, statement)
         return self._address_of(x, kind, statement)
+
+    def _sum(self, x: Place, slot: Slot, kind: RegisterType, type_: str, statement: Statement) -> StepOperand:
+        """Return a register plus a number (rule 4)."""
+        if kind in ("pred", "imm") or type_[0] not in "bsu":
+            raise self.fail(statement, f"{_written(x)[1:-1]} is a sum, and no integer or bits stand there")
+        self._check(x, self.kind(slot), kind, statement, wider=False)
+        return Sum(slot, x.offset) if x.offset else slot
 
     def _negated(self, x: Negation, kind: RegisterType, type_: str, statement: Statement) -> StepOperand:
         slot = self.register(x.operand, statement)
@@ -231,8 +242,6 @@ class Resolver:
         symbol, offset = (x.base, x.offset) if isinstance(x, Place) else (x, 0)
         if not isinstance(symbol, Symbol):
             raise self.fail(statement, f"{_written(x)} is no operand that can be read")
-        if isinstance(x, Place) and self.register(symbol, statement) is not None:
-            raise self.fail(statement, f"{_written(x)} is a sum, and no operand: one register stands there")
         found = self.declared.find(symbol)
         if kind not in ("b32", "b64"):
             raise self.fail(statement, f"{symbol.name} is no register of {kind}")
