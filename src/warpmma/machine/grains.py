@@ -30,7 +30,8 @@ __all__ = ["Grains", "WrittenGrains"]
 Array = npt.NDArray[Any]
 
 _FIRST = 16
-_MOST_NOTES = 32
+_MOST_NOTES = 1024
+_MOST_NOTED = 1 << 20, 1 << 22  # grains in notes: of memory of all blocks, and of one alone, which is soon forgotten
 _U = np.uint64
 
 
@@ -77,6 +78,7 @@ class Grains:
         self._pending: Array | None = None
         self._under_way = 0
         self._notes: list[tuple[Array, Array, int]] = []
+        self._noted = 0
         self._exact: list[tuple[Array, Array, int]] = []
         self.last_write = self.last_read = -1
 
@@ -84,7 +86,7 @@ class Grains:
         """Grains `[n, m]` of accesses to so many bytes from offsets `[n]` on."""
         if size % self.grain:
             self._cut(gcd(size, self.grain))
-        first = (offset + self._phase) // self.grain if self._phase else offset // self.grain
+        first = (offset + self._phase if self._phase else offset) >> self.grain.bit_length() - 1
         return first[:, None] + np.arange(size // self.grain) if size > self.grain else first[:, None]
 
     @property
@@ -156,13 +158,15 @@ class Grains:
         Where threads are ordered in part (`exact`), all that was read is kept.
         """
         if self.private and self.last_read < floor:
-            self._notes.clear()
+            self._forget_notes()
         self.last_read = time
         self._notes.append((grains, words, time))
         if exact and self.private:
             self._keep(floor)
-        elif len(self._notes) >= _MOST_NOTES:
-            self._read()
+        else:
+            self._noted += grains.size
+            if self._noted >= _MOST_NOTED[self.private] or len(self._notes) >= _MOST_NOTES:
+                self._read()
 
     def read(self, floor: int, *, exact: bool) -> tuple[Array, ...]:
         """Who has read every grain: three tables of words, or none."""
@@ -175,7 +179,7 @@ class Grains:
     def _keep(self, floor: int) -> None:
         """Keep what was read since `floor` as it is."""
         self._exact = [note for note in (*self._exact, *self._notes) if note[2] >= floor]
-        self._notes.clear()
+        self._forget_notes()
 
     def meetings(self, grains: Array) -> tuple[Array, Array, Array]:
         """Who has read each of some grains, `[n, m]`, of all that was kept: lanes, places and words, of pairs."""
@@ -198,7 +202,11 @@ class Grains:
             self.readers = tuple(np.zeros(self.count, _U) for _ in range(3))
         for grains, words, _ in self._notes:
             count_readers(self.readers, grains, words, thread=THREAD_BIT, warp=WARP_BIT, block=BLOCK_BIT)
+        self._forget_notes()
+
+    def _forget_notes(self) -> None:
         self._notes.clear()
+        self._noted = 0
 
 
 def _finer(known: Array, times: int) -> Array:
