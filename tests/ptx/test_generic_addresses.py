@@ -46,3 +46,31 @@ def test_matrices_and_variables_at_generic_addresses() -> None:
     ptx.load(TEXT)["k"].launch(device, 1, 32, [y])
     assert np.array_equal(y.numpy()[:, 0], np.arange(32))  # lane 4 r + c has word c of row r
     assert (y.numpy()[:, 1] == 5).all()
+
+
+LOCAL = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 y) {
+    .local .align 8 .b8 stack[8]; .reg .b64 %rd<4>; .reg .b32 %r<4>;
+    mov.b32 %r1, stack;
+    mov.u32 %r2, %tid.x;
+    st.local.b32 [%r1+4], %r2;
+    add.u32 %r1, %r1, 4;
+    cvt.u64.u32 %rd1, %r1;
+    cvta.local.u64 %rd1, %rd1;
+    ld.b32 %r3, [%rd1];
+    ld.param.u64 %rd2, [y];
+    mul.wide.u32 %rd3, %r2, 4;
+    add.u64 %rd2, %rd2, %rd3;
+    st.global.b32 [%rd2], %r3;
+    ret;
+}
+"""
+
+
+def test_addresses_in_local_memory_of_32_bits() -> None:
+    """As Triton 3.9 writes them; ptxas takes them."""
+    y = np.zeros(32, np.uint32)
+    ptx.load(LOCAL)["k"].launch(wm.Device("sm_90"), 1, 32, [y])
+    assert np.array_equal(y, np.arange(32))

@@ -114,7 +114,7 @@ class State:
             return "pred"
         if isinstance(x, Slot):
             return self.program.registers[x.number]
-        return "b64" if isinstance(x, Frame) else self.kind(x.base, at)
+        return x.kind if isinstance(x, Frame) else self.kind(x.base, at)
 
     def place(self, x: StepOperand, refresh: list[Refresh]) -> Any:
         """Return where an operand lies in the list of registers, an int, and what makes it anew; tuples of vectors."""
@@ -161,9 +161,10 @@ class State:
 
             return look
         if isinstance(x, Frame):
+            dtype = DTYPES[x.kind]
 
             def frame() -> None:
-                registers[at] = WarpRegister(self.stack.bits + np.uint64(x.offset))
+                registers[at] = WarpRegister((self.stack.bits + np.uint64(x.offset)).astype(dtype, copy=False))
 
             return frame
         if isinstance(x, Inverted):

@@ -69,9 +69,10 @@ class Inverted:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The address, in the space .local, of a byte of the running function's frame: b64."""
+    """The address, in the space .local, of a byte of the running function's frame: of 64 bits, or its lower 32."""
 
     offset: int
+    kind: str = "b64"
 
 
 @dataclass(frozen=True, slots=True)

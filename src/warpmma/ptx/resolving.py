@@ -246,9 +246,7 @@ class Resolver:
         if kind not in ("b32", "b64"):
             raise self.fail(statement, f"{symbol.name} is no register of {kind}")
         if isinstance(found, Variable) and (symbol.name, symbol.scope) in self.frame:
-            if kind != "b64":
-                raise self.fail(statement, f"the address of {symbol.name}, in .local, has 64 bits; expected {kind}")
-            return Frame(self.frame[symbol.name, symbol.scope] + offset)
+            return Frame(self.frame[symbol.name, symbol.scope] + offset, kind)
         key = ("", -1, symbol.name) if found is None else (self._function.name, symbol.scope, symbol.name)
         known = self._places.address(key)
         if known is None:

@@ -2,12 +2,26 @@
 
 `with warpmma.triton.device("sm_90"): kernel[grid](x, y, n, BLOCK=128)` compiles the kernel with Triton's own compiler,
 which needs no GPU, and runs its PTX here: on CPU tensors of PyTorch, on NumPy's arrays and on those of a `Device`.
-`install` does the same until `uninstall`, and `python -m warpmma.triton script.py` for a whole script.
+`install` does the same until `uninstall`. Without a change to a script: `python -m warpmma.triton script.py`, or, with
+Triton 3.3 or newer, `WARPMMA_TRITON=sm_90 python script.py`.
 
-Nothing imports Triton before a device is made; it is the extra `warpmma[triton]`.
+Triton is imported when a device is made; it is the extra `warpmma[triton]`.
 """
 
-from .session import TritonDevice, device, install, uninstall
-from .simulated_launches import KernelLaunch
+from typing import TYPE_CHECKING
+
+from .._lazy import on_demand as _on_demand
+
+if TYPE_CHECKING:  # what `_ORIGINS` says
+    from .session import TritonDevice, device, install, uninstall
+    from .simulated_launches import KernelLaunch
 
 __all__ = ["KernelLaunch", "TritonDevice", "device", "install", "uninstall"]
+
+_ORIGINS = {
+    ".session": ("TritonDevice", "device", "install", "uninstall"),
+    ".simulated_launches": ("KernelLaunch",),
+}
+
+if not TYPE_CHECKING:  # to which every name would be one; Triton loads this, too, to find its backends
+    __getattr__, __dir__ = _on_demand(__name__, _ORIGINS)

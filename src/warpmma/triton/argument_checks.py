@@ -29,8 +29,6 @@ def for_triton(name: str, x: Any, dtypes: Mapping[str, str]) -> Any:
     if isinstance(x, np.generic):
         raise OperandError(f"{name} is {x!r}; Triton takes numbers of Python: give {name}.item()")
     if isinstance(x, np.ndarray):
-        if x.ndim == 0:
-            raise OperandError(f"{name} is an array of NumPy without dimensions; give {name}.item(), or {name}[None]")
         x = HostArray(x)
     if hasattr(x, "data_ptr") and hasattr(x, "dtype"):
         check_place(name, x)

@@ -33,6 +33,10 @@ class TritonInterface:
         Compiler and driver by the name of the backend; what `make_backend` looks at.
     kernels : type
         `JITFunction`, whose `run` every launch goes through.
+    tuners : type
+        `Autotuner`.
+    compiled : type
+        `CompiledKernel`.
     target : type
         `GPUTarget`.
     driver_base : type
@@ -47,6 +51,8 @@ class TritonInterface:
     drivers: Any
     backends: Any
     kernels: Any
+    tuners: Any
+    compiled: Any
     target: Any
     driver_base: Any
     dtypes: Any
@@ -66,9 +72,17 @@ def find_triton() -> TritonInterface:
     UnsupportedError
         Triton is not installed, has another interface, or interprets kernels.
     """
-    if os.environ.get("TRITON_INTERPRET", "0").lower() in ("1", "true", "on", "yes", "y"):
+    if _interprets():
         raise UnsupportedError("TRITON_INTERPRET is set, so Triton runs kernels as Python on NumPy; unset it")
     return _found()
+
+
+def _interprets() -> bool:
+    """Whether kernels that are made now are interpreted; newer versions keep what the environment said."""
+    knobs = sys.modules.get("triton.knobs")
+    if knobs is not None:
+        return bool(knobs.runtime.interpret)
+    return os.environ.get("TRITON_INTERPRET", "0").lower() in ("1", "true", "on", "yes", "y")
 
 
 @cache
@@ -79,8 +93,9 @@ def _found() -> TritonInterface:
     import triton
 
     version = str(getattr(triton, "__version__", "of no version"))
-    compiled = _name(version, "triton.compiler.compiler", "CompiledKernel", "_init_handles", "__code__", "co_names")
-    if "load_binary" not in compiled or "launcher_cls" not in compiled:
+    compiled = _name(version, "triton.compiler.compiler", "CompiledKernel")
+    asked = _name(version, "triton.compiler.compiler", "CompiledKernel", "_init_handles", "__code__", "co_names")
+    if "load_binary" not in asked or "launcher_cls" not in asked:
         raise _lacking(version, "load_binary and launcher_cls in CompiledKernel._init_handles")
     drivers = _name(version, "triton.runtime.driver", "driver")
     if not hasattr(type(drivers), "set_active") or not {"_active", "active"} & set(vars(drivers)):
@@ -91,9 +106,10 @@ def _found() -> TritonInterface:
     return TritonInterface(
         version=version, drivers=drivers, backends=backends,
         kernels=_name(version, "triton.runtime.jit", "JITFunction"),
+        tuners=_name(version, "triton.runtime.autotuner", "Autotuner"), compiled=compiled,
         target=_name(version, "triton.backends.compiler", "GPUTarget"),
         driver_base=_name(version, "triton.backends.driver", "DriverBase"),
-        dtypes=_dtypes(version), most_threads="n_max_threads" in compiled,
+        dtypes=_dtypes(version), most_threads="n_max_threads" in asked,
     )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 The rules:
 
 1. While a device is active it is Triton's driver, Triton's compiler ends at PTX, and `JITFunction.run` looks at the
-   arguments first. All three are put back as they were.
+   arguments first, `Autotuner.run` counts (`benchmarking`). All are put back as they were.
 2. Devices nest; the innermost is active. `install` makes one active until `uninstall`.
 3. Triton keeps compiled kernels by the number of the device, so each pair of targets has a number of its own, beyond
    those of real GPUs.
@@ -12,7 +12,7 @@ The rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,20 +20,25 @@ import numpy as np
 from .._arguments import check_choice
 from ..arithmetic import Engine
 from ..errors import OperandError, shown
+from ..isa import TARGETS
 from ..machine import Device, DeviceArray, Limit, Policy
+from ..ptx import PtxEntry
 from .argument_checks import for_triton
+from .benchmarking import tuned_by_counting
 from .compiling import ptx_backend
-from .driver import driver_class
-from .interface import find_triton
+from .environment import described
+from .interface import TritonInterface, find_triton
 from .ptx_targets import device_target, ptx_number
+from .simulated_driver import driver_class
 from .simulated_launches import KernelLaunch
+from .torch_answers import TorchAnswers
 
 __all__ = ["TritonDevice", "device", "install", "uninstall"]
 
 _FIRST_NUMBER = 1000
 _numbers: dict[tuple[str, int], int] = {}
 _active: list[TritonDevice] = []
-_put_back: list[Any] = []
+_replaced: list[Callable[[], None]] = []
 
 
 class TritonDevice:
@@ -59,6 +64,11 @@ class TritonDevice:
         self.device, self.target, self.ptx_target = own, own.target, f"sm_{ptx}"
         self.options, self.launches = dict(options), _Launches()
         self.number = _numbers.setdefault((own.target, ptx), _FIRST_NUMBER + len(_numbers))
+
+    @property
+    def capability(self) -> tuple[int, int]:
+        """The compute capability that Triton compiles for."""
+        return TARGETS[self.ptx_target].capability
 
     @property
     def instructions(self) -> int:
@@ -164,6 +174,13 @@ def install(target: str | Device, **options: Any) -> TritonDevice:
     return made
 
 
+def install_from_environment() -> Any:
+    """Make the device that WARPMMA_TRITON describes the active one, and return Triton's driver of it."""
+    target, options = described()
+    install(target, **options)
+    return find_triton().active()
+
+
 def uninstall() -> None:
     """Put Triton back as it was before `install`.
 
@@ -190,15 +207,18 @@ def current() -> TritonDevice:
     return _active[-1]
 
 
+_answers = TorchAnswers(current)
+
+
 def _activate(session: TritonDevice) -> None:
-    triton = find_triton()
     if not _active:
-        compiler, run = triton.backends["nvidia"], triton.kernels.run
-        _put_back[:] = [triton.active(), compiler, run]
-        triton.backends["nvidia"] = ptx_backend(triton, compiler)
-        triton.kernels.run = _checked(run, triton.dtypes)
-        triton.drivers.set_active(driver_class(triton)(current))
+        try:
+            _replaced.extend(_replace(find_triton()))
+        except BaseException:
+            _restore()
+            raise
     _active.append(session)
+    _answers.give()
 
 
 def _deactivate(session: TritonDevice) -> None:
@@ -206,10 +226,40 @@ def _deactivate(session: TritonDevice) -> None:
         raise OperandError(f"{session!r} is not the innermost device that is active")
     _active.pop()
     if not _active:
-        triton = find_triton()
-        before, compiler, run = _put_back
-        triton.drivers.set_active(before)
-        triton.backends["nvidia"], triton.kernels.run = compiler, run
+        _answers.take_back()
+        _restore()
+
+
+def _restore() -> None:
+    while _replaced:
+        _replaced.pop()()
+
+
+def _left_alone(delete: Any) -> Any:
+    """Return `CompiledKernel.__del__`, which asks the active driver, for those that no real driver has loaded."""
+
+    def delete_loaded(self: Any) -> None:
+        if not isinstance(getattr(self, "function", None), PtxEntry):
+            delete(self)
+
+    return delete_loaded
+
+
+def _replace(triton: TritonInterface) -> Iterator[Callable[[], None]]:
+    """Rule 1: replace, and give what puts back."""
+    if "__del__" in vars(triton.compiled) and triton.compiled.__del__.__module__ != __name__:
+        triton.compiled.__del__ = _left_alone(triton.compiled.__del__)  # for good: kernels live longer than a `with`
+    driver = triton.active()
+    triton.drivers.set_active(driver_class(triton)(current, _answers.give))
+    yield lambda: triton.drivers.set_active(driver)
+    compiler = triton.backends["nvidia"]
+    triton.backends["nvidia"] = ptx_backend(triton, compiler)
+    yield lambda: triton.backends.update(nvidia=compiler)
+    run, tuned = triton.kernels.run, triton.tuners.run
+    triton.kernels.run = _checked(run, triton.dtypes)
+    yield lambda: setattr(triton.kernels, "run", run)
+    triton.tuners.run = tuned_by_counting(tuned, current)
+    yield lambda: setattr(triton.tuners, "run", tuned)
 
 
 def _checked(run: Any, dtypes: Mapping[str, str]) -> Any:

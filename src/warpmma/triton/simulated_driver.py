@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from .. import ptx
 from ..isa import TARGETS
+from .benchmarking import Benchmarker, DeviceInterface, NoCache
 from .interface import TritonInterface
 from .simulated_launches import Launcher
 
@@ -56,7 +57,7 @@ class Utilities:
 
     def get_device_capability(self, device: Any = None) -> tuple[int, int]:
         """Return the compute capability that Triton compiles for."""
-        return TARGETS[self._active().ptx_target].capability
+        return self._active().capability
 
     def set_printf_fifo_size(self, size: int) -> None:
         """Do nothing: what kernels print is not kept in a buffer."""
@@ -79,8 +80,8 @@ def driver_class(triton: TritonInterface) -> type[Any]:
     class SimulatedDriver(triton.driver_base):  # type: ignore[misc, name-defined]
         """A driver of simulated devices."""
 
-        def __init__(self, active: Callable[[], TritonDevice]) -> None:
-            self._active = active
+        def __init__(self, active: Callable[[], TritonDevice], asked: Callable[[], None]) -> None:
+            self._active, self._asked = active, asked
             self.utils = Utilities(active, triton.most_threads)
 
         def launcher_cls(self, source: Any, metadata: Any) -> Launcher:
@@ -94,6 +95,7 @@ def driver_class(triton: TritonInterface) -> type[Any]:
             raise NotImplementedError
 
         def get_current_target(self) -> Any:
+            self._asked()
             return triton.target("cuda", TARGETS[self._active().ptx_target].number, 32)
 
         def get_current_device(self) -> int:
@@ -114,6 +116,7 @@ def driver_class(triton: TritonInterface) -> type[Any]:
         def get_active_torch_device(self) -> Any:
             import torch
 
+            self._asked()
             return torch.device("cpu")
 
         def get_device_interface(self) -> Any:
@@ -129,61 +132,3 @@ def driver_class(triton: TritonInterface) -> type[Any]:
             """Do nothing: no cache is simulated."""
 
     return SimulatedDriver
-
-
-class Benchmarker:
-    """Runs once, and returns how many instructions warps executed: there is no time."""
-
-    def __init__(self, active: Callable[[], TritonDevice]) -> None:
-        self._active = active
-
-    def __call__(
-        self, call: Callable[[], Any], *, quantiles: Sequence[float] | None = None, **_: Any
-    ) -> float | list[float]:
-        before = self._active().instructions
-        call()
-        executed = float(self._active().instructions - before)
-        return executed if quantiles is None else [executed for _ in quantiles]
-
-
-class DeviceInterface:
-    """What `triton.testing.do_bench` uses of `torch.cuda`."""
-
-    def __init__(self, active: Callable[[], TritonDevice]) -> None:
-        self._active = active
-
-    def synchronize(self, device: Any = None) -> None:
-        """Do nothing: launches have ended when they return."""
-
-    def current_device(self) -> int:
-        """Return the number of the device."""
-        return self._active().number
-
-    def Event(self, **_: Any) -> InstructionEvent:
-        """Make a mark."""
-        return InstructionEvent(self._active)
-
-
-class InstructionEvent:
-    """A mark in the count of executed instructions."""
-
-    def __init__(self, active: Callable[[], TritonDevice]) -> None:
-        self._active, self.count = active, 0
-
-    def record(self, stream: Any = None) -> None:
-        """Mark now."""
-        self.count = self._active().instructions
-
-    def synchronize(self) -> None:
-        """Do nothing: launches have ended when they return."""
-
-    def elapsed_time(self, end: InstructionEvent) -> float:
-        """Return instructions of warps until another mark: 100 at least, so that what has none is not run often."""
-        return float(max(100, end.count - self.count))
-
-
-class NoCache:
-    """The cache that is cleared between runs."""
-
-    def zero_(self) -> None:
-        """Do nothing."""

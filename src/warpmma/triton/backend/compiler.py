@@ -1,0 +1,19 @@
+"""A compiler for no target: the one that ends at PTX takes the place of Triton's own while a device is active."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from triton.backends.compiler import BaseBackend
+
+
+class NoCompiler(BaseBackend):  # type: ignore[misc]
+    """Supports nothing."""
+
+    @staticmethod
+    def supports_target(target: Any) -> bool:
+        """Say no."""
+        return False
+
+
+NoCompiler.__abstractmethods__ = frozenset()  # whatever a version asks for, nobody makes one

@@ -1,0 +1,26 @@
+"""A driver that is active where WARPMMA_TRITON is set, and makes the simulated device of it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from triton.backends.driver import DriverBase
+
+
+class EnvironmentDriver(DriverBase):  # type: ignore[misc]
+    """Stands for the simulated device that WARPMMA_TRITON describes."""
+
+    def __new__(cls, *_: Any) -> Any:
+        """Return the driver of the simulated device."""
+        from ..session import install_from_environment
+
+        return install_from_environment()
+
+    @classmethod
+    def is_active(cls) -> bool:
+        """Whether the environment asks for it."""
+        return bool(os.environ.get("WARPMMA_TRITON"))
+
+
+EnvironmentDriver.__abstractmethods__ = frozenset()  # what a version asks for, the simulated driver has

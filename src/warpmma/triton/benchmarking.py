@@ -1,0 +1,105 @@
+"""What is measured where Triton measures time: there is none, so instructions that warps execute are counted.
+
+The rules:
+
+1. A run counts as long as its launches execute instructions, of warps. The same launch always counts the same.
+2. Of an autotuned kernel every configuration runs once, and the one that executes the fewest instructions is chosen;
+   of equal ones the first. What does not fit the target's shared memory counts as endless, as Triton has it.
+   Whatever `do_bench`, `warmup` or `rep` the kernel was given is not asked.
+3. What was chosen is remembered by the pair of targets, and neither for another one nor for a real GPU.
+4. `triton.testing.do_bench` counts at least 100, so that it runs what launches nothing a few times only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+if TYPE_CHECKING:
+    from .session import TritonDevice
+
+__all__ = ["Benchmarker", "DeviceInterface", "NoCache", "tuned_by_counting"]
+
+_chosen: WeakKeyDictionary[Any, dict[int, dict[Any, Any]]] = WeakKeyDictionary()
+
+
+class Benchmarker:
+    """Runs once, and returns how many instructions warps executed."""
+
+    def __init__(self, active: Callable[[], TritonDevice]) -> None:
+        self._active = active
+
+    def __call__(
+        self, call: Callable[[], Any], *, quantiles: Sequence[float] | None = None, **_: Any
+    ) -> float | list[float]:
+        """Run and count: a number, or as many as quantiles are asked for."""
+        before = self._active().instructions
+        call()
+        executed = float(self._active().instructions - before)
+        return executed if quantiles is None else [executed for _ in quantiles]
+
+
+class DeviceInterface:
+    """What `triton.testing.do_bench` uses of `torch.cuda`."""
+
+    def __init__(self, active: Callable[[], TritonDevice]) -> None:
+        self._active = active
+
+    def synchronize(self, device: Any = None) -> None:
+        """Do nothing: launches have ended when they return."""
+
+    def current_device(self) -> int:
+        """Return the number of the device."""
+        return self._active().number
+
+    def get_device_capability(self, device: Any = None) -> tuple[int, int]:
+        """Return what Triton compiles for."""
+        return self._active().capability
+
+    def Event(self, **_: Any) -> InstructionEvent:
+        """Make a mark."""
+        return InstructionEvent(self._active)
+
+
+class InstructionEvent:
+    """A mark in the count of executed instructions."""
+
+    def __init__(self, active: Callable[[], TritonDevice]) -> None:
+        self._active, self.count = active, 0
+
+    def record(self, stream: Any = None) -> None:
+        """Mark now."""
+        self.count = self._active().instructions
+
+    def synchronize(self) -> None:
+        """Do nothing: launches have ended when they return."""
+
+    def elapsed_time(self, end: InstructionEvent) -> float:
+        """Return instructions of warps until another mark (rule 4)."""
+        return float(max(100, end.count - self.count))
+
+
+class NoCache:
+    """The cache that is cleared between runs."""
+
+    def zero_(self) -> None:
+        """Do nothing: no cache is simulated."""
+
+
+def tuned_by_counting(run: Any, active: Callable[[], TritonDevice]) -> Any:
+    """Return `Autotuner.run` by rules 2 and 3."""
+
+    def counted_run(self: Any, *args: Any, **options: Any) -> Any:
+        __tracebackhide__ = True
+        known = _chosen.setdefault(self, {}).setdefault(active().number, {})
+        names = vars(self)
+        before = {name: names[name] for name in ("cache", "do_bench") if name in names}
+        names |= {"cache": known, "do_bench": Benchmarker(active)}
+        try:
+            return run(self, *args, **options)
+        finally:
+            del names["do_bench"]
+            names |= before
+
+    return counted_run

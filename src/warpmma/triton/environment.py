@@ -1,0 +1,52 @@
+"""WARPMMA_TRITON: the simulated device of a process that does not name one itself.
+
+A target, and options of `device` behind it: `WARPMMA_TRITON=sm_90,hazards=warn,ptx_target=sm_89`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .._arguments import suggestion
+from ..errors import OperandError, shown
+
+__all__ = ["OPTIONS", "VARIABLE", "described"]
+
+VARIABLE = "WARPMMA_TRITON"
+
+OPTIONS: Mapping[str, Callable[[str], Any]] = {
+    "ptx_target": str, "hazards": str, "contract": str, "engine": str, "threads": int, "resident": int, "limit": int,
+    "seed": int,
+}  # fmt: skip
+
+
+def described(text: str | None = None) -> tuple[str, dict[str, Any]]:
+    """Read a target and options; by default the environment's.
+
+    Raises
+    ------
+    OperandError
+        What is no option, or has no such value.
+
+    Examples
+    --------
+    >>> described("sm_90,hazards=warn,seed=3")
+    ('sm_90', {'hazards': 'warn', 'seed': 3})
+    """
+    written = os.environ.get(VARIABLE, "") if text is None else text
+    target, *pairs = (part.strip() for part in written.split(","))
+    options = {}
+    for pair in pairs:
+        name, _, value = pair.partition("=")
+        if name not in OPTIONS:
+            raise OperandError(
+                f"{VARIABLE}={written}: {shown(name)} is no option{suggestion(name, OPTIONS)}; there are "
+                f"{', '.join(OPTIONS)}"
+            )
+        try:
+            options[name] = OPTIONS[name](value)
+        except ValueError:
+            raise OperandError(f"{VARIABLE}={written}: {name} is {shown(value)}; expected an integer") from None
+    return target, options

@@ -1,0 +1,66 @@
+"""What a PyTorch without a GPU is asked about its GPU, answered for the simulated one.
+
+The rules:
+
+1. As long as a device is active and PyTorch has no GPU, the functions of `torch.cuda` below answer. `is_available`
+   still says no: no tensor can be made on "cuda".
+2. The capability is that of the target which Triton compiles for: code asks to know what the compiler may use.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from ..isa import TARGETS
+
+if TYPE_CHECKING:
+    from .session import TritonDevice
+
+__all__ = ["TorchAnswers"]
+
+
+class TorchAnswers:
+    """Answers that stand in `torch.cuda`, and what was there before."""
+
+    def __init__(self, active: Callable[[], TritonDevice]) -> None:
+        self._active, self._before = active, {}  # type: ignore[var-annotated]
+
+    def give(self) -> None:
+        """Answer from now on, if PyTorch was imported and has no GPU."""
+        torch = sys.modules.get("torch")
+        cuda = getattr(torch, "cuda", None)
+        if self._before or cuda is None or cuda.is_available():
+            return
+        for name, answer in self._answers().items():
+            self._before[name] = getattr(cuda, name)
+            setattr(cuda, name, answer)
+
+    def take_back(self) -> None:
+        """Put back what was there."""
+        for name, x in self._before.items():
+            setattr(sys.modules["torch"].cuda, name, x)
+        self._before.clear()
+
+    def _answers(self) -> dict[str, Callable[..., Any]]:
+        def properties(device: Any = None) -> SimpleNamespace:
+            target = TARGETS[self._active().target]
+            major, minor = self._active().capability
+            return SimpleNamespace(
+                name=f"simulated {target}", major=major, minor=minor, multi_processor_count=132, warp_size=32,
+                max_threads_per_multi_processor=target.threads_per_sm, regs_per_multiprocessor=65536,
+                shared_memory_per_block=target.static_shared, shared_memory_per_multiprocessor=target.shared_per_sm,
+                shared_memory_per_block_optin=target.shared_per_block,
+            )  # fmt: skip
+
+        return {
+            "current_device": lambda: 0,
+            "device": lambda device=None: nullcontext(),
+            "get_device_capability": lambda device=None: self._active().capability,
+            "get_device_name": lambda device=None: f"simulated {self._active().target}",
+            "get_device_properties": properties,
+            "synchronize": lambda device=None: None,
+        }
