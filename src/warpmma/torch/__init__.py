@@ -1,0 +1,11 @@
+"""PyTorch's products on CPU tensors, with the bits of a target's matrix instructions: an override, and `matmul`.
+
+`with arithmetic(target="sm_90a") as report:` replaces what PyTorch calls to multiply matrices, forward and backward, and
+`report` says which instruction each product took. PyTorch is no dependency: it is imported when one of these is called.
+"""
+
+from .differentiable import matmul
+from .overriding import Arithmetic, arithmetic
+from .report import ProductReport, ReplacedProduct
+
+__all__ = ["Arithmetic", "ProductReport", "ReplacedProduct", "arithmetic", "matmul"]

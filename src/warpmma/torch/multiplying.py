@@ -1,0 +1,152 @@
+"""Products of arrays as a GPU's kernels compute them, and what they do with the sums: rules of the epilogue.
+
+1. Sums are what `warpmma.matmul` gives for the chosen instruction, from +0; of f32 without tensor cores a chain of
+   `fma.rn.f32`, k ascending, from +0. A k that is split, or promoted, is added in f32 as `warpmma.matmul` says.
+2. With C, or a factor alpha, D = fma(alpha, sum, beta x C) in the type of the sums, where beta x C is rounded first; so
+   an alpha of 1 is an addition. Where beta is 0, C is not read. alpha and beta are rounded to the type of the sums.
+3. Then D is rounded once to the type of the output, to nearest even, as PTX `cvt` does.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product as pairs
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from .._tasks import for_each
+from ..arithmetic import Resolved, resolve, runs_elements
+from ..errors import OperandError
+from ..formats import FORMATS, floating
+from ..isa import AnyInstruction
+from ..operations import operation
+from ..products import matmul
+from .settings import FMA, ProductSettings, chosen, promoted
+
+__all__ = ["Sums", "rounded", "row_of", "scaled_and_added", "summed"]
+
+Array = npt.NDArray[Any]
+
+_ELEMENTS = 1 << 18  # of D that a chain of fma keeps in the processor's cache
+_TILE = 512  # above which matmul has more than one task
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sums:
+    """What the chains of a product came to.
+
+    Attributes
+    ----------
+    codes : ndarray of unsigned int
+        `[..., m, n]`
+    type : str
+        PTX type of the sums: f32, f16, f64 or s32.
+    record : Instruction, WarpgroupInstruction or None
+        What computed them; None for `fma.rn.f32`.
+    promote_every : int
+        After how much of k sums were promoted; 0 for never.
+    engine : {"native", "numpy"}
+    """
+
+    codes: Array
+    type: str
+    record: AnyInstruction | None
+    promote_every: int
+    engine: Resolved
+
+    @cached_property
+    def instruction(self) -> str:
+        """Mnemonic."""
+        return FMA if self.record is None else str(self.record)
+
+
+def summed(a: Array, b: Array, types: tuple[str, str], given: ProductSettings, *, exact_sums: bool = False) -> Sums:
+    """Multiply `[..., m, k]` by `[..., k, n]` (rule 1); `exact_sums` promotes narrow sums of 8-bit numbers."""
+    record, engine = chosen(*types, given), resolve(given.engine)
+    every = promoted(record, given, exact_sums=exact_sums)
+    if record is None:
+        return Sums(codes=_chain(a, b, given, engine), type="f32", record=None, promote_every=0, engine=engine)
+    large = max(a.shape[-2], b.shape[-1]) > _TILE or math.prod(a.shape[:-2]) > 1
+    codes = matmul(
+        a, b, instruction=record, target=given.target, split_k=given.split_k, promote_every=every or None,
+        engine=engine, threads=given.threads if large else None,
+    ).view(record.format("D").code_dtype)  # fmt: skip
+    return Sums(codes=codes, type=record.d_type, record=record, promote_every=every, engine=engine)
+
+
+def row_of(mnemonic: str, engine: Resolved, *x: Array) -> Array:
+    """Compute an operation on codes, which broadcast."""
+    row = operation(mnemonic)
+    if engine == "native" and runs_elements() and row.native is not None:
+        return cast(Array, row.native(*x)[0])
+    return row.compute(*np.broadcast_arrays(*x))[0]
+
+
+def _chain(a: Array, b: Array, given: ProductSettings, engine: Resolved) -> Array:
+    """Compute codes of chains of `fma.rn.f32`, and add up those of slices of k."""
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    (m, k), n = a.shape[-2:], b.shape[-1]
+    x = np.broadcast_to(a.view(np.uint32), (*batch, m, k)).reshape(-1, m, k)
+    y = np.broadcast_to(b.view(np.uint32), (*batch, k, n)).reshape(-1, k, n)
+    d = np.empty((len(x), m, n), np.uint32)
+    rows = max(1, _ELEMENTS // max(1, n))
+    tiles = list(pairs(range(len(x)), range(0, m, rows)))
+    each = max(1, -(-k // given.split_k))
+
+    def compute(tile: tuple[int, int]) -> None:
+        at, first = tile
+        part = slice(first, first + rows)
+        columns = np.ascontiguousarray(x[at, part].T)  # of A, each of which meets a row of B
+        total = np.zeros((columns.shape[1], n), np.uint32)
+        for start in range(0, k, each):
+            chain = np.zeros_like(total)
+            for i in range(start, min(start + each, k)):
+                chain = row_of(FMA, engine, columns[i][:, None], y[at, i][None], chain)
+            total = chain if each >= k else row_of("add.rn.f32", engine, total, chain)
+        d[at, part] = total
+
+    for_each(compute, tiles, given.threads if len(tiles) > 1 else None)
+    return d.reshape(*batch, m, n)
+
+
+def scaled_and_added(sums: Sums, alpha: float, beta: float, c: Array | None) -> Sums:
+    """Return alpha x sums + beta x C (rule 2)."""
+    if (alpha == 1 and (c is None or beta == 0)) or sums.codes.size == 0:
+        return sums
+    if sums.type == "s32":
+        raise OperandError(f"{sums.instruction}: sums of integers are not scaled")
+    fmt, name = floating(sums.type), f"rn.{sums.type}"
+
+    def number(value: float) -> Array:
+        return fmt.encode(np.asarray(float(value)), "rn")
+
+    codes, factor = sums.codes, number(alpha)
+    if c is None or beta == 0:
+        codes = row_of(f"mul.{name}", sums.engine, codes, factor)
+    else:
+        addend = np.broadcast_to(fmt.codes(c.astype(fmt.dtype)), codes.shape)
+        if beta != 1:
+            addend = row_of(f"mul.{name}", sums.engine, addend, number(beta))
+        if alpha == 1:
+            codes = row_of(f"add.{name}", sums.engine, codes, addend)
+        else:
+            codes = row_of(f"fma.{name}", sums.engine, codes, factor, addend)
+    return Sums(
+        codes=codes, type=sums.type, record=sums.record, promote_every=sums.promote_every, engine=sums.engine
+    )  # fmt: skip
+
+
+def rounded(sums: Sums, to: str) -> Array:
+    """Round to the type of an output (rule 3)."""
+    fmt, wanted = FORMATS[sums.type], FORMATS[to]
+    if to == sums.type:
+        return fmt.array(sums.codes)
+    if sums.type == "f32" and to in ("f16", "bf16"):
+        return wanted.array(row_of(f"cvt.rn.{to}.f32", sums.engine, sums.codes))
+    if sums.type not in ("f32", "f16") or to in ("f64", "s32"):
+        raise OperandError(f"{sums.instruction}: D is {sums.type}, which is not rounded to {to}")
+    return wanted.array(floating(to).encode(floating(sums.type).decode(sums.codes), "rn"))

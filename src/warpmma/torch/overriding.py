@@ -1,0 +1,193 @@
+"""The override: while it is on, PyTorch's products are computed with a target's arithmetic, and counted.
+
+1. What this thread computes inside of the `with` is replaced, forward or backward: a gradient that is computed after it
+   is PyTorch's. Overrides nest; the innermost one computes.
+2. Operators that PyTorch makes of others are taken apart first. Fused layers of `torch.nn` that only inference takes
+   (`torch.backends.mha`) are off meanwhile, in all threads, for nobody could see into them.
+3. What has sums of products inside and is not replaced is PyTorch's, and counted in the report; or refused.
+4. Tensors of subclasses are for their own rules; what these compute with plain tensors is replaced.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from types import TracebackType
+from typing import Any, Literal
+
+from .._arguments import check_choice
+from ..arithmetic import Engine
+from ..errors import UnsupportedError
+from .replaced import LEFT, REPLACED, OperatorCall
+from .report import ProductReport
+from .settings import Accumulator, Float32, ProductSettings, settings
+from .tensors import dtype_name, pytorch
+
+__all__ = ["Arithmetic", "arithmetic"]
+
+Others = Literal["leave", "refuse"]
+
+# Operators with sums of products inside, which nothing here computes: by the beginning of their names.
+_WITH_PRODUCTS = re.compile(
+    r"(aten::(_?(slow_|thnn_|mkldnn_|cudnn_|nnpack_|quantized_)*(_|spatial_)*conv(olution|_|\d|depthwise|olution_)|"
+    r"mm$|bmm$|addmm$|baddbmm$|addbmm$|_addmm_activation|mv$|addmv$|dot$|vdot$|addr$|_scaled_|_int_mm|_grouped_mm|"
+    r"_weight_int|_dyn_quant_matmul|mkldnn_(linear|rnn)|_trilinear|_euclidean_dist|_native_multi_head|"
+    r"_transformer_encoder|_?triton_|_flash_attention|_efficient_attention|_?sparse_.*mm|sspaddmm|hspmm|"
+    r"_?linalg_(?!vector_norm|cross|diagonal|matrix_norm|check)|_?cholesky|triangular_solve|lu_solve|ormqr|orgqr|"
+    r"geqrf|_linear|linear_backward|fbgemm_))|(mkldnn|mkldnn_prepacked|onednn|quantized|xnnpack)::"
+)
+
+
+def arithmetic(
+    target: str, *, instruction: object = None, float32: Float32 = "ieee", accumulate: Accumulator = "f32",
+    split_k: int = 1, promote_every: int | None = None, others: Others = "leave", engine: Engine = "auto",
+    threads: int | None = None,
+) -> Arithmetic:  # fmt: skip
+    """Compute PyTorch's products on CPU tensors with the bits of a target, inside of a `with`.
+
+    Parameters
+    ----------
+    target : str
+        Such as "sm_90a".
+    instruction : str, Instruction, or several of these, optional
+        "mma", by default, or "wgmma", which of fp8 keeps fewer bits on sm_90a; mnemonics are taken for products of
+        their types.
+    float32 : {"ieee", "tf32"}
+        How float32 is multiplied: by a chain of `fma.rn.f32`, as PyTorch's default on GPUs, or on tensor cores, which
+        ignore the low 13 bits of both factors.
+    accumulate : {"f32", "f16"}
+        In which type sums of f16 and of 8-bit floating point are kept.
+    split_k : int
+        Into how many slices k is cut; their sums are added in f32. 1 for types whose sums are not f32.
+    promote_every : int, optional
+        Of 8-bit floating point: after how much of k a sum is added to an f32 sum and begins again; 0 for never. By
+        default `_scaled_mm(use_fast_accum=False)` does that every 128 where the instruction's sums keep fewer bits
+        than f32, as an H200's library does, and nothing else.
+    others : {"leave", "refuse"}
+        What becomes of operators with products inside that are not replaced, such as convolutions: PyTorch computes
+        them and the report lists them, or an error.
+    engine : {"auto", "native", "numpy"}
+    threads : int, optional
+        For large products; one by default.
+
+    Returns
+    -------
+    Arithmetic
+        For a `with` statement, which gives a `ProductReport`.
+
+    Raises
+    ------
+    UnsupportedError
+        No PyTorch. Inside of the `with`: an operator that is not replaced, with others="refuse".
+    WarpmmaError
+        No such target or instruction, or an option that is none. Inside of the `with`: a target that has no
+        instruction for the types of a product, a tensor on a GPU or on the device meta.
+    """
+    pytorch()
+    check_choice("others", others, ("leave", "refuse"))
+    return Arithmetic(
+        settings(target, instruction, float32, accumulate, split_k, promote_every, engine, threads), others
+    )  # fmt: skip
+
+
+class Arithmetic:
+    """An override of PyTorch's products, as `arithmetic` makes it; on inside of a `with`.
+
+    Attributes
+    ----------
+    report : ProductReport
+        What was computed, in every `with` together.
+    """
+
+    def __init__(self, given: ProductSettings, others: Others) -> None:
+        self.report = ProductReport(given.target)
+        self._given, self._others = given, others
+        self._entered: list[tuple[Any, bool]] = []
+
+    def __enter__(self) -> ProductReport:
+        torch = pytorch()
+        mode = _mode(torch)(self)
+        fused = torch.backends.mha.get_fastpath_enabled()
+        torch.backends.mha.set_fastpath_enabled(False)  # rule 2
+        mode.__enter__()
+        self._entered.append((mode, fused))
+        return self.report
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:  # fmt: skip
+        mode, fused = self._entered.pop()
+        mode.__exit__(kind, error, trace)
+        pytorch().backends.mha.set_fastpath_enabled(fused)
+
+    def _run(self, mode: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Compute one operator, or hand it on."""
+        name = func._schema.name
+        plain = name.removesuffix("_")
+        if replacement := REPLACED.get(plain):
+            x = _bound(func, args, kwargs)
+            d = replacement(OperatorCall(op=plain, x=x, given=self._given, report=self.report))
+            into = x["self"] if name != plain else x.get("out")
+            if d is not LEFT and (into is None or into.dtype == d.dtype):
+                return d if into is None else _written(into, d)
+        elif _composite(func):
+            with mode:
+                d = func.decompose(*args, **kwargs)
+            if d is not NotImplemented:
+                return d
+        if _WITH_PRODUCTS.match(name):
+            said = f"{name} of {_first_dtype(args)}"
+            if self._others == "refuse":
+                raise UnsupportedError(f"{said} has products that are not replaced; others='leave' lets PyTorch compute")
+            self.report.left[said] += 1
+        return func(*args, **kwargs)
+
+
+@cache
+def _mode(torch: Any) -> Any:
+    """Make the class by which PyTorch hands on its operators; the class needs PyTorch."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    known = {torch.Tensor, torch.nn.Parameter, torch.nn.parameter.Buffer}
+
+    class Mode(TorchDispatchMode):  # type: ignore[misc]
+        def __init__(self, arithmetic: Arithmetic) -> None:
+            super().__init__()
+            self._arithmetic = arithmetic
+
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        ) -> Any:  # fmt: skip
+            if not known.issuperset(types):
+                return NotImplemented  # rule 4
+            return self._arithmetic._run(self, func, args, kwargs or {})
+
+    return Mode
+
+
+@cache
+def _composite(func: Any) -> bool:
+    """Whether PyTorch makes an operator of others; without gradients it would hand it on whole."""
+    torch = pytorch()
+    key = torch._C.DispatchKey.CompositeImplicitAutograd
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), key))
+
+
+def _bound(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Name arguments as the schema does."""
+    named = func._schema.arguments
+    return {
+        each.name: args[i] if i < len(args) else kwargs.get(each.name, each.default_value)
+        for i, each in enumerate(named)
+    }
+
+
+def _written(into: Any, d: Any) -> Any:
+    """Write a result where the caller wants it."""
+    if into.shape != d.shape:
+        into.resize_(d.shape)
+    return into.copy_(d)
+
+
+def _first_dtype(args: tuple[Any, ...]) -> str:
+    return next((dtype_name(x.dtype) for x in args if hasattr(x, "dtype")), "no tensor")

@@ -1,0 +1,168 @@
+"""PyTorch's operators that an override computes: below autograd, so that the products of gradients come here too.
+
+1. `mm`, `bmm`, `addmm`, `baddbmm`, of vectors `mv`, `addmv`, `dot` and `vdot` (a vector is a matrix of one column, or
+   row), with what is made of them: `matmul`, `linear`, `einsum`, `tensordot`. Of two tensors of one floating-point type.
+2. `_scaled_mm`, `_scaled_mm_v2` and `_int_mm`: see `scaled`. `scaled_dot_product_attention`: see `attention`.
+3. Whatever else has sums of products inside is left to PyTorch, and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import OperandError
+from .multiplying import Sums, rounded, scaled_and_added, summed
+from .report import ProductReport, ReplacedProduct
+from .settings import ProductSettings
+from .tensors import TYPES, array_of, dtype_for, dtype_name, tensor_of
+
+__all__ = ["LEFT", "REPLACED", "OperatorCall"]
+
+Array = npt.NDArray[Any]
+
+LEFT = object()
+"""What a replacement returns for what it does not compute: PyTorch does, or says what is wrong."""
+
+_FLOATS = ("f16", "bf16", "f32", "f64")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OperatorCall:
+    """A call of one of PyTorch's operators.
+
+    Attributes
+    ----------
+    op : str
+        Its name, as "aten::mm".
+    x : mapping
+        Arguments by the names of its schema.
+    given : ProductSettings
+    report : ProductReport
+    """
+
+    op: str
+    x: Mapping[str, Any]
+    given: ProductSettings
+    report: ProductReport
+
+    def array(self, name: str) -> Array:
+        """Read a tensor among the arguments."""
+        return array_of(self.x[name], f"{self.op}: {name}")
+
+    def summed(self, a: Array, b: Array, types: tuple[str, str], out: str, *, exact_sums: bool = False) -> Sums:
+        """Multiply `[..., m, k]` by `[..., k, n]`, and put it down."""
+        sums = summed(a, b, types, self.given, exact_sums=exact_sums)
+        *batch, m, n = sums.codes.shape
+        slices = -(-a.shape[-1] // max(1, -(-a.shape[-1] // self.given.split_k))) if a.shape[-1] else 1
+        self.report.products[
+            ReplacedProduct(
+                op=self.op, shape=(m, n, a.shape[-1]), batch=int(np.prod(batch, dtype=int)),
+                dtypes=(str(a.dtype), str(b.dtype), dtype_name(dtype_for(out))), instruction=sums.instruction,
+                target=self.given.target, split_k=slices, promote_every=sums.promote_every,
+            )  # fmt: skip
+        ] += 1
+        return sums
+
+    def float_type(self, *names: str) -> str | None:
+        """Return the PTX type that tensors share, if products of it are replaced."""
+        found = {TYPES.get(dtype_name(self.x[name].dtype)) for name in names}
+        only = found.pop()
+        return only if not found and only in _FLOATS else None
+
+    def output(self, type_: str) -> str:
+        """Return the PTX type of the result: that of the operands, or what is asked for."""
+        wanted = self.x.get("out_dtype")
+        return type_ if wanted is None else TYPES[dtype_name(wanted)]
+
+
+def _plain(a: str, b: str, dims: int) -> Callable[[OperatorCall], Any]:
+    """Make the replacement of a product of these arguments."""
+
+    def run(call: OperatorCall) -> Any:
+        return _product(call, call.x[a], call.x[b], dims, None)
+
+    return run
+
+
+def _added(a: str, b: str, dims: int) -> Callable[[OperatorCall], Any]:
+    """Make the replacement of a product that is added to `self`."""
+
+    def run(call: OperatorCall) -> Any:
+        return _product(call, call.x[a], call.x[b], dims, call.x["self"])
+
+    return run
+
+
+def _product(call: OperatorCall, a: Any, b: Any, dims: int, c: Any) -> Any:
+    """Compute beta x C + alpha x A x B of matrices, or of batches of them."""
+    names = [name for name, x in call.x.items() if any(x is y for y in (a, b, c) if y is not None)]
+    type_ = call.float_type(*names)
+    if type_ is None or a.ndim != dims or b.ndim != dims:
+        return LEFT
+    if a.shape[-1] != b.shape[-2] or a.shape[:-2] != b.shape[:-2]:
+        return LEFT
+    x, y = (array_of(t, f"{call.op}: {name}") for t, name in ((a, "A"), (b, "B")))
+    shape = (*x.shape[:-1], y.shape[-1])
+    z = None if c is None else array_of(c, f"{call.op}: C")
+    if z is not None and not _broadcasts(z.shape, shape):
+        return LEFT
+    out = call.output(type_)
+    if out not in ("f32", type_):
+        raise OperandError(f"{call.op}: out_dtype is {dtype_for(out)}; expected that of the operands, or torch.float32")
+    sums = call.summed(x, y, (type_, type_), out)
+    alpha, beta = (call.x.get(name, 1) for name in ("alpha", "beta"))
+    return tensor_of(rounded(scaled_and_added(sums, alpha, beta if z is not None else 0, z), out))
+
+
+def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    try:
+        return np.broadcast_shapes(shape, to) == to
+    except ValueError:
+        return False
+
+
+def _vector(name: str) -> Callable[[OperatorCall], Any]:
+    """Make the replacement of a matrix times a vector, which may be added to `self`."""
+
+    def run(call: OperatorCall) -> Any:
+        added = name != "self"
+        a, b = call.x[name], call.x["vec"]
+        if a.ndim != 2 or b.ndim != 1 or (added and call.x["self"].ndim > 1):
+            return LEFT
+        x: dict[str, Any] = {**call.x, name: a, "vec": b[:, None]}
+        if added:
+            c = call.x["self"]
+            x["self"] = c[:, None] if c.ndim else c
+        within = OperatorCall(op=call.op, x=x, given=call.given, report=call.report)
+        d = _product(within, a, x["vec"], 2, x["self"] if added else None)
+        return d if d is LEFT else d.squeeze(1)
+
+    return run
+
+
+def _dot(other: str) -> Callable[[OperatorCall], Any]:
+    """Make the replacement of a vector times a vector."""
+
+    def run(call: OperatorCall) -> Any:
+        a, b = call.x["self"], call.x[other]
+        if a.ndim != 1 or b.ndim != 1:
+            return LEFT
+        x = {"self": a[None], other: b[:, None]}
+        within = OperatorCall(op=call.op, x=x, given=call.given, report=call.report)
+        d = _product(within, x["self"], x[other], 2, None)
+        return d if d is LEFT else d.squeeze()
+
+    return run
+
+
+REPLACED: dict[str, Callable[[OperatorCall], Any]] = {
+    "aten::mm": _plain("self", "mat2", 2), "aten::bmm": _plain("self", "mat2", 3),
+    "aten::addmm": _added("mat1", "mat2", 2), "aten::baddbmm": _added("batch1", "batch2", 3),
+    "aten::mv": _vector("self"), "aten::addmv": _vector("mat"), "aten::dot": _dot("tensor"), "aten::vdot": _dot("other"),
+}  # fmt: skip
+"""What computes each operator, by its name without the "_" of those that write to their first argument."""

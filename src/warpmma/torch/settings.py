@@ -1,0 +1,145 @@
+"""What products are computed with: arguments of `arithmetic` and of `matmul`, and the instruction that each type takes.
+
+1. Of f32 it is `fma.rn.f32`, unless float32 is "tf32".
+2. An instruction that was named is taken for products of its types of A and B.
+3. Else it is of the kind that was asked for, `wgmma` or `mma`; where the target has no `wgmma` for the types (f64), an
+   `mma`. Of several that with the largest k, as `warpmma.matmul` chooses; n of a `wgmma` changes no bit.
+4. Sums are kept in f32, with accumulate="f16" in f16 where A is f16 or of 8 bits; of f64 in f64, of s8 in s32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, cast
+
+from .._arguments import check_choice, is_integer
+from ..arithmetic import Engine, Evidence, FusedDotAdd, evidence_of, recipe_of, resolve
+from ..errors import MnemonicError, OperandError, TargetError, shown
+from ..isa import TARGETS, AnyInstruction, WarpgroupInstruction, check_known, check_target, find, parse_any
+from ..operations import operation
+from ..products import default_instruction
+
+__all__ = ["Accumulator", "Float32", "ProductSettings", "chosen", "known_by", "narrow", "promoted", "settings"]
+
+Float32 = Literal["ieee", "tf32"]
+Accumulator = Literal["f32", "f16"]
+
+FMA = "fma.rn.f32"
+"""What a product of float32 is without tensor cores."""
+_KINDS = ("mma", "wgmma")
+_EIGHT_BITS = ("e4m3", "e5m2")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProductSettings:
+    """What products are computed with; `arithmetic` says what each means."""
+
+    target: str
+    kind: str
+    named: tuple[AnyInstruction, ...]
+    float32: Float32
+    accumulate: Accumulator
+    split_k: int
+    promote_every: int | None
+    engine: Engine
+    threads: int | None
+
+
+def settings(
+    target: str, instruction: object, float32: str, accumulate: str, split_k: int, promote_every: int | None,
+    engine: Engine, threads: int | None,
+) -> ProductSettings:  # fmt: skip
+    """Check arguments, and put them down."""
+    check_known(target)
+    check_choice("float32", float32, ("ieee", "tf32"))
+    check_choice("accumulate", accumulate, ("f32", "f16"))
+    if not is_integer(split_k) or split_k < 1:
+        raise OperandError(f"split_k is {shown(split_k)}; expected a positive number of slices")
+    if promote_every is not None and (not is_integer(promote_every) or promote_every < 0):
+        raise OperandError(f"promote_every is {shown(promote_every)}; expected a length of k, 0 for never, or None")
+    if threads is not None and (not is_integer(threads) or threads < 1):
+        raise OperandError(f"threads is {shown(threads)}; expected a positive integer or None")
+    resolve(engine)
+    kind, named = _named(target, instruction)
+    return ProductSettings(
+        target=target, kind=kind, named=named, float32=cast(Float32, float32),
+        accumulate=cast(Accumulator, accumulate), split_k=int(split_k),
+        promote_every=None if promote_every is None else int(promote_every), engine=engine, threads=threads,
+    )  # fmt: skip
+
+
+def _named(target: str, instruction: object) -> tuple[str, tuple[AnyInstruction, ...]]:
+    """Tell kinds of instructions from mnemonics."""
+    if instruction is None:
+        return "mma", ()
+    several = instruction if isinstance(instruction, Iterable) and not isinstance(instruction, str) else [instruction]
+    kind, named = "mma", []
+    for each in several:
+        if isinstance(each, str) and each in _KINDS:
+            kind = each
+            continue
+        record = parse_any(cast(AnyInstruction, each))
+        check_target(record, target)
+        if record.sparse or record.block_scale:
+            raise OperandError(f"{record}: products of tensors are dense and have no block scales; use warpmma.matmul")
+        named.append(record)
+    if kind == "wgmma" and not any(isinstance(i, WarpgroupInstruction) for i in find(target=target)):
+        raise TargetError(f"{target} has no wgmma; sm_90a has")
+    return kind, tuple(named)
+
+
+@lru_cache(maxsize=1024)
+def chosen(a: str, b: str, given: ProductSettings) -> AnyInstruction | None:
+    """Return the instruction for PTX types of A and B; None for a chain of `fma.rn.f32`."""
+    if a == b == "f32":
+        if given.float32 == "ieee":
+            return None
+        a = b = "tf32"
+    for record in given.named:
+        if (record.a_type, record.b_type) == (a, b):
+            return record
+    c = "f16" if given.accumulate == "f16" and a in ("f16", *_EIGHT_BITS) else None
+    if given.kind == "wgmma":
+        d = c or {"s8": "s32"}.get(a, "f32")
+        found = [
+            i for i in find(a=a, b=b, d=d, sparse=False, satfinite=False, target=given.target)
+            if isinstance(i, WarpgroupInstruction)
+        ]  # fmt: skip
+        if found:
+            return max(found, key=lambda i: (i.k, -i.n))
+    try:
+        return default_instruction(a, b, c, given.target)
+    except MnemonicError:
+        rest = f"; the nearest that has one is {near}" if (near := _nearest(a, b, given.target)) else ""
+        raise TargetError(f"{given.target} has no mma for {a} x {b}{rest}") from None
+
+
+def _nearest(a: str, b: str, target: str) -> str | None:
+    """Name the nearest target that has a dense `mma` for types of A and B."""
+    have = {name for i in find(a=a, b=b, sparse=False, block_scale=False) for name in i.targets}
+    mine = TARGETS[target].number
+    return min(have, key=lambda name: (abs(TARGETS[name].number - mine), name), default=None)
+
+
+def narrow(record: AnyInstruction | None, target: str) -> bool:
+    """Whether sums of an instruction keep fewer bits than f32 has, though D is f32."""
+    if record is None or record.d_type != "f32":
+        return False
+    unit = recipe_of(record, target).unit
+    return isinstance(unit, FusedDotAdd) and unit.result_bits < 23
+
+
+def promoted(record: AnyInstruction | None, given: ProductSettings, *, exact_sums: bool = False) -> int:
+    """Return after how much of k sums are promoted, 0 for never: of 8-bit floating point alone."""
+    if record is None or record.a_type not in _EIGHT_BITS or record.d_type != "f32":
+        return 0
+    if given.promote_every is not None:
+        return given.promote_every
+    return 128 if exact_sums and narrow(record, given.target) else 0
+
+
+def known_by(record: AnyInstruction | None, target: str) -> Evidence:
+    """Return how it is known what an instruction computes; of None what `fma.rn.f32` does."""
+    return operation(FMA).evidence if record is None else evidence_of(record, target)
