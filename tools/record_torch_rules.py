@@ -13,6 +13,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -54,6 +55,22 @@ class Cases:
                 full = {"c": self.drawn(seed + 3, m, n, dtype=dtype), **x}
                 yield f"addmm {name} {size}", full, t.addmm, tf32
                 yield f"addmm-scaled {name} {size}", full, lambda c, a, b: t.addmm(c, a, b, alpha=0.7, beta=-1.3), tf32
+                if name in ("f16", "bf16"):
+                    for other, alpha, beta in (("alpha", 0.7, 1), ("beta", 1, -1.3), ("nothing", 0.7, 0)):
+                        call = partial(t.addmm, alpha=alpha, beta=beta)
+                        yield f"addmm-{other} {name} {size}", full, call, tf32
+                    for other, shape in (("row2", (1, n)), ("column", (m, 1))):
+                        yield f"addmm-{other} {name} {size}", {**x, "c": self.drawn(seed + 3, *shape, dtype=dtype)}, (
+                            lambda a, b, c: t.addmm(c, a, b)
+                        ), tf32  # fmt: skip
+                    two = {
+                        "c": self.drawn(seed + 3, 2, m, n, dtype=dtype), "a": self.drawn(seed, 2, m, k, dtype=dtype),
+                        "b": self.drawn(seed + 1, 2, k, n, dtype=dtype),
+                    }  # fmt: skip
+                    yield f"baddbmm {name} {size}", two, t.baddbmm, tf32
+                    yield f"baddbmm-scaled {name} {size}", two, partial(t.baddbmm, alpha=0.7, beta=-1.3), tf32
+                    vectors = {"c": self.drawn(seed + 3, m, dtype=dtype), "a": x["a"], "b": x["b"][:, 0].contiguous()}
+                    yield f"addmv {name} {size}", vectors, t.addmv, tf32
                 linear = {"a": x["a"], "w": self.drawn(seed + 4, n, k, dtype=dtype), "c": row["c"]}
                 yield f"linear {name} {size}", linear, lambda a, w, c: t.nn.functional.linear(a, w, c), tf32
                 batch = {
@@ -81,7 +98,7 @@ class Cases:
             of_a, of_b = (t.float8_e4m3fn if x == "e4m3" else t.float8_e5m2 for x in types)
             x = {"a": self.drawn(seed, m, k, dtype=of_a), "b": self.drawn(seed + 1, n, k, dtype=of_b).t()}
             for kind, scales in (("tensor", one), ("row", rows)):
-                for out in ("bfloat16", "float32"):
+                for out in ("bfloat16", "float32", "float8_e4m3fn"):
                     for fast in (False, True):
                         for extra in ({}, {"bias": bias}):
 
@@ -136,6 +153,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="archive to write")
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
+    parser.add_argument("--only", default="", metavar="TEXT", help="a regular expression that names of cases contain")
     options = parser.parse_args(arguments)
     os.environ.setdefault("KINETO_LOG_LEVEL", "4")
     import torch
@@ -146,6 +164,8 @@ def main(arguments: list[str] | None = None) -> int:
     arrays: dict[str, Any] = {}
     listed, failed = [], 0
     for name, operands, function, tf32 in Cases(torch, options.device).all():
+        if not re.search(options.only, name):
+            continue
         torch.backends.cuda.matmul.allow_tf32 = tf32
         try:
             call = partial(function, **operands) if name.startswith("scaled") else partial(function, *operands.values())
