@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
     from . import show as show
     from . import sparsity as sparsity
     from . import testing as testing
+    from . import torch as torch
     from . import triton as triton
     from .arithmetic import Evidence, engines
     from .errors import (
@@ -96,7 +97,7 @@ __all__ = [
 _ORIGINS = {
     ".": (
         "arithmetic", "cli", "cuda", "errors", "execution", "formats", "hardware", "isa", "kernel", "layouts",
-        "machine", "operations", "products", "ptx", "registers", "scaling", "show", "sparsity", "testing",
+        "machine", "operations", "products", "ptx", "registers", "scaling", "show", "sparsity", "testing", "torch",
         "triton",
     ),
     ".arithmetic": ("Evidence", "engines"),

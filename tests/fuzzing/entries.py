@@ -44,6 +44,14 @@ _WRITTEN = (
 INNER: dict[str, str] = {
     **table_cuda.INNER,
     **dict.fromkeys(
+        (f"warpmma.torch:{x}" for x in (
+            "Arithmetic", "Arithmetic.__enter__", "Arithmetic.__exit__", "ProductReport", "ProductReport.__str__",
+            "ProductReport.instructions", "ReplacedProduct", "ReplacedProduct.__str__", "ReplacedProduct.evidence",
+            "arithmetic", "matmul",
+        )),
+        "for those who have PyTorch, which this environment need not have: tests/pytorch",
+    ),
+    **dict.fromkeys(
         (f"warpmma.triton:{x}" for x in (
             "KernelLaunch", "TritonDevice", "TritonDevice.__enter__", "TritonDevice.__exit__", "TritonDevice.__repr__",
             "TritonDevice.device_of", "TritonDevice.instructions", "TritonDevice.map", "device", "install",

@@ -58,9 +58,8 @@ def matmul(
     types = type_of(a, "A"), type_of(b, "B")
     if types[0] != types[1] and not set(types) <= set(_EIGHT_BITS):
         raise OperandError(f"A is {dtype_name(a.dtype)} and B is {dtype_name(b.dtype)}; expected one type")
-    if a.requires_grad or b.requires_grad:
-        if set(types) & set(_EIGHT_BITS):
-            raise OperandError("8-bit operands have no gradients; multiply in a torch.autograd.Function, or detach them")
+    if (a.requires_grad or b.requires_grad) and set(types) & set(_EIGHT_BITS):
+        raise OperandError("8-bit operands have no gradients; multiply in a torch.autograd.Function, or detach them")
     if a.ndim < 1 or b.ndim < 1 or a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
         raise OperandError(f"A is {tuple(a.shape)} and B is {tuple(b.shape)}; expected [..., m, k] and [..., k, n]")
     try:

@@ -2,15 +2,22 @@
 
 1. Sums are what `warpmma.matmul` gives for the chosen instruction, from +0; of f32 without tensor cores a chain of
    `fma.rn.f32`, k ascending, from +0. A k that is split, or promoted, is added in f32 as `warpmma.matmul` says.
-2. With C, or a factor alpha, D = fma(alpha, sum, beta x C) in the type of the sums, where beta x C is rounded first; so
+2. Before tf32 instructions f32 is rounded to tf32, to nearest even: the libraries do that, and the instructions, which
+   ignore the low 13 bits, would truncate.
+3. With C, or a factor alpha, D = fma(alpha, sum, beta x C) in the type of the sums, where beta x C is rounded first; so
    an alpha of 1 is an addition. Where beta is 0, C is not read. alpha and beta are rounded to the type of the sums.
-3. Then D is rounded once to the type of the output, to nearest even, as PTX `cvt` does.
+4. Where C is a whole matrix and alpha and beta are 1, the sum is rounded to the type of the output before C is added.
+   A row, the bias of `linear`, is added to the sum itself.
+5. D is rounded once to the type of the output, to nearest even, as PTX `cvt` does.
+
+Source of rules 2 to 5: PyTorch 2.11 on an H200, cuBLAS of CUDA 13.0, bit for bit (`tools/record_torch_rules.py`); of
+rule 3 the recorded outputs of 16 bits do not tell one rounding from two.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product as pairs
 from typing import Any, cast
@@ -58,24 +65,54 @@ class Sums:
     promote_every: int
     engine: Resolved
 
+    def with_codes(self, codes: Array) -> Sums:
+        """Return the same with other codes."""
+        return replace(self, codes=codes)
+
     @cached_property
     def instruction(self) -> str:
         """Mnemonic."""
         return FMA if self.record is None else str(self.record)
 
 
-def summed(a: Array, b: Array, types: tuple[str, str], given: ProductSettings, *, exact_sums: bool = False) -> Sums:
-    """Multiply `[..., m, k]` by `[..., k, n]` (rule 1); `exact_sums` promotes narrow sums of 8-bit numbers."""
-    record, engine = chosen(*types, given), resolve(given.engine)
-    every = promoted(record, given, exact_sums=exact_sums)
+def summed(
+    a: Array, b: Array, types: tuple[str, str], given: ProductSettings, *, exact_sums: bool = False,
+    scales: tuple[Array, Array] | None = None, stype: str = "",
+) -> Sums:  # fmt: skip
+    """Multiply `[..., m, k]` by `[..., k, n]` (rules 1 and 2).
+
+    Parameters
+    ----------
+    a, b : ndarray
+    types : (str, str)
+        PTX types of A and B.
+    given : ProductSettings
+    exact_sums : bool
+        Promotes narrow sums of 8-bit numbers.
+    scales : (ndarray, ndarray), optional
+        Block scales of the format `stype`, `[m, S]` and `[S, n]`.
+    """
+    record, engine = chosen(*types, given, stype), resolve(given.engine)
     if record is None:
         return Sums(codes=_chain(a, b, given, engine), type="f32", record=None, promote_every=0, engine=engine)
+    if "tf32" in (record.a_type, record.b_type):
+        a, b = _to_tf32(a), _to_tf32(b)
+    every = promoted(record, given, exact_sums=exact_sums)
     large = max(a.shape[-2], b.shape[-1]) > _TILE or math.prod(a.shape[:-2]) > 1
+    of_a, of_b = scales or (None, None)
     codes = matmul(
         a, b, instruction=record, target=given.target, split_k=given.split_k, promote_every=every or None,
-        engine=engine, threads=given.threads if large else None,
+        scale_a=of_a, scale_b=of_b, engine=engine, threads=given.threads if large else None,
     ).view(record.format("D").code_dtype)  # fmt: skip
     return Sums(codes=codes, type=record.d_type, record=record, promote_every=every, engine=engine)
+
+
+def _to_tf32(x: Array) -> Array:
+    """Round f32 to tf32, to nearest even, as `cvt.rn.tf32.f32` does; NaN stays NaN."""
+    codes = np.ascontiguousarray(x).view(np.uint32)
+    # Beyond the largest number the carry makes infinity; only of a NaN could it reach the sign.
+    nearest = (codes + (np.uint32(0xFFF) + ((codes >> np.uint32(13)) & np.uint32(1)))) & np.uint32(0xFFFFE000)
+    return np.where(np.isnan(x), np.uint32(0x7FFFE000), nearest).view(np.float32)
 
 
 def row_of(mnemonic: str, engine: Resolved, *x: Array) -> Array:
@@ -113,8 +150,8 @@ def _chain(a: Array, b: Array, given: ProductSettings, engine: Resolved) -> Arra
     return d.reshape(*batch, m, n)
 
 
-def scaled_and_added(sums: Sums, alpha: float, beta: float, c: Array | None) -> Sums:
-    """Return alpha x sums + beta x C (rule 2)."""
+def scaled_and_added(sums: Sums, alpha: float, beta: float, c: Array | None, out: str) -> Sums:
+    """Return alpha x sums + beta x C (rules 3 and 4)."""
     if (alpha == 1 and (c is None or beta == 0)) or sums.codes.size == 0:
         return sums
     if sums.type == "s32":
@@ -125,6 +162,8 @@ def scaled_and_added(sums: Sums, alpha: float, beta: float, c: Array | None) -> 
         return fmt.encode(np.asarray(float(value)), "rn")
 
     codes, factor = sums.codes, number(alpha)
+    if alpha == beta == 1 and c is not None and c.shape == codes.shape and out != sums.type:
+        codes = fmt.codes(rounded(sums, out).astype(fmt.dtype))
     if c is None or beta == 0:
         codes = row_of(f"mul.{name}", sums.engine, codes, factor)
     else:
@@ -135,13 +174,11 @@ def scaled_and_added(sums: Sums, alpha: float, beta: float, c: Array | None) -> 
             codes = row_of(f"add.{name}", sums.engine, codes, addend)
         else:
             codes = row_of(f"fma.{name}", sums.engine, codes, factor, addend)
-    return Sums(
-        codes=codes, type=sums.type, record=sums.record, promote_every=sums.promote_every, engine=sums.engine
-    )  # fmt: skip
+    return sums.with_codes(codes)
 
 
 def rounded(sums: Sums, to: str) -> Array:
-    """Round to the type of an output (rule 3)."""
+    """Round to the type of an output (rule 5)."""
     fmt, wanted = FORMATS[sums.type], FORMATS[to]
     if to == sums.type:
         return fmt.array(sums.codes)

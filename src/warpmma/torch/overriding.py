@@ -18,7 +18,8 @@ from typing import Any, Literal
 from .._arguments import check_choice
 from ..arithmetic import Engine
 from ..errors import UnsupportedError
-from .replaced import LEFT, REPLACED, OperatorCall
+from .operators import OPERATORS
+from .replaced import LEFT, OperatorCall
 from .report import ProductReport
 from .settings import Accumulator, Float32, ProductSettings, settings
 from .tensors import dtype_name, pytorch
@@ -124,7 +125,7 @@ class Arithmetic:
         """Compute one operator, or hand it on."""
         name = func._schema.name
         plain = name.removesuffix("_")
-        if replacement := REPLACED.get(plain):
+        if replacement := OPERATORS.get(plain):
             x = _bound(func, args, kwargs)
             d = replacement(OperatorCall(op=plain, x=x, given=self._given, report=self.report))
             into = x["self"] if name != plain else x.get("out")
@@ -138,7 +139,7 @@ class Arithmetic:
         if _WITH_PRODUCTS.match(name):
             said = f"{name} of {_first_dtype(args)}"
             if self._others == "refuse":
-                raise UnsupportedError(f"{said} has products that are not replaced; others='leave' lets PyTorch compute")
+                raise UnsupportedError(f"{said} has products that are not replaced; others='leave' leaves them")
             self.report.left[said] += 1
         return func(*args, **kwargs)
 

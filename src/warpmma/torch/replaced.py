@@ -1,27 +1,26 @@
-"""PyTorch's operators that an override computes: below autograd, so that the products of gradients come here too.
+"""Plain products among PyTorch's operators, below autograd, so that the products of gradients come here too.
 
-1. `mm`, `bmm`, `addmm`, `baddbmm`, of vectors `mv`, `addmv`, `dot` and `vdot` (a vector is a matrix of one column, or
-   row), with what is made of them: `matmul`, `linear`, `einsum`, `tensordot`. Of two tensors of one floating-point type.
-2. `_scaled_mm`, `_scaled_mm_v2` and `_int_mm`: see `scaled`. `scaled_dot_product_attention`: see `attention`.
-3. Whatever else has sums of products inside is left to PyTorch, and counted.
+`mm`, `bmm`, `addmm`, `baddbmm`, of vectors `mv`, `addmv`, `dot` and `vdot` (a vector is a matrix of one column, or
+row), with what is made of them: `matmul`, `linear`, `einsum`. Of two tensors of one floating-point type.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError
+from ..formats import FORMATS
 from .multiplying import Sums, rounded, scaled_and_added, summed
 from .report import ProductReport, ReplacedProduct
 from .settings import ProductSettings
 from .tensors import TYPES, array_of, dtype_for, dtype_name, tensor_of
 
-__all__ = ["LEFT", "REPLACED", "OperatorCall"]
+__all__ = ["LEFT", "PRODUCTS", "OperatorCall"]
 
 Array = npt.NDArray[Any]
 
@@ -54,18 +53,26 @@ class OperatorCall:
         """Read a tensor among the arguments."""
         return array_of(self.x[name], f"{self.op}: {name}")
 
-    def summed(self, a: Array, b: Array, types: tuple[str, str], out: str, *, exact_sums: bool = False) -> Sums:
-        """Multiply `[..., m, k]` by `[..., k, n]`, and put it down."""
-        sums = summed(a, b, types, self.given, exact_sums=exact_sums)
+    def with_arguments(self, x: Mapping[str, Any]) -> OperatorCall:
+        """Return the same with other arguments."""
+        return replace(self, x=x)
+
+    def rounded(self, sums: Sums, out: str) -> Any:
+        """Round sums to the type of the output, as a tensor."""
+        return tensor_of(rounded(sums, out))
+
+    def summed(self, a: Array, b: Array, types: tuple[str, str], out: str, **more: Any) -> Sums:
+        """Multiply as `multiplying.summed` does, and put it down."""
+        sums = summed(a, b, types, self.given, **more)
         *batch, m, n = sums.codes.shape
         slices = -(-a.shape[-1] // max(1, -(-a.shape[-1] // self.given.split_k))) if a.shape[-1] else 1
-        self.report.products[
-            ReplacedProduct(
-                op=self.op, shape=(m, n, a.shape[-1]), batch=int(np.prod(batch, dtype=int)),
-                dtypes=(str(a.dtype), str(b.dtype), dtype_name(dtype_for(out))), instruction=sums.instruction,
-                target=self.given.target, split_k=slices, promote_every=sums.promote_every,
-            )  # fmt: skip
-        ] += 1
+        product = ReplacedProduct(
+            op=self.op, shape=(m, n, a.shape[-1]), batch=int(np.prod(batch, dtype=int)),
+            dtypes=(*(FORMATS[x].dtype.name for x in types), dtype_name(dtype_for(out))),
+            instruction=sums.instruction,
+            target=self.given.target, split_k=slices, promote_every=sums.promote_every,
+        )  # fmt: skip
+        self.report.products[product] += 1
         return sums
 
     def float_type(self, *names: str) -> str | None:
@@ -116,7 +123,7 @@ def _product(call: OperatorCall, a: Any, b: Any, dims: int, c: Any) -> Any:
         raise OperandError(f"{call.op}: out_dtype is {dtype_for(out)}; expected that of the operands, or torch.float32")
     sums = call.summed(x, y, (type_, type_), out)
     alpha, beta = (call.x.get(name, 1) for name in ("alpha", "beta"))
-    return tensor_of(rounded(scaled_and_added(sums, alpha, beta if z is not None else 0, z), out))
+    return call.rounded(scaled_and_added(sums, alpha, beta if z is not None else 0, z, out), out)
 
 
 def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
@@ -138,8 +145,7 @@ def _vector(name: str) -> Callable[[OperatorCall], Any]:
         if added:
             c = call.x["self"]
             x["self"] = c[:, None] if c.ndim else c
-        within = OperatorCall(op=call.op, x=x, given=call.given, report=call.report)
-        d = _product(within, a, x["vec"], 2, x["self"] if added else None)
+        d = _product(call.with_arguments(x), a, x["vec"], 2, x["self"] if added else None)
         return d if d is LEFT else d.squeeze(1)
 
     return run
@@ -153,16 +159,20 @@ def _dot(other: str) -> Callable[[OperatorCall], Any]:
         if a.ndim != 1 or b.ndim != 1:
             return LEFT
         x = {"self": a[None], other: b[:, None]}
-        within = OperatorCall(op=call.op, x=x, given=call.given, report=call.report)
-        d = _product(within, x["self"], x[other], 2, None)
+        d = _product(call.with_arguments(x), x["self"], x[other], 2, None)
         return d if d is LEFT else d.squeeze()
 
     return run
 
 
-REPLACED: dict[str, Callable[[OperatorCall], Any]] = {
-    "aten::mm": _plain("self", "mat2", 2), "aten::bmm": _plain("self", "mat2", 3),
-    "aten::addmm": _added("mat1", "mat2", 2), "aten::baddbmm": _added("batch1", "batch2", 3),
-    "aten::mv": _vector("self"), "aten::addmv": _vector("mat"), "aten::dot": _dot("tensor"), "aten::vdot": _dot("other"),
-}  # fmt: skip
-"""What computes each operator, by its name without the "_" of those that write to their first argument."""
+PRODUCTS: dict[str, Callable[[OperatorCall], Any]] = {
+    "aten::mm": _plain("self", "mat2", 2),
+    "aten::bmm": _plain("self", "mat2", 3),
+    "aten::addmm": _added("mat1", "mat2", 2),
+    "aten::baddbmm": _added("batch1", "batch2", 3),
+    "aten::mv": _vector("self"),
+    "aten::addmv": _vector("mat"),
+    "aten::dot": _dot("tensor"),
+    "aten::vdot": _dot("other"),
+}
+"""What computes each, by its name without the "_" of those that write to their first argument."""

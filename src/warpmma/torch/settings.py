@@ -91,8 +91,10 @@ def _named(target: str, instruction: object) -> tuple[str, tuple[AnyInstruction,
 
 
 @lru_cache(maxsize=1024)
-def chosen(a: str, b: str, given: ProductSettings) -> AnyInstruction | None:
-    """Return the instruction for PTX types of A and B; None for a chain of `fma.rn.f32`."""
+def chosen(a: str, b: str, given: ProductSettings, stype: str = "") -> AnyInstruction | None:
+    """Return the instruction for PTX types of A and B, with block scales of a format; None for `fma.rn.f32`."""
+    if stype:
+        return _block_scaled(a, b, stype, given.target)
     if a == b == "f32":
         if given.float32 == "ieee":
             return None
@@ -114,6 +116,22 @@ def chosen(a: str, b: str, given: ProductSettings) -> AnyInstruction | None:
     except MnemonicError:
         rest = f"; the nearest that has one is {near}" if (near := _nearest(a, b, given.target)) else ""
         raise TargetError(f"{given.target} has no mma for {a} x {b}{rest}") from None
+
+
+def _block_scaled(a: str, b: str, stype: str, target: str) -> AnyInstruction:
+    """Return the `mma` with block scales; of e2m1 ue4m3 are those of 16 elements, ue8m0 of 32."""
+
+    def fitting(where: str) -> list[AnyInstruction]:
+        found = find(a=a, b=b, block_scale=True, sparse=False, stype=stype, target=where)
+        return [i for i in found if i.k // i.scales_per_row == (16 if stype == "ue4m3" else 32)]
+
+    if found := fitting(target):
+        return max(found, key=lambda i: i.k)
+    others = [name for name in TARGETS if fitting(name)]
+    rest = f"; {others[0]} has" if others else ""
+    raise TargetError(
+        f"{target} has no mma for {a} x {b} with block scales of {stype}{rest} (tcgen05 is not simulated)"
+    )
 
 
 def _nearest(a: str, b: str, target: str) -> str | None:

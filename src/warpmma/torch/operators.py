@@ -1,0 +1,18 @@
+"""What computes each of PyTorch's operators, by name; without the "_" of those that write to their first argument."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .replaced import PRODUCTS, OperatorCall
+from .scaled import int8_product, scaled_product, scaled_product_of_recipes
+
+__all__ = ["OPERATORS"]
+
+OPERATORS: dict[str, Callable[[OperatorCall], Any]] = {
+    **PRODUCTS,
+    "aten::_scaled_mm": scaled_product,
+    "aten::_scaled_mm_v2": scaled_product_of_recipes,
+    "aten::_int_mm": int8_product,
+}

@@ -1,0 +1,139 @@
+"""Products with scales, as `torch._scaled_mm` and `torch.nn.functional.scaled_mm` call them, and of int8.
+
+1. A and B are of 8-bit floating point, which may differ. One scale for each: their product, rounded to f32, multiplies
+   the sum. One for each row of A and each column of B: the sum is multiplied by that of B, rounded, and by that of A.
+2. The bias is added to that in f32. Then the result is rounded to the output's type; of 8 bits it is multiplied by
+   `scale_result` before, and what is too large becomes the largest number.
+3. `use_fast_accum=False` promotes narrow sums every 128 of k, unless `promote_every` says otherwise.
+4. Block scales, as libraries take them for a GPU (ue8m0 for every 32 of k, ue4m3 for every 16 of e2m1; padded to 128
+   rows and 4 columns, in tiles of 32 x 4 x 4), go to a block-scaled `mma`.
+5. `_int_mm` is of int8, its sums are of int32.
+
+Source of rules 1 to 3: PyTorch 2.11 on an H200, cuBLAS of CUDA 13.0, bit for bit (`tools/record_torch_rules.py`).
+Of rule 4: the layout of scale factors in cuBLAS's manual, "1D Block Scaling Factors Layout".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import OperandError
+from .multiplying import Sums, row_of
+from .replaced import LEFT, OperatorCall
+from .tensors import TYPES, array_of, dtype_name, type_of
+
+__all__ = ["int8_product", "scaled_product", "scaled_product_of_recipes"]
+
+Array = npt.NDArray[Any]
+
+_EIGHT_BITS = ("e4m3", "e5m2")
+_OUTPUTS = ("f32", "f16", "bf16", *_EIGHT_BITS)
+_PACKED = "float4_e2m1fn_x2"
+_BLOCKS = {"float8_e8m0fnu": ("ue8m0", 32), "float8_e4m3fn": ("ue4m3", 16)}
+_RECIPES = {0: "one for all", 1: "one for each row", 2: "1x16", 3: "1x32"}  # of torch.nn.functional.ScalingType
+
+
+def int8_product(call: OperatorCall) -> Any:
+    """Compute `_int_mm`."""
+    a, b = call.x["self"], call.x["mat2"]
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
+        return LEFT
+    if {dtype_name(a.dtype), dtype_name(b.dtype)} != {"int8"}:
+        return LEFT
+    return call.rounded(call.summed(call.array("self"), call.array("mat2"), ("s8", "s8"), "s32"), "s32")
+
+
+def scaled_product_of_recipes(call: OperatorCall) -> Any:
+    """Compute `_scaled_mm_v2`, whose scales are lists with recipes."""
+    x = dict(call.x)
+    for name in ("a", "b"):
+        recipes, scales = x[f"recipe_{name}"], x[f"scale_{name}"]
+        if len(scales) != 1 or len(recipes) != 1 or recipes[0] not in _RECIPES:
+            raise OperandError(f"{call.op}: scales of {name.upper()} follow {recipes}; expected one of {_RECIPES}")
+        x[f"scale_{name}"] = scales[0]
+    return scaled_product(call.with_arguments(x))
+
+
+def scaled_product(call: OperatorCall) -> Any:
+    """Compute `_scaled_mm`."""
+    a, b = call.x["self"], call.x["mat2"]
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
+        return LEFT
+    wanted = call.x.get("out_dtype") or a.dtype
+    out = TYPES.get(dtype_name(wanted))
+    if out not in _OUTPUTS:
+        raise OperandError(f"{call.op}: out_dtype is {dtype_name(wanted)}; expected 32, 16 or 8 bits of floating point")
+    sums = _blocks(call, a, b, out) or _whole(call, a, b, out)
+    if call.x.get("bias") is not None:
+        bias = call.array("bias").astype(np.float32).view(np.uint32)
+        sums = sums.with_codes(row_of("add.rn.f32", sums.engine, sums.codes, bias[None]))
+    if out in _EIGHT_BITS and call.x.get("scale_result") is not None:
+        sums = _multiplied(sums, call.array("scale_result"))
+    return call.rounded(sums, out)
+
+
+def _whole(call: OperatorCall, a: Any, b: Any, out: str) -> Sums:
+    """Compute with scales of tensors, or of rows and columns (rule 1)."""
+    types = type_of(a, f"{call.op}: A"), type_of(b, f"{call.op}: B")
+    if not set(types) <= set(_EIGHT_BITS):
+        raise OperandError(f"{call.op}: A is {dtype_name(a.dtype)}, B {dtype_name(b.dtype)}; expected 8-bit floats")
+    of_a, of_b = call.array("scale_a"), call.array("scale_b")
+    shapes = (a.shape[0], 1), (1, b.shape[1])
+    rows = (of_a.shape, of_b.shape) == shapes and (of_a.size, of_b.size) != (1, 1)
+    if {str(of_a.dtype), str(of_b.dtype)} != {"float32"} or not (rows or of_a.size == of_b.size == 1):
+        raise OperandError(
+            f"{call.op}: scales are {of_a.dtype} {of_a.shape} and {of_b.dtype} {of_b.shape}; expected float32, one "
+            f"each, or {shapes[0]} and {shapes[1]}, or block scales"
+        )
+    sums = call.summed(
+        call.array("self"), call.array("mat2"), types, out, exact_sums=not call.x.get("use_fast_accum", False)
+    )  # fmt: skip
+    if rows:
+        return _multiplied(_multiplied(sums, of_b), of_a)
+    of_both = row_of("mul.rn.f32", sums.engine, *(x.reshape(1, 1).view(np.uint32) for x in (of_a, of_b)))
+    return _multiplied(sums, of_both)
+
+
+def _multiplied(sums: Sums, factor: Array) -> Sums:
+    """Multiply sums by numbers or codes of f32."""
+    return sums.with_codes(row_of("mul.rn.f32", sums.engine, sums.codes, np.ascontiguousarray(factor).view(np.uint32)))
+
+
+def _blocks(call: OperatorCall, a: Any, b: Any, out: str) -> Sums | None:
+    """Compute with block scales (rule 4); None if there are none."""
+    of_a, of_b = call.x["scale_a"], call.x["scale_b"]
+    kinds = {dtype_name(x.dtype) for x in (of_a, of_b)}
+    if len(kinds) != 1 or not kinds <= set(_BLOCKS):
+        return None
+    stype, size = _BLOCKS[kinds.pop()]
+    packed = dtype_name(a.dtype) == dtype_name(b.dtype) == _PACKED
+    x, y = (_nibbles(a), _nibbles(b.t()).T) if packed else (call.array("self"), call.array("mat2"))
+    types = ("e2m1", "e2m1") if packed else (type_of(a, f"{call.op}: A"), type_of(b, f"{call.op}: B"))
+    k = x.shape[1]
+    blocks = -(-k // size)
+    scales = _in_rows(call, "scale_a", len(x), blocks), _in_rows(call, "scale_b", y.shape[1], blocks).T
+    return call.summed(x, y, types, out, scales=scales, stype=stype)
+
+
+def _nibbles(x: Any) -> Array:
+    """Return codes of e2m1, of which two share a byte, the first in its low half: `[rows, k]`."""
+    import torch
+
+    octets = array_of(x.contiguous().view(torch.uint8), "A or B")
+    return np.stack([octets & 15, octets >> 4], axis=-1).reshape(octets.shape[0], -1)
+
+
+def _in_rows(call: OperatorCall, name: str, rows: int, columns: int) -> Array:
+    """Return block scales in rows and columns, of tiles of 128 rows and 4 columns that the libraries take."""
+    down, across = -(-rows // 128), -(-columns // 4)
+    given = call.array(name)
+    if given.size != down * 128 * across * 4:
+        raise OperandError(
+            f"{call.op}: {name} has {given.size} block scales; expected {down * 128 * across * 4}: {rows} x {columns}, "
+            "padded to multiples of 128 and 4"
+        )
+    tiles = given.reshape(down, across, 32, 4, 4).transpose(0, 3, 2, 1, 4)
+    return np.ascontiguousarray(tiles.reshape(down * 128, across * 4)[:rows, :columns])
