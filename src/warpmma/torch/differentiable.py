@@ -10,7 +10,7 @@ import numpy as np
 from ..arithmetic import Engine
 from ..errors import OperandError, shown
 from .multiplying import rounded, summed
-from .settings import Accumulator, Float32, ProductSettings, settings
+from .settings import Accumulator, Float32, ProductSettings, checked_settings
 from .tensors import array_of, dtype_for, dtype_name, pytorch, tensor_of, type_of
 
 __all__ = ["matmul"]
@@ -52,7 +52,7 @@ def matmul(
         instruction; 8-bit operands that require gradients.
     """
     torch = pytorch()
-    given = settings(target, instruction, float32, accumulate, split_k, promote_every, engine, threads)
+    given = checked_settings(target, instruction, float32, accumulate, split_k, promote_every, engine, threads)
     for name, x in (("A", a), ("B", b)):
         array_of(x, name)
     types = type_of(a, "A"), type_of(b, "B")

@@ -18,10 +18,10 @@ from typing import Any, Literal
 from .._arguments import check_choice
 from ..arithmetic import Engine
 from ..errors import UnsupportedError
-from .operators import OPERATORS
+from .aten import OPERATORS
 from .replaced import LEFT, OperatorCall
 from .report import ProductReport
-from .settings import Accumulator, Float32, ProductSettings, settings
+from .settings import Accumulator, Float32, ProductSettings, checked_settings
 from .tensors import dtype_name, pytorch
 
 __all__ = ["Arithmetic", "arithmetic"]
@@ -87,7 +87,7 @@ def arithmetic(
     pytorch()
     check_choice("others", others, ("leave", "refuse"))
     return Arithmetic(
-        settings(target, instruction, float32, accumulate, split_k, promote_every, engine, threads), others
+        checked_settings(target, instruction, float32, accumulate, split_k, promote_every, engine, threads), others
     )  # fmt: skip
 
 

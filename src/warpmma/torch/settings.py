@@ -21,7 +21,7 @@ from ..isa import TARGETS, AnyInstruction, WarpgroupInstruction, check_known, ch
 from ..operations import operation
 from ..products import default_instruction
 
-__all__ = ["Accumulator", "Float32", "ProductSettings", "chosen", "known_by", "narrow", "promoted", "settings"]
+__all__ = ["Accumulator", "Float32", "ProductSettings", "checked_settings", "chosen", "known_by", "narrow", "promoted"]
 
 Float32 = Literal["ieee", "tf32"]
 Accumulator = Literal["f32", "f16"]
@@ -47,7 +47,7 @@ class ProductSettings:
     threads: int | None
 
 
-def settings(
+def checked_settings(
     target: str, instruction: object, float32: str, accumulate: str, split_k: int, promote_every: int | None,
     engine: Engine, threads: int | None,
 ) -> ProductSettings:  # fmt: skip
