@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -18,7 +17,6 @@ from programs.simulating import simulate
 from warpmma import ptx
 
 TARGETS = ("sm_80", "sm_90")
-DIFFERENT = RANDOM.with_name("random_programs_that_differ.json")
 
 
 @cache
@@ -29,18 +27,11 @@ def recording() -> RandomRecording:
 recorded = pytest.mark.skipif(not RANDOM.exists(), reason="no recording: tools/compare_programs.py --record makes it")
 
 
-def known(number: int) -> object:
-    """Return a program's number; of those that are known to differ as a test that must fail, until they do not."""
-    if str(number) not in json.loads(DIFFERENT.read_text())["programs"]:
-        return number
-    return pytest.param(number, marks=pytest.mark.xfail(strict=True, reason="known to differ, see docs/programs.md"))
-
-
 @recorded
-@pytest.mark.parametrize("number", [known(number) for number in range(0, COUNT, EVERY)])
+@pytest.mark.parametrize("number", range(0, COUNT, EVERY))
 def test_program_writes_what_an_h200_wrote(number: int) -> None:
     outputs, _, reports = simulate(ptx.load(module([number])), launch(number))
-    if number in recording().whole:  # a few made ptxas break off
+    if number in recording().whole:  # ptxas breaks off at a few
         assert not find(recording(), number, digests(outputs["output"]))
     assert not any(report.hazards for report in reports)
 

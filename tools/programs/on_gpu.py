@@ -24,16 +24,20 @@ __all__ = ["run_on_gpu"]
 
 _PART = 25  # programs of a module
 _SECONDS = 5  # that a program may take
+_LEVELS = (3, 1)  # of optimisation
 
 
-def _assembled(numbers: Sequence[int], folder: Path) -> Path:
+def _assembled(numbers: Sequence[int], level: int, folder: Path) -> Path:
     """Return machine code for sm_90, or the text where there is no ptxas: a driver assembles one text at a time."""
-    source, code = folder / f"{numbers[0]}_{len(numbers)}.ptx", folder / f"{numbers[0]}_{len(numbers)}.cubin"
+    name = f"{numbers[0]}_{len(numbers)}_{level}"
+    source, code = folder / f"{name}.ptx", folder / f"{name}.cubin"
     source.write_text(module(numbers))
     if (ptxas := shutil.which("ptxas")) is None:
         return source
     arch = "sm_90a" if target_of(numbers[0]) == "sm_90a" else "sm_90"
-    subprocess.run([ptxas, f"-arch={arch}", str(source), "-o", str(code)], check=True, capture_output=True)
+    subprocess.run(
+        [ptxas, f"-arch={arch}", f"-O{level}", str(source), "-o", str(code)], check=True, capture_output=True
+    )
     return code
 
 
@@ -62,21 +66,21 @@ def _run(code: Path, numbers: Sequence[int], out: Path) -> None:
     np.savez(out, allow_pickle=False, why=np.array(""), **made)
 
 
-def _of_module(numbers: list[int], folder: Path) -> tuple[dict[int, Array], dict[int, str]]:
+def _of_module(numbers: list[int], level: int, folder: Path) -> tuple[dict[int, Array], dict[int, str]]:
     """Return the outputs of a module's programs, and why others are left out."""
     try:
-        code = _assembled(numbers, folder)
+        code = _assembled(numbers, level, folder)
     except subprocess.CalledProcessError as error:
         if len(numbers) == 1:
             return {}, {numbers[0]: f"ptxas ends with {error.returncode}"}
         middle = len(numbers) // 2
-        halves = [_of_module(half, folder) for half in (numbers[:middle], numbers[middle:])]
+        halves = [_of_module(half, level, folder) for half in (numbers[:middle], numbers[middle:])]
         return halves[0][0] | halves[1][0], halves[0][1] | halves[1][1]
     made: dict[int, Array] = {}
     left: dict[int, str] = {}
     todo = numbers
     while todo:
-        out = folder / f"{numbers[0]}_{todo[0]}.npz"
+        out = folder / f"{numbers[0]}_{todo[0]}_{level}.npz"
         process = multiprocessing.get_context("spawn").Process(target=_run, args=(code, todo, out))
         process.start()
         process.join()
@@ -92,15 +96,23 @@ def _of_module(numbers: list[int], folder: Path) -> tuple[dict[int, Array], dict
 
 
 def run_on_gpu(numbers: list[int], workers: int) -> tuple[dict[int, Array], dict[int, str]]:
-    """Run programs on the GPU; return the outputs of each, and why others are left out."""
+    """Run programs on the GPU; return the outputs of each, and why others are left out.
+
+    Each is assembled twice, at `-O3` and at `-O1`, which fuse alike. One of which the two give different words has no
+    answer to compare with.
+    """
     parts: list[list[int]] = []
     for target in sorted({target_of(number) for number in numbers}):
         own = [number for number in numbers if target_of(number) == target]
         parts += [own[i : i + _PART] for i in range(0, len(own), _PART)]
-    made: dict[int, Array] = {}
+    made: dict[int, dict[int, Array]] = {level: {} for level in _LEVELS}
     left: dict[int, str] = {}
+    jobs = [(part, level) for part in parts for level in _LEVELS]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(workers) as pool:
-        for outputs, others in pool.map(lambda part: _of_module(part, Path(folder)), parts):
-            made |= outputs
-            left |= others
-    return made, left
+        for (_, level), found in zip(jobs, pool.map(lambda job: _of_module(*job, Path(folder)), jobs), strict=True):
+            made[level] |= found[0]
+            left |= found[1]
+    first, second = (made[level] for level in _LEVELS)
+    both = {number: output for number, output in first.items() if number in second and number not in left}
+    left |= {n: "-O1 and -O3 of ptxas give different words" for n in both if not np.array_equal(both[n], second[n])}
+    return {number: output for number, output in both.items() if number not in left}, left

@@ -107,15 +107,24 @@ def fused(w: Writer) -> None:
     else:  # in a chain of sums
         w(f"{add} {q}, {p}, {c};", f"mul{ftz}.{type_} {x}, {q}, {e};", f"{add} {y}, {_either_way(w, x, a)};")
         w(f"mov.b{BITS[kind]} {x}, {q};")
-    w(f"mov.b{BITS[kind]} {w.register(kind)}, {y};", f"mov.b{BITS[kind]} {w.register(kind)}, {x};")
+    _settle(w, kind, y)
+    _settle(w, kind, x)
+
+
+def _settle(w: Writer, kind: str, x: str) -> None:
+    """Write a sum to a register by way of memory: what other blocks use, ptxas may make there again, fused or not."""
+    bits = BITS[kind]
+    at = w.choose.below(512 // bits) * bits // 8
+    w(f"st.global.b{bits} [%global+{at}], {x};", f"ld.volatile.global.b{bits} {w.register(kind)}, [%global+{at}];")
 
 
 def fused_quotient(w: Writer) -> None:
     """Write approximate quotients, roots and powers before sums."""
     name = w.choose.of(["div.full", "div.approx", "sqrt.approx", "ex2.approx"])
-    x = w.temporary("r")
+    x, y = w.temporary("r"), w.temporary("r")
     operands = ", ".join(w.register("r") for _ in range(1 + name.startswith("div")))
-    w(f"{name}.f32 {x}, {operands};", f"{w.choose.of(['add', 'sub'])}.f32 {w.register('r')}, {x}, {w.register('r')};")
+    w(f"{name}.f32 {x}, {operands};", f"{w.choose.of(['add', 'sub'])}.f32 {y}, {x}, {w.register('r')};")
+    _settle(w, "r", y)
 
 
 def _place(w: Writer, base: str, kind: str, bytes_: int) -> str:
@@ -159,9 +168,13 @@ def memory(w: Writer) -> None:
         opcode = f"{how}{'' if generic else '.' + space}{vector}.{type_}"
     first = w.choose.below(4)
     registers = [f"%{kind}{first + i}" for i in range(count)]
+    if not load and size * 8 < BITS[kind]:  # of a float ptxas stores an integer's value
+        registers = [w.opaque(register, kind) for register in registers]
     value = f"{{{', '.join(registers)}}}" if count > 1 else registers[0]
     guard = f"@{w.register('p')} " if w.choose.chance(10) else ""
     w(f"{guard}ld{opcode} {value}, {at};" if load else f"{guard}st{opcode} {at}, {value};")
+    if load and type_ in ("s8", "s16"):  # ptxas may take what another instruction reads as unsigned for signed
+        w(*(f"xor.b{BITS[kind]} {register}, {register}, %zero_{kind};" for register in registers))
 
 
 def constant(w: Writer) -> None:
@@ -216,7 +229,9 @@ def special(w: Writer) -> None:
     """Write a read of a special register."""
     name = w.choose.of(["tid.x", "tid.y", "ntid.x", "ntid.z", "ctaid.x", "ctaid.z", "nctaid.x", "laneid", "lanemask_eq",
                         "lanemask_lt", "lanemask_le", "lanemask_gt", "lanemask_ge"])  # fmt: skip
-    w(f"mov.u32 {w.register('r')}, %{name};")
+    value = w.temporary("r")
+    w(f"mov.u32 {value}, %{name};")  # of what it knows to be one for all, ptxas makes more that is not
+    w(f"mov.b32 {w.register('r')}, {w.opaque(value, 'r')};")
 
 
 def space(w: Writer) -> None:

@@ -19,9 +19,14 @@ POOL = {"h": 8, "r": 14, "d": 8, "p": 5}
 _COMMUTED = ("add", "sub", "mul", "fma", "min", "max")
 """Of several NaN in f64 the result is one, by an order that ptxas may change: these get one NaN at most."""
 
-_OPAQUE = re.compile(r"cvt.*\.sat\.(f16|f32|f64)\.(f16|f32|f64)|sh[lr]\..*")
+_OPAQUE = re.compile(r"cvt.*\.sat\.(f16|f32|f64)\.(f16|f32|f64)|sh[lr]\..*|(abs|neg)(\.ftz)?\.b?f.*|cvt.*\.tf32\.f32")
 """What ptxas simplifies by the instruction that made the last operand: it drops `.sat` where that had one, of integers
-too, and shifts by known zeros in the low bits of a count."""
+too, shifts by known zeros in the low bits of a count, takes `abs` of two halves for nothing where an f32 of that
+register was not negative, `neg` of `neg` and of a sum of another type too, and of two halves takes one to tf32."""
+
+_OPAQUE_RESULT = re.compile(r"set\..*\.(b?f|u|s)16\.b?f16|(abs|neg)(\.ftz)?\.b?f.*")
+"""What ptxas takes for 0 in the upper bits of a register that has others there, and what it makes part of the
+instruction that reads it: a NaN keeps its bits then."""
 
 _NUMBER = "0d3FF8000000000000"
 _GUARDED = re.compile(
@@ -157,11 +162,15 @@ class Writer:
             operands[1:] = [self.number(x) for x in operands[1:]]
         guarded = guarded and _GUARDED.fullmatch(form.mnemonic) is not None
         results: list[str] = []
+        used = {operand.lstrip("!") for operand in operands} if form.paired else set()  # ptxas may read it afterwards
         for letter in form.results:
             result = self.register(letter)
-            while result in results:
+            while result in results or result in used:
                 result = self.register(letter)
             results.append(result)
         guard = f"@{'!' * self.choose.below(2)}{self.register('p')} " if guarded and self.choose.chance(30) else ""
         separator = "|" if form.paired else ", "
         self(f"{guard}{form.mnemonic} {separator.join(results)}, {', '.join(operands)};")
+        if _OPAQUE_RESULT.fullmatch(form.mnemonic):
+            (result,), (letter,) = results, form.results
+            self(f"xor.b{BITS[letter]} {result}, {result}, %zero_{letter};")
