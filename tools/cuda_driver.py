@@ -88,10 +88,15 @@ class Driver:
         """Copy an array to memory of the GPU and return its address."""
         address = ctypes.c_uint64()
         self._call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(array.nbytes, 1)))
+        self.put(address.value, array)
+        return address.value
+
+    def put(self, address: int, array: Array) -> None:
+        """Copy an array to memory that `place` took."""
         if array.nbytes:
             bits = np.ascontiguousarray(array)
-            self._call("cuMemcpyHtoD_v2", address, bits.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(bits.nbytes))
-        return address.value
+            size = ctypes.c_size_t(bits.nbytes)
+            self._call("cuMemcpyHtoD_v2", ctypes.c_uint64(address), bits.ctypes.data_as(ctypes.c_void_p), size)
 
     def fetch(self, address: int, like: Array) -> Array:
         """Copy memory of the GPU into a new array."""

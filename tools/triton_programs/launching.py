@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,11 +21,11 @@ from .calls import Program, TritonCase
 __all__ = ["Launched", "call", "launched", "watched"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Launched:
     """A launch of an entry: `arguments` are integers and floats, by the types of the entry's parameters.
 
-    `report` is what the launch returned.
+    `report` is what the launch returned, `seconds` how long it took, `before` and `after` what `look` saw.
     """
 
     text: str
@@ -34,6 +35,9 @@ class Launched:
     arguments: tuple[tuple[str, int | float], ...]
     shared: int
     report: Any
+    seconds: float
+    before: Any
+    after: Any
 
 
 def _number(type_: str, x: Any) -> tuple[str, int | float]:
@@ -45,8 +49,8 @@ def _number(type_: str, x: Any) -> tuple[str, int | float]:
 
 
 @contextmanager
-def watched(before: Callable[[Any, Any], None] | None = None) -> Iterator[list[Launched]]:
-    """List all launches of PTX that happen within; `before` is called with the device and the entry before each."""
+def watched(look: Callable[[Any], Any] = lambda device: None) -> Iterator[list[Launched]]:
+    """List all launches of PTX that happen within; `look` is called with the device before and after each."""
     found: list[Launched] = []
     launch = ptx.PtxEntry.launch
 
@@ -54,13 +58,14 @@ def watched(before: Callable[[Any, Any], None] | None = None) -> Iterator[list[L
     def watching(
         entry: Any, device: Any, grid: Any, block: Any, args: Any = (), *, shared: int = 0, **options: Any
     ) -> Any:
-        if before is not None:
-            before(device, entry)
+        before, start = look(device), time.perf_counter()
         report = launch(entry, device, grid, block, args, shared=shared, **options)
+        seconds = time.perf_counter() - start
         types = [parameter.type for parameter in entry.function.parameters]
-        numbers = tuple(_number(type_, x) for type_, x in zip(types, args, strict=True))
         found.append(Launched(
-            entry.module.source.text, entry.name, _sizes(grid), _sizes(block), numbers, shared, report,
+            text=entry.module.source.text, entry=entry.name, grid=_sizes(grid), block=_sizes(block),
+            arguments=tuple(_number(type_, x) for type_, x in zip(types, args, strict=True)), shared=shared,
+            report=report, seconds=seconds, before=before, after=look(device),
         ))  # fmt: skip
         return report
 
