@@ -78,7 +78,7 @@ def _sizes(x: Any) -> tuple[int, ...]:
 
 
 def call(program: Program, device: Any) -> dict[str, Any]:
-    """Make the calls of a program on a device of `warpmma.triton`; return its arrays there."""
+    """Make the calls of a program on the device that is active in `warpmma.triton`; return its arrays there."""
     import triton.language as tl
 
     placed: dict[str, Any] = {}
@@ -95,10 +95,12 @@ def call(program: Program, device: Any) -> dict[str, Any]:
     return placed
 
 
-def launched(case: TritonCase, target: str = "sm_90") -> tuple[dict[str, Array], dict[str, int], list[Launched]]:
+def launched(
+    case: TritonCase, target: str = "sm_90", **options: Any
+) -> tuple[dict[str, Array], dict[str, int], list[Launched]]:
     """Run a case through `warpmma.triton`; return its outputs, the addresses of its arrays, and its launches."""
     program = case.make()
-    with wm.triton.device(target, ptx_target=case.ptx) as device, watched() as launches:
-        placed = call(program, device)
+    with wm.triton.device(target, ptx_target=case.ptx, **options) as session, watched() as launches:
+        placed = call(program, session.device)
     return ({name: placed[name].numpy() for name in program.outputs},
             {name: x.address for name, x in placed.items()}, launches)  # fmt: skip

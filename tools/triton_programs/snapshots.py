@@ -103,7 +103,5 @@ def read(path: Path) -> tuple[list[Snapshot], dict[str, str], Any]:
     """Return launches, texts by hash, and memory by hash."""
     archive = np.load(path)
     index = json.loads(archive["index"].tobytes())
-    launches = [
-        Snapshot(**{**one, "pieces": [Piece(**piece) for piece in one["pieces"]]}) for one in index["launches"]
-    ]
+    launches = [Snapshot(**{**one, "pieces": [Piece(**piece) for piece in one["pieces"]]}) for one in index["launches"]]
     return launches, index["texts"], archive

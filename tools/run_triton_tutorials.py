@@ -1,0 +1,131 @@
+"""Run Triton's own tutorials on the simulator: `python tools/run_triton_tutorials.py FOLDER`.
+
+FOLDER has the files of `python/tutorials` of Triton's sources, which are not in its package. They run as they are: their
+tensors are PyTorch's on the CPU, where `warpmma.triton` says the device is; `torch.cuda` answers for the target that
+Triton compiles for; benchmarks are left out (`Mark.run`). PyTorch's layer norm, with which tutorial 05 compares, computes
+in f32 as on a GPU. Tutorial 06 runs no kernel but in its benchmarks and tests, so its `test_op` is called. Printed are launches, instructions and seconds, as the table of docs/triton_kernels.md has them.
+
+`--launches FILE` keeps launches with their memory, for `tools/replay_launches.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import runpy
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+from triton_programs.launching import Launched, watched
+from triton_programs.snapshots import memory, write
+
+import warpmma as wm
+
+
+def _attention(names: dict[str, Any]) -> None:
+    """Call the test of tutorial 06 at its smallest size, in every mode."""
+    for causal in (False, True):
+        names["test_op"](1, 2, 128, 64, causal, False, "bwd", "triton-fp16")
+        names["test_op"](1, 2, 128, 64, causal, False, "fwd", "triton-fp8")
+
+
+def _layer_norm(names: dict[str, Any]) -> None:
+    """Call the test of tutorial 05 once more, where no two rows share a lock: then any order gives the same."""
+    names["test_layer_norm"](128, 1000, names["torch"].float16)
+
+
+TUTORIALS: dict[str, Callable[[dict[str, Any]], None]] = {
+    "01-vector-add": lambda names: None,
+    "02-fused-softmax": lambda names: None,
+    "03-matrix-multiplication": lambda names: None,
+    "04-low-memory-dropout": lambda names: None,
+    "05-layer-norm": _layer_norm,
+    "06-fused-attention": _attention,
+    "08-grouped-gemm": lambda names: None,
+}
+"""Tutorials, and what is called of them when they have run."""
+
+
+@contextmanager
+def on_the_cpu(capability: tuple[int, int]) -> Iterator[list[str]]:
+    """Answer for CUDA in PyTorch, and leave benchmarks out, whose names are listed."""
+    import torch
+    import triton.testing
+
+    left: list[str] = []
+    empty, layer_norm = torch.empty, torch.nn.functional.layer_norm
+
+    def on_cpu(*sizes: Any, **options: Any) -> Any:
+        return empty(*sizes, **{**options, "device": "cpu"} if options.get("device") == "cuda" else options)
+
+    def in_f32(x: Any, shape: Any, weight: Any, bias: Any, eps: float) -> Any:
+        # PyTorch's own sums f16 in f16 on the CPU: of 1,151 rows it is 0.06 off, where tutorial 05 allows 0.01.
+        return layer_norm(x.float(), shape, weight.float(), bias.float(), eps)
+
+    with ExitStack() as stack:
+        for where, name, made in (
+            (torch.cuda, "get_device_capability", lambda *_: capability),
+            (torch.cuda, "get_device_properties", lambda *_: SimpleNamespace(multi_processor_count=132)),
+            (torch, "empty", on_cpu),
+            (torch.nn.functional, "layer_norm", in_f32),
+            (triton.testing.Mark, "run", lambda self, **_: left.append(self.fn.__name__)),
+        ):
+            stack.enter_context(patch.object(where, name, made))
+        # Tutorial 06 looks for it: one configuration is tried then, and not 36.
+        stack.enter_context(patch.dict(os.environ, {"PYTEST_VERSION": "0"}))
+        yield left
+
+
+def run(path: Path, finish: Callable[[dict[str, Any]], None], target: str, look: Any) -> tuple[list[Launched], float]:
+    """Run a tutorial; return its launches, and seconds."""
+    start = time.perf_counter()
+    session = wm.triton.install(target, hazards="off")
+    try:
+        with watched(look) as launches, on_the_cpu((int(session.ptx_target[3:]) // 10, 0)) as left:
+            finish(runpy.run_path(str(path), run_name=path.stem))
+    finally:
+        wm.triton.uninstall()
+    print(f"  left out: {', '.join(left)}" if left else "  nothing left out", flush=True)
+    return launches, time.perf_counter() - start
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run tutorials; 1 if one fails."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, help="python/tutorials of Triton's sources")
+    parser.add_argument("--only", default="", metavar="PREFIX", help="of the tutorials' names: 03")
+    parser.add_argument("--target", default="sm_90", help="whose bits are computed (%(default)s)")
+    parser.add_argument("--launches", type=Path, metavar="FILE", help="keep launches with their memory")
+    options = parser.parse_args(arguments)
+    kept: list[tuple[str, Launched]] = []
+    failed = 0
+    for name, finish in TUTORIALS.items():
+        if not name.startswith(options.only):
+            continue
+        print(name, flush=True)
+        try:
+            look = memory if options.launches else lambda device: None
+            launches, seconds = run(options.folder / f"{name}.py", finish, options.target, look)
+        except Exception:
+            traceback.print_exc()
+            failed += 1
+            continue
+        instructions = sum(sum(one.report.costs.instructions.values()) for one in launches)
+        print(f"  {len(launches)} launches, {instructions:,} instructions, {seconds:.1f} s, "
+              f"of these launches {sum(one.seconds for one in launches):.1f} s", flush=True)  # fmt: skip
+        kept += [(f"{name[:2]} {one.entry} {i}", one) for i, one in enumerate(launches)]
+    if options.launches:
+        write(options.launches, kept)
+        print(f"{options.launches}: {options.launches.stat().st_size} bytes, {len(kept)} launches")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
