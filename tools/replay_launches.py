@@ -1,9 +1,9 @@
-"""Repeat recorded launches on a GPU and compare all memory: `python tools/replay_launches.py LAUNCHES.npz --out FOLDER`.
+"""Repeat launches on a GPU and compare all memory: `python tools/replay_launches.py LAUNCHES.npz --out FOLDER`.
 
 `tools/run_triton_tutorials.py --launches` writes such a file: PTX, arguments, memory before each launch, and hashes of
 what the simulator left. Needs NumPy and an sm_90 GPU with its driver, which assembles the PTX. Each launch is repeated
-twice; printed is how many bytes differ from the simulator's, and whether the GPU gives the same twice. FOLDER gets
-`replay.json`, and the GPU's memory where it differs, as `memory.npz`.
+twice; printed is how many pieces of memory differ from the simulator's, and whether the GPU gives the same twice.
+FOLDER gets `replay.json`, and the GPU's memory where it differs, as `memory.npz`.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def main(arguments: list[str] | None = None) -> int:
         twice = all(first[start].tobytes() == second[start].tobytes() for start in first)
         kept |= {f"{i}|{start}": first[start] for start in different}
         shown.append({"launch": i, "name": one.name, "different": different, "repeatable": twice})
-        print(f"{i} {one.name}: {len(different)} of {len(one.pieces)} pieces differ{'' if twice else ', NOT REPEATABLE'}",
-              flush=True)  # fmt: skip
+        how = "" if twice else ", NOT REPEATABLE"
+        print(f"{i} {one.name}: {len(different)} of {len(one.pieces)} pieces differ{how}", flush=True)
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "replay.json").write_text(json.dumps({**driver.about(), "launches": shown}, indent=1) + "\n")
     np.savez_compressed(options.out / "memory.npz", allow_pickle=False, **kept)

@@ -22,11 +22,10 @@ def recording() -> Recording:
 
 
 @pytest.mark.skipif(not TRITON.exists(), reason="not recorded yet")
-@pytest.mark.filterwarnings("ignore::warpmma.machine.HazardWarning")
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_kernel_writes_what_an_h200_wrote(case: TritonCase) -> None:
     made = kept_case(case)
-    outputs, _, reports = simulate(
+    outputs, _, _ = simulate(
         ptx.load(kept_texts()[made.program], "triton.ptx"), made.make(), hazards={"poison": "warn"}
     )
     for name, array in outputs.items():
@@ -35,7 +34,6 @@ def test_kernel_writes_what_an_h200_wrote(case: TritonCase) -> None:
         places = np.flatnonzero(part != expected[1])
         assert not len(places), f"{name}: {len(places)} of {len(part)} differ, first at {places[:5]}"
         assert digest == expected[0], name
-    assert {hazard.kind for report in reports for hazard in report.hazards} <= {"poison"}
 
 
 def test_texts_are_of_these_cases_and_name_no_machine() -> None:
