@@ -3,8 +3,8 @@
 FOLDER has the files of `python/tutorials` of Triton's sources, which are not in its package. They run as they are.
 What they are told: tensors are PyTorch's on the CPU, as `warpmma.triton` says; `torch.cuda` answers for the target that
 Triton compiles for; benchmarks are left out (`Mark.run`); PyTorch's layer norm, with which 05 compares, computes in f32
-as on a GPU. 06 runs no kernel but in its tests and benchmarks, so its `test_op` is called. Printed are launches, instructions
-and seconds, as the table of docs/triton_kernels.md has them.
+as on a GPU. 06 runs no kernel but in its tests and benchmarks, so its `test_op` is called. Printed are launches,
+instructions and seconds, as the table of docs/triton_kernels.md has them.
 
 `--launches FILE` keeps launches with their memory, for `tools/replay_launches.py`.
 """
