@@ -157,11 +157,16 @@ INNER: dict[str, str] = {
     ),
     **dict.fromkeys(
         (f"warpmma.machine:{x}" for x in (
+            "Alternative",
             "Branch", "BranchTable", "Call", "Callee", "Constant", "Frame", "Guard", "Inverted", "Limit", "Limit.over",
             "Batch.shaped",
             "Program", "ReadOnly", "Return", "RowStep", "Slot", "Sum", "run_program", "special_kind",
         )),
         "programs, as front ends make them of texts that they have checked",
+    ),
+    **dict.fromkeys(
+        (f"warpmma.machine:Unpredicted{x}" for x in ("", ".__str__", ".other_value", ".value")),
+        "what a launch found, which makes it",
     ),
     **dict.fromkeys(
         (f"warpmma.ptx:{x}" for x in (

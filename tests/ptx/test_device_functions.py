@@ -70,7 +70,7 @@ def test_an_assertion_says_what_failed_and_where() -> None:
 
 @pytest.mark.parametrize("name", ["trap", "brkpt"])
 def test_a_trap_ends_the_launch(name: str) -> None:
-    with pytest.raises(KernelError, match=rf"^k\.ptx:13: {name}: block 0, warp 0, lane 0 ended the kernel$"):
+    with pytest.raises(KernelError, match=rf"^k\.ptx:13:1: {name}: block 0, warp 0, lane 0 ended the kernel$"):
         run(f"\n{name};")
 
 

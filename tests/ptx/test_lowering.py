@@ -240,15 +240,15 @@ def test_lines_of_the_source_are_kept() -> None:
     text = HEAD + '.file 1 "k.cu"\n.entry k() {\n.reg .b32 %r<3>;\n.loc 1 17 3\nadd.s32 %r1, %r2, 1;\nret;\n}\n'
     module = read(text, "/a/k.ptx")
     site = link(module, "k", ModuleMemory(module, None), "sm_80").program.steps[0].site
-    assert (site.file, site.line, site.mnemonic, site.text) == ("k.cu", 17, "add.s32", "k.ptx:8")
-    assert str(site) == "k.cu:17: add.s32 at k.ptx:8"
+    assert (site.file, site.line, site.mnemonic, site.text) == ("k.cu", 17, "add.s32", "k.ptx:8:1")
+    assert str(site) == "k.cu:17: add.s32 at k.ptx:8:1"
 
 
 @pytest.mark.parametrize(
     ("header", "place"),
     [
-        ("/cuda/include/atomics.hpp", ("/a/k.cu", 17, "k.ptx:10 in atomics.hpp:5")),
-        ("/a/b/own.h", ("/a/b/own.h", 5, "k.ptx:10")),
+        ("/cuda/include/atomics.hpp", ("/a/k.cu", 17, "k.ptx:10:1 in atomics.hpp:5")),
+        ("/a/b/own.h", ("/a/b/own.h", 5, "k.ptx:10:1")),
     ],
 )
 def test_what_was_inlined_from_elsewhere_stands_where_it_was_called(header: str, place: tuple[str, int, str]) -> None:

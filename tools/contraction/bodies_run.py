@@ -30,7 +30,7 @@ class BodyRun:
         while at < len(function.body):
             one = function.body[at]
             at += 1
-            if isinstance(one, Label):
+            if isinstance(one, Label) or one.beside:
                 continue
             if one.guard is not None and self.predicates[one.guard.name] == one.negated:
                 continue

@@ -17,6 +17,7 @@ from .register_file import RegisterFile
 from .site import Site
 from .special import special_kind
 from .steps import (
+    Alternative,
     Branch,
     BranchTable,
     Call,
@@ -34,12 +35,14 @@ from .steps import (
     Sum,
 )
 from .swizzles import CANDIDATES, Swizzle
+from .unpredicted import Unpredicted
 from .warp_register import WarpRegister, merged
 
 __all__ = [
     "BANKS",
     "CANDIDATES",
     "KINDS",
+    "Alternative",
     "BankPattern",
     "Batch",
     "Branch",
@@ -75,6 +78,7 @@ __all__ = [
     "StepOperand",
     "Sum",
     "Swizzle",
+    "Unpredicted",
     "WarpRegister",
     "execute",
     "fits",

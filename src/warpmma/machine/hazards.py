@@ -31,6 +31,7 @@ import numpy.typing as npt
 
 from ..errors import OperandError, WarpmmaError, shown
 from .site import Site
+from .unpredicted import Comparisons
 
 __all__ = ["KINDS", "TRACKED", "Hazard", "HazardError", "HazardWarning", "Policy", "Reporter"]
 
@@ -129,6 +130,8 @@ class Reporter:
         The same by line.
     first_block : int
         Number of the first of the blocks that run now.
+    comparisons : Comparisons
+        Of results with what they may be on a GPU.
     """
 
     def __init__(self, policy: Policy | Mapping[str, Policy] = "error") -> None:
@@ -146,6 +149,7 @@ class Reporter:
         self.counts: Counter[str] = Counter()
         self.lines: dict[str, Counter[Site]] = {kind: Counter() for kind in _COUNTED}
         self.first_block = 0
+        self.comparisons = Comparisons()
 
     @property
     def found(self) -> list[Hazard]:

@@ -29,6 +29,7 @@ from ..operations import Exit
 from .batch import Batch
 from .branching import branch, branch_table
 from .calling import Calls
+from .comparing import alternative
 from .grid import Grid
 from .groups import Group
 from .meetings import Meetings
@@ -37,7 +38,7 @@ from .provided import Provided
 from .scheduling import STOP
 from .spinning import Spins
 from .state import State
-from .steps import AnyStep, Branch, BranchTable, Call, Program, Return
+from .steps import Alternative, AnyStep, Branch, BranchTable, Call, Program, Return
 from .warp_register import WarpRegister
 from .whereabouts import where_lanes_are
 
@@ -163,6 +164,8 @@ class _Run:
             return calls.call(place, step)
         if isinstance(step, Return):
             return calls.ret(place, step)
+        if isinstance(step, Alternative):
+            return alternative(state, place, step)
         if isinstance(step.row, Exit):
             return leaving(state, meetings, place, step)
         return prepared(state, meetings, place, step)

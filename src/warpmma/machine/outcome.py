@@ -9,6 +9,7 @@ from .._views import view
 from .costs import Costs
 from .hazards import Hazard
 from .site import Site
+from .unpredicted import Unpredicted
 
 __all__ = ["Launch"]
 
@@ -29,8 +30,11 @@ class Launch:
         often: values that atomics return, sums of floats.
     printed : str
         What the kernel's `printf` printed.
-    unpredicted : tuple of Site
-        Sums of PTX text that ptxas may fuse with a product, or not: it is not known which, and here they are not fused.
+    unpredicted : tuple of Unpredicted
+        Places of PTX text where it is not known what ptxas fuses, and where that would have changed a result.
+    undecided : tuple of Site
+        All sums of PTX text of which it is not known whether ptxas fuses them with a product, or with which; here they
+        are not, unless they are with another.
     """
 
     hazards: list[Hazard]
@@ -38,7 +42,8 @@ class Launch:
     counts: Mapping[str, int] = field(default_factory=dict)
     order: Mapping[Site, int] = field(default_factory=dict)
     printed: str = ""
-    unpredicted: tuple[Site, ...] = ()
+    unpredicted: tuple[Unpredicted, ...] = ()
+    undecided: tuple[Site, ...] = ()
 
     def text(self) -> str:
         """Tables of instructions, bytes moved, accesses to shared memory with their conflicts, and hazards."""

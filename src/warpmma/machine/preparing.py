@@ -45,9 +45,10 @@ def prepared(state: State, meetings: Meetings, place: int, step: RowStep) -> Adv
     """Return a step as a function of the group that has come to it."""
     refresh: list[Refresh] = []
     operands = tuple(state.place(x, refresh) for x in step.operands)
+    if step.beside:
+        return _beside(state, place, step, _refreshed(_silent(state, step, operands), refresh))
     act = _operation(state, step, operands) if _plain(step) else _handled(state, step, operands)
-    if refresh:
-        act = _refreshed(act, refresh)
+    act = _refreshed(act, refresh)
     choose = None if step.guard is None else chooser(state, step.site, step.guard)
     if getattr(step.row, "observes", False):
         return _observing(state, place, step, act, choose)
@@ -79,6 +80,18 @@ def _alone(state: State, place: int, act: Act, choose: Choose | None) -> Advance
         return after
 
     return guarded
+
+
+def _beside(state: State, place: int, step: RowStep, act: Act) -> Advance:
+    choose, after = None if step.guard is None else chooser(state, step.site, step.guard), place + 1
+
+    def advance(group: Group) -> int:
+        acting = group if choose is None else choose(group)
+        if acting is not None:
+            act(acting)
+        return after
+
+    return advance
 
 
 def _observing(state: State, place: int, step: RowStep, act: Act, choose: Choose | None) -> Advance:
@@ -180,6 +193,8 @@ def _plain(step: RowStep) -> bool:
 
 
 def _refreshed(act: Act, refresh: list[Refresh]) -> Act:
+    if not refresh:
+        return act
     if len(refresh) == 1:
         (first,) = refresh
 
@@ -267,6 +282,22 @@ def _some(state: State, step: RowStep, operands: tuple[Any, ...]) -> Act:
         return len(index[0]), state.batch.shape[2]
 
     return some
+
+
+def _silent(state: State, step: RowStep, operands: tuple[Any, ...]) -> Act:
+    """Return an operation in which nothing is a hazard."""
+    row: Any = step.row
+    _check(state, step, row, operands)
+    registers, write, shaped, function = state.registers, state.write, state.batch.shaped, state.batch.function(row)
+    dtypes = [state.dtype(kind) for kind in row.outputs]
+
+    def act(group: Group) -> None:
+        results = function(*[registers[i].bits for i in operands])
+        for slot, bits, dtype in zip(step.results, results, dtypes, strict=True):
+            if slot is not None:
+                write(slot.number, shaped(bits, dtype), group, step.site)
+
+    return act
 
 
 def _check(state: State, step: RowStep, row: Operation, operands: tuple[Any, ...]) -> None:

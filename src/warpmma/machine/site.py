@@ -19,17 +19,22 @@ class Site:
     mnemonic : str
         What is executed there.
     text : str
-        Where it stands in the text that was made of the source, "kernel.ptx:12"; "" where they are the same. It does
+        Where it stands in the text that was made of the source, "kernel.ptx:12:5"; "" where they are the same. It does
         not distinguish sites: one line of the source is one site for each mnemonic.
+    column : int
+        In that text, of PTX, from 1 on; 0 of Python. Nor does it distinguish sites.
     """
 
     file: str
     line: int
     mnemonic: str
     text: str = field(default="", compare=False)
+    column: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.mnemonic}" + (f" at {self.text}" if self.text else "")
+        if self.text:
+            return f"{self.place}: {self.mnemonic} at {self.text}"
+        return f"{self.place}{f':{self.column}' if self.column else ''}: {self.mnemonic}"
 
     @property
     def place(self) -> str:

@@ -19,6 +19,7 @@ from ..operations import RegisterType, Row
 from .site import Site
 
 __all__ = [
+    "Alternative",
     "Branch",
     "BranchTable",
     "Call",
@@ -104,12 +105,39 @@ class RowStep:
         As `execute` takes them; a fragment or a vector is a tuple.
     results : tuple of Slot or None
         Where each result goes; None where nobody wants it.
+    beside : bool
+        Whether it only prepares an `Alternative`: an `Operation` in which nothing is a hazard, and that is not counted.
     """
 
     site: Site
     row: Row | Instruction
     operands: tuple[StepOperand, ...] = ()
     results: tuple[Slot | None, ...] = ()
+    guard: Guard | None = None
+    beside: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """A result, and what it may be elsewhere: lanes in which the bits differ are reported, and nothing is changed.
+
+    Attributes
+    ----------
+    line, column : int
+        Where the result's instruction stands in the text.
+    type : str
+        PTX's, of the result.
+    result : Slot
+    others : tuple of (Slot, Slot)
+        Another result, and a b32 that is not 0 where there is one.
+    """
+
+    site: Site
+    line: int
+    column: int
+    type: str
+    result: Slot
+    others: tuple[tuple[Slot, Slot], ...]
     guard: Guard | None = None
 
 
@@ -191,7 +219,7 @@ class Callee:
     frame: int = 0
 
 
-AnyStep = RowStep | Branch | BranchTable | Call | Return
+AnyStep = RowStep | Branch | BranchTable | Call | Return | Alternative
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from .._views import view
 from ..errors import PtxError
 from ..isa import check_known
+from ..machine import Program
+from .hidden_registers import is_hidden
 from .linking import Linked, link
 from .starting import fitting_target
 from .symbols import ModuleMemory
@@ -112,9 +114,15 @@ def _needs(module: Module, name: str, memory: ModuleMemory, target: str) -> Entr
     return EntryNeeds(
         name=name, functions=tuple(linked.reach.functions[1:]), shared=linked.shared.static,
         dynamic=linked.shared.has_dynamic, local=linked.program.frame, parameters=linked.parameters,
-        registers=dict(Counter(linked.program.registers)), instructions=_counts(module, linked),
+        registers=_registers(linked.program), instructions=_counts(module, linked),
         problems=linked.problems,
     )  # fmt: skip
+
+
+def _registers(program: Program) -> dict[str, int]:
+    """Count what the text names, by class."""
+    named = zip(program.registers, program.names, strict=True)
+    return dict(Counter(kind for kind, name in named if not is_hidden(name)))
 
 
 def _counts(module: Module, linked: Linked) -> dict[str, int]:

@@ -14,31 +14,27 @@ for sm_80 and sm_90 showed (docs/specification/contraction.md):
 5.  Where both operands of a sum are products that may be fused, one is, and the other is rounded: it is fused no more.
     Products with one use go first, in the order of their sums; then, in that order, those with several. Of two alike
     the first operand is fused.
-6.  Not predicted, but listed, are sums of products that have uses outside of their stretches too, where
-    ptxas unrolls loops before it fuses, unless `.pragma "nounroll"` stands at their heads: some copies are fused; and
-    where the sum itself is used outside of its stretch alone: ptxas may move it there. (Of 100 random kernels with
-    branches one had such a sum fused.)
+6.  Not predicted are sums of products that have uses outside of their stretches too, where ptxas unrolls loops before
+    it fuses, unless `.pragma "nounroll"` stands at their heads: some copies are fused; and where the sum itself is used
+    outside of its stretch alone: ptxas may move it there. (Of 100 random kernels with branches one had such a sum
+    fused.) What they would be otherwise is computed beside them (`alternatives`).
 7.  Before all that, products of what is constant are made again where they are used (`remaking`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from .product_uses import CONTAINERS, SIGNS, ProductUses, StretchProducts, sum_type, words_of
+from .alternatives import FACTORS, Alternatives, Doubts, negative
+from .hidden_registers import HiddenRegisters
+from .product_uses import CONTAINERS, ProductUses, StretchProducts, sum_type, words_of
 from .regions import Flow, traced
 from .registers_used import Register, registers_of
 from .remaking import remade
-from .syntax import Function, Immediate, Label, Operand, RegisterRange, Statement, Symbol
+from .syntax import Function, Label, Operand, Statement
 
-__all__ = ["FACTORS", "Contraction", "contracted"]
-
-HIDDEN = "%fused"
-"""How registers that a contracted body has besides begin: a blank follows, which no name in a text has."""
-
-FACTORS = "factors"
-"""What stands behind the mnemonic of a division, and a blank, where its last two factors are asked for."""
+__all__ = ["Contraction", "contracted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +48,8 @@ class Contraction:
     fused : tuple of (Statement, Statement)
         Each sum, and what stands in its place.
     open : tuple of Statement
-        Sums that ptxas may fuse or not (rule 6), as they stand in the text.
+        Sums of which it is not known what ptxas does (rule 6), as they stand in the text: behind each is a comparison
+        with what it may do (`alternatives`).
     """
 
     function: Function
@@ -125,13 +122,13 @@ class _Rewriting:
         self.flow = found
         self.instead: dict[int, list[Statement]] = {}
         self.before: dict[int, list[Statement]] = {}
-        self.hidden: dict[str, int] = {}
+        self.hidden = HiddenRegisters("%fused")
         self.overwritten = {register for i in found.dropped for register in found.uses[i].written}
         self.read_on = {register for i in found.dropped for register in found.uses[i].read}
         self.factors: dict[int, tuple[Operand, Operand]] = {}
         self.copies: dict[tuple[int, int], Operand] = {}
-        self.fused: list[tuple[Statement, Statement]] = []
-        self.open: list[Statement] = []
+        self.fused: dict[int, Statement] = {}
+        self.doubts = Doubts()
 
     def fuse(self, one: StretchProducts) -> None:
         """Rules 4 and 5."""
@@ -156,18 +153,18 @@ class _Rewriting:
         turns = {1: (turned, True), 2: (not turned, False)}[operand] if words[0] == "sub" else (turned, False)
         extra: list[Statement] = []
         a, addend = (
-            self._negative(x, one, extra) if negative else x for x, negative in zip((a, addend), turns, strict=True)
+            negative(x, one, extra, self.hidden) if turn else x for x, turn in zip((a, addend), turns, strict=True)
         )
         made = replace(one, mnemonic=".".join(["fma", "rn", *words[1:]]), operands=(one.operands[0], a, b, addend))
         self.instead[i] = [*extra, made]
-        self.fused.append((one, made))
+        self.fused[i] = made
 
     def _factor(self, product: ProductUses, n: int, between: Sequence[int]) -> Operand:
         """Give a factor as it was at the multiplication; what is written over since is copied there."""
         mul = self.flow.statements[product.at]
         if mul.mnemonic.startswith("div"):
             if product.at not in self.factors:
-                pair = self._new("b32"), self._new("b32")
+                pair = self.hidden.new("b32"), self.hidden.new("b32")
                 self.factors[product.at] = pair
                 split = replace(
                     mul, mnemonic=f"{mul.mnemonic} {FACTORS}", operands=(*pair, *mul.operands[1:]), paired=True
@@ -181,22 +178,9 @@ class _Rewriting:
             return factor
         if (product.at, n) not in self.copies:
             kind = CONTAINERS[product.type]
-            copy = self.copies[product.at, n] = self._new(kind)
+            copy = self.copies[product.at, n] = self.hidden.new(kind)
             self.before.setdefault(product.at, []).append(replace(mul, mnemonic=f"mov.{kind}", operands=(copy, factor)))
         return self.copies[product.at, n]
-
-    def _negative(self, operand: Operand, one: Statement, extra: list[Statement]) -> Operand:
-        if isinstance(operand, Immediate) and operand.kind in SIGNS:
-            return replace(operand, value=operand.value ^ SIGNS[operand.kind])
-        type_ = words_of(one)[-1]
-        hidden = self._new(CONTAINERS[type_])
-        extra.append(replace(one, mnemonic=f"neg.{type_}", operands=(hidden, operand), guard=None, negated=False))
-        return hidden
-
-    def _new(self, kind: str) -> Symbol:
-        number = self.hidden.get(kind, 0)
-        self.hidden[kind] = number + 1
-        return Symbol(f"{HIDDEN} {kind} {number}", 0)
 
     def unpredicted(self, those: Sequence[StretchProducts]) -> None:
         """Rule 6."""
@@ -205,29 +189,38 @@ class _Rewriting:
             for register, product in one.escaping.items():
                 crossing.setdefault(register, []).append((n, product))
                 if n in self.flow.joined[n]:
-                    self._leave_open(i for i, _, _ in product.sums)
+                    self._doubt_sums(product)
             for product in one.found:
-                self._leave_open(i for i, _, _ in product.sums if i not in one.local)
+                self._doubt_sums(product, set(one.local))
         for n, one in enumerate(those):
-            for i, register in one.entering:
+            for i, operand, register in one.entering:
                 for m, product in crossing.get(register, ()):
                     if n in self.flow.joined[m]:
-                        self._leave_open((i, *(j for j, _, _ in product.sums)))
-                if i not in one.local and any(m != n for m, _ in crossing.get(register, ())):
-                    self._leave_open((i,))
+                        self._doubt_sums(product)
+                    if n in self.flow.joined[m] or (i not in one.local and m != n and i not in self.fused):
+                        self._doubt(i, operand, product)
 
-    def _leave_open(self, sums: Iterable[int]) -> None:
-        self.open += [self.flow.statements[i] for i in sums if i not in self.instead]
+    def _doubt_sums(self, product: ProductUses, local: Collection[int] = ()) -> None:
+        for i, operand, _ in product.sums:
+            if i not in self.fused and i not in local:
+                self._doubt(i, operand, product)
+
+    def _doubt(self, i: int, operand: int, product: ProductUses) -> None:
+        if product.type == sum_type(self.flow.statements[i]):
+            self.doubts.add(i, operand, product.at)
 
     def done(self) -> Contraction:
+        if not self.fused and not self.doubts.sums:
+            return Contraction(self.function)
+        beside_hidden = HiddenRegisters("%beside")
+        beside = Alternatives(self.flow, self.doubts, self.fused, beside_hidden)
         body: list[Statement | Label] = []
         for i, one in enumerate(self.function.body):
+            body += beside.before.get(i, ())
             body += self.before.get(i, ())
             body += self.instead.get(i, [one])
-        hidden = tuple(
-            RegisterRange(f"{HIDDEN} {kind} ", kind, 1, n, self.function.position) for kind, n in self.hidden.items()
-        )
-        scopes = ((*self.function.scopes[0], *hidden), *self.function.scopes[1:])
-        function = replace(self.function, body=tuple(body), scopes=scopes) if self.fused else self.function
-        seen = {id(one): one for one in self.open}
-        return Contraction(function, tuple(self.fused), tuple(seen.values()))
+            body += beside.after.get(i, ())
+        function = beside_hidden.declared(self.hidden.declared(self.function, body), body)
+        statements = self.flow.statements
+        fused = tuple((statements[i], made) for i, made in self.fused.items())
+        return Contraction(function, fused, tuple(statements[i] for i in sorted(self.doubts.sums)))

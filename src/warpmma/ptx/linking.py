@@ -40,8 +40,8 @@ class Linked:
     reach : Reach
     problems : tuple of PtxError
         What is not simulated.
-    unpredicted : tuple of Site
-        Sums of which it is not known whether ptxas fuses them.
+    undecided : tuple of Site
+        Sums of which it is not known what ptxas fuses them with, if with anything.
     """
 
     program: Program
@@ -50,7 +50,7 @@ class Linked:
     shared: SharedVariables
     reach: Reach
     problems: tuple[PtxError, ...]
-    unpredicted: tuple[Site, ...] = ()
+    undecided: tuple[Site, ...] = ()
 
 
 def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contract: bool = True) -> Linked:
@@ -75,7 +75,7 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
     steps: list[AnyStep] = []
     callees: dict[str, Callee] = {}
     problems: list[PtxError] = []
-    unpredicted: list[Site] = []
+    undecided: list[Site] = []
     frame = 0
     recursive = found.recursive
     if parameters.size > MOST_PARAMETERS:
@@ -87,7 +87,7 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
         if contract:
             fused = contracted(function, target)
             function = fused.function
-            unpredicted += (site_of(module, one) for one in fused.open)
+            undecided += (site_of(module, one) for one in fused.open)
         body = lower(module, function, slots, places, target)
         steps += [_moved(step, first) for step in body.steps]
         problems += body.problems
@@ -104,7 +104,7 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
         frame=frame, shared=(*(place for _, place in shared.variables), range(shared.dynamic, shared.dynamic)),
     )  # fmt: skip
     reading = tuple(i for i, step in enumerate(steps) if isinstance(step, RowStep) and _argument(step))
-    return Linked(program, reading, parameters.size, shared, found, tuple(problems), tuple(unpredicted))
+    return Linked(program, reading, parameters.size, shared, found, tuple(problems), tuple(undecided))
 
 
 def _callee(name: str, body: Body, first: int, address: int, slots: range, recursive: bool) -> Callee:

@@ -12,6 +12,7 @@ The rules:
 5. ptxas 13.0 leaves the guards of some instructions out (`UNGUARDED`): they are executed in all lanes, as on an H200.
    Of 2,953 instructions of registers, each guarded, its machine code for sm_90 has these without; results of random
    programs on an H200 agree.
+6. What contraction puts beside a program is lowered as the program is, and is marked.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from pathlib import Path
 
 from ..errors import PtxError, WarpmmaError
 from ..isa import Instruction
-from ..machine import Branch, BranchTable, Call, Guard, Return, RowStep, Site
+from ..machine import Alternative, Branch, BranchTable, Call, Guard, Return, RowStep, Site
 from ..operations import Row, divided_factors, packing, row, unpacking
+from .alternatives import ALTERNATIVE, FACTORS
 from .basic_blocks import ENDS, BasicBlock, cut
 from .calls import CallLowering
-from .contraction import FACTORS
 from .entry_parameters import EntryParameters
 from .flow import placed
 from .frames import FrameLayout
@@ -39,7 +40,7 @@ from .syntax import Function, LineOf, Module, Place, RegisterRange, Statement, S
 
 __all__ = ["Body", "lower", "site_of"]
 
-AnyStep = RowStep | Branch | BranchTable | Call | Return
+AnyStep = RowStep | Branch | BranchTable | Call | Return | Alternative
 
 UNGUARDED = re.compile(r"testp\..*|v(add|sub)4\.u32\.u32\.u32\.add")
 """Mnemonics whose guards do nothing (rule 5)."""
@@ -185,6 +186,8 @@ class _Lowering:
             moves = self._vector_moves(statement, site, guard)
             if moves:
                 return moves
+        if opcode == ALTERNATIVE:
+            return [self._alternative(statement, site, guard)]
         name = statement.mnemonic
         if opcode in ("ld", "st") and any(word.partition("::")[0] == "param" for word in name.split(".")):
             constants = self._parameters.load(self._names, statement) if opcode == "ld" else None
@@ -231,7 +234,20 @@ class _Lowering:
         except WarpmmaError as error:
             raise self._module.error(str(error), statement.position) from None
         matched = match(self._names, statement, found)
-        return RowStep(site=site, row=matched.row, operands=matched.operands, results=matched.results, guard=guard)
+        return RowStep(
+            site=site, row=matched.row, operands=matched.operands, results=matched.results, guard=guard,
+            beside=bool(statement.beside),
+        )  # fmt: skip
+
+    def _alternative(self, statement: Statement, site: Site, guard: Guard | None) -> Alternative:
+        """Return the comparison of a sum with what it may be (rule 6)."""
+        result, *others = statement.operands
+        pairs = [tuple(self._names.register(x, statement) for x in self._names.items(other)) for other in others]
+        return Alternative(
+            site=site, line=statement.position.line, column=statement.position.column, guard=guard,
+            type=statement.mnemonic.rpartition(".")[2], result=self._names.register(result, statement),  # type: ignore[arg-type]
+            others=tuple(pairs),  # type: ignore[arg-type]
+        )  # fmt: skip
 
     def _guard(self, statement: Statement) -> Guard | None:
         if statement.guard is None:
@@ -243,19 +259,21 @@ class _Lowering:
 
     def _site(self, statement: Statement | None, mnemonic: str = "") -> Site:
         if statement is None:
-            return Site(self._module.name, self._function.position.line, mnemonic)
+            where = self._function.position
+            return Site(self._module.name, where.line, mnemonic, column=where.column)
         return site_of(self._module, statement, mnemonic)
 
 
 def site_of(module: Module, statement: Statement, mnemonic: str = "") -> Site:
     """Return where a statement stands: the line of the source that `.loc` names, if there is one (rule 4)."""
-    line, loc = statement.position.line, statement.loc
+    (line, column), loc = (statement.position.line, statement.position.column), statement.loc
+    mnemonic = mnemonic or statement.beside or statement.mnemonic
     if loc is None:
-        return Site(module.name, line, mnemonic or statement.mnemonic)
-    own, text = _own(loc), f"{Path(module.name).name}:{line}"
+        return Site(module.name, line, mnemonic, column=column)
+    own, text = _own(loc), f"{Path(module.name).name}:{line}:{column}"
     if own != loc:
         text += f" in {Path(loc.file).name}:{loc.line}"
-    return Site(own.file, own.line, mnemonic or statement.mnemonic, text=text)
+    return Site(own.file, own.line, mnemonic, text=text, column=column)
 
 
 @lru_cache(maxsize=1 << 12)

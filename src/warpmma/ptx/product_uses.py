@@ -10,7 +10,17 @@ from .regions import Flow
 from .registers_used import Register, Uses
 from .syntax import Immediate, Operand, Statement, Symbol
 
-__all__ = ["CONTAINERS", "SIGNS", "ProductUses", "StretchProducts", "sum_type", "words_of"]
+__all__ = [
+    "CONTAINERS",
+    "SIGNS",
+    "ProductUses",
+    "StretchProducts",
+    "handed_on",
+    "makes_product",
+    "product_type",
+    "sum_type",
+    "words_of",
+]
 
 CONTAINERS: Mapping[str, str] = MappingProxyType(
     {"f32": "b32", "f64": "b64", "f16": "b16", "f16x2": "b32", "bf16": "b16", "bf16x2": "b32"}
@@ -70,14 +80,47 @@ def sum_type(one: Statement) -> str:
     return words[-1] if plain and len(one.operands) == 3 else ""
 
 
-def _product(one: Statement) -> str:
+def product_type(one: Statement, *, divisions: bool = True) -> str:
     """Type of a product, or "" (rule 1)."""
     words = words_of(one)
     if one.guard is not None or len(one.operands) != 3:
         return ""
     if words[0] == "mul" and words[-1] in CONTAINERS and set(words[1:-1]) <= {"ftz"}:
         return words[-1]
-    return words[-1] if words[0] == "div" and words[-1] == "f32" and words[1] in ("full", "approx") else ""
+    divided = words[0] == "div" and words[-1] == "f32" and words[1] in ("full", "approx")
+    return words[-1] if divisions and divided else ""
+
+
+def number_of(flow: Flow, operand: Operand) -> Immediate | None:
+    """Find the number that an operand is, or that its register always holds."""
+    if isinstance(operand, Immediate):
+        return operand
+    return flow.constants.get((operand.name, operand.scope)) if isinstance(operand, Symbol) else None
+
+
+def handed_on(flow: Flow, one: Statement) -> tuple[Symbol, bool] | None:
+    """Rule 2: what a statement hands on, and whether with its sign turned."""
+    words = words_of(one)
+    if one.guard is not None or not isinstance(one.operands[0] if one.operands else None, Symbol):
+        return None
+    if words[0] in ("mov", "neg") and len(one.operands) == 2 and isinstance(one.operands[1], Symbol):
+        floating = words[-1] in CONTAINERS and len(words) == 2
+        return (one.operands[1], words[0] == "neg") if words[0] == "mov" or floating else None
+    if words[0] == "mul" and product_type(one) in _ONES and "ftz" not in words:
+        for a, b in ((one.operands[1], one.operands[2]), (one.operands[2], one.operands[1])):
+            number = number_of(flow, b)
+            if isinstance(a, Symbol) and number is not None and (turned := _unit(number)) is not None:
+                return a, turned
+    return None
+
+
+def makes_product(flow: Flow, i: int) -> str:
+    """Type of the product that a statement makes, and wholly; "" for none (rule 1)."""
+    one, used = flow.statements[i], flow.uses[i]
+    type_ = product_type(one)
+    if not type_ or not used.whole or len(used.written) != 1:
+        return ""
+    return "" if all(number_of(flow, operand) is not None for operand in one.operands[1:]) else type_
 
 
 class StretchProducts:
@@ -88,10 +131,11 @@ class StretchProducts:
         self.stretch = stretch
         self.of: dict[Register, tuple[ProductUses, bool]] = {}
         self.found: list[ProductUses] = []
-        self.entering: list[tuple[int, Register]] = []
+        self.entering: list[tuple[int, int, Register]] = []
         self.escaping: dict[Register, ProductUses] = {}
         self.local: set[int] = set()
         self._written: dict[Register, int] = {}
+        self._carried: dict[Register, Register] = {}
         live = set(wanted)
         counted: dict[int, bool] = {}
         for i in reversed(stretch):
@@ -110,15 +154,24 @@ class StretchProducts:
         made = self._made(i, one) if counted else None
         if made is None:
             self._use(i, one, used, counted)
+        passed = handed_on(self.flow, one) if made is None else None
+        origin = None if passed is None else self._origin((passed[0].name, passed[0].scope))
         if not used.whole and counted:  # what was there may stay
             self._refuse(used.written)
         for register in used.written:
             self.of.pop(register, None)
+            self._carried.pop(register, None)
+            if origin is not None:
+                self._carried[register] = origin
         if counted:
             self.local.update(self._written[register] for register in used.read if register in self._written)
         self._written.update(dict.fromkeys(used.written, i))
         if made is not None:
             self.of[used.written[0]] = made
+
+    def _origin(self, register: Register) -> Register | None:
+        """Find the register that held a value outside of the stretch; None for what is made within."""
+        return self._carried.get(register, None if register in self._written else register)
 
     def _refuse(self, registers: Iterable[Register]) -> None:
         for register in registers:
@@ -127,7 +180,7 @@ class StretchProducts:
 
     def _made(self, i: int, one: Statement) -> tuple[ProductUses, bool] | None:
         """Find the product that a statement makes or hands on, and whether its sign is turned."""
-        passed = self._passed(one)
+        passed = handed_on(self.flow, one)
         if passed is not None:
             source, turned = passed
             held = self.of.get((source.name, source.scope))
@@ -135,35 +188,13 @@ class StretchProducts:
                 return None
             held[0].through.append(i)
             return held[0], held[1] != turned
-        type_ = _product(one)
-        if not type_ or not self.flow.uses[i].whole or len(self.flow.uses[i].written) != 1:
-            return None
-        if all(self._number(operand) is not None for operand in one.operands[1:]):
+        type_ = makes_product(self.flow, i)
+        if not type_:
             return None
         self._refuse(self.flow.uses[i].read)
         product = ProductUses(i, type_, "ftz" in words_of(one))
         self.found.append(product)
         return product, False
-
-    def _passed(self, one: Statement) -> tuple[Symbol, bool] | None:
-        """Rule 2: what a statement hands on, and whether with its sign turned."""
-        words = words_of(one)
-        if one.guard is not None or not isinstance(one.operands[0] if one.operands else None, Symbol):
-            return None
-        if words[0] in ("mov", "neg") and len(one.operands) == 2 and isinstance(one.operands[1], Symbol):
-            floating = words[-1] in CONTAINERS and len(words) == 2
-            return (one.operands[1], words[0] == "neg") if words[0] == "mov" or floating else None
-        if words[0] == "mul" and _product(one) in _ONES and "ftz" not in words:
-            for a, b in ((one.operands[1], one.operands[2]), (one.operands[2], one.operands[1])):
-                number = self._number(b)
-                if isinstance(a, Symbol) and number is not None and (turned := _unit(number)) is not None:
-                    return a, turned
-        return None
-
-    def _number(self, operand: Operand) -> Immediate | None:
-        if isinstance(operand, Immediate):
-            return operand
-        return self.flow.constants.get((operand.name, operand.scope)) if isinstance(operand, Symbol) else None
 
     def _use(self, i: int, one: Statement, used: Uses, counted: bool) -> None:
         """Count what a statement does with products."""
@@ -182,8 +213,9 @@ class StretchProducts:
         twice = held[0] is not None and held[1] is not None and held[0][0] is held[1][0]
         for index, (source, what) in enumerate(zip(registers, held, strict=True)):
             if what is None:
-                if source is not None and source not in self._written:
-                    self.entering.append((i, source))
+                origin = None if source is None else self._origin(source)
+                if origin is not None:
+                    self.entering.append((i, 1 + index, origin))
                 continue
             product, turned = what
             if twice or product.type != type_ or product.ftz != ("ftz" in words_of(one)):

@@ -17,32 +17,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from .hidden_registers import HiddenRegisters
+from .product_uses import CONTAINERS, product_type, words_of
 from .regions import Flow
 from .registers_used import Register
-from .syntax import Function, Immediate, Label, Operand, Place, RegisterRange, Statement, Symbol
+from .syntax import Function, Immediate, Label, Operand, Place, Statement, Symbol
 
 __all__ = ["remade"]
-
-_TYPES = {"f32": "b32", "f64": "b64", "f16": "b16", "f16x2": "b32", "bf16": "b16", "bf16x2": "b32"}
-_REMADE = "%remade"
 
 
 def remade(function: Function, flow: Flow) -> Function:
     """Return a function in which such products stand before their uses, too; itself if there are none."""
-    if not any(_product(one) for one in flow.statements.values()):
+    if not any(product_type(one, divisions=False) for one in flow.statements.values()):
         return function
     return _Remaking(function, flow).done()
-
-
-def _words(one: Statement) -> list[str]:
-    return one.mnemonic.split(".")
-
-
-def _product(one: Statement) -> str:
-    """Type of a product, or ""."""
-    words = _words(one)
-    plain = words[0] == "mul" and words[-1] in _TYPES and set(words[1:-1]) <= {"ftz"}
-    return words[-1] if plain and one.guard is None and len(one.operands) == 3 else ""
 
 
 def _key(operand: Operand) -> Register | None:
@@ -57,7 +45,7 @@ class _Remaking:
         self.writer = self._writers()
         self.readers = self._readers()
         self.folded = self._folded()
-        self.hidden: dict[str, int] = {}
+        self.hidden = HiddenRegisters("%remade")
         self.before: dict[int, list[Statement]] = {}
         self.instead: dict[int, Statement] = {}
 
@@ -97,12 +85,12 @@ class _Remaking:
         return found
 
     def _folds(self, one: Statement, known: set[Register]) -> bool:
-        words, last = _words(one), one.operands[-1] if one.operands else None
+        words, last = words_of(one), one.operands[-1] if one.operands else None
         if words[0] == "ld" and isinstance(last, Place) and isinstance(last.base, Symbol):
             return ("param" in words and last.base.name in self.parameters) or (
                 "const" in words and last.base.scope < 0
             )
-        if words[0] == "mov" or (words[0] in ("neg", "abs") and words[-1] in _TYPES and len(words) == 2):
+        if words[0] == "mov" or (words[0] in ("neg", "abs") and words[-1] in CONTAINERS and len(words) == 2):
             return len(one.operands) == 2 and (
                 isinstance(last, Immediate) or (last is not None and _key(last) in known)
             )
@@ -110,7 +98,7 @@ class _Remaking:
 
     def done(self) -> Function:
         for i, one in sorted(self.flow.statements.items()):
-            type_ = _product(one)
+            type_ = product_type(one, divisions=False)
             factors = one.operands[1:]
             folded = [isinstance(x, Immediate) or _key(x) in self.folded for x in factors] if type_ else []
             if any(folded) and not all(isinstance(x, Immediate) for x in factors) and i in self.place:
@@ -120,11 +108,7 @@ class _Remaking:
         body: list[Statement | Label] = []
         for i, item in enumerate(self.function.body):
             body += [*self.before.get(i, ()), self.instead.get(i, item)]
-        hidden = tuple(
-            RegisterRange(f"{_REMADE} {kind} ", kind, 1, n, self.function.position) for kind, n in self.hidden.items()
-        )
-        scopes = ((*self.function.scopes[0], *hidden), *self.function.scopes[1:])
-        return replace(self.function, body=tuple(body), scopes=scopes)
+        return self.hidden.declared(self.function, body)
 
     def _remake(self, i: int, type_: str, folded: list[bool]) -> None:
         mul, uses = self.flow.statements[i], list(self._uses(i, type_, [i]))
@@ -135,16 +119,16 @@ class _Remaking:
             return
         factors = []
         for factor, fixed in zip(mul.operands[1:], folded, strict=True):
-            kept = factor if fixed else self._new(_TYPES[type_])
+            kept = factor if fixed else self.hidden.new(CONTAINERS[type_])
             if not fixed:
-                move = replace(mul, mnemonic=f"mov.{_TYPES[type_]}", operands=(kept, factor))
+                move = replace(mul, mnemonic=f"mov.{CONTAINERS[type_]}", operands=(kept, factor))
                 self.before.setdefault(i, []).append(move)
             factors.append(kept)
         for at, operand, chain in far:
-            own = self._new(_TYPES[type_])
+            own = self.hidden.new(CONTAINERS[type_])
             more = [replace(mul, operands=(own, *factors))]
             for j in (chain or [])[1:]:
-                next_ = self._new(_TYPES[type_])
+                next_ = self.hidden.new(CONTAINERS[type_])
                 more.append(replace(self.flow.statements[j], operands=(next_, own)))
                 own = next_
             self.before.setdefault(at, []).extend(more)
@@ -160,9 +144,9 @@ class _Remaking:
             yield i, 0, None
             return
         (register,) = written
-        ftz = "ftz" in _words(self.flow.statements[chain[0]])
+        ftz = "ftz" in words_of(self.flow.statements[chain[0]])
         for j in self.readers.get(register, ()):
-            one, words = self.flow.statements[j], _words(self.flow.statements[j])
+            one, words = self.flow.statements[j], words_of(self.flow.statements[j])
             operands = [n for n, x in enumerate(one.operands) if n and _key(x) == register]
             sums = words[0] in ("add", "sub") and words[-1] == type_ and set(words[1:-1]) <= {"ftz", "sat"}
             if sums and len(operands) == 1 and len(one.operands) == 3 and ftz == ("ftz" in words) and chain[0] < j:
@@ -174,11 +158,6 @@ class _Remaking:
                 yield j, 0, None
 
     def _hands_on(self, one: Statement, type_: str) -> bool:
-        words = _words(one)
-        right = words[1:] == [type_] if words[0] == "neg" else words[-1] in (type_, _TYPES[type_])
+        words = words_of(one)
+        right = words[1:] == [type_] if words[0] == "neg" else words[-1] in (type_, CONTAINERS[type_])
         return one.guard is None and len(one.operands) == 2 and right
-
-    def _new(self, kind: str) -> Symbol:
-        number = self.hidden.get(kind, 0)
-        self.hidden[kind] = number + 1
-        return Symbol(f"{_REMADE} {kind} {number}", 0)

@@ -114,7 +114,7 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
             functions.flush()
             if request.progress:
                 request.progress(blocks.stop, extent.total)
-        site = Site(module.name, function.position.line, "launch")
+        site = Site(module.name, function.position.line, "launch", column=function.position.column)
         for number in memory.unwritten():
             reporter.report_launch("unwritten", site, f"array {number} is an Output, and no thread wrote any of it")
     except (WarpmmaError, HazardWarning) as error:
@@ -140,7 +140,8 @@ def _about_shared(request: Request, linked: Linked) -> str:
 def _report(reporter: Reporter, costs: Costs, functions: DeviceFunctions, linked: Linked) -> Launch:
     return Launch(
         reporter.found, costs, MappingProxyType(dict(reporter.counts)),
-        MappingProxyType(dict(reporter.lines["order"])), "".join(functions.printed), linked.unpredicted,
+        MappingProxyType(dict(reporter.lines["order"])), "".join(functions.printed), reporter.comparisons.differing,
+        linked.undecided,
     )  # fmt: skip
 
 

@@ -309,6 +309,8 @@ class Statement:
     position : Position
         Of the opcode.
     loc : LineOf or None
+    beside : str
+        Of what no text has: the mnemonic of the statement beside which it stands. It changes nothing of the program.
     """
 
     mnemonic: str
@@ -318,6 +320,7 @@ class Statement:
     paired: bool = False
     position: Position = Position(0, 0)
     loc: LineOf | None = None
+    beside: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from .._text import table
-from ..machine import KINDS, Launch, SharedSite, Swizzle
+from ..machine import KINDS, Launch, SharedSite, Site, Swizzle
 
 __all__ = ["json", "text"]
 
@@ -48,15 +48,25 @@ def text(launch: Launch) -> str:
             ((f"{n:,}", site.place, site.mnemonic) for site, n in launch.order.items()),
         ),
         _table(
-            "Not predicted: whether ptxas fuses these sums", ("line", "instruction"),
-            ((site.place, site.mnemonic) for site in launch.unpredicted),
+            "Not predicted: what ptxas fuses, and here that changes bits", ("",),
+            ((str(one),) for one in launch.unpredicted),
+        ),
+        _table(
+            "Not predicted: what ptxas fuses, and here that changes nothing", ("line", "instruction"),
+            ((site.place, site.mnemonic) for site in _unchanged(launch)),
         ),
     ]  # fmt: skip
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def _unchanged(launch: Launch) -> list[Site]:
+    """List sums that ptxas may fuse or not, with the same bits."""
+    changed = {one.site for one in launch.unpredicted}
+    return [site for site in launch.undecided if site not in changed]
+
+
 def _advised(entry: SharedSite, swizzle: Swizzle | None) -> str:
-    return "" if not entry.conflicts else str(swizzle or "none found")
+    return "" if not entry.conflicts else str(swizzle or "none.found")
 
 
 def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -77,8 +87,8 @@ def json(launch: Launch) -> str:
     Its keys are "sites", one for each line and instruction, in the order in which they were first met: "file", "line",
     "mnemonic", "text" (of PTX, file and line of the text), "instructions", "bytes" by space, and "shared" of accesses
     to shared memory; "barriers"; "hazards"; and "counts" of those that are counted alone; "order", the sites of atomics
-    whose order mattered, with "lanes"; and
-    "unpredicted", sites of sums that ptxas may fuse or not.
+    whose order mattered, with "lanes"; "undecided", sites of sums that ptxas may fuse or not; and "unpredicted", those
+    of them where that changes bits, with all of `Unpredicted`.
     """
     costs = launch.costs
     advice = costs.advice()
@@ -102,5 +112,6 @@ def json(launch: Launch) -> str:
     found = {"sites": sites, "barriers": costs.barriers, "hazards": [asdict(hazard) for hazard in launch.hazards],
              "counts": dict(launch.counts),
              "order": [{**asdict(site), "lanes": n} for site, n in launch.order.items()],
-             "unpredicted": [asdict(site) for site in launch.unpredicted]}  # fmt: skip
+             "unpredicted": [asdict(one) for one in launch.unpredicted],
+             "undecided": [asdict(site) for site in launch.undecided]}  # fmt: skip
     return json_.dumps(found, indent=2)
