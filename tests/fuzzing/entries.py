@@ -108,6 +108,7 @@ INNER: dict[str, str] = {
     **dict.fromkeys(
         ("warpmma.products:Lazy", "warpmma.products:Lazy.__dask_graph__", "warpmma.products:Options"), "types"
     ),
+    "warpmma.products:boundaries": "for rooms above, of a k and slices that are checked",
     **dict.fromkeys(("warpmma.isa:explained", "warpmma.isa:near"), "for texts that `bare` has read"),
     **dict.fromkeys(
         (f"warpmma.operations:{x}" for x in ("Row", "Row.__str__", "Control", "Control.__str__")),

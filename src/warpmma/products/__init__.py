@@ -1,6 +1,7 @@
 """Products of whole matrices: choice of the instruction, chains along k, tiles in memory and in Dask."""
 
+from .chain import boundaries
 from .choice import Choice, Lazy, Multiplicand, Options, choose, default_instruction
 from .tiling import matmul
 
-__all__ = ["Choice", "Lazy", "Multiplicand", "Options", "choose", "default_instruction", "matmul"]
+__all__ = ["Choice", "Lazy", "Multiplicand", "Options", "boundaries", "choose", "default_instruction", "matmul"]

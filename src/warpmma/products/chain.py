@@ -19,7 +19,7 @@ from ..arithmetic import Popcount, Recipe, Resolved, product
 from ..formats import FORMATS
 from ..isa import AnyInstruction
 
-__all__ = ["Chain", "ChainState", "Operands"]
+__all__ = ["Chain", "ChainState", "Operands", "boundaries"]
 
 Array = npt.NDArray[Any]
 

@@ -5,13 +5,13 @@
 2. Before tf32 instructions f32 is rounded to tf32, to nearest even: the libraries do that, and the instructions, which
    ignore the low 13 bits, would truncate.
 3. With C, or a factor alpha, D = fma(alpha, sum, beta x C) in the type of the sums, where beta x C is rounded first; so
-   an alpha of 1 is an addition. Where beta is 0, C is not read. alpha and beta are rounded to the type of the sums.
+   an alpha of 1 is an addition. Where k is split, it is fma(beta, C, alpha x sum), as the kernel does that adds slices.
+   Where beta is 0, C is not read. alpha and beta are rounded to the type of the sums.
 4. Where C is a whole matrix and alpha and beta are 1, the sum is rounded to the type of the output before C is added.
    A row, the bias of `linear`, is added to the sum itself.
 5. D is rounded once to the type of the output, to nearest even, as PTX `cvt` does.
 
-Source of rules 2 to 5: PyTorch 2.11 on an H200, cuBLAS of CUDA 13.0, bit for bit (`tools/record_torch_rules.py`); of
-rule 3 the recorded outputs of 16 bits do not tell one rounding from two.
+Source of rules 2 to 5: PyTorch 2.11 on an H200, cuBLAS of CUDA 13.0, bit for bit (`tools/record_torch_rules.py`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ..errors import OperandError
 from ..formats import FORMATS, floating
 from ..isa import AnyInstruction
 from ..operations import operation
-from ..products import matmul
+from ..products import boundaries, matmul
 from .settings import FMA, ProductSettings, chosen, promoted
 
 __all__ = ["Sums", "rounded", "row_of", "scaled_and_added", "summed"]
@@ -56,6 +56,8 @@ class Sums:
         What computed them; None for `fma.rn.f32`.
     promote_every : int
         After how much of k sums were promoted; 0 for never.
+    slices : int
+        In how many slices k was cut.
     engine : {"native", "numpy"}
     """
 
@@ -63,6 +65,7 @@ class Sums:
     type: str
     record: AnyInstruction | None
     promote_every: int
+    slices: int
     engine: Resolved
 
     def with_codes(self, codes: Array) -> Sums:
@@ -94,17 +97,20 @@ def summed(
     """
     record, engine = chosen(*types, given, stype), resolve(given.engine)
     if record is None:
-        return Sums(codes=_chain(a, b, given, engine), type="f32", record=None, promote_every=0, engine=engine)
+        codes, slices = _chain(a, b, given, engine)
+        return Sums(codes=codes, type="f32", record=None, promote_every=0, slices=slices, engine=engine)
     if "tf32" in (record.a_type, record.b_type):
         a, b = _to_tf32(a), _to_tf32(b)
     every = promoted(record, given, exact_sums=exact_sums)
     large = max(a.shape[-2], b.shape[-1]) > _TILE or math.prod(a.shape[:-2]) > 1
     of_a, of_b = scales or (None, None)
+    split = given.split_k if record.d_type == "f32" else 1
+    slices = len(boundaries(a.shape[-1], record.k, split)) - 1
     codes = matmul(
-        a, b, instruction=record, target=given.target, split_k=given.split_k, promote_every=every or None,
+        a, b, instruction=record, target=given.target, split_k=split, promote_every=every or None,
         scale_a=of_a, scale_b=of_b, engine=engine, threads=given.threads if large else None,
     ).view(record.format("D").code_dtype)  # fmt: skip
-    return Sums(codes=codes, type=record.d_type, record=record, promote_every=every, engine=engine)
+    return Sums(codes=codes, type=record.d_type, record=record, promote_every=every, slices=slices, engine=engine)
 
 
 def _to_tf32(x: Array) -> Array:
@@ -123,8 +129,8 @@ def row_of(mnemonic: str, engine: Resolved, *x: Array) -> Array:
     return row.compute(*np.broadcast_arrays(*x))[0]
 
 
-def _chain(a: Array, b: Array, given: ProductSettings, engine: Resolved) -> Array:
-    """Compute codes of chains of `fma.rn.f32`, and add up those of slices of k."""
+def _chain(a: Array, b: Array, given: ProductSettings, engine: Resolved) -> tuple[Array, int]:
+    """Compute codes of chains of `fma.rn.f32`, and add up those of slices of k; return how many slices too."""
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     (m, k), n = a.shape[-2:], b.shape[-1]
     x = np.broadcast_to(a.view(np.uint32), (*batch, m, k)).reshape(-1, m, k)
@@ -147,7 +153,7 @@ def _chain(a: Array, b: Array, given: ProductSettings, engine: Resolved) -> Arra
         d[at, part] = total
 
     for_each(compute, tiles, given.threads if len(tiles) > 1 else None)
-    return d.reshape(*batch, m, n)
+    return d.reshape(*batch, m, n), max(1, -(-k // each))
 
 
 def scaled_and_added(sums: Sums, alpha: float, beta: float, c: Array | None, out: str) -> Sums:
@@ -167,13 +173,10 @@ def scaled_and_added(sums: Sums, alpha: float, beta: float, c: Array | None, out
     if c is None or beta == 0:
         codes = row_of(f"mul.{name}", sums.engine, codes, factor)
     else:
-        addend = np.broadcast_to(fmt.codes(c.astype(fmt.dtype)), codes.shape)
-        if beta != 1:
-            addend = row_of(f"mul.{name}", sums.engine, addend, number(beta))
-        if alpha == 1:
-            codes = row_of(f"add.{name}", sums.engine, codes, addend)
-        else:
-            codes = row_of(f"fma.{name}", sums.engine, codes, factor, addend)
+        one, other = (codes, factor), (np.broadcast_to(fmt.codes(c.astype(fmt.dtype)), codes.shape), number(beta))
+        fused, rounded_first = (other, one) if sums.slices > 1 else (one, other)
+        addend = row_of(f"mul.{name}", sums.engine, *rounded_first)  # exact where the factor is 1, as is then the fma
+        codes = row_of(f"fma.{name}", sums.engine, *fused, addend)
     return sums.with_codes(codes)
 
 

@@ -128,7 +128,7 @@ class Arithmetic:
         if replacement := OPERATORS.get(plain):
             x = _bound(func, args, kwargs)
             d = replacement(OperatorCall(op=plain, x=x, given=self._given, report=self.report))
-            into = x["self"] if name != plain else x.get("out")
+            into = next((x[each.name] for each in func._schema.arguments if _writes(each)), None)
             if d is not LEFT and (into is None or into.dtype == d.dtype):
                 return d if into is None else _written(into, d)
         elif _composite(func):
@@ -181,6 +181,11 @@ def _bound(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str
         each.name: args[i] if i < len(args) else kwargs.get(each.name, each.default_value)
         for i, each in enumerate(named)
     }
+
+
+def _writes(argument: Any) -> bool:
+    """Whether an operator writes to an argument: to `out`, or to the first of those whose name ends in "_"."""
+    return argument.alias_info is not None and bool(argument.alias_info.is_write)
 
 
 def _written(into: Any, d: Any) -> Any:

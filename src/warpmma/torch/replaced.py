@@ -65,12 +65,11 @@ class OperatorCall:
         """Multiply as `multiplying.summed` does, and put it down."""
         sums = summed(a, b, types, self.given, **more)
         *batch, m, n = sums.codes.shape
-        slices = -(-a.shape[-1] // max(1, -(-a.shape[-1] // self.given.split_k))) if a.shape[-1] else 1
         product = ReplacedProduct(
             op=self.op, shape=(m, n, a.shape[-1]), batch=int(np.prod(batch, dtype=int)),
             dtypes=(*(FORMATS[x].dtype.name for x in types), dtype_name(dtype_for(out))),
             instruction=sums.instruction,
-            target=self.given.target, split_k=slices, promote_every=sums.promote_every,
+            target=self.given.target, split_k=sums.slices, promote_every=sums.promote_every,
         )  # fmt: skip
         self.report.products[product] += 1
         return sums
