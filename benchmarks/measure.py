@@ -24,6 +24,9 @@ Section = Literal[
     "memory",
 ]
 
+INTERPRETER = "TRITON_INTERPRET=1"
+"""What kernels of Triton are compared with: Triton's own interpreter, as it is asked for."""
+
 
 class Against(NamedTuple):
     """A reference: its name, and a function that measures it once, in units of work a second."""

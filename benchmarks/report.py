@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from . import plot
-from .measure import Section
+from .measure import INTERPRETER, Section
 
 About = Mapping[str, object]
 
@@ -134,6 +134,14 @@ def promises(records: Sequence[Record]) -> list[Promise]:
         if most and record.section == "options of matmul" and record.ratio:
             label = f"{record.label}: time at most {most}"
             found.append(Promise(label, short(1 / record.ratio), record.ratio >= 1 / most, f"of {record.reference}"))
+        if (
+            record.section == "kernels"
+            and record.ratio
+            and record.reference == INTERPRETER
+            and "product" in record.label
+        ):
+            label = f"{record.label}: 3 times {INTERPRETER}"
+            found.append(Promise(label, short(record.ratio), record.ratio >= 3))
     for name, kinds in kinds_of_input(records).items():
         worst = min(kinds.values()) / max(kinds.values())
         slowest = min(kinds, key=lambda x: kinds[x])

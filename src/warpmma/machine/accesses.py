@@ -158,10 +158,9 @@ def _load_rows(batch: Batch, site: Site, row: MatrixMove, at: Array, lanes_of_ro
     registers = _distributed(row, data)
     spoilt = None if poison is None else _distributed(row, poison.astype(np.uint8) * np.uint8(0xFF))
     return tuple(
-        batch.made(np.ascontiguousarray(registers[..., i, :]), lanes, site,
-                   None if spoilt is None else spoilt[..., i, :] != 0)
+        batch.made(registers[..., i, :], lanes, site, None if spoilt is None else spoilt[..., i, :] != 0)
         for i in range(row.registers)
-    )  # fmt: skip
+    )
 
 
 def _distributed(row: MatrixMove, rows: Array) -> Array:

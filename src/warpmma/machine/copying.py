@@ -45,7 +45,11 @@ def copy(batch: Batch, site: Site, row: Copy, operands: Sequence[Any], lanes: Ar
     for part, some in _parts(batch, site, rest, size, lanes):
         moved += part * int(np.count_nonzero(some))
         for allocation, touch in batch.memory.touched(batch.clocks, site, start, part, some, size) if part else ():
-            data[touch.lanes, :part], _ = allocation.load(touch, part)
+            loaded, _ = allocation.load(touch, part)
+            if part == size and len(loaded) == lanes.size:
+                data = loaded.reshape(data.shape)
+            else:
+                data[touch.lanes, :part] = loaded
             sources.append((allocation, touch))
     batch.costs.moved(site, "global", moved)
     batch.costs.shared(site, where, size, lanes)
@@ -66,6 +70,9 @@ def _parts(batch: Batch, site: Site, rest: Sequence[Any], size: int, lanes: Arra
     taken = given[lanes]
     if (taken > size).any():
         raise OperandError(f"{site.mnemonic}: a source of {taken.max()} bytes for a copy of {size}")
+    first = int(taken[0]) if len(taken) else 0
+    if bool((taken == first).all()):
+        return [(first, lanes)]
     return [(part, lanes & (given == part)) for part in np.unique(taken).tolist()]
 
 

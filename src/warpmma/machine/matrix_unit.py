@@ -13,6 +13,7 @@ from ..errors import MetadataError, OperandError, UnsupportedError, shown
 from ..execution import execute
 from ..isa import Instruction
 from ..layouts import Operand
+from ..registers import LANES
 from .accesses import check_whole
 from .batch import Batch, Results
 from .literals import several
@@ -34,18 +35,24 @@ def multiply(batch: Batch, site: Site, row: Instruction, operands: Sequence[Any]
     words, numbers = _words(batch, site, row, operands[3:], lanes)
     # Warps that do not execute it may hold anything, such as metadata that would be refused.
     some = lanes.any(axis=-1)
-    chosen = slice(None) if some.all() else some
-    extra: dict[str, Any] = {name: x[chosen] for name, x in words.items()} | numbers
+    whole = bool(some.all())
+
+    def of_warps(x: Array) -> Array:
+        return x.reshape(-1, *x.shape[2:]) if whole else x[some]
+
+    extra: dict[str, Any] = {name: of_warps(x) for name, x in words.items()} | numbers
     multiplied = partial(
-        execute, row, given["A"][chosen], given["B"][chosen], given["C"][chosen], target=batch.target,
-        engine=batch.engine, threads=batch.workers, **extra,
+        execute, row, *(of_warps(given[name]) for name in names), target=batch.target, engine=batch.engine,
+        threads=batch.workers, **extra,
     )  # fmt: skip
     try:
         d = multiplied()
     except MetadataError as error:  # in rows of A that are beyond a matrix, say
         batch.reporter.report("metadata", site, lanes, detail=str(error))
         d = multiplied(undefined="hardware")
-    if not isinstance(chosen, slice):
+    if whole:
+        d = d.reshape(*some.shape, *d.shape[1:])
+    else:
         d, part = np.zeros((*some.shape, *d.shape[1:]), d.dtype), d
         d[some] = part
     return tuple(batch.made(d[..., i, :], lanes, site) for i in range(d.shape[-2]))
@@ -61,7 +68,27 @@ def _fragment(batch: Batch, site: Site, row: Instruction, name: Operand, fragmen
         got = ", ".join(x.kind for x in registers)
         expected = f"{layout.registers} of {kind}"
         raise OperandError(f"{row}: {name} is {len(registers)} registers ({got}); expected {expected}")
-    return np.stack(batch.read(site, registers, [lanes] * len(registers)), axis=-2)
+    return _together(batch.read(site, registers, [lanes] * len(registers)))
+
+
+def _together(registers: Sequence[Array]) -> Array:
+    """Return registers `[block, warp, lane]` as a fragment `[block, warp, register, lane]`: as it is, if it lies so.
+
+    Fragments that `mma` and `ldmatrix` have made are parts of one array, register by register.
+    """
+    first, step = registers[0], registers[0].strides[-1] * LANES
+    base, start = first.base, first.__array_interface__["data"][0]
+    if base is not None and len(registers) > 1:
+        for i, x in enumerate(registers):
+            at = x.__array_interface__["data"][0]
+            if x.base is not base or x.strides != first.strides or at != start + i * step:
+                break
+        else:
+            shape = (*first.shape[:-1], len(registers), LANES)
+            return np.lib.stride_tricks.as_strided(
+                first, shape, (*first.strides[:-1], step, first.strides[-1]), writeable=False
+            )
+    return np.stack(registers, axis=-2)
 
 
 def _words(

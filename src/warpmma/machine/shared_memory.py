@@ -108,7 +108,7 @@ class SharedMemory:
 
     def complete(self, site: Site, address: Array, data: Array, lanes: Array) -> None:
         """Write what the `cp.async` of a line has brought: what has been reserved."""
-        self._all.complete(self._at(site, address, data.shape[-1], lanes), data[lanes])
+        self._all.complete(self._at(site, address, data.shape[-1], lanes), acting(data, lanes))
 
     def touched(self, site: Site, address: Array, size: int, lanes: Array, alignment: int) -> tuple[Allocation, Touch]:
         """Return the memory, and what of it lanes touch."""
@@ -151,7 +151,8 @@ class SharedMemory:
             by_block += self._base[:, :, 0] + start
             offset = inside
         else:
-            offset = (self._base + address.astype(np.int64))[lanes]
+            offset = self._base + address.astype(np.int64)
+            offset = offset.reshape(-1) if lanes.all() else offset[lanes]
         who = self._clocks.who(time, lanes) if self._reporter.tracking else self._clocks.anybody(len(offset))
         return Touch(
             site=site, time=time, clocks=self._clocks, address=address, lanes=lanes, offset=offset, size=size, who=who,

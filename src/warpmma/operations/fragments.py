@@ -21,8 +21,9 @@ no meaning. `ldmatrix...m8n16...s8.s4` (PTX 9.4) is not here: there is no text o
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -124,8 +125,17 @@ class MatrixMove(Row):
         """
         self._check_direction("load", "collect")
         array = self._array(data, "data", "u1", (self.matrices, self.rows_per_matrix, self.row_bytes))
-        codes = self._codes(array).reshape(*array.shape[:-3], self.layout.flat.size)
-        return self.layout.packing.join(codes[..., self.layout.flat])
+        layout = self.layout
+        codes = self._codes(array).reshape(*array.shape[:-3], layout.flat.size)
+        if self._in_order:
+            return layout.packing.join(codes.reshape(*codes.shape[:-1], *layout.flat.shape)).copy()
+        return layout.packing.join(np.take(codes, layout.flat, axis=-1))
+
+    @cached_property
+    def _in_order(self) -> bool:
+        """Whether registers have elements in the order of memory."""
+        flat = self.layout.flat
+        return bool((flat.ravel() == np.arange(flat.size)).all())
 
     def collect(self, registers: npt.ArrayLike) -> Array:
         """Store: from registers, uint32 `[..., register, 32]`, to the rows' bytes, uint8 `[..., matrix, row, 16]`.
@@ -146,6 +156,8 @@ class MatrixMove(Row):
 
     def _codes(self, data: Array) -> Array:
         """Elements of rows of bytes."""
+        if self.bits == 16 and sys.byteorder == "little" and data.flags.c_contiguous:
+            return data.view(np.uint16)
         if self.bits == 16:
             return data[..., 0::2].astype(np.uint16) | data[..., 1::2].astype(np.uint16) << 8
         columns = 1 << len(self.layout.column)
