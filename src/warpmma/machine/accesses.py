@@ -76,7 +76,8 @@ def _loaded(batch: Batch, site: Site, row: Access, at: Array, lanes: Array) -> t
             data, poison = batch.memory.load(batch.clocks, site, place, row.size, some, element=element)
         else:
             memory = batch.shared if space == "shared" else batch.local
-            data, poison = memory.load(site, place, row.size, some, element=element)
+            travels = batch.poison_travels
+            data, poison = memory.load(site, place, row.size, some, element=element, travels=travels)
         found.append((data, poison, some))
     data, poison, _ = found[0]
     for more, bad, some in found[1:]:

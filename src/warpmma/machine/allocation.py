@@ -11,7 +11,7 @@ The rules:
    wait: other threads read them after a barrier that follows.
 4. An access meets memory that nobody wrote if a part of an element of it was never written, or all of a lane's
    elements. Of several elements some may be unwritten, padding say: these are poison, which is reported where it is
-   read (`registers`).
+   read (`registers`). Where poison travels a load from shared or local memory gives poison, and is reported there, too.
 5. Of lanes that write the same byte at once the last is obeyed; if they write different values that is a race. Copies
    to one place race in any case.
 6. An atomic reads and writes as one access, which is strong (`clocks`); lanes that meet take turns (`turns`).
@@ -71,13 +71,16 @@ class Allocation:
         self.signals = Signals()
         self._reporter, self._nobody = reporter, nobody
 
-    def load(self, touch: Touch, element: int) -> tuple[Array, Array | None]:
-        """Bytes `[n, size]`; and which elements of so many bytes are poison, `[n, elements]`, or None for none."""
+    def load(self, touch: Touch, element: int, *, travels: bool = False) -> tuple[Array, Array | None]:
+        """Bytes `[n, size]`; and which elements of so many bytes are poison, `[n, elements]`, or None for none.
+
+        That is reported, but where it travels (rule 4).
+        """
         if not self._reporter.tracking:
             return get(self.data, touch.offset, touch.size, self.phase), None
         grains = self.grains.at(touch.offset, touch.size)
         self._check_pending(touch, grains)
-        poison = self._poison(touch, grains, element)
+        poison = self._poison(touch, grains, element, travels=travels)
         self._check_writer(touch, grains, None)
         self._note_read(touch, grains)
         if touch.order != "weak":
@@ -296,7 +299,7 @@ class Allocation:
                 says = f"the cp.async {_at(source.site)} is still to read it, and was not waited for"
                 self._report("pending", touch, bad, says, source.site)
 
-    def _poison(self, touch: Touch, grains: Array, element: int) -> Array | None:
+    def _poison(self, touch: Touch, grains: Array, element: int, *, travels: bool = False) -> Array | None:
         if self.grains.written is None or all_set(self.grains.written, grains):
             return None
         written = self.grains.written[grains]
@@ -305,7 +308,8 @@ class Allocation:
         elements = np.repeat(written, self.grains.grain, axis=1).reshape(len(written), -1, element)
         some, whole = np.any(elements, axis=2), np.asarray(np.all(elements, axis=2))
         bad = np.any(some & ~whole, axis=1, keepdims=True) | ~np.any(some, axis=1, keepdims=True)
-        self._report("unwritten", touch, bad, self._nobody)
+        if not travels:
+            self._report("unwritten", touch, bad, self._nobody)
         return ~whole
 
     def _write(self, grains: Array, offset: Array, data: Array) -> None:

@@ -73,6 +73,9 @@ def _poison(
         poison = np.zeros(batch.shape, bool)
         for x, some in zip(registers, needed, strict=True):
             poison |= False if x.defined is None else some & ~x.defined
+        for i, value in row.decisive if poison.any() else ():
+            decided = bits[i] == value
+            poison &= ~(decided if registers[i].defined is None else decided & registers[i].defined)
         return poison
     if row.passes is not None:
         needed[0] = np.zeros_like(lanes)

@@ -80,7 +80,15 @@ class LocalMemory:
         return (slab.data for slab in self._slabs)
 
     def load(
-        self, site: Site, address: Array, size: int, lanes: Array, *, alignment: int = 0, element: int = 0
+        self,
+        site: Site,
+        address: Array,
+        size: int,
+        lanes: Array,
+        *,
+        alignment: int = 0,
+        element: int = 0,
+        travels: bool = False,
     ) -> tuple[Array, Array | None]:
         """Load bytes, as `SharedMemory.load` does."""
         if (one := self._alike(address, size, lanes, alignment or size)) is not None:
@@ -98,7 +106,7 @@ class LocalMemory:
                 data[some, begin : begin + width] = bytes_.reshape(-1, width)
                 bits = slab.written[place // _CHUNK] >> (place % _CHUNK).astype(np.uint16)
                 written[some, begin : begin + width] = bits[:, None] >> np.arange(width, dtype=np.uint16) & 1
-        return data, self._poison(site, address, written, lanes, element or size)
+        return data, self._poison(site, address, written, lanes, element or size, travels)
 
     def store(self, site: Site, address: Array, data: Array, lanes: Array, *, alignment: int = 0) -> None:
         """Write bytes `[block, warp, lane, size]`."""
@@ -213,14 +221,17 @@ class LocalMemory:
             self._slabs.append(_Slab(have, count, self._threads))
         return True
 
-    def _poison(self, site: Site, address: Array, written: Array, lanes: Array, element: int) -> Array | None:
+    def _poison(
+        self, site: Site, address: Array, written: Array, lanes: Array, element: int, travels: bool
+    ) -> Array | None:  # fmt: skip
         """Report what nobody wrote (rule 4 of `allocation`)."""
         if not self._reporter.tracking or written[lanes].all():
             return None
         elements = written.reshape(*lanes.shape, -1, element)
         some, whole = elements.any(axis=-1), elements.all(axis=-1)
         bad = lanes & ((some & ~whole).any(axis=-1) | ~some.any(axis=-1))
-        self._reporter.report("unwritten", site, bad, address, "the thread has not written it")
+        if not travels:
+            self._reporter.report("unwritten", site, bad, address, "the thread has not written it")
         return np.asarray(~whole & lanes[..., None])
 
 

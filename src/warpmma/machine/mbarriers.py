@@ -8,7 +8,8 @@ The rules (PTX ISA 9.1, 9.7.13.15; rows in `operations.phases`):
    warp that arrive at once all do before any.
 3. Copies that arrive are done when the phase is complete: until then whoever touches what they fill or read meets what
    is pending, and then it is as if their threads had written it at that time, before the phase was complete.
-4. What makes one where there was none, or ends it, is a store as any other: others must be in order with it. Something
+4. What makes one where there was none is a store as any other: others must be in order with it. What ends it is strong,
+   as arrivals are, and in order with these: libraries let one lane of a warp end what the others arrived at. Something
    else than a barrier, more arrivals than are expected, a last arrival with `.noComplete`, and bytes beyond 2^20 - 1
    are hazards of the kind "barrier".
 """
@@ -93,6 +94,7 @@ def _begin(
         made = [MbarrierState(n, n, 0, 0, 1).word for n in some.tolist()]
         words = np.array(made, np.uint64)[where].reshape(lanes.shape)
     for _, memory, touch in touches(batch, site, row.space, at, _SIZE, lanes, _SIZE):
+        touch = touch if row.action == "init" else touch.strong("relaxed", "cta")
         memory.store(touch, words[touch.lanes].reshape(-1, 1).view(np.uint8))
         for offset in touch.offset.tolist():
             batch.phases.pop(offset, None)

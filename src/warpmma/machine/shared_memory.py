@@ -68,7 +68,15 @@ class SharedMemory:
         yield self._all.data
 
     def load(
-        self, site: Site, address: Array, size: int, lanes: Array, *, alignment: int = 0, element: int = 0
+        self,
+        site: Site,
+        address: Array,
+        size: int,
+        lanes: Array,
+        *,
+        alignment: int = 0,
+        element: int = 0,
+        travels: bool = False,
     ) -> tuple[Array, Array | None]:
         """Load bytes.
 
@@ -82,6 +90,8 @@ class SharedMemory:
         lanes : ndarray of bool
         alignment, element : int
             What addresses are multiples of, and bytes of an element; the size if nothing is said.
+        travels : bool
+            Whether poison is not reported here.
 
         Returns
         -------
@@ -91,7 +101,7 @@ class SharedMemory:
             `[block, warp, lane, elements]`: what nobody wrote.
         """
         touch = self._touch(site, address, size, lanes, alignment or size)
-        data, poison = self._all.load(touch, element or size)
+        data, poison = self._all.load(touch, element or size, travels=travels)
         return _spread(data, touch.lanes), None if poison is None else _spread(poison, touch.lanes)
 
     def store(self, site: Site, address: Array, data: Array, lanes: Array) -> None:

@@ -3,6 +3,7 @@
 from .approximations import divided_factors
 from .atomics import Atomic
 from .caches import CacheControl, CachePolicy
+from .effects import Access, Barrier, Copy, CopyGroup, Exit
 from .elements import float_code
 from .fences import Control, Fence, Hint, Trap
 from .fragments import MatrixMove
@@ -12,11 +13,6 @@ from .phases import Mbarrier
 from .records import (
     DTYPES,
     UNDEFINED,
-    Access,
-    Barrier,
-    Copy,
-    CopyGroup,
-    Exit,
     MemoryOrder,
     MemoryScope,
     Operation,

@@ -31,7 +31,7 @@ from . import floats
 from .elements import is_nan
 from .forms import Form
 from .measurements import ATOMICS, measured, published
-from .records import DTYPES, MemoryOrder, MemoryScope, Operation, RegisterType, Row, register_type
+from .records import DTYPES, MemoryOrder, MemoryScope, Operation, RegisterType, Row, listed, register_type
 
 __all__ = ["FORMS", "Atomic"]
 
@@ -119,14 +119,9 @@ class Atomic(Row):
     @property
     def syntax(self) -> str:
         """Operands as PTX writes them: `d0`, ... are outputs, `a0`, `b0`, ... inputs, `p` the address."""
-        names = [_listed(letter, self.registers) for letter in "ab"[: self.values]]
-        results = [_listed("d", self.registers)] * self.returns
+        names = [listed(letter, self.registers) for letter in "ab"[: self.values]]
+        results = [listed("d", self.registers)] * self.returns
         return ", ".join([*results, "[p]", *names, *["policy"] * self.hint])
-
-
-def _listed(letter: str, count: int) -> str:
-    names = ", ".join(f"{letter}{i}" for i in range(count))
-    return names if count == 1 else f"{{{names}}}"
 
 
 # Rules 2 and 3

@@ -15,9 +15,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from .effects import Barrier, Exit
 from .forms import Form
 from .measurements import published
-from .records import Barrier, Exit
 
 __all__ = ["FORMS"]
 

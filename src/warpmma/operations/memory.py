@@ -20,9 +20,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from .effects import Access, Copy, CopyGroup
 from .forms import Form
 from .measurements import published
-from .records import Access, Copy, CopyGroup
 from .windows import SPACES
 
 __all__ = ["FORMS"]

@@ -1,7 +1,7 @@
 """Rows: what every instruction but `mma` and `wgmma` is to the machine, a record of a class per kind.
 
-The machine dispatches on the class: an `Operation` is registers in, registers out; an `Access`, a `MatrixMove` (module
-`fragments`), a `Copy` or a `CopyGroup` touches memory; a `Barrier` waits; an `Exit` ends a thread.
+The machine dispatches on the class: an `Operation` is registers in, registers out; what acts on memory and on threads
+is in `effects`, `atomics`, `fences`, `phases` and others.
 """
 
 from __future__ import annotations
@@ -22,21 +22,16 @@ from ..arithmetic import Evidence
 from ..errors import OperandError
 from ..isa import since as targets_since
 from ..registers import LANES
-from .windows import Space
 
 __all__ = [
     "DTYPES",
     "UNDEFINED",
-    "Access",
-    "Barrier",
-    "Copy",
-    "CopyGroup",
-    "Exit",
     "MemoryOrder",
     "MemoryScope",
     "Operation",
     "RegisterType",
     "Row",
+    "listed",
     "register_type",
 ]
 
@@ -178,11 +173,22 @@ class Operation(Row):
         return self.lanes and bool(self.inputs) and ".aligned." not in self.mnemonic
 
     @property
+    def decisive(self) -> tuple[tuple[int, int], ...]:
+        """Inputs, and a value of each that decides the result whatever the others are: 0 of `and`."""
+        opcode, *words = self.mnemonic.split(".")
+        if opcode in ("and", "or"):
+            most = 1 if words[0] == "pred" else (1 << int(words[0][1:])) - 1
+            return tuple((i, most if opcode == "or" else 0) for i in range(2))
+        if opcode in ("set", "setp") and self.inputs[2:] == ("pred",) and "xor" not in words:
+            return ((2, int("or" in words)),)
+        return ()
+
+    @property
     def syntax(self) -> str:
         """Operands as PTX writes them: `d0`, `d1` are outputs, `a0`, `a1`, ... inputs."""
         results, operands = len(self.outputs) - self.writes_carry, len(self.inputs) - self.reads_carry
-        first = _listed("d", results) if self.vectors[0] else "|".join(f"d{i}" for i in range(results))
-        given = [_listed("a", operands)] if self.vectors[1] else [f"a{i}" for i in range(operands)]
+        first = listed("d", results) if self.vectors[0] else "|".join(f"d{i}" for i in range(results))
+        given = [listed("a", operands)] if self.vectors[1] else [f"a{i}" for i in range(operands)]
         names = [first, *given]
         for i, selector in enumerate(self.selectors[: len(names)]):
             sign, chosen = selector[: selector.startswith("-")], selector.removeprefix("-")
@@ -272,159 +278,7 @@ class Operation(Row):
         return array
 
 
-def _listed(letter: str, count: int) -> str:
+def listed(letter: str, count: int) -> str:
     """Write registers as PTX does: `d0`, or `{d0, d1}`."""
     names = ", ".join(f"{letter}{i}" for i in range(count))
     return names if count == 1 else f"{{{names}}}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Access(Row):
-    """One `ld`, `ldu` or `st`: each lane moves `count` elements that lie one after another.
-
-    Attributes
-    ----------
-    direction : {"load", "store"}
-    space : {"generic", "global", "shared", "local", "const", "param"}
-        Addresses are b64 registers of "generic" and "global"; of the others, whose addresses are small, b32 or b64.
-    count : int
-        Elements: 1, or 2, 4, 8 of `.v2`, `.v4`, `.v8`.
-    type : str
-        PTX type of an element: "b32", "s8", "f64"; "b128" is two b64 registers, low first.
-    order : {"weak", "relaxed", "acquire", "release"}
-        `.volatile` and `.mmio` are relaxed.
-    scope : {"cta", "cluster", "gpu", "sys"}
-        Of what is not weak.
-    nc : bool
-        Whether it reads through the non-coherent cache: what the kernel itself writes may not be seen.
-    hint : bool
-        Whether a cache policy, a b64 register that changes no bit, is the last operand.
-    into : RegisterType or None
-        Class of the registers that a load fills where PTX lets them be wider than the element, which is extended.
-    """
-
-    direction: Direction
-    space: Space
-    count: int = 1
-    type: str
-    order: MemoryOrder = "weak"
-    scope: MemoryScope = "sys"
-    nc: bool = False
-    hint: bool = False
-    into: RegisterType | None = None
-
-    @property
-    def bits(self) -> int:
-        """Bits of an element in memory."""
-        return int(self.type[1:])
-
-    @property
-    def signed(self) -> bool:
-        """Whether an element that is shorter than its register is extended by its sign."""
-        return self.type[0] == "s"
-
-    @property
-    def size(self) -> int:
-        """Bytes of a lane; its address is a multiple of that."""
-        return self.count * self.bits // 8
-
-    @property
-    def kind(self) -> RegisterType:
-        """Class of the registers that hold an element: b16 of 8 bits too, b64 of 128."""
-        return self.into or ("b64" if self.bits == 128 else register_type(self.type))
-
-    @property
-    def registers(self) -> int:
-        """Registers of a lane: one for each element, two for 128 bits."""
-        return 2 if self.bits == 128 else self.count
-
-    @property
-    def observes(self) -> bool:
-        """Whether it may read what other threads write meanwhile: those who spin on it let others run."""
-        return self.direction == "load" and self.order != "weak"
-
-    @property
-    def syntax(self) -> str:
-        """Operands as PTX writes them: `d0`, ... are outputs, `a0`, ... inputs, `p` the address."""
-        registers = _listed("d" if self.direction == "load" else "a", self.registers)
-        operands = f"{registers}, [p]" if self.direction == "load" else f"[p], {registers}"
-        return operands + ", policy" * self.hint
-
-
-@dataclass(frozen=True, kw_only=True)
-class Copy(Row):
-    """One `cp.async` from global to shared memory, which goes on while the thread does.
-
-    Attributes
-    ----------
-    sizes : tuple of int
-        Bytes that it may copy; its addresses are multiples of their number. Fewer may come from the source, and zeros
-        then fill the rest.
-    hint : bool
-        Whether a cache policy is the last operand.
-    """
-
-    sizes: tuple[int, ...]
-    hint: bool = False
-
-    @property
-    def syntax(self) -> str:
-        """Operands as PTX writes them: `p` is the address in shared memory, `q` that in global memory."""
-        return "[p], [q], size{, src-size | ignore-src}" + ", policy" * self.hint
-
-
-@dataclass(frozen=True, kw_only=True)
-class CopyGroup(Row):
-    """What a thread does with its `cp.async`: close a group of them, or wait.
-
-    Attributes
-    ----------
-    action : {"commit", "wait_group", "wait_all"}
-    """
-
-    action: Literal["commit", "wait_group", "wait_all"]
-
-    @property
-    def syntax(self) -> str:
-        """Operands as PTX writes them: `n` is how many groups may go on."""
-        return "n" if self.action == "wait_group" else ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Barrier(Row):
-    """One barrier of a block or a warp.
-
-    Attributes
-    ----------
-    action : {"sync", "arrive", "red", "warp"}
-        Come and wait, come alone, come and wait for what all threads' predicates give; "warp" for the lanes that a
-        membermask names.
-    aligned : bool
-        Whether all lanes of a warp come together.
-    reduction : {"popc", "and", "or"} or None
-        Of "red": how many have the predicate, whether all have it, whether one has it.
-    """
-
-    action: Literal["sync", "arrive", "red", "warp"]
-    aligned: bool
-    reduction: Literal["popc", "and", "or"] | None = None
-
-    @property
-    def outputs(self) -> tuple[RegisterType, ...]:
-        """Classes of the registers that it writes."""
-        return () if self.reduction is None else ("b32" if self.reduction == "popc" else "pred",)
-
-    @property
-    def syntax(self) -> str:
-        """Operands as PTX writes them: `a` is the number of the barrier, `b` that of the threads, `p` a predicate."""
-        return {"sync": "a{, b}", "arrive": "a, b", "red": "d, a{, b}, p", "warp": "membermask"}[self.action]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Exit(Row):
-    """The end of a thread."""
-
-    @property
-    def syntax(self) -> str:
-        """No operands."""
-        return ""

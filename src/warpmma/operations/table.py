@@ -43,12 +43,13 @@ from . import (
 )
 from .atomics import Atomic
 from .caches import CacheControl, CachePolicy
+from .effects import Access, Barrier, Copy, CopyGroup, Exit
 from .fences import Fence, Hint, Trap
 from .forms import Form, common
 from .fragments import MatrixMove
 from .measurements import elsewhere
 from .phases import Mbarrier
-from .records import Access, Barrier, Copy, CopyGroup, Exit, Operation, Row
+from .records import Operation, Row
 from .vocabulary import ABSENT_WORDS
 from .wmma import WmmaMove, WmmaMultiply
 

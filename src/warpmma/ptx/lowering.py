@@ -13,6 +13,8 @@ The rules:
    Of 2,953 instructions of registers, each guarded, its machine code for sm_90 has these without; results of random
    programs on an H200 agree.
 6. What contraction puts beside a program is lowered as the program is, and is marked.
+7. Compilers make a register of two of which only one is wanted, `mov.b64 d, {a, u}`, with a u that nothing in the
+   function writes: its bits do not matter, and are 0.
 """
 
 from __future__ import annotations
@@ -34,9 +36,10 @@ from .entry_parameters import EntryParameters
 from .flow import placed
 from .frames import FrameLayout
 from .matching import match
+from .registers_used import Register, uses
 from .resolving import Places, Resolver
 from .slots import Slots, register_class
-from .syntax import Function, LineOf, Module, Place, RegisterRange, Statement, Symbol, VectorOf
+from .syntax import Function, Immediate, LineOf, Module, Place, RegisterRange, Statement, Symbol, VectorOf
 
 __all__ = ["Body", "lower", "site_of"]
 
@@ -96,6 +99,7 @@ class _Lowering:
         self._parameters = EntryParameters(function)
         self._calls = CallLowering(module, function, self._names, self._frame, target)
         self._body = Body(self._frame)
+        self._written: frozenset[Register] | None = None
         self._leads: list[tuple[int, tuple[int, ...]]] = []  # branches, and the blocks that they lead to
 
     def run(self) -> Body:
@@ -183,6 +187,7 @@ class _Lowering:
             halves = zip(*(self._names.items(x) for x in statement.operands), strict=False)
             return [self._step(replace(statement, mnemonic="mov.b64", operands=x), site, guard) for x in halves]
         if opcode == "mov" and len(statement.operands) == 2:
+            statement = self._without_undefined(statement)
             moves = self._vector_moves(statement, site, guard)
             if moves:
                 return moves
@@ -198,6 +203,27 @@ class _Lowering:
                 ]
             name = self._in_frame(statement, name)
         return [self._step(replace(statement, mnemonic=name) if name != statement.mnemonic else statement, site, guard)]
+
+    def _without_undefined(self, statement: Statement) -> Statement:
+        """Return a `mov` into which some registers go that somebody writes, and zeros for the others (rule 7)."""
+        given = statement.operands[1]
+        if not isinstance(given, VectorOf):
+            return statement
+        if self._written is None:
+            self._written = frozenset(
+                x for one in self._function.body if isinstance(one, Statement) for x in uses(one).written
+            )
+        unwritten = [
+            isinstance(x, Symbol) and (x.name, x.scope) not in self._written and self._is_register(x, statement)
+            for x in given.items
+        ]
+        if all(unwritten) or not any(unwritten):
+            return statement
+        items = tuple(Immediate(0, "u") if bad else x for x, bad in zip(given.items, unwritten, strict=True))
+        return replace(statement, operands=(statement.operands[0], VectorOf(items)))
+
+    def _is_register(self, x: Symbol, statement: Statement) -> bool:
+        return self._names.register(x, statement) is not None
 
     def _vector_moves(self, statement: Statement, site: Site, guard: Guard | None) -> Sequence[AnyStep]:
         """Return steps of a `mov` from, or to, registers that are vectors; nothing for others."""

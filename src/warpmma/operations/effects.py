@@ -1,0 +1,163 @@
+"""Rows of what moves data between memory and registers, and of what threads wait for and end by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from .records import Direction, MemoryOrder, MemoryScope, RegisterType, Row, listed, register_type
+from .windows import Space
+
+__all__ = ["Access", "Barrier", "Copy", "CopyGroup", "Exit"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access(Row):
+    """One `ld`, `ldu` or `st`: each lane moves `count` elements that lie one after another.
+
+    Attributes
+    ----------
+    direction : {"load", "store"}
+    space : {"generic", "global", "shared", "local", "const", "param"}
+        Addresses are b64 registers of "generic" and "global"; of the others, whose addresses are small, b32 or b64.
+    count : int
+        Elements: 1, or 2, 4, 8 of `.v2`, `.v4`, `.v8`.
+    type : str
+        PTX type of an element: "b32", "s8", "f64"; "b128" is two b64 registers, low first.
+    order : {"weak", "relaxed", "acquire", "release"}
+        `.volatile` and `.mmio` are relaxed.
+    scope : {"cta", "cluster", "gpu", "sys"}
+        Of what is not weak.
+    nc : bool
+        Whether it reads through the non-coherent cache: what the kernel itself writes may not be seen.
+    hint : bool
+        Whether a cache policy, a b64 register that changes no bit, is the last operand.
+    into : RegisterType or None
+        Class of the registers that a load fills where PTX lets them be wider than the element, which is extended.
+    """
+
+    direction: Direction
+    space: Space
+    count: int = 1
+    type: str
+    order: MemoryOrder = "weak"
+    scope: MemoryScope = "sys"
+    nc: bool = False
+    hint: bool = False
+    into: RegisterType | None = None
+
+    @property
+    def bits(self) -> int:
+        """Bits of an element in memory."""
+        return int(self.type[1:])
+
+    @property
+    def signed(self) -> bool:
+        """Whether an element that is shorter than its register is extended by its sign."""
+        return self.type[0] == "s"
+
+    @property
+    def size(self) -> int:
+        """Bytes of a lane; its address is a multiple of that."""
+        return self.count * self.bits // 8
+
+    @property
+    def kind(self) -> RegisterType:
+        """Class of the registers that hold an element: b16 of 8 bits too, b64 of 128."""
+        return self.into or ("b64" if self.bits == 128 else register_type(self.type))
+
+    @property
+    def registers(self) -> int:
+        """Registers of a lane: one for each element, two for 128 bits."""
+        return 2 if self.bits == 128 else self.count
+
+    @property
+    def observes(self) -> bool:
+        """Whether it may read what other threads write meanwhile: those who spin on it let others run."""
+        return self.direction == "load" and self.order != "weak"
+
+    @property
+    def syntax(self) -> str:
+        """Operands as PTX writes them: `d0`, ... are outputs, `a0`, ... inputs, `p` the address."""
+        registers = listed("d" if self.direction == "load" else "a", self.registers)
+        operands = f"{registers}, [p]" if self.direction == "load" else f"[p], {registers}"
+        return operands + ", policy" * self.hint
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copy(Row):
+    """One `cp.async` from global to shared memory, which goes on while the thread does.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Bytes that it may copy; its addresses are multiples of their number. Fewer may come from the source, and zeros
+        then fill the rest.
+    hint : bool
+        Whether a cache policy is the last operand.
+    """
+
+    sizes: tuple[int, ...]
+    hint: bool = False
+
+    @property
+    def syntax(self) -> str:
+        """Operands as PTX writes them: `p` is the address in shared memory, `q` that in global memory."""
+        return "[p], [q], size{, src-size | ignore-src}" + ", policy" * self.hint
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyGroup(Row):
+    """What a thread does with its `cp.async`: close a group of them, or wait.
+
+    Attributes
+    ----------
+    action : {"commit", "wait_group", "wait_all"}
+    """
+
+    action: Literal["commit", "wait_group", "wait_all"]
+
+    @property
+    def syntax(self) -> str:
+        """Operands as PTX writes them: `n` is how many groups may go on."""
+        return "n" if self.action == "wait_group" else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Barrier(Row):
+    """One barrier of a block or a warp.
+
+    Attributes
+    ----------
+    action : {"sync", "arrive", "red", "warp"}
+        Come and wait, come alone, come and wait for what all threads' predicates give; "warp" for the lanes that a
+        membermask names.
+    aligned : bool
+        Whether all lanes of a warp come together.
+    reduction : {"popc", "and", "or"} or None
+        Of "red": how many have the predicate, whether all have it, whether one has it.
+    """
+
+    action: Literal["sync", "arrive", "red", "warp"]
+    aligned: bool
+    reduction: Literal["popc", "and", "or"] | None = None
+
+    @property
+    def outputs(self) -> tuple[RegisterType, ...]:
+        """Classes of the registers that it writes."""
+        return () if self.reduction is None else ("b32" if self.reduction == "popc" else "pred",)
+
+    @property
+    def syntax(self) -> str:
+        """Operands as PTX writes them: `a` is the number of the barrier, `b` that of the threads, `p` a predicate."""
+        return {"sync": "a{, b}", "arrive": "a, b", "red": "d, a{, b}, p", "warp": "membermask"}[self.action]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exit(Row):
+    """The end of a thread."""
+
+    @property
+    def syntax(self) -> str:
+        """No operands."""
+        return ""
