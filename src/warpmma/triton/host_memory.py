@@ -5,8 +5,8 @@ The rules:
 1. What a tensor or an array is a part of, its storage, lies on the device for the launch, at the process's own address:
    so addresses that are stored in tensors hold. Storages that share memory are one.
 2. Nobody is asked who wrote it: it counts as written.
-3. Where an argument is an address, or a tensor of 64-bit integers of which some are addresses inside of a living CPU
-   tensor, that tensor's storage lies there, too. NumPy's arrays are not looked for; `TritonDevice.map` places them.
+3. Where an argument is an address, or a tensor of 64-bit integers among whose first 65,536 are addresses inside of a
+   living CPU tensor, that tensor's storage lies there, too. NumPy's arrays are not looked for: `TritonDevice.map`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError
-from ..machine import Device, DeviceArray
+from ..machine import Device
 
 __all__ = ["HostArray", "is_tensor", "mapped_for_launch", "storage_of"]
 
-_LOWEST = 1 << 16  # no memory of a process lies below
+_LOWEST, _HIGHEST = 1 << 32, 1 << 56  # what is no address, as indices are none, need not be looked for
 _MOST_ADDRESSES = 1 << 16
+_NONE = np.zeros(0, np.uint64)
+_POINTED_AT = "a tensor whose address is an argument"
 
 
 class HostArray:
@@ -138,30 +140,31 @@ def _lies_there(device: Device, piece: Storage) -> bool:
 
 def _pointed_at(args: list[tuple[str, str, Any]]) -> list[Storage]:
     """Rule 3."""
-    addresses = np.unique(np.concatenate([np.zeros(0, np.uint64), *(_addresses(type_, x) for _, type_, x in args)]))
-    if not len(addresses):
-        return []
-    living = [x for x in gc.get_objects() if is_tensor(x) and x.layout.__str__() == "torch.strided"]
-    pieces = {y.start: y for x in living if (y := storage_of("a tensor whose address is an argument", x)) is not None}
-    return [
-        piece for piece in pieces.values()
-        if np.searchsorted(addresses, piece.start) < np.searchsorted(addresses, piece.stop)
-    ]  # fmt: skip
+    addresses = np.unique(np.concatenate([_NONE, *(_addresses(type_, x) for _, type_, x in args)]))
+    pieces = {y.start: y for x in _living_tensors() if (y := storage_of(_POINTED_AT, x))} if len(addresses) else {}
+    bounds = ((x, *np.searchsorted(addresses, np.array([x.start, x.stop], np.uint64))) for x in pieces.values())
+    return [piece for piece, first, behind in bounds if first < behind]
+
+
+def _living_tensors() -> Iterator[Any]:
+    torch = sys.modules.get("torch")
+    plain = () if torch is None else (torch.Tensor, torch.nn.Parameter)  # others need have no memory
+    return (x for x in gc.get_objects() if type(x) in plain and str(x.layout) == "torch.strided")
 
 
 def _addresses(type_: str, x: Any) -> npt.NDArray[np.uint64]:
     """Return what may be addresses."""
-    values: Any = ()
-    if type_ in ("i64", "u64"):
-        values = [int(x)]
-    elif type_[0] == "*" and isinstance(x, int):
-        values = [x]
-    elif type_.removeprefix("*").removeprefix("k") in ("i64", "u64") and not isinstance(x, DeviceArray):
-        if isinstance(x, HostArray):
-            values = x.array.ravel()[:_MOST_ADDRESSES]
-        elif is_tensor(x):
-            values = x.detach().reshape(-1)[:_MOST_ADDRESSES].numpy()
-    return np.array([int(v) for v in values if v > _LOWEST], dtype=np.uint64)
+    if type_ in ("i64", "u64") or (type_[0] == "*" and isinstance(x, int)):
+        values = np.array([int(x) % (1 << 64)], np.uint64)
+    elif type_.lstrip("*k") not in ("i64", "u64"):
+        return _NONE
+    elif isinstance(x, HostArray):
+        values = x.array.reshape(-1)[:_MOST_ADDRESSES].astype(np.uint64)
+    elif is_tensor(x):
+        values = x.detach().reshape(-1)[:_MOST_ADDRESSES].numpy().astype(np.uint64)
+    else:
+        return _NONE
+    return values[(values > _LOWEST) & (values < _HIGHEST)]
 
 
 def check_place(name: str, x: Any) -> None:

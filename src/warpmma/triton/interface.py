@@ -115,7 +115,7 @@ def _found() -> TritonInterface:
 
 def _installed() -> bool:
     """Whether there is a package, rather than a folder of its name."""
-    if "triton" in sys.modules:
+    if "triton" in sys.modules:  # of a folder Python makes a package, which has no file
         return getattr(sys.modules["triton"], "__file__", None) is not None
     found = find_spec("triton")
     return found is not None and found.origin is not None

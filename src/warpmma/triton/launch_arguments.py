@@ -99,12 +99,12 @@ def _float(name: str, type_: str, x: float) -> Any:
     """Rule 5."""
     if type_ == "fp16":
         try:
-            return int.from_bytes(struct.pack("<e", x), "little")
+            return np.frombuffer(struct.pack("<e", x), np.uint16)[0]  # 2 bytes, as the parameter has them
         except OverflowError:
             raise OperandError(f"{name} is {x}, too large for fp16") from None
     if type_ == "bf16":
         with np.errstate(over="ignore"):
-            return int(np.float32(x).view(np.uint32)) >> 16
+            return np.uint16(np.float32(x).view(np.uint32) >> 16)
     return x
 
 

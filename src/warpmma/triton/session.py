@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from .._arguments import check_choice
+from .._tasks import Progress
 from ..arithmetic import Engine
-from ..errors import OperandError, shown
+from ..errors import OperandError, TargetError, shown
 from ..isa import TARGETS
 from ..machine import Device, DeviceArray, Limit, Policy
 from ..ptx import PtxEntry
@@ -124,6 +125,7 @@ def device(
     target: str | Device, *, ptx_target: str | None = None,
     hazards: Policy | Mapping[str, Policy] = "error", contract: str = "ptxas", engine: Engine = "auto",
     threads: int | None = None, resident: int | None = None, limit: int | Limit | None = None, seed: int = 0,
+    progress: Progress | None = None,
 ) -> TritonDevice:  # fmt: skip
     """Make a simulated GPU, for `with warpmma.triton.device("sm_90"):`.
 
@@ -134,7 +136,7 @@ def device(
     ptx_target : str, optional
         What Triton compiles for; by default a target whose PTX is simulated (`PTX_TARGETS`): sm_80 for sm_90, where
         Triton would write `wgmma`.
-    hazards, contract, engine, threads, resident, limit, seed
+    hazards, contract, engine, threads, resident, limit, seed, progress
         Of every launch, as of `PtxEntry.launch`. A kernel that Triton compiles without fusing has contract "off".
 
     Returns
@@ -150,15 +152,19 @@ def device(
     """
     find_triton()
     check_choice("contract", contract, ("ptxas", "off"))
-    name = target.target if isinstance(target, Device) else target
+    own = target if isinstance(target, Device) else None
+    name = target if own is None else own.target
     number = ptx_number(name, ptx_target)
     wanted = device_target(name, number)
-    own = target if isinstance(target, Device) and target.target == wanted else Device(wanted)
+    if own is not None and own.target != wanted:
+        raise TargetError(
+            f"Triton writes PTX for {wanted}, which a device of {own.target} does not run; give {wanted!r}"
+        )
     options = {
         "hazards": hazards, "contract": contract, "engine": engine, "threads": threads, "resident": resident,
-        "limit": limit, "seed": seed,
+        "limit": limit, "seed": seed, "progress": progress,
     }  # fmt: skip
-    return TritonDevice(own, number, options)
+    return TritonDevice(own or Device(wanted), number, options)
 
 
 def install(target: str | Device, **options: Any) -> TritonDevice:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OperandError, PtxError, UnsupportedError, shown
-from ..machine import Device, DeviceArray, Launch
+from ..machine import Device, Launch
 from ..ptx import PtxEntry
 from .host_memory import mapped_for_launch
 from .launch_arguments import flat_arguments, parameter_value
@@ -93,8 +93,8 @@ class Launcher:
         flat += [("scratch memory", "*i8", x) for x in scratch]
         values += [parameter_value("scratch memory", "*i8", x) for x in scratch]
         options = dict(session.options)
-        if not getattr(metadata, "enable_fp_fusion", True):
-            options["contract"] = "off"  # for which Triton calls ptxas with --fmad=false
+        if not _fuses(metadata):
+            options["contract"] = "off"
         if getattr(metadata, "launch_cooperative_grid", False):
             options["resident"] = grid[0] * grid[1] * grid[2]
         with mapped_for_launch(device, flat):
@@ -135,6 +135,12 @@ class Launcher:
         return found
 
 
+def _fuses(metadata: Any) -> bool:
+    """Whether Triton lets ptxas fuse: neither its own option nor those that are handed on say --fmad=false."""
+    handed_on = str(getattr(metadata, "ptx_options", None) or "").replace(" ", "=")
+    return bool(getattr(metadata, "enable_fp_fusion", True)) and "fmad=false" not in handed_on
+
+
 def _grid(*sizes: Any) -> tuple[int, int, int]:
     try:
         x, y, z = (operator.index(n) for n in sizes)
@@ -149,8 +155,3 @@ def _explained(error: PtxError, session: TritonDevice) -> PtxError:
         return error
     hint = f"\nTriton writes it for ptx_target={session.ptx_target!r}; with ptx_target='sm_80' or 'sm_89' it does not"
     return PtxError(str(error) + hint, error.file, error.line, error.column)
-
-
-def is_device_array(x: Any) -> bool:
-    """Whether it lies on a simulated device."""
-    return isinstance(x, DeviceArray)

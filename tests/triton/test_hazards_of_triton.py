@@ -1,0 +1,100 @@
+"""What is wrong with a kernel of Triton is said with its line, and what Triton writes that is not simulated, too."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+import warpmma as wm
+
+tl: Any = pytest.importorskip("triton.language")
+triton: Any = pytest.importorskip("triton")
+
+
+@triton.jit
+def unmasked(x, out, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + places)  # beyond
+    tl.store(out + places, value)
+
+
+@triton.jit
+def racing(out, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    places = tl.arange(0, BLOCK)
+    tl.store(out + places, places + tl.program_id(0))  # everybody
+
+
+@triton.jit
+def unwritten(x, out):  # type: ignore[no-untyped-def]
+    tl.store(out, tl.load(x))  # nothing
+
+
+@triton.jit
+def dot(a, b, out, M: tl.constexpr):  # type: ignore[no-untyped-def]
+    places = tl.arange(0, M)[:, None] * M + tl.arange(0, M)[None, :]
+    tl.store(out + places, tl.dot(tl.load(a + places), tl.load(b + places)))
+
+
+def line(kernel: Any, comment: str) -> str:
+    lines, first = inspect.getsourcelines(kernel.fn)
+    number = first + next(i for i, text in enumerate(lines) if comment in text)
+    return f"test_hazards_of_triton.py:{number}: "
+
+
+def test_a_load_without_a_mask() -> None:
+    x, out = np.zeros(100, np.float32), np.zeros(128, np.float32)
+    with wm.triton.device("sm_90") as gpu, pytest.raises(wm.machine.HazardError, match="bounds") as caught:
+        unmasked[(1,)](x, out, BLOCK=128)
+    assert line(unmasked, "# beyond") in str(caught.value) and "the nearest, x (400 bytes" in str(caught.value)
+    assert gpu.launches == []
+
+
+def test_a_race_between_blocks() -> None:
+    out = np.zeros(32, np.int32)
+    with wm.triton.device("sm_90"), pytest.raises(wm.machine.HazardError, match="race") as caught:
+        racing[(4,)](out, BLOCK=32)
+    assert line(racing, "# everybody") in str(caught.value)
+    with wm.triton.device("sm_90", hazards="off") as gpu:
+        racing[(4,)](out, BLOCK=32)
+    assert gpu.launches[0].report.hazards == []
+    with wm.triton.device("sm_90", hazards="warn") as gpu, pytest.warns(wm.machine.HazardWarning, match="race"):
+        racing[(4,)](out, BLOCK=32)
+    assert [x.kind for x in gpu.launches[0].report.hazards] == ["race"]
+
+
+def test_an_array_that_nobody_wrote() -> None:
+    with wm.triton.device("sm_90") as gpu:
+        x, out = gpu.device.empty(1), gpu.device.empty(1)
+        with pytest.raises(wm.machine.HazardError, match="nobody wrote it") as caught:
+            unwritten[(1,)](x, out)
+    assert line(unwritten, "# nothing") in str(caught.value)
+
+
+def test_wgmma_is_explained() -> None:
+    a = np.ones((64, 64), np.float16)
+    out = np.zeros((64, 64), np.float32)
+    with (
+        wm.triton.device("sm_90", ptx_target="sm_90") as gpu,
+        pytest.raises(wm.PtxError, match=r"(?s)wgmma.*writes it for ptx_target='sm_90'; with ptx_target='sm_80'"),
+    ):
+        dot[(1,)](a, a, out, M=64)
+    assert gpu.device.target == "sm_90a"
+    with wm.triton.device("sm_90"):
+        dot[(1,)](a, a, out, M=64)
+    assert (out == 64).all()
+
+
+def test_an_array_that_is_read_only() -> None:
+    x, out = np.zeros(128, np.float32), np.zeros(128, np.float32)
+    out.flags.writeable = False
+    with wm.triton.device("sm_90"), pytest.raises(wm.machine.HazardError, match="read-only"):
+        unmasked[(1,)](x, out, BLOCK=128)
+
+
+def test_the_limit_of_instructions() -> None:
+    x = np.zeros(128, np.float32)
+    with wm.triton.device("sm_90", limit=4), pytest.raises(wm.LimitError):
+        unmasked[(1,)](x, x, BLOCK=128)

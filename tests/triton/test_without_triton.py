@@ -1,0 +1,40 @@
+"""What holds where Triton is not installed."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+import warpmma as wm
+from warpmma.triton import environment, ptx_targets
+
+
+def test_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "triton", None)  # type: ignore[arg-type]
+    wm.triton.interface._found.cache_clear()  # type: ignore[attr-defined]
+    with pytest.raises(
+        wm.UnsupportedError, match=r"^Triton is not installed: pip install 'warpmma\[triton\]' \(Linux\)"
+    ):
+        wm.triton.device("sm_90")
+
+
+def test_every_target_has_a_row() -> None:
+    rows = ptx_targets.PTX_TARGETS
+    assert set(rows) == {x.number for x in wm.isa.TARGETS.values()}
+    for target in wm.TARGETS:
+        written = ptx_targets.ptx_number(target, None)
+        assert written < 90 and ptx_targets.device_target(target, written) == target
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sm_90,hazard=warn", "'hazard' is no option; did you mean 'hazards'"),
+        ("sm_90,seed=x", "seed is 'x'; expected an integer"),
+    ],
+)
+def test_the_environment_is_read(text: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPMMA_TRITON", text)
+    with pytest.raises(wm.OperandError, match=message):
+        environment.described()
