@@ -1,9 +1,9 @@
 """Run Triton's own tutorials on the simulator: `python tools/run_triton_tutorials.py FOLDER`.
 
 FOLDER has the files of `python/tutorials` of Triton's sources, which are not in its package. They run as they are.
-What they are told: tensors are PyTorch's on the CPU, as `warpmma.triton` says; `torch.cuda` answers for the target that
-Triton compiles for; benchmarks are left out (`Mark.run`); PyTorch's layer norm, with which 05 compares, computes in f32
-as on a GPU. 06 runs no kernel but in its tests and benchmarks, so its `test_op` is called. Printed are launches,
+What they are told: tensors are PyTorch's on the CPU, and `torch.cuda` answers for the simulated device, as
+`warpmma.triton` has it; benchmarks are left out (`Mark.run`); PyTorch's layer norm, with which 05 compares, computes in
+f32 as on a GPU. 06 runs no kernel but in its tests and benchmarks, so its `test_op` is called. Printed are launches,
 instructions and seconds, as the table of docs/triton_kernels.md has them.
 
 `--launches FILE` keeps launches with their memory, for `tools/replay_launches.py`.
@@ -19,8 +19,8 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -55,8 +55,8 @@ TUTORIALS: dict[str, Callable[[dict[str, Any]], None]] = {
 
 
 @contextmanager
-def on_the_cpu(capability: tuple[int, int]) -> Iterator[list[str]]:
-    """Answer for CUDA in PyTorch, and leave benchmarks out, whose names are listed."""
+def on_the_cpu() -> Iterator[list[str]]:
+    """Let what asks for CUDA's memory have the CPU's, and leave benchmarks out, whose names are listed."""
     import torch
     import triton.testing
 
@@ -72,8 +72,6 @@ def on_the_cpu(capability: tuple[int, int]) -> Iterator[list[str]]:
 
     with ExitStack() as stack:
         for where, name, made in (
-            (torch.cuda, "get_device_capability", lambda *_: capability),
-            (torch.cuda, "get_device_properties", lambda *_: SimpleNamespace(multi_processor_count=132)),
             (torch, "empty", on_cpu),
             (torch.nn.functional, "layer_norm", in_f32),
             (triton.testing.Mark, "run", lambda self, **_: left.append(self.fn.__name__)),
@@ -86,10 +84,11 @@ def on_the_cpu(capability: tuple[int, int]) -> Iterator[list[str]]:
 
 def run(path: Path, finish: Callable[[dict[str, Any]], None], target: str, look: Any) -> tuple[list[Launched], float]:
     """Run a tutorial; return its launches, and seconds."""
+    import_module("torch")  # before a device answers for `torch.cuda`
     start = time.perf_counter()
-    session = wm.triton.install(target, hazards="off")
+    wm.triton.install(target, hazards="off", threads=1)
     try:
-        with watched(look) as launches, on_the_cpu((int(session.ptx_target[3:]) // 10, 0)) as left:
+        with watched(look) as launches, on_the_cpu() as left:
             finish(runpy.run_path(str(path), run_name=path.stem))
     finally:
         wm.triton.uninstall()
@@ -120,7 +119,7 @@ def main(arguments: list[str] | None = None) -> int:
             continue
         instructions = sum(sum(one.report.costs.instructions.values()) for one in launches)
         print(f"  {len(launches)} launches, {instructions:,} instructions, {seconds:.1f} s, "
-              f"of these launches {sum(one.seconds for one in launches):.1f} s", flush=True)  # fmt: skip
+              f"launches {sum(one.seconds for one in launches):.1f} s of a core", flush=True)  # fmt: skip
         kept += [(f"{name[:2]} {one.entry} {i}", one) for i, one in enumerate(launches)]
     if options.launches:
         write(options.launches, kept)

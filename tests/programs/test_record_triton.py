@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,25 +17,41 @@ from triton_programs.kept import kept_case, kept_texts, plain_text, version
 
 from warpmma import ptx
 
+PAGE = Path(__file__).parents[2] / "docs" / "triton_kernels.md"
+
 
 @cache
 def recording() -> Recording:
     return read(TRITON)
 
 
-@pytest.mark.skipif(not TRITON.exists(), reason="not recorded yet")
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_kernel_writes_what_an_h200_wrote(case: TritonCase) -> None:
     made = kept_case(case)
-    outputs, _, _ = simulate(
-        ptx.load(kept_texts()[made.program], "triton.ptx"), made.make(), hazards={"poison": "warn"}
-    )
+    outputs, _, reports = simulate(ptx.load(kept_texts()[made.program], "triton.ptx"), made.make())
     for name, array in outputs.items():
         digest, part = kept(array)
         expected = recording().outputs[str(made)][name]
         places = np.flatnonzero(part != expected[1])
         assert not len(places), f"{name}: {len(places)} of {len(part)} differ, first at {places[:5]}"
         assert digest == expected[0], name
+    instructions = sum(sum(report.costs.instructions.values()) for report in reports)
+    assert f"| {case} | {instructions:,} |" in PAGE.read_text()
+
+
+def test_recording_is_of_an_h200_and_of_these_texts() -> None:
+    about = recording().about
+    assert "H200" in about["gpu"]
+    for name, text in kept_texts().items():
+        assert about["texts"][name] == hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_another_instruction_gives_other_bits() -> None:
+    case = next(case for case in CASES if case.name == "softmax f32")
+    made = kept_case(case)
+    text = kept_texts()[made.program].replace("div.full.f32", "mul.f32")
+    outputs, _, _ = simulate(ptx.load(text, "triton.ptx"), made.make())
+    assert kept(outputs["y"])[0] != recording().outputs[str(made)]["y"][0]
 
 
 def test_texts_are_of_these_cases_and_name_no_machine() -> None:

@@ -25,7 +25,7 @@ __all__ = ["Launched", "call", "launched", "watched"]
 class Launched:
     """A launch of an entry: `arguments` are integers and floats, by the types of the entry's parameters.
 
-    `report` is what the launch returned, `seconds` how long it took, `before` and `after` what `look` saw.
+    `report` is what the launch returned, `seconds` what it took of all cores, `before` and `after` what `look` saw.
     """
 
     text: str
@@ -58,9 +58,9 @@ def watched(look: Callable[[Any], Any] = lambda device: None) -> Iterator[list[L
     def watching(
         entry: Any, device: Any, grid: Any, block: Any, args: Any = (), *, shared: int = 0, **options: Any
     ) -> Any:
-        before, start = look(device), time.perf_counter()
+        before, start = look(device), time.process_time()
         report = launch(entry, device, grid, block, args, shared=shared, **options)
-        seconds = time.perf_counter() - start
+        seconds = time.process_time() - start
         types = [parameter.type for parameter in entry.function.parameters]
         found.append(Launched(
             text=entry.module.source.text, entry=entry.name, grid=_sizes(grid), block=_sizes(block),
