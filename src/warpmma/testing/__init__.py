@@ -1,4 +1,4 @@
-"""Tests of kernels: comparison bit for bit, reports of differing bits, a pytest plugin, hypothesis strategies.
+"""Tests of kernels: comparison bit for bit, reports and guesses of what differs, a pytest plugin, strategies.
 
 Every name and every module, such as `warpmma.testing.strategies`, is loaded when it is first used: pytest imports this
 package whenever it starts, for the plugin.
@@ -12,14 +12,16 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
     from . import plugin as plugin
     from . import strategies as strategies
     from .assertions import assert_same_bits, ulps
+    from .guessing import Guesses, guess, guess_fragment
     from .simulated import Gpu
     from .written import array_with
 
-__all__ = ["Gpu", "array_with", "assert_same_bits", "ulps"]
+__all__ = ["Gpu", "Guesses", "array_with", "assert_same_bits", "guess", "guess_fragment", "ulps"]
 
 _ORIGINS = {
     ".": ("plugin", "strategies"),
     ".assertions": ("assert_same_bits", "ulps"),
+    ".guessing": ("Guesses", "guess", "guess_fragment"),
     ".simulated": ("Gpu",),
     ".written": ("array_with",),
 }

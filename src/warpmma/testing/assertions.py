@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -14,17 +15,20 @@ from ..formats import FORMATS, FloatFormat, Format
 from ..isa import Instruction, parse
 from ..layouts import OPERANDS, Operand
 from .difference import describe_difference
+from .guessing import guess, guess_fragment, target_of
 from .reading import reader
 
 __all__ = ["assert_same_bits", "ulps"]
 
 Array = npt.NDArray[Any]
 
+_PAIRS = 2_000  # of mistakes that a failing comparison tries
+
 
 def assert_same_bits(
     actual: npt.ArrayLike, expected: npt.ArrayLike, *, instruction: str | Instruction | None = None,
     operand: Operand = "D", names: tuple[str, str] = ("actual", "expected"), limit: int = 10,
-    nan: Literal["bits", "any"] = "bits",
+    nan: Literal["bits", "any"] = "bits", inputs: Mapping[str, Any] | None = None,
 ) -> None:  # fmt: skip
     """Raise `AssertionError`, with a report, unless two arrays are the same bit for bit.
 
@@ -44,12 +48,16 @@ def assert_same_bits(
         How many differing elements to list.
     nan : {"bits", "any"}
         Whether NaN of different sign and payload differ, or all of them are alike. Zeros of different sign differ.
+    inputs : dict, optional
+        What the instruction should have been given, by the names that `guess` has: `{"a": A, "b": B}`. Then the report
+        ends with a guess of what was swapped. Without `"target"` it is the first that gives `expected`.
 
     Raises
     ------
     AssertionError
         The report: how many elements differ; the first of them with index, values, bits, distance (see `ulps`; of
-        integers their difference) and place; in which rows, columns, lanes and registers they are.
+        integers their difference) and place; in which rows, columns, lanes and registers they are; with an
+        instruction, a mistake that explains all of it, if there is one (see `guess`).
     OperandError
         Arrays that have no bits to compare (of objects, say), or that do not go with the operand.
 
@@ -78,11 +86,13 @@ def assert_same_bits(
     check_choice("nan", nan, ("bits", "any"))
     check_choice("operand", operand, OPERANDS)
     record = None if instruction is None else parse(instruction)
+    if inputs is not None and (record is None or operand != "D" or not isinstance(inputs, Mapping)):
+        raise OperandError(f"inputs is {shown(inputs)}; expected a dict, with an instruction and operand D")
     report = describe_difference(
         actual, expected, record=record, operand=operand, names=names, limit=limit, any_nan=nan == "any"
     )  # fmt: skip
     if report:
-        raise AssertionError(report)
+        raise AssertionError(report + _explained(actual, expected, record, operand, inputs))
 
 
 def ulps(format: str | Format, x: npt.ArrayLike, y: npt.ArrayLike) -> Any:
@@ -128,6 +138,30 @@ def ulps(format: str | Format, x: npt.ArrayLike, y: npt.ArrayLike) -> Any:
     steps[...] = of_x.astype(object) - of_y.astype(object)  # Python's integers: f64's do not fit 64 bits
     steps[np.broadcast_to(nan_x | nan_y, shape)] = None
     return steps if shape else steps.item()
+
+
+def _explained(
+    actual: npt.ArrayLike, expected: npt.ArrayLike, record: Instruction | None, operand: Operand,
+    inputs: Mapping[str, Any] | None,
+) -> str:  # fmt: skip
+    """Say which mistake explains the difference; nothing where nobody asked and there is none to name."""
+    if record is None or np.shape(actual) != np.shape(expected):
+        return ""
+    if inputs is not None:
+        given = {"pairs": _PAIRS, **inputs}
+        target = given.pop("target", None)
+        note = ""
+        if target is None:
+            target = target_of(record, expected, given)
+            if target is None:
+                target = "sm_90" if "sm_90" in record.targets else record.targets[-1]
+                note = f"\nnote: no target gives what is expected of these inputs; guessed with {target}"
+        return f"{note}\n{guess(record, **given, got=actual, target=target)}"
+    try:
+        found = guess_fragment(record, operand, actual, expected)
+    except OperandError:  # parts of tiles at the end
+        return ""
+    return f"\n{found}" if found.mistakes else ""
 
 
 def _raw(fmt: Format, x: npt.ArrayLike) -> Array:

@@ -1,0 +1,5 @@
+"""Guesses of what was swapped in a fragment: one table of mistakes, tried by executing the instruction."""
+
+from .guesses import Guesses, guess, guess_fragment, target_of
+
+__all__ = ["Guesses", "guess", "guess_fragment", "target_of"]

@@ -1,0 +1,261 @@
+"""Mistakes with fragments: registers, lanes, and elements in a register, of a tile as it was loaded or stored.
+
+Each rule yields a text, a gather on the flattened tile, and a rank. Of two texts for one gather the first is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations, permutations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...layouts import Layout
+from ...registers import LANES
+from .mistakes import COMMON, RARE, USUAL
+
+__all__ = ["fragment_gathers", "lane_sources"]
+
+Array = npt.NDArray[Any]
+Named = Iterator[tuple[str, Array, int]]
+
+_MOST_ORDERS = 4  # registers of which every order is tried
+
+
+def fragment_gathers(layout: Layout, name: str, verb: str) -> Named:
+    """List what may go wrong between a tile and its registers; `verb` is "loaded" or "stored"."""
+    yield from _registers(layout, name)
+    yield from _lanes(layout, name)
+    yield from _positions(layout, name)
+    yield from _transposed_blocks(layout, name)
+    yield from _bits(layout, name, verb)
+    yield from _linear(layout, name)
+
+
+def _moved(layout: Layout, register: Any = None, lane: Any = None, position: Any = None) -> Array:
+    """Return the gather by which each place holds what belongs in another place; -1 for none."""
+    per = layout.packing.per_register
+    r, t, q = np.indices((layout.registers, LANES, per))
+    sources = [own if other is None else other(r, t, q) for own, other in zip((r, t, q), (register, lane, position))]  # noqa: B905
+    r, t, q = (np.broadcast_to(x, r.shape) for x in sources)
+    place = (r * LANES + t) * per + q
+    flat = layout.flat.reshape(-1)
+    gather = np.empty(flat.size, np.intp)
+    gather[flat] = np.where(r < 0, -1, flat[place]).reshape(-1)
+    return gather
+
+
+def _registers(layout: Layout, name: str) -> Named:
+    count = layout.registers
+
+    def ordered(order: Any) -> Array:
+        listed = np.array(order)
+        return _moved(layout, register=lambda r, t, q: listed[r])
+
+    def changed(at: int, to: int) -> Array:
+        return ordered([to if r == at else r for r in range(count)])
+
+    for i, j in combinations(range(count), 2):
+        order = list(range(count))
+        order[i], order[j] = j, i
+        yield f"registers {i} and {j} of {name} were swapped", ordered(order), COMMON
+    if count < 2:
+        return
+    for step in range(1, count):
+        order = [(r + step) % count for r in range(count)]
+        yield f"registers of {name} were in the order {_list(order)}", ordered(order), USUAL
+    yield f"registers of {name} were in reverse order", ordered(range(count)[::-1]), USUAL
+    if count <= _MOST_ORDERS:
+        for order in permutations(range(count)):
+            yield f"registers of {name} were in the order {_list(order)}", ordered(order), RARE
+    for i, j in permutations(range(count), 2):
+        yield f"register {i} of {name} held what belongs in register {j}", changed(i, j), USUAL
+    for i in range(count):
+        yield (
+            f"all registers of {name} held what belongs in register {i}",
+            ordered([i] * count),
+            USUAL if not i else RARE,
+        )
+        yield f"register {i} of {name} was 0", changed(i, -1), USUAL
+    for half in (count // 2,):
+        low, high = list(range(half)), list(range(half, count))
+        yield f"registers {_list(high)} of {name} held what belongs in {_list(low)}", ordered(low * 2), USUAL
+        even = [r & ~1 for r in range(count)]
+        yield (
+            f"registers {_list(range(1, count, 2))} of {name} held what belongs in {_list(even[::2])}",
+            ordered(even),
+            USUAL,
+        )
+        yield f"registers {_list(high)} of {name} were 0", ordered([*low, *[-1] * half]), USUAL
+
+
+def _list(numbers: Any) -> str:
+    return ", ".join(map(str, numbers))
+
+
+def lane_sources() -> Iterator[tuple[str, Array, int]]:
+    """List lanes whose registers each lane may have had in place of its own: text, lanes `[32]`, rank."""
+    t = np.arange(LANES)
+    for mask in (1, 2, 4, 8, 16):
+        yield f"lanes t and t ^ {mask} {{}} were swapped", t ^ mask, COMMON
+    group, thread = t >> 2, t & 3
+    yield "groupID and threadID_in_group {} were lane % 8 and lane / 8", (t % 8) * 4 + t // 8, COMMON
+    yield "lanes {} were numbered threadID_in_group * 8 + groupID", thread * 8 + group, COMMON
+    for shift in (1, -1, 4, -4, 8, -8):
+        yield (
+            f"lane t {{}} had what belongs to lane t {shift:+d}".replace("+", "+ ").replace("-", "- "),
+            (t + shift) % LANES,
+            USUAL,
+        )
+    for shift in (1, 2, 3):
+        yield f"threadID_in_group {{}} was off by {shift}, modulo 4", group * 4 + (thread + shift) % 4, USUAL
+    yield "lanes {} were in reverse order", t ^ 31, USUAL
+    yield "threads of each group {} were in reverse order", t ^ 3, USUAL
+    yield "groups {} were in reverse order", t ^ 28, USUAL
+    yield "groupID {} was lane % 8", (t % 8) * 4 + thread, USUAL
+    yield "groupID {} was lane / 8", (t // 8) * 4 + thread, USUAL
+    yield "groupID {} was lane % 4", thread * 5, RARE
+    yield "threadID_in_group {} was lane / 8", group * 4 + t // 8, USUAL
+    yield "threadID_in_group {} was groupID % 4", group * 4 + group % 4, RARE
+    yield "every lane {} had what belongs to lane 0", t * 0, USUAL
+    yield "every group {} had what belongs to group 0", thread, USUAL
+    yield "every thread of a group {} had what belongs to its first", group * 4, USUAL
+    yield "lanes 16-31 {} had what belongs to lanes 0-15", t & 15, USUAL
+    for i, j in combinations(range(5), 2):
+        a, b = t >> i & 1, t >> j & 1
+        yield f"bits {i} and {j} of the lane {{}} were swapped", t ^ ((a ^ b) << i | (a ^ b) << j), RARE
+    for turn in range(1, 5):
+        yield f"the lane {{}} was rotated by {turn} bits", (t << turn | t >> (5 - turn)) & 31, RARE
+
+
+def _lanes(layout: Layout, name: str) -> Named:
+    for text, source, rank in lane_sources():
+        yield text.format(f"of {name}"), _moved(layout, lane=lambda r, t, q, source=source: source[t]), rank
+
+
+_MASKS = {
+    # Bits that change places, in a register of 32: from the number of bits by which an element moves.
+    4: "the two nibbles of each byte of {} were swapped",
+    8: "the two bytes of each half of a register of {} were swapped",
+    16: "the two halves of each register of {} were swapped",
+    24: "the bytes of each register of {} were in reverse order",
+    7: "the bits of each byte of {} were in reverse order",
+    31: "the bits of each register of {} were in reverse order",
+}
+
+
+def _positions(layout: Layout, name: str) -> Named:
+    per, slot = layout.packing.per_register, layout.packing.slot
+    if per < 2:
+        return
+    for mask in (m for m in range(1, per) if per <= 8 or m in (1, 2, 3, 4, 7, 8, 15, 16, 24, 31)):
+        gather = _moved(layout, position=lambda r, t, q, mask=mask: q ^ mask)
+        known = _MASKS.get(mask * slot)
+        whole = f"the elements of each register of {name} were in reverse order"
+        other = f"elements i and i ^ {mask} of each register of {name} were swapped"
+        yield known.format(name) if known else whole if mask == per - 1 else other, gather, COMMON if known else USUAL
+    for i in range(per) if per <= 4 else ():
+        all_of = _moved(layout, position=lambda r, t, q, i=i: q * 0 + i)
+        yield f"all elements of each register of {name} were its element {i}", all_of, RARE
+    turned = _moved(layout, position=lambda r, t, q: (q + 1) % per)
+    yield f"the elements of each register of {name} were rotated by one", turned, USUAL
+    turned = _moved(layout, position=lambda r, t, q: (q - 1) % per)
+    yield f"the elements of each register of {name} were rotated by one, the other way", turned, USUAL
+
+
+def _transposed_blocks(layout: Layout, name: str) -> Named:
+    """List what `ldmatrix` does with `.trans` where it should not, or without it where it should."""
+    per, slot = layout.packing.per_register, layout.packing.slot
+    if per < 2:
+        return
+    inside = per // 2  # elements that move together
+
+    def lane(r: Array, t: Array, q: Array) -> Array:
+        row, column = t >> 2, 2 * (t & 3) + q // inside
+        return column * 4 + row // 2
+
+    def position(r: Array, t: Array, q: Array) -> Array:
+        return (t >> 2) % 2 * inside + q % inside
+
+    said = "the 8 x 8 matrices of {} were transposed, as by ldmatrix with .trans where there should be none, or without"
+    moved = _moved(layout, lane=lane, position=position)
+    yield said.format(name), moved, COMMON if slot == 16 else USUAL
+    for i in range(layout.registers) if slot == 16 and layout.registers > 1 else ():
+        one = _moved(
+            layout, lane=lambda r, t, q, i=i: np.where(r == i, lane(r, t, q), t),
+            position=lambda r, t, q, i=i: np.where(r == i, position(r, t, q), q),
+        )  # fmt: skip
+        yield f"the 8 x 8 matrix in register {i} of {name} was transposed", one, RARE
+
+
+def _bits(layout: Layout, name: str, verb: str) -> Named:
+    """Other layouts: renamings of bits that a formula for rows and columns may have had."""
+    for text, other, rank in _renamed(layout, name, verb):
+        flat = layout.flat.reshape(-1)
+        gather = np.empty(flat.size, np.intp)
+        gather[flat] = other.flat.reshape(-1)
+        yield text, gather, rank
+
+
+def _renamed(layout: Layout, name: str, verb: str) -> Iterator[tuple[str, Layout, int]]:
+    for coordinate in ("row", "column"):
+        bits = getattr(layout, coordinate)
+        turns = [bits[i:] + bits[:i] for i in range(1, len(bits))]
+        orders = permutations(bits) if len(bits) <= 4 else [*turns, bits[::-1], *_transpositions(bits)]
+        for order in orders:
+            other = replace(layout, **{coordinate: tuple(order)})
+            key = "row" if coordinate == "row" else "col"
+            text = f"{name} was {verb} by {key} = {other.formulas()[key]}"
+            yield text, other, USUAL if tuple(order) in turns else RARE
+    places = sorted({*layout.row, *layout.column, *layout.matrix})
+    for a, b in combinations(places, 2):
+        swap = {a: b, b: a}
+        other = replace(
+            layout, row=tuple(swap.get(x, x) for x in layout.row), column=tuple(swap.get(x, x) for x in layout.column),
+            matrix=tuple(swap.get(x, x) for x in layout.matrix),
+        )  # fmt: skip
+        said = other.formulas()
+        yield f"{name} was {verb} by row = {said['row']}, col = {said['col']}", other, RARE
+
+
+def _transpositions(bits: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for i, j in combinations(range(len(bits)), 2):
+        order = list(bits)
+        order[i], order[j] = order[j], order[i]
+        yield tuple(order)
+
+
+_LINEAR = (
+    ("groupID and threadID_in_group of {} were lane / 8 and lane % 8", lambda t: (t // 8, t % 8)),
+    ("groupID and threadID_in_group of {} were lane % 4 and lane / 4", lambda t: (t % 4, t // 4)),
+    ("threadID_in_group of {} was lane % 8", lambda t: (t // 4, t % 8)),
+)
+
+
+def _linear(layout: Layout, name: str) -> Named:
+    """Formulas whose groups and threads are out of range: what then follows in memory, along k, round and round."""
+    lanes = {"row": layout.row, "column": layout.column}
+    group = next((x for x, bits in lanes.items() if {"l2", "l3", "l4"} <= {*bits}), None)
+    thread = next((x for x, bits in lanes.items() if {"l0", "l1"} <= {*bits}), None)
+    if not group or not thread or group == thread or layout.matrix:
+        return
+    t, i = np.arange(LANES)[:, None], np.arange(layout.elements)[None, :]
+    for text, formula in _LINEAR:
+        groups, threads = formula(t)
+        value = {}
+        for key, bits in lanes.items():
+            value[key] = sum(
+                ((i >> int(b[1:]) & 1) << w for w, b in enumerate(bits) if b[0] == "e"), np.zeros_like(t * i)
+            )
+        value[group] = value[group] + (groups << lanes[group].index("l2"))
+        value[thread] = value[thread] + (threads << lanes[thread].index("l0"))
+        size = {key: 1 << len(bits) for key, bits in lanes.items()}
+        at = (value[group] * size[thread] + value[thread]) % (size[group] * size[thread])
+        coordinates = {group: at // size[thread], thread: at % size[thread]}
+        came = coordinates["row"] * size["column"] + coordinates["column"]
+        gather = np.empty(layout.flat.size, np.intp)
+        gather[layout.flat.reshape(-1)] = came.reshape(LANES, layout.registers, -1).swapaxes(0, 1).reshape(-1)
+        yield text.format(name), gather, USUAL

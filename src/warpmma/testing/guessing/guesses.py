@@ -1,0 +1,213 @@
+"""Guesses: what somebody may have swapped, said in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..._arguments import check_choice, is_integer
+from ..._text import counted
+from ...arithmetic import Engine, resolve
+from ...errors import OperandError, shown
+from ...isa import Instruction, check_target, parse
+from ...layouts import Operand
+from .problem import Problem, posed, tiles_of
+from .searching import Found, gives, search
+from .suspects import fragment_mistakes
+
+__all__ = ["Guesses", "guess", "guess_fragment", "target_of"]
+
+Array = npt.NDArray[Any]
+
+_LISTED = 8  # mistakes that are told; more are none
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guesses:
+    """What explains a result that is not the expected one.
+
+    Attributes
+    ----------
+    mistakes : tuple of str
+        What completes "as if", the simplest first: each of them alone gives the result, bit for bit. None, if none was
+        found, or too many to tell.
+    as_given : bool
+        Whether the operands as given give the result, so that nothing needs to be explained.
+    alike : int
+        How many mistakes give the result, if they are too many to be named: the operands do not tell them apart.
+    alone, pairs : int
+        How many mistakes were tried alone, and how many pairs of them.
+    target : str
+        On which they were tried; "" where nothing was executed.
+    """
+
+    mistakes: tuple[str, ...] = ()
+    as_given: bool = False
+    alike: int = 0
+    alone: int = 0
+    pairs: int = 0
+    target: str = ""
+
+    @property
+    def _where(self) -> str:
+        return f" on {self.target}" if self.target else ""
+
+    def __str__(self) -> str:
+        if self.as_given:
+            return f"guess: none needed, the operands as given have this result{self._where}"
+        if self.alike:
+            return (
+                f"guess: none, as {self.alike} or more mistakes have this result: the elements are too much alike to "
+                f"tell; take random ones"
+            )
+        if not self.mistakes:
+            pairs = f", nor any of {counted(self.pairs, 'pair')} of them" if self.pairs else ""
+            return f"guess: none; no one of {counted(self.alone, 'mistake')} has this result{pairs}"
+        if len(self.mistakes) == 1:
+            return f"guess: as if {self.mistakes[0]}"
+        return "guess: as if one of these, which the operands do not tell apart\n  " + "\n  ".join(self.mistakes)
+
+
+def guess(
+    instruction: str | Instruction, a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike | None = None, *,
+    got: npt.ArrayLike, target: str, metadata: npt.ArrayLike | None = None, selector: int = 0,
+    scale_a: npt.ArrayLike | None = None, scale_b: npt.ArrayLike | None = None, byte_id_a: int = 0,
+    thread_id_a: int = 0, byte_id_b: int = 0, thread_id_b: int = 0, pairs: int = 20_000, engine: Engine = "auto",
+) -> Guesses:  # fmt: skip
+    """Guess which mistake with an instruction's operands makes its result what it is.
+
+    Some hundreds of mistakes are tried: registers, lanes, halves, rows, columns or k swapped, shifted, copied or left
+    out; matrices transposed or read in another order; other types, selectors, metadata, scales; accumulators
+    forgotten; tiles of k left out, late or used twice; the result stored in the wrong places. Those that give every bit
+    of the result are named.
+
+    Parameters
+    ----------
+    instruction : str or Instruction
+    a, b, c : array_like
+        What the kernel should have multiplied: matrices as `warpmma.mma` takes them, whole numbers of them in rows,
+        columns and k (multiplied by a chain of the instruction, k ascending), or registers. Without `c`, C is +0.
+    got : array_like
+        What came out: D, as a matrix or as registers.
+    target : str
+    metadata, selector
+        As of `warpmma.mma`: a dense A that obeys the pattern has no metadata to give. Of whole matrices metadata is
+        `[..., rows of tiles, tiles of k, 32]`.
+    scale_a, scale_b : array_like
+        Matrices of scales as `warpmma.mma` takes them, or words, uint32 `[..., 32]`.
+    byte_id_a, thread_id_a, byte_id_b, thread_id_b : int
+        Where scales are in their words.
+    pairs : int
+        How many pairs of mistakes to try, if none gives the result alone.
+    engine
+        As of `warpmma.execute`.
+
+    Returns
+    -------
+    Guesses
+        Printed, it says what was found: one mistake; several that give the same bits; too many to tell, where operands
+        are too much alike; or none.
+
+    Raises
+    ------
+    WarpmmaError
+        As `warpmma.mma` does.
+
+    Examples
+    --------
+    >>> i = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+    >>> rng = np.random.default_rng(0)
+    >>> A, B = (rng.standard_normal(shape).astype(np.float16) for shape in ((16, 16), (16, 8)))
+    >>> import warpmma as wm
+    >>> wrong = wm.load(i, "A", A)[[0, 2, 1, 3]]
+    >>> D = wm.execute(i, wrong, wm.load(i, "B", B), np.zeros((4, 32), np.uint32), target="sm_90")
+    >>> print(guess(i, A, B, got=wm.store(i, "D", D), target="sm_90"))
+    guess: as if registers 1 and 2 of A were swapped
+    """
+    record = parse(instruction)
+    check_target(record, target)
+    resolve(engine)
+    if not is_integer(pairs) or pairs < 0:
+        raise OperandError(f"pairs is {shown(pairs)}; expected how many pairs of mistakes to try")
+    problem = _posed(
+        record, target, a, b, c, got, metadata=metadata, selector=selector, scale_a=scale_a, scale_b=scale_b,
+        byte_id_a=byte_id_a, thread_id_a=thread_id_a, byte_id_b=byte_id_b, thread_id_b=thread_id_b,
+    )  # fmt: skip
+    return _said(search(problem, int(pairs), engine), target)
+
+
+def _posed(
+    record: Instruction, target: str, a: Any, b: Any, c: Any, got: Any, *, metadata: Any = None, scale_a: Any = None,
+    scale_b: Any = None, selector: int = 0, byte_id_a: int = 0, thread_id_a: int = 0, byte_id_b: int = 0,
+    thread_id_b: int = 0,
+) -> Problem:  # fmt: skip
+    settings: Mapping[str, Any] = {
+        "record": record, "selector": selector, "byte_id_a": byte_id_a, "thread_id_a": thread_id_a,
+        "byte_id_b": byte_id_b, "thread_id_b": thread_id_b,
+    }  # fmt: skip
+    return posed(
+        record, target, a, b, c, got, metadata=metadata, scale_a=scale_a, scale_b=scale_b, settings=settings
+    )  # fmt: skip
+
+
+def target_of(record: Instruction, expected: npt.ArrayLike, given: Mapping[str, Any]) -> str | None:
+    """Return the first target on which operands, as `guess` takes them, have a result; None if there is none."""
+    operands = {"c": None, **{name: x for name, x in given.items() if name not in ("pairs", "engine", "got")}}
+    problem = _posed(record, record.targets[0], got=expected, **operands)
+    return next((t for t in record.targets if gives(replace(problem, target=t), given.get("engine", "auto"))), None)
+
+
+def guess_fragment(
+    instruction: str | Instruction, operand: Operand, actual: npt.ArrayLike, expected: npt.ArrayLike
+) -> Guesses:  # fmt: skip
+    """Guess which mistake makes an operand's fragment, or its matrix, what it is.
+
+    Parameters
+    ----------
+    instruction : str or Instruction
+    operand : {"A", "B", "C", "D"}
+    actual, expected : array_like
+        Matrices of the operand, whole numbers of them, or registers.
+
+    Returns
+    -------
+    Guesses
+
+    Raises
+    ------
+    OperandError
+        Arrays that do not go with the operand.
+
+    Examples
+    --------
+    >>> i = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+    >>> right = np.random.default_rng(0).integers(0, 1 << 32, (4, 32), np.uint32)
+    >>> print(guess_fragment(i, "A", right[[0, 2, 1, 3]], right))
+    guess: as if registers 1 and 2 of A were swapped
+    """
+    record = parse(instruction)
+    check_choice("operand", operand, ("A", "B", "C", "D"))
+    got, right = (tiles_of(record, operand, x) for x in (actual, expected))
+    if got.shape != right.shape:
+        raise OperandError(f"{record}: {operand} has tiles {got.shape} and {right.shape}")
+    if np.array_equal(got, right):
+        return Guesses(as_given=True)
+    table = fragment_mistakes(record, operand)
+    one = tuple(np.argwhere((got != right).any(axis=-1))[0])  # a tile that differs: what fails there need not be tried
+    found = tuple(
+        (m,) for m in table
+        if np.array_equal(m.steps[0].change(right[one]), got[one]) and np.array_equal(m.steps[0].change(right), got)
+    )  # fmt: skip
+    return _said(Found(candidates=found, alone=len(table)))
+
+
+def _said(found: Found, target: str = "") -> Guesses:
+    texts = tuple(" and ".join(m.text for m in candidate) for candidate in found.candidates)
+    tried: dict[str, Any] = {"as_given": found.as_given, "alone": found.alone, "pairs": found.pairs, "target": target}
+    if len(texts) > _LISTED:
+        return Guesses(alike=len(texts), **tried)
+    return Guesses(mistakes=texts, **tried)

@@ -1,0 +1,124 @@
+"""Mistakes with matrices: rows and columns shifted, exchanged, copied or left out; other orders in memory; values.
+
+Gathers are on the flattened matrix, of a tile or of all tiles together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...formats import FloatFormat, Format
+from .mistakes import COMMON, RARE, USUAL, Change
+
+__all__ = ["axis_sources", "matrix_gathers", "swizzles", "value_changes"]
+
+Array = npt.NDArray[Any]
+Named = Iterator[tuple[str, Array, int]]
+
+
+def axis_sources(length: int, one: str, many: str, special: tuple[int, ...] = ()) -> Named:
+    """List what may stand at each of some rows or columns in place of its own: text, numbers `[length]`, rank."""
+    x = np.arange(length)
+    if length < 2:
+        return
+    half = length // 2
+    low, high = _range(0, half), _range(half, length)
+    powers = [1 << i for i in range(1, 12)]
+    if length % 2 == 0:
+        yield f"{many} {low} and {high} {{}} were exchanged", (x + half) % length, COMMON
+    shifts = [s for s in dict.fromkeys((1, *special, *powers)) if s < length]
+    for shift in shifts:
+        rank = COMMON if shift == 1 or shift in special else USUAL
+        for s in (shift, -shift):
+            text = f"{many} {{}} were shifted by {shift}: {one} i was {one} i {'+' if s > 0 else '-'} {shift}"
+            yield f"{text}, round the end", (x + s) % length, rank
+            yield f"{text}, 0 beyond the end", np.where((x + s >= 0) & (x + s < length), x + s, -1), USUAL
+    for mask in (1 << i for i in range(12) if length % (2 << i) == 0):
+        yield f"{many} i and i ^ {mask} {{}} were exchanged", x ^ mask, COMMON if mask == 1 else USUAL
+    yield f"{many} {{}} were in reverse order", x[::-1], USUAL
+    if length % 2 == 0:
+        yield f"{many} {high} {{}} were those of {low}", x % half, USUAL
+        yield f"{many} {low} {{}} were those of {high}", x % half + half, USUAL
+        yield f"{many} {high} {{}} were 0", np.where(x < half, x, -1), USUAL
+        yield f"{many} {low} {{}} were 0", np.where(x >= half, x, -1), USUAL
+    yield f"every {one} {{}} was {one} 0", x * 0, USUAL
+    yield f"the last {one} {{}} was 0", np.where(x < length - 1, x, -1), RARE
+
+
+def _range(start: int, stop: int) -> str:
+    return f"{start}-{stop - 1}" if stop - start > 1 else str(start)
+
+
+def matrix_gathers(
+    shape: tuple[int, ...], name: str, words: tuple[tuple[str, str], tuple[str, str]], special: int
+) -> Named:
+    """List what may be wrong with a matrix; `words` name one and many of its rows, and of its columns."""
+    *before, rows, columns = shape
+    if before:  # several matrices to an instruction
+        return
+    index = np.arange(rows * columns).reshape(rows, columns)
+    if rows == columns:
+        yield f"{name} was transposed", index.T.reshape(-1), COMMON
+    else:
+        text = f"{name}, {{}} in memory, was read as {{}}"
+        by_rows, by_columns = "by rows", "by columns"
+        yield text.format(by_rows, by_columns), index.reshape(columns, rows).T.reshape(-1), COMMON
+        yield text.format(by_columns, by_rows), index.T.reshape(rows, columns).reshape(-1), COMMON
+    for text, source, rank in axis_sources(rows, *words[0], special=(special,)):
+        yield text.format(f"of {name}"), _taken(index, source, 0), rank
+    for text, source, rank in axis_sources(columns, *words[1], special=(special,)):
+        yield text.format(f"of {name}"), _taken(index, source, 1), rank
+
+
+def _taken(index: Array, source: Array, axis: int) -> Array:
+    empty = source < 0
+    shape = (-1, 1) if axis == 0 else (1, -1)
+    return np.where(empty.reshape(shape), -1, index.take(source, axis=axis)).reshape(-1)
+
+
+def swizzles(shape: tuple[int, int], name: str, bits: int, along: int) -> Named:
+    """Chunks of 16 bytes exchanged by low bits of the row, where a swizzle was left out or done twice."""
+    index = np.arange(shape[0] * shape[1]).reshape(shape)
+    lines = index if along == 1 else index.T
+    size = 128 // bits
+    chunks = lines.shape[1] // size
+    if chunks < 2 or lines.shape[1] % size or chunks & (chunks - 1):
+        return
+    cut = lines.reshape(len(lines), chunks, size)
+    for shift in range(3):
+        for most in dict.fromkeys((min(chunks, 8), min(chunks, 4), min(chunks, 2))):
+            mask = np.arange(len(lines)) >> shift & (most - 1)
+            order = np.arange(chunks)[None, :] ^ mask[:, None]
+            moved = np.take_along_axis(cut, order[:, :, None], axis=1).reshape(lines.shape)
+            by = f"(row >> {shift}) % {most}" if shift else f"row % {most}"
+            text = f"chunks of 16 bytes of {name} were exchanged by {by}, as if a swizzle was left out"
+            yield text, (moved if along == 1 else moved.T).reshape(-1), USUAL
+
+
+def value_changes(fmt: Format, name: str, bits_in_slot: int) -> Iterator[tuple[str, Change, int]]:
+    """List what may be wrong with every element's value: text, change of codes, rank."""
+    yield f"{name} was 0", lambda codes: np.zeros_like(codes), COMMON
+    if fmt.bits in (16, 32, 64) and fmt.code_dtype.itemsize * 8 == fmt.bits:
+        yield f"the bytes of each element of {name} were in reverse order", lambda codes: codes.byteswap(), USUAL
+    if fmt.name == "tf32":
+        yield f"{name} was rounded (cvt.rna.tf32.f32)", _rounded_away, COMMON
+    if isinstance(fmt, FloatFormat) and fmt.signed:
+        sign = fmt.code_dtype.type(fmt.sign_bit)
+        yield f"{name} was negated", lambda codes: codes ^ sign, USUAL
+    elif not isinstance(fmt, FloatFormat) and fmt.bits > 1:
+        top = fmt.code_dtype.type(1 << fmt.bits - 1)
+        yield f"the top bits of {name} were flipped", lambda codes: codes ^ top, USUAL
+    if bits_in_slot > fmt.bits and fmt.bits < 8:
+        mask = fmt.code_dtype.type(fmt.mask)
+        for shift in (1, 2, 3, 4):
+            for word, moved in (("left", lambda c, s=shift: (c << s) & mask), ("right", lambda c, s=shift: c >> s)):
+                yield f"the elements of {name} lay {shift} bits too far {word} in their bytes", moved, USUAL
+
+
+def _rounded_away(codes: Array) -> Array:
+    finite = codes & np.uint32(0x7F80_0000) != 0x7F80_0000
+    return np.where(finite, (codes + np.uint32(0x1000)) & np.uint32(0xFFFF_E000), codes).astype(codes.dtype)

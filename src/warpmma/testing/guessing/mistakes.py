@@ -1,0 +1,106 @@
+"""What a mistake is: a change of what an instruction was given, of how it was called, or of what became of its result.
+
+Operands are codes of tiles: A `[warp, I, T, m * k]`, B `[warp, T, J, k * n]`, C and D `[warp, I, J, m * n]`, where a
+product has I x J tiles of D and T of them along k; metadata and words of scales `[..., 32]` in place of the last
+dimension. Most mistakes are a *gather* on the last dimension: which element of the tile stands at each place, -1 for 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["COMMON", "RARE", "USUAL", "Mistake", "Step", "distinct", "gathered", "inverse", "mistake_of"]
+
+Array = npt.NDArray[Any]
+Change = Callable[[Array], Array]
+
+COMMON, USUAL, RARE = 0, 1, 2
+"""Ranks: the first two are tried in pairs."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Step:
+    """A change of one operand.
+
+    Attributes
+    ----------
+    operand : str
+        "A", "B", "C", "D", "metadata", "scale_a" or "scale_b".
+    change : callable
+        From an operand's array to one of the same tiles; of D from what came out to what was seen.
+    whole : bool
+        Whether it needs all tiles; else it acts on the last dimension alone.
+    gather : ndarray, optional
+        The same as a gather.
+    """
+
+    operand: str
+    change: Change
+    whole: bool = False
+    gather: Array | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Mistake:
+    """A mistake that somebody may have made.
+
+    Attributes
+    ----------
+    text : str
+        What completes "as if".
+    steps : tuple of Step
+    settings : dict
+        How the instruction was called: "record", "selector", "byte_id_a" and so on.
+    rank : int
+        How far-fetched it is.
+    """
+
+    text: str
+    steps: tuple[Step, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    rank: int = USUAL
+
+
+def gathered(gather: Array) -> Change:
+    """Return what takes a tile's elements as a gather says."""
+    empty = gather < 0
+    if not empty.any():
+        return lambda codes: codes.take(gather, axis=-1)
+
+    def change(codes: Array) -> Array:
+        return np.where(empty, codes.dtype.type(0), codes.take(gather, axis=-1))
+
+    return change
+
+
+def inverse(gather: Array) -> Array | None:
+    """Return the gather that undoes another; None where elements were lost."""
+    if np.unique(gather[gather >= 0]).size < gather.size:
+        return None
+    back = np.empty_like(gather)
+    back[gather] = np.arange(gather.size)
+    return back
+
+
+def mistake_of(operand: str, text: str, gather: Array, rank: int = USUAL) -> Mistake:
+    """Return a mistake that is a gather of one operand."""
+    step = Step(operand=operand, change=gathered(gather), gather=gather)
+    return Mistake(text=text, steps=(step,), rank=rank)
+
+
+def distinct(named: Iterable[tuple[str, Array, int]]) -> Iterator[tuple[str, Array, int]]:
+    """Leave out what changes nothing, and what is the same as something before it."""
+    seen: set[bytes] = set()
+    for text, gather, rank in named:
+        key = gather.astype(np.intp).tobytes()
+        if not seen:
+            seen.add(np.arange(gather.size, dtype=np.intp).tobytes())
+        if key not in seen:
+            seen.add(key)
+            yield text, gather, rank

@@ -1,0 +1,207 @@
+"""The search: which mistakes give the bits that were seen.
+
+1. If the operands as given give these bits, nothing is guessed.
+2. Every mistake alone; if none gives the bits, pairs of those that are not far-fetched, the simplest first, until as
+   many were tried as asked for.
+3. They are tried on two tiles of D that differ most from what should have come out; those that give the bits there, on
+   all tiles.
+4. A mistake with D itself, such as how it was stored, is undone on what was seen: so it goes with any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...arithmetic import Engine
+from ...errors import OperandError
+from .mistakes import USUAL, Mistake, Step, inverse
+from .problem import Problem
+from .suspects import suspects
+from .trials import Candidate, Trials
+
+__all__ = ["Found", "gives", "search"]
+
+Array = npt.NDArray[Any]
+
+MOST = 1 << 20
+"""Instructions that a product may take."""
+
+_MANY = 32  # that give the bits: more are not looked at
+_AT_ONCE = 2048
+_MOST_PAIRED = 1 << 19  # instructions that pairs may take
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Found:
+    """What a search found.
+
+    Attributes
+    ----------
+    as_given : bool
+        Whether the operands as given give the bits.
+    candidates : tuple
+        Of mistakes: one or two that give the bits together.
+    alone, pairs : int
+        How many mistakes were tried alone, and how many pairs.
+    """
+
+    as_given: bool = False
+    candidates: tuple[Candidate, ...] = ()
+    alone: int = 0
+    pairs: int = 0
+
+
+def search(problem: Problem, most: int, engine: Engine) -> Found:
+    """Search for mistakes that give the bits; try `most` pairs at most."""
+    tiles, wrong, all_tiles = _compared(problem, engine)
+    if not wrong.any():
+        return Found(as_given=True)
+    table = suspects(problem)
+    picked = [n for n in np.argsort(-wrong, kind="stable")[:2] if wrong[n]]
+    hunt = _Hunt(problem, all_tiles, Trials(problem, tiles[picked], engine), table)
+    alone = hunt.confirmed(hunt.alone())
+    if alone or not most:
+        return Found(candidates=alone, alone=len(table))
+    pairs, tried = hunt.pairs(min(most, _MOST_PAIRED // (len(picked) * problem.counts[3])))
+    return Found(candidates=pairs, alone=len(table), pairs=tried)
+
+
+def gives(problem: Problem, engine: Engine) -> bool:
+    """Whether the operands as given give the bits."""
+    return not _compared(problem, engine)[1].any()
+
+
+def _compared(problem: Problem, engine: Engine) -> tuple[Array, Array, Trials]:
+    """Return all tiles of D, how many elements of each are wrong, and what tries mistakes on all of them."""
+    warps, rows, columns, along_k = problem.counts
+    if warps * rows * columns * along_k > MOST:
+        raise OperandError(
+            f"{problem.record}: {warps * rows * columns * along_k:,} instructions; guesses take {MOST:,}"
+        )
+    tiles = np.stack(np.unravel_index(np.arange(warps * rows * columns), (warps, rows, columns)), axis=1)
+    all_tiles = Trials(problem, tiles, engine)
+    ((_, own),) = all_tiles.outputs([()])
+    wrong = (own != all_tiles.chosen("D", problem.operands["D"])).sum(axis=-1)
+    return tiles, wrong, all_tiles
+
+
+class _Hunt:
+    """Mistakes tried on a few tiles, and those that remain on all."""
+
+    def __init__(self, problem: Problem, all_tiles: Trials, few: Trials, table: tuple[Mistake, ...]) -> None:
+        self._problem, self._all, self._few = problem, all_tiles, few
+        self._made = [m for m in table if not _stored(m)]
+        self._results = [m for m in table if _stored(m)]
+        seen = problem.operands["D"]
+        self._seen: dict[bytes, list[Candidate]] = {few.chosen("D", seen).tobytes(): [()]}
+        for mistake in self._results:
+            undone = _undone(mistake.steps[0], seen)
+            if undone is not None:
+                self._seen.setdefault(few.chosen("D", undone).tobytes(), []).append((mistake,))
+        self._paired: list[Candidate] = []  # one with operands and one with D
+
+    def alone(self) -> Iterator[Candidate]:
+        """Try every mistake alone."""
+        for candidate in self._tried([(), *((m,) for m in self._made)]):
+            if len(candidate) > 1:
+                self._paired.append(candidate)
+            else:
+                yield candidate
+        for mistake in self._results:
+            if _undone(mistake.steps[0], self._problem.operands["D"]) is None:
+                yield (mistake,)  # loses elements: seen only on all tiles
+
+    def pairs(self, most: int) -> tuple[tuple[Candidate, ...], int]:
+        """Try pairs: those found, and how many were tried."""
+        plausible = [m for m in self._made if m.rank <= USUAL]
+        results = sum(len(x) for x in self._seen.values())
+        found = [c for c in self._paired if all(m.rank <= USUAL for m in c)]
+        kept = self._distinct(self.confirmed(found))
+        tried = len(plausible) * results
+        if kept:
+            return kept, tried
+        couples = [c for i, j in combinations(plausible, 2) for c in _orders(i, j)]
+        couples.sort(key=lambda c: c[0].rank + c[1].rank)
+        for start in range(0, min(most, len(couples)), _AT_ONCE):
+            part = couples[start : min(start + _AT_ONCE, most)]
+            tried += len(part)
+            kept = self._distinct(self.confirmed(c for c in self._tried(part) if len(c) == 2))
+            if kept:
+                break
+        return kept, tried
+
+    def _tried(self, candidates: list[Candidate]) -> Iterator[Candidate]:
+        """Yield those that give the bits on few tiles, with a mistake of D where that is needed."""
+        for number, d in self._few.outputs(candidates):
+            for step in _of_result(candidates[number]):
+                d = step.change(d)
+            for result in self._seen.get(np.ascontiguousarray(d).tobytes(), ()):
+                yield (*candidates[number], *result)
+
+    def confirmed(self, candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+        """Keep those that give the bits on all tiles."""
+        kept, seen = [], self._problem.operands["D"]
+        for candidate in candidates:
+            outputs = list(self._all.outputs([candidate]))
+            if not outputs:
+                continue
+            d = outputs[0][1].reshape(seen.shape)
+            for step in _of_result(candidate):
+                d = step.change(d)
+            if np.array_equal(d, seen):
+                kept.append(candidate)
+                if len(kept) > _MANY:
+                    break
+        return tuple(sorted(kept, key=lambda c: sum(m.rank for m in c)))
+
+    def _distinct(self, candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+        """Leave out pairs that come to the same operands as one before them."""
+        kept: dict[Any, Candidate] = {}
+        for candidate in candidates:
+            words = tuple(
+                self._few.words(name, tuple(s for m in candidate for s in m.steps if s.operand == name)).tobytes()
+                for name in self._problem.operands if name != "D"
+            )  # fmt: skip
+            settings = tuple(item for m in candidate for item in m.settings.items())
+            kept.setdefault((words, settings, tuple(m.text for m in candidate if _stored(m))), candidate)
+        return tuple(kept.values())
+
+
+def _stored(mistake: Mistake) -> bool:
+    return bool(mistake.steps) and all(step.operand == "D" for step in mistake.steps)
+
+
+def _of_result(candidate: Candidate) -> list[Step]:
+    return [step for mistake in candidate for step in mistake.steps if step.operand == "D"]
+
+
+def _undone(step: Step, seen: Array) -> Array | None:
+    """Undo a mistake with D on what was seen; None where it loses elements."""
+    if not step.whole:
+        back = inverse(step.gather) if step.gather is not None else None
+        return None if back is None else seen.take(back, axis=-1)
+    moved = step.change(np.arange(seen.size).reshape(seen.shape)).reshape(-1)
+    if np.unique(moved).size < moved.size:
+        return None
+    undone = np.empty(seen.size, seen.dtype)
+    undone[moved] = seen.reshape(-1)
+    return undone.reshape(seen.shape)
+
+
+def _orders(one: Mistake, other: Mistake) -> Iterator[Candidate]:
+    """Both orders of two mistakes where it matters; none where they cannot be made together."""
+    if {*one.settings} & {*other.settings}:
+        return
+    shared = {s.operand for s in one.steps} & {s.operand for s in other.steps}
+    both = (*one.steps, *other.steps)
+    if any(sum(s.whole and s.operand == name for s in both) > 1 for name in shared):
+        return
+    yield (one, other)
+    if shared and not any(s.whole for s in both):
+        yield (other, one)

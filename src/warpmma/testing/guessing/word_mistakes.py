@@ -1,0 +1,171 @@
+"""Mistakes with words beside the operands: metadata of a sparse A, and block scales."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...isa import Instruction
+from ...registers import LANES
+from ...scaling import byte_ids, pack_scales, thread_ids, unpack_scales
+from ...sparsity import pack_metadata, pattern, selectors, unpack_metadata
+from .fragment_mistakes import lane_sources
+from .matrix_mistakes import axis_sources
+from .mistakes import COMMON, RARE, USUAL, Change, Mistake, Step
+
+__all__ = ["metadata_mistakes", "scale_mistakes"]
+
+Array = npt.NDArray[Any]
+
+
+def metadata_mistakes(record: Instruction, selector: int) -> Iterator[Mistake]:
+    """List what may be wrong with metadata."""
+    name, groups = "the metadata", record.k // pattern(record).width
+
+    def of_indices(change: Change) -> Change:
+        def changed(words: Array) -> Array:
+            indices = change(unpack_metadata(words, record, selector=selector))
+            return pack_metadata(indices, record, selector=selector, into=words)
+
+        return changed
+
+    for axis, (length, one, many) in enumerate(((record.m, "row", "rows"), (groups, "group", "groups"))):
+        for text, source, rank in axis_sources(length, one, many, (8,)):
+            change = of_indices(lambda x, source=source, axis=axis: x.take(source, axis=axis - 3))
+            if (source >= 0).all():  # a nibble of 0 is no metadata
+                yield _mistake("metadata", text.format(f"of {name}"), change, rank)
+    yield _mistake("metadata", f"the two indices in each nibble of {name} were swapped", of_indices(_reversed), COMMON)
+    complement = of_indices(lambda x: (3 - x)[..., ::-1])
+    yield _mistake("metadata", f"the indices of {name} were counted from the other end", complement, USUAL)
+    yield from _of_words("metadata", name)
+    for other in selectors(record):
+        if other != selector:
+            yield Mistake(
+                text=f"the sparsity selector was {other}", settings={"selector": other}, rank=COMMON
+            )  # fmt: skip
+    for other in selectors(record):
+        if other != selector:
+            yield _mistake(
+                "metadata", f"{name} lay where selector {other} reads", _lying(record, selector, other), USUAL
+            )
+
+
+def _reversed(indices: Array) -> Array:
+    return indices[..., ::-1]
+
+
+def _lying(record: Instruction, selector: int, other: int) -> Change:
+    def changed(words: Array) -> Array:
+        indices = unpack_metadata(words, record, selector=selector)
+        return pack_metadata(indices, record, selector=other)
+
+    return changed
+
+
+def scale_mistakes(record: Instruction, operand: Any, ids: Mapping[str, int]) -> Iterator[Mistake]:
+    """List what may be wrong with the scales of A or B."""
+    key, name = f"scale_{operand.lower()}", f"the scales of {operand}"
+    own = {"byte_id": ids["byte_id_" + operand.lower()], "thread_id": ids["thread_id_" + operand.lower()]}
+
+    def of_scales(change: Change) -> Change:
+        def changed(words: Array) -> Array:
+            scales = change(unpack_scales(words, record, operand, **own))
+            return pack_scales(scales, record, operand, **own, into=words)
+
+        return changed
+
+    across = (16, "row", "rows", -2) if operand == "A" else (8, "column", "columns", -1)
+    along = (record.scales_per_row, "block", "blocks", -3 - across[3])
+    for length, one, many, axis in (across, along):
+        for text, source, rank in axis_sources(length, one, many, (8,)):
+            change = of_scales(lambda x, source=source, axis=axis: _taken(x, source, axis))
+            yield _mistake(key, text.format(f"of {name}"), change, rank)
+    one = 0x38 if record.stype == "ue4m3" else 127
+    yield _mistake(key, f"{name} were all 1", of_scales(lambda x: np.full_like(x, one)), COMMON)
+    step = 8 if record.stype == "ue4m3" else 1  # a factor of two
+    for text, by in (("doubled", step), ("halved", -step)):
+        moved = of_scales(
+            lambda x, by=by: np.clip(x.astype(np.int16) + by, 0, 127 if step > 1 else 255).astype(np.uint8)
+        )
+        yield _mistake(key, f"{name} were {text}", moved, USUAL)
+    for text, lane in _SCALE_LANES:
+        yield _mistake(
+            key,
+            f"the scale of {across[1]} i of {operand} lay in lane {text}",
+            _laid(of_scales, lane, record, operand, own),
+            COMMON,
+        )
+    yield from _of_words(key, name)
+    for which, legal in (("byte_id", byte_ids(record)), ("thread_id", thread_ids(operand))):
+        for other in legal:
+            if other != own[which]:
+                said = f"the {which.replace('_', '-')} of {operand} was {other}"
+                yield Mistake(text=said, settings={f"{which}_{operand.lower()}": other}, rank=COMMON)
+
+
+_SCALE_LANES = (
+    ("i", lambda i: i),
+    ("2 * i", lambda i: 2 * i),
+    ("4 * (i % 8)", lambda i: 4 * (i % 8)),
+    ("4 * (i / 2) + i % 2", lambda i: 4 * (i // 2) + i % 2),
+    ("4 * (i % 8) + 2 * (i / 8)", lambda i: 4 * (i % 8) + 2 * (i // 8)),
+)
+
+
+def _laid(of_scales: Any, lane: Any, record: Instruction, operand: Any, own: dict[str, int]) -> Change:
+    """Words whose scales lie in other lanes; later rows overwrite earlier ones."""
+    shift = 8 * own["byte_id"]
+    count = record.scales_per_row
+    mask = np.uint32(((1 << 8 * count) - 1) << shift)
+
+    def changed(words: Array) -> Array:
+        scales = unpack_scales(words, record, operand, **own)
+        rows = scales if operand == "A" else scales.swapaxes(-1, -2)  # [..., i, S]
+        out = words & ~mask
+        for i in range(rows.shape[-2]):
+            word = sum(
+                (rows[..., i, s].astype(np.uint32) << np.uint32(shift + 8 * s) for s in range(count)), np.uint32(0)
+            )
+            out[..., lane(i) % LANES] = out[..., lane(i) % LANES] & ~mask | word
+        return out
+
+    return changed
+
+
+def _taken(x: Array, source: Array, axis: int) -> Array:
+    taken = x.take(source, axis=axis)
+    shape = [1] * x.ndim
+    shape[axis] = -1
+    return np.where((source < 0).reshape(shape), x.dtype.type(0), taken)
+
+
+def _of_words(key: str, name: str) -> Iterator[Mistake]:
+    for text, source, rank in lane_sources():
+        yield _mistake(key, text.format(f"of {name}"), lambda words, source=source: words.take(source, axis=-1), rank)
+    yield _mistake(
+        key,
+        f"the halves of the words of {name} were swapped",
+        lambda x: x << np.uint32(16) | x >> np.uint32(16),
+        COMMON,
+    )
+    yield _mistake(key, f"the bytes of the words of {name} were in reverse order", lambda x: x.byteswap(), USUAL)
+    for turn in (4, 8, 24, 28):
+        text = f"the words of {name} were rotated left by {turn} bits"
+        yield _mistake(key, text, lambda x, turn=turn: x << np.uint32(turn) | x >> np.uint32(32 - turn), RARE)
+    yield _mistake(key, f"the nibbles of the words of {name} were in reverse order", _nibbles_reversed, RARE)
+    yield _mistake(
+        key, f"the two bytes in each half of the words of {name} were swapped",
+        lambda x: (x & np.uint32(0x00FF00FF)) << np.uint32(8) | x >> np.uint32(8) & np.uint32(0x00FF00FF), USUAL,
+    )  # fmt: skip
+
+
+def _nibbles_reversed(words: Array) -> Array:
+    low = words.byteswap()
+    return (low & np.uint32(0x0F0F0F0F)) << np.uint32(4) | low >> np.uint32(4) & np.uint32(0x0F0F0F0F)
+
+
+def _mistake(key: str, text: str, change: Change, rank: int) -> Mistake:
+    return Mistake(text=text, steps=(Step(operand=key, change=change),), rank=rank)
