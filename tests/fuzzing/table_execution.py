@@ -259,6 +259,31 @@ def _launched(rng: Rng) -> dict[str, Any]:
     }
 
 
+def _guessed(rng: Rng) -> dict[str, Any]:
+    record = pick(rng, _GUESSED)
+    shapes = {x.lower(): record.layout(x).shape for x in ("A", "B", "C")}  # type: ignore[arg-type]
+    codes = {
+        name: rng.integers(0, record.format(name.upper()).mask, shape).astype(record.format(name.upper()).code_dtype)
+        for name, shape in shapes.items()
+    }  # fmt: skip
+    return {"instruction": record, **codes, "got": codes["c"].copy(), "pairs": 10}
+
+
+def _guess(**given: Any) -> Any:
+    return testing.guess(**given, target="sm_90") if "target" not in given else testing.guess(**given)
+
+
+def _guess_on(self: testing.Gpu, **given: Any) -> Any:
+    return self.guess(**given)
+
+
+def _guessed_fragment(rng: Rng) -> dict[str, Any]:
+    record, operand = pick(rng, _GUESSED), pick(rng, "ABCD")
+    layout = record.layout(operand)
+    words = rng.integers(0, 1 << 32, (layout.registers, 32)).astype(layout.packing.dtype)
+    return {"instruction": record, "operand": operand, "actual": words[::-1].copy(), "expected": words}
+
+
 def _drawn(rng: Rng) -> dict[str, Any]:
     form = legal.fmt(rng)
     return {"format": pick(rng, (form.name, form, form.dtype)), "shape": pick(rng, (3, (2, 3), ())),
@@ -267,6 +292,9 @@ def _drawn(rng: Rng) -> dict[str, Any]:
 
 _M, _G, _S = (f"warpmma.{x}" for x in ("testing", "testing:Gpu", "testing.strategies"))
 _FORMS = ("matrices", "registers")
+_GUESSED = tuple(
+    wm.parse(f"mma.sync.aligned.{x}") for x in ("m16n8k8.row.col.f32.f16.f16.f32", "m16n8k16.row.col.s32.s8.s8.s32")
+)
 _PTX = ".version 8.0 .target sm_80 .address_size 64 .entry nothing() { ret; }"
 
 
@@ -315,6 +343,17 @@ ENTRIES = (
     ),
     Entry(name=f"{_M}:ulps", call=testing.ulps, make=_stepped, weight=4),
     Entry(name=f"{_M}:array_with", call=_array_with, make=_sparse_array, weight=2),
+    Entry(name=f"{_M}:guess", call=_guess, make=_guessed, weight=0.1),
+    Entry(
+        name=f"{_G}.guess", call=_guess_on, weight=0.03,
+        make=lambda rng: {"self": testing.Gpu("sm_90"), **_guessed(rng)},
+    ),
+    Entry(name=f"{_M}:guess_fragment", call=testing.guess_fragment, make=_guessed_fragment, weight=1),
+    Entry(name=f"{_M}:Guesses", call=testing.Guesses, make=lambda rng: {"mistakes": ("A was 0",)}, weight=0.2),
+    Entry(
+        name=f"{_M}:Guesses.__str__", call=_text, make=lambda rng: {"object": testing.Guesses(alike=9)}, weight=0.1,
+        fixed=("object",),
+    ),
     Entry(name=_G, call=testing.Gpu, make=lambda rng: {"target": legal.target(rng)}),
     Entry(
         name=f"{_G}.__str__", call=_text, make=lambda rng: {"object": testing.Gpu("sm_80")}, weight=0.1,

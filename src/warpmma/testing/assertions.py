@@ -15,7 +15,6 @@ from ..formats import FORMATS, FloatFormat, Format
 from ..isa import Instruction, parse
 from ..layouts import OPERANDS, Operand
 from .difference import describe_difference
-from .guessing import guess, guess_fragment, target_of
 from .reading import reader
 
 __all__ = ["assert_same_bits", "ulps"]
@@ -145,6 +144,8 @@ def _explained(
     inputs: Mapping[str, Any] | None,
 ) -> str:  # fmt: skip
     """Say which mistake explains the difference; nothing where nobody asked and there is none to name."""
+    from .guessing import guess, guess_fragment, target_of  # only differences need them
+
     if record is None or np.shape(actual) != np.shape(expected):
         return ""
     if inputs is not None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..kernel import Launch
     from ..machine import Device, Limit, Policy
     from ..ptx import PtxEntry, PtxModule
+    from .guessing import Guesses
 
 __all__ = ["Gpu"]
 
@@ -84,6 +85,16 @@ class Gpu:
         """Multiply matrices of any size: `warpmma.matmul`."""
         __tracebackhide__ = True
         return matmul(a, b, c, target=self.target, **more)
+
+    def guess(
+        self, instruction: str | Instruction, a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike | None = None, *,
+        got: npt.ArrayLike, **more: Any,
+    ) -> Guesses:  # fmt: skip
+        """Guess what was swapped in the operands of an instruction: `warpmma.testing.guess`."""
+        from .guessing import guess
+
+        __tracebackhide__ = True
+        return guess(instruction, a, b, c, got=got, target=self.target, **more)
 
     def device(self) -> Device:
         """Make a device of the target: memory that lives between launches, `warpmma.Device`."""

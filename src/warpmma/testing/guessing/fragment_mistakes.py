@@ -5,8 +5,9 @@ Each rule yields a text, a gather on the flattened tile, and a rank. Of two text
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import combinations, permutations
 from typing import Any
 
@@ -28,11 +29,38 @@ _MOST_ORDERS = 4  # registers of which every order is tried
 def fragment_gathers(layout: Layout, name: str, verb: str) -> Named:
     """List what may go wrong between a tile and its registers; `verb` is "loaded" or "stored"."""
     yield from _registers(layout, name)
-    yield from _lanes(layout, name)
-    yield from _positions(layout, name)
-    yield from _transposed_blocks(layout, name)
-    yield from _bits(layout, name, verb)
-    yield from _linear(layout, name)
+    loaded = verb == "loaded"
+    for rule in (_lanes, _positions, _transposed_blocks, partial(_bits, verb=verb), _linear):
+        for text, gather, rank in rule(layout, name):
+            yield (text, gather, rank) if loaded else (_as_stored(text), _scattered(layout, gather), rank)
+    if not loaded:
+        yield from _stored_over(layout, name)
+
+
+def _as_stored(text: str) -> str:
+    return text.replace("what belongs to", "the place of")
+
+
+def _scattered(layout: Layout, places: Array) -> Array:
+    """Return the gather of a store: each element at the place that another should have; 0 where nothing was stored.
+
+    Of two at one place that of the later register stays, and of the later lane.
+    """
+    gather = np.full(places.size, -1, np.intp)
+    flat = layout.flat.reshape(-1)  # by register, lane and position
+    stored = flat[places[flat] >= 0]
+    gather[places[stored]] = stored
+    return gather
+
+
+def _stored_over(layout: Layout, name: str) -> Named:
+    """List registers that were stored where others should have been, which a forgotten offset does."""
+    count = layout.registers
+    for orders in ([r % (count // 2) for r in range(count)], [r & ~1 for r in range(count)]) if count > 1 else ():
+        kept = np.array(orders)
+        over = sorted({*range(count)} - {*orders})
+        text = f"registers {_list(over)} of {name} were stored over {_list(dict.fromkeys(orders))}"
+        yield text, _scattered(layout, _moved(layout, register=lambda r, t, q, kept=kept: kept[r])), USUAL
 
 
 def _moved(layout: Layout, register: Any = None, lane: Any = None, position: Any = None) -> Array:
@@ -69,8 +97,8 @@ def _registers(layout: Layout, name: str) -> Named:
         yield f"registers of {name} were in the order {_list(order)}", ordered(order), USUAL
     yield f"registers of {name} were in reverse order", ordered(range(count)[::-1]), USUAL
     if count <= _MOST_ORDERS:
-        for order in permutations(range(count)):
-            yield f"registers of {name} were in the order {_list(order)}", ordered(order), RARE
+        for any_order in permutations(range(count)):
+            yield f"registers of {name} were in the order {_list(any_order)}", ordered(any_order), RARE
     for i, j in permutations(range(count), 2):
         yield f"register {i} of {name} held what belongs in register {j}", changed(i, j), USUAL
     for i in range(count):
@@ -175,10 +203,12 @@ def _transposed_blocks(layout: Layout, name: str) -> Named:
 
     def lane(r: Array, t: Array, q: Array) -> Array:
         row, column = t >> 2, 2 * (t & 3) + q // inside
-        return column * 4 + row // 2
+        lanes: Array = column * 4 + row // 2
+        return lanes
 
     def position(r: Array, t: Array, q: Array) -> Array:
-        return (t >> 2) % 2 * inside + q % inside
+        positions: Array = (t >> 2) % 2 * inside + q % inside
+        return positions
 
     said = "the 8 x 8 matrices of {} were transposed, as by ldmatrix with .trans where there should be none, or without"
     moved = _moved(layout, lane=lane, position=position)
@@ -203,11 +233,12 @@ def _bits(layout: Layout, name: str, verb: str) -> Named:
 def _renamed(layout: Layout, name: str, verb: str) -> Iterator[tuple[str, Layout, int]]:
     for coordinate in ("row", "column"):
         bits = getattr(layout, coordinate)
-        turns = [bits[i:] + bits[:i] for i in range(1, len(bits))]
+        turns = [*_turns(bits)]
         orders = permutations(bits) if len(bits) <= 4 else [*turns, bits[::-1], *_transpositions(bits)]
         for order in orders:
-            other = replace(layout, **{coordinate: tuple(order)})
-            key = "row" if coordinate == "row" else "col"
+            of_rows = coordinate == "row"
+            other = replace(layout, row=tuple(order)) if of_rows else replace(layout, column=tuple(order))
+            key = "row" if of_rows else "col"
             text = f"{name} was {verb} by {key} = {other.formulas()[key]}"
             yield text, other, USUAL if tuple(order) in turns else RARE
     places = sorted({*layout.row, *layout.column, *layout.matrix})
@@ -221,6 +252,13 @@ def _renamed(layout: Layout, name: str, verb: str) -> Iterator[tuple[str, Layout
         yield f"{name} was {verb} by row = {said['row']}, col = {said['col']}", other, RARE
 
 
+def _turns(bits: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Rotations of the bits, and of some that follow each other."""
+    for start, stop in combinations(range(len(bits) + 1), 2):
+        for by in range(1, stop - start):
+            yield bits[:start] + bits[start + by : stop] + bits[start : start + by] + bits[stop:]
+
+
 def _transpositions(bits: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     for i, j in combinations(range(len(bits)), 2):
         order = list(bits)
@@ -228,7 +266,7 @@ def _transpositions(bits: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         yield tuple(order)
 
 
-_LINEAR = (
+_LINEAR: tuple[tuple[str, Callable[[Array], tuple[Array, Array]]], ...] = (
     ("groupID and threadID_in_group of {} were lane / 8 and lane % 8", lambda t: (t // 8, t % 8)),
     ("groupID and threadID_in_group of {} were lane % 4 and lane / 4", lambda t: (t % 4, t // 4)),
     ("threadID_in_group of {} was lane % 8", lambda t: (t // 4, t % 8)),

@@ -202,12 +202,13 @@ def guess_fragment(
         (m,) for m in table
         if np.array_equal(m.steps[0].change(right[one]), got[one]) and np.array_equal(m.steps[0].change(right), got)
     )  # fmt: skip
-    return _said(Found(candidates=found, alone=len(table)))
+    without_effect = sum(np.array_equal(m.steps[0].change(right[one]), right[one]) for m in table)
+    return _said(Found(candidates=found, alone=len(table), alike=2 * without_effect > len(table)))
 
 
 def _said(found: Found, target: str = "") -> Guesses:
     texts = tuple(" and ".join(m.text for m in candidate) for candidate in found.candidates)
     tried: dict[str, Any] = {"as_given": found.as_given, "alone": found.alone, "pairs": found.pairs, "target": target}
-    if len(texts) > _LISTED:
+    if len(texts) > _LISTED or (found.alike and len(texts) > 1):
         return Guesses(alike=len(texts), **tried)
     return Guesses(mistakes=texts, **tried)

@@ -7,7 +7,7 @@ dimension. Most mistakes are a *gather* on the last dimension: which element of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -94,13 +94,21 @@ def mistake_of(operand: str, text: str, gather: Array, rank: int = USUAL) -> Mis
     return Mistake(text=text, steps=(step,), rank=rank)
 
 
-def distinct(named: Iterable[tuple[str, Array, int]]) -> Iterator[tuple[str, Array, int]]:
-    """Leave out what changes nothing, and what is the same as something before it."""
-    seen: set[bytes] = set()
-    for text, gather, rank in named:
-        key = gather.astype(np.intp).tobytes()
-        if not seen:
-            seen.add(np.arange(gather.size, dtype=np.intp).tobytes())
-        if key not in seen:
-            seen.add(key)
-            yield text, gather, rank
+def distinct(*families: Iterable[tuple[str, Array, int]]) -> list[tuple[str, Array, int]]:
+    """Keep one text for each gather that changes something, that of the lowest rank.
+
+    Of an earlier family's text a later one's for the same gather follows in brackets, if that is a common mistake.
+    """
+    found: dict[bytes, tuple[str, Array, int]] = {}
+    for named in families:
+        own: dict[bytes, tuple[str, Array, int]] = {}
+        for text, gather, rank in sorted(named, key=lambda x: x[2]):
+            own.setdefault(gather.astype(np.intp).tobytes(), (text, gather, rank))
+        for key, (text, gather, rank) in own.items():
+            before = found.get(key)
+            if before is None or rank < before[2]:
+                found[key] = text, gather, rank
+            elif rank == COMMON:
+                found[key] = f"{before[0]} ({text})", gather, rank
+    kept = (x for x in found.values() if not np.array_equal(x[1], np.arange(x[1].size)))
+    return sorted(kept, key=lambda x: x[2])

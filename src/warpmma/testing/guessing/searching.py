@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations, islice, product
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ...arithmetic import Engine
 from ...errors import OperandError
-from .mistakes import USUAL, Mistake, Step, inverse
+from .mistakes import COMMON, USUAL, Mistake, Step, inverse
 from .problem import Problem
 from .suspects import suspects
 from .trials import Candidate, Trials
@@ -29,7 +29,7 @@ __all__ = ["Found", "gives", "search"]
 
 Array = npt.NDArray[Any]
 
-MOST = 1 << 20
+MOST = 1 << 18
 """Instructions that a product may take."""
 
 _MANY = 32  # that give the bits: more are not looked at
@@ -49,12 +49,15 @@ class Found:
         Of mistakes: one or two that give the bits together.
     alone, pairs : int
         How many mistakes were tried alone, and how many pairs.
+    alike : bool
+        Whether most mistakes have no effect at all on such operands.
     """
 
     as_given: bool = False
     candidates: tuple[Candidate, ...] = ()
     alone: int = 0
     pairs: int = 0
+    alike: bool = False
 
 
 def search(problem: Problem, most: int, engine: Engine) -> Found:
@@ -67,7 +70,7 @@ def search(problem: Problem, most: int, engine: Engine) -> Found:
     hunt = _Hunt(problem, all_tiles, Trials(problem, tiles[picked], engine), table)
     alone = hunt.confirmed(hunt.alone())
     if alone or not most:
-        return Found(candidates=alone, alone=len(table))
+        return Found(candidates=alone, alone=len(table), alike=2 * hunt.without_effect > len(table))
     pairs, tried = hunt.pairs(min(most, _MOST_PAIRED // (len(picked) * problem.counts[3])))
     return Found(candidates=pairs, alone=len(table), pairs=tried)
 
@@ -104,6 +107,8 @@ class _Hunt:
             undone = _undone(mistake.steps[0], seen)
             if undone is not None:
                 self._seen.setdefault(few.chosen("D", undone).tobytes(), []).append((mistake,))
+        self._own = next(few.outputs([()]))[1].tobytes()
+        self.without_effect = 0  # so many mistakes
         self._paired: list[Candidate] = []  # one with operands and one with D
 
     def alone(self) -> Iterator[Candidate]:
@@ -126,10 +131,8 @@ class _Hunt:
         tried = len(plausible) * results
         if kept:
             return kept, tried
-        couples = [c for i, j in combinations(plausible, 2) for c in _orders(i, j)]
-        couples.sort(key=lambda c: c[0].rank + c[1].rank)
-        for start in range(0, min(most, len(couples)), _AT_ONCE):
-            part = couples[start : min(start + _AT_ONCE, most)]
+        couples = islice(_couples(plausible), most)
+        while part := list(islice(couples, _AT_ONCE)):
             tried += len(part)
             kept = self._distinct(self.confirmed(c for c in self._tried(part) if len(c) == 2))
             if kept:
@@ -141,7 +144,9 @@ class _Hunt:
         for number, d in self._few.outputs(candidates):
             for step in _of_result(candidates[number]):
                 d = step.change(d)
-            for result in self._seen.get(np.ascontiguousarray(d).tobytes(), ()):
+            bits = np.ascontiguousarray(d).tobytes()
+            self.without_effect += bits == self._own
+            for result in self._seen.get(bits, ()):
                 yield (*candidates[number], *result)
 
     def confirmed(self, candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
@@ -158,7 +163,12 @@ class _Hunt:
                 kept.append(candidate)
                 if len(kept) > _MANY:
                     break
-        return tuple(sorted(kept, key=lambda c: sum(m.rank for m in c)))
+        kept.sort(key=lambda c: sum(m.rank for m in c))
+        fewest = min((_operands(c) for c in kept), default=0)
+        simplest = min((c[0].rank for c in kept if c and c[0].settings), default=0)
+        return tuple(
+            c for c in kept if _operands(c) == fewest and (not c[0].settings or c[0].rank == simplest)
+        )  # fmt: skip
 
     def _distinct(self, candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
         """Leave out pairs that come to the same operands as one before them."""
@@ -171,6 +181,11 @@ class _Hunt:
             settings = tuple(item for m in candidate for item in m.settings.items())
             kept.setdefault((words, settings, tuple(m.text for m in candidate if _stored(m))), candidate)
         return tuple(kept.values())
+
+
+def _operands(candidate: Candidate) -> int:
+    """How many operands a mistake is about: what explains with one is not said of two."""
+    return len({step.operand for mistake in candidate for step in mistake.steps}) or 1
 
 
 def _stored(mistake: Mistake) -> bool:
@@ -192,6 +207,13 @@ def _undone(step: Step, seen: Array) -> Array | None:
     undone = np.empty(seen.size, seen.dtype)
     undone[moved] = seen.reshape(-1)
     return undone.reshape(seen.shape)
+
+
+def _couples(mistakes: list[Mistake]) -> Iterator[Candidate]:
+    """Pairs of mistakes, the less far-fetched first."""
+    common, usual = ([m for m in mistakes if m.rank == rank] for rank in (COMMON, USUAL))
+    for one, other in chain(combinations(common, 2), product(common, usual), combinations(usual, 2)):
+        yield from _orders(one, other)
 
 
 def _orders(one: Mistake, other: Mistake) -> Iterator[Candidate]:

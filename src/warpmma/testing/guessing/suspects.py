@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache, partial
 from typing import Any
 
@@ -33,18 +33,15 @@ def fragment_mistakes(record: Instruction, operand: Operand) -> tuple[Mistake, .
     return tuple(mistake_of(operand, text, gather, rank) for text, gather, rank in _fragment_table(record, operand))
 
 
-def _fragment_table(record: Instruction, operand: Operand) -> Iterator[tuple[str, Array, int]]:
+def _fragment_table(record: Instruction, operand: Operand) -> list[tuple[str, Array, int]]:
     layout = record.layout(operand)
     verb = "stored" if operand == "D" else "loaded"
 
-    def listed() -> Iterator[tuple[str, Array, int]]:
-        yield from fragment_gathers(layout, operand, verb)
-        yield from matrix_gathers(layout.shape, operand, _axes(operand), 8)
-        if len(layout.shape) == 2:
-            bits, along = record.format(operand).bits, 0 if operand == "B" else 1
-            yield from swizzles((layout.shape[0], layout.shape[1]), operand, bits, along)
-
-    return distinct(sorted(listed(), key=lambda x: x[2]))
+    of_matrices = [*matrix_gathers(layout.shape, operand, _axes(operand), 8)]
+    if len(layout.shape) == 2:
+        bits, along = record.format(operand).bits, 0 if operand == "B" else 1
+        of_matrices += swizzles((layout.shape[0], layout.shape[1]), operand, bits, along)
+    return distinct(fragment_gathers(layout, operand, verb), of_matrices)
 
 
 def _axes(operand: Operand) -> tuple[tuple[str, str], tuple[str, str]]:
@@ -58,14 +55,16 @@ def suspects(problem: Problem) -> tuple[Mistake, ...]:
     record, settings = problem.record, problem.settings
     warps, rows, columns, along_k = problem.counts
 
-    def listed() -> Iterator[Mistake]:
+    def of_fragments() -> Iterator[Mistake]:
         for operand in ("A", "B", "C", "D"):
             if operand == "C" and not problem.operands["C"].any():
                 continue
-            yield from fragment_mistakes(record, operand)  # type: ignore[arg-type]
-            yield from _whole(problem, operand)  # type: ignore[arg-type]
+            yield from fragment_mistakes(record, operand)
+            yield from _whole(problem, operand)
             if operand != "D":
-                yield from _values(problem, operand)  # type: ignore[arg-type]
+                yield from _values(problem, operand)
+
+    def others() -> Iterator[Mistake]:
         yield from _everywhere(record)
         yield from _exchanged(problem)
         if record.sparse:
@@ -77,7 +76,29 @@ def suspects(problem: Problem) -> tuple[Mistake, ...]:
         if problem.counts != (1, 1, 1, 1):
             yield from tile_mistakes(tuple(problem.operands), warps, rows, columns, along_k)
 
-    return tuple(sorted(listed(), key=lambda mistake: mistake.rank))
+    return tuple(sorted((*of_fragments(), *_different(problem, others())), key=lambda mistake: mistake.rank))
+
+
+def _different(problem: Problem, mistakes: Iterable[Mistake]) -> Iterator[Mistake]:
+    """Leave out what changes random operands as another mistake does, or not at all."""
+    if sum(x.size for x in problem.operands.values()) > _MOST_WHOLE:
+        yield from mistakes
+        return
+    rng = np.random.default_rng(0)
+    probes = {
+        name: rng.integers(0, 2**64 - 1, x.shape, np.uint64, endpoint=True).astype(x.dtype)
+        for name, x in problem.operands.items()
+    }  # fmt: skip
+    own = {name: x.tobytes() for name, x in probes.items()}
+    seen = set()
+    for mistake in sorted(mistakes, key=lambda x: x.rank):
+        if mistake.settings:
+            yield mistake
+            continue
+        made = frozenset((step.operand, step.change(probes[step.operand]).tobytes()) for step in mistake.steps)
+        if made not in seen and any(own[name] != bits for name, bits in made):
+            seen.add(made)
+            yield mistake
 
 
 def _values(problem: Problem, operand: Operand) -> Iterator[Mistake]:
@@ -106,7 +127,7 @@ def _everywhere(record: Instruction) -> Iterator[Mistake]:
     for text, source, rank in lane_sources():
         steps = []
         for operand in ("A", "B", "C", "D"):
-            layout = record.layout(operand)  # type: ignore[arg-type]
+            layout = record.layout(operand)
             per, flat = layout.packing.per_register, layout.flat.reshape(-1)
             r, t, q = np.indices((layout.registers, 32, per))
             gather = np.empty(flat.size, np.intp)
@@ -134,8 +155,12 @@ def _exchanged(problem: Problem) -> Iterator[Mistake]:
     else:
         swapped, text = {"A": whole_b, "B": whole_a}, "A and B were exchanged"
     cut = {name: _cut(problem, name, array) for name, array in swapped.items()}  # type: ignore[arg-type]
-    steps = tuple(Step(operand=name, change=lambda _, x=array: x, whole=True) for name, array in cut.items())
+    steps = tuple(Step(operand=name, change=partial(_replaced, array), whole=True) for name, array in cut.items())
     yield Mistake(text=text, steps=steps, rank=COMMON)
+
+
+def _replaced(other: Array, own: Array) -> Array:
+    return other
 
 
 def _joined(problem: Problem, operand: Operand, tiles: Array) -> Array:
@@ -162,16 +187,13 @@ def _whole(problem: Problem, operand: Operand) -> Iterator[Mistake]:
     name = f"the whole {operand}"
     bits, along = problem.record.format(operand).bits, 0 if operand == "B" else 1
 
-    def listed() -> Iterator[tuple[str, Array, int]]:
-        yield from matrix_gathers(shape, name, _axes(operand), 8)
-        yield from swizzles(shape, name, bits, along)
-
-    for text, gather, rank in distinct(listed()):
+    listed = (*matrix_gathers(shape, name, _axes(operand), 8), *swizzles(shape, name, bits, along))
+    for text, gather, rank in distinct(listed):
         change = partial(_rearranged, problem, operand, gathered(gather))
         yield Mistake(
             text=text,
             steps=(Step(operand=operand, change=change, whole=True),),
-            rank=max(rank, USUAL) if rank else USUAL,
+            rank=max(rank, USUAL),
         )
 
 

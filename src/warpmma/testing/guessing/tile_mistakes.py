@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,12 @@ def _along_k(operands: tuple[str, ...], count: int) -> Iterator[Mistake]:
     for t in range(count)[:_MOST_NAMED]:
         left = x[x != t]
         yield mistake(f"k-tile {t} of {count} was left out", everything, left, COMMON)
-    yield mistake("accumulators were set back at every k-tile: only the last counts", everything, x[-1:], COMMON)
+    last = mistake("accumulators were set back to C at every k-tile: only the last counts", everything, x[-1:], COMMON)
+    yield last
+    cleared = Step(operand="C", change=np.zeros_like)
+    yield replace(
+        last, text="accumulators were set back to 0 at every k-tile: only the last counts", steps=(*last.steps, cleared)
+    )  # fmt: skip
     yield mistake("only the first k-tile was used", everything, x[:1], USUAL)
     yield mistake("k-tiles were taken in reverse order", everything, x[::-1], USUAL)
     for names in (everything, of_a, of_b, *alone):

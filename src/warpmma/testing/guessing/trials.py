@@ -127,11 +127,9 @@ class Trials:
         extra = {name: words for name, words in given.items() if name not in ("A", "B", "C")}
         d = given["C"]
         for t in range(along_k):
-            beside = {name: np.ascontiguousarray(words[:, :, t]) for name, words in extra.items()}
-            d = execute(
-                record, given["A"][:, :, t], given["B"][:, :, t], d, target=problem.target, engine=self._engine,
-                undefined=undefined, **beside, **settings,
-            )  # type: ignore[arg-type]  # fmt: skip
+            more: dict[str, Any] = {name: np.ascontiguousarray(words[:, :, t]) for name, words in extra.items()}
+            more |= {"target": problem.target, "engine": self._engine, "undefined": undefined}
+            d = execute(record, given["A"][:, :, t], given["B"][:, :, t], d, **more, **settings)
         layout = problem.record.layout("D")
         codes = layout.packing.split(d).reshape(*d.shape[:-2], -1).take(layout.order.reshape(-1), axis=-1)
         return codes.astype(problem.record.format("D").code_dtype)

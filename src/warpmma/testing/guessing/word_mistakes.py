@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ...scaling import byte_ids, pack_scales, thread_ids, unpack_scales
 from ...sparsity import pack_metadata, pattern, selectors, unpack_metadata
 from .fragment_mistakes import lane_sources
 from .matrix_mistakes import axis_sources
-from .mistakes import COMMON, RARE, USUAL, Change, Mistake, Step
+from .mistakes import COMMON, RARE, USUAL, Change, Mistake, Step, gathered
 
 __all__ = ["metadata_mistakes", "scale_mistakes"]
 
@@ -34,7 +35,7 @@ def metadata_mistakes(record: Instruction, selector: int) -> Iterator[Mistake]:
 
     for axis, (length, one, many) in enumerate(((record.m, "row", "rows"), (groups, "group", "groups"))):
         for text, source, rank in axis_sources(length, one, many, (8,)):
-            change = of_indices(lambda x, source=source, axis=axis: x.take(source, axis=axis - 3))
+            change = of_indices(partial(_taken, source=source, axis=axis - 3))
             if (source >= 0).all():  # a nibble of 0 is no metadata
                 yield _mistake("metadata", text.format(f"of {name}"), change, rank)
     yield _mistake("metadata", f"the two indices in each nibble of {name} were swapped", of_indices(_reversed), COMMON)
@@ -81,23 +82,16 @@ def scale_mistakes(record: Instruction, operand: Any, ids: Mapping[str, int]) ->
     along = (record.scales_per_row, "block", "blocks", -3 - across[3])
     for length, one, many, axis in (across, along):
         for text, source, rank in axis_sources(length, one, many, (8,)):
-            change = of_scales(lambda x, source=source, axis=axis: _taken(x, source, axis))
+            change = of_scales(partial(_taken, source=source, axis=axis))
             yield _mistake(key, text.format(f"of {name}"), change, rank)
-    one = 0x38 if record.stype == "ue4m3" else 127
-    yield _mistake(key, f"{name} were all 1", of_scales(lambda x: np.full_like(x, one)), COMMON)
-    step = 8 if record.stype == "ue4m3" else 1  # a factor of two
+    code, step, most = (0x38, 8, 127) if record.stype == "ue4m3" else (127, 1, 255)  # of 1, to twice as much, the last
+    yield _mistake(key, f"{name} were all 1", of_scales(lambda x: np.full_like(x, code)), COMMON)
     for text, by in (("doubled", step), ("halved", -step)):
-        moved = of_scales(
-            lambda x, by=by: np.clip(x.astype(np.int16) + by, 0, 127 if step > 1 else 255).astype(np.uint8)
-        )
-        yield _mistake(key, f"{name} were {text}", moved, USUAL)
+        yield _mistake(key, f"{name} were {text}", of_scales(partial(_moved_by, by=by, most=most)), USUAL)
     for text, lane in _SCALE_LANES:
-        yield _mistake(
-            key,
-            f"the scale of {across[1]} i of {operand} lay in lane {text}",
-            _laid(of_scales, lane, record, operand, own),
-            COMMON,
-        )
+        for rest in (True, False):
+            said = f"the scale of {across[1]} i of {operand} lay in lane {text}" + ("" if rest else ", and 0 elsewhere")
+            yield _mistake(key, said, _laid(lane, rest, record, operand, own), COMMON if rest else USUAL)
     yield from _of_words(key, name)
     for which, legal in (("byte_id", byte_ids(record)), ("thread_id", thread_ids(operand))):
         for other in legal:
@@ -115,21 +109,21 @@ _SCALE_LANES = (
 )
 
 
-def _laid(of_scales: Any, lane: Any, record: Instruction, operand: Any, own: dict[str, int]) -> Change:
-    """Words whose scales lie in other lanes; later rows overwrite earlier ones."""
-    shift = 8 * own["byte_id"]
-    count = record.scales_per_row
+def _laid(
+    lane: Callable[[int], int], rest: bool, record: Instruction, operand: Any, own: dict[str, int]
+) -> Change:  # fmt: skip
+    """Return what puts scales into other lanes: over what is there, or over 0."""
+    shift, count = 8 * own["byte_id"], record.scales_per_row
     mask = np.uint32(((1 << 8 * count) - 1) << shift)
 
     def changed(words: Array) -> Array:
         scales = unpack_scales(words, record, operand, **own)
         rows = scales if operand == "A" else scales.swapaxes(-1, -2)  # [..., i, S]
-        out = words & ~mask
+        out = words.copy() if rest else words & ~mask
         for i in range(rows.shape[-2]):
-            word = sum(
-                (rows[..., i, s].astype(np.uint32) << np.uint32(shift + 8 * s) for s in range(count)), np.uint32(0)
-            )
-            out[..., lane(i) % LANES] = out[..., lane(i) % LANES] & ~mask | word
+            parts = [rows[..., i, s].astype(np.uint32) << np.uint32(shift + 8 * s) for s in range(count)]
+            at = lane(i) % LANES
+            out[..., at] = out[..., at] & ~mask | np.bitwise_or.reduce(parts)
         return out
 
     return changed
@@ -144,22 +138,25 @@ def _taken(x: Array, source: Array, axis: int) -> Array:
 
 def _of_words(key: str, name: str) -> Iterator[Mistake]:
     for text, source, rank in lane_sources():
-        yield _mistake(key, text.format(f"of {name}"), lambda words, source=source: words.take(source, axis=-1), rank)
-    yield _mistake(
-        key,
-        f"the halves of the words of {name} were swapped",
-        lambda x: x << np.uint32(16) | x >> np.uint32(16),
-        COMMON,
-    )
+        yield _mistake(key, text.format(f"of {name}"), gathered(source), rank)
+    yield _mistake(key, f"the halves of the words of {name} were swapped", partial(_turned, by=16), COMMON)
     yield _mistake(key, f"the bytes of the words of {name} were in reverse order", lambda x: x.byteswap(), USUAL)
     for turn in (4, 8, 24, 28):
         text = f"the words of {name} were rotated left by {turn} bits"
-        yield _mistake(key, text, lambda x, turn=turn: x << np.uint32(turn) | x >> np.uint32(32 - turn), RARE)
+        yield _mistake(key, text, partial(_turned, by=turn), RARE)
     yield _mistake(key, f"the nibbles of the words of {name} were in reverse order", _nibbles_reversed, RARE)
     yield _mistake(
         key, f"the two bytes in each half of the words of {name} were swapped",
         lambda x: (x & np.uint32(0x00FF00FF)) << np.uint32(8) | x >> np.uint32(8) & np.uint32(0x00FF00FF), USUAL,
     )  # fmt: skip
+
+
+def _turned(words: Array, by: int) -> Array:
+    return words << np.uint32(by) | words >> np.uint32(32 - by)
+
+
+def _moved_by(codes: Array, by: int, most: int) -> Array:
+    return np.clip(codes.astype(np.int16) + by, 0, most).astype(np.uint8)
 
 
 def _nibbles_reversed(words: Array) -> Array:
