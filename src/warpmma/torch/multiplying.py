@@ -133,11 +133,12 @@ def _chain(a: Array, b: Array, given: ProductSettings, engine: Resolved) -> tupl
     """Compute codes of chains of `fma.rn.f32`, and add up those of slices of k; return how many slices too."""
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     (m, k), n = a.shape[-2:], b.shape[-1]
-    x = np.broadcast_to(a.view(np.uint32), (*batch, m, k)).reshape(-1, m, k)
-    y = np.broadcast_to(b.view(np.uint32), (*batch, k, n)).reshape(-1, k, n)
-    d = np.empty((len(x), m, n), np.uint32)
+    count = math.prod(batch)
+    x = np.broadcast_to(a.view(np.uint32), (*batch, m, k)).reshape(count, m, k)
+    y = np.broadcast_to(b.view(np.uint32), (*batch, k, n)).reshape(count, k, n)
+    d = np.zeros((count, m, n), np.uint32)
     rows = max(1, _ELEMENTS // max(1, n))
-    tiles = list(pairs(range(len(x)), range(0, m, rows)))
+    tiles = list(pairs(range(count), range(0, m, rows))) if d.size and k else []
     each = max(1, -(-k // given.split_k))
 
     def compute(tile: tuple[int, int]) -> None:
