@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
+
 import pytest
 
 pytest.register_assert_rewrite("native_cases", "operation_references", "product_cases", "report_cases")
+
+# `tests` is on the path, so where Triton is not installed its name would be that of the folder of its tests: an import
+# would succeed, of nothing, and PyTorch takes that for Triton.
+_FOUND = importlib.util.find_spec("triton") if "triton" not in sys.modules else None
+if _FOUND is not None and _FOUND.origin is None:
+    sys.modules["triton"] = None  # type: ignore[assignment]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

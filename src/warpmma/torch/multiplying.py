@@ -7,8 +7,8 @@
 3. With C, or a factor alpha, D = fma(alpha, sum, beta x C) in the type of the sums, where beta x C is rounded first; so
    an alpha of 1 is an addition. Where k is split, it is fma(beta, C, alpha x sum), as the kernel does that adds slices.
    Where beta is 0, C is not read. alpha and beta are rounded to the type of the sums.
-4. Where C is a whole matrix and alpha and beta are 1, the sum is rounded to the type of the output before C is added.
-   A row, the bias of `linear`, is added to the sum itself.
+4. Where beta is 1, alpha x sum is rounded to the type of the output before C is added; but if C is a vector, the bias
+   of `linear`, that is added to the sum itself.
 5. D is rounded once to the type of the output, to nearest even, as PTX `cvt` does.
 
 Source of rules 2 to 5: PyTorch 2.11 on an H200, cuBLAS of CUDA 13.0, bit for bit (`tools/record_torch_rules.py`).
@@ -169,8 +169,9 @@ def scaled_and_added(sums: Sums, alpha: float, beta: float, c: Array | None, out
         return fmt.encode(np.asarray(float(value)), "rn")
 
     codes, factor = sums.codes, number(alpha)
-    if alpha == beta == 1 and c is not None and c.shape == codes.shape and out != sums.type:
-        codes = fmt.codes(rounded(sums, out).astype(fmt.dtype))
+    if beta == 1 and c is not None and c.ndim != 1 and out != sums.type:  # rule 4
+        product = sums.with_codes(row_of(f"mul.{name}", sums.engine, codes, factor))
+        codes, factor = fmt.codes(rounded(product, out).astype(fmt.dtype)), number(1)
     if c is None or beta == 0:
         codes = row_of(f"mul.{name}", sums.engine, codes, factor)
     else:
