@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from cuda_driver import Driver, Function
 from programs.launches import Array
-from triton_programs.snapshots import Snapshot, digest, moved, read
+from triton_programs.snapshots import Snapshot, digest, left_there, moved, read
 
 _TYPES = {"u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64, "f16": np.float16, "f32": np.float32,
           "f64": np.float64}  # fmt: skip
@@ -65,11 +65,16 @@ def main(arguments: list[str] | None = None) -> int:
         different = [piece.start for piece in one.pieces if digest(first[piece.start]) != piece.after]
         twice = all(first[start].tobytes() == second[start].tobytes() for start in first)
         kept |= {f"{i}|{start}": first[start] for start in different}
-        shown.append({"launch": i, "name": one.name, "different": different, "repeatable": twice})
+        shown.append({
+            "name": one.name, "text": one.text[:20], "different": [first[start].size for start in different],
+            "repeatable": twice, "left": left_there(first),
+        })  # fmt: skip
         how = "" if twice else ", NOT REPEATABLE"
         print(f"{i} {one.name}: {len(different)} of {len(one.pieces)} pieces differ{how}", flush=True)
     options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "replay.json").write_text(json.dumps({**driver.about(), "launches": shown}, indent=1) + "\n")
+    lines = ",\n".join(f"  {json.dumps(one)}" for one in shown)
+    about = json.dumps(driver.about())[:-1]
+    (options.out / "replay.json").write_text(f'{about}, "launches": [\n{lines}\n]}}\n')
     np.savez_compressed(options.out / "memory.npz", allow_pickle=False, **kept)
     wrong = sum(bool(one["different"]) for one in shown)
     print(f"{len(launches)} launches, {wrong} with other bits")

@@ -6,17 +6,20 @@ What they are told: tensors are PyTorch's on the CPU, and `torch.cuda` answers f
 f32 as on a GPU. 06 runs no kernel but in its tests and benchmarks, so its `test_op` is called. Printed are launches,
 instructions and seconds, as the table of docs/triton_kernels.md has them.
 
-`--launches FILE` keeps launches with their memory, for `tools/replay_launches.py`.
+`--launches FILE` keeps launches with their memory, for `tools/replay_launches.py`, whose `replay.json` is kept in
+`tests/data/h200_triton_tutorials.json`; `--compare` says which launches leave there what they left on the H200.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import runpy
 import sys
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
@@ -24,8 +27,9 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from triton_programs.kept import plain_text
 from triton_programs.launching import Launched, watched
-from triton_programs.snapshots import memory, write
+from triton_programs.snapshots import digest, left_there, memory, write
 
 import warpmma as wm
 
@@ -42,6 +46,7 @@ def _layer_norm(names: dict[str, Any]) -> None:
     names["test_layer_norm"](128, 1000, names["torch"].float16)
 
 
+RECORDED = Path(__file__).parents[1] / "tests" / "data" / "h200_triton_tutorials.json"
 TUTORIALS: dict[str, Callable[[dict[str, Any]], None]] = {
     "01-vector-add": lambda names: None,
     "02-fused-softmax": lambda names: None,
@@ -84,7 +89,9 @@ def on_the_cpu() -> Iterator[list[str]]:
 
 def run(path: Path, finish: Callable[[dict[str, Any]], None], target: str, look: Any) -> tuple[list[Launched], float]:
     """Run a tutorial; return its launches, and seconds."""
-    import_module("torch")  # before a device answers for `torch.cuda`
+    torch = import_module("torch")  # before a device answers for `torch.cuda`
+    torch.manual_seed(0)
+    torch.use_deterministic_algorithms(True)  # so that what nobody has written is the same each time, too
     start = time.perf_counter()
     wm.triton.install(target, hazards="off", threads=1)
     try:
@@ -96,12 +103,31 @@ def run(path: Path, finish: Callable[[dict[str, Any]], None], target: str, look:
     return launches, time.perf_counter() - start
 
 
+def compare(kept: list[tuple[str, Launched]]) -> int:
+    """Print which launches left what they left on the H200; return how many did not, though it gave the same twice."""
+    expected = {one["name"]: one for one in json.loads(RECORDED.read_text())["launches"]}
+    counts: Counter[str] = Counter()
+    for name, one in kept:
+        there = expected.get(name)
+        if there is None or digest(plain_text(one.text))[:20] != there["text"]:
+            said = "is of another PTX than what was recorded"
+        elif left_there(one.after) == there["left"]:
+            said = "leaves what it left on the H200"
+        else:
+            said = "DIFFERS" if there["repeatable"] else "differs, as the H200 does from itself"
+        counts[said] += 1
+        print(f"  {name} {said}", flush=True)
+    print("; ".join(f"{n} x {said}" for said, n in counts.items()))
+    return counts["DIFFERS"]
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run tutorials; 1 if one fails."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="python/tutorials of Triton's sources")
     parser.add_argument("--only", default="", metavar="PREFIX", help="of the tutorials' names: 03")
     parser.add_argument("--target", default="sm_90", help="whose bits are computed (%(default)s)")
+    parser.add_argument("--compare", action="store_true", help="compare memory with what an H200 left")
     parser.add_argument("--launches", type=Path, metavar="FILE", help="keep launches with their memory")
     options = parser.parse_args(arguments)
     kept: list[tuple[str, Launched]] = []
@@ -111,7 +137,7 @@ def main(arguments: list[str] | None = None) -> int:
             continue
         print(name, flush=True)
         try:
-            look = memory if options.launches else lambda device: None
+            look = memory if options.launches or options.compare else lambda device: None
             launches, seconds = run(options.folder / f"{name}.py", finish, options.target, look)
         except Exception:
             traceback.print_exc()
@@ -121,6 +147,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"  {len(launches)} launches, {instructions:,} instructions, {seconds:.1f} s, "
               f"launches {sum(one.seconds for one in launches):.1f} s of a core", flush=True)  # fmt: skip
         kept += [(f"{name[:2]} {one.entry} {i}", one) for i, one in enumerate(launches)]
+    if options.compare:
+        failed += compare(kept)
     if options.launches:
         write(options.launches, kept)
         print(f"{options.launches}: {options.launches.stat().st_size} bytes, {len(kept)} launches")

@@ -22,7 +22,7 @@ from programs.launches import Array
 from .kept import plain_text
 from .launching import Launched
 
-__all__ = ["Piece", "Snapshot", "addresses_in", "memory", "moved", "read", "write"]
+__all__ = ["Piece", "Snapshot", "addresses_in", "left_there", "memory", "moved", "read", "write"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +77,18 @@ def moved(data: Array, pieces: Sequence[Piece], to: Mapping[int, int]) -> Array:
     targets = np.array([to[piece.start] for piece in known], np.uint64)
     words[places] += targets[which] - starts[which]
     return made
+
+
+def left_there(after: Mapping[int, Array]) -> list[str]:
+    """Return size and hash of each piece of memory, sorted, but for pieces that hold addresses."""
+    starts = sorted(after)
+    sizes = np.array([after[start].size for start in starts], np.uint64)
+    found = []
+    for x in after.values():
+        words = np.ascontiguousarray(x[: x.size // 8 * 8]).view(np.uint64)
+        if not len(addresses_in(words, np.array(starts, np.uint64), sizes)[0]):
+            found.append(f"{x.size} {digest(x)[:20]}")
+    return sorted(found)
 
 
 def write(path: Path, named: Iterable[tuple[str, Launched]]) -> None:
