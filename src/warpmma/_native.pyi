@@ -230,20 +230,32 @@ class memory:  # noqa: N801 - a module
     @staticmethod
     def scatter(memory: npt.NDArray[np.uint8], offset: npt.NDArray[np.int64], size: int, data: Array, /) -> None: ...
     @staticmethod
+    def alike(rows: npt.NDArray[np.int64], width: int, first: npt.NDArray[np.int64], /) -> None: ...
+
+class grains:  # noqa: N801 - a module
+    """What is known of grains, for every lane: a module of its own, whose arrays are flat; so many from each first."""
+
+    @staticmethod
     def ordered(
-        table: npt.NDArray[np.uint64], grains: npt.NDArray[np.int64], words: npt.NDArray[np.uint64], thread_bit: int,
-        block_bit: int, time_bit: int, last_time: int, floor: int, /,
+        table: npt.NDArray[np.uint64], first: npt.NDArray[np.int64], each: int, words: npt.NDArray[np.uint64],
+        thread_bit: int, block_bit: int, time_bit: int, last_time: int, floor: int, /,
     ) -> bool: ...  # fmt: skip
     @staticmethod
     def note(
-        table: npt.NDArray[np.uint64], grains: npt.NDArray[np.int64], words: npt.NDArray[np.uint64], /
+        table: npt.NDArray[np.uint64], first: npt.NDArray[np.int64], each: int, words: npt.NDArray[np.uint64], /
     ) -> bool: ...
     @staticmethod
     def count_readers(
         last: npt.NDArray[np.uint64], lane: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64],
-        grains: npt.NDArray[np.int64], words: npt.NDArray[np.uint64], thread_bit: int, warp_bit: int, block_bit: int, /,
+        first: npt.NDArray[np.int64], each: int, words: npt.NDArray[np.uint64], thread_bit: int, warp_bit: int,
+        block_bit: int, /,
     ) -> None: ...  # fmt: skip
     @staticmethod
-    def all_set(flags: npt.NDArray[np.bool_], grains: npt.NDArray[np.int64], /) -> bool: ...
+    def all_set(flags: npt.NDArray[np.bool_], first: npt.NDArray[np.int64], each: int, /) -> bool: ...
     @staticmethod
-    def alike(rows: npt.NDArray[np.int64], width: int, first: npt.NDArray[np.int64], /) -> None: ...
+    def none(table: npt.NDArray[np.uint64], first: npt.NDArray[np.int64], each: int, /) -> bool: ...
+    @staticmethod
+    def fill(
+        table: npt.NDArray[np.uint64] | npt.NDArray[np.bool_], first: npt.NDArray[np.int64], each: int,
+        value: int | bool, /,
+    ) -> None: ...  # fmt: skip

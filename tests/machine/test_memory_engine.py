@@ -9,10 +9,11 @@ import pytest
 
 import warpmma as wm
 from warpmma.kernel import HazardError, Output, launch
-from warpmma.machine import memory_engine
+from warpmma.machine import grain_engine, memory_engine
+from warpmma.machine.grain_engine import GrainRuns
 from warpmma.machine.transfers import get, put
 
-NATIVE = memory_engine.NATIVE
+NATIVE, GRAINS = memory_engine.NATIVE, grain_engine.GRAINS
 needs_native = pytest.mark.skipif(NATIVE is None, reason="the native engine is not built")
 THREAD, WARP, BLOCK, TIME, LAST = 24, 29, 34, 2, (1 << 22) - 1
 
@@ -22,6 +23,7 @@ def both(monkeypatch: pytest.MonkeyPatch, ask: Any) -> tuple[Any, Any]:
     first = ask()
     with monkeypatch.context() as patch:
         patch.setattr(memory_engine, "NATIVE", None)
+        patch.setattr(grain_engine, "GRAINS", None)
         return first, ask()
 
 
@@ -84,25 +86,35 @@ def test_what_is_known_of_grains(grains: int, monkeypatch: pytest.MonkeyPatch) -
         count = int(rng.choice([2, 8, 40]))
         table, mine = words(rng, count * grains), words(rng, 12) | np.uint64(1 << BLOCK)
         table[rng.random(len(table)) < rng.choice([0, 0.99])] = 0
-        places = rng.integers(0, count, 12)[:, None] * grains + np.arange(grains)
+        places = GrainRuns(rng.integers(0, count, 12) * grains, grains)
         floor = int(rng.integers(0, 7))
         bits: Any = {"thread": THREAD, "block": BLOCK, "time": TIME, "last": LAST}
-        first = both(monkeypatch, lambda a=(table, places, mine, floor), b=bits: memory_engine.ordered(*a, **b))
+        first = both(monkeypatch, lambda a=(table, places, mine, floor), b=bits: grain_engine.ordered(*a, **b))
 
         def noted(a: Any = (table, places, mine)) -> Any:
             made = a[0].copy()
-            return memory_engine.note(made, a[1], a[2]), made.tolist()
+            return grain_engine.note(made, a[1], a[2]), made.tolist()
 
         def counted(a: Any = (count * grains, places, mine), seed: int = int(rng.integers(1 << 30))) -> Any:
             tables = tuple(words(np.random.default_rng(seed + i), a[0]) for i in range(3))
-            memory_engine.count_readers(
+            grain_engine.count_readers(
                 tables, a[1], a[2], thread=np.uint64(THREAD), warp=np.uint64(WARP), block=np.uint64(BLOCK)
             )
             return [x.tolist() for x in tables]
 
         flags = rng.random(count * grains) < 0.97
         assert first[0] == first[1]
-        for ask in (noted, counted, lambda a=(flags, places): memory_engine.all_set(*a)):
+
+        def filled(a: Any = (table, flags, places)) -> Any:
+            tables = a[0].copy(), a[1].copy()
+            grain_engine.fill(tables[0], a[2], 7)
+            grain_engine.fill(tables[1], a[2], True)
+            return [x.tolist() for x in tables]
+
+        for ask in (
+            noted, counted, filled, lambda a=(flags, places): grain_engine.all_set(*a),
+            lambda a=(table, places): grain_engine.none(*a),
+        ):  # fmt: skip
             one, other = both(monkeypatch, ask)
             assert one == other
         answers.append(first[0])
@@ -129,9 +141,15 @@ def test_rows_that_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda: NATIVE.gather(np.zeros(8, np.uint8), np.array([-1]), 4, np.zeros(4, np.uint8)),
         lambda: NATIVE.gather(np.zeros(8, np.uint8), np.array([0]), 4, np.zeros(3, np.uint8)),
         lambda: NATIVE.scatter(np.zeros(8, np.uint8), np.array([5]), 4, np.zeros(4, np.uint8)),
-        lambda: NATIVE.note(np.zeros(4, np.uint64), np.array([4]), np.zeros(1, np.uint64)),
-        lambda: NATIVE.note(np.zeros(4, np.uint64), np.array([1, 2, 3]), np.zeros(2, np.uint64)),
-        lambda: NATIVE.all_set(np.zeros(4, bool), np.array([-1])),
+        lambda: GRAINS.note(np.zeros(4, np.uint64), np.array([4]), 1, np.zeros(1, np.uint64)),
+        lambda: GRAINS.note(np.zeros(4, np.uint64), np.array([3]), 2, np.zeros(1, np.uint64)),
+        lambda: GRAINS.note(np.zeros(4, np.uint64), np.array([1, 2, 3]), 1, np.zeros(2, np.uint64)),
+        lambda: GRAINS.ordered(
+            np.zeros(4, np.uint64), np.array([0, 1]), 1, np.zeros(1, np.uint64), THREAD, BLOCK, TIME, LAST, 0
+        ),
+        lambda: GRAINS.all_set(np.zeros(4, bool), np.array([-1]), 1),
+        lambda: GRAINS.none(np.zeros(4, np.uint64), np.array([0]), 5),
+        lambda: GRAINS.fill(np.zeros(4, bool), np.array([4]), 1, True),
         lambda: NATIVE.alike(np.zeros(5, np.int64), 3, np.zeros(2, np.int64)),
     ],
 )
@@ -166,6 +184,7 @@ def busy(t: Any, x: Any, y: Any, counts: Any) -> None:
 def test_results_are_the_same_without_hazards(block: int, native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not native:
         monkeypatch.setattr(memory_engine, "NATIVE", None)
+        monkeypatch.setattr(grain_engine, "GRAINS", None)
     made = []
     for hazards in ("error", "off"):
         x, y, counts = np.arange(400, dtype=np.uint32) * 9, np.zeros(800, np.uint32), np.zeros(4, np.uint32)

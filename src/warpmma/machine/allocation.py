@@ -27,9 +27,9 @@ import numpy.typing as npt
 
 from .causality import Signals
 from .clocks import WARP_BIT, block_of, thread_of
+from .grain_engine import GrainRuns, all_set
 from .grains import Grains, WrittenGrains
 from .hazards import Reporter
-from .memory_engine import all_set
 from .site import Site
 from .touching import Taken, Touch, Turns
 from .transfers import get, put
@@ -119,7 +119,7 @@ class Allocation:
         if last is not None and apart is not None and apart.any():
             self._report_at_once(touch, np.where(apart, last, np.uint64(0)), "changes it")
         found, taken = self._turned(touch, element, turns, contested)
-        self._note_written(grains)
+        self.grains.note_written(grains)
         number = len(touch.offset)
         lanes = taken.open.reshape(number, -1)
         self._report("order", touch, lanes, "other threads change it too, in no order: who comes first is open")
@@ -149,15 +149,15 @@ class Allocation:
             who, offset, writes = who.some(turns), offset[turns], None if writes is None else writes[turns]
         touch.clocks.act(self.signals, who, offset, touch.order, touch.scope, reads=reads, writes=writes)
 
-    def _contested(self, touch: Touch, grains: Array, elements: int) -> Array:
+    def _contested(self, touch: Touch, grains: GrainRuns, elements: int) -> Array:
         """Which elements of lanes, `[n, elements]`, an atomic of another thread changed last, in no order with them."""
         contested = None
         if self.grains.writer is not None and not self._all_before(touch, self.grains.last_write):
-            contested = touch.clocks.unordered(self.grains.writer[grains], touch.who, races=False)
+            contested = touch.clocks.unordered(self.grains.writer[grains.all], touch.who, races=False)
         if contested is None:
-            return np.zeros((len(grains), elements), bool)
-        times = -(-elements // grains.shape[1])
-        return np.asarray(np.repeat(contested, times, axis=1).reshape(len(grains), elements, -1).any(axis=2))
+            return np.zeros((len(grains.first), elements), bool)
+        times = -(-elements // grains.each)
+        return np.asarray(np.repeat(contested, times, axis=1).reshape(len(contested), elements, -1).any(axis=2))
 
     # Rule 3
 
@@ -194,7 +194,7 @@ class Allocation:
 
     # Rules 1 and 2
 
-    def _claim(self, touch: Touch, data: Array | None) -> tuple[Array, Array | None]:
+    def _claim(self, touch: Touch, data: Array | None) -> tuple[GrainRuns, Array | None]:
         """Check that nobody else touches bytes, and note who writes them.
 
         Returns the grains, and of what several write at once the words of those that are obeyed, 0 elsewhere.
@@ -207,17 +207,17 @@ class Allocation:
         last = self.grains.note_write(grains, touch.who.words, touch.time)
         return grains, None if last is None else np.where(last == touch.who.words[:, None], np.uint64(0), last)
 
-    def _note_read(self, touch: Touch, grains: Array) -> None:
+    def _note_read(self, touch: Touch, grains: GrainRuns) -> None:
         clocks = touch.clocks
         self.grains.note_read(grains, touch.who.words, touch.time, clocks.floor, exact=clocks.partial)
 
-    def _check_writer(self, touch: Touch, grains: Array, data: Array | None) -> None:
+    def _check_writer(self, touch: Touch, grains: GrainRuns, data: Array | None) -> None:
         writer = self.grains.writer
         if writer is None or self._all_before(touch, self.grains.last_write):
             return
         if touch.clocks.surely_ordered(writer, grains, touch.who):
             return
-        words = writer[grains]
+        words = writer[grains.all]
         bad = touch.clocks.unordered(words, touch.who)
         if bad is None:
             return
@@ -227,7 +227,7 @@ class Allocation:
             self._report_same(touch, same & ~np.any(bad, axis=1, keepdims=True), words)
         self._report_race(touch, bad, words, "wrote")
 
-    def _check_readers(self, touch: Touch, grains: Array) -> None:
+    def _check_readers(self, touch: Touch, grains: GrainRuns) -> None:
         if self._all_before(touch, self.grains.last_read):
             return
         bad = words = None
@@ -235,9 +235,10 @@ class Allocation:
         for readers in self.grains.read(clocks.floor, exact=clocks.partial):
             if clocks.surely_ordered(readers, grains, touch.who):
                 continue
-            found = clocks.unordered(readers[grains], touch.who)
+            held = readers[grains.all]
+            found = clocks.unordered(held, touch.who)
             if found is not None:
-                words = readers[grains] if words is None or bad is None else np.where(bad, words, readers[grains])
+                words = held if words is None or bad is None else np.where(bad, words, held)
                 bad = found if bad is None else bad | found
         if bad is not None and words is not None:
             self._report_race(touch, bad, words, "read")
@@ -280,7 +281,7 @@ class Allocation:
 
     # Rules 3 and 4
 
-    def _check_pending(self, touch: Touch, grains: Array) -> None:
+    def _check_pending(self, touch: Touch, grains: GrainRuns) -> None:
         words = self.grains.pending_at(grains)
         if words is not None:
             lane, place = np.argwhere(words)[0]
@@ -289,20 +290,20 @@ class Allocation:
             says = f"the cp.async of warp {warp} {_at(other)} is still to fill it, and was not waited for"
             self._report("pending", touch, words != 0, says, other)
 
-    def _check_sources(self, touch: Touch, grains: Array) -> None:
+    def _check_sources(self, touch: Touch, grains: GrainRuns) -> None:
         for source in self.sources:
             read = self.grains.at(source.offset, source.size)
-            if grains.min(initial=0) > read.max(initial=-1) or grains.max(initial=-1) < read.min(initial=0):
+            if grains.apart(read):
                 continue
-            bad = np.isin(grains, read)
+            bad = np.isin(grains.all, read.all)
             if bad.any():
                 says = f"the cp.async {_at(source.site)} is still to read it, and was not waited for"
                 self._report("pending", touch, bad, says, source.site)
 
-    def _poison(self, touch: Touch, grains: Array, element: int, *, travels: bool = False) -> Array | None:
+    def _poison(self, touch: Touch, grains: GrainRuns, element: int, *, travels: bool = False) -> Array | None:
         if self.grains.written is None or all_set(self.grains.written, grains):
             return None
-        written = self.grains.written[grains]
+        written = self.grains.written[grains.all]
         if written.all():
             return None
         elements = np.repeat(written, self.grains.grain, axis=1).reshape(len(written), -1, element)
@@ -312,20 +313,16 @@ class Allocation:
             self._report("unwritten", touch, bad, self._nobody)
         return ~whole
 
-    def _write(self, grains: Array, offset: Array, data: Array) -> None:
+    def _write(self, grains: GrainRuns, offset: Array, data: Array) -> None:
         put(self.data, offset, data, self.phase)
-        self._note_written(grains)
-
-    def _note_written(self, grains: Array) -> None:
-        if self.grains.written is not None:
-            self.grains.written[grains] = True
+        self.grains.note_written(grains)
 
     def _put(self, offset: Array, data: Array) -> None:
         """Write where nothing is tracked: whoever tracks later takes all of it for written."""
         put(self.data, offset, data, self.phase)
         self.grains.written = None
 
-    def _by_grain(self, equal: Array, grains: Array) -> Array:
+    def _by_grain(self, equal: Array, grains: GrainRuns) -> Array:
         """Whether all bytes of grains are equal: `[n, m]` of `[n, size]`."""
         return np.asarray(np.all(equal.reshape(*grains.shape, -1), axis=2))
 

@@ -38,8 +38,8 @@ from .._arrays import frozen
 from ..operations import MemoryOrder, MemoryScope
 from ..registers import LANES
 from .causality import NEAR, Causality, Moment, Signals
+from .grain_engine import GrainRuns, ordered
 from .knowledge import Known
-from .memory_engine import ordered
 from .site import Site
 
 __all__ = ["BLOCK_BIT", "THREAD_BIT", "WARP_BIT", "Clocks", "History", "Who", "block_of", "thread_of"]
@@ -343,8 +343,8 @@ class Clocks:
 
     # The question
 
-    def surely_ordered(self, table: Array, grains: Array, who: Who) -> bool:
-        """Whether a short look shows that what a table has of grains `[n, m]` lies before what threads do now."""
+    def surely_ordered(self, table: Array, grains: GrainRuns, who: Who) -> bool:
+        """Whether a short look shows that what a table has of grains lies before what threads do now."""
         bits: Any = {"thread": THREAD_BIT, "block": BLOCK_BIT, "time": _TIME_BIT, "last": _LAST}
         return ordered(table, grains, who.words, self.floor, **bits)
 

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .clocks import BLOCK_BIT, THREAD_BIT, WARP_BIT
-from .memory_engine import count_readers, note
+from .grain_engine import GrainRuns, count_readers, fill, none, note
 
 __all__ = ["Grains", "WrittenGrains"]
 
@@ -77,17 +77,17 @@ class Grains:
         self.readers: tuple[Array, ...] = ()
         self._pending: Array | None = None
         self._under_way = 0
-        self._notes: list[tuple[Array, Array, int]] = []
+        self._notes: list[tuple[GrainRuns, Array, int]] = []
         self._noted = 0
-        self._exact: list[tuple[Array, Array, int]] = []
+        self._exact: list[tuple[GrainRuns, Array, int]] = []
         self.last_write = self.last_read = -1
 
-    def at(self, offset: Array, size: int) -> Array:
-        """Grains `[n, m]` of accesses to so many bytes from offsets `[n]` on."""
+    def at(self, offset: Array, size: int) -> GrainRuns:
+        """Grains of accesses to so many bytes from offsets `[n]` on."""
         if size % self.grain:
             self._cut(gcd(size, self.grain))
         first = (offset + self._phase if self._phase else offset) >> self.grain.bit_length() - 1
-        return first[:, None] + np.arange(size // self.grain) if size > self.grain else first[:, None]
+        return GrainRuns(first, max(1, size // self.grain))
 
     @property
     def known(self) -> WrittenGrains | bool:
@@ -107,52 +107,52 @@ class Grains:
             self._pending = _finer(self._pending, times)
             self._under_way *= times
         self.readers = tuple(_finer(x, times) for x in self.readers)
-        part = np.arange(times)
-        self._exact = [
-            ((grains[..., None] * times + part).reshape(len(grains), grains.shape[1] * times), words, time)
-            for grains, words, time in self._exact
-        ]
+        self._exact = [(grains.finer(times), words, time) for grains, words, time in self._exact]
 
     # Rule 2
 
-    def note_write(self, grains: Array, words: Array, time: int) -> Array | None:
+    def note_write(self, grains: GrainRuns, words: Array, time: int) -> Array | None:
         """Note who writes; return who did of several that write a grain at once, or None if nobody else did."""
         if self.writer is None:
             self.writer = np.zeros(self.count, _U)
         self.last_write = time
-        return None if note(self.writer, grains, words) else self.writer[grains]
+        return None if note(self.writer, grains, words) else self.writer[grains.all]
 
-    def forget(self, grains: Array) -> None:
+    def note_written(self, grains: GrainRuns) -> None:
+        """Note that something lies there."""
+        if self.written is not None:
+            fill(self.written, grains, True)
+
+    def forget(self, grains: GrainRuns) -> None:
         """Note that nobody knows what lies there."""
         if self.written is None:
             self.written = np.ones(self.count, bool)
-        self.written[grains] = False
+        fill(self.written, grains, False)
 
     # Rule 5
 
-    def note_pending(self, grains: Array, words: Array) -> None:
+    def note_pending(self, grains: GrainRuns, words: Array) -> None:
         """Note whose copy is to fill grains."""
         if self._pending is None:
             self._pending = np.zeros(self.count, _U)
-        self._pending[grains] = words[:, None]
+        note(self._pending, grains, words)
         self._under_way += grains.size
 
-    def settle(self, grains: Array) -> None:
+    def settle(self, grains: GrainRuns) -> None:
         """Note that copies have been waited for."""
         if self._pending is not None:
-            self._pending[grains] = 0
+            fill(self._pending, grains, 0)
             self._under_way -= grains.size
 
-    def pending_at(self, grains: Array) -> Array | None:
+    def pending_at(self, grains: GrainRuns) -> Array | None:
         """Return whose copies are to fill grains, words `[n, m]`; None for nobody's."""
-        if not self._under_way or self._pending is None:
+        if not self._under_way or self._pending is None or none(self._pending, grains):
             return None
-        words = self._pending[grains]
-        return words if words.any() else None
+        return np.asarray(self._pending[grains.all])
 
     # Rules 3 and 4
 
-    def note_read(self, grains: Array, words: Array, time: int, floor: int, *, exact: bool) -> None:
+    def note_read(self, grains: GrainRuns, words: Array, time: int, floor: int, *, exact: bool) -> None:
         """Note who reads; what came before `floor` counts no more.
 
         Where threads are ordered in part (`exact`), all that was read is kept.
@@ -181,21 +181,22 @@ class Grains:
         self._exact = [note for note in (*self._exact, *self._notes) if note[2] >= floor]
         self._forget_notes()
 
-    def meetings(self, grains: Array) -> tuple[Array, Array, Array]:
+    def meetings(self, grains: GrainRuns) -> tuple[Array, Array, Array]:
         """Who has read each of some grains, `[n, m]`, of all that was kept: lanes, places and words, of pairs."""
-        flat = grains.reshape(-1)
+        flat = grains.all.reshape(-1)
         found: list[tuple[Array, Array]] = []
         for known, words, _ in self._exact:
-            order = np.argsort(known.reshape(-1), kind="stable")
-            held = known.reshape(-1)[order]
+            held = known.all.reshape(-1)
+            order = np.argsort(held, kind="stable")
+            held = held[order]
             first, last = np.searchsorted(held, flat, "left"), np.searchsorted(held, flat, "right")
             if (many := last - first).any():
                 mine = np.repeat(np.arange(len(flat)), many)
                 its = np.arange(len(mine)) - np.repeat(np.cumsum(many) - many, many) + np.repeat(first, many)
-                found.append((mine, np.repeat(words, known.shape[1])[order[its]]))
+                found.append((mine, np.repeat(words, known.each)[order[its]]))
         mine = np.concatenate([x for x, _ in found]) if found else np.zeros(0, np.int64)
         words = np.concatenate([x for _, x in found]) if found else np.zeros(0, _U)
-        return mine // grains.shape[1], mine % grains.shape[1], words
+        return mine // grains.each, mine % grains.each, words
 
     def _read(self) -> None:
         if self._notes and not self.readers:

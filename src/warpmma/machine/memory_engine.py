@@ -1,7 +1,6 @@
 """What memory does for every access of every lane, in the native engine where it is built, else in NumPy.
 
-Each function is a law of `allocation`, `grains` or `clocks` for all lanes at once, or a question whose answer is mostly
-yes; both forms give the same.
+Both forms give the same. What is known of memory has `grain_engine`.
 """
 
 from __future__ import annotations
@@ -21,13 +20,9 @@ __all__ = [
     "NATIVE",
     "acting",
     "alike",
-    "all_set",
-    "count_readers",
     "flat",
     "joined",
     "locate",
-    "note",
-    "ordered",
     "split",
 ]
 
@@ -115,79 +110,6 @@ def locate(
     if (inside > np.uint64(room - size)).any() or (mine % np.uint64(alignment)).any():
         return None
     return number, inside.astype(np.int64)
-
-
-def ordered(
-    table: Array, grains: Array, words: Array, floor: int, *, thread: Any, block: Any, time: Any, last: int
-) -> bool:
-    """Whether all that a table has of grains is nothing, the thread's own, or of its block and before a time.
-
-    Parameters
-    ----------
-    table : ndarray of uint64
-        Words of accesses, by grain (`clocks`).
-    grains : ndarray of int64
-        `[n, m]`.
-    words : ndarray of uint64
-        Of those who ask, `[n]`.
-    floor : int
-        The time.
-    thread, block, time : int
-        Where in a word the thread begins, the block, and the time, which is at most `last`.
-    """
-    if NATIVE is not None:
-        return bool(NATIVE.ordered(
-            table, grains.reshape(-1), words, int(thread), int(block), int(time), last, max(floor, 0)
-        ))  # fmt: skip
-    others = table[grains]
-    differ = others ^ words[:, None]
-    before = ((differ >> np.uint64(block)) == 0) & (
-        (others >> np.uint64(time) & np.uint64(last)) < np.uint64(max(floor, 0))
-    )
-    return bool(((others == 0) | (differ >> np.uint64(thread) == 0) | before).all())
-
-
-def note(table: Array, grains: Array, words: Array) -> bool:
-    """Note words `[n]` of grains `[n, m]`, of several the last; whether each stands where it was noted."""
-    if NATIVE is not None:
-        return bool(NATIVE.note(table, grains.reshape(-1), words))
-    table[grains] = words[:, None]
-    return bool((table[grains] == words[:, None]).all())
-
-
-def count_readers(
-    tables: tuple[Array, ...], grains: Array, words: Array, *, thread: Any, warp: Any, block: Any
-) -> None:  # fmt: skip
-    """Count readers in: rule 3 of `grains`, of words `[n]` and grains `[n, m]`."""
-    last, lane, other = tables
-    if NATIVE is not None:
-        NATIVE.count_readers(last, lane, other, grains.reshape(-1), words, int(thread), int(warp), int(block))
-        return
-    every = np.broadcast_to(words[:, None], grains.shape)
-    before = last[grains]
-    last[grains] = every
-    now = last[grains]
-    for known in (before, every):
-        another = ((known ^ now) >> thread != 0) & (known != 0)
-        if not another.any():
-            continue
-        same_warp = (known ^ now) >> warp == 0
-        mine = another & same_warp
-        lane[grains[mine]] = known[mine]
-        far = another & ~same_warp
-        if far.any():
-            place, word, here = grains[far], known[far], now[far] >> block
-            held, elsewhere = other[place], word >> block != here
-            keep = (held != 0) & (held >> block != here) & ~elsewhere
-            other[place] = np.where(keep, held, word)
-            other[place[elsewhere]] = word[elsewhere]  # of several at once, too, one of another block
-
-
-def all_set(flags: Array, grains: Array) -> bool:
-    """Whether all of some flags are set, by grain."""
-    if NATIVE is not None:
-        return bool(NATIVE.all_set(flags, grains.reshape(-1)))
-    return bool(flags[grains].all())
 
 
 def alike(rows: Array) -> Array:

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <stdexcept>
 #include <unordered_map>
 #include <utility>
@@ -156,105 +155,6 @@ void split(Bytes data, size_t count, size_t width, Vector<uint8_t> out) {
   });
 }
 
-// Grains of lanes: `each` for every one of n, all of them in a table.
-struct Touched {
-  Touched(Places grains, size_t n, size_t table) : at(grains.data()), count(grains.shape(0)), each(n ? count / n : 0) {
-    if (n * each != count) refuse("not as many grains for each lane");
-    uint64_t largest = 0;
-    for (size_t i = 0; i < count; i++) largest = std::max(largest, uint64_t(at[i]));
-    if (count && largest >= table) refuse("a grain beyond the memory");
-  }
-  const int64_t* at;
-  size_t count, each;
-};
-
-// Whether all that a table has of grains is nothing, a thread's own, or of its block and before a time.
-bool ordered(KnownWords table, Places grains, KnownWords words, uint64_t thread_bit, uint64_t block_bit,
-             uint64_t time_bit, uint64_t last_time, uint64_t floor) {
-  const size_t n = words.shape(0);
-  const Touched touched(grains, n, table.shape(0));
-  const uint64_t *known = table.data(), *who = words.data();
-  const int64_t* at = touched.at;
-  for (size_t i = 0; i < n; i++)
-    for (size_t k = 0; k < touched.each; k++, at++) {
-      const uint64_t other = known[*at], differ = other ^ who[i];
-      if (other == 0 || differ >> thread_bit == 0) continue;
-      if (differ >> block_bit != 0 || (other >> time_bit & last_time) >= floor) return false;
-    }
-  return true;
-}
-
-// Notes words in a table; whether each of them stands where it was noted.
-bool note(Words table, Places grains, KnownWords words) {
-  const size_t n = words.shape(0);
-  const Touched touched(grains, n, table.shape(0));
-  uint64_t* known = table.data();
-  const uint64_t* who = words.data();
-  const int64_t* at = touched.at;
-  for (size_t i = 0; i < n; i++)
-    for (size_t k = 0; k < touched.each; k++) known[*at++] = who[i];
-  uint64_t differ = 0;
-  at = touched.at;
-  for (size_t i = 0; i < n; i++)
-    for (size_t k = 0; k < touched.each; k++) differ |= known[*at++] ^ who[i];
-  return differ == 0;
-}
-
-// Rule 3 of `grains`, exactly as its slow form.
-void count_readers(Words last, Words lane, Words other, Places grains, KnownWords words, uint64_t thread_bit,
-                   uint64_t warp_bit, uint64_t block_bit) {
-  const size_t n = words.shape(0);
-  if (lane.shape(0) != last.shape(0) || other.shape(0) != last.shape(0)) refuse("tables of different lengths");
-  const Touched touched(grains, n, last.shape(0));
-  const int64_t* at = touched.at;
-  const size_t count = touched.count, each = touched.each;
-  uint64_t *latest = last.data(), *within = lane.data(), *far = other.data();
-  const uint64_t* who = words.data();
-  std::unique_ptr<uint64_t[]> before(new uint64_t[count]);
-  uint64_t others = 0;
-  for (size_t i = 0, g = 0; i < n; i++)
-    for (size_t k = 0; k < each; k++, g++) {
-      const uint64_t known = before[g] = latest[at[g]];
-      others |= uint64_t(known != 0 && (known ^ who[i]) >> thread_bit != 0);
-    }
-  for (size_t i = 0, g = 0; i < n; i++)
-    for (size_t k = 0; k < each; k++, g++) latest[at[g]] = who[i];
-  for (size_t i = 0, g = 0; i < n; i++)
-    for (size_t k = 0; k < each; k++, g++) others |= latest[at[g]] ^ who[i];
-  if (others == 0) return;  // each the only one there, and before
-  struct Far {
-    int64_t place;
-    uint64_t word;
-    bool elsewhere, keep;
-  };
-  std::vector<Far> found;
-  for (int round = 0; round < 2; round++) {
-    found.clear();
-    for (size_t i = 0, g = 0; i < n; i++)
-      for (size_t k = 0; k < each; k++, g++) {
-        const uint64_t known = round ? who[i] : before[g], now = latest[at[g]];
-        if (known == 0 || (known ^ now) >> thread_bit == 0) continue;
-        if ((known ^ now) >> warp_bit == 0) {
-          within[at[g]] = known;
-          continue;
-        }
-        const uint64_t here = now >> block_bit, held = far[at[g]];
-        const bool elsewhere = known >> block_bit != here;
-        found.push_back({at[g], known, elsewhere, held != 0 && held >> block_bit != here && !elsewhere});
-      }
-    for (const Far& x : found)
-      if (!x.keep) far[x.place] = x.word;
-    for (const Far& x : found)
-      if (x.elsewhere) far[x.place] = x.word;
-  }
-}
-
-bool all_set(Flags flags, Places grains) {
-  const Touched touched(grains, grains.shape(0), flags.shape(0));
-  const bool* set = flags.data();
-  return std::all_of(touched.at, touched.at + touched.count, [set](int64_t grain) { return set[grain]; });
-}
-
 // For each row of so many words the number of the first row that is the same.
 void alike(Vector<const int64_t> rows, size_t width, Vector<int64_t> first) {
   const size_t n = first.shape(0);
@@ -292,10 +192,6 @@ void bind_memory(nb::module_& m) {
   memory.def("scatter", &scatter, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg(), nb::arg().noconvert());
   memory.def("join", &join, nb::arg(), nb::arg(), nb::arg().noconvert());
   memory.def("split", &split, nb::arg().noconvert(), nb::arg(), nb::arg(), nb::arg().noconvert());
-  memory.def("ordered", &ordered);
-  memory.def("note", &note);
-  memory.def("count_readers", &count_readers);
-  memory.def("all_set", &all_set);
   memory.def("alike", &alike);
 }
 

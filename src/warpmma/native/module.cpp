@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "grains.hpp"
 #include "memory.hpp"
 
 namespace nb = nanobind;
@@ -208,6 +209,7 @@ NB_MODULE(_native, m) {
   WARPMMA_ELEMENTWISE(OF_ELEMENTS)
 
   bind_memory(m);
+  bind_grains(m);
   nb::class_<Plan>(m, "Plan").def(nb::init<const Parameters&>());
   nb::class_<FunctionPlan>(m, "FunctionPlan").def(nb::init<const FunctionParameters&>());
   nb::class_<ElementPlan>(m, "ElementPlan").def(nb::init<const ElementParameters&>());

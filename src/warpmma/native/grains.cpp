@@ -1,0 +1,159 @@
+#include "grains.hpp"
+
+#include <nanobind/ndarray.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+namespace nb = nanobind;
+
+namespace warpmma {
+namespace {
+
+template <class T>
+using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Words = Vector<uint64_t>;
+using KnownWords = Vector<const uint64_t>;
+using Places = Vector<const int64_t>;
+
+[[noreturn]] void refuse(const char* what) { throw std::invalid_argument(what); }
+
+// Grains of lanes: from the first of each of them on so many, all of them in a table.
+struct Touched {
+  Touched(Places first, size_t each, size_t table) : first(first.data()), n(first.shape(0)), each(each) {
+    uint64_t largest = 0;
+    for (size_t i = 0; i < n; i++) largest = std::max(largest, uint64_t(this->first[i]));
+    if (n && (each > table || largest > table - each)) refuse("a grain beyond the memory");
+  }
+  void of(KnownWords words) const {
+    if (words.shape(0) != n) refuse("not as many words as lanes with grains");
+  }
+  // Calls `body` with the lane, its number among all grains, and the grain.
+  template <class Body>
+  void every(Body body) const {
+    if (each == 1) {  // as it mostly is
+      for (size_t i = 0; i < n; i++) body(i, i, first[i]);
+      return;
+    }
+    for (size_t i = 0, g = 0; i < n; i++)
+      for (size_t k = 0; k < each; k++, g++) body(i, g, first[i] + int64_t(k));
+  }
+  const int64_t* first;
+  size_t n, each;
+};
+
+// Whether all that a table has of grains is nothing, a thread's own, or of its block and before a time.
+bool ordered(KnownWords table, Places first, size_t each, KnownWords words, uint64_t thread_bit, uint64_t block_bit,
+             uint64_t time_bit, uint64_t last_time, uint64_t floor) {
+  const Touched touched(first, each, table.shape(0));
+  touched.of(words);
+  const uint64_t *known = table.data(), *who = words.data();
+  for (size_t i = 0; i < touched.n; i++) {
+    const uint64_t* at = known + touched.first[i];
+    for (size_t k = 0; k < each; k++) {
+      const uint64_t other = at[k], differ = other ^ who[i];
+      if (other == 0 || differ >> thread_bit == 0) continue;
+      if (differ >> block_bit != 0 || (other >> time_bit & last_time) >= floor) return false;
+    }
+  }
+  return true;
+}
+
+// Notes words in a table; whether each of them stands where it was noted.
+bool note(Words table, Places first, size_t each, KnownWords words) {
+  const Touched touched(first, each, table.shape(0));
+  touched.of(words);
+  uint64_t* known = table.data();
+  const uint64_t* who = words.data();
+  touched.every([=](size_t i, size_t, int64_t at) { known[at] = who[i]; });
+  uint64_t differ = 0;
+  touched.every([&](size_t i, size_t, int64_t at) { differ |= known[at] ^ who[i]; });
+  return differ == 0;
+}
+
+// Rule 3 of `grains`, exactly as its slow form.
+void count_readers(Words last, Words lane, Words other, Places first, size_t each, KnownWords words,
+                   uint64_t thread_bit, uint64_t warp_bit, uint64_t block_bit) {
+  if (lane.shape(0) != last.shape(0) || other.shape(0) != last.shape(0)) refuse("tables of different lengths");
+  const Touched touched(first, each, last.shape(0));
+  touched.of(words);
+  uint64_t *latest = last.data(), *within = lane.data(), *far = other.data();
+  const uint64_t* who = words.data();
+  std::unique_ptr<uint64_t[]> before(new uint64_t[touched.n * each]);
+  uint64_t others = 0;
+  touched.every([&](size_t i, size_t g, int64_t at) {
+    const uint64_t known = before[g] = latest[at];
+    others |= uint64_t(known != 0 && (known ^ who[i]) >> thread_bit != 0);
+  });
+  touched.every([=](size_t i, size_t, int64_t at) { latest[at] = who[i]; });
+  touched.every([&](size_t i, size_t, int64_t at) { others |= latest[at] ^ who[i]; });
+  if (others == 0) return;  // each the only one there, and before
+  struct Far {
+    int64_t place;
+    uint64_t word;
+    bool elsewhere, keep;
+  };
+  std::vector<Far> found;
+  for (int round = 0; round < 2; round++) {
+    found.clear();
+    touched.every([&](size_t i, size_t g, int64_t at) {
+      const uint64_t known = round ? who[i] : before[g], now = latest[at];
+      if (known == 0 || (known ^ now) >> thread_bit == 0) return;
+      if ((known ^ now) >> warp_bit == 0) {
+        within[at] = known;
+        return;
+      }
+      const uint64_t here = now >> block_bit, held = far[at];
+      const bool elsewhere = known >> block_bit != here;
+      found.push_back({at, known, elsewhere, held != 0 && held >> block_bit != here && !elsewhere});
+    });
+    for (const Far& x : found)
+      if (!x.keep) far[x.place] = x.word;
+    for (const Far& x : found)
+      if (x.elsewhere) far[x.place] = x.word;
+  }
+}
+
+// Whether all of some flags are set.
+bool all_set(Vector<const bool> flags, Places first, size_t each) {
+  const Touched touched(first, each, flags.shape(0));
+  const bool* set = flags.data();
+  for (size_t i = 0; i < touched.n; i++)
+    if (!std::all_of(set + touched.first[i], set + touched.first[i] + each, [](bool x) { return x; })) return false;
+  return true;
+}
+
+// Whether a table has nothing of some grains.
+bool none(KnownWords table, Places first, size_t each) {
+  const Touched touched(first, each, table.shape(0));
+  const uint64_t* known = table.data();
+  uint64_t any = 0;
+  touched.every([&](size_t, size_t, int64_t at) { any |= known[at]; });
+  return any == 0;
+}
+
+// Puts one value into a table.
+template <class T>
+void fill(Vector<T> table, Places first, size_t each, T value) {
+  const Touched touched(first, each, table.shape(0));
+  T* known = table.data();
+  for (size_t i = 0; i < touched.n; i++) std::fill_n(known + touched.first[i], each, value);
+}
+
+}  // namespace
+
+void bind_grains(nb::module_& m) {
+  nb::module_ grains = m.def_submodule("grains");
+  grains.def("ordered", &ordered);
+  grains.def("note", &note);
+  grains.def("count_readers", &count_readers);
+  grains.def("all_set", &all_set);
+  grains.def("none", &none);
+  grains.def("fill", &fill<uint64_t>, nb::arg().noconvert(), nb::arg(), nb::arg(), nb::arg());
+  grains.def("fill", &fill<bool>, nb::arg().noconvert(), nb::arg(), nb::arg(), nb::arg());
+}
+
+}  // namespace warpmma
