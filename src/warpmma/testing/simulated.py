@@ -13,18 +13,27 @@ from .. import execution
 from .._tasks import Progress
 from ..arithmetic import Engine, Evidence
 from ..errors import OperandError, TargetError, shown
-from ..isa import AnyInstruction, Instruction, check_known, parse_any
+from ..isa import TARGET_NAMES, AnyInstruction, Instruction, check_known, parse_any
 from ..products import Multiplicand, Options, matmul
 
 if TYPE_CHECKING:
     from ..kernel import Launch
     from ..machine import Device, Limit, Policy
     from ..ptx import PtxEntry, PtxModule
+    from ..triton import TritonDevice
     from .guessing import Guesses
 
 __all__ = ["Gpu"]
 
 Array = npt.NDArray[Any]
+
+
+class CudaOptions(TypedDict, total=False):
+    """What CUDA C++ is compiled with, as of `warpmma.cuda.load`."""
+
+    options: Sequence[str]
+    names: Sequence[str]
+    compiler: str
 
 
 class PtxOptions(TypedDict, total=False):
@@ -102,18 +111,49 @@ class Gpu:
 
         return Device(self.target)
 
-    def load(self, source: str | bytes | os.PathLike[str], name: str = "", **more: Any) -> PtxModule:
-        """Load PTX: a file or its text, as `warpmma.ptx.load` does.
+    def load(
+        self, source: str | bytes | os.PathLike[str], name: str = "", *, arch: str = "", **of_cuda: Unpack[CudaOptions]
+    ) -> PtxModule:  # fmt: skip
+        """Load PTX, or compile CUDA C++: a file, or its text.
+
+        Parameters
+        ----------
+        source : str, bytes or path
+            A file that ends in `.cu`, or a text with `__global__`, is CUDA C++: `warpmma.cuda.load` compiles it. All
+            else is PTX, for `warpmma.ptx.load`.
+        name : str, optional
+            What errors call a text.
+        arch, options, names, compiler
+            Of CUDA C++. It is compiled for sm_80, whose PTX later targets run, or for the target where that is older.
 
         Returns
         -------
         PtxModule
             A mapping of entries, for `launch`.
+
+        Raises
+        ------
+        WarpmmaError
+            What cannot be read or compiled; options of CUDA C++ for PTX.
         """
+        __tracebackhide__ = True
+        if _is_cuda(source):
+            from ..cuda import load as compiled
+
+            return compiled(source, arch=arch or _first(self.target, "sm_80"), name=name, **of_cuda)
         from ..ptx import load
 
+        if arch or of_cuda:
+            given = ["arch"] * bool(arch) + [*of_cuda]
+            raise OperandError(f"{', '.join(given)}: of CUDA C++ alone; {shown(source)} is taken for PTX")
+        return load(source, name)
+
+    def triton(self, **options: Any) -> TritonDevice:
+        """Run Triton's kernels on the target: `with gpu.triton(): kernel[grid](...)`, as `warpmma.triton.device`."""
+        from ..triton import device
+
         __tracebackhide__ = True
-        return load(source, name, **more)
+        return device(self.target, **options)
 
     def launch(
         self, kernel: Callable[..., object] | PtxEntry | PtxModule, grid: int | Sequence[int],
@@ -155,6 +195,8 @@ class Gpu:
             kernel = _only(kernel)
         if isinstance(kernel, PtxEntry):
             return kernel.launch(self._device_of(args), grid, block, args, **common, **of_ptx)
+        if type(kernel).__module__.partition(".")[0] == "triton":
+            raise OperandError(f"{shown(kernel)} is a kernel of Triton; expected with gpu.triton(): kernel[grid](...)")
         if of_ptx:
             raise OperandError(f"{', '.join(of_ptx)}: of entries of PTX alone; the kernel is {shown(kernel)}")
         return launch(kernel, grid, block, args, target=self.target, **common)
@@ -174,6 +216,20 @@ class Gpu:
     def evidence(self, instruction: str | AnyInstruction) -> Evidence:
         """Say how we know what an instruction computes: `warpmma.evidence`."""
         return execution.evidence(instruction, target=self.target)
+
+
+def _is_cuda(source: object) -> bool:
+    """Whether something to load is CUDA C++ and no PTX."""
+    if isinstance(source, bytes | bytearray):
+        return b"__global__" in source and b".version" not in source
+    if isinstance(source, str) and ("\n" in source or "{" in source):
+        return "__global__" in source and ".version" not in source
+    return isinstance(source, str | os.PathLike) and os.fspath(source)[-3:] in (".cu", b".cu")
+
+
+def _first(*targets: str) -> str:
+    """Return the earliest of some targets."""
+    return min(targets, key=TARGET_NAMES.index)
 
 
 def _only(module: PtxModule) -> PtxEntry:
