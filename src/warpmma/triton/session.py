@@ -19,6 +19,7 @@ import numpy as np
 
 from .._arguments import check_choice
 from .._tasks import Progress
+from .._text import counted
 from ..arithmetic import Engine
 from ..errors import OperandError, TargetError, shown
 from ..isa import TARGETS
@@ -77,7 +78,7 @@ class TritonDevice:
         return self.launches.instructions
 
     def __repr__(self) -> str:
-        return f"<TritonDevice {self.target}, PTX for {self.ptx_target}: {len(self.launches)} launches>"
+        return f"<TritonDevice {self.target}, PTX for {self.ptx_target}: {counted(len(self.launches), 'launch', 'launches')}>"
 
     def __enter__(self) -> TritonDevice:
         _activate(self)
