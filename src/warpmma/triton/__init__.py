@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from .._lazy import on_demand as _on_demand
 
 if TYPE_CHECKING:  # what `_ORIGINS` says
+    from .active_device import KernelLaunch
     from .session import TritonDevice, device, install, uninstall
-    from .simulated_launches import KernelLaunch
 
 __all__ = ["KernelLaunch", "TritonDevice", "device", "install", "uninstall"]
 
 _ORIGINS = {
     ".session": ("TritonDevice", "device", "install", "uninstall"),
-    ".simulated_launches": ("KernelLaunch",),
+    ".active_device": ("KernelLaunch",),
 }
 
 if not TYPE_CHECKING:  # to which every name would be one; Triton loads this, too, to find its backends

@@ -13,11 +13,10 @@ The rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
-if TYPE_CHECKING:
-    from .session import TritonDevice
+from .active_device import current
 
 __all__ = ["Benchmarker", "DeviceInterface", "NoCache", "tuned_by_counting"]
 
@@ -27,50 +26,44 @@ _chosen: WeakKeyDictionary[Any, dict[int, dict[Any, Any]]] = WeakKeyDictionary()
 class Benchmarker:
     """Runs once, and returns how many instructions warps executed."""
 
-    def __init__(self, active: Callable[[], TritonDevice]) -> None:
-        self._active = active
-
     def __call__(
         self, call: Callable[[], Any], *, quantiles: Sequence[float] | None = None, **_: Any
     ) -> float | list[float]:
         """Run and count: a number, or as many as quantiles are asked for."""
-        before = self._active().instructions
+        before = current().instructions
         call()
-        executed = float(self._active().instructions - before)
+        executed = float(current().instructions - before)
         return executed if quantiles is None else [executed for _ in quantiles]
 
 
 class DeviceInterface:
     """What `triton.testing.do_bench` uses of `torch.cuda`."""
 
-    def __init__(self, active: Callable[[], TritonDevice]) -> None:
-        self._active = active
-
     def synchronize(self, device: Any = None) -> None:
         """Do nothing: launches have ended when they return."""
 
     def current_device(self) -> int:
         """Return the number of the device."""
-        return self._active().number
+        return current().number
 
     def get_device_capability(self, device: Any = None) -> tuple[int, int]:
         """Return what Triton compiles for."""
-        return self._active().capability
+        return current().capability
 
     def Event(self, **_: Any) -> InstructionEvent:
         """Make a mark."""
-        return InstructionEvent(self._active)
+        return InstructionEvent()
 
 
 class InstructionEvent:
     """A mark in the count of executed instructions."""
 
-    def __init__(self, active: Callable[[], TritonDevice]) -> None:
-        self._active, self.count = active, 0
+    def __init__(self) -> None:
+        self.count = 0
 
     def record(self, stream: Any = None) -> None:
         """Mark now."""
-        self.count = self._active().instructions
+        self.count = current().instructions
 
     def synchronize(self) -> None:
         """Do nothing: launches have ended when they return."""
@@ -87,15 +80,15 @@ class NoCache:
         """Do nothing: no cache is simulated."""
 
 
-def tuned_by_counting(run: Any, active: Callable[[], TritonDevice]) -> Any:
+def tuned_by_counting(run: Any) -> Any:
     """Return `Autotuner.run` by rules 2 and 3."""
 
     def counted_run(self: Any, *args: Any, **options: Any) -> Any:
         __tracebackhide__ = True
-        known = _chosen.setdefault(self, {}).setdefault(active().number, {})
+        known = _chosen.setdefault(self, {}).setdefault(current().number, {})
         names = vars(self)
         before = {name: names[name] for name in ("cache", "do_bench") if name in names}
-        names |= {"cache": known, "do_bench": Benchmarker(active)}
+        names |= {"cache": known, "do_bench": Benchmarker()}
         try:
             return run(self, *args, **options)
         finally:

@@ -12,19 +12,18 @@ The rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from .._arguments import check_choice
 from .._tasks import Progress
-from .._text import counted
 from ..arithmetic import Engine
 from ..errors import OperandError, TargetError, shown
-from ..isa import TARGETS
 from ..machine import Device, DeviceArray, Limit, Policy
 from ..ptx import PtxEntry
+from .active_device import ActiveDevice, active
 from .argument_checks import for_triton
 from .benchmarking import tuned_by_counting
 from .compiling import ptx_backend
@@ -32,18 +31,14 @@ from .environment import described
 from .interface import TritonInterface, find_triton
 from .ptx_targets import device_target, ptx_number
 from .simulated_driver import driver_class
-from .simulated_launches import KernelLaunch
 from .torch_answers import TorchAnswers
 
 __all__ = ["TritonDevice", "device", "install", "uninstall"]
 
-_FIRST_NUMBER = 1000
-_numbers: dict[tuple[str, int], int] = {}
-_active: list[TritonDevice] = []
 _replaced: list[Callable[[], None]] = []
 
 
-class TritonDevice:
+class TritonDevice(ActiveDevice):
     """A simulated GPU that Triton launches kernels on, in a `with`.
 
     Attributes
@@ -61,24 +56,6 @@ class TritonDevice:
     number : int
         What Triton knows it by.
     """
-
-    def __init__(self, own: Device, ptx: int, options: Mapping[str, Any]) -> None:
-        self.device, self.target, self.ptx_target = own, own.target, f"sm_{ptx}"
-        self.options, self.launches = dict(options), _Launches()
-        self.number = _numbers.setdefault((own.target, ptx), _FIRST_NUMBER + len(_numbers))
-
-    @property
-    def capability(self) -> tuple[int, int]:
-        """The compute capability that Triton compiles for."""
-        return TARGETS[self.ptx_target].capability
-
-    @property
-    def instructions(self) -> int:
-        """How many instructions warps have executed until now."""
-        return self.launches.instructions
-
-    def __repr__(self) -> str:
-        return f"<TritonDevice {self.target}, PTX for {self.ptx_target}: {counted(len(self.launches), 'launch', 'launches')}>"
 
     def __enter__(self) -> TritonDevice:
         _activate(self)
@@ -98,28 +75,6 @@ class TritonDevice:
         if not isinstance(array, np.ndarray):
             raise OperandError(f"map: {shown(array)} is no array of NumPy; tensors whose addresses are given are found")
         return self.device.map(array, array.ctypes.data)
-
-    def device_of(self, args: Iterable[Any]) -> Device:
-        """Return the device on which a launch with some arguments runs (rule 4)."""
-        devices = {id(x.device): x.device for x in args if isinstance(x, DeviceArray)}
-        if len(devices) > 1:
-            raise OperandError(f"the arguments are arrays of {len(devices)} devices; expected one")
-        found: Device = next(iter(devices.values()), self.device)
-        if found.target != self.target:
-            raise OperandError(
-                f"an argument is an array of a device of {found.target}; the active one is {self.target}"
-            )
-        return found
-
-
-class _Launches(list[KernelLaunch]):
-    """Launches, and how many instructions they executed, which is kept when the list is cleared."""
-
-    instructions = 0
-
-    def append(self, launch: KernelLaunch) -> None:
-        super().append(launch)
-        self.instructions += sum(launch.report.costs.instructions.values())
 
 
 def device(
@@ -196,43 +151,30 @@ def uninstall() -> None:
     OperandError
         Nothing is installed.
     """
-    if not _active:
+    if not active:
         raise OperandError("no simulated device is installed")
-    _deactivate(_active[-1])
+    _deactivate(active[-1])
 
 
-def current() -> TritonDevice:
-    """Return the active device.
-
-    Raises
-    ------
-    OperandError
-        None is active.
-    """
-    if not _active:
-        raise OperandError("no simulated device is active: launch inside of `with warpmma.triton.device(...)`")
-    return _active[-1]
-
-
-_answers = TorchAnswers(current)
+_answers = TorchAnswers()
 
 
 def _activate(session: TritonDevice) -> None:
-    if not _active:
+    if not active:
         try:
             _replaced.extend(_replace(find_triton()))
         except BaseException:
             _restore()
             raise
-    _active.append(session)
+    active.append(session)
     _answers.give()
 
 
 def _deactivate(session: TritonDevice) -> None:
-    if not _active or _active[-1] is not session:
+    if not active or active[-1] is not session:
         raise OperandError(f"{session!r} is not the innermost device that is active")
-    _active.pop()
-    if not _active:
+    active.pop()
+    if not active:
         _answers.take_back()
         _restore()
 
@@ -257,7 +199,7 @@ def _replace(triton: TritonInterface) -> Iterator[Callable[[], None]]:
     if "__del__" in vars(triton.compiled) and triton.compiled.__del__.__module__ != __name__:
         triton.compiled.__del__ = _left_alone(triton.compiled.__del__)  # for good: kernels live longer than a `with`
     driver = triton.active()
-    triton.drivers.set_active(driver_class(triton)(current, _answers.give))
+    triton.drivers.set_active(driver_class(triton)(_answers.give))
     yield lambda: triton.drivers.set_active(driver)
     compiler = triton.backends["nvidia"]
     triton.backends["nvidia"] = ptx_backend(triton, compiler)
@@ -265,7 +207,7 @@ def _replace(triton: TritonInterface) -> Iterator[Callable[[], None]]:
     run, tuned = triton.kernels.run, triton.tuners.run
     triton.kernels.run = _checked(run, triton.dtypes)
     yield lambda: setattr(triton.kernels, "run", run)
-    triton.tuners.run = tuned_by_counting(tuned, current)
+    triton.tuners.run = tuned_by_counting(tuned)
     yield lambda: setattr(triton.tuners, "run", tuned)
 
 

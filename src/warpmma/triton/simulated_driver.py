@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import ptx
 from ..isa import TARGETS
+from .active_device import current
 from .benchmarking import Benchmarker, DeviceInterface, NoCache
 from .interface import TritonInterface
 from .simulated_launches import Launcher
-
-if TYPE_CHECKING:
-    from .session import TritonDevice
 
 __all__ = ["driver_class"]
 
@@ -28,14 +26,12 @@ class Utilities:
 
     Parameters
     ----------
-    active : callable
-        Returns the device that is active.
     most_threads : bool
         Whether `load_binary` returns that, too.
     """
 
-    def __init__(self, active: Callable[[], TritonDevice], most_threads: bool) -> None:
-        self._active, self._most_threads = active, most_threads
+    def __init__(self, most_threads: bool) -> None:
+        self._most_threads = most_threads
 
     def load_binary(self, name: str, text: bytes, shared: int, device: int) -> tuple[Any, ...]:
         """Read PTX. Returned are module, entry, registers of a thread (see `_registers`), spills, and most threads."""
@@ -48,7 +44,7 @@ class Utilities:
 
     def get_device_properties(self, device: Any = None) -> dict[str, int]:
         """Return what the target has; 132 multiprocessors, as `%nsmid`, and invented clocks."""
-        target = TARGETS[self._active().target]
+        target = TARGETS[current().target]
         return {
             "max_shared_mem": target.shared_per_block, "max_num_regs": target.registers_per_block,
             "multiprocessor_count": 132, "warpSize": 32, "sm_clock_rate": _CLOCK, "mem_clock_rate": _CLOCK,
@@ -57,7 +53,7 @@ class Utilities:
 
     def get_device_capability(self, device: Any = None) -> tuple[int, int]:
         """Return the compute capability that Triton compiles for."""
-        return self._active().capability
+        return current().capability
 
     def set_printf_fifo_size(self, size: int) -> None:
         """Do nothing: what kernels print is not kept in a buffer."""
@@ -80,12 +76,12 @@ def driver_class(triton: TritonInterface) -> type[Any]:
     class SimulatedDriver(triton.driver_base):  # type: ignore[misc, name-defined]
         """A driver of simulated devices."""
 
-        def __init__(self, active: Callable[[], TritonDevice], asked: Callable[[], None]) -> None:
-            self._active, self._asked = active, asked
-            self.utils = Utilities(active, triton.most_threads)
+        def __init__(self, asked: Callable[[], None]) -> None:
+            self._asked = asked
+            self.utils = Utilities(triton.most_threads)
 
         def launcher_cls(self, source: Any, metadata: Any) -> Launcher:
-            return Launcher(self._active, source, metadata)
+            return Launcher(source, metadata)
 
         @classmethod
         def is_active(cls) -> bool:
@@ -96,10 +92,10 @@ def driver_class(triton: TritonInterface) -> type[Any]:
 
         def get_current_target(self) -> Any:
             self._asked()
-            return triton.target("cuda", TARGETS[self._active().ptx_target].number, 32)
+            return triton.target("cuda", TARGETS[current().ptx_target].number, 32)
 
         def get_current_device(self) -> int:
-            return self._active().number
+            return current().number
 
         def set_current_device(self, device: int) -> None:
             """Stay where it is: the `with` says which device it is."""
@@ -120,10 +116,10 @@ def driver_class(triton: TritonInterface) -> type[Any]:
             return torch.device("cpu")
 
         def get_device_interface(self) -> Any:
-            return DeviceInterface(self._active)
+            return DeviceInterface()
 
         def get_benchmarker(self) -> Any:
-            return Benchmarker(self._active)
+            return Benchmarker()
 
         def get_empty_cache_for_benchmark(self) -> Any:
             return NoCache()

@@ -3,51 +3,18 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from ..errors import OperandError, PtxError, UnsupportedError, shown
-from ..machine import Device, Launch
 from ..ptx import PtxEntry
+from .active_device import ActiveDevice, KernelLaunch, current
 from .host_memory import mapped_for_launch
 from .launch_arguments import flat_arguments, parameter_value
 
-if TYPE_CHECKING:
-    from .session import TritonDevice
-
-__all__ = ["KernelLaunch", "Launcher"]
+__all__ = ["Launcher"]
 
 _NOT_SIMULATED = ("wgmma", "tcgen05", "cp.async.bulk", "tensormap")
-
-
-@dataclass(frozen=True, kw_only=True)
-class KernelLaunch:
-    """A launch of a kernel of Triton.
-
-    Attributes
-    ----------
-    name : str
-        Of the kernel.
-    grid : (int, int, int)
-    num_warps : int
-    shared : int
-        Bytes of shared memory.
-    entry : PtxEntry
-        What ran.
-    device : Device
-        On which it ran.
-    report : Launch
-        Costs, hazards that were warnings, what was printed, `unpredicted`.
-    """
-
-    name: str
-    grid: tuple[int, int, int]
-    num_warps: int
-    shared: int
-    entry: PtxEntry
-    device: Device
-    report: Launch
 
 
 class Launcher:
@@ -55,14 +22,12 @@ class Launcher:
 
     Parameters
     ----------
-    active : callable
-        Returns the device that is active when it runs.
     source, metadata
         As Triton's compiler gives them.
     """
 
-    def __init__(self, active: Callable[[], TritonDevice], source: Any, metadata: Any) -> None:
-        self._active, self._metadata = active, metadata
+    def __init__(self, source: Any, metadata: Any) -> None:
+        self._metadata = metadata
         self._signature: Mapping[Any, Any] = dict(source.signature)
         names = getattr(source, "constants", None) or {}
         self._constants = {x: None for x in names if not isinstance(x, tuple)}
@@ -83,7 +48,7 @@ class Launcher:
 
     def _launch(self, grid: tuple[int, int, int], stream: Any, entry: PtxEntry, args: tuple[Any, ...]) -> None:
         __tracebackhide__ = True
-        session, metadata = self._active(), self._metadata
+        session, metadata = current(), self._metadata
         if getattr(metadata, "num_ctas", 1) > 1:
             raise UnsupportedError(f"{metadata.name}: num_ctas={metadata.num_ctas}; clusters are not simulated")
         flat = flat_arguments(self._signature, self._constants, args)
@@ -149,7 +114,7 @@ def _grid(*sizes: Any) -> tuple[int, int, int]:
     return x, y, z
 
 
-def _explained(error: PtxError, session: TritonDevice) -> PtxError:
+def _explained(error: PtxError, session: ActiveDevice) -> PtxError:
     """Say why Triton wrote what is not simulated."""
     if not any(word in str(error) for word in _NOT_SIMULATED):
         return error

@@ -13,12 +13,10 @@ import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..isa import TARGETS
-
-if TYPE_CHECKING:
-    from .session import TritonDevice
+from .active_device import current
 
 __all__ = ["TorchAnswers"]
 
@@ -26,8 +24,8 @@ __all__ = ["TorchAnswers"]
 class TorchAnswers:
     """Answers that stand in `torch.cuda`, and what was there before."""
 
-    def __init__(self, active: Callable[[], TritonDevice]) -> None:
-        self._active, self._before = active, {}  # type: ignore[var-annotated]
+    def __init__(self) -> None:
+        self._before: dict[str, Any] = {}
 
     def give(self) -> None:
         """Answer from now on, if PyTorch was imported and has no GPU."""
@@ -47,8 +45,8 @@ class TorchAnswers:
 
     def _answers(self) -> dict[str, Callable[..., Any]]:
         def properties(device: Any = None) -> SimpleNamespace:
-            target = TARGETS[self._active().target]
-            major, minor = self._active().capability
+            target = TARGETS[current().target]
+            major, minor = current().capability
             return SimpleNamespace(
                 name=f"simulated {target}", major=major, minor=minor, multi_processor_count=132, warp_size=32,
                 max_threads_per_multi_processor=target.threads_per_sm, regs_per_multiprocessor=65536,
@@ -59,8 +57,8 @@ class TorchAnswers:
         return {
             "current_device": lambda: 0,
             "device": lambda device=None: nullcontext(),
-            "get_device_capability": lambda device=None: self._active().capability,
-            "get_device_name": lambda device=None: f"simulated {self._active().target}",
+            "get_device_capability": lambda device=None: current().capability,
+            "get_device_name": lambda device=None: f"simulated {current().target}",
             "get_device_properties": properties,
             "synchronize": lambda device=None: None,
         }

@@ -126,7 +126,7 @@ def test_what_a_kernel_prints_and_asserts(capsys: pytest.CaptureFixture[str]) ->
         assert "pid (0, 0, 0) idx (31) value: 31" in gpu.launches[0].report.printed
         assert gpu.launches[0].report.printed in capsys.readouterr().out
         told[(1,)](x, 8, BLOCK=32, num_warps=1)  # without debug Triton leaves it out
-        with pytest.raises(wm.KernelError, match=r"test_arguments.py:\d+: .*thread 8: assertion `too large` failed"):
+        with pytest.raises(wm.KernelError, match=r"_arguments.py:\d+: .*thread 8: assertion `too large` failed"):
             told[(1,)](x, 8, BLOCK=32, num_warps=1, debug=True)
 
 

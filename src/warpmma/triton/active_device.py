@@ -1,0 +1,118 @@
+"""The simulated GPU that is active: what it is, what ran on it, and on which device a launch runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .._text import counted
+from ..errors import OperandError
+from ..isa import TARGETS
+from ..machine import Device, DeviceArray, Launch
+from ..ptx import PtxEntry
+
+__all__ = ["ActiveDevice", "KernelLaunch", "active", "current"]
+
+_FIRST_NUMBER = 1000
+_numbers: dict[tuple[str, int], int] = {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelLaunch:
+    """A launch of a kernel of Triton.
+
+    Attributes
+    ----------
+    name : str
+        Of the kernel.
+    grid : (int, int, int)
+    num_warps : int
+    shared : int
+        Bytes of shared memory.
+    entry : PtxEntry
+        What ran.
+    device : Device
+        On which it ran.
+    report : Launch
+        Costs, hazards that were warnings, what was printed, `unpredicted`.
+    """
+
+    name: str
+    grid: tuple[int, int, int]
+    num_warps: int
+    shared: int
+    entry: PtxEntry
+    device: Device
+    report: Launch
+
+
+class ActiveDevice:
+    """What launches ask of the simulated GPU on which they run.
+
+    Parameters
+    ----------
+    own : Device
+    ptx : int
+        Number of the target that Triton compiles for.
+    options : mapping
+        Of every launch.
+    """
+
+    def __init__(self, own: Device, ptx: int, options: Mapping[str, Any]) -> None:
+        self.device, self.target, self.ptx_target = own, own.target, f"sm_{ptx}"
+        self.options, self.launches = dict(options), _Launches()
+        self.number = _numbers.setdefault((own.target, ptx), _FIRST_NUMBER + len(_numbers))
+
+    @property
+    def capability(self) -> tuple[int, int]:
+        """The compute capability that Triton compiles for."""
+        return TARGETS[self.ptx_target].capability
+
+    @property
+    def instructions(self) -> int:
+        """How many instructions warps have executed until now."""
+        return self.launches.instructions
+
+    def __repr__(self) -> str:
+        ran = counted(len(self.launches), "launch", "launches")
+        return f"<TritonDevice {self.target}, PTX for {self.ptx_target}: {ran}>"
+
+    def device_of(self, args: Iterable[Any]) -> Device:
+        """Return the device on which a launch with some arguments runs (rule 4)."""
+        devices = {id(x.device): x.device for x in args if isinstance(x, DeviceArray)}
+        if len(devices) > 1:
+            raise OperandError(f"the arguments are arrays of {len(devices)} devices; expected one")
+        found: Device = next(iter(devices.values()), self.device)
+        if found.target != self.target:
+            raise OperandError(
+                f"an argument is an array of a device of {found.target}; the active one is {self.target}"
+            )
+        return found
+
+
+class _Launches(list[KernelLaunch]):
+    """Launches, and how many instructions they executed, which is kept when the list is cleared."""
+
+    instructions = 0
+
+    def append(self, launch: KernelLaunch) -> None:
+        super().append(launch)
+        self.instructions += sum(launch.report.costs.instructions.values())
+
+
+active: list[ActiveDevice] = []
+"""Devices that are active, the innermost last."""
+
+
+def current() -> ActiveDevice:
+    """Return the active device.
+
+    Raises
+    ------
+    OperandError
+        None is active.
+    """
+    if not active:
+        raise OperandError("no simulated device is active: launch inside of `with warpmma.triton.device(...)`")
+    return active[-1]
