@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -11,6 +12,7 @@ from .._tracebacks import end_at_caller
 from ..errors import CompilationError, OperandError, WarpmmaError, shown
 from ..isa import check_known
 from ..ptx import PtxEntry, PtxModule, read
+from .host_code import compile_without_host
 from .nvcc import compile_with_nvcc, find_nvcc
 from .nvrtc import compile_with_nvrtc, why_no_nvrtc
 from .sources import Compiled, CudaSource, source_of
@@ -21,6 +23,9 @@ COMPILERS = ("auto", "nvrtc", "nvcc")
 
 _MOST = 1000  # options, and names
 _KEPT = 64  # sources
+
+_PROGRAM = re.compile("host function|host variable|__host__ function|cannot open source file")
+"""What NVRTC says of programs that are for the host, too."""
 
 INSTALL = "pip install 'warpmma[cuda]'"
 
@@ -127,12 +132,17 @@ def _made(source: CudaSource, compiler: str) -> Compiled:
     nvrtc, nvcc = not why_no_nvrtc() and compiler != "nvcc", find_nvcc() and compiler != "nvrtc"
     if not nvrtc and not nvcc:
         raise CompilationError(_nothing(compiler), source.name)
-    if nvrtc:
-        try:
-            return compile_with_nvrtc(source)
-        except CompilationError:
-            if not nvcc:
-                raise
+    if not nvrtc:
+        return compile_with_nvcc(source)
+    try:
+        return compile_with_nvrtc(source)
+    except CompilationError as error:
+        program = bool(_PROGRAM.search(error.log))
+    try:
+        return compile_without_host(source)
+    except CompilationError:
+        if not (nvcc and program):
+            raise
     return compile_with_nvcc(source)
 
 

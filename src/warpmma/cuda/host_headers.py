@@ -4,6 +4,7 @@
 2. Numbers of <limits.h>, <float.h> and types of <stdint.h> are CUDA's, on 64-bit Linux.
 3. Functions of <math.h> are NVRTC's own; in <cmath> they are in `std`, too.
 4. What CUDA has in `cuda::std` is in `std`, too.
+5. Headers of libraries that the host calls bring the types of numbers that they do.
 """
 
 from __future__ import annotations
@@ -14,16 +15,19 @@ from types import MappingProxyType
 __all__ = ["STANDARD_HEADERS"]
 
 _EMPTY = """
-    algorithm assert.h cassert cctype chrono condition_variable cstdio cstdlib ctime ctype.h deque exception filesystem
+    algorithm assert.h cassert cctype chrono condition_variable cstdio ctime ctype.h deque exception filesystem
     fstream future getopt.h iomanip ios iosfwd iostream istream list map mutex omp.h ostream queue random regex set
-    signal.h sstream stack stdexcept stdio.h stdlib.h streambuf string strings.h sys/resource.h sys/stat.h sys/time.h
-    sys/types.h thread time.h typeinfo unistd.h unordered_map unordered_set vector
+    signal.h sstream stack stdexcept stdio.h streambuf string strings.h sys/resource.h sys/stat.h sys/time.h
+    thread time.h typeinfo unistd.h unordered_map unordered_set vector
     cuda_runtime_api.h cuda.h cuda_profiler_api.h device_launch_parameters.h nvToolsExt.h
 """
 """Rule 1."""
 
+_CUBLAS = "cublas.h cublas_v2.h cublas_api.h cublasLt.h cublasXt.h cudnn.h"
+"""Rule 5."""
+
 _STANDARD = """
-    array atomic bit bitset cassert complex concepts functional initializer_list iterator limits memory numbers numeric
+    array atomic bit bitset complex concepts functional initializer_list iterator limits memory numbers numeric
     optional ratio span tuple type_traits utility variant
 """
 """Rule 4."""
@@ -34,6 +38,8 @@ _FUNCTIONS = """
     lround modf nearbyint nextafter pow remainder remquo rint round scalbln scalbn signbit sin sinh sqrt tan tanh
     tgamma trunc
 """
+
+_TYPES = "typedef unsigned short ushort;\ntypedef unsigned int uint;\ntypedef unsigned long ulong;\n"
 
 _LIMITS = {
     "CHAR_BIT": "8", "SCHAR_MIN": "(-128)", "SCHAR_MAX": "127", "UCHAR_MAX": "255", "CHAR_MIN": "(-128)",
@@ -60,7 +66,7 @@ _MATH = {
     "M_2_SQRTPI": "1.12837916709551257390", "M_SQRT2": "1.41421356237309504880", "M_SQRT1_2": "0.70710678118654752440",
 }  # fmt: skip
 
-_INTEGERS = {8: "char", 16: "short", 32: "int", 64: "long"}
+_INTEGERS = {8: "char", 16: "short", 32: "int", 64: "long long"}  # of 64 as <cuda/std/cstdint> has them
 
 
 def _macros(values: Mapping[str, str]) -> str:
@@ -68,44 +74,45 @@ def _macros(values: Mapping[str, str]) -> str:
 
 
 def _integers() -> str:
-    """Rule 2: exact, least and fast types, as glibc has them, and their limits."""
+    """Rule 2, in the words of <cuda/std/cstdint>, which may be included, too."""
     types, numbers = {}, {}
     for bits, word in _INTEGERS.items():
-        signed, suffix = "signed char" if bits == 8 else word, {64: "L"}.get(bits, "")
-        fast = {8: "signed char"}.get(bits, "long"), {8: "unsigned char"}.get(bits, "unsigned long")
-        types |= {f"int{bits}_t": signed, f"uint{bits}_t": f"unsigned {word}"}
-        types |= {f"int_least{bits}_t": signed, f"uint_least{bits}_t": f"unsigned {word}"}
-        types |= {f"int_fast{bits}_t": fast[0], f"uint_fast{bits}_t": fast[1]}
-        most = (1 << (bits - 1)) - 1
-        unsigned = f"{2 * most + 1}{'U' if bits >= 32 else ''}{suffix}"
-        numbers |= {f"INT{bits}_MAX": f"{most}{suffix}", f"UINT{bits}_MAX": unsigned}
-        numbers |= {f"INT{bits}_MIN": f"(-{most}{suffix} - 1)"}
+        of_limits = "LLONG" if bits == 64 else {8: "SCHAR", 16: "SHRT", 32: "INT"}[bits]
+        unsigned = of_limits.replace("SCHAR", "CHAR")
+        types |= {f"int{bits}_t": f"signed {word}", f"uint{bits}_t": f"unsigned {word}"}
+        types |= {f"{u}int_{kind}{bits}_t": f"{u}int{bits}_t" for u in ("", "u") for kind in ("fast", "least")}
+        numbers |= {f"INT{bits}_{end}": f"{of_limits}_{end}" for end in ("MIN", "MAX")}
+        numbers |= {f"UINT{bits}_MAX": f"U{unsigned}_MAX"}
     for name in ("intptr_t", "intmax_t"):
-        types |= {name: "long", f"u{name}": "unsigned long"}
-    numbers |= {"SIZE_MAX": "18446744073709551615UL", "INTPTR_MAX": "9223372036854775807L"}
+        types |= {name: "int64_t", f"u{name}": "uint64_t"}
     declared = "".join(f"typedef {text} {name};\n" for name, text in types.items())
-    return declared + _macros(numbers) + f"namespace std {{ {' '.join(f'using ::{x};' for x in types)} }}\n"
+    in_std = f"namespace std {{ {' '.join(f'using ::{x};' for x in (*types, 'size_t'))} }}\n"
+    return declared + _macros({**_LIMITS, **numbers}) + in_std
 
 
-def _once(name: str, text: str) -> str:
+def _guarded(name: str, text: str) -> str:
     guard = f"WARPMMA_{name}"
     return f"#ifndef {guard}\n#define {guard}\n{text}#endif\n"
 
 
 def _headers() -> dict[str, str]:
     headers = dict.fromkeys(_EMPTY.split(), "")
+    headers |= dict.fromkeys(_CUBLAS.split(), "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n")
     for name in _STANDARD.split():
-        headers[name] = f"#include <cuda/std/{name}>\nnamespace std {{ using namespace ::cuda::std; }}\n"
+        headers[name] = _guarded(
+            name.upper(), f"#include <cuda/std/{name}>\nnamespace std {{ using namespace ::cuda::std; }}\n"
+        )
     math = _macros(_MATH)
-    integers, limits, floats = _once("STDINT", _integers()), _macros(_LIMITS), _macros(_FLOATS)
+    integers, limits, floats = _guarded("STDINT", _integers()), _macros(_LIMITS), _macros(_FLOATS)
     in_std = f"namespace std {{ {' '.join(f'using ::{x};' for x in _FUNCTIONS.split())} }}\n"
     for c, cpp, text, more in (
-        ("math.h", "cmath", math, _once("CMATH", in_std)), ("stdint.h", "cstdint", integers, ""),
+        ("math.h", "cmath", math, _guarded("CMATH", in_std)), ("stdint.h", "cstdint", integers, ""),
         ("inttypes.h", "cinttypes", integers, ""), ("limits.h", "climits", limits, ""),
         ("float.h", "cfloat", floats, ""), ("stddef.h", "cstddef", "", "namespace std { using ::size_t; }\n"),
         ("string.h", "cstring", "", "namespace std { using ::memcpy; using ::memset; }\n"),
     ):  # fmt: skip
         headers |= {c: text, cpp: text + more}
+    headers |= dict.fromkeys(("sys/types.h", "stdlib.h", "cstdlib"), _guarded("TYPES", _TYPES))
     return headers
 
 

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -51,21 +52,23 @@ def compile_with_nvrtc(source: CudaSource, headers: Mapping[str, str] | None = N
     ----------
     source : CudaSource
     headers : mapping of str to str, optional
-        Texts of more headers, by their names; where one is "*", it is the text of all that cannot be found.
+        Texts of headers, by their names; that of "*" is the text of all that cannot be found.
 
     Raises
     ------
     CompilationError
         With NVRTC's log.
     """
-    known = {**STANDARD_HEADERS, **(headers or {})}
-    supplied: dict[str, str] = {}
+    own = dict(headers or {})
+    rest = own.pop("*", None)
+    supplied = dict(own)
     for _ in range(_MOST_HEADERS):
         log, made = _once(source, supplied)
         missing = _MISSING.search(log)
         if made is not None:
-            return made
-        if missing is None or missing[1] in supplied or (text := known.get(missing[1], known.get("*"))) is None:
+            empty = [x for x in supplied if x not in own and x not in STANDARD_HEADERS]
+            return replace(made, left_out=tuple(f"#include <{x}>, which is not here" for x in empty))
+        if missing is None or missing[1] in supplied or (text := STANDARD_HEADERS.get(missing[1], rest)) is None:
             break
         supplied[missing[1]] = text
     raise refused(source, _who(), log, _about_headers(log))
@@ -93,7 +96,7 @@ def _once(source: CudaSource, headers: Mapping[str, str]) -> tuple[str, Compiled
     try:
         for name in source.names:
             nvrtc.nvrtcAddNameExpression(program, name.encode())
-        options = [x.encode() for x in _options(source)]
+        options = [x.encode() for x in (*_options(source), *(["-diag-suppress=47"] if headers else []))]
         (code,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
         log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program).replace(path, source.name)
         if int(code):

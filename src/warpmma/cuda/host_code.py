@@ -1,0 +1,166 @@
+"""Whole programs through NVRTC, which takes nothing that is for the host: it is left out, and said what that is.
+
+1. Functions and variables that do not say `__device__` or the like are the host's, but for `constexpr` functions,
+   constants and types. They become blanks, so that lines and columns stay: in the source, and in headers beside it.
+2. What then still does not compile and does not say that it is the device's is left out, too: methods, templates,
+   declarations and types that need what only the host has. Types and templates that both sides may use stay.
+   Types go last, and whole: what needs them does not compile then, and never has another layout.
+3. Headers that are not there are empty. As for nvcc, <cmath> and its like are there without being included.
+4. Instances of templates that the host's code launches are compiled, as far as their arguments are known without it.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+
+from ..errors import CompilationError
+from .nvrtc import compile_with_nvrtc
+from .pieces import Piece, blanked, launched, pieces_of
+from .sources import Compiled, CudaSource
+
+__all__ = ["compile_without_host"]
+
+_OPTIONS = ("-default-device", *(f"--pre-include={x}" for x in ("cmath", "cstdint", "climits", "cfloat", "cstdlib")))
+_ROUNDS = 16
+_MOST_TEXT = 1_000_000  # characters of headers that are looked through
+_ERROR = re.compile(r"^(.+?)\((\d+)\): (?:catastrophic )?error: ", re.MULTILINE)
+_NAME = re.compile(r"#pragma nv_mangled_name (.*)$", re.MULTILINE)
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*([\"<])([^\">\n]+)[\">]", re.MULTILINE)
+
+
+@dataclass
+class _Unit:
+    """A text of which parts are left out: the source, or a header of the user's."""
+
+    name: str
+    text: str
+    folder: Path
+    pieces: list[Piece] = field(init=False)
+    gone: list[Piece] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pieces = pieces_of(self.text)
+        self.gone = list(_of_host(self.pieces))
+
+    @property
+    def left(self) -> str:
+        """The text without what is left out."""
+        return blanked(self.text, [(x.start, x.end) for x in self.gone])
+
+    def in_the_way(self, lines: Sequence[int], types: bool) -> bool:
+        """Leave out what lines with errors belong to; return whether anything was."""
+        before, ends = len(self.gone), [x.start() for x in re.finditer("\n|$", self.text)]
+        for line in lines:
+            if 0 < line <= len(ends):
+                start = ends[line - 2] + 1 if line > 1 else 0
+                found = _around(self.pieces, start, ends[line - 1], self.gone)
+                self.gone += [x for x in found if types or not x.constant]
+        return len(self.gone) > before
+
+    def listed(self, main: bool) -> list[str]:
+        """Name what is left out, with its lines."""
+        breaks = [x.start() for x in re.finditer("\n", self.text)]
+        where = "line " if main else f"{self.name}:"
+        placed = sorted((bisect_left(breaks, x.start) + 1, x.name) for x in self.gone)
+        return [f"{name} ({where}{line})" for line, name in placed]
+
+
+def compile_without_host(source: CudaSource) -> Compiled:
+    """Compile by NVRTC what is the device's.
+
+    Raises
+    ------
+    CompilationError
+        With the last log, and with what was left out.
+    """
+    units = _units(source)
+    main = units[0]
+    named = [x for x in launched(source.text) if x not in source.names]
+    last: CompilationError | None = None
+    for _ in range(_ROUNDS):
+        given = replace(source, text=main.left, names=(*source.names, *named), options=(*source.options, *_OPTIONS))
+        try:
+            made = compile_with_nvrtc(given, {**{x.name: x.left for x in units[1:]}, "*": ""})
+        except CompilationError as error:
+            last = error
+        else:
+            return replace(made, left_out=(*_listed(units), *made.left_out))
+        wrong = {_plain(x) for x in _NAME.findall(last.log)}
+        kept = [x for x in named if _plain(x) not in wrong]
+        places = [(file, int(line)) for file, line in _ERROR.findall(last.log)]
+        lines = [[line for file, line in places if file == x.name] for x in units]
+        for types in (False, True):
+            more = [unit.in_the_way(wrong_lines, types) for unit, wrong_lines in zip(units, lines, strict=True)]
+            if any(more):
+                break
+        else:
+            if len(kept) == len(named):
+                break
+        named = kept
+    if last is None:
+        raise CompilationError(f"{source.name}: nothing was compiled", source.name)
+    raise _explained(last, _listed(units))
+
+
+def _units(source: CudaSource) -> list[_Unit]:
+    """Find the source and the headers that it includes by quoted names, or from folders that options name."""
+    units, seen, total = [_Unit(source.name, source.text, source.folder)], {source.name}, 0
+    given = [*source.options, ""]
+    pairs = [x for x in pairwise(given) if x[0].startswith("-I") or x[0] == "--include-path"]
+    folders = [Path(after if x in ("-I", "--include-path") else x[2:].strip()) for x, after in pairs]
+    for unit in units:
+        for mark, name in _INCLUDE.findall(unit.text):
+            places = [*([unit.folder] if mark == '"' else []), *folders]
+            path = next((x / name for x in places if (x / name).is_file()), None)
+            if path is None or name in seen or total > _MOST_TEXT:
+                continue
+            seen.add(name)
+            text = path.read_text(encoding="utf-8", errors="replace")
+            total += len(text)
+            units.append(_Unit(name, text.replace("\r\n", "\n"), path.parent))
+    return units
+
+
+def _of_host(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """Rule 1."""
+    for piece in pieces:
+        if piece.kind == "namespace":
+            yield from _of_host(piece.inner)
+        elif not piece.device and not piece.constant:
+            yield piece
+
+
+def _around(pieces: Sequence[Piece], start: int, end: int, gone: Sequence[Piece]) -> Iterator[Piece]:
+    """Rule 2: list the innermost pieces of a line that may be left out.
+
+    Of a class only functions may: without one of its variables, or without a virtual function, it has another layout.
+    """
+    for piece in pieces:
+        if not (piece.start < end and start < piece.end) or piece in gone:
+            continue
+        inner = list(_around(piece.inner, start, end, gone))
+        if piece.kind == "class" and not all(x.kind == "function" and "virtual" not in x.head for x in inner):
+            inner = []
+        yield from inner
+        if not inner and not piece.device and piece.kind != "namespace":
+            yield piece
+
+
+def _listed(units: Sequence[_Unit]) -> tuple[str, ...]:
+    return tuple(x for unit in units for x in unit.listed(unit is units[0]))
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"\s", "", name)
+
+
+def _explained(error: CompilationError, left_out: Sequence[str]) -> CompilationError:
+    if not left_out:
+        return error
+    note = f"NVRTC takes code for the device alone; left out as the host's: {', '.join(left_out)}. nvcc takes all"
+    return CompilationError(f"{error}\n{note}", error.file, error.line, error.log)
