@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
-import hashlib
 import json
 import sys
 import tempfile
@@ -19,7 +18,7 @@ from pathlib import Path
 
 from programs.archive import RECORDED, read, write
 from programs.cases import CASES
-from programs.cutlass_cases import CUTLASS, LAUNCHES, cutlass_cases, described, headers
+from programs.cutlass_cases import CUTLASS, LAUNCHES, cutlass_cases, described, headers, text_hash
 from programs.cutlass_cases import compiled as compiled_cutlass
 from programs.recording import record
 from programs.texts import SOURCES, TARGETS, compiled, keep, kept_text, read_text
@@ -37,7 +36,7 @@ def compile_cutlass(names: list[str], folder: Path) -> None:
             text, program = compiled_cutlass(name, include, Path(place))
             how = [described(program, text, size) for size in CUTLASS[name][2]]
         (folder / f"{name}.ptx").write_text(text)
-        launches[name] = {"sha256": hashlib.sha256(text.encode()).hexdigest(), "launches": how}
+        launches[name] = {"sha256": text_hash(text), "launches": how}
         print(f"{name}: {len(text)} characters", flush=True)
     LAUNCHES.write_text(json.dumps(launches, indent=1) + "\n")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from functools import cache
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 from oracles import needs
 from programs.archive import Recording, kept, read
-from programs.cutlass_cases import CUTLASS, LAUNCHES, compiled, cutlass_cases, described, headers
+from programs.cutlass_cases import CUTLASS, LAUNCHES, compiled, cutlass_cases, described, headers, text_hash
 from programs.launches import Case
 from programs.simulating import simulate
 
@@ -54,4 +53,4 @@ def test_launches_are_those_of_this_cutlass(name: str, programs: dict[str, tuple
     text, program = programs[name]
     kept_launches = json.loads(LAUNCHES.read_text())[name]
     assert [described(program, text, size) for size in CUTLASS[name][2]] == kept_launches["launches"]
-    assert hashlib.sha256(text.encode()).hexdigest() == kept_launches["sha256"]
+    assert text_hash(text) == kept_launches["sha256"]

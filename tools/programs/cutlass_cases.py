@@ -6,6 +6,7 @@ launched, which is kept in `cutlass/launches.json`: the grid, and the bytes of t
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
@@ -19,7 +20,7 @@ import numpy as np
 
 from .launches import Array, Case, Run, Step, Struct, words
 
-__all__ = ["CUTLASS", "LAUNCHES", "compiled", "cutlass_cases", "described", "headers"]
+__all__ = ["CUTLASS", "LAUNCHES", "compiled", "cutlass_cases", "described", "headers", "text_hash"]
 
 _SOURCE = Path(__file__).parent / "cutlass" / "gemm.cu"
 LAUNCHES = _SOURCE.with_name("launches.json")
@@ -66,6 +67,11 @@ def compiled(name: str, include: Path, folder: Path) -> tuple[str, Path]:
     ]
     subprocess.run([*command, str(_SOURCE)], cwd=folder, check=True, capture_output=True)
     return next(folder.glob("gemm*.ptx")).read_text(), program
+
+
+def text_hash(text: str) -> str:
+    """Return a hash of a text, but for what nvcc makes of the folder: a number in names that no other file may see."""
+    return hashlib.sha256(re.sub(r"(_INTERNAL_|_N__)[0-9a-f]{8}_", r"\1", text).encode()).hexdigest()
 
 
 def described(program: Path, text: str, size: tuple[int, int, int, int]) -> dict[str, Any]:
