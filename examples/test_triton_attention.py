@@ -30,7 +30,8 @@ def inputs(length: int) -> list[Any]:
 def attend(q: Any, k: Any, v: Any, *, causal: bool, **options: Any) -> Any:
     with wm.triton.device("sm_90", **options) as gpu:
         out = gpu.device.empty(q.shape, np.float16)  # which nobody has written: a row left out is found
-        attention(*(gpu.device.array(x) for x in (q, k, v)), out, causal=causal)
+        q_there, k_there, v_there = (gpu.device.array(x) for x in (q, k, v))
+        attention(q_there, k_there, v_there, out, causal=causal)
     return out.numpy()
 
 

@@ -34,7 +34,7 @@ def compile_cases() -> None:
     made: dict[str, tuple[str, list[Any]]] = {}
     for case in CASES:
         _, addresses, launches = launched(case)
-        names = {address: name for name, address in addresses.items()}
+        names: dict[Any, str] = {address: name for name, address in addresses.items()}
         (text,) = {one.text for one in launches}
         steps = [
             {

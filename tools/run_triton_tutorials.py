@@ -87,13 +87,15 @@ def on_the_cpu() -> Iterator[list[str]]:
         yield left
 
 
-def run(path: Path, finish: Callable[[dict[str, Any]], None], target: str, look: Any) -> tuple[list[Launched], float]:
+def run(
+    path: Path, finish: Callable[[dict[str, Any]], None], target: str, hazards: Any, look: Any
+) -> tuple[list[Launched], float]:
     """Run a tutorial; return its launches, and seconds."""
     torch = import_module("torch")  # before a device answers for `torch.cuda`
     torch.manual_seed(0)
     torch.use_deterministic_algorithms(True)  # so that what nobody has written is the same each time, too
     start = time.perf_counter()
-    wm.triton.install(target, hazards="off", threads=1)
+    wm.triton.install(target, hazards=hazards, threads=1)
     try:
         with watched(look) as launches, on_the_cpu() as left:
             finish(runpy.run_path(str(path), run_name=path.stem))
@@ -127,6 +129,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("folder", type=Path, help="python/tutorials of Triton's sources")
     parser.add_argument("--only", default="", metavar="PREFIX", help="of the tutorials' names: 03")
     parser.add_argument("--target", default="sm_90", help="whose bits are computed (%(default)s)")
+    parser.add_argument(
+        "--hazards", default="off", choices=("error", "warn", "off"), help="of every launch (%(default)s)"
+    )
     parser.add_argument("--compare", action="store_true", help="compare memory with what an H200 left")
     parser.add_argument("--launches", type=Path, metavar="FILE", help="keep launches with their memory")
     options = parser.parse_args(arguments)
@@ -138,7 +143,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(name, flush=True)
         try:
             look = memory if options.launches or options.compare else lambda device: None
-            launches, seconds = run(options.folder / f"{name}.py", finish, options.target, look)
+            launches, seconds = run(options.folder / f"{name}.py", finish, options.target, options.hazards, look)
         except Exception:
             traceback.print_exc()
             failed += 1

@@ -22,7 +22,7 @@ from .cases import CASES
 __all__ = ["KEPT", "keep", "kept_case", "kept_cases", "kept_texts", "plain_text", "version"]
 
 KEPT = Path(__file__).parent / "kept.json.xz"
-_NUMBERS = {"u32": np.uint32, "u64": np.uint64, "f32": np.float32, "f64": np.float64}
+_NUMBERS: dict[str, Any] = {"u32": np.uint32, "u64": np.uint64, "f32": np.float32, "f64": np.float64}
 
 
 @cache
