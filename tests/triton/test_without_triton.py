@@ -11,8 +11,8 @@ from warpmma.triton import environment, ptx_targets
 
 
 def test_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "triton", None)  # type: ignore[arg-type]
-    wm.triton.interface._found.cache_clear()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "triton", None)
+    wm.triton.interface._found.cache_clear()
     with pytest.raises(
         wm.UnsupportedError, match=r"^Triton is not installed: pip install 'warpmma\[triton\]' \(Linux\)"
     ):

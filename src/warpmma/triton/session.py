@@ -108,8 +108,7 @@ def device(
     """
     find_triton()
     check_choice("contract", contract, ("ptxas", "off"))
-    own = target if isinstance(target, Device) else None
-    name = target if own is None else own.target
+    own, name = (target, target.target) if isinstance(target, Device) else (None, target)
     number = ptx_number(name, ptx_target)
     wanted = device_target(name, number)
     if own is not None and own.target != wanted:
@@ -170,7 +169,7 @@ def _activate(session: TritonDevice) -> None:
     _answers.give()
 
 
-def _deactivate(session: TritonDevice) -> None:
+def _deactivate(session: ActiveDevice) -> None:
     if not active or active[-1] is not session:
         raise OperandError(f"{session!r} is not the innermost device that is active")
     active.pop()
