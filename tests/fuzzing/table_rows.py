@@ -15,8 +15,10 @@ from warpmma.arithmetic import SEQUENCES, SPECIAL_FUNCTIONS, approximate, quotie
 from warpmma.formats import FORMATS
 from warpmma.operations import (
     Access,
+    AsyncStore,
     Atomic,
     Barrier,
+    BulkCopy,
     CacheControl,
     CachePolicy,
     Copy,
@@ -38,8 +40,8 @@ from .hostile import Rng, chance, pick
 __all__ = ["ENTRIES", "KINDS", "a_row"]
 
 KINDS: tuple[type[Row], ...] = (
-    Access, Atomic, Barrier, CacheControl, CachePolicy, Copy, CopyGroup, Exit, Fence, Hint, Mbarrier, Trap,
-    WmmaMove, WmmaMultiply,
+    Access, AsyncStore, Atomic, Barrier, BulkCopy, CacheControl, CachePolicy, Copy, CopyGroup, Exit, Fence, Hint,
+    Mbarrier, Trap, WmmaMove, WmmaMultiply,
 )  # fmt: skip
 _K, _A = "warpmma.operations", "warpmma.arithmetic"
 _ALONE = {"f16", "bf16", "f32", "f64"}
@@ -129,6 +131,10 @@ ENTRIES = (
             "mnemonic": pick(rng, ("vadd.u32.s32.u32", "vmad.s32.s32.u32", "vshr.u32.u32.u32.wrap.sat")),
             "selectors": ("", pick(rng, ("", "b0", "h1")), pick(rng, ("", "b3", "h0"))),
         },
+    ),
+    Entry(
+        name=f"{_K}:as_red", call=operations.as_red,
+        make=lambda rng: {"row": pick(rng, [x for x in _rows(BulkCopy | AsyncStore) if x.operation])},  # type: ignore[attr-defined]
     ),
     Entry(
         name=f"{_K}:divided_factors", call=operations.divided_factors,

@@ -53,8 +53,8 @@ _ABSENT = """
     alloca bra brx call clusterlaunchcontrol istypep multimem ret stackrestore stacksave suld suq sured
     sust tcgen05 tensormap tex tld4 txq
 
-    barrier.cluster cp.async.bulk cp.reduce
-    st.async wgmma.commit_group
+    cp.async.bulk.prefetch.tensor cp.async.bulk.tensor cp.reduce.async.bulk.tensor
+    wgmma.commit_group
     wgmma.fence wgmma.wait_group
 """
 ABSENT = frozenset(_ABSENT.split())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -49,8 +50,11 @@ class Phases:
     now, done : Known or None
     copies : list of Bound
         Those that this phase waits for.
+    counts : list of callable
+        Each counts what a copy has brought.
     """
 
     now: Known | None = None
     done: Known | None = None
     copies: list[Bound] = field(default_factory=list)
+    counts: list[Callable[[], None]] = field(default_factory=list)

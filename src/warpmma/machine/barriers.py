@@ -25,7 +25,6 @@ The rules (PTX ISA 9.1, 9.7.13: `bar`, `barrier`, `bar.warp.sync`; CUDA C++ Prog
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,13 +33,14 @@ import numpy.typing as npt
 
 from ..errors import OperandError, shown
 from ..registers import LANES
+from .awaited import Awaited
 from .clocks import Clocks
 from .hazards import Reporter
 from .knowledge import Known
 from .lanes import Lanes
 from .site import Site
 
-__all__ = ["Awaited", "Barriers"]
+__all__ = ["Barriers"]
 
 Array = npt.NDArray[Any]
 
@@ -88,42 +88,6 @@ class _State:
     held: Array | None = None
     parts: dict[int, Known] = field(default_factory=dict)
     awaited: list[Awaited] = field(default_factory=list)
-
-
-class Awaited:
-    """What lanes get when a barrier is complete.
-
-    Parameters
-    ----------
-    reduction : {"popc", "and", "or"}
-    lanes : ndarray of bool
-        Who waits for it, `[block, warp, lane]`.
-
-    Attributes
-    ----------
-    bits : ndarray of uint32 or bool
-        `[block, warp, lane]`.
-    there : ndarray of bool
-        Who has it.
-    then : callable or None
-        What to do with the bits, and the lanes that have got them.
-    """
-
-    def __init__(self, reduction: str, lanes: Array) -> None:
-        self.reduction, self.lanes = reduction, lanes
-        self.bits: Array = np.zeros(lanes.shape, np.uint32 if reduction == "popc" else bool)
-        self.there: Array = np.zeros(lanes.shape, bool)
-        self.then: Callable[[Array, Array], None] | None = None
-
-    def give(self, brought: Array, true: Array, blocks: Array) -> bool:
-        """Give it to the lanes of blocks that have met; tell whether others still wait."""
-        value = {"popc": true.astype(np.uint32), "and": true == brought, "or": true > 0}[self.reduction]
-        lanes = self.lanes & blocks[:, None, None]
-        self.bits = np.where(lanes, value[:, None, None], self.bits)
-        self.there, self.lanes = self.there | lanes, self.lanes & ~lanes
-        if self.then is not None and lanes.any():
-            self.then(self.bits, lanes)
-        return bool(self.lanes.any())
 
 
 class Barriers:
@@ -180,6 +144,15 @@ class Barriers:
             raise OperandError(
                 f"{site.mnemonic}: {shown(threads)} threads; expected a multiple of {LANES}, {_MOST} at most"
             )
+        return self.come(
+            site, lanes, number, threads, wait=wait, aligned=aligned, awaited=awaited, predicate=predicate
+        )  # fmt: skip
+
+    def come(
+        self, site: Site, lanes: Array, number: int, threads: int | None, *, wait: bool, aligned: bool,
+        awaited: Awaited | None = None, predicate: Array | None = None,
+    ) -> int:  # fmt: skip
+        """Let threads arrive as `arrive` does, at any number."""
         if (
             wait and threads is None and awaited is None and lanes is self._lanes.exists and self._idle(number)
         ):  # all there are, at once
@@ -211,6 +184,15 @@ class Barriers:
             state.waiting |= lanes
             self._lanes.wait(lanes)
         return self._complete(state)
+
+    def coming(self, number: int) -> Array | None:
+        """Return who has arrived at a barrier that is not complete; None where nobody ever came."""
+        return self._states[number].arrived if number in self._states else None
+
+    def wait(self, number: int, lanes: Array) -> None:
+        """Let threads that have arrived wait."""
+        self._states[number].waiting |= lanes
+        self._lanes.wait(lanes)
 
     def _idle(self, number: int) -> bool:
         """Whether nobody has come to a barrier who is not through it."""

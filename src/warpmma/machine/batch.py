@@ -17,6 +17,7 @@ from ..operations import DTYPES, Operation
 from .arrivals import Phases
 from .barriers import Barriers
 from .clocks import Clocks, History
+from .cluster_barriers import ClusterBarrier
 from .copies import Copies
 from .costs import Costs
 from .global_memory import GlobalMemory
@@ -65,6 +66,7 @@ class Batch:
     memory, shared, local : GlobalMemory, SharedMemory, LocalMemory
     copies : Copies
     barriers : Barriers
+    cluster : ClusterBarrier
     phases : dict of int to Phases
         Of mbarriers, by where they lie in the shared memory of all blocks.
     """
@@ -84,6 +86,7 @@ class Batch:
         self.local = LocalMemory(reporter, self.lanes.shape)
         self.copies = Copies(self.shared, reporter)
         self.barriers = Barriers(self.lanes, self.clocks, reporter)
+        self.cluster = ClusterBarrier(self.barriers, reporter, self.lanes.shape)
         self.phases: dict[int, Phases] = {}
         reporter.first_block = blocks.start
 

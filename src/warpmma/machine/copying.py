@@ -82,11 +82,11 @@ def group(batch: Batch, site: Site, row: CopyGroup, operands: Sequence[Any], lan
         (groups,) = exactly(site, operands, 1, "a number of groups")
         if not is_integer(groups) or groups < 0:
             raise OperandError(f"{site.mnemonic} {shown(groups)}; expected a number of groups, a Python integer")
-        batch.copies.wait(lanes, int(groups))
+        batch.copies.wait(lanes, int(groups), "bulk" if row.bulk else "async", read=row.read)
         return ()
     exactly(site, operands, 0, "no operands")
     if row.action == "commit":
-        batch.copies.commit(lanes)
+        batch.copies.commit(lanes, "bulk" if row.bulk else "async")
     else:
         batch.copies.wait(lanes, -1)
     return ()

@@ -15,8 +15,10 @@ import numpy.typing as npt
 from ..isa import Instruction
 from ..operations import (
     Access,
+    AsyncStore,
     Atomic,
     Barrier,
+    BulkCopy,
     CacheControl,
     CachePolicy,
     Copy,
@@ -32,7 +34,18 @@ from ..operations import (
     WmmaMove,
     WmmaMultiply,
 )
-from . import accesses, caching, computing, copying, matrix_unit, mbarriers, synchronising, updating, warp_matrices
+from . import (
+    accesses,
+    bulk_copying,
+    caching,
+    computing,
+    copying,
+    matrix_unit,
+    mbarriers,
+    synchronising,
+    updating,
+    warp_matrices,
+)
 from .batch import Batch, Results
 from .site import Site
 
@@ -51,6 +64,8 @@ _HANDLERS: Mapping[type, Handler] = {
     CachePolicy: caching.policy,
     Copy: copying.copy,
     CopyGroup: copying.group,
+    BulkCopy: bulk_copying.bulk,
+    AsyncStore: bulk_copying.store_counted,
     Barrier: synchronising.barrier,
     Exit: synchronising.leave,
     Fence: synchronising.fence,

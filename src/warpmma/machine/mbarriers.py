@@ -12,27 +12,31 @@ The rules (PTX ISA 9.1, 9.7.13.15; rows in `operations.phases`):
    as arrivals are, and in order with these: libraries let one lane of a warp end what the others arrived at. Something
    else than a barrier, more arrivals than are expected, a last arrival with `.noComplete`, and bytes beyond 2^20 - 1
    are hazards of the kind "barrier".
+5. Copies in bulk, and stores that are counted, are done when somebody looks whether the phase is complete, and pending
+   until then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from ..operations import Mbarrier
+from ..operations import Mbarrier, row
 from .accesses import address, exactly, fitting
+from .allocation import Allocation
 from .arrivals import MOST, PHASE_BIT, VALID_BIT, MbarrierState, Phases
 from .batch import Batch, Results
+from .copies import Bound
 from .knowledge import joined
 from .places import touches
 from .site import Site
 from .touching import Taken, Touch, Turns
 
-__all__ = ["mbarrier"]
+__all__ = ["mbarrier", "transacted"]
 
 Array = npt.NDArray[Any]
 
@@ -57,6 +61,7 @@ def mbarrier(batch: Batch, site: Site, row: Mbarrier, operands: Sequence[Any], l
             continue
         strong = touch.strong("relaxed", row.scope)
         if row.action == "wait":
+            _counted(batch, touch)
             data, _ = memory.load(strong, _SIZE)
             found[touch.lanes] = _waited(batch, row, touch, data.view(np.uint64)[:, 0], numbers[0])
         else:
@@ -99,6 +104,51 @@ def _begin(
         for offset in touch.offset.tolist():
             batch.phases.pop(offset, None)
     return ()
+
+
+def transacted(batch: Batch, site: Site, at: Array, sizes: Array, lanes: Array, copies: Bound) -> None:
+    """Let mbarriers at addresses count bytes of copies, which are done with the phase (rule 5).
+
+    Parameters
+    ----------
+    batch : Batch
+    site : Site
+    at : ndarray of uint
+        `[block, warp, lane]`, in shared memory.
+    sizes : ndarray of int
+        Bytes of each lane.
+    lanes : ndarray of bool
+    copies : Bound
+    """
+    numbers = [sizes.astype(np.uint32)]
+    for _, memory, touch in touches(batch, site, "shared", at, _SIZE, lanes, _SIZE):
+        for offset in np.unique(touch.offset).tolist():
+            some: Array = np.zeros(lanes.shape, bool)
+            some[touch.lanes] = touch.offset == offset
+            phases = _phases(batch, offset)
+            phases.copies.append(Bound(some, copies.copies))
+            phases.counts.append(partial(_count, batch, memory, touch.of(some), numbers))
+
+
+def _count(batch: Batch, memory: Allocation, touch: Touch, numbers: Sequence[Array]) -> None:
+    """Count bytes."""
+    touch = touch.now().strong("relaxed", "cta")
+    memory.update(touch, _SIZE, partial(_arrivals, batch, _transaction(), touch, numbers))
+
+
+def _counted(batch: Batch, touch: Touch) -> None:
+    """Count what copies have brought to mbarriers that are looked at (rule 5)."""
+    for offset in np.unique(touch.offset).tolist() if batch.phases else ():
+        if offset in batch.phases:
+            phases = batch.phases[offset]
+            counts, phases.counts = phases.counts, []
+            for count in counts:
+                count()
+
+
+@cache
+def _transaction() -> Mbarrier:
+    return cast(Mbarrier, row("mbarrier.complete_tx.shared.b64"))
 
 
 # Arrivals

@@ -12,7 +12,7 @@ from .._arguments import is_integer
 from ..errors import KernelError, OperandError, shown
 from ..operations import Barrier, Exit, Fence, Hint, Trap
 from .accesses import exactly
-from .barriers import Awaited
+from .awaited import Awaited
 from .batch import Batch, Results
 from .site import Site
 from .warp_register import WarpRegister
@@ -29,6 +29,13 @@ def barrier(batch: Batch, site: Site, row: Barrier, operands: Sequence[Any], lan
         register = batch.operand(mask, "u32", "b32", f"{site.mnemonic}: membermask")
         (bits,) = batch.read(site, [register], [lanes])
         batch.barriers.warp(site, lanes, bits)
+        return ()
+    if row.cluster:
+        exactly(site, operands, 0, "no operands")
+        if row.action == "arrive":
+            batch.costs.barrier(batch.cluster.arrive(site, lanes, aligned=row.aligned))
+        else:
+            batch.cluster.wait(site, lanes)
         return ()
     if not lanes.any():
         return _results(batch, site, row, None, lanes)

@@ -29,7 +29,7 @@ from .site import Site
 from .touching import Taken, Turns
 from .turns import in_turns
 
-__all__ = ["update"]
+__all__ = ["taking_turns", "update"]
 
 Array = npt.NDArray[Any]
 
@@ -45,7 +45,7 @@ def update(batch: Batch, site: Site, row: Atomic, operands: Sequence[Any], lanes
             batch.reporter.report("bounds", site, touch.lanes, at, "it changes an array that is read-only")
             continue
         batch.costs.moved(site, space, row.size * len(touch.offset))
-        turns = partial(_turns, batch, row, space, [x[touch.lanes] for x in values])
+        turns = partial(taking_turns, batch, row, space, [x[touch.lanes] for x in values])
         found[touch.lanes], bad = allocation.update(touch.strong(row.order, row.scope), row.bits // 8, turns)
         if bad is not None:
             poison = np.zeros((*lanes.shape, row.count), bool) if poison is None else poison
@@ -75,7 +75,7 @@ def _operands(batch: Batch, site: Site, row: Atomic, operands: Sequence[Any], la
     return where, [np.stack(words[i : i + row.registers], axis=-1) for i in range(0, number, row.registers)]
 
 
-def _turns(batch: Batch, row: Atomic, space: str, values: list[Array], turns: Turns) -> Taken:
+def taking_turns(batch: Batch, row: Atomic, space: str, values: list[Array], turns: Turns) -> Taken:
     """Let lanes take their turns at elements."""
     shape = (-1, 2) if row.bits == 128 else (-1,)
     operands = [x.reshape(shape) for x in values]

@@ -2,6 +2,7 @@
 
 from .approximations import divided_factors
 from .atomics import Atomic
+from .bulk import AsyncStore, BulkCopy, as_red
 from .caches import CacheControl, CachePolicy
 from .effects import Access, Barrier, Copy, CopyGroup, Exit
 from .elements import float_code
@@ -40,8 +41,10 @@ __all__ = [
     "UNDEFINED",
     "WINDOWS",
     "Access",
+    "AsyncStore",
     "Atomic",
     "Barrier",
+    "BulkCopy",
     "CacheControl",
     "CachePolicy",
     "Control",
@@ -62,6 +65,7 @@ __all__ = [
     "Window",
     "WmmaMove",
     "WmmaMultiply",
+    "as_red",
     "divided_factors",
     "elementwise",
     "evidence",

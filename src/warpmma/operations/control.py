@@ -7,7 +7,10 @@ The rules (PTX ISA 9.1, 9.7.13.1 to 9.7.13.2 and 9.7.12.7):
     bring: how many have a predicate (`popc`), whether all have it, or one.
 2.  `bar` is `barrier.aligned`: all threads of a warp execute it together. Without `.aligned` they may come one by one.
 3.  `bar.warp.sync` waits for the lanes of a membermask, itself among them.
-4.  `exit` ends a thread. Barriers do not wait for it any more.
+4.  `barrier.cluster.arrive` comes to the barrier of the cluster and goes on, `wait` waits until all threads of it have
+    come that have not exited. A block is a cluster of its own. `.release`, `.acquire` and `.relaxed` say what is in
+    order then; here all is, which `.relaxed` does not promise.
+5.  `exit` ends a thread. Barriers do not wait for it any more.
 """
 
 from __future__ import annotations
@@ -31,6 +34,11 @@ def _barrier(words: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
+def _cluster(words: tuple[str, ...]) -> dict[str, Any]:
+    """Return what the words of `barrier.cluster` say of a row."""
+    return {"action": words[2], "aligned": "aligned" in words, "cluster": True}
+
+
 _form = partial(Form, kind=Barrier, fields=_barrier, evidence=published("bar, barrier"))
 
 FORMS = (
@@ -49,6 +57,14 @@ FORMS = (
     Form(
         spelling="bar.warp .sync", kind=Barrier, fields=lambda words: {"action": "warp", "aligned": False},
         evidence=published("bar.warp.sync"),
+    ),
+    Form(
+        spelling="barrier.cluster .arrive[.<release relaxed>]{.aligned}", kind=Barrier, fields=_cluster, since="sm_90",
+        ptx=(7, 8), evidence=published("barrier.cluster"),
+    ),
+    Form(
+        spelling="barrier.cluster .wait[.acquire]{.aligned}", kind=Barrier, fields=_cluster, since="sm_90",
+        ptx=(7, 8), evidence=published("barrier.cluster"),
     ),
     Form(spelling="exit", kind=Exit, fields=lambda words: {}, ptx=(1, 0), evidence=published("exit")),
 )  # fmt: skip

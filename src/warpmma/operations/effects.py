@@ -108,14 +108,18 @@ class Copy(Row):
 
 @dataclass(frozen=True, kw_only=True)
 class CopyGroup(Row):
-    """What a thread does with its `cp.async`: close a group of them, or wait.
+    """What a thread does with its `cp.async` or `cp.async.bulk`: close a group of them, or wait.
 
     Attributes
     ----------
     action : {"commit", "wait_group", "wait_all"}
+    bulk, read : bool
+        Whether it is of `cp.async.bulk`, and waits only until these have read.
     """
 
     action: Literal["commit", "wait_group", "wait_all"]
+    bulk: bool = False
+    read: bool = False
 
     @property
     def syntax(self) -> str:
@@ -129,17 +133,20 @@ class Barrier(Row):
 
     Attributes
     ----------
-    action : {"sync", "arrive", "red", "warp"}
+    action : {"sync", "arrive", "red", "warp", "wait"}
         Come and wait, come alone, come and wait for what all threads' predicates give; "warp" for the lanes that a
-        membermask names.
+        membermask names; "wait" for those who have come, of the cluster's barrier.
+    cluster : bool
+        Whether it is the barrier of the cluster.
     aligned : bool
         Whether all lanes of a warp come together.
     reduction : {"popc", "and", "or"} or None
         Of "red": how many have the predicate, whether all have it, whether one has it.
     """
 
-    action: Literal["sync", "arrive", "red", "warp"]
+    action: Literal["sync", "arrive", "red", "warp", "wait"]
     aligned: bool
+    cluster: bool = False
     reduction: Literal["popc", "and", "or"] | None = None
 
     @property
@@ -150,6 +157,8 @@ class Barrier(Row):
     @property
     def syntax(self) -> str:
         """Operands as PTX writes them: `a` is the number of the barrier, `b` that of the threads, `p` a predicate."""
+        if self.cluster:
+            return ""
         return {"sync": "a{, b}", "arrive": "a, b", "red": "d, a{, b}, p", "warp": "membermask"}[self.action]
 
 

@@ -111,6 +111,13 @@ FORMS = (
     ),
     _nothing(spelling="<membar fence>.proxy .alias", ptx=(7, 5)),
     _nothing(spelling="fence.proxy .async{.<global shared::cta shared::cluster>}", since="sm_90", ptx=(8, 0)),
+    _fences(spelling="fence.acquire.sync_restrict::shared::cluster .cluster", since="sm_90", ptx=(8, 6)),
+    _fences(spelling="fence.release.sync_restrict::shared::cta .cluster", since="sm_90", ptx=(8, 6)),
+    _nothing(
+        spelling="fence.proxy.async::generic.<acquire.sync_restrict::shared::cluster "
+        "release.sync_restrict::shared::cta> .cluster", since="sm_90", ptx=(8, 6),
+        fields=lambda words: {"order": "weak"},
+    ),
     _nothing(spelling="fence.mbarrier_init .release.cluster", since="sm_90", ptx=(8, 0)),
     _nothing(
         spelling="fence.proxy.tensormap::generic .<acquire release>.<cta cluster gpu sys>", since="sm_90", ptx=(8, 3)

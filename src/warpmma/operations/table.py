@@ -19,6 +19,7 @@ from . import (
     atomics,
     bit_positions,
     bounded_products,
+    bulk,
     caches,
     carries,
     collectives,
@@ -42,6 +43,7 @@ from . import (
     wmma,
 )
 from .atomics import Atomic
+from .bulk import AsyncStore, BulkCopy
 from .caches import CacheControl, CachePolicy
 from .effects import Access, Barrier, Copy, CopyGroup, Exit
 from .fences import Fence, Hint, Trap
@@ -69,7 +71,7 @@ FORMS: tuple[Form, ...] = (
     *comparisons.FORMS, *floats.FORMS, *divisions.FORMS, *approximations.FORMS, *conversions.FORMS, *integers.FORMS,
     *integer_arithmetic.FORMS, *carries.FORMS, *bit_positions.FORMS, *comparison_results.FORMS, *selections.FORMS,
     *multiply_adds.FORMS, *bounded_products.FORMS, *elections.FORMS, *video.FORMS, *video_pairs.FORMS,
-    *collectives.FORMS, *fragments.FORMS, *memory.FORMS, *caches.FORMS, *addresses.FORMS, *atomics.FORMS,
+    *collectives.FORMS, *fragments.FORMS, *memory.FORMS, *bulk.FORMS, *caches.FORMS, *addresses.FORMS, *atomics.FORMS,
     *control.FORMS, *fences.FORMS, *phases.FORMS, *wmma.FORMS,
 )  # fmt: skip
 """Every line of the table; `row` finds a mnemonic in it."""
@@ -337,7 +339,7 @@ def _by_name(instance: Row) -> Any:
 
 
 for _kind in (
-    Access, Atomic, Barrier, CacheControl, CachePolicy, Copy, CopyGroup, Exit, Fence, Hint, MatrixMove, Mbarrier,
-    Operation, Trap, WmmaMove, WmmaMultiply,
+    Access, AsyncStore, Atomic, Barrier, BulkCopy, CacheControl, CachePolicy, Copy, CopyGroup, Exit, Fence, Hint,
+    MatrixMove, Mbarrier, Operation, Trap, WmmaMove, WmmaMultiply,
 ):  # fmt: skip
     copyreg.pickle(_kind, cast(Any, _by_name))

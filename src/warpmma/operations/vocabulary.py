@@ -34,6 +34,8 @@ _OTHERS = """
     gl proxy alias tensormap::generic mbarrier_init mask launch_dependents wait red
     mbarrier init inval arrive_drop noComplete expect_tx complete_tx test_wait try_wait parity pending_count noinc
     po shr7 shr15 finite infinite number notanumber normal subnormal
+    bulk bulk_group read prefetch reduce mbarrier::complete_tx::bytes multicast::cluster async::generic
+    sync_restrict::shared::cta sync_restrict::shared::cluster
     sync aligned async warp cta arrive commit_group wait_group wait_all
     up down bfly idx all any uni ballot add min max and or xor
     m8n8 m8n16 m16n8 m16n16 x1 x2 x4 trans v2 v4 v8 nc weak volatile mmio

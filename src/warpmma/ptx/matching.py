@@ -8,8 +8,10 @@ from typing import Any
 from ..isa import Instruction
 from ..operations import (
     Access,
+    AsyncStore,
     Atomic,
     Barrier,
+    BulkCopy,
     CacheControl,
     CachePolicy,
     Control,
@@ -24,7 +26,17 @@ from ..operations import (
 )
 from .matched import Matched
 from .matrix_steps import multiply_step, wmma_move_step, wmma_step
-from .memory_steps import access_step, atomic_step, cache_step, copy_step, group_step, move_step, policy_step
+from .memory_steps import (
+    access_step,
+    atomic_step,
+    bulk_step,
+    cache_step,
+    copy_step,
+    counted_step,
+    group_step,
+    move_step,
+    policy_step,
+)
 from .register_steps import operation_step
 from .resolving import Resolver
 from .syntax import Statement
@@ -54,6 +66,8 @@ _WAYS: Mapping[type, Callable[[Resolver, Statement, Any], Matched]] = {
     MatrixMove: move_step,
     Copy: copy_step,
     CopyGroup: group_step,
+    BulkCopy: bulk_step,
+    AsyncStore: counted_step,
     Barrier: barrier_step,
     Control: control_step,
     CacheControl: cache_step,

@@ -16,7 +16,9 @@ from .._text import counted
 from ..machine import Slot, StepOperand
 from ..operations import (
     Access,
+    AsyncStore,
     Atomic,
+    BulkCopy,
     CacheControl,
     CachePolicy,
     Copy,
@@ -28,7 +30,17 @@ from .matched import Matched, all_targets, at_least, check_registers, exactly_as
 from .resolving import Resolver
 from .syntax import Statement
 
-__all__ = ["access_step", "atomic_step", "cache_step", "copy_step", "group_step", "move_step", "policy_step"]
+__all__ = [
+    "access_step",
+    "atomic_step",
+    "bulk_step",
+    "cache_step",
+    "copy_step",
+    "counted_step",
+    "group_step",
+    "move_step",
+    "policy_step",
+]
 
 Array = npt.NDArray[Any]
 _POLICIES = {"fractional": ("f32",), "range": ("address", "u32", "u32"), "cvt": ("b64",)}
@@ -101,6 +113,21 @@ def copy_step(names: Resolver, statement: Statement, row: Copy) -> Matched:
             else names.source(x, kind, f"u{kind[1:]}", statement)
         )
     return Matched(row, tuple(operands))
+
+
+def bulk_step(names: Resolver, statement: Statement, row: BulkCopy) -> Matched:
+    """Return what a copy in bulk has."""
+    given = exactly_as_many(names, statement, row, len(row.takes))
+    return Matched(row, tuple(taken(names, statement, x, type_) for x, type_ in zip(given, row.takes, strict=True)))
+
+
+def counted_step(names: Resolver, statement: Statement, row: AsyncStore) -> Matched:
+    """Return what a store has that an mbarrier counts."""
+    to, value, barrier = exactly_as_many(names, statement, row, 3)
+    items = names.items(value)
+    check_registers(names, statement, items, row.count, row.syntax)
+    values = [names.source(x, row.kind, row.type, statement) for x in items]
+    return Matched(row, (names.place(to, statement), *values, names.place(barrier, statement)))
 
 
 def group_step(names: Resolver, statement: Statement, row: CopyGroup) -> Matched:

@@ -25,6 +25,9 @@ Array = npt.NDArray[Any]
 
 def barrier_step(names: Resolver, statement: Statement, row: Barrier) -> Matched:
     """Return what a barrier has."""
+    if row.cluster:
+        exactly_as_many(names, statement, row, 0)
+        return Matched(row, ())
     operands: list[StepOperand] = []
     number = len(row.outputs)
     if len(statement.operands) < 1 + 2 * number:
