@@ -133,10 +133,6 @@ ENTRIES = (
         },
     ),
     Entry(
-        name=f"{_K}:as_red", call=operations.as_red,
-        make=lambda rng: {"row": pick(rng, [x for x in _rows(BulkCopy | AsyncStore) if x.operation])},  # type: ignore[attr-defined]
-    ),
-    Entry(
         name=f"{_K}:divided_factors", call=operations.divided_factors,
         make=lambda rng: {"mnemonic": pick(rng, ("div.full.f32", "div.approx.ftz.f32"))}, weight=2,
     ),

@@ -188,7 +188,7 @@ def test_what_suffixes_add_is_so() -> None:
         ("tcgen05.mma.cta_group::1.kind::f16", "tcgen05 is PTX, not simulated yet"),
         ("bar.red.and.pred", "bar is PTX, for kernels: warpmma.kernel"),
         ("wgmma.fence.sync.aligned", "wgmma.fence is PTX, not simulated yet"),
-        ("cp.async.bulk.tensor.2d", "cp.async.bulk is PTX, not simulated yet"),
+        ("cp.async.bulk.tensor.2d", "cp.async.bulk.tensor is PTX, not simulated yet"),
         ("MMA.SYNC.ALIGNED", "PTX is written in small letters"),
         ("__syncthreads", "this is CUDA C++; in PTX it is bar.sync, for kernels: warpmma.kernel"),
         ("__syncthreads();", "this is CUDA C++; in PTX it is bar.sync, for kernels: warpmma.kernel"),
@@ -258,7 +258,7 @@ def test_names_that_are_no_operation_are_explained(name: str, says: str) -> None
 
 
 @pytest.mark.parametrize(
-    "name", ["barrier.cluster.arrive", "cp.async.bulk.tensor", "tex.2d.v4.f32.f32", "wgmma.fence.sync.aligned"]
+    "name", ["multimem.st.global.f32", "cp.async.bulk.tensor", "tex.2d.v4.f32.f32", "wgmma.fence.sync.aligned"]
 )
 def test_what_kernels_lack_is_not_called_wrong(name: str) -> None:
     says = message(lambda: launch(lambda t: t(name), 1, 32, [], target="sm_90a"))

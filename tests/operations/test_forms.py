@@ -282,7 +282,7 @@ def test_every_row_says_how_we_know() -> None:
         ("ld.global.b32.ca.L1::evict_last", "is no instruction that is simulated. Nearest: ld.global."),
         ("cp.async.cg.shared", "Nearest: cp.async.cg.shared.global"),
         ("bar.sink", "Nearest: bar.sync"),
-        ("barrier.cluster.arrive", "barrier.cluster is PTX, not simulated yet"),
+        ("cp.async.bulk.tensor.1d", "cp.async.bulk.tensor is PTX, not simulated yet"),
         ("add.f31", "no operation that is simulated. Nearest: add.f32"),
         ("mma.foo", "mma.foo: unknown qualifier '.foo'"),
         ("wgmma.mma_async.sync.aligned", "wgmma is PTX, for matmul"),

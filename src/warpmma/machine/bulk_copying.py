@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from ..operations import DTYPES, AsyncStore, Atomic, BulkCopy, as_red, register_type, row
+from ..operations import DTYPES, AsyncStore, Atomic, BulkCopy, register_type, row
 from .accesses import address, exactly, fitting
 from .allocation import Allocation
 from .batch import Batch, Results
@@ -110,7 +110,7 @@ def _combine(
     batch: Batch, site: Site, reduction: BulkCopy | AsyncStore, to: Array, data: Array, lanes: Array
 ) -> None:  # fmt: skip
     """Combine what is there with data of lanes (rule 2)."""
-    atomic = cast(Atomic, row(as_red(reduction)))
+    atomic = cast(Atomic, row(reduction.red))
     element = atomic.bits // 8
     space = reduction.to if isinstance(reduction, BulkCopy) else "shared"
     alignment = _UNIT if isinstance(reduction, BulkCopy) else element

@@ -2,7 +2,7 @@
 
 from .approximations import divided_factors
 from .atomics import Atomic
-from .bulk import AsyncStore, BulkCopy, as_red
+from .bulk import AsyncStore, BulkCopy
 from .caches import CacheControl, CachePolicy
 from .effects import Access, Barrier, Copy, CopyGroup, Exit
 from .elements import float_code
@@ -65,7 +65,6 @@ __all__ = [
     "Window",
     "WmmaMove",
     "WmmaMultiply",
-    "as_red",
     "divided_factors",
     "elementwise",
     "evidence",

@@ -28,7 +28,7 @@ from .forms import Form
 from .measurements import derived, published
 from .records import RegisterType, Row, listed, register_type
 
-__all__ = ["FORMS", "AsyncStore", "BulkCopy", "as_red"]
+__all__ = ["FORMS", "AsyncStore", "BulkCopy"]
 
 Where = Literal["global", "shared"]
 
@@ -55,6 +55,11 @@ class BulkCopy(Row):
     grouped: bool
     multicast: bool = False
     hint: bool = False
+
+    @property
+    def red(self) -> str:
+        """Mnemonic of the `red` that combines elements as a reduction does."""
+        return _red(self.to, self.operation, self.type)
 
     @property
     def takes(self) -> tuple[str, ...]:
@@ -84,6 +89,11 @@ class AsyncStore(Row):
     operation: str = ""
     type: str
     count: int = 1
+
+    @property
+    def red(self) -> str:
+        """Mnemonic of the `red` that combines elements as a reduction does."""
+        return _red("shared", self.operation, self.type)
 
     @property
     def bits(self) -> int:
@@ -134,19 +144,11 @@ def _prefetch(words: tuple[str, ...]) -> dict[str, Any]:
     return {"takes": ("address", "u32", *("b64",) * ("L2::cache_hint" in words))}
 
 
-def as_red(row: BulkCopy | AsyncStore) -> str:
-    """Return the mnemonic of the `red` that combines elements as a reduction does.
-
-    Examples
-    --------
-    >>> from warpmma.operations import row
-    >>> as_red(row("cp.reduce.async.bulk.global.shared::cta.bulk_group.min.bf16"))
-    'red.relaxed.gpu.global.min.noftz.v2.bf16'
-    """
-    to = row.to if isinstance(row, BulkCopy) else "shared"
-    rounding = ".noftz" * ("f16" in row.type)
-    vector = ".v2" * (bool(rounding) and row.operation != "add")  # `red` has these of vectors alone
-    return f"red.relaxed.gpu.{to}.{row.operation}{rounding}{vector}.{row.type}"
+def _red(space: str, operation: str, type_: str) -> str:
+    """Return the mnemonic of the `red` that combines elements as a reduction does."""
+    rounding = ".noftz" * ("f16" in type_)
+    vector = ".v2" * (bool(rounding) and operation != "add")  # `red` has these of vectors alone
+    return f"red.relaxed.gpu.{space}.{operation}{rounding}{vector}.{type_}"
 
 
 _form = partial(Form, kind=BulkCopy, fields=_copy, since="sm_90", ptx=(8, 0), evidence=published("cp.async.bulk"))
