@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout
 
 from .._version import __version__
-from ..errors import PtxError, WarpmmaError
+from ..errors import CompilationError, PtxError, WarpmmaError
 from .ptx_files import add_ptx
+from .run_kernel import add_run
 from .streams import discard, say, write
 from .verify import add_verify
 
@@ -37,6 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     add_verify(commands)
     add_ptx(commands)
+    add_run(commands)
     try:
         said = io.StringIO()  # help and version: argparse does not notice when these cannot be written
         try:
@@ -47,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 write(said.getvalue().removesuffix("\n"))
             raise
         return int(options.run(options))
-    except PtxError as error:  # whose message shows the line, and in it nothing but what can be printed
+    except (PtxError, CompilationError) as error:  # whose messages show lines, and in them only what can be printed
         say(f"warpmma: {error}")
         return 2
     except WarpmmaError as error:

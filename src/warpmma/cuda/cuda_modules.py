@@ -11,10 +11,11 @@ from .._arguments import check_choice, members
 from .._tracebacks import end_at_caller
 from ..errors import CompilationError, OperandError, WarpmmaError, shown
 from ..isa import check_known
-from ..ptx import PtxEntry, PtxModule, read
+from ..ptx import PtxEntry, PtxModule, read, unmangled
 from .host_code import compile_without_host
 from .nvcc import compile_with_nvcc, find_nvcc
 from .nvrtc import compile_with_nvrtc, why_no_nvrtc
+from .pieces import parameter_names
 from .sources import Compiled, CudaSource, source_of
 
 __all__ = ["CudaModule", "load"]
@@ -47,8 +48,9 @@ class CudaModule(PtxModule):
         Code of the host that NVRTC does not take and that was left out, with its lines.
     """
 
-    def __init__(self, compiled: Compiled, name: str) -> None:
-        super().__init__(read(compiled.ptx, f"{name}.ptx"))
+    def __init__(self, compiled: Compiled, source: CudaSource) -> None:
+        super().__init__(read(compiled.ptx, f"{source.name}.ptx"))
+        self._text = source.text
         self.compiler, self.ptx, self.log = compiled.compiler, compiled.ptx, compiled.log.strip()
         self.names: Mapping[str, str] = MappingProxyType(dict(compiled.names))
         self.left_out = compiled.left_out
@@ -56,6 +58,13 @@ class CudaModule(PtxModule):
     def __getitem__(self, name: str) -> PtxEntry:
         """Return a kernel: by its name in the source, an instance of a template with its arguments."""
         return super().__getitem__(self.names.get(name, name) if isinstance(name, str) else name)
+
+    def parameters(self, name: str) -> tuple[str, ...]:
+        """Return the names of a kernel's parameters in the source; none where that does not tell, as of overloads."""
+        entry = self[name]
+        plain = unmangled(entry.name).rpartition("::")[2]
+        found = {x for x in parameter_names(self._text, plain) if len(x) == len(entry.function.parameters)}
+        return found.pop() if len(found) == 1 else ()
 
 
 def load(
@@ -100,7 +109,7 @@ def load(
         if not isinstance(name, str):
             raise OperandError(f"the name of a module is {shown(name)}; expected a string")
         given = source_of(source, name, arch, _strings("options", options), _strings("names", names))
-        return CudaModule(_compiled(given, compiler), given.name)
+        return CudaModule(_compiled(given, compiler), given)
     except WarpmmaError as error:
         end_at_caller(error)
         raise

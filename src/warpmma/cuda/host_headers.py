@@ -75,7 +75,8 @@ def _macros(values: Mapping[str, str]) -> str:
 
 def _integers() -> str:
     """Rule 2, in the words of <cuda/std/cstdint>, which may be included, too."""
-    types, numbers = {}, {}
+    types: dict[str, str] = {}
+    numbers: dict[str, str] = {}
     for bits, word in _INTEGERS.items():
         of_limits = "LLONG" if bits == 64 else {8: "SCHAR", 16: "SHRT", 32: "INT"}[bits]
         unsigned = of_limits.replace("SCHAR", "CHAR")

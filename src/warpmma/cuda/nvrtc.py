@@ -113,7 +113,7 @@ def _once(source: CudaSource, headers: Mapping[str, str]) -> tuple[str, Compiled
 
 def _text(size_of: Any, read: Any, program: Any) -> str:
     _, size = size_of(program)
-    data = b" " * size
+    data: bytes = b" " * size
     read(program, data)
     return data.rstrip(b"\0").decode(errors="replace")
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Piece", "blanked", "launched", "pieces_of"]
+__all__ = ["Piece", "blanked", "launched", "parameter_names", "pieces_of"]
 
 _NO_CODE = re.compile(
     r"//[^\n]*|/\*.*?\*/|(?:u8|[LuU])?R\"([^()\\\s]{0,16})\(.*?\)\1\"|\"(?:\\.|[^\"\\\n])*\""
@@ -64,9 +64,10 @@ class Piece:
     def name(self) -> str:
         """What it declares, as far as its head tells."""
         head = re.sub(r"<[^<>]*>", "", self.head)
-        found = re.search(r"([\w:~]+)\s*\(", head) if self.kind == "function" else None
+        called = re.findall(r"([\w:~]+)\s*\(", head) if self.kind == "function" else []
+        found = next((x for x in called if not re.fullmatch(r"__\w+__|alignas|decltype|noexcept|explicit", x)), None)
         words = re.findall(r"[A-Za-z_]\w*", re.split(r"[=\[({]", head)[0])
-        return found[1] if found else words[-1] if words else "?"
+        return found if found else words[-1] if words else "?"
 
 
 def masked(text: str) -> str:
@@ -212,3 +213,51 @@ def launched(text: str) -> list[str]:
         if name:
             found.append(" ".join((name[0] + code[at : launch.start() + 1]).split()))
     return list(dict.fromkeys(found))
+
+
+def parameter_names(text: str, kernel: str) -> list[tuple[str, ...]]:
+    """List the names of the parameters of each function of a name, "" where there is none.
+
+    Examples
+    --------
+    >>> parameter_names("__global__ void k(const float *x, int (&n)[3], unsigned) { }", "k")
+    [('x', 'n', '')]
+    """
+    return [
+        _parameters(x.head) for x in _functions(pieces_of(text)) if x.device and x.name.rpartition("::")[2] == kernel
+    ]
+
+
+def _functions(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    for piece in pieces:
+        yield from [piece] if piece.kind == "function" else _functions(piece.inner)
+
+
+_TYPE_WORDS = "void bool char short int long float double signed unsigned const volatile auto __restrict__ __restrict"
+
+
+def _parameters(head: str) -> tuple[str, ...]:
+    """Split what is between the last parentheses of a head at its commas; the last word of each is a name."""
+    close = head.rfind(")")
+    depth, at = 1, close
+    while depth and at > 0:
+        at -= 1
+        depth += (head[at] == ")") - (head[at] == "(")
+    parts, depth = [""], 0
+    for c in head[at + 1 : close]:
+        depth += (c in "([{<") - (c in ")]}>")
+        if c == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += c
+    if [x.strip() for x in parts] in ([""], ["void"]):
+        return ()
+    return tuple(_declared_name(x.partition("=")[0]) for x in parts)
+
+
+def _declared_name(declaration: str) -> str:
+    inner = re.search(r"\(\s*[*&]+\s*(\w+)", declaration)
+    if inner:
+        return inner[1]
+    words = re.findall(r"\w+", re.sub(r"<.*>|\[.*?\]", " ", declaration))
+    return words[-1] if len(words) + declaration.count("*") > 1 and words[-1] not in _TYPE_WORDS.split() else ""

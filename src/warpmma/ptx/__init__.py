@@ -4,6 +4,7 @@
 """
 
 from .checking import EntryNeeds, ModuleNeeds
+from .mangled_names import unmangled
 from .module_text import read
 from .modules import PtxEntry, PtxModule, load
 from .name_scopes import declared
@@ -19,4 +20,5 @@ __all__ = [
     "declared",
     "load",
     "read",
+    "unmangled",
 ]
