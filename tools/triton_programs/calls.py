@@ -66,7 +66,8 @@ class TritonCase:
 
 _TYPES: dict[str, Any] = {
     "bf16": ml_dtypes.bfloat16, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "f16": np.float16,
-    "f32": np.float32, "f64": np.float64, "s8": np.int8, "s32": np.int32, "s64": np.int64, "u32": np.uint32,
+    "f32": np.float32, "f64": np.float64, "s8": np.int8, "s16": np.int16, "s32": np.int32, "s64": np.int64,
+    "u32": np.uint32,
 }  # fmt: skip
 
 

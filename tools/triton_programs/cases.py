@@ -9,6 +9,7 @@ import numpy as np
 from programs.launches import Struct
 
 from .calls import Call, Program, TritonCase, blank, floats, integers
+from .other_cases import OTHERS
 
 __all__ = ["CASES"]
 
@@ -196,4 +197,5 @@ CASES = (
         for type_ in ("f16", "bf16") for causal in (False, True)
     ),
     TritonCase("attention f16, 64 deep", _P(_attention, "f16", True, 1, 128, 64, (64, 32))),
+    *OTHERS,
 )  # fmt: skip
