@@ -112,6 +112,14 @@ def test_whole_matrices_are_tiles_from_the_corner_on() -> None:
     assert row == ["[1, 37, 13]", "2", "1", "0x40000000", "0x3f800000", "+8,388,608", str(lane), str(register)]
 
 
+def test_tiles_of_whole_matrices_are_named() -> None:
+    expected = np.ones((2, 50, 20), np.float32)
+    actual = expected.copy()
+    actual[1, 32:34, 8:16] = 2
+    text = where(report(actual, expected, instruction=F16))
+    assert text.startswith("only warp 1; only row of tiles 2; only column of tiles 1; rows 32-33; columns 8-15; lanes 0-7")
+
+
 def test_signs_of_zeros_and_payloads_of_nan_differ() -> None:
     zeros = np.array([0.0, -0.0], np.float32)
     assert "equal but for the sign of a zero or for padding: 2" in report(zeros, -zeros)

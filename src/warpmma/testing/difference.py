@@ -36,7 +36,8 @@ class _Place:
 class _Elements:
     """Two arrays, by element.
 
-    `bits` are what is compared: the codes, with their padding where they come in registers. `locate` takes indices into
+    `bits` are what is compared: the codes, with their padding where they come in registers. `tile` is the shape of an
+    operand's matrix, of which larger ones have several. `locate` takes indices into
     `bits` to indices into the matrix, of this shape and with these axes, and to places in registers.
     """
 
@@ -48,6 +49,7 @@ class _Elements:
     axes: tuple[str, ...]
     packing: Packing | None = None
     registers: int = 0
+    tile: tuple[int, ...] = ()
     locate: Callable[[tuple[Array, ...]], tuple[tuple[Array, ...], _Place | None]]
 
 
@@ -129,7 +131,7 @@ def _placed(x: Array, y: Array, record: Instruction, operand: Operand) -> _Eleme
 
     return _Elements(
         read=read, codes=codes, bits=codes, width=read.bits, shape=x.shape, axes=(*_batch_axes(x.ndim - rank), *own),
-        packing=packing, registers=layout.registers, locate=of_matrices,
+        packing=packing, registers=layout.registers, tile=layout.shape, locate=of_matrices,
     )  # fmt: skip
 
 
@@ -170,7 +172,12 @@ def _table(
 
 def _pattern(found: _Elements, index: tuple[Array, ...], place: _Place | None) -> list[str]:
     """Say where all the differing elements are, and then how they spread over registers and lanes."""
-    where = list(zip(found.axes, index, found.shape, strict=True))
+    own = list(zip(found.axes, index, found.shape, strict=True))
+    tiles = [
+        (name, index[at] // found.tile[at], -(-found.shape[at] // found.tile[at]))
+        for name, at in (("row of tiles", -2), ("column of tiles", -1)) if found.tile
+    ]  # fmt: skip
+    where = [*own[: len(own) - len(tiles)], *tiles, *own[len(own) - len(tiles) :]]
     if place and found.packing:
         where += [("lane", place.lane, LANES), ("register", place.register, found.registers)]
         where.append(("position in the register", place.position, found.packing.per_register))
@@ -202,6 +209,8 @@ def _few(name: str, values: Array) -> str:
 _PLURALS = {
     "warp": "warps",
     "matrix": "matrices",
+    "row of tiles": "rows of tiles",
+    "column of tiles": "columns of tiles",
     "row": "rows",
     "column": "columns",
     "lane": "lanes",

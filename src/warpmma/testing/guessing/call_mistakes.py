@@ -27,7 +27,7 @@ _FIELDS = {
 def instruction_mistakes(record: Instruction, target: str) -> Iterator[Mistake]:
     """List other instructions of a target that take and give the same registers, and a D of the same type."""
     for other in instructions(target):
-        if other.canonical == record.canonical or not _alike(record, other):
+        if not _alike(record, other) or other.canonical == record.canonical:
             continue
         parts = [
             text.format(own=getattr(record, name), other=getattr(other, name))

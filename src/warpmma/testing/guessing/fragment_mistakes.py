@@ -241,15 +241,22 @@ def _renamed(layout: Layout, name: str, verb: str) -> Iterator[tuple[str, Layout
             key = "row" if of_rows else "col"
             text = f"{name} was {verb} by {key} = {other.formulas()[key]}"
             yield text, other, USUAL if tuple(order) in turns else RARE
+    own = tuple(f"e{n}" for n in range((layout.elements - 1).bit_length()))
+    for order in permutations(own) if len(own) <= 4 else _turns(own):
+        other = _with_bits(layout, dict(zip(own, order, strict=True)))
+        said = other.formulas()
+        yield f"{name} was {verb} by row = {said['row']}, col = {said['col']}", other, USUAL
     places = sorted({*layout.row, *layout.column, *layout.matrix})
     for a, b in combinations(places, 2):
-        swap = {a: b, b: a}
-        other = replace(
-            layout, row=tuple(swap.get(x, x) for x in layout.row), column=tuple(swap.get(x, x) for x in layout.column),
-            matrix=tuple(swap.get(x, x) for x in layout.matrix),
-        )  # fmt: skip
+        other = _with_bits(layout, {a: b, b: a})
         said = other.formulas()
         yield f"{name} was {verb} by row = {said['row']}, col = {said['col']}", other, RARE
+
+
+def _with_bits(layout: Layout, names: dict[str, str]) -> Layout:
+    """Rename place bits."""
+    row, column, matrix = (tuple(names.get(x, x) for x in bits) for bits in (layout.row, layout.column, layout.matrix))
+    return replace(layout, row=row, column=column, matrix=matrix)
 
 
 def _turns(bits: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

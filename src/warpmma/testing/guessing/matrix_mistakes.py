@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..._text import counted
 from ...formats import FloatFormat, Format
 from .mistakes import COMMON, RARE, USUAL, Change
 
@@ -68,10 +69,39 @@ def matrix_gathers(
         by_rows, by_columns = "by rows", "by columns"
         yield text.format(by_rows, by_columns), index.reshape(columns, rows).T.reshape(-1), COMMON
         yield text.format(by_columns, by_rows), index.T.reshape(rows, columns).reshape(-1), COMMON
+    yield from _addressed(index, name, "by rows")
+    yield from (
+        (text, gather.reshape(columns, rows).T.reshape(-1), rank) for text, gather, rank in _by_columns(index, name)
+    )
     for text, source, rank in axis_sources(rows, *words[0], special=(special,)):
         yield text.format(f"of {name}"), _taken(index, source, 0), rank
     for text, source, rank in axis_sources(columns, *words[1], special=(special,)):
         yield text.format(f"of {name}"), _taken(index, source, 1), rank
+
+
+def _by_columns(index: Array, name: str) -> Named:
+    """Other addresses in a matrix that lies in memory by columns."""
+    turned = index.T
+    for text, gather, rank in _addressed(np.arange(turned.size).reshape(turned.shape), name, "by columns"):
+        moved = np.where(gather < 0, -1, turned.reshape(-1)[gather])
+        yield text, moved.reshape(turned.shape).T.reshape(-1), rank
+
+
+def _addressed(index: Array, name: str, order: str) -> Named:
+    """Other strides and other first elements in memory, in which lines of the matrix follow each other; 0 beyond it."""
+    lines, length = index.shape
+    size, x = index.size, np.arange(index.size)
+
+    def at(places: Array) -> Array:
+        return np.where((places >= 0) & (places < size), places, -1)
+
+    for stride in dict.fromkeys((length // 2, length - 1, length + 1, 2 * length, length - 8, length + 8, lines)):
+        if stride > 0 and stride != length:
+            places = x // length * stride + x % length
+            yield f"{name}, {order} in memory, was read with a stride of {stride}, not {length}", at(places), USUAL
+    for shift in (1, -1, 2, -2, 8, -8):
+        far = f"{counted(abs(shift), 'element')} too {'far' if shift > 0 else 'early'}"
+        yield f"{name}, {order} in memory, was read {far}", at(x + shift), USUAL
 
 
 def _taken(index: Array, source: Array, axis: int) -> Array:

@@ -62,12 +62,13 @@ class Found:
 
 def search(problem: Problem, most: int, engine: Engine) -> Found:
     """Search for mistakes that give the bits; try `most` pairs at most."""
-    tiles, wrong, all_tiles = _compared(problem, engine)
+    tiles, own, all_tiles = _executed(problem, engine)
+    wrong = (own != all_tiles.chosen("D", problem.operands["D"])).sum(axis=-1)
     if not wrong.any():
         return Found(as_given=True)
     table = suspects(problem)
     picked = [n for n in np.argsort(-wrong, kind="stable")[:2] if wrong[n]]
-    hunt = _Hunt(problem, all_tiles, Trials(problem, tiles[picked], engine), table)
+    hunt = _Hunt(problem, all_tiles, own, Trials(problem, tiles[picked], engine), table)
     alone = hunt.confirmed(hunt.alone())
     if alone or not most:
         return Found(candidates=alone, alone=len(table), alike=2 * hunt.without_effect > len(table))
@@ -77,27 +78,28 @@ def search(problem: Problem, most: int, engine: Engine) -> Found:
 
 def gives(problem: Problem, engine: Engine) -> bool:
     """Whether the operands as given give the bits."""
-    return not _compared(problem, engine)[1].any()
+    _, own, all_tiles = _executed(problem, engine)
+    return np.array_equal(own, all_tiles.chosen("D", problem.operands["D"]))
 
 
-def _compared(problem: Problem, engine: Engine) -> tuple[Array, Array, Trials]:
-    """Return all tiles of D, how many elements of each are wrong, and what tries mistakes on all of them."""
+def _executed(problem: Problem, engine: Engine) -> tuple[Array, Array, Trials]:
+    """Return all tiles of D, the codes that the operands as given have there, and what tries mistakes on them."""
     warps, rows, columns, along_k = problem.counts
-    if warps * rows * columns * along_k > MOST:
-        raise OperandError(
-            f"{problem.record}: {warps * rows * columns * along_k:,} instructions; guesses take {MOST:,}"
-        )
+    count = warps * rows * columns * along_k
+    if count > MOST:
+        raise OperandError(f"{problem.record}: {count:,} instructions; guesses take {MOST:,}")
     tiles = np.stack(np.unravel_index(np.arange(warps * rows * columns), (warps, rows, columns)), axis=1)
     all_tiles = Trials(problem, tiles, engine)
     ((_, own),) = all_tiles.outputs([()])
-    wrong = (own != all_tiles.chosen("D", problem.operands["D"])).sum(axis=-1)
-    return tiles, wrong, all_tiles
+    return tiles, own, all_tiles
 
 
 class _Hunt:
     """Mistakes tried on a few tiles, and those that remain on all."""
 
-    def __init__(self, problem: Problem, all_tiles: Trials, few: Trials, table: tuple[Mistake, ...]) -> None:
+    def __init__(
+        self, problem: Problem, all_tiles: Trials, own: Array, few: Trials, table: tuple[Mistake, ...]
+    ) -> None:  # fmt: skip
         self._problem, self._all, self._few = problem, all_tiles, few
         self._made = [m for m in table if not _stored(m)]
         self._results = [m for m in table if _stored(m)]
@@ -107,6 +109,7 @@ class _Hunt:
             undone = _undone(mistake.steps[0], seen)
             if undone is not None:
                 self._seen.setdefault(few.chosen("D", undone).tobytes(), []).append((mistake,))
+        self._right = [own]
         self._own = next(few.outputs([()]))[1].tobytes()
         self.without_effect = 0  # so many mistakes
         self._paired: list[Candidate] = []  # one with operands and one with D
@@ -127,17 +130,16 @@ class _Hunt:
         plausible = [m for m in self._made if m.rank <= USUAL]
         results = sum(len(x) for x in self._seen.values())
         found = [c for c in self._paired if all(m.rank <= USUAL for m in c)]
-        kept = self._distinct(self.confirmed(found))
+        with_result = self._distinct(self.confirmed(found))
+        kept: tuple[Candidate, ...] = ()
         tried = len(plausible) * results
-        if kept:
-            return kept, tried
         couples = islice(_couples(plausible), most)
         while part := list(islice(couples, _AT_ONCE)):
             tried += len(part)
             kept = self._distinct(self.confirmed(c for c in self._tried(part) if len(c) == 2))
             if kept:
                 break
-        return kept, tried
+        return tuple(sorted((*kept, *with_result), key=lambda c: sum(m.rank for m in c))), tried
 
     def _tried(self, candidates: list[Candidate]) -> Iterator[Candidate]:
         """Yield those that give the bits on few tiles, with a mistake of D where that is needed."""
@@ -153,10 +155,11 @@ class _Hunt:
         """Keep those that give the bits on all tiles."""
         kept, seen = [], self._problem.operands["D"]
         for candidate in candidates:
-            outputs = list(self._all.outputs([candidate]))
+            made = tuple(m for m in candidate if not _stored(m))
+            outputs = self._right if not made else [d for _, d in self._all.outputs([made])]
             if not outputs:
                 continue
-            d = outputs[0][1].reshape(seen.shape)
+            d = outputs[0].reshape(seen.shape)
             for step in _of_result(candidate):
                 d = step.change(d)
             if np.array_equal(d, seen):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ...formats import FORMATS, FloatFormat
 from ...isa import Instruction
-from ...layouts import Operand
+from ...layouts import Layout, Operand
 from .call_mistakes import instruction_mistakes
 from .fragment_mistakes import fragment_gathers, lane_sources
 from .matrix_mistakes import matrix_gathers, swizzles, value_changes
@@ -27,21 +27,18 @@ Array = npt.NDArray[Any]
 _MOST_WHOLE = 1 << 20  # elements of a matrix that is rearranged as a whole
 
 
-@cache
 def fragment_mistakes(record: Instruction, operand: Operand) -> tuple[Mistake, ...]:
     """List what may be wrong with one operand's tile, apart from its values."""
-    return tuple(mistake_of(operand, text, gather, rank) for text, gather, rank in _fragment_table(record, operand))
+    return _fragment_mistakes(record.layout(operand), operand, record.format(operand).bits)
 
 
-def _fragment_table(record: Instruction, operand: Operand) -> list[tuple[str, Array, int]]:
-    layout = record.layout(operand)
-    verb = "stored" if operand == "D" else "loaded"
-
+@cache
+def _fragment_mistakes(layout: Layout, operand: Operand, bits: int) -> tuple[Mistake, ...]:
     of_matrices = [*matrix_gathers(layout.shape, operand, _axes(operand), 8)]
     if len(layout.shape) == 2:
-        bits, along = record.format(operand).bits, 0 if operand == "B" else 1
-        of_matrices += swizzles((layout.shape[0], layout.shape[1]), operand, bits, along)
-    return distinct(fragment_gathers(layout, operand, verb), of_matrices)
+        of_matrices += swizzles((layout.shape[0], layout.shape[1]), operand, bits, 0 if operand == "B" else 1)
+    of_fragments = fragment_gathers(layout, operand, "stored" if operand == "D" else "loaded")
+    return tuple(mistake_of(operand, *named) for named in distinct(of_fragments, of_matrices))
 
 
 def _axes(operand: Operand) -> tuple[tuple[str, str], tuple[str, str]]:
