@@ -117,7 +117,8 @@ def test_tiles_of_whole_matrices_are_named() -> None:
     actual = expected.copy()
     actual[1, 32:34, 8:16] = 2
     text = where(report(actual, expected, instruction=F16))
-    assert text.startswith("only warp 1; only row of tiles 2; only column of tiles 1; rows 32-33; columns 8-15; lanes 0-7")
+    tile = "only warp 1; only row of tiles 2; only column of tiles 1"
+    assert text == f"{tile}; rows 32-33; columns 8-15; lanes 0-7 (groupID 0-1); registers 0-1"
 
 
 def test_signs_of_zeros_and_payloads_of_nan_differ() -> None:
