@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arguments import check_choice, is_integer
-from .._arrays import as_array
+from .._arrays import MOST_ELEMENTS, as_array
 from ..errors import OperandError, UnsupportedError, shown
 from ..isa import Instruction
 from ..layouts import Operand
@@ -27,6 +27,9 @@ Ids = dict[Literal["A", "B"], dict[str, int]]
 def check_fragment(instruction: Instruction, operand: Operand | str, registers: npt.ArrayLike) -> Array:
     """Check a fragment's dtype and shape."""
     layout = instruction.layout(operand)  # type: ignore[arg-type]
+    plain = type(registers) is np.ndarray and registers.dtype == layout.packing.dtype
+    if plain and registers.shape[1:] == (layout.registers, LANES) and registers.size <= MOST_ELEMENTS:  # type: ignore[union-attr]
+        return registers  # type: ignore[return-value]  # as it mostly is; names in errors take a while to write
     array = as_array(registers, f"{instruction}: registers of {operand}")
     expected = layout.packing.dtype
     if array.dtype != expected:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -58,17 +58,24 @@ def multiply(batch: Batch, site: Site, row: Instruction, operands: Sequence[Any]
     return tuple(batch.made(d[..., i, :], lanes, site) for i in range(d.shape[-2]))
 
 
-def _fragment(batch: Batch, site: Site, row: Instruction, name: Operand, fragment: Any, lanes: Array) -> Array:
+@cache
+def _expected(row: Instruction, name: Operand) -> tuple[str, str, int]:
+    """PTX type and class of the registers of a fragment, and their number."""
     layout = row.layout(name)
-    kind = f"b{layout.packing.width}"
+    return several(row.type(name), layout.packing), f"b{layout.packing.width}", layout.registers
+
+
+def _fragment(batch: Batch, site: Site, row: Instruction, name: Operand, fragment: Any, lanes: Array) -> Array:
+    type_, kind, number = _expected(row, name)
     given = fragment if isinstance(fragment, list | tuple) else [fragment]
-    type_ = several(row.type(name), layout.packing)
-    registers = [batch.operand(x, type_, kind, f"{row}: {name}[{i}]") for i, x in enumerate(given)]
-    if len(registers) != layout.registers or any(x.kind != kind for x in registers):
+    registers = [
+        x if isinstance(x, WarpRegister) else batch.operand(x, type_, kind, f"{row}: {name}[{i}]")
+        for i, x in enumerate(given)
+    ]
+    if len(registers) != number or any(x.kind != kind for x in registers):
         got = ", ".join(x.kind for x in registers)
-        expected = f"{layout.registers} of {kind}"
-        raise OperandError(f"{row}: {name} is {len(registers)} registers ({got}); expected {expected}")
-    return _together(batch.read(site, registers, [lanes] * len(registers)))
+        raise OperandError(f"{row}: {name} is {len(registers)} registers ({got}); expected {number} of {kind}")
+    return _together(batch.read(site, registers, [lanes] * number))
 
 
 def _together(registers: Sequence[Array]) -> Array:

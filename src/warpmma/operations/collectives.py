@@ -80,8 +80,14 @@ def _undefined(*x: Array) -> Array:
 # Rule 2
 
 
+def _once(x: Array) -> Array:
+    """Return an operand that stands in memory once, for all lanes, as `[1]`: an immediate, say."""
+    return x[(slice(1),) + (0,) * (x.ndim - 1)] if x.size > 1 and not any(x.strides) else x
+
+
 def _source(mode: str, b: Array, c: Array) -> tuple[Array, Array]:
-    """Lane that each lane reads, its own where it is out of range; and whether it is in range."""
+    """Lane that each lane reads, its own where it is out of range; and whether it is in range. `[32]` if all agree."""
+    b, c = _once(b), _once(c)
     b, clamp, segment = (x.astype(np.intp) for x in (b & 31, c & 31, c >> 8 & 31))
     least = _LANE & segment
     most = least | (clamp & ~segment)
@@ -92,18 +98,23 @@ def _source(mode: str, b: Array, c: Array) -> tuple[Array, Array]:
 
 def _shfl(mode: str, a: Array, b: Array, c: Array, mask: Array, active: Array) -> tuple[Array, Array]:
     lane, inside = _source(mode, b, c)
-    found = np.take_along_axis(a, lane, axis=-1)
+    found = _of_lane(a, lane)
     if not active.all():
-        found = np.where(np.take_along_axis(active, lane, axis=-1), found, found.dtype.type(0))
-    return found, inside
+        found = np.where(_of_lane(active, lane), found, found.dtype.type(0))
+    return found, np.broadcast_to(inside, found.shape)
+
+
+def _of_lane(a: Array, lane: Array) -> Array:
+    return np.take(a, lane, axis=-1) if lane.ndim == 1 else np.take_along_axis(a, lane, axis=-1)
 
 
 def _shfl_from(mode: str, a: Array, b: Array, c: Array, mask: Array) -> Array:
-    return _source(mode, b, c)[0]
+    return np.broadcast_to(_source(mode, b, c)[0], a.shape)
 
 
 def _shfl_undefined(mode: str, a: Array, b: Array, c: Array, mask: Array, active: Array) -> Array:
     lane, _ = _source(mode, b, c)
+    mask = _once(mask)
     named = (mask >> lane.astype(np.uint32)) & 1 != 0
     bad: Array = no_group(mask, active) | (active & ~named)
     return bad
