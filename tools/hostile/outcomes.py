@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,9 @@ from warpmma.errors import LimitError, PtxError, WarpmmaError
 from warpmma.machine import Limit
 from warpmma.ptx import Function, load
 from warpmma.ptx.syntax import Variable
+
+PLACE = re.compile(r"<ptx>:[1-9]\d*:[1-9]\d*\b")
+"""A line and a column of a text."""
 
 LIMIT = 20_000
 """Instructions of warps."""
@@ -44,7 +48,7 @@ def _argument(one: object, device: Device) -> Any:
     return device.array(np.zeros(1024, np.uint32)) if one.size == 8 else 1
 
 
-def _launched(text: str) -> None:
+def _launched(text: str, grid: int) -> None:
     module = load(text.encode(errors="surrogatepass"))
     module.check()
     for name in module.source.functions:
@@ -53,20 +57,21 @@ def _launched(text: str) -> None:
         device = Device("sm_80")
         function: Function = module[name].function
         arguments = [_argument(one, device) for one in function.parameters]
-        module[name].launch(device, 1, 32, arguments, limit=Limit(instructions=LIMIT, seconds=20))
+        module[name].launch(device, grid, 32, arguments, limit=Limit(instructions=LIMIT, seconds=20))
 
 
-def outcome(text: str) -> Outcome:
-    """Say what becomes of a text: everything but an error that has a line, or of the launch's own, is bad."""
+def outcome(text: str, grid: int = 1) -> Outcome:
+    """Say what becomes of a text: everything but a limit, or an error with a line and a column of it, is bad."""
     try:
-        _launched(text)
+        _launched(text, grid)
     except PtxError as error:
         placed = error.line >= 1 and error.column >= 1 and len(str(error)) < 4000
         return Outcome("refused" if placed else "bad", str(error)[:4000])
     except LimitError as error:
         return Outcome("limit", str(error))
     except WarpmmaError as error:
-        return Outcome("refused", f"{type(error).__name__}: {error}"[:4000])
+        named = PLACE.search(str(error)) and len(str(error)) < 4000
+        return Outcome("refused" if named else "bad", f"{type(error).__name__}: {error}"[:4000])
     except BaseException as error:  # whatever it is, it is what is looked for
         frames = "".join(traceback.format_tb(error.__traceback__)[-3:])
         return Outcome("bad", f"{type(error).__name__}: {error}\n{frames}"[:4000])

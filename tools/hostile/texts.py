@@ -7,9 +7,15 @@ import re
 from collections.abc import Callable
 
 from .modules import HEAD, MODULES
+from .pieces import INSIDE, OUTSIDE
 
 _TOKEN = re.compile(r"[%$\w.]+|\s+|.", re.DOTALL)
-_HUGE = ("4000000000", "99999999999999999999", "0xFFFFFFFFFFFFFFFF", "-1", "0", "1 << 63", "018", "1e999", "0f7F800000")
+_HUGE = (
+    "4000000000", "99999999999999999999", "0xFFFFFFFFFFFFFFFF", "-1", "0", "1 << 63", "018", "1e999", "0f7F800000",
+    "9" * 5000, "0x" + "F" * 5000, "1 / 0", "1 % 0", "(-9223372036854775807 - 1) / -1", "1 << 64", "1 >> -1", "~0U",
+    "-0", "1 ? 2 : 3", "1 ? 2", "1e-999999999", "1e99999999999", "0fZZZZZZZZ", "0d7FF0", "0b2", "2147483648", "1.",
+    ".5", "0x", "65536", "32768", "1024U", "0x8000000000000000", "' '", "tiles", "WARP_SZ",
+)  # fmt: skip
 _BAD = (
     "\0", "\x7f", "ä", "\ud800", '"', "/*", "//", "{", "}", "(", ")", "[", "]", ";", ":", ",", "@", "!", "|", "%", ".",
     ".reg .b32 %r<4000000000>;", ".shared .b8 x[99999999999];", ".local .b8 y[99999999999];", "bra $L__loop;",
@@ -61,9 +67,46 @@ def _repeated(rng: random.Random, text: str) -> str:
 
 def _deep(rng: random.Random, text: str) -> str:
     opening, closing = rng.choice(("{}", "()", "[]", ("-", ""), ("!", ""), ("1 ? ", ""), ("1 + (", ")")))
-    n = rng.choice((3, 70, 600, 20_000))
+    n = rng.choice((3, 70, 600, 20_000, 1_000_000 if rng.random() < 0.2 else 100))
     place = rng.randrange(len(text))
     return text[:place] + opening * n + rng.choice(("1", "%r1", "")) + closing * n + text[place:]
+
+
+def _declared(rng: random.Random, text: str) -> str:
+    """Put statements and declarations that mean harm at the beginning of lines."""
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        lines = text.split("\n")
+        head = [i for i, line in enumerate(lines) if line.startswith((".global", ".visible", ".func", ".file"))]
+        if rng.random() < 0.5 and head:
+            lines.insert(rng.choice(head), rng.choice(OUTSIDE))
+        else:
+            lines.insert(rng.randrange(1, len(lines) + 1), rng.choice(INSIDE if rng.random() < 0.9 else OUTSIDE))
+        text = "\n".join(lines)
+    return text
+
+
+def _bytes(rng: random.Random, text: str) -> str:
+    """Change how lines end, and put in what is no text."""
+    way = rng.randrange(5)
+    if way == 0:
+        return text.replace("\n", rng.choice(("\r\n", "\r", "\n\r", "\u2028", "\x0b", "\0")))
+    if way == 1:
+        return rng.choice(("\ufeff", "\0", "\x7fELF", "\xff\xfe", "  \n\n", "\x1a")) + text
+    place = rng.randrange(len(text))
+    strange = rng.choice(
+        ("\0", "\0" * 5000, "\ud800", "\udcff", "\U0010ffff", "\u202e", "\xa0", "\x85", "\t" * 100_000, "é" * 999)
+    )
+    return text[:place] + strange + text[place:]
+
+
+def _long(rng: random.Random, text: str) -> str:
+    """Make a name, a string, a comment, a list or a mnemonic that does not end soon."""
+    place, n = rng.randrange(len(text)), rng.choice((300, 5000, 200_000))
+    return text[:place] + rng.choice((
+        "x" * n, '"' + "s" * n, "/*" + "*" * n, "//" + "-" * n, "{" + "1, " * n + "1}", ".global" * n, "%r1, " * n,
+        ";" * n, "\n" * n, "1 + " * n, ".loc 1 1 1\n" * n, "1" * n, "@" * n, "L: " * n, "ret;" * n,
+        ".reg .b32 %z;" * (n // 9),
+    )) + text[place:]  # fmt: skip
 
 
 def _endless(rng: random.Random, text: str) -> str:
@@ -91,8 +134,8 @@ def _cyclic(rng: random.Random, text: str) -> str:
 
 
 WAYS: tuple[tuple[Callable[[random.Random, str], str], int], ...] = (
-    (_cut, 20), (_garbled, 30), (_characters, 15), (_numbers, 12), (_repeated, 8), (_deep, 9), (_endless, 3),
-    (_cyclic, 3),
+    (_cut, 14), (_garbled, 24), (_characters, 12), (_numbers, 12), (_declared, 16), (_bytes, 4), (_long, 4),
+    (_repeated, 6), (_deep, 7), (_endless, 3), (_cyclic, 3),
 )  # fmt: skip
 """How texts are made, and how often."""
 
@@ -105,3 +148,8 @@ def hostile(number: int) -> str:
     for way in rng.choices(ways, weights, k=rng.choice((1, 1, 1, 2, 3))):
         text = way(rng, text or " ")
     return text
+
+
+def grid_of(number: int) -> int:
+    """Blocks of the launch: sometimes as many as there can be."""
+    return 2**31 - 1 if number % 8 == 5 else 1

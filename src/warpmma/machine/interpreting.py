@@ -202,11 +202,14 @@ class _Run:
         while True:
             bound, before = scheduler.bound(group), state.now
             steps = min(scheduler.steps(group) or _OFTEN, max(1, self._look_at - before))
-            for _ in repeat(None, steps):
-                state.now += 1
-                place = code[place](group)
-                if place >= bound:
-                    break
+            try:
+                for _ in repeat(None, steps):
+                    state.now += 1
+                    place = code[place](group)
+                    if place >= bound:
+                        break
+            except OperandError as error:  # of a row, which does not know where it stands
+                raise OperandError(f"{error}, {self._program.steps[place].site.in_text}") from None
             scheduler.gone(group, state.now - before)
             if state.now >= self._look_at:
                 self._look(place, group)

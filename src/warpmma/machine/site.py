@@ -34,7 +34,12 @@ class Site:
     def __str__(self) -> str:
         if self.text:
             return f"{self.place}: {self.mnemonic} at {self.text}"
-        return f"{self.place}{f':{self.column}' if self.column else ''}: {self.mnemonic}"
+        return f"{self.in_text}: {self.mnemonic}"
+
+    @property
+    def in_text(self) -> str:
+        """Where it stands in the text, with the column: "kernel.ptx:12:5"; of Python the line alone."""
+        return self.text or f"{self.place}{f':{self.column}' if self.column else ''}"
 
     @property
     def place(self) -> str:

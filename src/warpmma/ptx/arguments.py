@@ -25,7 +25,7 @@ from ..kernel import Output
 from ..machine import DeviceArray, GlobalMemory, fits
 from ..operations import float_code
 from .entry_parameters import EntryParameters
-from .syntax import Declaration, Function, Variable, bytes_of
+from .syntax import Declaration, Function, Module, Variable, bytes_of
 
 __all__ = ["parameter_bytes", "signature"]
 
@@ -52,25 +52,28 @@ def _declared(x: Declaration, entry: str) -> str:
     return f".{x.type}{pointer} {x.name.removeprefix(entry + '_')}{''.join(f'[{n}]' for n in dimensions)}"
 
 
-def parameter_bytes(function: Function, args: Sequence[Any], memory: GlobalMemory) -> bytes:
+def parameter_bytes(module: Module, function: Function, args: Sequence[Any], memory: GlobalMemory) -> bytes:
     """Return the bytes of an entry's parameters.
 
     Raises
     ------
     OperandError
-        Arguments of another number, type or size than the entry declares.
+        Arguments of another number, type or size than the entry declares, with the place where it does.
     """
     if len(args) != len(function.parameters):
         raise OperandError(
             f"{function.name} takes {counted(len(function.parameters), 'argument')}, {signature(function)}; "
-            f"got {len(args)}"
+            f"got {len(args)}, {module.place(function.position)}"
         )
     layout = EntryParameters(function)
     data = bytearray(layout.size)
     for i, (x, declared) in enumerate(zip(args, function.parameters, strict=True)):
         offset, size = layout.places[declared.name]
         who = f"args[{i}] of {signature(function)}, {_declared(declared, function.name)},"
-        data[offset : offset + size] = _encoded(x, declared, size, memory, f"args[{i}]", who)
+        try:
+            data[offset : offset + size] = _encoded(x, declared, size, memory, f"args[{i}]", who)
+        except OperandError as error:
+            raise OperandError(f"{error}, {module.place(declared.position)}") from None
     return bytes(data)
 
 

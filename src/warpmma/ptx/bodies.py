@@ -36,6 +36,9 @@ from .tokens import Cursor, Text, Token
 
 __all__ = ["body"]
 
+MOST_STATEMENTS = 1 << 18
+"""Statements and labels of a function: each takes some 2 KiB until it runs."""
+
 DEEPEST_INLINED = 64
 """Functions inlined into each other that a line tells of."""
 
@@ -83,6 +86,8 @@ class _Body:
         while True:
             token = cursor.token
             if cursor.kind == Token.WORD or token == "@":
+                if len(self.statements) == MOST_STATEMENTS:
+                    cursor.fail(f"a function of more than {MOST_STATEMENTS} statements is not simulated")
                 self._statement()
             elif token == "{":
                 self.names.open(cursor)

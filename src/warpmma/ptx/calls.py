@@ -67,8 +67,8 @@ class CallLowering:
         declared = self._declared(statement, to, slot, prototype)
         if len(results) != len(declared[0]) or len(arguments) != len(declared[1]):
             raise self._names.fail(
-                statement, f"{to.name} takes {len(declared[1])} parameters and gives {len(declared[0])} results; "
-                f"got {len(arguments)} and {len(results)}",
+                statement, f"{to.name} takes {counted(len(declared[1]), 'parameter')} and gives "
+                f"{counted(len(declared[0]), 'result')}; got {len(arguments)} and {len(results)}",
             )  # fmt: skip
         given, formals = (*results, *arguments), (*declared[0], *declared[1])
         apart = [formal for x, formal in zip(given, formals, strict=True) if self._place(x) is None]
@@ -119,6 +119,8 @@ class CallLowering:
             if name in self._function.prototypes:
                 return self._function.prototypes[name]
             for target in self._function.targets.get(name, ()):
+                if target not in self._module.kinds:
+                    raise self._names.fail(statement, f"{name} lists {target}, which is no function of this module")
                 return self._module.functions[target].results, self._module.functions[target].parameters
             raise self._names.fail(statement, f"a call through {to.name} needs a .callprototype or .calltargets")
         if to.name not in self._module.kinds:
@@ -138,7 +140,7 @@ class CallLowering:
     def received(self) -> list[AnyStep]:
         """Return the steps by which a function gets parameters that are registers (rule 2)."""
         statement = Statement("ld.param", (), position=self._function.position)
-        site = Site(self._module.name, self._function.position.line, "ld.param")
+        site = Site(self._module.name, statement.position.line, "ld.param", column=statement.position.column)
         return [
             step
             for x, (offset, _) in zip(self._function.parameters, self._frame.parameters, strict=False)

@@ -98,7 +98,7 @@ def _alignment(cursor: Cursor) -> int:
     start = cursor.start
     alignment = cursor.integer("an alignment")
     if alignment < 1 or alignment & (alignment - 1) or alignment > 1 << 30:
-        cursor.fail(f"an alignment is a power of two, not {alignment}", start)
+        cursor.fail(f"an alignment is a power of two up to 2^30, not {alignment}", start)
     return alignment
 
 

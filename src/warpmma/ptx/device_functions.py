@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -103,7 +104,7 @@ def _load(batch: Batch, site: Site, address: int, size: int, lane: Array) -> int
     """Load one word as one lane does."""
     at = WarpRegister(np.broadcast_to(np.uint64(address), batch.shape))
     name = f"ld.u{8 * size}"
-    (value,) = execute(batch, Site(site.file, site.line, name, site.text), row(name, batch.target), [at], lane)
+    (value,) = execute(batch, replace(site, mnemonic=name), row(name, batch.target), [at], lane)
     return int(value.bits[lane][0])
 
 
@@ -152,4 +153,5 @@ def _assertfail(batch: Batch, site: Site, arguments: Bytes, lanes: Array) -> Byt
     one = np.zeros(batch.shape, bool)
     one[place] = True
     texts = [_string(batch, site, values[i], one).decode(errors="replace") for i in (0, 1, 3)]
-    raise KernelError(f"{texts[1]}:{values[2]}: {texts[2]}: {_who(batch, lanes)}: assertion `{texts[0]}` failed")
+    where = f"{texts[1]}:{values[2]}: {texts[2]}: {_who(batch, lanes)}"
+    raise KernelError(f"{where}: assertion `{texts[0]}` failed, {site.in_text}")

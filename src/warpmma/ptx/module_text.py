@@ -25,7 +25,7 @@ from .bodies import body
 from .declarations import LINKAGES, SPACES, parameters, variables
 from .directives import OF_FUNCTIONS, read_directives
 from .other_formats import no_text, other_language
-from .syntax import Declaration, Function, Module, RegisterRange, Variable
+from .syntax import Declaration, Function, Module, Position, RegisterRange, Variable
 from .tokens import Cursor, Text, Token
 
 __all__ = ["read"]
@@ -123,6 +123,7 @@ class _Reader:
         self.version: tuple[int, int] | None = None
         self.target = ""
         self.options: tuple[str, ...] = ()
+        self.targeted = Position(0, 0)
         self.address_size = 64
         self.variables: dict[str, Variable] = {}
         self.heads: dict[str, tuple[Function, int]] = {}
@@ -145,7 +146,7 @@ class _Reader:
         return Module(
             self.source.name, self.source.text, self.version, self.target, self.address_size, self.variables,
             Bodies(self.source, self.heads, self.files, self.variables),
-            {name: head.kind for name, (head, _) in self.heads.items()}, self.options,
+            {name: head.kind for name, (head, _) in self.heads.items()}, self.options, self.targeted,
         )  # fmt: skip
 
     def _directive(self) -> None:
@@ -179,7 +180,7 @@ class _Reader:
 
     def _target(self) -> None:
         cursor = self.cursor
-        start = cursor.start
+        start, self.targeted = cursor.start, self.source.position(cursor.start)
         self.target = cursor.name("a target, such as sm_80")
         if not re.fullmatch(r"sm_\d{2,3}[af]?", self.target):
             cursor.fail(f"expected a target, such as sm_80, found {self.target[:40]!r}", start)

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .syntax import Function, Label, Module, RegisterRange, Statement, Symbol
+from .hidden_registers import HiddenRegisters
+from .syntax import Function, Label, Module, Statement
 
 __all__ = ["modernised"]
 
-_HIDDEN = "%older"
 _WORDS = "abs add cos cvt div ex2 lg2 max min mul neg rcp rsqrt set setp sin slct sqrt sub"
 _FLUSHING = frozenset(_WORDS.split())
 
@@ -39,16 +39,15 @@ class _Modernising:
         self._unsynchronised = module.version < (6, 4)
         self._flushing = module.target in ("sm_10", "sm_11", "sm_12", "sm_13")
         self._mapping = "map_f64_to_f32" in module.options
-        self._hidden: list[RegisterRange] = []
+        self._hidden = HiddenRegisters("%older")
 
     def done(self) -> Function:
         body: list[Statement | Label] = []
         for item in self._function.body:
             body += self._written(item) if isinstance(item, Statement) else [item]
-        if not self._hidden and all(x is y for x, y in zip(body, self._function.body, strict=False)):
+        if all(x is y for x, y in zip(body, self._function.body, strict=False)):
             return self._function
-        scopes = ((*self._function.scopes[0], *self._hidden), *self._function.scopes[1:])
-        return replace(self._function, body=tuple(body), scopes=scopes)
+        return self._hidden.declared(self._function, body)
 
     def _written(self, one: Statement) -> list[Statement]:
         opcode, *words = one.mnemonic.split(".")
@@ -62,14 +61,9 @@ class _Modernising:
             return [self._flushed(one, opcode, words)]
         return [one]
 
-    def _new(self, kind: str) -> Symbol:
-        name = f"{_HIDDEN} {len(self._hidden)}"  # no name in a text has a blank
-        self._hidden.append(RegisterRange(name, kind, 1, None, self._function.position))
-        return Symbol(name, 0)
-
     def _synchronised(self, one: Statement, opcode: str, words: list[str]) -> list[Statement]:
         """Rule 1."""
-        lanes = self._new("b32")
+        lanes = self._hidden.new("b32")
         mask = replace(one, mnemonic="activemask.b32", operands=(lanes,), paired=False)
         mnemonic = ".".join((opcode, "sync", *words))
         return [mask, replace(one, mnemonic=mnemonic, operands=(*one.operands, lanes))]

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from .registers_used import symbols_of
 from .slots import Declared
 from .syntax import (
     AddressOf,
-    Element,
     Function,
     Module,
-    Negation,
-    Operand,
-    Place,
-    Selection,
     Statement,
     Symbol,
-    VectorOf,
 )
 
-__all__ = ["Reach", "callee", "reach", "symbols_of"]
+__all__ = ["Reach", "callee", "reach"]
 
 
 @dataclass
@@ -118,26 +112,6 @@ def callee(statement: Statement) -> Symbol | None:
     if statement.mnemonic.partition(".")[0] != "call":
         return None
     return next((x for x in statement.operands if isinstance(x, Symbol)), None)
-
-
-def symbols_of(x: Operand) -> Iterator[Symbol]:
-    """Names in an operand."""
-    if isinstance(x, Symbol):
-        yield x
-    elif isinstance(x, Negation):
-        yield from symbols_of(x.operand)
-    elif isinstance(x, Element):
-        yield x.vector
-    elif isinstance(x, Selection):
-        yield x.register
-    elif isinstance(x, VectorOf):
-        for y in x.items:
-            yield from symbols_of(y)
-    elif isinstance(x, Place):
-        if x.base is not None:
-            yield x.base
-        for y in x.more:
-            yield from symbols_of(y)
 
 
 def _in_cycles(graph: dict[str, set[str]]) -> set[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .syntax import Element, Immediate, Negation, Operand, Place, Selection, Statement, Symbol, VectorOf
+from .syntax import Element, Negation, Operand, Place, Selection, Statement, Symbol, VectorOf
 
-__all__ = ["ARITHMETIC", "Register", "Uses", "pure", "registers_of", "uses"]
+__all__ = ["ARITHMETIC", "Register", "Uses", "pure", "registers_of", "symbols_of", "uses"]
 
 Register = tuple[str, int]
 
@@ -77,20 +78,27 @@ def registers_of(operand: Operand) -> list[Register]:
     """List the registers, and other names of the function's scopes, in an operand."""
     if isinstance(operand, Symbol):
         return [(operand.name, operand.scope)] if operand.scope >= 0 else []
-    if isinstance(operand, Immediate):
-        return []
-    if isinstance(operand, Negation):
-        return registers_of(operand.operand)
-    if isinstance(operand, Element):
-        return registers_of(operand.vector)
-    if isinstance(operand, Selection):
-        return registers_of(operand.register)
-    found: list[Register] = []
-    if isinstance(operand, Place) and operand.base is not None:
-        found += registers_of(operand.base)
-    for item in operand.items if isinstance(operand, VectorOf) else operand.more:
-        found += registers_of(item)
-    return found
+    return [(one.name, one.scope) for one in symbols_of(operand) if one.scope >= 0]
+
+
+def symbols_of(x: Operand) -> Iterator[Symbol]:
+    """Names in an operand."""
+    if isinstance(x, Symbol):
+        yield x
+    elif isinstance(x, Negation):
+        yield from symbols_of(x.operand)
+    elif isinstance(x, Element):
+        yield x.vector
+    elif isinstance(x, Selection):
+        yield x.register
+    elif isinstance(x, VectorOf):
+        for y in x.items:
+            yield from symbols_of(y)
+    elif isinstance(x, Place):
+        if x.base is not None:
+            yield x.base
+        for y in x.more:
+            yield from symbols_of(y)
 
 
 def pure(one: Statement) -> bool:

@@ -13,7 +13,7 @@ from .._arguments import is_integer
 from .._tasks import Progress
 from ..arithmetic import Engine, resolve
 from ..errors import LimitError, OperandError, PtxError, TargetError, WarpmmaError, shown
-from ..isa import TARGETS
+from ..isa import TARGETS, check_known
 from ..machine import (
     Batch,
     Costs,
@@ -34,7 +34,7 @@ from ..machine import (
 from .arguments import parameter_bytes
 from .device_functions import DeviceFunctions
 from .linking import Linked, bound
-from .syntax import Function, Module
+from .syntax import Module
 
 __all__ = ["Request", "check_device", "fitting_target", "launch_entry", "own_target"]
 
@@ -65,9 +65,15 @@ def check_device(module: Module, device: object) -> Device:
 
 
 def own_target(module: Module) -> str:
-    """Return the first target that is known and takes a module: its own, or the oldest."""
+    """Return the first target that is known and takes a module: its own, or the oldest; `TargetError` for none."""
     oldest = min(TARGETS.values(), key=lambda x: x.number)
-    return oldest.name if int(module.target.removeprefix("sm_").rstrip("af")) < oldest.number else module.target
+    if int(module.target.removeprefix("sm_").rstrip("af")) < oldest.number:
+        return oldest.name
+    try:
+        check_known(module.target)
+    except TargetError as error:
+        raise TargetError(f"{module.place(module.targeted)}: {error}") from None
+    return module.target
 
 
 def fitting_target(module: Module, target: str) -> None:
@@ -81,8 +87,8 @@ def fitting_target(module: Module, target: str) -> None:
     fits = wants == has.name if features == "a" else number <= has.number and (family or not features)
     if not fits:
         raise TargetError(
-            f"{module.name} is PTX for {wants}, which {target} does not take; compile it for {target} or an earlier "
-            f"target (nvcc -arch), or run it on a device of {wants}"
+            f"{module.place(module.targeted)}: this is PTX for {wants}, which {target} does not take; compile it for "
+            f"{target} or an earlier target (nvcc -arch), or run it on a device of {wants}"
         )
 
 
@@ -94,13 +100,13 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
     _check(request, device)
     if linked.problems:
         raise _first(linked.problems)
-    extent = _extent(function, linked, device, request)
+    extent = _extent(module, linked, device, request)
     reporter, costs, history = Reporter(request.hazards), Costs(), History()
     memory, functions = GlobalMemory(reporter, device.space), DeviceFunctions()
     limit = Limit() if request.limit is None else request.limit
     workers = None if request.threads is None else int(request.threads)
     try:
-        data = parameter_bytes(function, request.args, memory)
+        data = parameter_bytes(module, function, request.args, memory)
         memory.parameters(data)
         program = bound(linked, data)
         for blocks in _batches(extent, request.resident):
@@ -169,15 +175,19 @@ def _check(request: Request, device: Device) -> None:
         raise OperandError(f"progress is {shown(request.progress)}; expected a function of two integers or None")
 
 
-def _extent(function: Function, linked: Linked, device: Device, request: Request) -> Grid:
+def _extent(module: Module, linked: Linked, device: Device, request: Request) -> Grid:
     """Check the grid against the device, and what the entry says of it; return the grid with all shared memory."""
-    limits, shared = TARGETS[device.target], request.shared
+    function = module.functions[linked.program.name]
+    limits, shared, declared = TARGETS[device.target], request.shared, module.place(function.position)
+    if (static := linked.shared.static) > (room := limits.shared_per_block):
+        says = f"{function.name} declares {static} bytes of shared memory; a block has {room} on {device.target}"
+        raise module.error(says, function.position)
     given = Grid.checked(request.grid, request.block, 0, device.target)
-    most = limits.shared_per_block - linked.shared.static
+    most = room - static
     if not is_integer(shared) or not 0 <= shared <= most:
         raise OperandError(
-            f"shared is {shown(shared)}; on {device.target} expected a number of bytes, {max(most, 0)} at most beyond "
-            f"the {linked.shared.static} that {function.name} declares"
+            f"shared is {shown(shared)}; on {device.target} expected a number of bytes, {most} at most beyond "
+            f"the {static} that {function.name} declares, {declared}"
         )
     for name, says in (("maxntid", "at most"), ("reqntid", "exactly")):
         if (wanted := function.directives.get(name)) is None:
@@ -187,7 +197,7 @@ def _extent(function: Function, linked: Linked, device: Device, request: Request
         if bad:
             raise OperandError(
                 f"block is {shown(request.block)}; {function.name} declares .{name} "
-                f"{', '.join(map(str, wanted))}: {says} {math.prod(sizes)} threads"
+                f"{', '.join(map(str, wanted))}: {says} {math.prod(sizes)} threads, {declared}"
             )
     return Grid(given.blocks, given.threads, linked.shared.size(int(shared)))
 

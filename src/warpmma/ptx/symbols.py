@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..errors import OperandError
 from ..machine import Device, DeviceArray
 from ..operations import WINDOWS
 from .reaching import Reach
@@ -92,6 +93,8 @@ class ModuleMemory:
             except MemoryError:
                 text = f"the {x.size} bytes of {x.name} do not fit into the memory of this process"
                 raise self._module.error(text, x.position) from None
+            except OperandError as error:
+                raise self._module.error(str(error), x.position) from None
             if constant:
                 self._constant = -(-self._constant // alignment) * alignment + x.size
             arrays.append((key, x, array))

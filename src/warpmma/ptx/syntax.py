@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
-from ..errors import PtxError
+from ..errors import PtxError, printable
 
 __all__ = [
     "BYTES",
@@ -382,6 +382,8 @@ class Module:
         "entry" or "func" of each function, without reading it.
     options : tuple of str
         What `.target` says besides: "debug", "map_f64_to_f32".
+    targeted : Position
+        Of the target's name.
     """
 
     name: str
@@ -393,6 +395,11 @@ class Module:
     functions: Mapping[str, Function]
     kinds: Mapping[str, str]
     options: tuple[str, ...] = ()
+    targeted: Position = Position(0, 0)
+
+    def place(self, position: Position) -> str:
+        """Write a place in the text: "kernel.ptx:12:5"."""
+        return f"{printable(self.name)}:{position}"
 
     def error(self, what: str, position: Position) -> PtxError:
         """Make the error that shows a place in the text."""
