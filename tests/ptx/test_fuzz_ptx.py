@@ -73,7 +73,7 @@ BAR = "bar.sync 0, 33;"
         ),
         (
             f"{HEAD}.global .align 2147483648 .b8 g[4];",
-            "<ptx>:4:16: an alignment is a power of two up to 2^30, not 2147",
+            "<ptx>:4:16: an alignment of 2147483648 bytes; 2^30 is the most",
         ),
         (f"{HEAD}.entry k(.param .u64 p) .reqntid 64 {{ ret; }}", ".reqntid 64: exactly 64 threads, <ptx>:4:8"),
         (

@@ -97,8 +97,10 @@ def _kind(cursor: Cursor, linkage: str) -> _Kind:
 def _alignment(cursor: Cursor) -> int:
     start = cursor.start
     alignment = cursor.integer("an alignment")
-    if alignment < 1 or alignment & (alignment - 1) or alignment > 1 << 30:
-        cursor.fail(f"an alignment is a power of two up to 2^30, not {alignment}", start)
+    if alignment < 1 or alignment & (alignment - 1):
+        cursor.fail(f"an alignment is a power of two, not {alignment}", start)
+    if alignment > 1 << 30:
+        cursor.fail(f"an alignment of {alignment} bytes; 2^30 is the most", start)
     return alignment
 
 
