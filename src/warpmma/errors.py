@@ -107,6 +107,8 @@ class PtxError(WarpmmaError):
           add.s32 a, b c;
                        ^
         """
+        if len(text) > _MOST:  # a name or a number of the text may be as long as the text
+            text = f"{text[:_MOST]}..."
         message = f"{printable(file)}:{line}:{column}: {text}"
         lines = source.split("\n", line)  # "\n" alone ends a line of PTX; "\r" is a blank
         if 0 < line <= len(lines) and lines[line - 1].strip():
@@ -162,6 +164,7 @@ class UnsupportedError(WarpmmaError):
 
 
 _LONGEST = 200
+_MOST = 1000
 _WINDOW = 60  # columns of a line that an error shows on either side of its place
 
 

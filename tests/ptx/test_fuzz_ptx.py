@@ -58,6 +58,11 @@ def test_functions_have_a_most_of_statements(monkeypatch: pytest.MonkeyPatch) ->
     assert "<ptx>:6:37: a function of more than 9 statements" in outcome(f"{ENTRY}{'ret;' * 10} }}").text
 
 
+def test_long_names_are_cut_in_errors() -> None:
+    found = outcome(f"{ENTRY}mov.b32 %r1{'.global' * 9999}, 1; ret; }}")
+    assert found.kind == "refused" and len(found.text) < 1500 and "..." in found.text
+
+
 BAR = "bar.sync 0, 33;"
 
 
