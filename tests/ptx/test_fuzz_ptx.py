@@ -69,7 +69,7 @@ BAR = "bar.sync 0, 33;"
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (f"{ENTRY}{BAR} ret; }}", "bar.sync: 33 threads; expected a multiple of 32, 1024 at most, <ptx>:6:1"),
+        (f"{ENTRY}{BAR} ret; }}", "<ptx>:6:1: bar.sync: 33 threads; expected a multiple of 32"),
         (f"{ENTRY}mov.b32 %r1, %r2; st.global.b32 [%rd1], %r1; ret; }}", "<ptx>:6:19: st.global.b32: poison: "),
         (f"{ENTRY}trap; }}", "<ptx>:6:1: trap: "),
         (
@@ -80,7 +80,7 @@ BAR = "bar.sync 0, 33;"
             f"{HEAD}.global .align 2147483648 .b8 g[4];",
             "<ptx>:4:16: an alignment of 2147483648 bytes; 2^30 is the most",
         ),
-        (f"{HEAD}.entry k(.param .u64 p) .reqntid 64 {{ ret; }}", ".reqntid 64: exactly 64 threads, <ptx>:4:8"),
+        (f"{HEAD}.entry k(.param .u64 p) .reqntid 64 {{ ret; }}", "<ptx>:4:8: block is 32; k declares .reqntid 64"),
         (
             f"{HEAD}.shared .b8 s[300000]; .entry k() {{ .reg .b32 %r; mov.u32 %r, s; }}",
             "<ptx>:4:31: k declares 300",

@@ -209,7 +209,7 @@ class _Run:
                     if place >= bound:
                         break
             except OperandError as error:  # of a row, which does not know where it stands
-                raise OperandError(f"{error}, {self._program.steps[place].site.in_text}") from None
+                raise OperandError(f"{self._program.steps[place].site.in_text}: {error}") from None
             scheduler.gone(group, state.now - before)
             if state.now >= self._look_at:
                 self._look(place, group)

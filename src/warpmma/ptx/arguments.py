@@ -25,12 +25,20 @@ from ..kernel import Output
 from ..machine import DeviceArray, GlobalMemory, fits
 from ..operations import float_code
 from .entry_parameters import EntryParameters
-from .syntax import Declaration, Function, Module, Variable, bytes_of
+from .syntax import Declaration, Function, Position, Variable, bytes_of
 
-__all__ = ["parameter_bytes", "signature"]
+__all__ = ["ArgumentError", "parameter_bytes", "signature"]
 
 _FLOATS = {"f16": "f16", "f32": "f32", "f64": "f64", "bf16": "bf16"}
 _OF_BITS = {"b32": "f32", "b64": "f64"}
+
+
+class ArgumentError(OperandError):
+    """Arguments that do not fit what stands at `position`."""
+
+    def __init__(self, message: str, position: Position) -> None:
+        super().__init__(message)
+        self.position = position
 
 
 def signature(function: Function) -> str:
@@ -52,18 +60,19 @@ def _declared(x: Declaration, entry: str) -> str:
     return f".{x.type}{pointer} {x.name.removeprefix(entry + '_')}{''.join(f'[{n}]' for n in dimensions)}"
 
 
-def parameter_bytes(module: Module, function: Function, args: Sequence[Any], memory: GlobalMemory) -> bytes:
+def parameter_bytes(function: Function, args: Sequence[Any], memory: GlobalMemory) -> bytes:
     """Return the bytes of an entry's parameters.
 
     Raises
     ------
-    OperandError
-        Arguments of another number, type or size than the entry declares, with the place where it does.
+    ArgumentError
+        Arguments of another number, type or size than the entry declares.
     """
     if len(args) != len(function.parameters):
-        raise OperandError(
+        raise ArgumentError(
             f"{function.name} takes {counted(len(function.parameters), 'argument')}, {signature(function)}; "
-            f"got {len(args)}, {module.place(function.position)}"
+            f"got {len(args)}",
+            function.position,
         )
     layout = EntryParameters(function)
     data = bytearray(layout.size)
@@ -73,7 +82,7 @@ def parameter_bytes(module: Module, function: Function, args: Sequence[Any], mem
         try:
             data[offset : offset + size] = _encoded(x, declared, size, memory, f"args[{i}]", who)
         except OperandError as error:
-            raise OperandError(f"{error}, {module.place(declared.position)}") from None
+            raise ArgumentError(str(error), declared.position) from None
     return bytes(data)
 
 

@@ -31,10 +31,10 @@ from ..machine import (
     Site,
     run_program,
 )
-from .arguments import parameter_bytes
+from .arguments import ArgumentError, parameter_bytes
 from .device_functions import DeviceFunctions
 from .linking import Linked, bound
-from .syntax import Module
+from .syntax import Function, Module
 
 __all__ = ["Request", "check_device", "fitting_target", "launch_entry", "own_target"]
 
@@ -106,7 +106,7 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
     limit = Limit() if request.limit is None else request.limit
     workers = None if request.threads is None else int(request.threads)
     try:
-        data = parameter_bytes(module, function, request.args, memory)
+        data = _parameters(module, function, request.args, memory)
         memory.parameters(data)
         program = bound(linked, data)
         for blocks in _batches(extent, request.resident):
@@ -175,6 +175,13 @@ def _check(request: Request, device: Device) -> None:
         raise OperandError(f"progress is {shown(request.progress)}; expected a function of two integers or None")
 
 
+def _parameters(module: Module, function: Function, args: Sequence[Any], memory: GlobalMemory) -> bytes:
+    try:
+        return parameter_bytes(function, args, memory)
+    except ArgumentError as error:
+        raise OperandError(f"{module.place(error.position)}: {error}") from None
+
+
 def _extent(module: Module, linked: Linked, device: Device, request: Request) -> Grid:
     """Check the grid against the device, and what the entry says of it; return the grid with all shared memory."""
     function = module.functions[linked.program.name]
@@ -186,8 +193,8 @@ def _extent(module: Module, linked: Linked, device: Device, request: Request) ->
     most = room - static
     if not is_integer(shared) or not 0 <= shared <= most:
         raise OperandError(
-            f"shared is {shown(shared)}; on {device.target} expected a number of bytes, {most} at most beyond "
-            f"the {static} that {function.name} declares, {declared}"
+            f"{declared}: shared is {shown(shared)}; on {device.target} expected a number of bytes, {most} at most "
+            f"beyond the {static} that {function.name} declares"
         )
     for name, says in (("maxntid", "at most"), ("reqntid", "exactly")):
         if (wanted := function.directives.get(name)) is None:
@@ -196,8 +203,8 @@ def _extent(module: Module, linked: Linked, device: Device, request: Request) ->
         bad = given.threads != sizes if name == "reqntid" else given.threads_per_block > math.prod(sizes)
         if bad:
             raise OperandError(
-                f"block is {shown(request.block)}; {function.name} declares .{name} "
-                f"{', '.join(map(str, wanted))}: {says} {math.prod(sizes)} threads, {declared}"
+                f"{declared}: block is {shown(request.block)}; {function.name} declares .{name} "
+                f"{', '.join(map(str, wanted))}: {says} {math.prod(sizes)} threads"
             )
     return Grid(given.blocks, given.threads, linked.shared.size(int(shared)))
 

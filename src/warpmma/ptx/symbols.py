@@ -94,7 +94,7 @@ class ModuleMemory:
                 text = f"the {x.size} bytes of {x.name} do not fit into the memory of this process"
                 raise self._module.error(text, x.position) from None
             except OperandError as error:
-                raise self._module.error(str(error), x.position) from None
+                raise OperandError(f"{self._module.place(x.position)}: {error}") from None
             if constant:
                 self._constant = -(-self._constant // alignment) * alignment + x.size
             arrays.append((key, x, array))
