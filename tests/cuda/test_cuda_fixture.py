@@ -50,3 +50,47 @@ def test_a_text_is_known_by_its_kernels() -> None:
 def test_options_of_cuda_are_for_cuda() -> None:
     with pytest.raises(OperandError, match=r"arch, options: of CUDA C.. alone; 'kernel.ptx' is taken for PTX"):
         Gpu("sm_90").load("kernel.ptx", arch="sm_80", options=["-DX"])
+
+
+WRONG = """
+#include <cstdint>
+#include <cuda_fp16.h>
+extern "C" __global__ void product(const __half *a, const __half *b, float *d, int n, int k)
+{
+    int g = threadIdx.x / 4, t = threadIdx.x % 4;
+    a += blockIdx.y * 16 * k, b += blockIdx.x * 8, d += blockIdx.y * 16 * n + blockIdx.x * 8;
+    float c[4] = {};
+    for (int at = 0; at < k; at += 16) {
+        uint32_t x[4], y[2];
+        for (int i = 0; i < 4; i++)  // 8 rows further in registers 1 and 3, 8 columns further in 2 and 3
+            x[i] = *(const uint32_t *)&a[(g + 8 * (i / 2)) * k + at + 2 * t + 8 * (i % 2)];
+        for (int i = 0; i < 2; i++) {
+            __half2 pair = __halves2half2(b[(at + 2 * t + 8 * i) * n + g], b[(at + 2 * t + 8 * i + 1) * n + g]);
+            y[i] = *(uint32_t *)&pair;
+        }
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+            "{%0, %1, %2, %3};" : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+            : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));
+    }
+    for (int i = 0; i < 4; i++)
+        d[(g + 8 * (i / 2)) * n + 2 * t + i % 2] = c[i];
+}
+"""
+MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+
+
+@COMPILER
+def test_a_wrong_product_says_what_was_swapped() -> None:
+    gpu, rng = Gpu("sm_90"), np.random.default_rng(1)
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((32, 48), (48, 24)))
+    right, wrong = WRONG.replace("i / 2)) * k", "i % 2)) * k").replace("8 * (i % 2)]", "8 * (i / 2)]"), WRONG
+    expected = gpu.matmul(a, b, instruction=MMA)
+    for text in (right, wrong):
+        d = np.zeros((32, 24), np.float32)
+        gpu.launch(gpu.load(text, "product.cu"), (3, 2), 32, [a, b, d, 24, 48])
+        if text is right:
+            assert_same_bits(d, expected, instruction=MMA)
+            continue
+        with pytest.raises(AssertionError) as caught:
+            assert_same_bits(d, expected, instruction=MMA, inputs={"a": a, "b": b, "target": gpu.target})
+        assert str(caught.value).splitlines()[-1] == "guess: as if registers 1 and 2 of A were swapped"
