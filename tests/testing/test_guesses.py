@@ -12,7 +12,7 @@ from planted import F16, PLANTS, Given, Plant
 
 import warpmma as wm
 from warpmma.errors import WarpmmaError
-from warpmma.formats import FloatFormat
+from warpmma.formats import FORMATS, FloatFormat
 from warpmma.testing import Gpu, assert_same_bits, guess, guess_fragment
 
 
@@ -217,3 +217,15 @@ def test_whole_matrices_of_other_instructions_are_refused(monkeypatch: pytest.Mo
         assert_same_bits(1, 2, instruction=F16, inputs="A")  # type: ignore[arg-type]
     with pytest.raises(WarpmmaError, match="A has tiles"):
         guess_fragment(F16, "A", np.zeros((2, 4, 32), "u4"), np.zeros((4, 32), "u4"))
+
+
+@pytest.mark.parametrize("name", ["f16", "bf16"])
+def test_results_may_be_rounded_when_they_are_stored(name: str) -> None:
+    fmt = FORMATS[name]
+    given, got = wrong_fragment([0, 2, 1, 3])
+    stored, expected = (x.astype(fmt.dtype) for x in (got, wm.mma(F16, **given, target="sm_90")))
+    assert guess(F16, **given, got=stored, target="sm_90").mistakes == ("registers 1 and 2 of A were swapped",)
+    with pytest.raises(AssertionError) as caught:
+        assert_same_bits(stored, expected, instruction=F16, inputs=given)
+    assert str(caught.value).startswith(f"128 of 128 elements of D differ ({name}, mma.sync.aligned.m16n8k16.row")
+    assert str(caught.value).splitlines()[-1] == "guess: as if registers 1 and 2 of A were swapped"

@@ -36,7 +36,7 @@ def assert_same_bits(
     actual, expected : array_like
         NumPy or ml_dtypes arrays of one shape and dtype. With an instruction: matrices of the operand (whole ones too,
         which are taken as tiles of it, from row 0 and column 0 on), raw codes of its elements, or its registers
-        `[..., register, 32]`.
+        `[..., register, 32]`. An f32 D may be what a kernel stored of it, as float16 or bfloat16.
     instruction : str or Instruction, optional
         By which the report says in which lane and register elements sit.
     operand : {"A", "B", "C", "D"}

@@ -14,7 +14,7 @@ from ..errors import OperandError
 from ..isa import Instruction
 from ..layouts import Operand
 from ..registers import LANES, Packing
-from .reading import Reader, distance, reader, reader_of
+from .reading import Reader, distance, format_of, reader, reader_of
 
 __all__ = ["describe_difference"]
 
@@ -95,7 +95,7 @@ def _plain(x: Array, y: Array) -> _Elements:
 
 def _placed(x: Array, y: Array, record: Instruction, operand: Operand) -> _Elements:
     """Elements of an operand, given as registers or as matrices."""
-    layout, read = record.layout(operand), reader(record.format(operand))
+    layout, read = record.layout(operand), reader(format_of(record, operand, x.dtype))
     packing, rank = layout.packing, len(layout.shape)
     own = ("matrix", "row", "column")[-rank:]
     if x.dtype == packing.dtype and x.shape[-2:] == (layout.registers, LANES):

@@ -12,8 +12,10 @@ import numpy.typing as npt
 
 from ..errors import OperandError
 from ..formats import FORMATS, FloatFormat, Format
+from ..isa import Instruction
+from ..layouts import Operand
 
-__all__ = ["Reader", "distance", "reader", "reader_of"]
+__all__ = ["Reader", "distance", "format_of", "reader", "reader_of"]
 
 Array = npt.NDArray[Any]
 Order = tuple[Array, npt.NDArray[np.bool_]]
@@ -45,6 +47,14 @@ class Reader:
     codes: Callable[[Array], Array]
     order: Callable[[Array], Order]
     show: Callable[[int], str]
+
+
+def format_of(record: Instruction, operand: Operand, dtype: np.dtype[Any]) -> Format:
+    """Return the format of an operand's matrix: its own, but that a kernel may store an f32 D in half as many bits."""
+    own = record.format(operand)
+    if operand == "D" and own.name == "f32":
+        return next((FORMATS[name] for name in ("f16", "bf16") if FORMATS[name].dtype == dtype), own)
+    return own
 
 
 def distance(x: Array, y: Array) -> npt.NDArray[np.uint64]:

@@ -92,7 +92,8 @@ def guess(
         What the kernel should have multiplied: matrices as `warpmma.mma` takes them, whole numbers of them in rows,
         columns and k (multiplied by a chain of the instruction, k ascending), or registers. Without `c`, C is +0.
     got : array_like
-        What came out: D, as a matrix or as registers.
+        What came out: D, as a matrix or as registers. Of an f32 D it may be what a kernel stored of it, rounded to
+        float16 or bfloat16.
     target : str
     metadata, selector
         As of `warpmma.mma`: a dense A that obeys the pattern has no metadata to give. Of whole matrices metadata is

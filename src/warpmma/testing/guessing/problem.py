@@ -11,11 +11,13 @@ import numpy.typing as npt
 
 from ..._arrays import as_array
 from ...errors import OperandError
+from ...formats import Format
 from ...isa import Instruction
 from ...layouts import Operand
 from ...registers import LANES
 from ...scaling import pack_scales
 from ...sparsity import compress, pack_metadata
+from ..reading import format_of
 
 __all__ = ["Problem", "posed", "tiles_of"]
 
@@ -36,6 +38,8 @@ class Problem:
         "record", and what else `execute` is called with that is no array.
     counts : (int, int, int, int)
         Warps, rows of tiles, columns of tiles, tiles along k.
+    result : Format
+        Of D as it was seen: that of the instruction, or a narrower one to which it was rounded.
     """
 
     record: Instruction
@@ -43,6 +47,7 @@ class Problem:
     operands: Mapping[str, Array]
     settings: Mapping[str, Any]
     counts: tuple[int, int, int, int]
+    result: Format
 
 
 def tiles_of(record: Instruction, operand: Operand, x: npt.ArrayLike) -> Array:
@@ -65,7 +70,7 @@ def tiles_of(record: Instruction, operand: Operand, x: npt.ArrayLike) -> Array:
             f"them, or registers {packing.dtype} [..., {layout.registers}, {LANES}]"
         )
     try:
-        codes = record.format(operand).codes(array)
+        codes = format_of(record, operand, array.dtype).codes(array)
     except OperandError as error:
         raise OperandError(f"{record}: {operand}: {error}") from None
     if rank > 2:
@@ -104,7 +109,8 @@ def posed(
         raise OperandError(f"{record}: A has {k[0]} of k, and B {k[1]}")
     nothing = np.zeros((rows, columns, record.layout("C").flat.size), record.format("C").code_dtype)
     arrays["C"] = nothing if c is None else tiles_of(record, "C", c)
-    arrays["D"] = tiles_of(record, "D", got)
+    got = as_array(got, f"{record}: D")
+    arrays["D"], result = tiles_of(record, "D", got), format_of(record, "D", got.dtype)
     for name in ("C", "D"):
         if arrays[name].shape[-3:-1] != (rows, columns):
             came = (arrays[name].shape[-3] * record.m, arrays[name].shape[-2] * record.n)
@@ -125,7 +131,7 @@ def posed(
         for name, x in arrays.items()
     }  # fmt: skip
     counts = (len(flat["D"]), rows, columns, along_k)
-    return Problem(record=record, target=target, operands=flat, settings=settings, counts=counts)
+    return Problem(record=record, target=target, operands=flat, settings=settings, counts=counts, result=result)
 
 
 def _compressed(record: Instruction, a: Array, selector: int) -> tuple[Array, Array]:

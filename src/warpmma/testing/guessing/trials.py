@@ -132,7 +132,9 @@ class Trials:
             d = execute(record, given["A"][:, :, t], given["B"][:, :, t], d, **more, **settings)
         layout = problem.record.layout("D")
         codes = layout.packing.split(d).reshape(*d.shape[:-2], -1).take(layout.order.reshape(-1), axis=-1)
-        return codes.astype(problem.record.format("D").code_dtype)
+        fmt = problem.record.format("D")
+        codes = codes.astype(fmt.code_dtype)
+        return codes if problem.result is fmt else problem.result.encode(fmt.decode(codes))
 
 
 def _steps(candidate: Candidate, name: str) -> tuple[Step, ...]:
