@@ -11,30 +11,31 @@ __all__ = ["end_at_caller", "end_outside"]
 _OURS = str(Path(__file__).parent) + os.sep
 
 
-def end_outside(error: BaseException) -> None:
+def end_outside(error: BaseException, *others: str) -> None:
     """Cut off the frames of this package that an exception's traceback ends with, unless all are the package's.
 
-    What the exception says is for whoever called the package; how it found out is of no use to them.
+    What the exception says is for whoever called the package; how it found out is of no use to them. Folders of others
+    who stand between count as the package's.
     """
     last: TracebackType | None = None
     step = error.__traceback__
     while step is not None:
-        if not step.tb_frame.f_code.co_filename.startswith(_OURS):
+        if not step.tb_frame.f_code.co_filename.startswith((_OURS, *others)):
             last = step
         step = step.tb_next
     if last is not None:
         last.tb_next = None
 
 
-def end_at_caller(error: BaseException) -> None:
+def end_at_caller(error: BaseException, *others: str) -> None:
     """Cut off the frames of this package that an exception's traceback ends with; all, where all are the package's.
 
     Raised again, it then ends at the line of the caller, or where a function of the caller's failed.
     """
     step = error.__traceback__
-    while step is not None and step.tb_frame.f_code.co_filename.startswith(_OURS):
+    while step is not None and step.tb_frame.f_code.co_filename.startswith((_OURS, *others)):
         step = step.tb_next
     if step is None:
         error.__traceback__ = None
     else:
-        end_outside(error)
+        end_outside(error, *others)

@@ -101,7 +101,7 @@ def test_a_script_is_run_as_it_is(tmp_path: Path) -> None:
     assert said == "89 1 ['--more'] __main__"
 
 
-@pytest.mark.skipif(VERSION < (3, 3), reason="before 3.3 Triton looks for no backends of others")
+@pytest.mark.skipif(VERSION < (3, 4), reason="before 3.4 Triton looks for no backends of others")
 def test_the_environment_names_a_device(tmp_path: Path) -> None:
     """Triton finds it by an entry point, which this test writes: a checkout may have been installed before it was."""
     info = tmp_path / "door-1.dist-info"

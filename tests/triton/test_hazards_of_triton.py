@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import inspect
+import traceback
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -52,6 +54,8 @@ def test_a_load_without_a_mask() -> None:
         unmasked[(1,)](x, out, BLOCK=128)
     assert line(unmasked, "# beyond") in str(caught.value) and "the nearest, x (400 bytes" in str(caught.value)
     assert gpu.launches == []
+    frames = [Path(each.filename) for each in traceback.extract_tb(caught.tb)]
+    assert frames[0] == Path(__file__) and not [x for x in frames if Path(wm.__file__).parent in x.parents]
 
 
 def test_a_race_between_blocks() -> None:

@@ -3,7 +3,7 @@
 `with warpmma.triton.device("sm_90"): kernel[grid](x, y, n, BLOCK=128)` compiles the kernel with Triton's own compiler,
 which needs no GPU, and runs its PTX here: on CPU tensors of PyTorch, on NumPy's arrays and on those of a `Device`.
 `install` does the same until `uninstall`. Without a change to a script: `python -m warpmma.triton script.py`, or, with
-Triton 3.3 or newer, `WARPMMA_TRITON=sm_90 python script.py`.
+Triton 3.4 or newer, `WARPMMA_TRITON=sm_90 python script.py`.
 
 Triton is imported when a device is made; it is the extra `warpmma[triton]`.
 """

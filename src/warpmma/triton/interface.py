@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from ..errors import UnsupportedError
@@ -27,6 +28,8 @@ class TritonInterface:
     Attributes
     ----------
     version : str
+    folder : str
+        Where its modules lie.
     drivers : DriverConfig
         Holds the driver that is active.
     backends : dict
@@ -48,6 +51,7 @@ class TritonInterface:
     """
 
     version: str
+    folder: str
     drivers: Any
     backends: Any
     kernels: Any
@@ -104,7 +108,7 @@ def _found() -> TritonInterface:
     if "nvidia" not in backends or not hasattr(backends["nvidia"].compiler, "add_stages"):
         raise _lacking(version, "triton.backends.backends['nvidia'].compiler.add_stages")
     return TritonInterface(
-        version=version, drivers=drivers, backends=backends,
+        version=version, folder=str(Path(triton.__file__).parent), drivers=drivers, backends=backends,
         kernels=_name(version, "triton.runtime.jit", "JITFunction"),
         tuners=_name(version, "triton.runtime.autotuner", "Autotuner"), compiled=compiled,
         target=_name(version, "triton.backends.compiler", "GPUTarget"),

@@ -6,7 +6,7 @@ The rules:
    The kernel's signature calls these "constexpr"; up to 3.2 its constants name them.
 2. A tuple is its elements, one behind the other.
 3. A descriptor that the host made is, for targets without TMA: pointer, shape, strides, whether what lies outside is a
-   NaN, from 3.9 on whether f32 is rounded to tf32, and shape and strides once more.
+   NaN, from 3.7 on whether f32 is rounded to tf32, and shape and strides once more.
 4. A pointer is what `data_ptr()` returns, an integer or None.
 5. An integer is cut to nothing: one that does not fit is an error. fp16 is rounded to nearest, bf16 is fp32 cut, as
    Triton's launcher does.

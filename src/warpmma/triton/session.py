@@ -19,9 +19,10 @@ import numpy as np
 
 from .._arguments import check_choice
 from .._tasks import Progress
+from .._tracebacks import end_at_caller
 from ..arithmetic import Engine
-from ..errors import OperandError, TargetError, shown
-from ..machine import Device, DeviceArray, Limit, Policy
+from ..errors import OperandError, TargetError, WarpmmaError, shown
+from ..machine import Device, DeviceArray, HazardWarning, Limit, Policy
 from ..ptx import PtxEntry
 from .active_device import ActiveDevice, active
 from .argument_checks import for_triton
@@ -204,19 +205,25 @@ def _replace(triton: TritonInterface) -> Iterator[Callable[[], None]]:
     triton.backends["nvidia"] = ptx_backend(triton, compiler)
     yield lambda: triton.backends.update(nvidia=compiler)
     run, tuned = triton.kernels.run, triton.tuners.run
-    triton.kernels.run = _checked(run, triton.dtypes)
+    triton.kernels.run = _checked(run, triton)
     yield lambda: setattr(triton.kernels, "run", run)
     triton.tuners.run = tuned_by_counting(tuned)
     yield lambda: setattr(triton.tuners, "run", tuned)
 
 
-def _checked(run: Any, dtypes: Mapping[str, str]) -> Any:
+def _checked(run: Any, triton: TritonInterface) -> Any:
+    """Return `JITFunction.run` that looks at the arguments first, and whose errors end where a kernel was launched."""
+
     def checked_run(self: Any, *args: Any, **options: Any) -> Any:
         __tracebackhide__ = True
         names = getattr(self, "arg_names", ())
-        given = tuple(for_triton(_name(names, i), x, dtypes) for i, x in enumerate(args))
-        named = {name: for_triton(name, x, dtypes) if name in names else x for name, x in options.items()}
-        return run(self, *given, **named)
+        try:
+            given = tuple(for_triton(_name(names, i), x, triton.dtypes) for i, x in enumerate(args))
+            named = {name: for_triton(name, x, triton.dtypes) if name in names else x for name, x in options.items()}
+            return run(self, *given, **named)
+        except (WarpmmaError, HazardWarning) as error:
+            end_at_caller(error, triton.folder)
+            raise
 
     return checked_run
 
