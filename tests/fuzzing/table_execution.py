@@ -266,7 +266,8 @@ def _guessed(rng: Rng) -> dict[str, Any]:
         name: rng.integers(0, record.format(name.upper()).mask, shape).astype(record.format(name.upper()).code_dtype)
         for name, shape in shapes.items()
     }  # fmt: skip
-    return {"instruction": record, **codes, "got": codes["c"].copy(), "pairs": 10}
+    more = {"metadata": np.full(32, 0x4444_4444, np.uint32), "selector": 0} if record.sparse else {}
+    return {"instruction": record, **codes, **more, "got": codes["c"].copy(), "pairs": 10}
 
 
 def _guess(**given: Any) -> Any:
@@ -293,8 +294,12 @@ def _drawn(rng: Rng) -> dict[str, Any]:
 _M, _G, _S = (f"warpmma.{x}" for x in ("testing", "testing:Gpu", "testing.strategies"))
 _FORMS = ("matrices", "registers")
 _GUESSED = tuple(
-    wm.parse(f"mma.sync.aligned.{x}") for x in ("m16n8k8.row.col.f32.f16.f16.f32", "m16n8k16.row.col.s32.s8.s8.s32")
-)
+    wm.parse(f"mma.{x}")
+    for x in (
+        "sync.aligned.m16n8k8.row.col.f32.f16.f16.f32", "sync.aligned.m16n8k16.row.col.s32.s8.s8.s32",
+        "sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+    )
+)  # fmt: skip
 _PTX = ".version 8.0 .target sm_80 .address_size 64 .entry nothing() { ret; }"
 
 

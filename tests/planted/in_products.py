@@ -37,7 +37,7 @@ def loop_ends_early(given: Given) -> Array:
     return product(given, lambda step: (step, step) if step < 3 else None)
 
 
-@plant(F16, "A were one k-tile late, the first used twice", shape=(32, 16, 64))
+@plant(F16, "A was one k-tile late, the first used twice", shape=(32, 16, 64))
 def a_prefetched_too_late(given: Given) -> Array:
     return product(given, lambda step: (max(step - 1, 0), step))
 

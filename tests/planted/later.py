@@ -224,12 +224,12 @@ def scales_of_eight_rows(given: Given) -> Array:
     return scaled(MXF8, given, scale_a=words)
 
 
-@plant(F16, "B were one k-tile early, the last used twice", shape=(32, 16, 64))
+@plant(F16, "B was one k-tile early, the last used twice", shape=(32, 16, 64))
 def b_prefetched_too_early(given: Given) -> Array:
     return product(given, lambda step: (step, min(step + 1, 3)))
 
 
-@plant(F16, "rows 16-31 of the whole A were those of 0-15", shape=(32, 8, 32))
+@plant(F16, "rows of tiles 1 of A were those of 0", shape=(32, 8, 32))
 def pointer_of_a_without_its_rows(given: Given) -> Array:
     return product({**given, "a": np.vstack([given["a"][:16]] * 2)}, lambda step: (step, step))
 

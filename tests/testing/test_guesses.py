@@ -193,6 +193,9 @@ def test_reports_of_differences_end_with_a_guess() -> None:
         ({"metadata": np.zeros(32, "u4")}, "takes no metadata"),
         ({"scale_a": np.zeros(32, "u4")}, "takes no scale_a"),
         ({"selector": 1}, "is dense: it takes no selector"),
+        ({"selector": [1]}, r"selector is \[1\]; expected an integer"),
+        ({"byte_id_a": None}, "byte_id_a is None; expected an integer"),
+        ({"a": np.float16(3)}, r"A is float16 \(\); expected matrices"),
         ({"pairs": -1}, "pairs is -1; expected how many pairs"),
         ({"pairs": "many"}, "pairs is 'many'"),
         ({"engine": "fast"}, "engine is 'fast'"),
@@ -229,3 +232,33 @@ def test_results_may_be_rounded_when_they_are_stored(name: str) -> None:
         assert_same_bits(stored, expected, instruction=F16, inputs=given)
     assert str(caught.value).startswith(f"128 of 128 elements of D differ ({name}, mma.sync.aligned.m16n8k16.row")
     assert str(caught.value).splitlines()[-1] == "guess: as if registers 1 and 2 of A were swapped"
+
+
+SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
+
+
+def test_a_sparse_a_may_be_dense_and_whole() -> None:
+    """64 x 64 of A: two rows of tiles, two tiles along k."""
+    rng = np.random.default_rng(7)
+    a = wm.sparsity.prune(rng.standard_normal((32, 64)).astype(np.float16), SPARSE)
+    b = rng.standard_normal((64, 16)).astype(np.float16)
+    right = wm.matmul(a, b, instruction=SPARSE, target="sm_90")
+    assert guess(SPARSE, a, b, got=right, target="sm_90").as_given
+    found = guess(SPARSE, a, np.roll(b, 32, axis=0), got=right, target="sm_90")
+    assert found.mistakes == ("B was one k-tile early, the first at the end",)
+    for wrong in (np.float16(1), a[:, :48], np.zeros((0, 32), np.float16)):
+        with pytest.raises(WarpmmaError, match=r"without metadata; expected \[..., 16, 32\]"):
+            guess(SPARSE, wrong, b, got=right, target="sm_90")
+
+
+def test_undefined_metadata_is_refused_as_it_is_given() -> None:
+    given = random_operands(SPARSE)
+    got = np.zeros((16, 8), np.float32)
+    with pytest.raises(WarpmmaError, match="metadata nibble 0 of lane 0 is 0x0"):
+        guess(SPARSE, **{**given, "metadata": np.zeros(32, np.uint32)}, got=got, target="sm_90")
+
+
+def test_a_and_b_may_have_been_exchanged() -> None:
+    a, b = np.random.default_rng(8).standard_normal((2, 16, 16)).astype(np.float16)
+    found = guess(F16, a, b, got=wm.matmul(b, a, instruction=F16, target="sm_90"), target="sm_90")
+    assert found.mistakes == ("A and B were exchanged",)

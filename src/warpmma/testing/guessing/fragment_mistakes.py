@@ -1,6 +1,7 @@
 """Mistakes with fragments: registers, lanes, and elements in a register, of a tile as it was loaded or stored.
 
-Each rule yields a text, a gather on the flattened tile, and a rank. Of two texts for one gather the first is kept.
+Each rule yields a text, a gather on the flattened tile, and a rank; `mistakes.distinct` keeps one text for a gather.
+The rules are those of loading; a wrong formula in a store puts elements where a load would have taken them from.
 """
 
 from __future__ import annotations
@@ -67,8 +68,8 @@ def _moved(layout: Layout, register: Any = None, lane: Any = None, position: Any
     """Return the gather by which each place holds what belongs in another place; -1 for none."""
     per = layout.packing.per_register
     r, t, q = np.indices((layout.registers, LANES, per))
-    sources = [own if other is None else other(r, t, q) for own, other in zip((r, t, q), (register, lane, position))]  # noqa: B905
-    r, t, q = (np.broadcast_to(x, r.shape) for x in sources)
+    rules = zip((r, t, q), (register, lane, position), strict=True)
+    r, t, q = (np.broadcast_to(own if other is None else other(r, t, q), r.shape) for own, other in rules)
     place = (r * LANES + t) * per + q
     flat = layout.flat.reshape(-1)
     gather = np.empty(flat.size, np.intp)
@@ -102,22 +103,14 @@ def _registers(layout: Layout, name: str) -> Named:
     for i, j in permutations(range(count), 2):
         yield f"register {i} of {name} held what belongs in register {j}", changed(i, j), USUAL
     for i in range(count):
-        yield (
-            f"all registers of {name} held what belongs in register {i}",
-            ordered([i] * count),
-            USUAL if not i else RARE,
-        )
+        yield f"all registers of {name} held what belongs in register {i}", ordered([i] * count), RARE if i else USUAL
         yield f"register {i} of {name} was 0", changed(i, -1), USUAL
-    for half in (count // 2,):
-        low, high = list(range(half)), list(range(half, count))
-        yield f"registers {_list(high)} of {name} held what belongs in {_list(low)}", ordered(low * 2), USUAL
-        even = [r & ~1 for r in range(count)]
-        yield (
-            f"registers {_list(range(1, count, 2))} of {name} held what belongs in {_list(even[::2])}",
-            ordered(even),
-            USUAL,
-        )
-        yield f"registers {_list(high)} of {name} were 0", ordered([*low, *[-1] * half]), USUAL
+    low, high = [*range(count // 2)], [*range(count // 2, count)]
+    even, odd = [*range(0, count, 2)], [*range(1, count, 2)]
+    yield f"registers {_list(high)} of {name} held what belongs in {_list(low)}", ordered(low * 2), USUAL
+    twice = [r & ~1 for r in range(count)]
+    yield f"registers {_list(odd)} of {name} held what belongs in {_list(even)}", ordered(twice), USUAL
+    yield f"registers {_list(high)} of {name} were 0", ordered([*low, *[-1] * len(high)]), USUAL
 
 
 def _list(numbers: Any) -> str:
@@ -132,12 +125,9 @@ def lane_sources() -> Iterator[tuple[str, Array, int]]:
     group, thread = t >> 2, t & 3
     yield "groupID and threadID_in_group {} were lane % 8 and lane / 8", (t % 8) * 4 + t // 8, COMMON
     yield "lanes {} were numbered threadID_in_group * 8 + groupID", thread * 8 + group, COMMON
-    for shift in (1, -1, 4, -4, 8, -8):
-        yield (
-            f"lane t {{}} had what belongs to lane t {shift:+d}".replace("+", "+ ").replace("-", "- "),
-            (t + shift) % LANES,
-            USUAL,
-        )
+    for by in (1, 4, 8):
+        yield f"lane t {{}} had what belongs to lane t + {by}", (t + by) % LANES, USUAL
+        yield f"lane t {{}} had what belongs to lane t - {by}", (t - by) % LANES, USUAL
     for shift in (1, 2, 3):
         yield f"threadID_in_group {{}} was off by {shift}, modulo 4", group * 4 + (thread + shift) % 4, USUAL
     yield "lanes {} were in reverse order", t ^ 31, USUAL
@@ -222,7 +212,7 @@ def _transposed_blocks(layout: Layout, name: str) -> Named:
 
 
 def _bits(layout: Layout, name: str, verb: str) -> Named:
-    """Other layouts: renamings of bits that a formula for rows and columns may have had."""
+    """List other layouts: renamings of bits that a formula for rows and columns may have had."""
     for text, other, rank in _renamed(layout, name, verb):
         flat = layout.flat.reshape(-1)
         gather = np.empty(flat.size, np.intp)
@@ -281,7 +271,7 @@ _LINEAR: tuple[tuple[str, Callable[[Array], tuple[Array, Array]]], ...] = (
 
 
 def _linear(layout: Layout, name: str) -> Named:
-    """Formulas whose groups and threads are out of range: what then follows in memory, along k, round and round."""
+    """List formulas with groups and threads out of range: what then follows in memory, round and round."""
     lanes = {"row": layout.row, "column": layout.column}
     group = next((x for x, bits in lanes.items() if {"l2", "l3", "l4"} <= {*bits}), None)
     thread = next((x for x, bits in lanes.items() if {"l0", "l1"} <= {*bits}), None)

@@ -61,8 +61,8 @@ class Guesses:
             return f"guess: none needed, the operands as given have this result{self._where}"
         if self.alike:
             return (
-                f"guess: none, as {self.alike} or more mistakes have this result: the elements are too much alike to "
-                f"tell; take random ones"
+                "guess: none, as many mistakes have this result: the elements are too much alike to tell; "
+                "take random ones"
             )
         if not self.mistakes:
             pairs = f", nor any of {counted(self.pairs, 'pair')} of them" if self.pairs else ""
@@ -146,10 +146,14 @@ def _posed(
     scale_b: Any = None, selector: int = 0, byte_id_a: int = 0, thread_id_a: int = 0, byte_id_b: int = 0,
     thread_id_b: int = 0,
 ) -> Problem:  # fmt: skip
-    settings: Mapping[str, Any] = {
-        "record": record, "selector": selector, "byte_id_a": byte_id_a, "thread_id_a": thread_id_a,
-        "byte_id_b": byte_id_b, "thread_id_b": thread_id_b,
+    settings: dict[str, Any] = {
+        "selector": selector, "byte_id_a": byte_id_a, "thread_id_a": thread_id_a, "byte_id_b": byte_id_b,
+        "thread_id_b": thread_id_b,
     }  # fmt: skip
+    for name, value in settings.items():
+        if not is_integer(value):
+            raise OperandError(f"{record}: {name} is {shown(value)}; expected an integer")
+    settings["record"] = record
     return posed(
         record, target, a, b, c, got, metadata=metadata, scale_a=scale_a, scale_b=scale_b, settings=settings
     )  # fmt: skip

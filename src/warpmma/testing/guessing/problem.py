@@ -55,11 +55,8 @@ def tiles_of(record: Instruction, operand: Operand, x: npt.ArrayLike) -> Array:
     array, layout = as_array(x, f"{record}: {operand}"), record.layout(operand)
     packing, rank = layout.packing, len(layout.shape)
     if is_registers(record, operand, array):
-        codes = (
-            packing.split(np.ascontiguousarray(array))
-            .reshape(*array.shape[:-2], -1)
-            .take(layout.order.reshape(-1), axis=-1)
-        )
+        codes = packing.split(np.ascontiguousarray(array)).reshape(*array.shape[:-2], -1)
+        codes = codes.take(layout.order.reshape(-1), axis=-1)
         return codes.astype(record.format(operand).code_dtype)[..., None, None, :]
     rows, columns = layout.shape[-2:]
     whole = array.ndim >= rank and not array.shape[-2] % rows and not array.shape[-1] % columns
@@ -75,9 +72,8 @@ def tiles_of(record: Instruction, operand: Operand, x: npt.ArrayLike) -> Array:
         raise OperandError(f"{record}: {operand}: {error}") from None
     if rank > 2:
         return codes.reshape(*codes.shape[:-rank], 1, 1, -1)
-    return _cut(codes, rows, columns).reshape(
-        *codes.shape[:-2], codes.shape[-2] // rows, codes.shape[-1] // columns, -1
-    )
+    cut = _cut(codes, rows, columns)
+    return cut.reshape(*cut.shape[:-2], -1)
 
 
 def is_registers(record: Instruction, operand: Operand, array: Array) -> bool:
@@ -120,15 +116,13 @@ def posed(
     arrays |= _words(
         record, {"metadata": metadata, "scale_a": scale_a, "scale_b": scale_b}, rows, columns, along_k, settings
     )
-    own = dict.fromkeys(arrays, 2) | dict.fromkeys(("A", "B", "C", "D"), 3) | dict.fromkeys(arrays, 3)
+    batches = {name: x.shape[:-3] for name, x in arrays.items()}
     try:
-        batch = np.broadcast_shapes(*(x.shape[: x.ndim - own[name]] for name, x in arrays.items()))
+        batch = np.broadcast_shapes(*batches.values())
     except ValueError:
-        shapes = {name: x.shape[: x.ndim - own[name]] for name, x in arrays.items()}
-        raise OperandError(f"{record}: batches do not broadcast: {shapes}") from None
+        raise OperandError(f"{record}: batches do not broadcast: {batches}") from None
     flat = {
-        name: np.broadcast_to(x, (*batch, *x.shape[x.ndim - 3 :])).reshape(-1, *x.shape[x.ndim - 3 :])
-        for name, x in arrays.items()
+        name: np.broadcast_to(x, (*batch, *x.shape[-3:])).reshape(-1, *x.shape[-3:]) for name, x in arrays.items()
     }  # fmt: skip
     counts = (len(flat["D"]), rows, columns, along_k)
     return Problem(record=record, target=target, operands=flat, settings=settings, counts=counts, result=result)
@@ -136,7 +130,8 @@ def posed(
 
 def _compressed(record: Instruction, a: Array, selector: int) -> tuple[Array, Array]:
     """Return stored elements of a dense A, and metadata of its tiles `[..., I, T, 32]`."""
-    if is_registers(record, "A", a) or a.shape[-1] % record.k or a.shape[-2] % record.m:
+    whole = a.ndim >= 2 and a.size and not a.shape[-1] % record.k and not a.shape[-2] % record.m
+    if is_registers(record, "A", a) or not whole:
         raise OperandError(
             f"{record}: A is {a.dtype} {a.shape} without metadata; expected [..., {record.m}, {record.k}]"
         )

@@ -57,7 +57,6 @@ def suspects(problem: Problem) -> tuple[Mistake, ...]:
             if operand == "C" and not problem.operands["C"].any():
                 continue
             yield from fragment_mistakes(record, operand)
-            yield from _whole(problem, operand)
             if operand != "D":
                 yield from _values(problem, operand)
 
@@ -72,6 +71,9 @@ def suspects(problem: Problem) -> tuple[Mistake, ...]:
         yield from instruction_mistakes(record, problem.target)
         if problem.counts != (1, 1, 1, 1):
             yield from tile_mistakes(tuple(problem.operands), warps, rows, columns, along_k)
+        for operand in ("A", "B", "C", "D"):
+            if operand != "C" or problem.operands["C"].any():
+                yield from _whole(problem, operand)
 
     return tuple(sorted((*of_fragments(), *_different(problem, others())), key=lambda mistake: mistake.rank))
 

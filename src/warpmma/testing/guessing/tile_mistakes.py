@@ -64,12 +64,16 @@ def _along_k(operands: tuple[str, ...], count: int) -> Iterator[Mistake]:
     )  # fmt: skip
     yield mistake("only the first k-tile was used", everything, x[:1], USUAL)
     yield mistake("k-tiles were taken in reverse order", everything, x[::-1], USUAL)
+    early, late = np.minimum(x + 1, count - 1), np.maximum(x - 1, 0)
     for names in (everything, of_a, of_b, *alone):
         said = " and ".join(map(_said, names)) if names != everything else "A and B"
-        yield mistake(f"{said} were one k-tile late, the first used twice", names, np.maximum(x - 1, 0), COMMON)
-        yield mistake(f"{said} were one k-tile early, the last used twice", names, np.minimum(x + 1, count - 1), COMMON)
-        yield mistake(f"{said} were one k-tile early, the first at the end", names, (x + 1) % count, USUAL)
-        yield mistake(f"{said} were one k-tile late, the last at the beginning", names, (x - 1) % count, USUAL)
+        were = "was" if said in ("A", "B") else "were"
+        yield mistake(f"{said} {were} one k-tile late, the first used twice", names, late, COMMON)
+        yield mistake(
+            f"{said} {were} one k-tile early, the last used twice", names, early, COMMON
+        )
+        yield mistake(f"{said} {were} one k-tile early, the first at the end", names, (x + 1) % count, USUAL)
+        yield mistake(f"{said} {were} one k-tile late, the last at the beginning", names, (x - 1) % count, USUAL)
         yield mistake(f"every k-tile of {said} was the first", names, x * 0, USUAL)
         yield mistake(f"every k-tile of {said} was the last", names, x * 0 + count - 1, USUAL)
         yield mistake(f"k-tiles of {said} were used twice each: 0, 0, 2, 2, ...", names, x & ~1, USUAL)
@@ -79,8 +83,8 @@ def _along_k(operands: tuple[str, ...], count: int) -> Iterator[Mistake]:
         for t in range(count - 1)[:_MOST_NAMED]:
             twice = np.where(x == t + 1, t, x)
             yield mistake(f"k-tile {t} of {said} was used again in place of k-tile {t + 1}", names, twice, COMMON)
-            early = np.where(x == t, t + 1, x)
-            yield mistake(f"k-tile {t + 1} of {said} was used in place of k-tile {t}, too", names, early, USUAL)
+            before = np.where(x == t, t + 1, x)
+            yield mistake(f"k-tile {t + 1} of {said} was used in place of k-tile {t}, too", names, before, USUAL)
 
 
 def _taken(name: str, source: Array, axis: int) -> Step:
