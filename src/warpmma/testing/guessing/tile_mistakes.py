@@ -69,9 +69,7 @@ def _along_k(operands: tuple[str, ...], count: int) -> Iterator[Mistake]:
         said = " and ".join(map(_said, names)) if names != everything else "A and B"
         were = "was" if said in ("A", "B") else "were"
         yield mistake(f"{said} {were} one k-tile late, the first used twice", names, late, COMMON)
-        yield mistake(
-            f"{said} {were} one k-tile early, the last used twice", names, early, COMMON
-        )
+        yield mistake(f"{said} {were} one k-tile early, the last used twice", names, early, COMMON)
         yield mistake(f"{said} {were} one k-tile early, the first at the end", names, (x + 1) % count, USUAL)
         yield mistake(f"{said} {were} one k-tile late, the last at the beginning", names, (x - 1) % count, USUAL)
         yield mistake(f"every k-tile of {said} was the first", names, x * 0, USUAL)
