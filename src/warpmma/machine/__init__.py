@@ -11,6 +11,7 @@ from .grid import Grid
 from .hazards import KINDS, Hazard, HazardError, HazardWarning, Policy, Reporter
 from .interpreting import Limit, run_program
 from .literals import fits, literal
+from .liveness import let_go
 from .outcome import Launch
 from .provided import Provided
 from .register_file import RegisterFile
@@ -82,6 +83,7 @@ __all__ = [
     "WarpRegister",
     "execute",
     "fits",
+    "let_go",
     "literal",
     "merged",
     "no_site",

@@ -63,6 +63,8 @@ def prepared(state: State, meetings: Meetings, place: int, step: RowStep) -> Adv
 
 def _alone(state: State, place: int, act: Act, choose: Choose | None) -> Advance:
     counts, after = state.counts, place + 1
+    if place in state.lets_go:
+        return _letting_go(state, place, act, choose)
     if choose is None:
 
         def advance(group: Group) -> int:
@@ -80,6 +82,22 @@ def _alone(state: State, place: int, act: Act, choose: Choose | None) -> Advance
         return after
 
     return guarded
+
+
+def _letting_go(state: State, place: int, act: Act, choose: Choose | None) -> Advance:
+    """Rule 2 of `liveness`."""
+    counts, after, let_go = state.counts, place + 1, state.letting_go(place)
+
+    def advance(group: Group) -> int:
+        acting = group if choose is None else choose(group)
+        if acting is not None:
+            counts[place] += acting.warps
+            act(acting)
+        if group.full:
+            let_go()
+        return after
+
+    return advance
 
 
 def _beside(state: State, place: int, step: RowStep, act: Act) -> Advance:

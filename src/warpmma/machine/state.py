@@ -47,6 +47,8 @@ class State:
     ----------
     registers : list of WarpRegister
         The program's slots, and behind them what does not change.
+    lets_go : mapping of int to tuple of int
+        By place, registers that nobody reads any more.
     counts : list of int
         Of every place, how often warps executed it.
     now : int
@@ -62,6 +64,7 @@ class State:
         self.batch, self.program, self.grid = batch, program, grid
         self._none = {kind: self._unwritten(kind) for kind in DTYPES}
         self.registers: list[Any] = [self._none[kind] for kind in program.registers]
+        self.lets_go = {} if keep else program.lets_go
         self.counts = [0] * len(program.steps)
         self.now = began
         self.stack = WarpRegister(np.broadcast_to(np.uint64(0), batch.shape))
@@ -82,6 +85,16 @@ class State:
             held = self.registers[slot]
             if held is not none:
                 self.registers[slot] = group.merged(held, none, held.site)
+
+    def letting_go(self, place: int) -> Callable[[], None]:
+        """Return what makes the registers that a place lets go as nobody ever wrote them."""
+        none, registers = [(x, self._none[self.program.registers[x]]) for x in self.lets_go[place]], self.registers
+
+        def let_go() -> None:
+            for slot, unwritten in none:
+                registers[slot] = unwritten
+
+        return let_go
 
     def put(self, slot: int, new: WarpRegister, group: Group, site: Site) -> None:
         """Write a register in the lanes of a group."""

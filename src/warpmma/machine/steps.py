@@ -242,6 +242,8 @@ class Program:
         Bytes of the entry's frame of local memory.
     shared : tuple of range
         Variables in shared memory: what lies between is nobody's. Dynamic shared memory follows the last.
+    lets_go : mapping of int to tuple of int
+        By place, slots that nobody reads behind it: see `liveness`.
     """
 
     name: str
@@ -251,3 +253,4 @@ class Program:
     callees: Mapping[str, Callee] = field(default_factory=dict)
     frame: int = 0
     shared: tuple[range, ...] = ()
+    lets_go: Mapping[int, tuple[int, ...]] = field(default_factory=dict)

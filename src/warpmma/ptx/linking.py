@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from ..errors import PtxError
-from ..machine import Branch, BranchTable, Callee, Constant, Program, RowStep, Site
+from ..machine import Branch, BranchTable, Callee, Constant, Program, RowStep, Site, let_go
 from .contraction import contracted
 from .entry_parameters import Argument, EntryParameters
 from .lowering import AnyStep, Body, lower, site_of
@@ -51,6 +53,11 @@ class Linked:
     reach: Reach
     problems: tuple[PtxError, ...]
     undecided: tuple[Site, ...] = ()
+
+    @cached_property
+    def lets_go(self) -> Mapping[int, tuple[int, ...]]:
+        """Registers that nobody reads any more, by place: what a launch wants to know, and a check does not."""
+        return let_go(self.program)
 
 
 def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contract: bool = True) -> Linked:
@@ -135,7 +142,7 @@ def bound(linked: Linked, parameters: bytes) -> Program:
         assert isinstance(step, RowStep)
         operands = tuple(_value(x, parameters) if isinstance(x, Argument) else x for x in step.operands)
         steps[at] = replace(step, operands=operands)
-    return replace(linked.program, steps=tuple(steps))
+    return replace(linked.program, steps=tuple(steps), lets_go=linked.lets_go)
 
 
 def _value(x: Argument, parameters: bytes) -> Constant:
