@@ -78,6 +78,8 @@ def _loaded(batch: Batch, site: Site, row: Access, at: Array, lanes: Array) -> t
             memory = batch.shared if space == "shared" else batch.local
             travels = batch.poison_travels
             data, poison = memory.load(site, place, row.size, some, element=element, travels=travels)
+            if travels and poison is not None and poison.any():
+                batch.loaded_poison.add(site)
         found.append((data, poison, some))
     data, poison, _ = found[0]
     for more, bad, some in found[1:]:

@@ -11,7 +11,8 @@ The rules:
    wait: other threads read them after a barrier that follows.
 4. An access meets memory that nobody wrote if a part of an element of it was never written, or all of a lane's
    elements. Of several elements some may be unwritten, padding say: these are poison, which is reported where it is
-   read (`registers`). Where poison travels a load from shared or local memory gives poison, and is reported there, too.
+   read (`registers`). Where poison travels a load from shared or local memory gives poison alone, and is reported when
+   that counts.
 5. Of lanes that write the same byte at once the last is obeyed; if they write different values that is a race. Copies
    to one place race in any case.
 6. An atomic reads and writes as one access, which is strong (`clocks`); lanes that meet take turns (`turns`).

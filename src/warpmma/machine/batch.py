@@ -61,6 +61,8 @@ class Batch:
     Attributes
     ----------
     blocks : range
+    loaded_poison : set of Site
+        Loads that met memory which nobody wrote, and did not report it.
     lanes : Lanes
     clocks : Clocks
     memory, shared, local : GlobalMemory, SharedMemory, LocalMemory
@@ -79,6 +81,7 @@ class Batch:
         self.target, self.memory, self.reporter, self.costs = target, memory, reporter, costs
         self.engine, self.workers, self.seed, self.blocks = engine, workers, seed, blocks
         self.poison_travels = poison_travels
+        self.loaded_poison: set[Site] = set()
         self.native = resolve(engine) == "native" and runs_elements()
         self.lanes = Lanes(len(blocks), threads)
         self.clocks = Clocks(blocks, self.lanes.shape[1], history)
@@ -155,11 +158,14 @@ class Batch:
         """Bits of registers, `[block, warp, lane]`; report needed lanes, of each, that have not been written."""
         for i, (register, lanes) in enumerate(zip(registers, needed, strict=True)):
             if register.defined is not None:
+                bad = lanes & ~register.defined
+                if register.site in self.loaded_poison:
+                    what = f"memory is read that nobody wrote, and it counts at {site.place} ({site.mnemonic})"
+                    self.reporter.report("unwritten", register.site, bad, other=site, detail=what)
+                    continue
                 which = f"; it is number {i} of {len(registers)} here" if len(registers) > 1 else ""
-                self.reporter.report(
-                    "poison", site, lanes & ~register.defined, other=register.site,
-                    detail=_origin(register, self.poison_travels) + which,
-                )  # fmt: skip
+                detail = _origin(register, self.poison_travels) + which
+                self.reporter.report("poison", site, bad, other=register.site, detail=detail)
         return [register.bits for register in registers]
 
     def shaped(self, bits: Any, dtype: np.dtype[Any]) -> Array:
