@@ -56,7 +56,7 @@ def test_what_does_not_compile(file: str, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_names_of_parameters() -> None:
-    text = """namespace a { __global__ void k(void (*f)(int, int), const std::map<int, int> &m, int n = f(1, 2)); }
+    text = """namespace a { __global__ void k(void (*f)(int, int), const std::map<int, int> &m, int n = f(1, 2)) { } }
     extern "C" __global__ __launch_bounds__(128) void k(float x[], int) { } __global__ void none(void) { }"""
     assert parameter_names(text, "none") == [()]
     assert parameter_names(text, "k") == [("f", "m", "n"), ("x", "")]
