@@ -8,7 +8,6 @@ from .mangled_names import unmangled
 from .module_text import read
 from .modules import PtxEntry, PtxModule, load
 from .name_scopes import declared
-from .numba_layout import numba_arguments
 from .syntax import Function, Module
 
 __all__ = [
@@ -20,7 +19,6 @@ __all__ = [
     "PtxModule",
     "declared",
     "load",
-    "numba_arguments",
     "read",
     "unmangled",
 ]
