@@ -37,6 +37,14 @@ def unwritten(x, out):
 
 
 @triton.jit
+def increased(x, BARRIER: tl.constexpr, BLOCK: tl.constexpr):
+    value = tl.load(x + tl.arange(0, BLOCK))
+    if BARRIER:
+        tl.debug_barrier()
+    tl.store(x + tl.arange(0, BLOCK), value + 1)
+
+
+@triton.jit
 def dot(a, b, out, M: tl.constexpr):
     places = tl.arange(0, M)[:, None] * M + tl.arange(0, M)[None, :]
     tl.store(out + places, tl.dot(tl.load(a + places), tl.load(b + places)))
@@ -69,6 +77,17 @@ def test_a_race_between_blocks() -> None:
     with wm.triton.device("sm_90", hazards="warn") as gpu, pytest.warns(wm.machine.HazardWarning, match="race"):
         racing[(4,)](out, BLOCK=32)
     assert [x.kind for x in gpu.launches[0].report.hazards] == ["race"]
+
+
+def test_what_triton_repeats_in_other_warps() -> None:
+    x = np.zeros(32, np.int32)
+    with wm.triton.device("sm_90"):
+        with pytest.raises(wm.machine.HazardError, match="race") as caught:
+            increased[(1,)](x, BARRIER=False, BLOCK=32)
+        assert "tl.debug_barrier() between the two lines" in caught.value.__notes__[0]
+        x[:] = 0
+        increased[(1,)](x, BARRIER=True, BLOCK=32)
+    assert (x == 1).all()
 
 
 def test_an_array_that_nobody_wrote() -> None:

@@ -83,6 +83,22 @@ def test_too_much_shared_memory_is_not_chosen(gpu: Any) -> None:
     assert product.best_config.kwargs == {"M": 32} and (out.ravel()[:1024] == 32).all()
 
 
+def test_clusters_are_not_chosen_and_arrays_are_restored(gpu: Any) -> None:
+    configs = [triton.Config({}, num_warps=1, num_ctas=n) for n in (2, 1, 1)]
+
+    @triton.autotune(configs, key=[], restore_value=["x"], reset_to_zero=["y"])
+    @triton.jit
+    def added(x, y):
+        tl.atomic_add(x, 1)
+        tl.atomic_add(y, 1)
+
+    x, y = np.full(1, 5, np.int32), np.full(1, 5, np.int32)
+    added[(1,)](x, y)
+    assert added.best_config is configs[1] and x[0] == 6 and y[0] == 1 and len(gpu.launches) == 3
+    with pytest.raises(wm.UnsupportedError, match="num_ctas is 2; clusters of more than one block are not simulated"):
+        added.fn[(1,)](x, y, num_ctas=2)
+
+
 def test_hooks_are_called(gpu: Any) -> None:
     @triton.jit
     def nothing(x):

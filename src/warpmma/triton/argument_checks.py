@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..errors import OperandError
+from ..errors import OperandError, UnsupportedError
 from .host_memory import HostArray, check_place
 
-__all__ = ["for_triton"]
+__all__ = ["for_triton", "given_to_triton"]
+
+
+def given_to_triton(
+    names: Sequence[str], args: Sequence[Any], options: Mapping[str, Any], dtypes: Mapping[str, str]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return arguments and options of a kernel as Triton takes them.
+
+    Raises
+    ------
+    OperandError
+        As of `for_triton`.
+    UnsupportedError
+        Clusters.
+    """
+    called = [*names, *(f"argument {i}" for i in range(len(names), len(args)))]
+    given = [for_triton(name, x, dtypes) for name, x in zip(called, args, strict=False)]
+    named = {name: for_triton(name, x, dtypes) if name in names else x for name, x in options.items()}
+    if isinstance(count := options.get("num_ctas"), int) and count > 1 and "num_ctas" not in names:
+        raise UnsupportedError(f"num_ctas is {count}; clusters of more than one block are not simulated")
+    return given, named
 
 
 def for_triton(name: str, x: Any, dtypes: Mapping[str, str]) -> Any:

@@ -4,7 +4,8 @@ The rules:
 
 1. A run counts as long as its launches execute instructions, of warps. The same launch always counts the same.
 2. Of an autotuned kernel every configuration runs once, and the one that executes the fewest instructions is chosen;
-   of equal ones the first. What does not fit the target's shared memory counts as endless, as Triton has it.
+   of equal ones the first. What does not fit the target's shared memory counts as endless, as Triton has it, and so
+   do clusters.
    Whatever `do_bench`, `warmup` or `rep` the kernel was given is not asked.
 3. What was chosen is remembered by the pair of targets, and neither for another one nor for a real GPU.
 4. `triton.testing.do_bench` counts at least 100, so that it runs what launches nothing a few times only.
@@ -12,11 +13,14 @@ The rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from ..errors import UnsupportedError
 from .active_device import current
+from .argument_checks import given_to_triton
 
 __all__ = ["Benchmarker", "DeviceInterface", "NoCache", "tuned_by_counting"]
 
@@ -31,8 +35,11 @@ class Benchmarker:
     ) -> float | list[float]:
         """Run and count: a number, or as many as quantiles are asked for."""
         before = current().instructions
-        call()
-        executed = float(current().instructions - before)
+        try:
+            call()
+            executed = float(current().instructions - before)
+        except UnsupportedError:
+            executed = inf
         return executed if quantiles is None else [executed for _ in quantiles]
 
 
@@ -80,7 +87,7 @@ class NoCache:
         """Do nothing: no cache is simulated."""
 
 
-def tuned_by_counting(run: Any) -> Any:
+def tuned_by_counting(run: Any, dtypes: Mapping[str, str]) -> Any:
     """Return `Autotuner.run` by rules 2 and 3."""
 
     def counted_run(self: Any, *args: Any, **options: Any) -> Any:
@@ -90,7 +97,8 @@ def tuned_by_counting(run: Any) -> Any:
         before = {name: names[name] for name in ("cache", "do_bench") if name in names}
         names |= {"cache": known, "do_bench": Benchmarker()}
         try:
-            return run(self, *args, **options)
+            given, named = given_to_triton(self.arg_names, args, options, dtypes)
+            return run(self, *given, **named)
         finally:
             del names["do_bench"]
             names |= before

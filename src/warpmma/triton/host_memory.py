@@ -47,6 +47,18 @@ class HostArray:
         """Return the process's address of its first element."""
         return self.array.ctypes.data
 
+    def zero_(self) -> None:
+        """Write zeros, as `reset_to_zero` of an autotuned kernel asks."""
+        self.array[...] = 0
+
+    def clone(self) -> HostArray:
+        """Copy it, as `restore_value` asks."""
+        return HostArray(self.array.copy())
+
+    def copy_(self, other: HostArray) -> None:
+        """Write what a copy holds."""
+        self.array[...] = other.array
+
 
 @dataclass(frozen=True, kw_only=True)
 class Storage:

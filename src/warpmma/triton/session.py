@@ -25,7 +25,7 @@ from ..errors import OperandError, TargetError, WarpmmaError, shown
 from ..machine import Device, DeviceArray, HazardWarning, Limit, Policy
 from ..ptx import PtxEntry
 from .active_device import ActiveDevice, active
-from .argument_checks import for_triton
+from .argument_checks import given_to_triton
 from .benchmarking import tuned_by_counting
 from .compiling import ptx_backend
 from .environment import described
@@ -207,7 +207,7 @@ def _replace(triton: TritonInterface) -> Iterator[Callable[[], None]]:
     run, tuned = triton.kernels.run, triton.tuners.run
     triton.kernels.run = _checked(run, triton)
     yield lambda: setattr(triton.kernels, "run", run)
-    triton.tuners.run = tuned_by_counting(tuned)
+    triton.tuners.run = tuned_by_counting(tuned, triton.dtypes)
     yield lambda: setattr(triton.tuners, "run", tuned)
 
 
@@ -216,17 +216,11 @@ def _checked(run: Any, triton: TritonInterface) -> Any:
 
     def checked_run(self: Any, *args: Any, **options: Any) -> Any:
         __tracebackhide__ = True
-        names = getattr(self, "arg_names", ())
         try:
-            given = tuple(for_triton(_name(names, i), x, triton.dtypes) for i, x in enumerate(args))
-            named = {name: for_triton(name, x, triton.dtypes) if name in names else x for name, x in options.items()}
+            given, named = given_to_triton(getattr(self, "arg_names", ()), args, options, triton.dtypes)
             return run(self, *given, **named)
         except (WarpmmaError, HazardWarning) as error:
             end_at_caller(error, triton.folder)
             raise
 
     return checked_run
-
-
-def _name(names: Any, i: int) -> str:
-    return str(names[i]) if i < len(names) else f"argument {i}"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import OperandError, PtxError, UnsupportedError, shown
+from ..machine import HazardError
 from ..ptx import PtxEntry
 from .active_device import ActiveDevice, KernelLaunch, current
 from .host_memory import mapped_for_launch
@@ -14,6 +15,10 @@ from .launch_arguments import flat_arguments, parameter_value
 
 __all__ = ["Launcher"]
 
+_REPEATED = (
+    "Where a tile has fewer elements than its program has threads, Triton loads each in several threads, which need "
+    "not wait for the one that stores: tl.debug_barrier() between the two lines orders them"
+)
 _NOT_SIMULATED = ("wgmma", "tcgen05", "cp.async.bulk", "tensormap")
 
 
@@ -69,6 +74,10 @@ class Launcher:
                 )  # fmt: skip
             except PtxError as error:
                 raise _explained(error, session) from None
+            except HazardError as error:
+                if error.hazard.kind == "race" and "of block" not in error.hazard.detail:
+                    error.add_note(_REPEATED)
+                raise
         session.launches.append(
             KernelLaunch(
                 name=entry.name, grid=grid, num_warps=metadata.num_warps, shared=metadata.shared, entry=entry,
