@@ -237,7 +237,7 @@ def nibbles_high_first(given: Given) -> Array:
     return run(S4, given, lambda g, t, i: a4(g, t, i ^ 1), b4, counts=(32, 16, 4), bits=4)
 
 
-@plant(S4, "every group of B had what belongs to group 0")
+@plant(S4, "every group of lanes of B had what belongs to group 0")
 def pointer_of_b_without_its_column(given: Given) -> Array:
     return run(S4, given, a4, lambda g, t, i: (b4(g, t, i)[0], 0), counts=(32, 16, 4), bits=4)
 

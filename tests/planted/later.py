@@ -262,7 +262,7 @@ def quads_of_b(given: Given) -> Array:
     return wm.store(QUAD, "D", d)
 
 
-@plant(F16, "groups of B were in reverse order")
+@plant(F16, "groups of lanes of B were in reverse order")
 def rows_of_ldmatrix_from_below(given: Given) -> Array:
     return f16(given, b=lambda g, t, i: b16(7 - g, t, i))
 

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 from arrays import Array
-from planted import F16, PLANTS, Given, Plant
+from planted import F16, MXF8, PLANTS, SPARSE, Given, Plant
 
 import warpmma as wm
 from warpmma.errors import WarpmmaError
 from warpmma.formats import FORMATS, FloatFormat
 from warpmma.testing import Gpu, assert_same_bits, guess, guess_fragment
+from warpmma.testing.guessing.problem import posed
+from warpmma.testing.guessing.suspects import fragment_mistakes, suspects
 
 
 def random_operands(instruction: str, shape: tuple[int, int, int] = (0, 0, 0), seed: int = 1) -> Given:
@@ -234,9 +236,6 @@ def test_results_may_be_rounded_when_they_are_stored(name: str) -> None:
     assert str(caught.value).splitlines()[-1] == "guess: as if registers 1 and 2 of A were swapped"
 
 
-SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
-
-
 def test_a_sparse_a_may_be_dense_and_whole() -> None:
     """64 x 64 of A: two rows of tiles, two tiles along k."""
     rng = np.random.default_rng(7)
@@ -262,3 +261,22 @@ def test_a_and_b_may_have_been_exchanged() -> None:
     a, b = np.random.default_rng(8).standard_normal((2, 16, 16)).astype(np.float16)
     found = guess(F16, a, b, got=wm.matmul(b, a, instruction=F16, target="sm_90"), target="sm_90")
     assert found.mistakes == ("A and B were exchanged",)
+
+
+@pytest.mark.parametrize("instruction", [F16, SPARSE, MXF8])
+def test_every_mistake_of_the_table_is_another(instruction: str) -> None:
+    """No text stands for two changes, no two gathers of an operand are the same, and none changes nothing."""
+    record, given = wm.parse(instruction), random_operands(instruction)
+    settings = dict.fromkeys(("selector", "byte_id_a", "thread_id_a", "byte_id_b", "thread_id_b"), 0)
+    words = {name: given.get(name) for name in ("metadata", "scale_a", "scale_b")}
+    problem = posed(
+        record, record.targets[-1], given["a"], given["b"], given["c"], given["c"], **words,
+        settings=settings | {"record": record},
+    )  # fmt: skip
+    table = suspects(problem)
+    assert len({m.text for m in table}) == len(table) > 500
+    for operand in ("A", "B", "C", "D"):
+        gathers = [m.steps[0].gather for m in fragment_mistakes(record, operand)]
+        size = record.layout(operand).flat.size
+        assert all(x is not None and x.shape == (size,) and x.min() >= -1 and x.max() < size for x in gathers)
+        assert len({x.tobytes() for x in [*gathers, np.arange(size)] if x is not None}) == len(gathers) + 1

@@ -197,6 +197,42 @@ def test_reports_of_mistakes_end_at_the_line_that_has_them(run: Run) -> None:
     assert "loading.py" in text
 
 
+PTX = """
+.version 8.0 .target sm_80 .address_size 64
+.visible .entry store(.param .u64 x)
+{
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [x];
+    st.global.b32 [%rd1+64], 7;
+    ret;
+}
+"""
+
+
+def test_hazards_of_ptx_and_guesses_are_reported(run: Run) -> None:
+    """At the test's line; a hazard names that of the text, and a wrong product what was swapped."""
+    text = run(
+        f"PTX = {PTX!r}"
+        """
+from warpmma.testing import assert_same_bits
+
+def test_hazard(gpu):
+    gpu.launch(gpu.load(PTX, "store.ptx"), 1, 1, [np.zeros(1, np.uint32)])
+
+def test_swapped(gpu):
+    rng = np.random.default_rng(0)
+    A, B = rng.standard_normal((16, 16)).astype("f2"), rng.standard_normal((16, 8)).astype("f2")
+    expected, got = gpu.mma(F16, A, B), gpu.mma(F16, A.T, B)
+    assert_same_bits(got, expected, instruction=F16, inputs={"a": A, "b": B})
+""",
+        status=1,
+    )
+    hazard, swapped = text.partition("_ test_hazard")[2].split("_ test_swapped")
+    assert ">       gpu.launch(gpu.load(PTX" in hazard
+    assert "HazardError: store.ptx:7" in hazard and "simulated.py" not in hazard
+    assert "E       guess: as if A was transposed\n" in swapped and "assertions.py" not in swapped
+
+
 def test_it_goes_with_hypothesis_and_with_fixtures_of_any_scope(run: Run) -> None:
     text = run(
         """

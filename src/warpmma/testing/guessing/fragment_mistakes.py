@@ -132,14 +132,14 @@ def lane_sources() -> Iterator[tuple[str, Array, int]]:
         yield f"threadID_in_group {{}} was off by {shift}, modulo 4", group * 4 + (thread + shift) % 4, USUAL
     yield "lanes {} were in reverse order", t ^ 31, USUAL
     yield "threads of each group {} were in reverse order", t ^ 3, USUAL
-    yield "groups {} were in reverse order", t ^ 28, USUAL
+    yield "groups of lanes {} were in reverse order", t ^ 28, USUAL
     yield "groupID {} was lane % 8", (t % 8) * 4 + thread, USUAL
     yield "groupID {} was lane / 8", (t // 8) * 4 + thread, USUAL
     yield "groupID {} was lane % 4", thread * 5, RARE
     yield "threadID_in_group {} was lane / 8", group * 4 + t // 8, USUAL
     yield "threadID_in_group {} was groupID % 4", group * 4 + group % 4, RARE
     yield "every lane {} had what belongs to lane 0", t * 0, USUAL
-    yield "every group {} had what belongs to group 0", thread, USUAL
+    yield "every group of lanes {} had what belongs to group 0", thread, USUAL
     yield "every thread of a group {} had what belongs to its first", group * 4, USUAL
     yield "lanes 16-31 {} had what belongs to lanes 0-15", t & 15, USUAL
     for i, j in combinations(range(5), 2):

@@ -139,7 +139,7 @@ class _Hunt:
             kept = self._distinct(self.confirmed(c for c in self._tried(part) if len(c) == 2))
             if kept:
                 break
-        return tuple(sorted((*kept, *with_result), key=lambda c: sum(m.rank for m in c))), tried
+        return tuple(sorted((*kept, *with_result), key=_rank)), tried
 
     def _tried(self, candidates: list[Candidate]) -> Iterator[Candidate]:
         """Yield those that give the bits on few tiles, with a mistake of D where that is needed."""
@@ -166,7 +166,7 @@ class _Hunt:
                 kept.append(candidate)
                 if len(kept) > _MANY:
                     break
-        kept.sort(key=lambda c: sum(m.rank for m in c))
+        kept.sort(key=_rank)
         fewest = min((_operands(c) for c in kept), default=0)
         simplest = min((c[0].rank for c in kept if c and c[0].settings), default=0)
         return tuple(
@@ -184,6 +184,11 @@ class _Hunt:
             settings = tuple(item for m in candidate for item in m.settings.items())
             kept.setdefault((words, settings, tuple(m.text for m in candidate if _stored(m))), candidate)
         return tuple(kept.values())
+
+
+def _rank(candidate: Candidate) -> tuple[int, bool]:
+    """How far-fetched it is; and of the like, results come after operands."""
+    return sum(m.rank for m in candidate), any(_stored(m) for m in candidate)
 
 
 def _operands(candidate: Candidate) -> int:
