@@ -41,6 +41,7 @@ def mnemonics(body: str) -> list[str]:
         f"mul.f32 %f11, %f1, %f20; neg.f32 %f13, %f11; {PART} add.f32 %f12, %f13, %f3; {STORE}",
         f"mul.f32 %f11, %f1, %f20; {PART} mov.f32 %f1, %f4; add.f32 %f12, %f11, %f1; {STORE}",
         f"mul.f32 %f11, %f1, %f20; setp.lt.f32 %p1, %f5, %f6;\n@%p1 bra L; membar.sys; L: {SUM.removeprefix(PART)}",
+        f"mul.f32 %f11, %f1, %f20; setp.lt.f32 %p1, %f5, %f6;\n@%p1 bra L; mul.f32 %f13, %f11, %f4; L: {SUM}",
     ],
 )
 def test_fused_across_what_parts(body: str) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from warpmma.ptx import Function
-from warpmma.ptx.syntax import Immediate, Label, Negation, Operand, Place, Statement, Symbol
+from warpmma.ptx.syntax import Immediate, Label, Negation, Operand, Place, Statement, Symbol, VectorOf
 
 from .formulas import Formula, fused, negated, product, total
 
@@ -18,10 +18,14 @@ class BodyRun:
     function : Function
     chosen : mapping of int to bool
         Whether the integer that is loaded at each offset is other than zero.
+    otherwise : collection of int
+        Which of the comparisons of the body have the other result.
     """
 
-    def __init__(self, function: Function, chosen: Mapping[int, bool]):
+    def __init__(self, function: Function, chosen: Mapping[int, bool], otherwise: Collection[int] = ()):
         self.chosen = chosen
+        self.otherwise = otherwise
+        self.compared = 0
         self.registers: dict[str, Formula] = {}
         self.predicates: dict[str, bool] = {}
         self.stored: dict[int, Formula] = {}
@@ -30,7 +34,7 @@ class BodyRun:
         while at < len(function.body):
             one = function.body[at]
             at += 1
-            if isinstance(one, Label) or one.beside:
+            if isinstance(one, Label):
                 continue
             if one.guard is not None and self.predicates[one.guard.name] == one.negated:
                 continue
@@ -58,7 +62,9 @@ class BodyRun:
             return
         if not isinstance(first, Symbol):
             return
-        if words[0] == "ld":
+        if words[0] == "alternative":
+            self._alternatives(first, one.operands[1:])
+        elif words[0] == "ld":
             place = one.operands[1]
             assert isinstance(place, Place)
             self.registers[first.name] = "in", place.offset
@@ -74,6 +80,14 @@ class BodyRun:
                 words[0], flags, [self._value(x) for x in one.operands[1:] if not isinstance(x, Negation)]
             )
             self.registers[first.name] = result
+
+    def _alternatives(self, result: Symbol, others: Sequence[Operand]) -> None:
+        for pair in others:
+            assert isinstance(pair, VectorOf)
+            other, there = (self._value(x) for x in pair.items)
+            if there == ("number", 1) and self.compared in self.otherwise:
+                self.registers[result.name] = other
+            self.compared += 1
 
     def _float(self, opcode: str, flags: str, values: list[Formula]) -> Formula:
         if opcode == "mov":

@@ -69,8 +69,8 @@ class _Remaking:
                 read = {*self.flow.uses[i].read, *([(one.guard.name, one.guard.scope)] if one.guard else [])}
                 for register in read if counts else ():
                     found.setdefault(register, []).append(i)
-        parted = (i for i in self.flow.statements if i not in self.place)  # what parts stretches counts, too
-        for i in parted:
+        none = {*self.place, *self.flow.dropped}
+        for i in (i for i in self.flow.statements if i not in none):  # what parts stretches counts, too
             for register in self.flow.uses[i].read:
                 found.setdefault(register, []).append(i)
         return found
