@@ -85,10 +85,10 @@ def json(launch: Launch) -> str:
     """Write all that was counted, by line of the kernel, as a JSON document.
 
     Its keys are "sites", one for each line and instruction, in the order in which they were first met: "file", "line",
-    "mnemonic", "text" (of PTX, file and line of the text), "instructions", "bytes" by space, and "shared" of accesses
-    to shared memory; "barriers"; "hazards"; and "counts" of those that are counted alone; "order", the sites of atomics
-    whose order mattered, with "lanes"; "undecided", sites of sums that ptxas may fuse or not; and "unpredicted", those
-    of them where that changes bits, with all of `Unpredicted`.
+    "mnemonic", "text" and "column" (of PTX: file, line and column of the text, and the column again), "instructions",
+    "bytes" by space, and "shared" of accesses to shared memory; "barriers"; "hazards"; and "counts" of those that are
+    counted alone; "order", the sites of atomics whose order mattered, with "lanes"; "undecided", sites of sums that
+    ptxas may fuse or not; and "unpredicted", those of them where that changes bits, with all of `Unpredicted`.
     """
     costs = launch.costs
     advice = costs.advice()
