@@ -81,7 +81,8 @@ class Network(torch.nn.Module):  # type: ignore[misc]
         weights = [torch.randn(*shape, generator=seed) * (2 / shape[1]) ** 0.5 for shape in shapes]
         self.w1, self.w2 = (torch.nn.Parameter(w) for w in weights)
         self.b1, self.b2 = (torch.nn.Parameter(torch.zeros(len(w))) for w in weights)
-        self.fp8, self.kept = fp8, [[], []]
+        self.fp8 = fp8
+        self.kept: tuple[list[Any], list[Any]] = [], []
 
     def forward(self, x: Any) -> Any:
         """Return outputs, `[batch, OUTPUTS]`."""
@@ -131,7 +132,8 @@ class Training:
 def train(arithmetic: dict[str, Any] | None, steps: int, far: float, rate: float = 0.01) -> Training:
     """Train with an arithmetic; None for float32 without fp8."""
     [(x, y)], data = batches(1, 0.0), batches(steps + 1, far)[1:]
-    network, result, kept = Network(fp8=arithmetic is not None), Training(), []
+    network, result = Network(fp8=arithmetic is not None), Training()
+    kept: list[list[Any]] = []
     optimizer = torch.optim.Adam(network.parameters(), lr=rate)
     with wm.torch.arithmetic(**arithmetic) if arithmetic else nullcontext() as report:
         for step, (inputs, labels) in enumerate(data):
@@ -143,7 +145,7 @@ def train(arithmetic: dict[str, Any] | None, steps: int, far: float, rate: float
             optimizer.step()
             with torch.no_grad():
                 result.losses.append(float(0.5 * (network(x) - y).square().sum(1).mean()))
-    if arithmetic:
+    if report is not None:
         result.instructions = report.instructions
         result.errors = [relative_error(*operands) for operands in kept]
     return result

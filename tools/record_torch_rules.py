@@ -199,7 +199,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.device == "cuda":
         about["gpu"] = torch.cuda.get_device_name()
     arrays: dict[str, Any] = {}
-    listed, failed = [], 0
+    listed: list[dict[str, Any]] = []
+    failed = 0
     for name, operands, function, tf32 in Cases(torch, options.device).all():
         if not re.search(options.only, name):
             continue

@@ -23,7 +23,7 @@ def test_bits_are_those_of_matmul(dtype: str) -> None:
     a, b = tensors(dtype, (33, 70), (70, 20))
     same_tensor(wm.torch.matmul(a, b, target=TARGET), expected(a, b))
     same_tensor(wm.torch.matmul(b.T, a.T, target=TARGET), expected(b.T, a.T))
-    split = {} if dtype == "float64" else {"split_k": 3}
+    split: dict[str, Any] = {} if dtype == "float64" else {"split_k": 3}
     same_tensor(wm.torch.matmul(a, b, target=TARGET, **split), expected(a, b, **split))
 
 

@@ -18,7 +18,7 @@ from torch_cases import array, same_tensor, tensors, torch  # noqa: E402
 
 E4M3 = torch.float8_e4m3fn
 ONE = torch.ones(())
-WGMMA = {"target": "sm_90a", "instruction": "wgmma"}
+WGMMA: dict[str, Any] = {"target": "sm_90a", "instruction": "wgmma"}
 
 
 def fp8(m: int = 40, n: int = 24, k: int = 512, dtype: Any = E4M3) -> tuple[Any, Any]:

@@ -89,22 +89,23 @@ def _output(a: str, wanted: Any) -> str:
 def _function(torch: Any) -> Any:
     """Make the function that PyTorch differentiates; the class needs PyTorch."""
 
-    def forward(ctx: Any, a: Any, b: Any, given: ProductSettings, out: str) -> Any:
-        ctx.save_for_backward(a, b)
-        ctx.given = given
-        types = type_of(a, "A"), type_of(b, "B")
-        return tensor_of(rounded(summed(array_of(a, "A"), array_of(b, "B"), types, given), out))
+    class Product(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, a: Any, b: Any, given: ProductSettings, out: str) -> Any:
+            ctx.save_for_backward(a, b)
+            ctx.given = given
+            types = type_of(a, "A"), type_of(b, "B")
+            return tensor_of(rounded(summed(array_of(a, "A"), array_of(b, "B"), types, given), out))
 
-    def backward(ctx: Any, gradient: Any) -> tuple[Any, Any, None, None]:
-        a, b = ctx.saved_tensors
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> tuple[Any, Any, None, None]:
+            a, b = ctx.saved_tensors
 
-        def product(x: Any, y: Any, like: Any) -> Any:
-            d = function.apply(x.to(like.dtype), y.to(like.dtype), ctx.given, type_of(like, "A"))
-            return d.sum_to_size(like.shape)
+            def product(x: Any, y: Any, like: Any) -> Any:
+                d = Product.apply(x.to(like.dtype), y.to(like.dtype), ctx.given, type_of(like, "A"))
+                return d.sum_to_size(like.shape)
 
-        of_a = product(gradient, b.mT, a) if ctx.needs_input_grad[0] else None
-        return of_a, product(a.mT, gradient, b) if ctx.needs_input_grad[1] else None, None, None
+            of_a = product(gradient, b.mT, a) if ctx.needs_input_grad[0] else None
+            return of_a, product(a.mT, gradient, b) if ctx.needs_input_grad[1] else None, None, None
 
-    methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
-    function: Any = type("_Product", (torch.autograd.Function,), methods)
-    return function
+    return Product

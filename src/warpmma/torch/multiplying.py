@@ -20,7 +20,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product as pairs
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -125,7 +125,7 @@ def row_of(mnemonic: str, engine: Resolved, *x: Array) -> Array:
     """Compute an operation on codes, which broadcast."""
     row = operation(mnemonic)
     if engine == "native" and runs_elements() and row.native is not None:
-        return cast(Array, row.native(*x)[0])
+        return row.native(*x)[0]
     return row.compute(*np.broadcast_arrays(*x))[0]
 
 

@@ -67,7 +67,7 @@ class OperatorCall:
         *batch, m, n = sums.codes.shape
         product = ReplacedProduct(
             op=self.op, shape=(m, n, a.shape[-1]), batch=int(np.prod(batch, dtype=int)),
-            dtypes=(*(FORMATS[x].dtype.name for x in types), dtype_name(dtype_for(out))),
+            dtypes=(FORMATS[types[0]].dtype.name, FORMATS[types[1]].dtype.name, dtype_name(dtype_for(out))),
             instruction=sums.instruction,
             target=self.given.target, split_k=sums.slices, promote_every=sums.promote_every,
         )  # fmt: skip
