@@ -158,7 +158,9 @@ class Batch:
         """Bits of registers, `[block, warp, lane]`; report needed lanes, of each, that have not been written."""
         for i, (register, lanes) in enumerate(zip(registers, needed, strict=True)):
             if register.defined is not None:
-                bad = lanes & ~register.defined
+                bad = np.greater(lanes, register.defined)
+                if not bad.any():
+                    continue
                 if register.site in self.loaded_poison:
                     what = f"memory is read that nobody wrote, and it counts at {site.place} ({site.mnemonic})"
                     self.reporter.report("unwritten", register.site, bad, other=site, detail=what)

@@ -84,13 +84,14 @@ class Known:
             return older is not None and older.holds(other) and all(self.holds(x) for x in other.older.values())
         return (
             bool((self.until >= other.until).all())
-            and all(bool((self._of(at) >= times).all()) for at, times in other.lanes.items())
+            and all(bool((times <= self._of(at)).all()) for at, times in other.lanes.items())
             and all(self.holds(x) for x in other.older.values())
         )
 
-    def _of(self, at: tuple[int, int]) -> Array:
-        times = np.full(LANES, self.until[at])
-        return np.maximum(times, self.lanes[at]) if at in self.lanes else times
+    def _of(self, at: tuple[int, int]) -> Any:
+        """Of the lanes of a warp, or of all of them together."""
+        until = self.until[at]
+        return np.maximum(self.lanes[at], until) if at in self.lanes else until
 
     def __or__(self, other: Known) -> Known:
         """Return what both know."""
@@ -108,12 +109,22 @@ class Known:
         if other.first != self.first:
             return Known(self.first, self.until, self.lanes, older)
         until = np.maximum(self.until, other.until)
-        lanes = {}
-        for at in {*self.lanes, *other.lanes}:
-            times = np.maximum(self._of(at), other._of(at))
-            if (times > until[at]).any():
-                lanes[at] = times
-        return Known(self.first, until, lanes, older)
+        return Known(self.first, until, self._lanes_with(other, until), older)
+
+    def _lanes_with(self, other: Known, until: Array) -> dict[tuple[int, int], Array]:
+        """Of which warps both know more than `until` of single lanes, and what."""
+        mine, its = self.lanes, other.lanes
+        if not mine and not its:
+            return {}
+        places = [*mine, *(at for at in its if at not in mine)]
+        times = np.stack([*mine.values(), *(its[at] for at in its if at not in mine)])
+        both = [i for i, at in enumerate(places[: len(mine)]) if at in its]
+        if both:
+            times[both] = np.maximum(times[both], [its[places[i]] for i in both])
+        of_warps = until[tuple(np.transpose(places))][:, None]
+        more = (times > of_warps).any(axis=1).tolist()
+        np.maximum(times, of_warps, out=times)
+        return {at: times[i] for i, at in enumerate(places) if more[i]}
 
 
 def joined(some: Iterable[Known | None]) -> Known | None:
