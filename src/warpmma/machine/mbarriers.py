@@ -158,14 +158,18 @@ def _arrivals(
     batch: Batch, row: Mbarrier, touch: Touch, numbers: Sequence[Array], turns: Turns
 ) -> Taken:  # fmt: skip
     """Let lanes arrive, or announce bytes, in their order."""
-    words = turns.held.view(np.uint64)[:, 0].tolist()
-    given = numbers[0][touch.lanes].tolist() if numbers else [1] * len(touch.offset)
-    found, wrong = [], np.zeros(len(given), bool)
-    place, offset = turns.place.tolist(), touch.offset.tolist()
     if row.action == "copy":
         _bind(batch, touch)
     if batch.reporter.tracking and row.orders and row.action in ("arrive", "copy"):
         _tell(batch, touch)
+    count = numbers[0][touch.lanes].astype(np.int64) if numbers else np.ones(len(touch.offset), np.int64)
+    if row.action == "arrive" and row.last and not (row.expects or row.drop):
+        taken = _at_once(batch, touch, count, turns)
+        if taken is not None:
+            return taken
+    words, given = turns.held.view(np.uint64)[:, 0].tolist(), count.tolist()
+    found, wrong = [], np.zeros(len(given), bool)
+    place, offset = turns.place.tolist(), touch.offset.tolist()
     for turn, (where, number) in enumerate(zip(place, given, strict=True)):
         word = words[where]
         found.append(word)
@@ -185,6 +189,29 @@ def _arrivals(
     left = np.array(words, np.uint64).reshape(-1, 1).view(np.uint8)
     seen = np.array(found, np.uint64).reshape(-1, 1).view(np.uint8)
     return Taken(seen, left, ~wrong, np.zeros(len(given), bool), None)
+
+
+def _at_once(batch: Batch, touch: Touch, count: Array, turns: Turns) -> Taken | None:
+    """Let lanes arrive together, if no phase is complete before its last arrival; None where one is."""
+    words, place = turns.held.view(np.uint64)[:, 0], turns.place
+    pending = (words & np.uint64(MOST)).astype(np.int64)
+    total = np.bincount(place, count, len(words)).astype(np.int64)
+    if (count < 1).any() or (pending < total).any() or (words >> np.uint64(VALID_BIT) == 0).any():
+        return None
+    order = np.argsort(place, kind="stable")
+    summed = np.cumsum(count[order])
+    first = np.searchsorted(place[order], np.arange(len(words)))  # of each barrier; everybody has some
+    before = np.empty_like(count)
+    before[order] = summed - count[order] - (summed - count[order])[first][place[order]]
+    found, left = words[place] - before.astype(np.uint64), words - total.astype(np.uint64)
+    for where in np.flatnonzero(pending == total).tolist():
+        state = MbarrierState.of(int(left[where]))
+        if state.bytes == 0:
+            left[where] = state._replace(phase=1 - state.phase, pending=state.expected).word
+            _complete(batch, int(touch.offset[order[first[where]]]))
+    number = len(count)
+    seen, kept = (x.reshape(-1, 1).view(np.uint8) for x in (found, left))
+    return Taken(seen, kept, np.ones(number, bool), np.zeros(number, bool), None)
 
 
 def _after(row: Mbarrier, state: MbarrierState, number: int) -> MbarrierState | None:
@@ -218,10 +245,12 @@ def _phases(batch: Batch, offset: int) -> Phases:
 
 def _tell(batch: Batch, touch: Touch) -> None:
     """Keep what those know who arrive, by warp and barrier."""
+    who = touch.who
+    where = np.stack([who.block, who.warp, touch.offset], axis=1)
+    parts = np.flatnonzero(np.concatenate([[True], (where[1:] != where[:-1]).any(axis=1)]))
     groups: dict[tuple[int, int, int], list[int]] = {}
-    who = zip(touch.who.block.tolist(), touch.who.warp.tolist(), touch.who.lane.tolist(), strict=True)
-    for (block, warp, lane), offset in zip(who, touch.offset.tolist(), strict=True):
-        groups.setdefault((block, warp, offset), []).append(lane)
+    for (block, warp, offset), lanes in zip(where[parts].tolist(), np.split(who.lane, parts[1:]), strict=True):
+        groups.setdefault((block, warp, offset), []).extend(lanes.tolist())
     moment = batch.clocks.moment()
     for (block, warp, offset), lanes in groups.items():
         phases = _phases(batch, offset)
