@@ -336,9 +336,11 @@ class Causality:
         """Tell which accesses, `[n]`, lie before what threads do now, by what these have learned."""
         result = np.zeros(len(time), bool)
         if self.active:
-            held = self.held[who]
-            for known in dict.fromkeys(held.tolist()):
+            held = self.held[who].tolist()
+            which = np.fromiter(map(id, held), np.int64, len(held))
+            order = np.argsort(which, kind="stable")
+            for some in np.split(order, np.flatnonzero(np.diff(which[order])) + 1) if held else ():
+                known = held[some[0]]
                 if known is not None:
-                    some = np.fromiter((x is known for x in held), bool, len(held))
                     result[some] = known.covers(block[some], thread[some], time[some])
         return result

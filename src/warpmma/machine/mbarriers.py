@@ -31,7 +31,7 @@ from .allocation import Allocation
 from .arrivals import MOST, PHASE_BIT, VALID_BIT, MbarrierState, Phases
 from .batch import Batch, Results
 from .copies import Bound
-from .knowledge import joined
+from .knowledge import Known, joined
 from .places import touches
 from .site import Site
 from .touching import Taken, Touch, Turns
@@ -252,9 +252,12 @@ def _tell(batch: Batch, touch: Touch) -> None:
     for (block, warp, offset), lanes in zip(where[parts].tolist(), np.split(who.lane, parts[1:]), strict=True):
         groups.setdefault((block, warp, offset), []).extend(lanes.tolist())
     moment = batch.clocks.moment()
+    told: dict[int, list[Known]] = {}
     for (block, warp, offset), lanes in groups.items():
+        told.setdefault(offset, []).append(batch.clocks.known(block, warp, lanes, moment))
+    for offset, known in told.items():
         phases = _phases(batch, offset)
-        phases.now = joined([phases.now, batch.clocks.known(block, warp, lanes, moment)])
+        phases.now = joined([phases.now, *known])
 
 
 def _bind(batch: Batch, touch: Touch) -> None:
