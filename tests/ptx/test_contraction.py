@@ -226,6 +226,14 @@ def test_a_sum_that_only_other_blocks_use_is_open() -> None:
     assert not made(f"{P} {sums.replace('@', 'st.global.f32 [p+8], %f20; @')} {STORED}").open
 
 
+def test_a_sum_that_only_other_blocks_use_through_a_neg_is_open() -> None:
+    """As in a random kernel, where ptxas made it again, fused, for one of its uses."""
+    sums = "sub.f32 %f12, %f2, %f10; neg.f32 %f20, %f12; @%p1 bra L; max.f32 %f13, %f10, %f12; L:"
+    sums = sums.replace("L:", "st.global.f32 [p+4], %f13; L:")
+    assert [one.mnemonic for one in made(f"{P} {sums} {STORED}").open] == ["sub.f32"]
+    assert not made(f"{P} {sums.replace('@', 'st.global.f32 [p+8], %f20; @')} {STORED}").open
+
+
 def test_blocks_in_which_nothing_counts_still_run() -> None:
     text = f"{P} @%p1 bra L; max.f32 %f12, %f10, %f3; mov.f32 %f0, %f3; L: add.f32 %f20, %f10, %f2; {STORED}"
     assert mnemonics(text) == ["mov.b32", "mul.f32", "bra", "max.f32", "mov.f32", "fma.rn.f32"]

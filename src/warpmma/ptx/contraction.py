@@ -15,9 +15,10 @@ for sm_80 and sm_90 showed (docs/specification/contraction.md):
     Products with one use go first, in the order of their sums; then, in that order, those with several. Of two alike
     the first operand is fused.
 6.  Not predicted are sums of products that have uses outside of their stretches too, where ptxas unrolls loops before
-    it fuses, unless `.pragma "nounroll"` stands at their heads: some copies are fused; and where the sum itself is used
-    outside of its stretch alone: ptxas may move it there. (Of 100 random kernels with branches one had such a sum
-    fused.) What they would be otherwise is computed beside them (`alternatives`).
+    it fuses, unless `.pragma "nounroll"` stands at their heads: some copies are fused; and where the sum itself, or
+    what hands it on, is used outside of its stretch alone: ptxas may move it there, or make it again. (Of 100 random
+    kernels with branches two had such a sum fused.) What they would be otherwise is computed beside them
+    (`alternatives`).
 7.  Before all that, products of what is constant are made again where they are used (`remaking`).
 """
 

@@ -154,8 +154,8 @@ class StretchProducts:
         made = self._made(i, one) if counted else None
         if made is None:
             self._use(i, one, used, counted)
-        passed = handed_on(self.flow, one) if made is None else None
-        origin = None if passed is None else self._origin((passed[0].name, passed[0].scope))
+        passed = handed_on(self.flow, one)
+        origin = None if passed is None or made else self._origin((passed[0].name, passed[0].scope))
         if not used.whole and counted:  # what was there may stay
             self._refuse(used.written)
         for register in used.written:
@@ -163,9 +163,10 @@ class StretchProducts:
             self._carried.pop(register, None)
             if origin is not None:
                 self._carried[register] = origin
-        if counted:
-            self.local.update(self._written[register] for register in used.read if register in self._written)
-        self._written.update(dict.fromkeys(used.written, i))
+        writers = [self._written[register] for register in used.read if register in self._written]
+        if counted and passed is None:
+            self.local.update(writers)
+        self._written.update(dict.fromkeys(used.written, writers[0] if passed and writers else i))
         if made is not None:
             self.of[used.written[0]] = made
 
