@@ -187,6 +187,7 @@ def main(arguments: list[str] | None = None) -> dict[str, Training]:
     parser.add_argument("--far", type=float, default=40000.0, help="how far off the labels of doubled samples are")
     parser.add_argument("--picture", type=Path, help="file to draw to, such as mlp_fp8.png")
     options = parser.parse_args(arguments)
+    torch.set_num_threads(1)  # of tensors this small more threads wait for each other
     results = {}
     for name, arithmetic in ARITHMETICS.items():
         results[name] = result = train(arithmetic, options.steps, options.far)
