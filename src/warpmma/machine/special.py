@@ -7,7 +7,8 @@ The rules (PTX ISA 9.1, chapter 10):
 2. What depends on a GPU and on who shares it is invented, monotone and deterministic. %clock64 counts `_CYCLES` for
    every instruction that the machine has executed for some lanes of this batch of blocks, whichever these were;
    %globaltimer as many nanoseconds, and both go on over the batches of a launch if its `Limit` is handed on. %smid is
-   the number of the block modulo %nsmid, which is 132, as an H200 has. %pm and %envreg are 0.
+   the number of the block modulo %nsmid, which is 132, as an H200 has. %pm is 0, and so is %envreg, in
+   whose place a front end may put where the blocks of a grid meet.
 3. %total_smem_size is rounded up to 128 bytes; %aggr_smem_size adds what the system reserves, 1 KiB from sm_80 on. The
    offsets of that part are 0: nothing of it lies in the window of a program.
 4. A register may be read with fewer or more bits than it has: it is cut off, or extended by zeros.

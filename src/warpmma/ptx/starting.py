@@ -32,6 +32,7 @@ from ..machine import (
     run_program,
 )
 from .arguments import ArgumentError, parameter_bytes
+from .cooperation import cooperates, with_workspace
 from .device_functions import DeviceFunctions
 from .linking import Linked, bound
 from .syntax import Function, Module
@@ -108,8 +109,10 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
     try:
         data = _parameters(module, function, request.args, memory)
         memory.parameters(data)
-        program = bound(linked, data)
-        for blocks in _batches(extent, request.resident):
+        program, resident = bound(linked, data), request.resident
+        if cooperates(program):
+            program, resident = with_workspace(program, memory), resident or extent.total
+        for blocks in _batches(extent, resident):
             batch = Batch(
                 blocks=blocks, threads=extent.threads_per_block, target=device.target, memory=memory,
                 shared=extent.shared, reporter=reporter, costs=costs, history=history, engine=request.engine,
