@@ -11,6 +11,7 @@ import warpmma as wm
 from warpmma import arithmetic, scaling, sparsity, testing
 from warpmma.formats import FORMATS
 from warpmma.isa import Instruction
+from warpmma.layouts import OPERANDS, Operand
 from warpmma.products import default_instruction
 from warpmma.testing import strategies
 
@@ -213,6 +214,9 @@ def _compared(rng: Rng) -> dict[str, Any]:
     given: dict[str, Any] = {"actual": actual, "expected": expected}
     if chance(rng, 0.6):
         given |= {"instruction": legal.spelled(rng, i), "operand": operand}
+        if operand == "D" and not i.sparse and not i.block_scale and chance(rng, 0.2):
+            a, b = (legal.elements(rng, i.format(x), i.layout(x).shape) for x in ("A", "B"))
+            given["inputs"] = {"a": a, "b": b, "pairs": 0}
     return given
 
 
@@ -261,13 +265,10 @@ def _launched(rng: Rng) -> dict[str, Any]:
 
 def _guessed(rng: Rng) -> dict[str, Any]:
     record = pick(rng, _GUESSED)
-    shapes = {x.lower(): record.layout(x).shape for x in ("A", "B", "C")}  # type: ignore[arg-type]
-    codes = {
-        name: rng.integers(0, record.format(name.upper()).mask, shape).astype(record.format(name.upper()).code_dtype)
-        for name, shape in shapes.items()
-    }  # fmt: skip
+    operands: tuple[Operand, ...] = ("A", "B", "C")
+    a, b, c = (legal.elements(rng, record.format(x), record.layout(x).shape) for x in operands)
     more = {"metadata": np.full(32, 0x4444_4444, np.uint32), "selector": 0} if record.sparse else {}
-    return {"instruction": record, **codes, **more, "got": codes["c"].copy(), "pairs": 10}
+    return {"instruction": record, "a": a, "b": b, "c": c, **more, "got": c.copy(), "pairs": 10}
 
 
 def _guess(**given: Any) -> Any:
@@ -279,7 +280,7 @@ def _guess_on(self: testing.Gpu, **given: Any) -> Any:
 
 
 def _guessed_fragment(rng: Rng) -> dict[str, Any]:
-    record, operand = pick(rng, _GUESSED), pick(rng, "ABCD")
+    record, operand = pick(rng, _GUESSED), pick(rng, OPERANDS)
     layout = record.layout(operand)
     words = rng.integers(0, 1 << 32, (layout.registers, 32)).astype(layout.packing.dtype)
     return {"instruction": record, "operand": operand, "actual": words[::-1].copy(), "expected": words}

@@ -183,6 +183,27 @@ def test_reports_of_differences_end_with_a_guess() -> None:
     assert "guess" not in str(caught.value)
 
 
+def test_wrong_inputs_are_refused_and_lose_no_report() -> None:
+    given, got = wrong_fragment([0, 2, 1, 3])
+    for wrong, words in (
+        ({"a": given["a"]}, "inputs has no 'b'; expected 'a' and 'b', and of c, target, metadata"),
+        ({**given, "A": 1}, "inputs has 'A'; expected 'a' and 'b'"),
+        ({**dict[Any, Any](given), 3: 1}, "inputs has 3; expected"),
+        ("ab", "inputs is 'ab'; expected a dict"),
+    ):
+        inputs: Any = wrong
+        with pytest.raises(WarpmmaError, match=words):
+            assert_same_bits(got, got, instruction=F16, inputs=inputs)
+    with pytest.raises(WarpmmaError, match="expected a dict, with an instruction and operand D"):
+        assert_same_bits(got, got, instruction=F16, operand="C", inputs=given)
+    with pytest.raises(AssertionError) as caught:
+        assert_same_bits(got, got + 1, instruction=F16, inputs={**given, "a": given["b"]})
+    assert str(caught.value).startswith("128 of 128 elements of D differ")
+    assert (
+        str(caught.value).splitlines()[-1].startswith("guess: none, as the inputs are wrong: mma.sync.aligned.m16n8k16")
+    )
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -220,6 +241,11 @@ def test_whole_matrices_of_other_instructions_are_refused(monkeypatch: pytest.Mo
         guess(F16, *zeros, got=np.zeros((32, 16), "f4"), target="sm_90")
     with pytest.raises(WarpmmaError, match="inputs is 'A'; expected a dict, with an instruction and operand D"):
         assert_same_bits(1, 2, instruction=F16, inputs="A")  # type: ignore[arg-type]
+    with pytest.raises(WarpmmaError, match=r"A is uint32 \(0, 4, 32\); expected matrices"):
+        guess_fragment(F16, "A", np.zeros((0, 4, 32), "u4"), np.zeros((4, 32), "u4"))
+    empty = {**random_operands(SPARSE), "metadata": np.zeros((0, 32), "u4")}
+    with pytest.raises(WarpmmaError, match=r"the batch is \(0,\): there is nothing to guess"):
+        guess(SPARSE, **empty, got=np.zeros((16, 8), "f4"), target="sm_90")
     with pytest.raises(WarpmmaError, match="A has tiles"):
         guess_fragment(F16, "A", np.zeros((2, 4, 32), "u4"), np.zeros((4, 32), "u4"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from .._arguments import check_choice, is_integer, members
 from .._arrays import as_array
-from ..errors import OperandError, shown
+from ..errors import OperandError, WarpmmaError, shown
 from ..formats import FORMATS, FloatFormat, Format
 from ..isa import Instruction, parse
 from ..layouts import OPERANDS, Operand
@@ -22,6 +23,10 @@ __all__ = ["assert_same_bits", "ulps"]
 Array = npt.NDArray[Any]
 
 _PAIRS = 2_000  # of mistakes that a failing comparison tries
+_INPUTS = (
+    "a", "b", "c", "target", "metadata", "selector", "scale_a", "scale_b", "byte_id_a", "thread_id_a", "byte_id_b",
+    "thread_id_b", "pairs", "engine",
+)  # fmt: skip
 
 
 def assert_same_bits(
@@ -85,8 +90,8 @@ def assert_same_bits(
     check_choice("nan", nan, ("bits", "any"))
     check_choice("operand", operand, OPERANDS)
     record = None if instruction is None else parse(instruction)
-    if inputs is not None and (record is None or operand != "D" or not isinstance(inputs, Mapping)):
-        raise OperandError(f"inputs is {shown(inputs)}; expected a dict, with an instruction and operand D")
+    if inputs is not None:
+        inputs = _checked_inputs(inputs, record, operand)
     report = describe_difference(
         actual, expected, record=record, operand=operand, names=names, limit=limit, any_nan=nan == "any"
     )  # fmt: skip
@@ -146,23 +151,42 @@ def _explained(
     """Say which mistake explains the difference; nothing where nobody asked and there is none to name."""
     from .guessing import guess, guess_fragment, target_of  # only differences need them
 
-    if record is None or np.shape(actual) != np.shape(expected):
+    x, y = as_array(actual, "actual"), as_array(expected, "expected")
+    if record is None or x.shape != y.shape or x.dtype != y.dtype:
         return ""
-    if inputs is not None:
-        given = {"pairs": _PAIRS, **inputs}
-        target = given.pop("target", None)
-        note = ""
-        if target is None:
-            target = target_of(record, expected, given)
-            if target is None:
-                target = "sm_90" if "sm_90" in record.targets else record.targets[-1]
-                note = f"\nnote: no target gives what is expected of these inputs; guessed with {target}"
-        return f"{note}\n{guess(record, **given, got=actual, target=target)}"
+    if inputs is None:
+        try:
+            found = guess_fragment(record, operand, x, y)
+        except OperandError:  # parts of tiles at the end
+            return ""
+        return f"\n{found}" if found.mistakes else ""
+    given = {"pairs": _PAIRS, **inputs}
+    target, note = given.pop("target", None), ""
     try:
-        found = guess_fragment(record, operand, actual, expected)
-    except OperandError:  # parts of tiles at the end
-        return ""
-    return f"\n{found}" if found.mistakes else ""
+        if target is None:
+            target = target_of(record, y, given)
+        if target is None:
+            target = "sm_90" if "sm_90" in record.targets else record.targets[-1]
+            note = f"note: no target gives what is expected of these inputs; guessed with {target}\n"
+        return f"\n{note}{guess(record, **given, got=x, target=target)}"
+    except WarpmmaError as error:
+        return f"\nguess: none, as the inputs are wrong: {error}"
+
+
+def _checked_inputs(inputs: object, record: Instruction | None, operand: Operand) -> dict[str, Any]:
+    """Refuse inputs that `guess` does not take, whether it is needed or not."""
+    named: dict[str, Any] | None = None
+    if record is not None and operand == "D" and isinstance(inputs, Mapping):
+        with suppress(Exception):  # its own methods may fail
+            named = dict(inputs)
+    if named is None:
+        raise OperandError(f"inputs is {shown(inputs)}; expected a dict, with an instruction and operand D")
+    wrong = [name for name in named if not isinstance(name, str) or name not in _INPUTS]
+    missing = [name for name in ("a", "b") if name not in named]
+    if wrong or missing:
+        which = f"no {missing[0]!r}" if missing else shown(wrong[0])
+        raise OperandError(f"inputs has {which}; expected 'a' and 'b', and of {', '.join(_INPUTS[2:])} what is needed")
+    return named
 
 
 def _raw(fmt: Format, x: npt.ArrayLike) -> Array:

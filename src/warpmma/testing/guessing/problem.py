@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -54,7 +55,7 @@ def tiles_of(record: Instruction, operand: Operand, x: npt.ArrayLike) -> Array:
     """Cut matrices, or take registers: codes `[..., tiles of rows, tiles of columns, elements of a tile]`."""
     array, layout = as_array(x, f"{record}: {operand}"), record.layout(operand)
     packing, rank = layout.packing, len(layout.shape)
-    if is_registers(record, operand, array):
+    if is_registers(record, operand, array) and array.size:
         codes = packing.split(np.ascontiguousarray(array)).reshape(*array.shape[:-2], -1)
         codes = codes.take(layout.order.reshape(-1), axis=-1)
         return codes.astype(record.format(operand).code_dtype)[..., None, None, :]
@@ -121,6 +122,8 @@ def posed(
         batch = np.broadcast_shapes(*batches.values())
     except ValueError:
         raise OperandError(f"{record}: batches do not broadcast: {batches}") from None
+    if not math.prod(batch):
+        raise OperandError(f"{record}: the batch is {batch}: there is nothing to guess")
     flat = {
         name: np.broadcast_to(x, (*batch, *x.shape[-3:])).reshape(-1, *x.shape[-3:]) for name, x in arrays.items()
     }  # fmt: skip
