@@ -222,9 +222,11 @@ def test_what_is_not_replaced_is_counted_or_refused() -> None:
         torch.linalg.inv(torch.eye(3))
         torch.nn.Bilinear(2, 3, 4)(torch.ones(5, 2), torch.ones(5, 3))
         image.sum().exp() + 1
+        torch.eye(3).to_sparse() @ torch.eye(3)
+        torch.eye(3, dtype=torch.int32).addmm_(*[torch.eye(3, dtype=torch.int32)] * 2)
     assert list(report.left) == [
         "aten::convolution of float32", "aten::mm of int64", "aten::linalg_inv_ex of float32",
-        "aten::_trilinear of float32",
+        "aten::_trilinear of float32", "aten::mm of float32", "aten::addmm_ of int32",
     ]  # fmt: skip
     with wm.torch.arithmetic(TARGET, others="refuse"):
         message = "aten::convolution of float32 has products that are not replaced; others='leave' leaves them"

@@ -78,11 +78,12 @@ def _output(a: str, wanted: Any) -> str:
     usual = _OUTPUTS.get(a, a)
     if wanted is None:
         return usual
-    known = {dtype_for(x): x for x in _WIDER.get(a, ("f32", "f16", "bf16", *_EIGHT_BITS))}
-    if wanted not in known:
-        names = ", ".join(map(dtype_name, known))
-        raise OperandError(f"out_dtype is {shown(wanted)}; expected one of {names} for this type of A")
-    return known[wanted]
+    known = _WIDER.get(a, ("f32", "f16", "bf16", *_EIGHT_BITS))
+    for x in known:
+        if wanted is dtype_for(x):
+            return x
+    names = ", ".join(dtype_name(dtype_for(x)) for x in known)
+    raise OperandError(f"out_dtype is {shown(wanted)}; expected one of {names} for this type of A")
 
 
 @cache

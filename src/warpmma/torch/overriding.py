@@ -28,14 +28,23 @@ __all__ = ["Arithmetic", "arithmetic"]
 
 Others = Literal["leave", "refuse"]
 
-# Operators with sums of products inside, which nothing here computes: by the beginning of their names.
+# Operators with sums of products inside, of which those that are replaced may come in types that are not.
 _WITH_PRODUCTS = re.compile(
-    r"(aten::(_?(slow_|thnn_|mkldnn_|cudnn_|nnpack_|quantized_)*(_|spatial_)*conv(olution|_|\d|depthwise|olution_)|"
-    r"mm$|bmm$|addmm$|baddbmm$|addbmm$|_addmm_activation|mv$|addmv$|dot$|vdot$|addr$|_scaled_|_int_mm|_grouped_mm|"
-    r"_weight_int|_dyn_quant_matmul|mkldnn_(linear|rnn)|_trilinear|_euclidean_dist|_native_multi_head|"
-    r"_transformer_encoder|_?triton_|_flash_attention|_efficient_attention|_?sparse_.*mm|sspaddmm|hspmm|"
-    r"_?linalg_(?!vector_norm|cross|diagonal|matrix_norm|check)|_?cholesky|triangular_solve|lu_solve|ormqr|orgqr|"
-    r"geqrf|_linear|linear_backward|fbgemm_))|(mkldnn|mkldnn_prepacked|onednn|quantized|xnnpack)::"
+    r"""
+    aten::(
+      # products of matrices and vectors
+      (add)?(mm|mv|bmm) | baddbmm | v?dot | addr | _addmm_activation | _(int|grouped|scaled|scaled_grouped)_mm\w*
+      | _weight_int\w* | _?dyn_quant_\w* | mkldnn_linear\w* | linear_backward | _linear\w* | fbgemm_\w*
+      | \w*sparse\w*(mm|matmul|linear)\w* | sspaddmm | hspmm | _trilinear | _euclidean_dist | _foreach_mm
+      | matmul_backward | _mixed_dtypes_linear | \w*quantized_linear\w*
+      # convolutions, recurrent layers, attention
+      | \w*conv(?!ert)\w* | mkldnn_rnn\w* | \w*attention\w* | \w*transformer_encoder\w*
+      # factorizations and what solves by them
+      | _?linalg_(?!vector_norm|cross|diagonal|check|_powsum)\w* | \w*cholesky\w* | triangular_solve | lu_solve
+      | lu_unpack | ormqr | orgqr | geqrf | _spsolve
+    ) | (mkldnn|mkldnn_prepacked|onednn|quantized|xnnpack)::\w+
+    """,
+    re.VERBOSE,
 )
 
 
@@ -54,8 +63,8 @@ def arithmetic(
         "mma", by default, or "wgmma", which of fp8 keeps fewer bits on sm_90a; mnemonics are taken for products of
         their types.
     float32 : {"ieee", "tf32"}
-        How float32 is multiplied: by a chain of `fma.rn.f32`, as PyTorch's default on GPUs, or on tensor cores, which
-        ignore the low 13 bits of both factors.
+        How float32 is multiplied: by a chain of `fma.rn.f32`, as PyTorch's default on GPUs, or on tensor cores, for
+        which both factors are rounded to tf32, to nearest even.
     accumulate : {"f32", "f16"}
         In which type sums of f16 and of 8-bit floating point are kept.
     split_k : int
@@ -136,7 +145,7 @@ class Arithmetic:
                 d = func.decompose(*args, **kwargs)
             if d is not NotImplemented:
                 return d
-        if _WITH_PRODUCTS.match(name):
+        if _WITH_PRODUCTS.fullmatch(plain):
             said = f"{name} of {_first_dtype(args)}"
             if self._others == "refuse":
                 raise UnsupportedError(f"{said} has products that are not replaced; others='leave' leaves them")

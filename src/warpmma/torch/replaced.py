@@ -75,7 +75,9 @@ class OperatorCall:
         return sums
 
     def float_type(self, *names: str) -> str | None:
-        """Return the PTX type that tensors share, if products of it are replaced."""
+        """Return the PTX type that dense tensors share, if products of it are replaced."""
+        if any(dtype_name(self.x[name].layout) != "strided" for name in names):
+            return None
         found = {TYPES.get(dtype_name(self.x[name].dtype)) for name in names}
         only = found.pop()
         return only if not found and only in _FLOATS else None
