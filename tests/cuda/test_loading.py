@@ -158,3 +158,10 @@ def test_without_a_compiler_one_line_says_what_to_install(monkeypatch: pytest.Mo
                 wm.cuda.load(SOURCE, compiler=compiler, name="nobody compiled it")
     finally:
         nvrtc._library.cache_clear()
+
+
+@NVRTC
+def test_the_library_writes_no_bytes_that_others_have() -> None:
+    """Python has one object for each single byte, and an empty log is one byte long."""
+    wm.cuda.load("__global__ void nothing() { }", compiler="nvrtc")
+    assert bytes([0x20, 0x00]) == b" \0" and b"a b".split(b" ") == [b"a", b"b"]

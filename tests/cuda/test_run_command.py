@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from warpmma.cli import main
@@ -55,8 +57,25 @@ def test_what_does_not_compile(file: str, capsys: pytest.CaptureFixture[str]) ->
     assert '"y" is undefined' in capsys.readouterr().err
 
 
+def test_the_documented_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    root = Path(__file__).parents[2]
+    (command,) = re.findall(r"^warpmma (run .*)$", (root / "docs" / "cuda.md").read_text(), re.MULTILINE)
+    monkeypatch.chdir(root)
+    arguments = [*command.split(), "--save", str(tmp_path / "sums.npz")]
+    assert main(arguments) == 1
+    said = capsys.readouterr().out
+    assert "block_sum of examples/cuda/block_sum.cu on sm_80" in said and "1 hazard\n" in said
+    assert max(map(len, said.splitlines())) < 120
+    assert main([*arguments, "--option=-DSYNCWARP"]) == 0
+    with np.load(tmp_path / "sums.npz") as arrays:
+        padded = np.append(arrays["x"], np.zeros(24, np.float32))
+        assert np.allclose(arrays["sums"], padded.reshape(4, 256).sum(1), atol=1e-4)
+
+
 def test_names_of_parameters() -> None:
-    text = """namespace a { __global__ void k(void (*f)(int, int), const std::map<int, int> &m, int n = f(1, 2)); }
+    text = """namespace a { __global__ void k(void (*f)(int, int), const std::map<int, int> &m, int n = f(1, 2)) { } }
     extern "C" __global__ __launch_bounds__(128) void k(float x[], int) { } __global__ void none(void) { }"""
     assert parameter_names(text, "none") == [()]
     assert parameter_names(text, "k") == [("f", "m", "n"), ("x", "")]

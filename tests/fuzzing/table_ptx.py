@@ -8,7 +8,7 @@ import numpy as np
 
 import warpmma as wm
 from warpmma.machine import Device
-from warpmma.ptx import PtxEntry, PtxModule, load, read
+from warpmma.ptx import PtxEntry, PtxModule, load, numba_arguments, read
 
 from . import legal
 from .calls import Entry
@@ -74,6 +74,8 @@ ENTRIES = (
     Entry(name="warpmma.ptx:load", call=load, make=lambda rng: {"path_or_text": TEXT, "name": "k.ptx"}, weight=3,
           pure=False),
     Entry(name="warpmma.ptx:read", call=read, make=lambda rng: {"text": TEXT, "name": "k.ptx"}, weight=3, pure=False),
+    Entry(name="warpmma.ptx:numba_arguments", call=numba_arguments,
+          make=lambda rng: {"*args": [np.zeros((2, 3), np.float32), 2.5, (1, np.zeros(4))]}, pure=False),
     Entry(name=f"{_M}.__getitem__", call=PtxModule.__getitem__, make=lambda rng: {"self": module(rng), "name": "add"},
           pure=False),
     *(

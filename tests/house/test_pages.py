@@ -21,7 +21,7 @@ from warpmma.kernel import Launch, Register, Threads, launch
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "examples" / "README.md", *(ROOT / "docs").rglob("*.md")])
 FENCED = re.compile(r"^```(.*)\n((?:.*\n)*?)```$", re.M)
-EXTRAS = {"triton.md": "triton.language", "torch.md": "torch"}
+EXTRAS = {"triton.md": "triton.language", "cuda.md": "cuda.bindings", "torch.md": "torch"}
 """Pages that need what an extra brings, or PyTorch, which is in none."""
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -113,7 +113,7 @@ def _once(source: CudaSource, headers: Mapping[str, str]) -> tuple[str, Compiled
 
 def _text(size_of: Any, read: Any, program: Any) -> str:
     _, size = size_of(program)
-    data: bytes = b" " * size
+    data = bytes(int(size) + 16)  # which the library writes: never the one object that Python has for a single byte
     read(program, data)
     return data.rstrip(b"\0").decode(errors="replace")
 

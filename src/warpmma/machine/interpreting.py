@@ -121,12 +121,14 @@ def run_program(
     """
     limit = Limit() if limit is None else limit
     run = _Run(batch, program, grid, limit, provided, keep)
+    registers = run.state.registers
     try:
         run.all()
     finally:
         run.counted()
+        run.end()
     batch.finish()
-    return tuple(run.state.registers[: len(program.registers)])
+    return tuple(registers[: len(program.registers)])
 
 
 class _Run:
@@ -239,6 +241,10 @@ class _Run:
             blocks, warps, _ = self._batch.shape
             steps = min(steps, (self._limit.instructions - self._limit.executed - executed) // (blocks * warps))
         return max(1, steps)
+
+    def end(self) -> None:
+        """Let go of steps, which hold what holds them: registers of a batch are many, and Python collects late."""
+        self._code.clear()
 
     def counted(self) -> None:
         """Hand on how often each place was executed."""

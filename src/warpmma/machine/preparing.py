@@ -46,10 +46,11 @@ def prepared(state: State, meetings: Meetings, place: int, step: RowStep) -> Adv
     refresh: list[Refresh] = []
     operands = tuple(state.place(x, refresh) for x in step.operands)
     if step.beside:
-        return _beside(state, place, step, _refreshed(_silent(state, step, operands), refresh))
-    act = _operation(state, step, operands) if _plain(step) else _handled(state, step, operands)
-    act = _refreshed(act, refresh)
+        return _beside(state, place, step, _refreshed(_silent(state, place, step, operands), refresh))
     choose = None if step.guard is None else chooser(state, step.site, step.guard)
+    if _plain(step):
+        return _alone(state, place, _refreshed(_operation(state, place, step, operands), refresh), choose)
+    act = _refreshed(_handled(state, step, operands), refresh)
     if getattr(step.row, "observes", False):
         return _observing(state, place, step, act, choose)
     meeting = _meeting(state, place, step, act, operands, refresh)
@@ -230,11 +231,11 @@ def _refreshed(act: Act, refresh: list[Refresh]) -> Act:
     return all_of_them
 
 
-def _operation(state: State, step: RowStep, operands: tuple[Any, ...]) -> Act:
+def _operation(state: State, place: int, step: RowStep, operands: tuple[Any, ...]) -> Act:
     """Rule 2."""
     row: Any = step.row
-    _check(state, step, row, operands)
-    slow, some = _slow(state, step, operands), _some(state, step, operands)
+    _check(state, place, step, operands)
+    slow, some = (_later(make, state, step, operands) for make in (_slow, _some))
     few = state.batch.shape[0] * state.batch.shape[1] // _FEW
     if len(step.results) != 1 or step.results[0] is None:
         return _several(state, step, operands, slow, some, few)
@@ -302,10 +303,10 @@ def _some(state: State, step: RowStep, operands: tuple[Any, ...]) -> Act:
     return some
 
 
-def _silent(state: State, step: RowStep, operands: tuple[Any, ...]) -> Act:
+def _silent(state: State, place: int, step: RowStep, operands: tuple[Any, ...]) -> Act:
     """Return an operation in which nothing is a hazard."""
     row: Any = step.row
-    _check(state, step, row, operands)
+    _check(state, place, step, operands)
     registers, write, shaped, function = state.registers, state.write, state.batch.shaped, state.batch.function(row)
     dtypes = [state.dtype(kind) for kind in row.outputs]
 
@@ -318,7 +319,23 @@ def _silent(state: State, step: RowStep, operands: tuple[Any, ...]) -> Act:
     return act
 
 
-def _check(state: State, step: RowStep, row: Operation, operands: tuple[Any, ...]) -> None:
+def _later(make: Callable[[State, RowStep, tuple[Any, ...]], Act], state: State, step: RowStep, operands: Any) -> Act:
+    """Return what is made when it is wanted, as it seldom is."""
+    made: list[Act] = []
+
+    def act(group: Group) -> None:
+        if not made:
+            made.append(make(state, step, operands))
+        made[0](group)
+
+    return act
+
+
+def _check(state: State, place: int, step: RowStep, operands: tuple[Any, ...]) -> None:
+    """Check an operation's operands, once for all batches that run the program."""
+    if place in state.program.checked:
+        return
+    row: Any = step.row
     if len(operands) != len(row.inputs):
         raise OperandError(
             f"{row.mnemonic} takes {counted(len(row.inputs), 'operand')} ({row.syntax}); got {len(operands)}"
@@ -335,6 +352,7 @@ def _check(state: State, step: RowStep, row: Operation, operands: tuple[Any, ...
         if slot is not None and (held := state.program.registers[slot.number]) != kind:
             name = state.program.names[slot.number]
             raise OperandError(f"{row.mnemonic}: {name} is .{held}; got a value of .{kind}")
+    state.program.checked.add(place)
 
 
 def _slow(state: State, step: RowStep, operands: tuple[Any, ...]) -> Callable[[Group], None]:

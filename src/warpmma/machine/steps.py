@@ -244,6 +244,8 @@ class Program:
         Variables in shared memory: what lies between is nobody's. Dynamic shared memory follows the last.
     lets_go : mapping of int to tuple of int
         By place, slots that nobody reads behind it: see `liveness`.
+    checked : set of int
+        Places of which operands were found to fit their rows: a launch has many batches, and a program many launches.
     """
 
     name: str
@@ -254,3 +256,4 @@ class Program:
     frame: int = 0
     shared: tuple[range, ...] = ()
     lets_go: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    checked: set[int] = field(default_factory=set, repr=False, compare=False)

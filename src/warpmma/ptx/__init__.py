@@ -8,6 +8,7 @@ from .mangled_names import unmangled
 from .module_text import read
 from .modules import PtxEntry, PtxModule, load
 from .name_scopes import declared
+from .numba_layout import numba_arguments
 from .syntax import Function, Module
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "PtxModule",
     "declared",
     "load",
+    "numba_arguments",
     "read",
     "unmangled",
 ]

@@ -1,0 +1,54 @@
+"""What a batch of blocks had is gone when it has ended: memory does not grow with their number."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+
+import warpmma as wm
+from warpmma import ptx
+from warpmma.machine.batch import Batch
+from warpmma.machine.state import State
+
+TEXT = """.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 y) {
+    .reg .b64 %rd<4>; .reg .b32 %r<6>; .reg .pred %p<3>;
+    ld.param.u64 %rd1, [y];
+    mov.u32 %r1, %ctaid.x;
+    mov.u32 %r2, %laneid;
+    mad.lo.s32 %r3, %r1, 32, %r2;
+    setp.lt.u32 %p1, %r2, 7;
+    @%p1 bra LESS;
+    add.u32 %r4, %r3, 1;
+    bra END;
+LESS:
+    shl.b32 %r4, %r3, 1;
+END:
+    bar.sync 0;
+    mul.wide.u32 %rd2, %r3, 4;
+    add.u64 %rd2, %rd1, %rd2;
+    st.global.u32 [%rd2], %r4;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("hazards", ["error", "off"])
+def test_nothing_of_a_batch_waits_for_the_collector(hazards: str) -> None:
+    device = wm.Device("sm_90")
+    y = device.zeros(32 * 32, np.uint32)
+    entry = ptx.load(TEXT)["k"]
+    gc.collect()
+    gc.disable()
+    try:
+        known = {id(x) for x in gc.get_objects() if isinstance(x, State | Batch)}
+        entry.launch(device, 32, 32, [y], resident=8, hazards=hazards)
+        left = [x for x in gc.get_objects() if isinstance(x, State | Batch) and id(x) not in known]
+    finally:
+        gc.enable()
+    assert not left
+    assert y.numpy()[[6, 7]].tolist() == [12, 8]
