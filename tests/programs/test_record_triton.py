@@ -60,3 +60,16 @@ def test_texts_are_of_these_cases_and_name_no_machine() -> None:
     for text in texts.values():
         assert "/" not in "".join(line for line in text.splitlines() if line.startswith("\t.file"))
         assert plain_text(text) == text
+
+
+def test_what_names_sections_that_are_left_out_is_left_out() -> None:
+    text = """\t.loc\t1 36 12, function_name $L__info_string0, inlined_at 1 48 23 // kernels.py:36:12
+\t.file\t1 "/home/me/kernels.py"
+\t.section\t.debug_str
+\t{
+$L__info_string0:
+.b8 0
+\t}
+\tret;
+"""
+    assert plain_text(text) == '\t.loc\t1 36 12 // kernels.py:36:12\n\t.file\t1 "kernels.py"\n\tret;\n'

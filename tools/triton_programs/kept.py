@@ -32,6 +32,7 @@ def _read() -> Any:
 
 def plain_text(text: str) -> str:
     """Return a text without what names the machine that it was made on."""
+    text = re.sub(r"(\.loc\s+\d+ \d+ \d+), function_name \S+, inlined_at [\d ]+\d", r"\1", text)
     text = re.sub(r"\n\t\.section\s+\.debug_\w+\s*\{.*?\n\t\}", "", text, flags=re.DOTALL)
     return re.sub(r'(\.file\s+\d+\s+)"(?:[^"\n]*/)?([^"/\n]+)"', r'\1"\2"', text)
 
