@@ -15,7 +15,6 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from pathlib import Path
 
 from ..errors import CompilationError
@@ -110,12 +109,9 @@ def compile_without_host(source: CudaSource) -> Compiled:
 def _units(source: CudaSource) -> list[_Unit]:
     """Find the source and the headers that it includes by quoted names, or from folders that options name."""
     units, seen, total = [_Unit(source.name, source.text, source.folder)], {source.name}, 0
-    given = [*source.options, ""]
-    pairs = [x for x in pairwise(given) if x[0].startswith("-I") or x[0] == "--include-path"]
-    folders = [Path(after if x in ("-I", "--include-path") else x[2:].strip()) for x, after in pairs]
     for unit in units:
         for mark, name in _INCLUDE.findall(unit.text):
-            places = [*([unit.folder] if mark == '"' else []), *folders]
+            places = [*([unit.folder] if mark == '"' else []), *source.folders]
             path = next((x / name for x in places if (x / name).is_file()), None)
             if path is None or name in seen or total > _MOST_TEXT:
                 continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -18,6 +18,7 @@ from .sources import Compiled, CudaSource, refused
 __all__ = ["compile_with_nvrtc", "include_folders", "nvrtc_version", "why_no_nvrtc"]
 
 _MISSING = re.compile(r'cannot open source file "([^"\n]+)"')
+_INCLUDED = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)", re.MULTILINE)
 _MOST_HEADERS = 100  # that are supplied, one after the other
 
 
@@ -70,8 +71,19 @@ def compile_with_nvrtc(source: CudaSource, headers: Mapping[str, str] | None = N
             return replace(made, left_out=tuple(f"#include <{x}>, which is not here" for x in empty))
         if missing is None or missing[1] in supplied or (text := STANDARD_HEADERS.get(missing[1], rest)) is None:
             break
-        supplied[missing[1]] = text
+        supplied |= {missing[1]: text, **_nowhere(source, own, supplied, rest)}
     raise refused(source, _who(), log, _about_headers(log))
+
+
+def _nowhere(
+    source: CudaSource, own: Mapping[str, str], there: Container[str], rest: str | None
+) -> dict[str, str]:  # fmt: skip
+    """Return texts for what texts include that is nowhere: of NVRTC one hears of the first alone, each time."""
+    folders = [*include_folders(nvrtc_version()[0]), *source.folders, source.folder]
+    named = {name for text in (source.text, *own.values()) for name in _INCLUDED.findall(text)}
+    lacking = [x for x in sorted(named) if x not in there and not any((folder / x).is_file() for folder in folders)]
+    texts = {x: STANDARD_HEADERS.get(x, rest) for x in lacking}
+    return {name: text for name, text in texts.items() if text is not None}
 
 
 def _about_headers(log: str) -> str:

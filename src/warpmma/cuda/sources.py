@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from ..errors import CompilationError, OperandError, printable, shown
@@ -45,6 +46,12 @@ class CudaSource:
     def folder(self) -> Path:
         """Where files that it includes by quoted names are looked for."""
         return Path.cwd() if self.file is None else self.file.absolute().parent
+
+    @property
+    def folders(self) -> list[Path]:
+        """Folders that options name for what is included."""
+        pairs = [x for x in pairwise([*self.options, ""]) if x[0].startswith("-I") or x[0] == "--include-path"]
+        return [Path(after if x in ("-I", "--include-path") else x[2:].strip()) for x, after in pairs]
 
 
 @dataclass(frozen=True, kw_only=True)
