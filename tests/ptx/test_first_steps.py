@@ -54,7 +54,9 @@ def test_an_entry_is_found_by_its_name_in_cpp(name: str, entry: str) -> None:
 @pytest.mark.parametrize("name", ["tmpl", "bar::tmpl"])
 def test_a_name_of_several_entries_is_none(name: str) -> None:
     with pytest.raises(
-        KeyError, match=f"'{name}' means 2 entries of <ptx>; say which: _ZN3bar4tmplIfEEvPT_, _ZN3bar4tmplIdEEvPT_$"
+        KeyError,
+        match=rf"'{name}' means 2 entries of <ptx>; say which: _ZN3bar4tmplIfEEvPT_ \(bar::tmpl<float>\), "
+        r"_ZN3bar4tmplIdEEvPT_ \(bar::tmpl<double>\)$",
     ):
         ptx.load(MODULE)[name]
 

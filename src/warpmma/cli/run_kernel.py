@@ -24,7 +24,7 @@ from ..cuda import load as load_cuda
 from ..errors import KernelError, LimitError, OperandError, WarpmmaError, shown
 from ..isa import TARGETS, check_known
 from ..machine import Device, HazardError, HazardWarning, Launch, Limit
-from ..ptx import PtxEntry, PtxModule, unmangled
+from ..ptx import PtxEntry, PtxModule, source_name
 from ..ptx import load as load_ptx
 from .kernel_arguments import KernelArgument, arguments_of, ordered
 from .streams import say, write
@@ -98,7 +98,7 @@ def _run(options: argparse.Namespace) -> int:
         _save(options.save, arguments)
     if ran and options.picture is not None and report is not None:
         _picture(options.picture, report)
-    name = options.kernel or unmangled(entry.name)
+    name = options.kernel or source_name(entry.name)
     title = f"{name} of {options.file} on {device.target}: grid {options.grid}, block {options.block}"
     if ran:
         say_all = _json if options.json else _text
@@ -150,7 +150,9 @@ def _module(options: argparse.Namespace) -> PtxModule:
 
 def _entry(module: PtxModule, kernel: str | None) -> PtxEntry:
     if kernel is None and len(module) != 1:
-        raise OperandError(f"--kernel says which: {module.source.name} has {', '.join(module) or 'none'}")
+        raise OperandError(
+            f"--kernel says which: {module.source.name} has {', '.join(map(source_name, module)) or 'none'}"
+        )
     return module[kernel if kernel is not None else next(iter(module))]
 
 

@@ -11,7 +11,7 @@ from .._arguments import check_choice, members
 from .._tracebacks import end_at_caller
 from ..errors import CompilationError, OperandError, WarpmmaError, shown
 from ..isa import check_known
-from ..ptx import PtxEntry, PtxModule, read, unmangled
+from ..ptx import PtxEntry, PtxModule, read, source_name
 from .host_code import compile_without_host
 from .nvcc import compile_with_nvcc, find_nvcc
 from .nvrtc import compile_with_nvrtc, why_no_nvrtc
@@ -62,7 +62,7 @@ class CudaModule(PtxModule):
     def parameters(self, name: str) -> tuple[str, ...]:
         """Return the names of a kernel's parameters in the source; none where that does not tell, as of overloads."""
         entry = self[name]
-        plain = unmangled(entry.name).rpartition("::")[2]
+        plain = source_name(entry.name).partition("<")[0].rpartition("::")[2]
         found = {x for x in parameter_names(self._text, plain) if len(x) == len(entry.function.parameters)}
         return found.pop() if len(found) == 1 else ()
 

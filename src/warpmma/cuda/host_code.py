@@ -25,6 +25,10 @@ from .sources import Compiled, CudaSource
 __all__ = ["compile_without_host"]
 
 _OPTIONS = ("-default-device", *(f"--pre-include={x}" for x in ("cmath", "cstdint", "climits", "cfloat", "cstdlib")))
+_STD = re.compile(r'namespace "std" has no member|qualified name is not allowed')
+_OF_STD = tuple(f"--pre-include={x}" for x in ("type_traits", "limits", "utility"))
+"""What headers of the host's library bring along, where it is asked for: these take half a second."""
+
 _ROUNDS = 16
 _MOST_TEXT = 1_000_000  # characters of headers that are looked through
 _ERROR = re.compile(r"^(.+?)\((\d+)\): (?:catastrophic )?error: ", re.MULTILINE)
@@ -81,14 +85,19 @@ def compile_without_host(source: CudaSource) -> Compiled:
     main = units[0]
     named = [x for x in launched(source.text) if x not in source.names]
     last: CompilationError | None = None
+    wide = False
     for _ in range(_ROUNDS):
-        given = replace(source, text=main.left, names=(*source.names, *named), options=(*source.options, *_OPTIONS))
+        options = (*source.options, *_OPTIONS, *(_OF_STD if wide else ()))
+        given = replace(source, text=main.left, names=(*source.names, *named), options=options)
         try:
             made = compile_with_nvrtc(given, {**{x.name: x.left for x in units[1:]}, "*": ""})
         except CompilationError as error:
             last = error
         else:
             return replace(made, left_out=(*_listed(units), *made.left_out))
+        if not wide and _STD.search(last.log):
+            wide = True
+            continue
         wrong = {_plain(x) for x in _NAME.findall(last.log)}
         kept = [x for x in named if _plain(x) not in wrong]
         places = [(file, int(line)) for file, line in _ERROR.findall(last.log)]

@@ -4,12 +4,12 @@
 """
 
 from .checking import EntryNeeds, ModuleNeeds
-from .mangled_names import unmangled
 from .module_text import read
 from .modules import PtxEntry, PtxModule, load
 from .name_scopes import declared
 from .numba_layout import numba_arguments
 from .syntax import Function, Module
+from .template_names import source_name
 
 __all__ = [
     "EntryNeeds",
@@ -22,5 +22,5 @@ __all__ = [
     "load",
     "numba_arguments",
     "read",
-    "unmangled",
+    "source_name",
 ]

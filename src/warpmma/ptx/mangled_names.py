@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-__all__ = ["meant", "unmangled"]
+__all__ = ["INVENTED", "meant", "unmangled"]
 
-_INVENTED = ("_GLOBAL__N", "_INTERNAL_")
+INVENTED = ("_GLOBAL__N", "_INTERNAL_")
 
 
 def unmangled(name: str) -> str:
@@ -33,7 +33,7 @@ def unmangled(name: str) -> str:
         parts.append(name[length.end() : at])
         if "N" not in start[0]:
             break
-    return "::".join(x for x in parts if x and not x.startswith(_INVENTED)) or name
+    return "::".join(x for x in parts if x and not x.startswith(INVENTED)) or name
 
 
 def meant(name: str, entries: Iterable[str]) -> list[str]:

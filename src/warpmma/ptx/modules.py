@@ -17,11 +17,11 @@ from ..machine import Device, DeviceArray, HazardWarning, Launch, Limit, Policy
 from .arguments import signature
 from .checking import ModuleNeeds, module_needs
 from .linking import Linked, link
-from .mangled_names import meant, unmangled
 from .module_text import read
 from .starting import Request, check_device, launch_entry, own_target
 from .symbols import ModuleMemory
 from .syntax import Function, Module
+from .template_names import entries_meant, source_name
 
 __all__ = ["PtxEntry", "PtxModule", "load"]
 
@@ -86,7 +86,8 @@ class PtxModule(Mapping[str, "PtxEntry"]):
     """A module: a mapping from the names of its entries.
 
     nvcc mangles names of C++: `__global__ void saxpy(int)` is `_Z5saxpyi`, unless it is `extern "C"`. An entry is found
-    by either name, where only one has it; instances of templates, and overloads, by what the text calls them.
+    by either name, where only one has it; an instance of a template with its arguments, too (`module["f<int, 4>"]`);
+    overloads by what the text calls them.
 
     Attributes
     ----------
@@ -117,17 +118,16 @@ class PtxModule(Mapping[str, "PtxEntry"]):
         """Return an entry: by its name in the text, or by its name in C++ where only one entry has that."""
         if isinstance(name, str) and self.source.kinds.get(name) == "entry":
             return PtxEntry(self, name)
-        found = meant(name, self) if isinstance(name, str) else []
+        found = entries_meant(name, self) if isinstance(name, str) else []
         if len(found) == 1:
             return PtxEntry(self, found[0])
         if found:
             raise UnknownEntryError(
                 f"{shown(name)} means {len(found)} entries of {self.source.name}; say which: {_listed(found)}"
             )
-        known = {unmangled(x) for x in self}
+        known = {source_name(x) for x in self}
         raise UnknownEntryError(
-            f"{self.source.name} has no entry {shown(name)}{suggestion(name, known)}; it has "
-            f"{_listed([x if unmangled(x) == x else f'{x} ({unmangled(x)})' for x in self])}"
+            f"{self.source.name} has no entry {shown(name)}{suggestion(name, known)}; it has {_listed(list(self))}"
         )
 
     def __iter__(self) -> Iterator[str]:
@@ -271,9 +271,14 @@ class PtxEntry:
             raise
 
 
+def _both(name: str) -> str:
+    """Name an entry as its text and as its source do."""
+    return name if source_name(name) == name else f"{name} ({source_name(name)})"
+
+
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
-    return (", ".join(names[:MOST_LISTED]) or "none") + more
+    return (", ".join(map(_both, names[:MOST_LISTED])) or "none") + more
 
 
 class UnknownEntryError(OperandError, KeyError):
