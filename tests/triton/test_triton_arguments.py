@@ -146,4 +146,10 @@ def test_descriptors_and_tuples() -> None:
         x, out = np.arange(24 * 64, dtype=np.float32).reshape(24, 64), np.zeros((16, 16), np.float32)
         source = TensorDescriptor(gpu.device.array(x), [24, 64], [64, 1], [16, 16])
         moved[(1,)](source, (out, 2.0), BLOCK=16)
+        with wm.triton.device("sm_90", ptx_target="sm_90") as tma:
+            there = TensorDescriptor(tma.device.array(x), [24, 64], [64, 1], [16, 16])
+            with pytest.raises(
+                wm.UnsupportedError, match="for sm_90 its descriptors are TMA's, which is not simulated"
+            ):
+                moved[(1,)](there, (out, 2.0), BLOCK=16)
     assert (out == 2 * x[:16, 16:32]).all()

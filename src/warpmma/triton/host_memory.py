@@ -81,10 +81,16 @@ def is_tensor(x: Any) -> bool:
     return torch is not None and hasattr(torch, "Tensor") and issubclass(type(x), torch.Tensor)
 
 
+def _wrapped(x: Any) -> Any:
+    """Return the tensor in what `triton.reinterpret` returns."""
+    while hasattr(x, "data_ptr") and hasattr(x, "base") and not isinstance(x, HostArray) and not is_tensor(x):
+        x = x.base
+    return x
+
+
 def storage_of(name: str, x: Any) -> Storage | None:
     """Return the storage of a tensor or array; None for what has none, or none in this process's memory."""
-    while hasattr(x, "data_ptr") and hasattr(x, "base") and not isinstance(x, HostArray) and not is_tensor(x):
-        x = x.base  # what `triton.reinterpret` returns
+    x = _wrapped(x)
     if isinstance(x, HostArray):
         owner = x.array
         while isinstance(owner.base, np.ndarray):
@@ -186,6 +192,7 @@ def check_place(name: str, x: Any) -> None:
     ------
     OperandError
     """
+    x = _wrapped(x)
     if not is_tensor(x):
         return
     if x.device.type != "cpu":

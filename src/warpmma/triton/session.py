@@ -38,6 +38,8 @@ __all__ = ["TritonDevice", "device", "install", "uninstall"]
 
 _replaced: list[Callable[[], None]] = []
 
+_WITH_E4M3 = "Triton has fp8e4nv from sm_89 on; sm_90 and later run that PTX: device(..., ptx_target='sm_89')"
+
 
 class TritonDevice(ActiveDevice):
     """A simulated GPU that Triton launches kernels on, in a `with`.
@@ -133,6 +135,7 @@ def install(target: str | Device, **options: Any) -> TritonDevice:
     """
     made = device(target, **options)
     _activate(made)
+    _installed.append(made)
     return made
 
 
@@ -149,14 +152,16 @@ def uninstall() -> None:
     Raises
     ------
     OperandError
-        Nothing is installed.
+        Nothing is installed, or a `with` has not ended.
     """
-    if not active:
+    if not _installed:
         raise OperandError("no simulated device is installed")
-    _deactivate(active[-1])
+    _deactivate(_installed[-1])
+    _installed.pop()
 
 
 _answers = TorchAnswers()
+_installed: list[TritonDevice] = []
 
 
 def _activate(session: TritonDevice) -> None:
@@ -170,7 +175,7 @@ def _activate(session: TritonDevice) -> None:
     _answers.give()
 
 
-def _deactivate(session: ActiveDevice) -> None:
+def _deactivate(session: TritonDevice) -> None:
     if not active or active[-1] is not session:
         raise OperandError(f"{session!r} is not the innermost device that is active")
     active.pop()
@@ -221,6 +226,10 @@ def _checked(run: Any, triton: TritonInterface) -> Any:
             return run(self, *given, **named)
         except (WarpmmaError, HazardWarning) as error:
             end_at_caller(error, triton.folder)
+            raise
+        except Exception as error:
+            if "fp8e4nv not supported" in str(error):
+                error.add_note(_WITH_E4M3)
             raise
 
     return checked_run

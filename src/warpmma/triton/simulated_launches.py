@@ -19,6 +19,9 @@ _REPEATED = (
     "Where a tile has fewer elements than its program has threads, Triton loads each in several threads, which need "
     "not wait for the one that stores: tl.debug_barrier() between the two lines orders them"
 )
+_SCRATCH = {"global": "_allocator", "profile": "_profile_allocator"}
+"""Scratch memory, in the order of the parameters, by what allocates it."""
+
 _NOT_SIMULATED = ("wgmma", "tcgen05", "cp.async.bulk", "tensormap")
 
 
@@ -56,6 +59,11 @@ class Launcher:
         session, metadata = current(), self._metadata
         if getattr(metadata, "num_ctas", 1) > 1:
             raise UnsupportedError(f"{metadata.name}: num_ctas={metadata.num_ctas}; clusters are not simulated")
+        if getattr(metadata, "tensordesc_meta", None):
+            raise UnsupportedError(
+                f"{metadata.name}: for {session.ptx_target} its descriptors are TMA's, which is not simulated; leave "
+                f"ptx_target out, or give 'sm_80' or 'sm_89'"
+            )
         flat = flat_arguments(self._signature, self._constants, args)
         device = session.device_of(x for _, _, x in flat)
         values = [parameter_value(*each) for each in flat]
@@ -92,21 +100,17 @@ class Launcher:
                 f"{self._metadata.name}: its PTX takes {count} more parameters than Triton's signature has; 0 to 2 are "
                 f"known, for scratch memory"
             )
-        found = []
-        for kind, allocator in list(zip(("global", "profile"), ("_allocator", "_profile_allocator"), strict=True))[
-            :count
-        ]:
-            size = getattr(self._metadata, f"{kind}_scratch_size", 0)
-            memory = None
-            if size:
-                from triton.runtime import _allocation
+        return [self._allocated(kind, grid, stream) for kind in list(_SCRATCH)[:count]]
 
-                known = getattr(_allocation, allocator)
-                known = known.get() if hasattr(known, "get") else known
-                alignment = getattr(self._metadata, f"{kind}_scratch_align", 1)
-                memory = known(grid[0] * grid[1] * grid[2] * size, alignment, stream)
-            found.append(memory)
-        return found
+    def _allocated(self, kind: str, grid: tuple[int, int, int], stream: Any) -> Any:
+        if not (size := getattr(self._metadata, f"{kind}_scratch_size", 0)):
+            return None
+        from triton.runtime import _allocation
+
+        known = getattr(_allocation, _SCRATCH[kind])
+        allocate = known.get() if hasattr(known, "get") else known
+        alignment = getattr(self._metadata, f"{kind}_scratch_align", 1)
+        return allocate(grid[0] * grid[1] * grid[2] * size, alignment, stream)
 
 
 def _fuses(metadata: Any) -> bool:
