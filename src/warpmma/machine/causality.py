@@ -11,7 +11,11 @@ The rules (PTX ISA 9.1, 8.7 to 8.10: release and acquire patterns, observation, 
    place it is known, therefore, what any thread may find there, and what threads of each block.
 4. Who meets at a barrier knows what any of them has learned (`clocks`, rule 4).
 5. Of lanes that act at once those of one warp at one place count as one: each finds what was there before all of them.
-6. `.volatile` is relaxed in the scope of the system. `fence.sc` is as good as `fence.acq_rel`, for memory is
+6. Where threads of a block execute `fence.sc` of a wide scope and then all meet, a strong write of any of them behind
+   that leaves what the others knew at their fences, too. For a thread that finds it, and then executes `fence.sc`,
+   comes behind these fences in the one order of all such: otherwise its read would lie before the write that it found.
+   Who acquires otherwise is taken for one of these.
+7. `.volatile` is relaxed in the scope of the system. `fence.sc` is as good as `fence.acq_rel`, for memory is
    sequentially consistent here. A plain store where something was left leaves it there.
 """
 
@@ -158,10 +162,14 @@ class Causality:
             self.held, self._last, self._fence, self._near_fence = (
                 np.full(self._shape, None, object) for _ in range(4)
             )
+            self._sc = np.full(self._shape, None, object)
+            # By block: its fences of rule 6 when it met last, or what lies before them.
+            self._met: dict[int, Array | list[Known]] = {}
+            self._has_met = np.zeros(self._shape[0], bool)
             self._found: dict[tuple[int, ...], _Heard] = {}
             self._heard = np.zeros(self._shape, bool)  # strong reads found something, and no fence has come yet
             self._fenced = np.zeros(self._shape, bool)
-            self._learned = np.zeros(self._shape[0], bool)  # since the block met
+            self._learned, self._sc_since = (np.zeros(self._shape[0], bool) for _ in range(2))  # since the block met
 
     def snapshot(self) -> Array:
         """Return what each holds now, as it will stay; nothing is there before anything was learned."""
@@ -185,6 +193,9 @@ class Causality:
             self._near_fence[lanes] = moment
             if scope not in NEAR:
                 self._fence[lanes] = moment
+                if order == "sc":
+                    self._sc[lanes] = moment
+                    self._sc_since |= lanes.any(axis=(1, 2))
             self._fenced |= lanes
 
     def act(
@@ -216,7 +227,7 @@ class Causality:
                 self._begin()
                 acts = acts | writes
             elif self.active:
-                acts = acts | (self._fenced[who] & writes)
+                acts = acts | ((self._fenced[who] | self._has_met[who[0]]) & writes)
         if not acts.any():
             return
         self._begin()
@@ -276,6 +287,9 @@ class Causality:
                     known = fence.of(self._first, block, warp, those)
                     near = joined([near, known])
                     far = joined([far, known]) if is_far and scope not in NEAR else far
+        if block in self._met:
+            near = joined([near, *self._fences_met(block)])
+            far = far if scope in NEAR else joined([far, *self._fences_met(block)])
         if not keeps and left is not None:
             left = None
             signals.put(cell, None)
@@ -285,10 +299,27 @@ class Causality:
                 signals.put(cell, left)
             left.leave(block, near, far)
 
+    def _fences_met(self, block: int) -> list[Known]:
+        """Return what lies before the fences of a block that has met since (rule 6)."""
+        met = self._met[block]
+        if not isinstance(met, list):
+            known = []
+            for warp in range(len(met)):
+                for fence in dict.fromkeys(met[warp].tolist()):
+                    if fence is not None:
+                        lanes = [lane for lane, x in enumerate(met[warp].tolist()) if x is fence]
+                        known.append(fence.of(self._first, block, warp, lanes))
+            whole = joined(known)
+            met = self._met[block] = [] if whole is None else [whole]
+        return met
+
     # Rule 4
 
     def meet_all(self, blocks: Array) -> None:
         """All threads of blocks meet, bool `[block]`."""
+        for block in np.flatnonzero(blocks & self._sc_since).tolist():
+            self._met[block], self._has_met[block] = self._sc[block].copy(), True
+        self._sc_since &= ~blocks
         for block in np.flatnonzero(blocks & self._learned).tolist():
             self.held[block] = joined(dict.fromkeys(self.held[block].reshape(-1).tolist()))
         self._learned &= ~blocks
