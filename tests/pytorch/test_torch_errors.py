@@ -15,6 +15,7 @@ import warpmma as wm
 from warpmma.errors import OperandError, TargetError, UnsupportedError, WarpmmaError
 
 SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
+TF32 = "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32"
 SCALED = "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e4m3.f32.ue8m0"
 needs_torch = pytest.mark.skipif(bool(absent("PyTorch")), reason=absent("PyTorch"))
 
@@ -46,6 +47,7 @@ def refused() -> list[tuple[dict[str, Any], str]]:
         ({"instruction": "wgmme"}, "~wgmme~"),
         ({"instruction": ["mma", SCALED]}, "~sm_100a~"),
         ({"instruction": SPARSE}, "~: products of tensors are dense and have no block scales; ~"),
+        ({"instruction": TF32}, "~: float32 is multiplied without tensor cores; give float32='tf32' too"),
         ({"float32": "3xtf32"}, "float32 is '3xtf32'; expected 'ieee' or 'tf32'; did you mean 'tf32'?"),
         ({"accumulate": "bf16"}, "accumulate is 'bf16'; expected 'f32' or 'f16'~"),
         ({"split_k": 0}, "split_k is 0; expected a positive number of slices"),

@@ -120,6 +120,8 @@ def test_out_dtype() -> None:
         d = torch.mm(a, b, out_dtype=torch.float32)
         with pytest.raises(OperandError, match=exactly("aten::mm: out_dtype is torch.bfloat16; expected ~")):
             torch.mm(a, b, out_dtype=torch.bfloat16)
+        with pytest.raises(OperandError, match=exactly("aten::bmm: out_dtype is torch.int32; expected ~")):
+            torch.bmm(a[None], b[None], out_dtype=torch.int32)
     same_tensor(d, product(a, b, out_dtype=torch.float32))
 
 
@@ -242,3 +244,26 @@ def test_pytorch_s_own_errors_stay() -> None:
             torch.ones(2, 3) @ torch.ones(3, 2, dtype=torch.float16)
         with pytest.raises(RuntimeError, match=r"dtype|scalar type"):
             torch.mm(torch.ones(2, 3), torch.ones(3, 2), out=torch.ones(2, 2, dtype=torch.float64))
+
+
+def test_the_report_in_words() -> None:
+    a, b, x, y = *tensors("bfloat16", (20, 70), (70, 9)), *tensors("float64", (3, 4, 5), (3, 5, 2))
+    with wm.torch.arithmetic("sm_100a", split_k=2) as report:
+        torch.mm(a, b)
+        torch.mm(a, b)
+        torch.bmm(x, y)
+    assert str(report).splitlines() == [
+        "products with the arithmetic of sm_100a: 3",
+        "  2 x aten::mm 20x9x70 bfloat16 -> bfloat16: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32, "
+        "2 slices of k",
+        "  1 x aten::bmm 3 of 4x2x5 float64 -> float64: mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64",
+        "  (mma.sync: libraries on such a GPU take tcgen05.mma, which is not simulated)",
+    ]
+    assert {p.evidence.kind for p in report.products} <= {"measured", "published", "derived"}
+    with wm.torch.arithmetic("sm_90a", float32="tf32", instruction=["wgmma"]) as report:
+        a.float() @ b.float()
+        torch.mm(x[0], y[0])
+    assert "tcgen05" not in str(report) and "libraries" not in str(report)
+    assert list(report.instructions) == [
+        "wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32", "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64",
+    ]  # fmt: skip

@@ -83,9 +83,12 @@ class OperatorCall:
         return only if not found and only in _FLOATS else None
 
     def output(self, type_: str) -> str:
-        """Return the PTX type of the result: that of the operands, or what is asked for."""
+        """Return the PTX type of the result: that of the operands, or f32 if that is asked for."""
         wanted = self.x.get("out_dtype")
-        return type_ if wanted is None else TYPES[dtype_name(wanted)]
+        out = type_ if wanted is None else TYPES.get(dtype_name(wanted))
+        if out not in (type_, "f32"):
+            raise OperandError(f"{self.op}: out_dtype is {wanted}; expected that of the operands, or torch.float32")
+        return out
 
 
 def _plain(a: str, b: str, dims: int) -> Callable[[OperatorCall], Any]:
@@ -120,8 +123,6 @@ def _product(call: OperatorCall, a: Any, b: Any, dims: int, c: Any) -> Any:
     if z is not None and not _broadcasts(z.shape, shape):
         return LEFT
     out = call.output(type_)
-    if out not in ("f32", type_):
-        raise OperandError(f"{call.op}: out_dtype is {dtype_for(out)}; expected that of the operands, or torch.float32")
     sums = call.summed(x, y, (type_, type_), out)
     alpha, beta = (call.x.get(name, 1) for name in ("alpha", "beta"))
     return call.rounded(scaled_and_added(sums, alpha, beta if z is not None else 0, z, out), out)

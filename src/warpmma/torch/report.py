@@ -95,7 +95,7 @@ class ProductReport:
         lines = [f"products with the arithmetic of {self.target}: {self.products.total()}"]
         lines += [f"  {count} x {product}" for product, count in self.products.items()]
         note = _NOTES.get(TARGETS[self.target].capability[0])
-        if note and any(product.instruction.startswith("mma.") for product in self.products):
+        if note and any(p.instruction.startswith("mma.") and p.dtypes[0] != "float64" for p in self.products):
             lines.append(f"  ({note})")
         if self.left:
             lines.append("not replaced, computed by PyTorch on the CPU:")

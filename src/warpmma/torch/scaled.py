@@ -23,7 +23,7 @@ import numpy.typing as npt
 from ..errors import OperandError
 from .multiplying import Sums, row_of
 from .replaced import LEFT, OperatorCall
-from .tensors import TYPES, array_of, dtype_name, type_of
+from .tensors import TYPES, array_of, dtype_name, pytorch, type_of
 
 __all__ = ["int8_product", "scaled_product", "scaled_product_of_recipes"]
 
@@ -120,9 +120,7 @@ def _blocks(call: OperatorCall, a: Any, b: Any, out: str) -> Sums | None:
 
 def _nibbles(x: Any) -> Array:
     """Return codes of e2m1, of which two share a byte, the first in its low half: `[rows, k]`."""
-    import torch
-
-    octets = array_of(x.contiguous().view(torch.uint8), "A or B")
+    octets = array_of(x.contiguous().view(pytorch().uint8), "A or B")
     return np.stack([octets & 15, octets >> 4], axis=-1).reshape(octets.shape[0], -1)
 
 

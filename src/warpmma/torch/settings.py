@@ -63,6 +63,9 @@ def checked_settings(
         raise OperandError(f"threads is {shown(threads)}; expected a positive integer or None")
     resolve(engine)
     kind, named = _named(target, instruction)
+    for record in named:
+        if record.a_type == "tf32" and float32 == "ieee":
+            raise OperandError(f"{record}: float32 is multiplied without tensor cores; give float32='tf32' too")
     return ProductSettings(
         target=target, kind=kind, named=named, float32=cast(Float32, float32),
         accumulate=cast(Accumulator, accumulate), split_k=int(split_k),
