@@ -93,6 +93,7 @@ def run(
     """Run a tutorial; return its launches, and seconds."""
     torch = import_module("torch")  # before a device answers for `torch.cuda`
     torch.manual_seed(0)
+    before = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(True)  # so that what nobody has written is the same each time, too
     start = time.perf_counter()
     wm.triton.install(target, hazards=hazards, threads=1)
@@ -101,6 +102,7 @@ def run(
             finish(runpy.run_path(str(path), run_name=path.stem))
     finally:
         wm.triton.uninstall()
+        torch.use_deterministic_algorithms(before)
     print(f"  left out: {', '.join(left)}" if left else "  nothing left out", flush=True)
     return launches, time.perf_counter() - start
 
