@@ -24,7 +24,7 @@ def first_stores(flag, x, y, BARRIER: tl.constexpr, BLOCK: tl.constexpr):  # typ
     if BARRIER:
         tl.debug_barrier()
     if seen == 0:
-        tl.atomic_xchg(flag, 1)
+        tl.atomic_xchg(flag, 1, sem="relaxed")
     else:
         values += tl.load(y + at)
     tl.store(y + at, values)
