@@ -1,25 +1,16 @@
 #include "grains.hpp"
 
-#include <nanobind/ndarray.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <stdexcept>
 #include <vector>
+
+#include "flat.hpp"
 
 namespace nb = nanobind;
 
 namespace warpmma {
 namespace {
-
-template <class T>
-using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Words = Vector<uint64_t>;
-using KnownWords = Vector<const uint64_t>;
-using Places = Vector<const int64_t>;
-
-[[noreturn]] void refuse(const char* what) { throw std::invalid_argument(what); }
 
 // Grains of lanes: from the first of each of them on so many, all of them in a table.
 struct Touched {

@@ -1,30 +1,23 @@
 #include "memory.hpp"
 
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <stdexcept>
 #include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "flat.hpp"
 
 namespace nb = nanobind;
 
 namespace warpmma {
 namespace {
 
-template <class T>
-using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Words = Vector<uint64_t>;
-using KnownWords = Vector<const uint64_t>;
-using Places = Vector<const int64_t>;
 using Flags = Vector<const bool>;
 using Bytes = Vector<const uint8_t>;
-
-[[noreturn]] void refuse(const char* what) { throw std::invalid_argument(what); }
 
 // Calls `body` with the number of bytes as a constant, where that is a power of two.
 template <class Body>
