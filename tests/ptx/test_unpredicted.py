@@ -186,3 +186,10 @@ def test_where_another_product_is_fused_it_may_be_the_one_of_the_turn_before() -
     first = int(np.flatnonzero(ways[0] != ways[1])[0])
     assert (one.lanes, one.executions) == (int((ways[0] != ways[1]).sum()), 96)
     assert (one.bits, one.other) == tuple(int(way[first]) for way in ways)
+
+
+def test_what_stands_beside_is_no_need_of_the_entry() -> None:
+    plain = kernel("f32", LOOP.replace("add{s}.", "add.rn.").replace("mul.", "mul.rn."))
+    needs, without = (load(text).check("sm_90").entries[0] for text in (kernel("f32", LOOP), plain))
+    assert needs.registers == without.registers
+    assert sum(needs.instructions.values()) == sum(without.instructions.values())
