@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from oracles import skip_without
 
 import warpmma as wm
 
@@ -118,7 +119,9 @@ def test_the_environment_names_a_device(tmp_path: Path) -> None:
 
 
 def test_pytorch_is_told_of_the_simulated_gpu() -> None:
-    torch = pytest.importorskip("torch")
+    skip_without("PyTorch")
+    import torch
+
     if torch.cuda.is_available():
         pytest.skip("there is a GPU, which answers")
     before = torch.cuda.get_device_capability

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from oracles import skip_without
 
 import warpmma as wm
 
@@ -40,7 +41,9 @@ def test_arguments(given: Any, message: str) -> None:
 
 
 def test_a_tensor_that_is_elsewhere() -> None:
-    torch = pytest.importorskip("torch")
+    skip_without("PyTorch")
+    import torch
+
     with wm.triton.device("sm_90"):
         with pytest.raises(wm.OperandError, match=r"^out is a tensor on meta; .* give out.cpu\(\)$"):
             copied[(1,)](X, out=torch.zeros(1, device="meta"), n=1)

@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from oracles import skip_without
 
 pytest.importorskip("triton.language")
-pytest.importorskip("torch")
+skip_without("PyTorch")
 
-import run_triton_tutorials as tool
-from triton_programs.snapshots import read
+import run_triton_tutorials as tool  # noqa: E402
+from triton_programs.snapshots import read  # noqa: E402
 
 TUTORIAL = """
 import torch

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from oracles import skip_without
 
 import warpmma as wm
 
@@ -85,7 +86,9 @@ def test_scalars(a: int, none: int | None) -> None:
 
 
 def test_addresses_in_a_tensor() -> None:
-    torch = pytest.importorskip("torch")
+    skip_without("PyTorch")
+    import torch
+
     pieces = [torch.full((32,), float(i)) for i in range(3)]
     addresses = torch.tensor([x.data_ptr() for x in pieces])
     out = torch.zeros(3, 32)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from oracles import skip_without
 
 import warpmma as wm
 
@@ -65,7 +66,9 @@ def test_arrays_of_the_device_and_a_grid_that_is_called() -> None:
 
 
 def test_tensors() -> None:
-    torch = pytest.importorskip("torch")
+    skip_without("PyTorch")
+    import torch
+
     x, y = (torch.from_numpy(z) for z in inputs())
     out = torch.zeros(N)
     with wm.triton.device("sm_90"):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from oracles import skip_without
 
 import warpmma as wm
 
@@ -143,7 +144,7 @@ def test_warmup_compiles_and_does_not_run(gpu: Any) -> None:
 
 
 def test_do_bench_counts(gpu: Any) -> None:
-    pytest.importorskip("torch")
+    skip_without("PyTorch")
 
     @triton.jit
     def many(x, n):

@@ -7,12 +7,12 @@ import sys
 import pytest
 
 import warpmma as wm
-from warpmma.triton import environment, ptx_targets
+from warpmma.triton import environment, interface, ptx_targets
 
 
 def test_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "triton", None)
-    wm.triton.interface._found.cache_clear()
+    interface._found.cache_clear()
     with pytest.raises(
         wm.UnsupportedError, match=r"^Triton is not installed: pip install 'warpmma\[triton\]' \(Linux\)"
     ):
