@@ -162,7 +162,7 @@ INNER: dict[str, str] = {
             "Alternative",
             "Branch", "BranchTable", "Call", "Callee", "Constant", "Frame", "Guard", "Inverted", "Limit", "Limit.over",
             "Batch.shaped",
-            "Program", "ReadOnly", "Return", "RowStep", "Slot", "Sum", "run_program", "special_kind",
+            "Program", "ReadOnly", "Return", "RowStep", "Slot", "Sum", "let_go", "run_program", "special_kind",
         )),
         "programs, as front ends make them of texts that they have checked",
     ),

@@ -28,6 +28,7 @@ from warpmma.operations import (
     Hint,
     Mbarrier,
     Row,
+    Stack,
     Trap,
     WmmaMove,
     WmmaMultiply,
@@ -41,7 +42,7 @@ __all__ = ["ENTRIES", "KINDS", "a_row"]
 
 KINDS: tuple[type[Row], ...] = (
     Access, AsyncStore, Atomic, Barrier, BulkCopy, CacheControl, CachePolicy, Copy, CopyGroup, Exit, Fence, Hint,
-    Mbarrier, Trap, WmmaMove, WmmaMultiply,
+    Mbarrier, Stack, Trap, WmmaMove, WmmaMultiply,
 )  # fmt: skip
 _K, _A = "warpmma.operations", "warpmma.arithmetic"
 _ALONE = {"f16", "bf16", "f32", "f64"}

@@ -35,8 +35,8 @@ _OPERATIONS = """
     vset2 vset4 vshl vshr vsub vsub2 vsub4 xor
 """
 _ACCESSES = """
-    applypriority atom bar barrier brkpt cp createpolicy discard exit fence griddepcontrol ld ldu mbarrier membar
-    nanosleep pmevent prefetch prefetchu red setmaxnreg st trap wmma
+    alloca applypriority atom bar barrier brkpt cp createpolicy discard exit fence griddepcontrol ld ldu mbarrier membar
+    nanosleep pmevent prefetch prefetchu red setmaxnreg st stackrestore stacksave trap wmma
 """
 
 SIMULATED: Mapping[str, Door] = MappingProxyType({
@@ -50,7 +50,7 @@ SIMULATED: Mapping[str, Door] = MappingProxyType({
 """Opcodes with instructions that are simulated, and which function reads them."""
 
 _ABSENT = """
-    alloca bra brx call clusterlaunchcontrol istypep multimem ret stackrestore stacksave suld suq sured
+    bra brx call clusterlaunchcontrol istypep multimem ret suld suq sured
     sust tcgen05 tensormap tex tld4 txq
 
     cp.async.bulk.prefetch.tensor cp.async.bulk.tensor cp.reduce.async.bulk.tensor

@@ -10,17 +10,19 @@ The rules (PTX ISA 9.1, 9.7.12: `call`, `ret`; 7.3, recursion):
 4. A thread's frames take 512 KiB at most, as local memory does on a GPU; it is in 32767 calls at once at most, and what
    is kept for all threads of a batch takes 1 GiB at most.
 5. `ret` of an entry ends the thread.
+6. What a function takes by `alloca` lies behind its frame, and the frames of those whom it calls behind that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import LimitError, OperandError, shown
+from ..operations import DTYPES, Stack
 from .branching import check_uniform
 from .groups import Group
 from .guards import chooser, divided
@@ -28,8 +30,8 @@ from .meetings import Meetings
 from .preparing import Advance
 from .provided import Provided
 from .scheduling import STOP
-from .state import State
-from .steps import Call, Callee, Return
+from .state import Refresh, State
+from .steps import Call, Callee, Return, RowStep
 from .warp_register import WarpRegister
 
 __all__ = ["Calls"]
@@ -38,6 +40,7 @@ Array = npt.NDArray[Any]
 
 _FRAMES, _KEPT = 1 << 19, 1 << 30  # bytes
 _AHEAD = 16
+_ALIGNMENT = 8  # of `alloca`, if nothing is said
 _DEEP = _FRAMES // _AHEAD
 
 
@@ -59,7 +62,10 @@ class Calls:
         self._kept = 0
         self._functions = sorted(state.program.callees.values(), key=lambda x: x.first)
         self._at = {x.address: x for x in self._functions}
-        self._frames = state.program.frame > 0 or any(x.frame for x in self._functions)
+        stacks = any(isinstance(x, RowStep) and isinstance(x.row, Stack) for x in state.program.steps)
+        self._frames = stacks or state.program.frame > 0 or any(x.frame for x in self._functions)
+        self._taken = np.zeros(state.batch.shape if stacks else 1, np.uint64)  # by `alloca`, rounded up (rule 6)
+        self._taken_before: list[Array] = []  # by callers, by depth
         state.batch.local.reach(state.batch.lanes.exists, state.program.frame)
 
     # Calls
@@ -132,15 +138,17 @@ class Calls:
 
     def _enter(self, place: int, step: Call, callee: Callee, group: Group) -> None:
         state, depth = self._state, group.depth
-        size = -(-self._frame_of(place) // _AHEAD) * _AHEAD
+        size = np.uint64(-(-self._frame_of(place) // _AHEAD) * _AHEAD) + self._taken
         self._check_frames(step, callee, group, size)
         base = state.stack.bits
+        after = base + size
         for (source, n), (to, _) in zip(step.arguments, callee.parameters, strict=True):
-            state.batch.local.copy(base + np.uint64(source), base + np.uint64(size + to), n, group.bits)
-        if size:
-            state.stack = group.merged(state.stack, WarpRegister(base + np.uint64(size)), None)
+            state.batch.local.copy(base + np.uint64(source), after + np.uint64(to), n, group.bits)
+        if size.any():
+            state.stack = group.merged(state.stack, WarpRegister(after), None)
         if self._frames:
-            state.batch.local.reach(group.bits, (base + np.uint64(size + callee.frame)).astype(np.int64))
+            state.batch.local.reach(group.bits, (after + np.uint64(callee.frame)).astype(np.int64))
+        self._begin_frame(group)
         if depth == len(self._from):
             self._from.append(np.zeros(state.batch.shape, np.int32))
             self._registers.append({})
@@ -152,13 +160,21 @@ class Calls:
         inner = Group(group.bits, group.count, group.full, depth + 1)
         state.scheduler.put(callee.first, inner)
 
-    def _check_frames(self, step: Call, callee: Callee, group: Group, size: int) -> None:
+    def _begin_frame(self, group: Group) -> None:
+        """Let a group have taken nothing (rule 6)."""
+        if self._taken.size > 1:
+            if group.depth == len(self._taken_before):
+                self._taken_before.append(np.zeros_like(self._taken))
+            self._taken_before[group.depth][group.bits] = self._taken[group.bits]
+            self._taken = np.where(group.bits, np.uint64(0), self._taken)
+
+    def _check_frames(self, step: Call, callee: Callee, group: Group, size: Array) -> None:
         """Rule 4."""
         if group.depth >= _DEEP:
             raise LimitError(f"{self._who(step, callee, group)}; expected fewer than {_DEEP}. {_ENDLESS}")
-        if size + callee.frame == 0:
+        if not self._frames:
             return
-        most = int(self._state.stack.bits[group.bits].max()) + size + callee.frame
+        most = int((self._state.stack.bits + size)[group.bits].max()) + callee.frame
         if most > _FRAMES:
             raise LimitError(
                 f"{self._who(step, callee, group)}; a thread's frames take {most} bytes, expected {_FRAMES} at most. "
@@ -230,18 +246,22 @@ class Calls:
         step: Any = state.program.steps[came]
         callee = self._function(place)
         own = self._frame_of(came)
-        size = -(-own // _AHEAD) * _AHEAD
-        base = state.stack.bits
-        before = base - np.uint64(size)
+        base, taken = state.stack.bits, self._taken[:1]
+        if self._taken.size > 1:
+            taken = self._taken_before[depth]
+            self._taken = np.where(group.bits, taken, self._taken)
+        size = np.uint64(-(-own // _AHEAD) * _AHEAD) + taken
+        before = base - size
         for (to, n), (source, _) in zip(step.results, callee.results, strict=True):
             state.batch.local.copy(base + np.uint64(source), before + np.uint64(to), n, group.bits)
         if callee.frame:
             for first in np.unique(base[group.bits]).tolist():
                 state.batch.local.forget(group.bits & (base == first), first, callee.frame)
-        if size:
+        if size.any():
             state.stack = group.merged(state.stack, WarpRegister(before), None)
         if self._frames:
-            state.batch.local.reach(group.bits, (before + np.uint64(own)).astype(np.int64))
+            reach = before + np.uint64(own) if taken.size == 1 else base
+            state.batch.local.reach(group.bits, reach.astype(np.int64))
         if callee.recursive:
             kept = self._registers[depth]
             for slot in callee.slots:
@@ -252,6 +272,59 @@ class Calls:
                     self._kept -= kept.pop(slot).bits.nbytes
         group.depth = depth
         state.scheduler.put(came + 1, group)
+
+    # Stacks
+
+    def stack(self, place: int, step: RowStep) -> Advance:
+        """Return what takes memory behind a frame, or lets it go, as a function of the group that has come to it."""
+        state, refresh = self._state, list[Refresh]()
+        operands = [state.place(x, refresh) for x in step.operands]
+        choose = None if step.guard is None else chooser(state, step.site, step.guard)
+        frame = np.uint64(-(-self._frame_of(place) // _AHEAD) * _AHEAD)
+
+        def advance(group: Group) -> int:
+            acting = group if choose is None else choose(group)
+            if acting is not None:
+                state.counts[place] += acting.warps
+                for each in refresh:
+                    each()
+                self._move(step, frame, [state.registers[x] for x in operands], acting)
+            return place + 1
+
+        return advance
+
+    def _move(self, step: RowStep, frame: np.uint64, operands: list[Any], group: Group) -> None:
+        """Rule 6."""
+        state, site = self._state, step.site
+        batch, row, bits = state.batch, cast(Stack, step.row), group.bits
+        base = state.stack.bits + frame
+        end = base + self._taken
+        if row.action == "stacksave":
+            self._result(step, end, group)
+            return
+        (given,) = batch.read(site, [operands[0]], [bits])
+        if row.action == "alloca":
+            to = np.uint64(operands[1].bits if len(operands) > 1 else _ALIGNMENT)
+            if to & (to - np.uint64(1)) or not to:
+                raise OperandError(f"{site.mnemonic}: an alignment of {int(to)}; expected a power of two")
+            start = (end + to - np.uint64(1)) & ~(to - np.uint64(1))
+            end = start + np.minimum(given.astype(np.uint64), np.uint64(_FRAMES))
+            self._result(step, start, group)
+        else:
+            lost = bits & ((given < base) | (given > end))
+            batch.reporter.report("stack", site, lost, given, "the stack has not ended there since the function began")
+            end = np.where(lost, end, given.astype(np.uint64))
+        if int(end[bits].max()) > _FRAMES:
+            raise LimitError(f"{site}: a thread's frames take {int(end[bits].max())} bytes, expected {_FRAMES} at most")
+        ahead = np.uint64(_AHEAD)
+        self._taken = np.where(bits, (end - base + ahead - np.uint64(1)) // ahead * ahead, self._taken)
+        batch.local.reach(bits, (base + self._taken).astype(np.int64))
+
+    def _result(self, step: RowStep, address: Array, group: Group) -> None:
+        slot = step.results[0]
+        if slot is not None:
+            kind = DTYPES[self._state.program.registers[slot.number]]
+            self._state.write(slot.number, address.astype(kind), group, step.site)
 
     def _frame_of(self, place: int) -> int:
         """Bytes of the frame of the function that a place belongs to."""

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from .._arguments import is_integer
 from ..errors import LimitError, OperandError, shown
-from ..operations import Exit
+from ..operations import Exit, Stack
 from .batch import Batch
 from .branching import branch, branch_table
 from .calling import Calls
@@ -168,6 +168,8 @@ class _Run:
             return calls.ret(place, step)
         if isinstance(step, Alternative):
             return alternative(state, place, step)
+        if isinstance(step.row, Stack):
+            return calls.stack(place, step)
         if isinstance(step.row, Exit):
             return leaving(state, meetings, place, step)
         return prepared(state, meetings, place, step)

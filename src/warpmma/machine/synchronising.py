@@ -10,14 +10,14 @@ import numpy.typing as npt
 
 from .._arguments import is_integer
 from ..errors import KernelError, OperandError, shown
-from ..operations import Barrier, Exit, Fence, Hint, Trap
+from ..operations import Barrier, Exit, Fence, Hint, Stack, Trap
 from .accesses import exactly
 from .awaited import Awaited
 from .batch import Batch, Results
 from .site import Site
 from .warp_register import WarpRegister
 
-__all__ = ["barrier", "fence", "hint", "leave", "trap"]
+__all__ = ["barrier", "fence", "hint", "leave", "stack", "trap"]
 
 Array = npt.NDArray[Any]
 
@@ -122,6 +122,13 @@ def trap(batch: Batch, site: Site, row: Trap, operands: Sequence[Any], lanes: Ar
     more = int(np.count_nonzero(lanes)) - 1
     others = f" (and {more} more thread{'s' * (more > 1)})" if more else ""
     raise KernelError(f"{site}: block {batch.blocks.start + block}, warp {warp}, lane {lane}{others} ended the kernel")
+
+
+def stack(batch: Batch, site: Site, row: Stack, operands: Sequence[Any], lanes: Array) -> Results:
+    """Refuse what programs have, whose functions have frames."""
+    raise OperandError(
+        f"{site.mnemonic}: threads of a kernel in Python have no stack; local memory is addressed as .local"
+    )
 
 
 def leave(batch: Batch, site: Site, row: Exit, operands: Sequence[Any], lanes: Array) -> Results:

@@ -21,6 +21,7 @@ from .records import (
     Row,
     register_type,
 )
+from .stacks import Stack
 from .table import (
     evidence,
     matrix_move,
@@ -61,6 +62,7 @@ __all__ = [
     "RegisterType",
     "Row",
     "Space",
+    "Stack",
     "Trap",
     "Window",
     "WmmaMove",

@@ -38,6 +38,7 @@ from . import (
     multiply_adds,
     phases,
     selections,
+    stacks,
     video,
     video_pairs,
     wmma,
@@ -52,6 +53,7 @@ from .fragments import MatrixMove
 from .measurements import elsewhere
 from .phases import Mbarrier
 from .records import Operation, Row
+from .stacks import Stack
 from .vocabulary import ABSENT_WORDS
 from .wmma import WmmaMove, WmmaMultiply
 
@@ -72,7 +74,7 @@ FORMS: tuple[Form, ...] = (
     *integer_arithmetic.FORMS, *carries.FORMS, *bit_positions.FORMS, *comparison_results.FORMS, *selections.FORMS,
     *multiply_adds.FORMS, *bounded_products.FORMS, *elections.FORMS, *video.FORMS, *video_pairs.FORMS,
     *collectives.FORMS, *fragments.FORMS, *memory.FORMS, *bulk.FORMS, *caches.FORMS, *addresses.FORMS, *atomics.FORMS,
-    *control.FORMS, *fences.FORMS, *phases.FORMS, *wmma.FORMS,
+    *control.FORMS, *fences.FORMS, *phases.FORMS, *stacks.FORMS, *wmma.FORMS,
 )  # fmt: skip
 """Every line of the table; `row` finds a mnemonic in it."""
 
@@ -340,6 +342,6 @@ def _by_name(instance: Row) -> Any:
 
 for _kind in (
     Access, AsyncStore, Atomic, Barrier, BulkCopy, CacheControl, CachePolicy, Copy, CopyGroup, Exit, Fence, Hint,
-    MatrixMove, Mbarrier, Operation, Trap, WmmaMove, WmmaMultiply,
+    MatrixMove, Mbarrier, Operation, Stack, Trap, WmmaMove, WmmaMultiply,
 ):  # fmt: skip
     copyreg.pickle(_kind, cast(Any, _by_name))
