@@ -144,3 +144,14 @@ def test_what_is_launched() -> None:
     text = "// k<9><<<1, 1>>>()\nf<int, g<3>><<<n, m>>>(); k<<<1, 2>>>(); a :: b<1> <<<1, 1>>>(); "
     text += text[20:]
     assert launched(text) == ["f<int, g<3>>", "a :: b<1>"]
+
+
+def test_attributes_and_names_that_look_like_macros() -> None:
+    found = pieces_of(
+        "typedef struct __align__(4) { char r, g; } RG; struct alignas(8) S { int x; }; float WrapperCUDA1(int n) { }\n"
+        "LIB_DEVICE_INLINE int f() { } __attribute__((noinline)) int g() { }"
+    )
+    assert [(x.kind, x.name, x.device) for x in found] == [
+        ("class", "struct", False), ("class", "S", False), ("function", "WrapperCUDA1", False),
+        ("function", "f", True), ("function", "g", False),
+    ]  # fmt: skip

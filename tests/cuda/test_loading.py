@@ -165,3 +165,17 @@ def test_the_library_writes_no_bytes_that_others_have() -> None:
     """Python has one object for each single byte, and an empty log is one byte long."""
     wm.cuda.load("__global__ void nothing() { }", compiler="nvrtc")
     assert bytes([0x20, 0x00]) == b" \0" and b"a b".split(b" ") == [b"a", b"b"]
+
+
+@NVRTC
+def test_a_template_without_an_instance_is_said_to_be_one() -> None:
+    module = wm.cuda.load(SOURCE, compiler="nvrtc")
+    for name, asked in (("scale", "scale<...>"), ("scale<float, 2>", "scale<float, 2>")):
+        with pytest.raises(wm.OperandError, match="no entry") as error:
+            module[name]
+        assert error.value.__notes__ == [
+            f"scale is a template: load(..., names=['{asked}']) compiles an instance of it"
+        ]
+    with pytest.raises(wm.OperandError, match="no entry 'scala'") as error:
+        module["scala"]
+    assert not hasattr(error.value, "__notes__")

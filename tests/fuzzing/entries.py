@@ -43,7 +43,7 @@ _WRITTEN = (
 
 INNER: dict[str, str] = {
     **table_cuda.INNER,
-    "warpmma.ptx:source_name": "for names of entries",
+    **dict.fromkeys((f"warpmma.ptx:{x}" for x in ("entries_meant", "source_name")), "for names of entries"),
     **dict.fromkeys(
         (f"warpmma.torch:{x}" for x in (
             "Arithmetic", "Arithmetic.__enter__", "Arithmetic.__exit__", "ProductReport", "ProductReport.__str__",

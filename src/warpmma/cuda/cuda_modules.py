@@ -11,11 +11,11 @@ from .._arguments import check_choice, members
 from .._tracebacks import end_at_caller
 from ..errors import CompilationError, OperandError, WarpmmaError, shown
 from ..isa import check_known
-from ..ptx import PtxEntry, PtxModule, read, source_name
+from ..ptx import PtxEntry, PtxModule, entries_meant, read, source_name
 from .host_code import compile_without_host
 from .nvcc import compile_with_nvcc, find_nvcc
 from .nvrtc import compile_with_nvrtc, why_no_nvrtc
-from .pieces import parameter_names
+from .pieces import is_template, parameter_names
 from .sources import Compiled, CudaSource, source_of
 
 __all__ = ["CudaModule", "load"]
@@ -57,7 +57,14 @@ class CudaModule(PtxModule):
 
     def __getitem__(self, name: str) -> PtxEntry:
         """Return a kernel: by its name in the source, an instance of a template with its arguments."""
-        return super().__getitem__(self.names.get(name, name) if isinstance(name, str) else name)
+        try:
+            return super().__getitem__(self.names.get(name, name) if isinstance(name, str) else name)
+        except OperandError as error:
+            plain = name.partition("<")[0].strip() if isinstance(name, str) else ""
+            if plain and not entries_meant(plain, self) and is_template(self._text, plain.rpartition("::")[2]):
+                wanted = name if "<" in name else f"{name}<...>"
+                error.add_note(f"{plain} is a template: load(..., names=[{wanted!r}]) compiles an instance of it")
+            raise
 
     def parameters(self, name: str) -> tuple[str, ...]:
         """Return the names of a kernel's parameters in the source; none where that does not tell, as of overloads."""

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Piece", "blanked", "launched", "parameter_names", "pieces_of"]
+__all__ = ["Piece", "blanked", "is_template", "launched", "parameter_names", "pieces_of"]
 
 _NO_CODE = re.compile(
     r"//[^\n]*|/\*.*?\*/|(?:u8|[LuU])?R\"([^()\\\s]{0,16})\(.*?\)\1\"|\"(?:\\.|[^\"\\\n])*\""
@@ -23,7 +23,8 @@ _NO_CODE = re.compile(
 _DIRECTIVE = re.compile(r"^[ \t]*\#(?:\\\n|[^\n])*", re.MULTILINE)
 _DEVICE = r"__(?:global|device|constant|shared|managed|grid_constant)__"
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\n|[^\n])*)", re.MULTILINE)
-_SPEAKS = re.compile(r"\b[A-Z]\w*(?:DEVICE|GLOBAL|KERNEL|CUDA)\w*\b|\bHD\b")
+_SPEAKS = re.compile(r"\b[A-Z][A-Z0-9_]*(?:DEVICE|GLOBAL|KERNEL|CUDA)[A-Z0-9_]*\b|\bHD\b")
+_ATTRIBUTE = re.compile(r"\b(?:__\w+__|alignas)\s*\((?:[^()]|\([^()]*\))*\)")
 _SIGN = re.compile(r"[()\[\]{};]")
 _KEPT = re.compile(
     r"(?:template\s*<.*>\s*)?(?:using|typedef|struct|class|enum|union|static_assert|friend|concept|namespace|asm)\b"
@@ -63,9 +64,9 @@ class Piece:
     @property
     def name(self) -> str:
         """What it declares, as far as its head tells."""
-        head = re.sub(r"<[^<>]*>", "", self.head)
+        head = re.sub(r"<[^<>]*>", "", _ATTRIBUTE.sub(" ", self.head))
         called = re.findall(r"([\w:~]+)\s*\(", head) if self.kind == "function" else []
-        found = next((x for x in called if not re.fullmatch(r"__\w+__|alignas|decltype|noexcept|explicit", x)), None)
+        found = next((x for x in called if x not in ("decltype", "noexcept", "explicit")), None)
         words = re.findall(r"[A-Za-z_]\w*", re.split(r"[=\[({]", head)[0])
         return found if found else words[-1] if words else "?"
 
@@ -158,6 +159,7 @@ class _Reader:
 
 
 def _kind(head: str) -> str:
+    head = _ATTRIBUTE.sub(" ", head)
     if re.search(r"\bnamespace\b[\w\s:]*$", head) or re.fullmatch(r"extern\s*", head):
         return "namespace"
     if re.match(r"(?:typedef\s+)?enum\b", head) or re.search(r"(?<![=!<>])=(?!=)", _flat(head)) or ")" not in head:
@@ -226,6 +228,11 @@ def parameter_names(text: str, kernel: str) -> list[tuple[str, ...]]:
     return [
         _parameters(x.head) for x in _functions(pieces_of(text)) if x.device and x.name.rpartition("::")[2] == kernel
     ]
+
+
+def is_template(text: str, kernel: str) -> bool:
+    """Whether a kernel of a text is a template."""
+    return any(x.name.rpartition("::")[2] == kernel and "template" in x.head for x in _functions(pieces_of(text)))
 
 
 def _functions(pieces: Iterable[Piece]) -> Iterator[Piece]:

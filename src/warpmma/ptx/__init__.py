@@ -9,7 +9,7 @@ from .modules import PtxEntry, PtxModule, load
 from .name_scopes import declared
 from .numba_layout import numba_arguments
 from .syntax import Function, Module
-from .template_names import source_name
+from .template_names import entries_meant, source_name
 
 __all__ = [
     "EntryNeeds",
@@ -19,6 +19,7 @@ __all__ = [
     "PtxEntry",
     "PtxModule",
     "declared",
+    "entries_meant",
     "load",
     "numba_arguments",
     "read",
