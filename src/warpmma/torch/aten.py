@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .attention import attention, attention_gradients
+from .attention import attention_gradients, fused_attention
 from .replaced import PRODUCTS, OperatorCall
 from .scaled import int8_product, scaled_product, scaled_product_of_recipes
 
@@ -16,6 +16,6 @@ OPERATORS: dict[str, Callable[[OperatorCall], Any]] = {
     "aten::_scaled_mm": scaled_product,
     "aten::_scaled_mm_v2": scaled_product_of_recipes,
     "aten::_int_mm": int8_product,
-    "aten::_scaled_dot_product_flash_attention_for_cpu": attention,
+    "aten::_scaled_dot_product_flash_attention_for_cpu": fused_attention,
     "aten::_scaled_dot_product_flash_attention_for_cpu_backward": attention_gradients,
 }

@@ -19,7 +19,7 @@ from .multiplying import rounded
 from .replaced import LEFT, OperatorCall
 from .tensors import array_of, pytorch, tensor_of
 
-__all__ = ["attention", "attention_gradients"]
+__all__ = ["attention_gradients", "fused_attention"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,7 +66,7 @@ def _heads(call: OperatorCall) -> _Heads | None:
     return _Heads(call=call, type=type_, query=q, key=k, value=v)
 
 
-def attention(call: OperatorCall) -> Any:
+def fused_attention(call: OperatorCall) -> Any:
     """Compute `_scaled_dot_product_flash_attention_for_cpu`: O, and the logarithm of each row's sum."""
     if (heads := _heads(call)) is None:
         return LEFT
