@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 
 import pytest
@@ -17,6 +18,14 @@ def test_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
         wm.UnsupportedError, match=r"^Triton is not installed: pip install 'warpmma\[triton\]' \(Linux\)"
     ):
         wm.triton.device("sm_90")
+
+
+def test_what_triton_loads_can_be_loaded_without_it() -> None:
+    """By those who look through the package: `help`, and pytest for doctests."""
+    from warpmma.triton.backend import compiler, driver
+
+    assert not compiler.NoCompiler.supports_target(None) and not inspect.isabstract(driver.EnvironmentDriver)
+    assert not inspect.isabstract(compiler.NoCompiler) and not driver.EnvironmentDriver.is_active()
 
 
 def test_every_target_has_a_row() -> None:

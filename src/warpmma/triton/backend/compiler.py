@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from triton.backends.compiler import BaseBackend
+try:
+    from triton.backends.compiler import BaseBackend
+except ImportError:  # for those who look through the package without Triton
+    BaseBackend = object
 
 
 class NoCompiler(BaseBackend):  # type: ignore[misc]
