@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from warpmma.errors import OperandError
 from warpmma.operations import divided_factors, operation
 from warpmma.ptx import Function, load, read
 from warpmma.ptx.contraction import Contraction, contracted
+from warpmma.ptx.regions import traced
 from warpmma.ptx.syntax import Label, Statement
 
 REGISTERS = """.reg .f32 %f<40>; .reg .f64 %d<20>; .reg .b16 %h<20>; .reg .b32 %r<20>; .reg .b64 %rd<20>;
@@ -250,3 +252,20 @@ def test_of_products_with_several_uses_the_earlier_sum_goes_first() -> None:
     text = f"""{P} mul.f32 %f11, %f3, %f4; sub.f32 %f12, %f11, %f2; sub.f32 %f13, %f10, %f11; add.f32 %f20, %f10, %f5;
         st.global.f32 [p+4], %f12; st.global.f32 [p+8], %f13;"""
     assert mnemonics(text + STORED) == ["mul.f32", "neg.f32", "fma.rn.f32", "neg.f32", "fma.rn.f32", "fma.rn.f32"]
+
+
+def test_what_is_wanted_behind_blocks_takes_a_bit_for_each_register() -> None:
+    """As many registers as blocks, all wanted behind all of them: sets would take some 60 bytes for each of both."""
+    number = 400
+    jumps = "".join(f"@%p1 bra L{i}; add.f32 %f0, %f0, %f{i}; L{i}: " for i in range(number))
+    sums = "".join(f"add.f32 %f0, %f0, %f{i};" for i in range(number))
+    text = f".reg .f32 %f<{number}>; .reg .pred %p<2>; .reg .b64 %rd<2>; {jumps} {sums} st.global.f32 [%rd1], %f0;"
+    body = read(f".version 8.0 .target sm_80 .entry k() {{ {text} }}").functions["k"]
+    tracemalloc.start()
+    try:
+        flow = traced(body, "sm_80")
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(flow.wanted) > number and len(flow.wanted[0]) >= number
+    assert held < 4 << 20

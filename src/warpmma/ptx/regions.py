@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..isa import since
+from .register_sets import RegisterSets
 from .registers_used import ARITHMETIC, Register, Uses, pure, uses
 from .syntax import Function, Immediate, Label, Statement, Symbol
 
@@ -78,7 +79,7 @@ class Flow:
         By their numbers in the body.
     stretches : list of list of int
         Numbers of statements, in the order in which they run.
-    wanted : list of set of (str, int)
+    wanted : RegisterSets
         Registers whose values are wanted behind each stretch.
     joined : list of frozenset of int
         Stretches that may come behind each one in one block, where ptxas unrolls a loop (rule 4).
@@ -91,7 +92,7 @@ class Flow:
 
     statements: dict[int, Statement]
     stretches: list[list[int]]
-    wanted: list[set[Register]]
+    wanted: RegisterSets
     joined: list[frozenset[int]]
     dropped: list[int]
     uses: dict[int, Uses]
@@ -119,7 +120,7 @@ def traced(function: Function, target: str) -> Flow:
     used = {i: uses(one) for i, one in statements.items()}
     constants = _constants(statements, used)
     blocks = _blocks(function, statements)
-    found = Flow(statements, [], [], [], [], used, constants)
+    found = Flow(statements, [], RegisterSets(_registers(statements, used)), [], [], used, constants)
     wanted = _wanted(found, blocks)
     while _emptied(found, blocks, wanted):
         wanted = _wanted(found, blocks)
@@ -130,17 +131,18 @@ def traced(function: Function, target: str) -> Flow:
     parts_of: list[range] = []
     for chain in chains:
         live = wanted[chain[-1]]
-        parts: list[tuple[list[int], set[Register]]] = [([], set(live))]
+        parts, behind = [list[int]()], found.wanted.like(0)
+        behind.append(live)
         for i in reversed([i for b in chain for i in blocks[b].statements]):
             found.step(i, live)
             if breaks.has(statements[i]):
-                parts.append(([], set(live)))
+                parts.append([])
+                behind.append(live)
             else:
-                parts[-1][0].append(i)
+                parts[-1].append(i)
         parts_of.append(range(len(found.stretches), len(found.stretches) + len(parts)))
-        for part, behind in reversed(parts):
-            found.stretches.append(part[::-1])
-            found.wanted.append(behind)
+        found.stretches += [part[::-1] for part in reversed(parts)]
+        found.wanted.extend_reversed(behind)
     for n, joined in enumerate(_joined(function, blocks, chains)):
         found.joined += [frozenset(k for m in joined for k in parts_of[m])] * len(parts_of[n])
     return found
@@ -248,7 +250,7 @@ def _merged(blocks: Sequence[Block]) -> list[list[int]]:
     return chains
 
 
-def _emptied(found: Flow, blocks: Sequence[Block], wanted: Sequence[set[Register]]) -> bool:
+def _emptied(found: Flow, blocks: Sequence[Block], wanted: RegisterSets) -> bool:
     """Lead ways around blocks in which nothing counts, and drop jumps that all lead to one place; say if any was."""
     around: dict[int, int] = {}
     for b, block in enumerate(blocks):
@@ -312,9 +314,17 @@ def _heads(function: Function, blocks: Sequence[Block]) -> dict[int, set[str]]:
     return found
 
 
-def _wanted(found: Flow, blocks: Sequence[Block]) -> list[set[Register]]:
+def _registers(statements: Mapping[int, Statement], used: Mapping[int, Uses]) -> Iterator[Register]:
+    for i, one in statements.items():
+        yield from used[i].written
+        yield from used[i].read
+        if one.guard is not None:
+            yield one.guard.name, one.guard.scope
+
+
+def _wanted(found: Flow, blocks: Sequence[Block]) -> RegisterSets:
     """Find what is wanted behind each block (rule 3)."""
-    before: list[set[Register]] = [set() for _ in blocks]
+    before = found.wanted.like(len(blocks))
     ways_in: list[list[int]] = [[] for _ in blocks]
     for a, block in enumerate(blocks):
         for b in block.follow:
@@ -324,13 +334,12 @@ def _wanted(found: Flow, blocks: Sequence[Block]) -> list[set[Register]]:
     while work:
         b = work.pop()
         waiting.discard(b)
-        live = set().union(*(before[f] for f in blocks[b].follow))
+        live = before.union(blocks[b].follow)
         for i in reversed(blocks[b].statements):
             found.step(i, live)
-        if live != before[b]:
-            before[b] = live
+        if before.put(b, live):
             for a in ways_in[b]:
                 if a not in waiting:
                     waiting.add(a)
                     work.append(a)
-    return [set().union(*(before[f] for f in block.follow)) for block in blocks]
+    return before.joined([block.follow for block in blocks])
