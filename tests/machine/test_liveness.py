@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,7 @@ def add(to: int, *of: int, guard: Guard | None = None) -> RowStep:
     return RowStep(site=SITE, row=ADD, operands=tuple(map(Slot, of)), results=(Slot(to),), guard=guard)
 
 
-def program(*steps: RowStep | Branch | Return) -> Program:
+def program(*steps: Any) -> Program:
     return Program(name="k", steps=steps, registers=("b32",) * 9, names=tuple("abcdefghi"))
 
 
@@ -59,7 +61,7 @@ def test_meetings_leave_it_to_what_follows() -> None:
 
 
 @pytest.mark.parametrize("hazards", ["error", "off"])
-def test_lanes_that_stand_elsewhere_keep_theirs(hazards: str) -> None:
+def test_lanes_that_stand_elsewhere_keep_theirs(hazards: Any) -> None:
     """Half of the lanes read %r3 last in one way, the others later in another."""
     text = """.version 8.0
     .target sm_80

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -28,7 +30,7 @@ add.u64 %d7, %d1, %d7; ld.global.u32 %r11, [%d7]; st.global.u32 [%d6], %r11;
 ret; }"""
 
 
-def launched(blocks: int, **more: int) -> list[int]:
+def launched(blocks: int, **more: Any) -> list[int]:
     x, y = np.zeros(blocks * 512, np.uint32), np.zeros(blocks * 512, np.uint32)
     wm.ptx.load(TEXT)["k"].launch(wm.Device("sm_80"), blocks, 512, [x, y], **more)
     return y.tolist()

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .access_words import WARP_BIT, block_of, thread_of
 from .causality import Signals
-from .clocks import WARP_BIT, block_of, thread_of
 from .grain_engine import GrainRuns, all_set
 from .grains import Grains, WrittenGrains
 from .hazards import Reporter

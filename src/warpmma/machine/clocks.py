@@ -27,8 +27,7 @@ within a block may then be taken for ordered, never the reverse.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,78 +36,28 @@ import numpy.typing as npt
 from .._arrays import frozen
 from ..operations import MemoryOrder, MemoryScope
 from ..registers import LANES
-from .causality import NEAR, Causality, Moment, Signals
+from .access_words import (
+    BLOCK_BIT,
+    LAST_TIME,
+    STRONG,
+    THREAD_BIT,
+    THREADS,
+    TIME_BIT,
+    Who,
+    block_of,
+    time_of,
+)
+from .causality import Causality, Moment, Signals
 from .grain_engine import GrainRuns, ordered
 from .knowledge import Known
 from .site import Site
 
-__all__ = ["BLOCK_BIT", "THREAD_BIT", "WARP_BIT", "Clocks", "History", "Who", "block_of", "thread_of"]
+__all__ = ["Clocks", "History"]
 
 Array = npt.NDArray[Any]
 
-# Bits: a block has at most 1024 threads, and 30 bits are left to the number of the block.
-_STRENGTH, _TIME, _THREAD = 2, 22, 10
-_BLOCK = _STRENGTH + _TIME + _THREAD
-_LAST = (1 << _TIME) - 1
 _NEVER = 1 << 62  # behind every time
 _U = np.uint64
-_TIME_BIT, _STRONG = _U(_STRENGTH), _U((1 << _STRENGTH) - 1)
-THREAD_BIT, BLOCK_BIT = _U(_STRENGTH + _TIME), _U(_BLOCK)
-WARP_BIT = THREAD_BIT + _U(LANES.bit_length() - 1)
-"""Where in a word the thread begins, above its lane its warp, and the block."""
-
-
-def block_of(word: Any) -> int:
-    """Return the block of the grid of an access."""
-    return (int(word) >> _BLOCK) - 1
-
-
-def thread_of(word: Any) -> tuple[int, int]:
-    """Return the warp and the lane of an access."""
-    return divmod(int(word) >> (_STRENGTH + _TIME) & ((1 << _THREAD) - 1), LANES)
-
-
-def _time_of(words: Any) -> Any:
-    return words >> _TIME_BIT & _U(_LAST)
-
-
-@dataclass(frozen=True)
-class Who:
-    """Threads that access memory at one time, n of them.
-
-    Attributes
-    ----------
-    words : ndarray of uint64
-        As accesses are kept, `[n]`.
-    first : int
-        Number of the first block of the batch.
-    """
-
-    words: Array
-    first: int
-
-    @cached_property
-    def block(self) -> Array:
-        """Their blocks, of the batch."""
-        return (self.words >> BLOCK_BIT).astype(np.int64) - (self.first + 1)
-
-    @cached_property
-    def warp(self) -> Array:
-        """Their warps, of the block."""
-        return (self.words >> WARP_BIT & _U((1 << _THREAD) // LANES - 1)).astype(np.int64)
-
-    @cached_property
-    def lane(self) -> Array:
-        """Their lanes, of the warp."""
-        return (self.words >> THREAD_BIT & _U(LANES - 1)).astype(np.int64)
-
-    def some(self, which: Array) -> Who:
-        """Return these of them, by number."""
-        return Who(self.words[which], self.first)
-
-    def strong(self, scope: MemoryScope) -> Who:
-        """Return the same, whose accesses are strong."""
-        return replace(self, words=self.words | _U(1 if scope in NEAR else 2))
 
 
 class History:
@@ -127,7 +76,7 @@ class History:
     def site(self, word: Any) -> Site | None:
         """Return the line of an access; None if its time is beyond those that are told apart."""
         sites = next(sites for blocks, sites in reversed(self._batches) if block_of(word) in blocks)
-        time = int(word) >> _STRENGTH & _LAST
+        time = int(time_of(word))
         return sites[time] if time < len(sites) else None
 
 
@@ -176,7 +125,7 @@ class Clocks:
     def tick(self, site: Site | None = None) -> int:
         """Count an event, and return its time; a meeting, which no access names, has no line."""
         time = self.now
-        if time < _LAST:
+        if time < LAST_TIME:
             self.now += 1
             self.sites.append(site)
         return time
@@ -186,10 +135,10 @@ class Clocks:
         keys = np.broadcast_to(self._keys, lanes.shape)
         if lanes.all():
             self.touched[...] = time
-            words = keys.reshape(-1) | _U(time << _STRENGTH)
+            words = keys.reshape(-1) | _U(time) << TIME_BIT
         else:
             self.touched[lanes.any(axis=-1)] = time
-            words = keys[lanes] | _U(time << _STRENGTH)
+            words = keys[lanes] | _U(time) << TIME_BIT
         return Who(words, self._first)
 
     def anybody(self, count: int) -> Who:
@@ -246,7 +195,7 @@ class Clocks:
 
     def _meeting(self) -> int:
         """Return the time of a meeting: where the clock stands still, behind all that was done."""
-        return self.now if self.now < _LAST else _LAST + 1
+        return self.now if self.now < LAST_TIME else LAST_TIME + 1
 
     def _least_of_others(self, warps: Array) -> Array:
         others = np.where(np.eye(self._shape[1], dtype=bool), _NEVER, warps)
@@ -345,14 +294,14 @@ class Clocks:
 
     def surely_ordered(self, table: Array, grains: GrainRuns, who: Who) -> bool:
         """Whether a short look shows that what a table has of grains lies before what threads do now."""
-        bits: Any = {"thread": THREAD_BIT, "block": BLOCK_BIT, "time": _TIME_BIT, "last": _LAST}
+        bits: Any = {"thread": THREAD_BIT, "block": BLOCK_BIT, "time": TIME_BIT, "last": LAST_TIME}
         return ordered(table, grains, who.words, self.floor, **bits)
 
     @staticmethod
     def apart(others: Array, who: Who) -> Array:
         """Tell which accesses of others, `[n, m]`, may race with strong ones of threads for their scopes (rule 6)."""
         mine = who.words[:, None]
-        both = np.minimum(others & _STRONG, mine & _STRONG)
+        both = np.minimum(others & STRONG, mine & STRONG)
         return np.asarray((both == 0) | ((both == 1) & (others >> BLOCK_BIT != mine >> BLOCK_BIT)))
 
     def unordered(self, others: Array, who: Who, *, races: bool = True) -> Array | None:
@@ -377,22 +326,22 @@ class Clocks:
             return None
         known = self._both[who.block, who.warp].astype(_U)[:, None]
         elsewhere = others >> BLOCK_BIT != mine >> BLOCK_BIT
-        bad &= (_time_of(others) >= known) | elsewhere
-        if races and (mine & _STRONG).any():
+        bad &= (time_of(others) >= known) | elsewhere
+        if races and (mine & STRONG).any():
             bad &= self.apart(others, who)
         lane, place = np.nonzero(bad)
         if not len(lane):
             return None
         other = others[lane, place]
         block, warp = who.block[lane], who.warp[lane]
-        its_warp, its_lane = np.divmod((other >> THREAD_BIT & _U((1 << _THREAD) - 1)).astype(np.int64), LANES)
+        its_warp, its_lane = np.divmod((other >> THREAD_BIT & THREADS).astype(np.int64), LANES)
         before = self._others[block, warp] if self._warps is None else self._warps[block, warp, its_warp]
         within = self._own[block, warp]
         if self._pairs is not None:
             within = np.maximum(within, self._pairs[block, warp, who.lane[lane], its_lane])
         known = np.where(its_warp == warp, within, before)
         elsewhere = other >> BLOCK_BIT != who.words[lane] >> BLOCK_BIT
-        late: Array = elsewhere | (_time_of(other).astype(np.int64) >= known)
+        late: Array = elsewhere | (time_of(other).astype(np.int64) >= known)
         if self.causality.active and late.any():
             late &= ~self._learned(other, (block, warp, who.lane[lane]))
         bad[lane, place] = late
@@ -400,5 +349,5 @@ class Clocks:
 
     def _learned(self, words: Array, who: tuple[Array, Array, Array]) -> Array:
         """Tell which accesses lie before what threads do now, by what these have learned."""
-        block, thread = words >> BLOCK_BIT, words >> THREAD_BIT & _U((1 << _THREAD) - 1)
-        return self.causality.ordered(who, *(x.astype(np.int64) for x in (block - _U(1), thread, _time_of(words))))
+        block, thread = words >> BLOCK_BIT, words >> THREAD_BIT & THREADS
+        return self.causality.ordered(who, *(x.astype(np.int64) for x in (block - _U(1), thread, time_of(words))))

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .clocks import BLOCK_BIT, THREAD_BIT, WARP_BIT
+from .access_words import BLOCK_BIT, THREAD_BIT, WARP_BIT
 from .grain_engine import GrainRuns, count_readers, fill, none, note
 
 __all__ = ["Grains", "WrittenGrains"]

@@ -249,8 +249,8 @@ def _tell(batch: Batch, touch: Touch) -> None:
     where = np.stack([who.block, who.warp, touch.offset], axis=1)
     parts = np.flatnonzero(np.concatenate([[True], (where[1:] != where[:-1]).any(axis=1)]))
     groups: dict[tuple[int, int, int], list[int]] = {}
-    for (block, warp, offset), lanes in zip(where[parts].tolist(), np.split(who.lane, parts[1:]), strict=True):
-        groups.setdefault((block, warp, offset), []).extend(lanes.tolist())
+    for (block, warp, offset), some in zip(where[parts].tolist(), np.split(who.lane, parts[1:]), strict=True):
+        groups.setdefault((block, warp, offset), []).extend(some.tolist())
     moment = batch.clocks.moment()
     told: dict[int, list[Known]] = {}
     for (block, warp, offset), lanes in groups.items():

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..operations import MemoryOrder, MemoryScope
-from .clocks import Clocks, Who
+from .access_words import Who
+from .clocks import Clocks
 from .site import Site
 
 __all__ = ["Taken", "Touch", "Turns"]

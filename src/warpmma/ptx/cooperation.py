@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..machine import Constant, GlobalMemory, Program, ReadOnly, RowStep
+from ..machine import Constant, GlobalMemory, Program, ReadOnly, RowStep, StepOperand
 
 __all__ = ["cooperates", "with_workspace"]
 
@@ -38,7 +38,7 @@ def with_workspace(program: Program, memory: GlobalMemory) -> Program:
     words[0] = _SIZE
     address = memory.add(words, "the workspace of cooperative groups")
 
-    def given(x: object) -> object:
+    def given(x: StepOperand) -> StepOperand:
         if isinstance(x, ReadOnly) and x.name in _HALVES:
             return Constant(address >> _HALVES[x.name] & 0xFFFFFFFF, x.kind)
         return x
