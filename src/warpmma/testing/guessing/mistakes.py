@@ -81,7 +81,9 @@ def gathered(gather: Array) -> Change:
 
 def inverse(gather: Array) -> Array | None:
     """Return the gather that undoes another; None where elements were lost."""
-    if np.unique(gather[gather >= 0]).size < gather.size:
+    kept = np.zeros(gather.size, bool)
+    kept[gather[gather >= 0]] = True
+    if not kept.all():
         return None
     back = np.empty_like(gather)
     back[gather] = np.arange(gather.size)

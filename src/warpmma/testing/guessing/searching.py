@@ -209,12 +209,10 @@ def _undone(step: Step, seen: Array) -> Array | None:
     if not step.whole:
         back = inverse(step.gather) if step.gather is not None else None
         return None if back is None else seen.take(back, axis=-1)
-    moved = step.change(np.arange(seen.size).reshape(seen.shape)).reshape(-1)
-    if np.unique(moved).size < moved.size:
-        return None
-    undone = np.empty(seen.size, seen.dtype)
-    undone[moved] = seen.reshape(-1)
-    return undone.reshape(seen.shape)
+    # From 1 on: 0 stands for what was lost.
+    moved = step.change(np.arange(1, seen.size + 1).reshape(seen.shape)).reshape(-1) - 1
+    back = inverse(moved)
+    return None if back is None else seen.reshape(-1)[back].reshape(seen.shape)
 
 
 def _couples(mistakes: list[Mistake]) -> Iterator[Candidate]:

@@ -24,7 +24,8 @@ __all__ = ["fragment_mistakes", "suspects"]
 
 Array = npt.NDArray[Any]
 
-_MOST_WHOLE = 1 << 20  # elements of a matrix that is rearranged as a whole
+_MOST_WHOLE = 1 << 14  # elements of a matrix that is rearranged as a whole, 128 x 128
+_MOST_PROBED = 1 << 17  # elements of operands on which changes are compared
 
 
 def fragment_mistakes(record: Instruction, operand: Operand) -> tuple[Mistake, ...]:
@@ -80,7 +81,7 @@ def suspects(problem: Problem) -> tuple[Mistake, ...]:
 
 def _different(problem: Problem, mistakes: Iterable[Mistake]) -> Iterator[Mistake]:
     """Leave out what changes random operands as another mistake does, or not at all."""
-    if sum(x.size for x in problem.operands.values()) > _MOST_WHOLE:
+    if sum(x.size for x in problem.operands.values()) > _MOST_PROBED:
         yield from mistakes
         return
     rng = np.random.default_rng(0)
