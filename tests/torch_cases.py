@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 from arrays import Array, same
+from oracles import skip_without
 
 import warpmma as wm
 from warpmma._arrays import as_array
 
 __all__ = ["array", "expected", "same_tensor", "tensors", "torch"]
 
+skip_without("PyTorch")  # pytest looks for doctests here, too
 torch: Any = importlib.import_module("torch")
 
 
