@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -38,7 +39,7 @@ END:
 
 
 @pytest.mark.parametrize("hazards", ["error", "off"])
-def test_nothing_of_a_batch_waits_for_the_collector(hazards: str) -> None:
+def test_nothing_of_a_batch_waits_for_the_collector(hazards: Literal["error", "off"]) -> None:
     device = wm.Device("sm_90")
     y = device.zeros(32 * 32, np.uint32)
     entry = ptx.load(TEXT)["k"]

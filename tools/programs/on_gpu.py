@@ -109,7 +109,8 @@ def run_on_gpu(numbers: list[int], workers: int) -> tuple[dict[int, Array], dict
     left: dict[int, str] = {}
     jobs = [(part, level) for part in parts for level in _LEVELS]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(workers) as pool:
-        for (_, level), found in zip(jobs, pool.map(lambda job: _of_module(*job, Path(folder)), jobs), strict=True):
+        done = pool.map(lambda job: _of_module(job[0], job[1], Path(folder)), jobs)
+        for (_, level), found in zip(jobs, done, strict=True):
             made[level] |= found[0]
             left |= found[1]
     first, second = (made[level] for level in _LEVELS)

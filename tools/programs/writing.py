@@ -172,5 +172,5 @@ class Writer:
         separator = "|" if form.paired else ", "
         self(f"{guard}{form.mnemonic} {separator.join(results)}, {', '.join(operands)};")
         if _OPAQUE_RESULT.fullmatch(form.mnemonic):
-            (result,), (letter,) = results, form.results
+            result, letter = results[0], form.results[0]
             self(f"xor.b{BITS[letter]} {result}, {result}, %zero_{letter};")
