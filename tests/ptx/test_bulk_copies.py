@@ -190,3 +190,10 @@ def test_who_exits_has_come() -> None:
 def test_arrivals_and_waits_by_turns(body: str, match: str) -> None:
     with pytest.raises(HazardError, match=match):
         launched(body, *words())
+
+
+def test_a_batch_ends_though_nobody_waited() -> None:
+    """Neither are the bytes counted, nor is it a hazard: the block's memory ends with it."""
+    x, y = words()
+    launched(f"{ARRIVE} @%p1 {CTA} [%r3], [%d1], %r1, [%r5]; ld.global.u32 %r9, [%d5]; st.global.u32 [%d4], %r9;", x, y)
+    assert (y == x).all()

@@ -113,6 +113,7 @@ class Batch:
         if self.lanes.any_waiting:
             self.barriers.stand(self.lanes.waiting, None)
         self.leave(self.lanes.alive)
+        self.phases.clear()  # what was not counted holds the batch
 
     def shuffled(self, number: int) -> Array | None:
         """Return an order of so many turns, by the seed and the time; None for the one that is there."""
