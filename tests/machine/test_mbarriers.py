@@ -257,3 +257,23 @@ def test_phases_and_atomics_are_the_same_where_nobody_tracks() -> None:
     report = run(kernel, data, block=64, hazards="off")
     assert data[32:].tolist() == list(range(31, -1, -1)) and not report.counts
     assert data[:1].view(np.float32)[0] == 64.0
+
+
+def test_kernels_in_python_copy_in_bulk_too() -> None:
+    def kernel(t: Any, x: Any, y: Any) -> None:
+        _begun(t, 1, at=1024)
+        t("barrier.cluster.arrive")
+        t("barrier.cluster.wait")
+        with t.where(t.laneid == 0):
+            t("mbarrier.expect_tx.shared.b64", 1024, 512)
+        t("bar.sync", 0)
+        copy = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+        t(copy, t.laneid * 16, x + t.laneid * 16, 16, 1024)
+        with t.where(t.laneid == 0):
+            t("mbarrier.arrive.shared.b64", 1024)
+        assert t("mbarrier.try_wait.parity.shared.b64", 1024, 0).bits.all()
+        t("st.global.b32", y + t.laneid * 4, t("ld.shared.b32", t.laneid * 16))
+
+    x, y = np.arange(128, dtype=np.uint32), np.zeros(32, np.uint32)
+    run(kernel, x, y, shared=2048, target="sm_90")
+    assert (y == x[::4]).all()
