@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -166,6 +167,8 @@ def _nothing(compiler: str) -> str:
     """Say what to install."""
     if compiler == "nvcc":
         return "nvcc is on no PATH, and not in $CUDA_HOME: install CUDA's toolkit, or compile by NVRTC"
+    if sys.platform == "darwin":
+        return "CUDA C++ needs NVRTC, which is for Linux and Windows; compile there, and run the PTX here: ptx.load"
     return f"CUDA C++ needs NVRTC, and {why_no_nvrtc()}: {INSTALL}" + (
         "" if compiler == "nvrtc" else " (or have nvcc on the PATH)"
     )

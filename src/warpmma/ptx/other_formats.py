@@ -20,7 +20,7 @@ _BEGINNINGS = {
 """First bytes of files."""
 
 _LANGUAGES = (
-    (r"__global__|__device__|^[ \t]*#[ \t]*include\b", f"is CUDA C++; {_MAKE}"),
+    (r"__global__|__device__|^[ \t]*#[ \t]*include\b", f"is CUDA C++; {_MAKE}, and `warpmma.cuda.load` compiles it"),
     (r"^target (triple|datalayout) *=", f"is LLVM IR; {_MAKE}, and `llc -march=nvptx64` what LLVM makes"),
     (r"\btt\.func\b|\bttg?\.", 'is Triton\'s IR; its PTX is `compiled.asm["ptx"]`'),
     (r"^(import|from) \w+|^def \w+\(", "is Python; Triton has PTX in `compiled.asm['ptx']`, Numba in `inspect_asm()`"),
@@ -45,8 +45,8 @@ def other_language(text: str) -> str:
 
     Examples
     --------
-    >>> other_language("__global__ void k() {}")
-    'is CUDA C++; PTX text is what `nvcc -ptx -arch=sm_80 -lineinfo FILE.cu` writes'
+    >>> other_language("__global__ void k() {}").partition("; ")[0]
+    'is CUDA C++'
     """
     if ".version" in text:
         return ""
