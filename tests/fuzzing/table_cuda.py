@@ -19,9 +19,9 @@ def _load(
     source: Any, *, arch: Any = "sm_80", options: Any = (), names: Any = (), compiler: Any = "auto", name: Any = ""
 ) -> Any:  # fmt: skip
     """Compile by NVRTC alone: nvcc takes a second."""
-    return load(
-        source, arch=arch, options=options, names=names, compiler="nvrtc" if compiler == "nvcc" else compiler, name=name
-    )  # fmt: skip
+    if isinstance(compiler, str) and compiler in ("auto", "nvcc"):
+        compiler = "nvrtc"
+    return load(source, arch=arch, options=options, names=names, compiler=compiler, name=name)
 
 
 def _made(rng: Rng) -> dict[str, Any]:
