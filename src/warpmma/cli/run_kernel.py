@@ -80,7 +80,7 @@ def _run(options: argparse.Namespace) -> int:
         raise OperandError(f"--seed {options.seed}: expected an integer from 0 on")
     module = _module(options)
     entry = _entry(module, options.kernel)
-    arguments = ordered(arguments_of(options.arg, options.seed), _parameters(module, entry), entry.name)
+    arguments = ordered(arguments_of(options.arg, options.seed), _parameters(module, entry), source_name(entry.name))
     device = Device(_target(module, options.target))
     printed, started, stopped, report = StringIO(), time.monotonic(), None, None
     try:
