@@ -64,7 +64,7 @@ _HEAD = """.version 9.0
 .address_size 64
 .entry k() {{ .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<3>;
 """
-_OPERAND = {"address": "[%d8]", "imm": "96", "u32": "%r1", "b64": "%d1", "pred": "%p1"}
+_OPERAND = {"address": "[%d8]", "imm": "96", "u32": "%r1", "u64": "%d2", "b64": "%d1", "pred": "%p1"}
 
 
 def _statement(given: Control) -> str:
