@@ -51,6 +51,8 @@ class Entry:
         Whether a second call gives the same.
     prints : bool
         Whether it may write to the streams of the process.
+    needs : str
+        The package without which it refuses every call.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Entry:
     engines: bool = False
     pure: bool = True
     prints: bool = False
+    needs: str = ""
 
     @property
     def module(self) -> str:

@@ -31,7 +31,12 @@ def _made(rng: Rng) -> dict[str, Any]:
     }  # fmt: skip
 
 
-ENTRIES = (Entry(name="warpmma.cuda:load", call=_load, make=_made, weight=0.3, pure=False, fixed=("compiler",)),)
+ENTRIES = (
+    Entry(
+        name="warpmma.cuda:load", call=_load, make=_made, weight=0.3, pure=False, fixed=("compiler",),
+        needs="cuda.bindings",
+    ),
+)  # fmt: skip
 
 INNER = {
     "warpmma.cuda:CudaModule": "made by `load`",

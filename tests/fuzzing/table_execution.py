@@ -370,7 +370,7 @@ ENTRIES = (
     Entry(name=f"{_G}.matmul", call=testing.Gpu.matmul, make=lambda rng: _of_gpu(rng, product_operands), weight=2),
     Entry(name=f"{_G}.device", call=lambda self: repr(self.device()), weight=0.2,
           make=lambda rng: {"self": testing.Gpu(legal.target(rng))}),
-    Entry(name=f"{_G}.triton", call=lambda self: repr(self.triton()), weight=0.05, pure=False,
+    Entry(name=f"{_G}.triton", call=lambda self: repr(self.triton()), weight=0.05, pure=False, needs="triton.language",
           make=lambda rng: {"self": testing.Gpu("sm_90")}),
     Entry(name=f"{_G}.load", call=lambda self, source, name="": repr(self.load(source, name)), pure=False,
           make=lambda rng: {"self": testing.Gpu("sm_90"), "source": _PTX, "name": "k.ptx"}),

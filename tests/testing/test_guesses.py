@@ -15,7 +15,7 @@ from warpmma.errors import WarpmmaError
 from warpmma.formats import FORMATS, FloatFormat
 from warpmma.testing import Gpu, assert_same_bits, guess, guess_fragment
 from warpmma.testing.guessing.problem import posed
-from warpmma.testing.guessing.suspects import fragment_mistakes, suspects
+from warpmma.testing.guessing.suspects import likely_mistakes, mistakes_in_fragments
 
 
 def random_operands(instruction: str, shape: tuple[int, int, int] = (0, 0, 0), seed: int = 1) -> Given:
@@ -299,10 +299,10 @@ def test_every_mistake_of_the_table_is_another(instruction: str) -> None:
         record, record.targets[-1], given["a"], given["b"], given["c"], given["c"], **words,
         settings=settings | {"record": record},
     )  # fmt: skip
-    table = suspects(problem)
+    table = likely_mistakes(problem)
     assert len({m.text for m in table}) == len(table) > 500
     for operand in ("A", "B", "C", "D"):
-        gathers = [m.steps[0].gather for m in fragment_mistakes(record, operand)]
+        gathers = [m.steps[0].gather for m in mistakes_in_fragments(record, operand)]
         size = record.layout(operand).flat.size
         assert all(x is not None and x.shape == (size,) and x.min() >= -1 and x.max() < size for x in gathers)
         assert len({x.tobytes() for x in [*gathers, np.arange(size)] if x is not None}) == len(gathers) + 1

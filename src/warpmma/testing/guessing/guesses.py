@@ -17,7 +17,7 @@ from ...isa import Instruction, check_target, parse
 from ...layouts import Operand
 from .problem import Problem, posed, tiles_of
 from .searching import Found, gives, search
-from .suspects import fragment_mistakes
+from .suspects import mistakes_in_fragments
 
 __all__ = ["Guesses", "guess", "guess_fragment", "target_of"]
 
@@ -201,7 +201,7 @@ def guess_fragment(
         raise OperandError(f"{record}: {operand} has tiles {got.shape} and {right.shape}")
     if np.array_equal(got, right):
         return Guesses(as_given=True)
-    table = fragment_mistakes(record, operand)
+    table = mistakes_in_fragments(record, operand)
     one = tuple(np.argwhere((got != right).any(axis=-1))[0])  # a tile that differs: what fails there need not be tried
     found = tuple(
         (m,) for m in table

@@ -22,7 +22,7 @@ from ...arithmetic import Engine
 from ...errors import OperandError
 from .mistakes import COMMON, USUAL, Mistake, Step, inverse
 from .problem import Problem
-from .suspects import suspects
+from .suspects import likely_mistakes
 from .trials import Candidate, Trials
 
 __all__ = ["Found", "gives", "search"]
@@ -66,7 +66,7 @@ def search(problem: Problem, most: int, engine: Engine) -> Found:
     wrong = (own != all_tiles.chosen("D", problem.operands["D"])).sum(axis=-1)
     if not wrong.any():
         return Found(as_given=True)
-    table = suspects(problem)
+    table = likely_mistakes(problem)
     picked = [n for n in np.argsort(-wrong, kind="stable")[:2] if wrong[n]]
     hunt = _Hunt(problem, all_tiles, own, Trials(problem, tiles[picked], engine), table)
     alone = hunt.confirmed(hunt.alone())

@@ -17,10 +17,10 @@ from .fragment_mistakes import fragment_gathers, lane_sources
 from .matrix_mistakes import matrix_gathers, swizzles, value_changes
 from .mistakes import COMMON, USUAL, Mistake, Step, distinct, gathered, inverse, mistake_of
 from .problem import Problem
-from .tile_mistakes import tile_mistakes
+from .tile_mistakes import mistakes_in_tiles
 from .word_mistakes import metadata_mistakes, scale_mistakes
 
-__all__ = ["fragment_mistakes", "suspects"]
+__all__ = ["likely_mistakes", "mistakes_in_fragments"]
 
 Array = npt.NDArray[Any]
 
@@ -28,13 +28,13 @@ _MOST_WHOLE = 1 << 14  # elements of a matrix that is rearranged as a whole, 128
 _MOST_PROBED = 1 << 17  # elements of operands on which changes are compared
 
 
-def fragment_mistakes(record: Instruction, operand: Operand) -> tuple[Mistake, ...]:
+def mistakes_in_fragments(record: Instruction, operand: Operand) -> tuple[Mistake, ...]:
     """List what may be wrong with one operand's tile, apart from its values."""
-    return _fragment_mistakes(record.layout(operand), operand, record.format(operand).bits)
+    return _mistakes_in_fragments(record.layout(operand), operand, record.format(operand).bits)
 
 
 @cache
-def _fragment_mistakes(layout: Layout, operand: Operand, bits: int) -> tuple[Mistake, ...]:
+def _mistakes_in_fragments(layout: Layout, operand: Operand, bits: int) -> tuple[Mistake, ...]:
     of_matrices = [*matrix_gathers(layout.shape, operand, _axes(operand), 8)]
     if len(layout.shape) == 2:
         of_matrices += swizzles((layout.shape[0], layout.shape[1]), operand, bits, 0 if operand == "B" else 1)
@@ -48,7 +48,7 @@ def _axes(operand: Operand) -> tuple[tuple[str, str], tuple[str, str]]:
     return {"A": (rows, along_k), "B": (along_k, columns)}.get(operand, (rows, columns))
 
 
-def suspects(problem: Problem) -> tuple[Mistake, ...]:
+def likely_mistakes(problem: Problem) -> tuple[Mistake, ...]:
     """List the mistakes that are tried, the simplest first."""
     record, settings = problem.record, problem.settings
     warps, rows, columns, along_k = problem.counts
@@ -57,7 +57,7 @@ def suspects(problem: Problem) -> tuple[Mistake, ...]:
         for operand in ("A", "B", "C", "D"):
             if operand == "C" and not problem.operands["C"].any():
                 continue
-            yield from fragment_mistakes(record, operand)
+            yield from mistakes_in_fragments(record, operand)
             if operand != "D":
                 yield from _values(problem, operand)
 
@@ -71,7 +71,7 @@ def suspects(problem: Problem) -> tuple[Mistake, ...]:
                 yield from scale_mistakes(record, of, settings)
         yield from instruction_mistakes(record, problem.target)
         if problem.counts != (1, 1, 1, 1):
-            yield from tile_mistakes(tuple(problem.operands), warps, rows, columns, along_k)
+            yield from mistakes_in_tiles(tuple(problem.operands), warps, rows, columns, along_k)
         for operand in ("A", "B", "C", "D"):
             if operand != "C" or problem.operands["C"].any():
                 yield from _whole(problem, operand)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from .matrix_mistakes import axis_sources
 from .mistakes import COMMON, RARE, USUAL, Mistake, Step
 
-__all__ = ["tile_mistakes"]
+__all__ = ["mistakes_in_tiles"]
 
 Array = npt.NDArray[Any]
 
@@ -24,7 +24,9 @@ _WITH = {"A": ("A", "metadata", "scale_a"), "B": ("B", "scale_b")}
 _MOST_NAMED = 64  # tiles along k that are left out or used twice one by one
 
 
-def tile_mistakes(operands: tuple[str, ...], warps: int, rows: int, columns: int, along_k: int) -> Iterator[Mistake]:
+def mistakes_in_tiles(
+    operands: tuple[str, ...], warps: int, rows: int, columns: int, along_k: int
+) -> Iterator[Mistake]:
     """List what may go wrong between tiles of a product of so many tiles."""
     if along_k > 1:
         yield from _along_k(operands, along_k)
