@@ -50,6 +50,12 @@ def dot(a, b, out, M: tl.constexpr):
     tl.store(out + places, tl.dot(tl.load(a + places), tl.load(b + places)))
 
 
+@triton.jit
+def converted(x, out, BLOCK: tl.constexpr):
+    places = tl.arange(0, BLOCK)
+    tl.store(out + places, tl.load(x + places).to(out.dtype.element_ty))
+
+
 def line(kernel: Any, comment: str) -> str:
     lines, first = inspect.getsourcelines(kernel.fn)
     number = first + next(i for i, text in enumerate(lines) if comment in text)
@@ -122,6 +128,35 @@ def test_e4m3_is_explained() -> None:
     with wm.triton.device("sm_90", ptx_target="sm_89"):
         dot[(1,)](a, a, out, M=32)
     assert (out == 32).all()
+
+
+@pytest.mark.parametrize(("ptx_target", "kind"), [("sm_80", "float8_e5m2"), ("sm_89", "float8_e4m3fn")])
+def test_bytes_that_triton_fills_up_are_no_mistake(ptx_target: str, kind: str) -> None:
+    import ml_dtypes
+
+    x, out = np.linspace(-4, 4, 128).astype(np.float32), np.zeros(128, getattr(ml_dtypes, kind))
+    with wm.triton.device("sm_90", ptx_target=ptx_target) as gpu:
+        converted[(1,)](x, out, BLOCK=128)  # one number for each thread, of two or four that an instruction converts
+    assert (out.view(np.uint8) == x.astype(out.dtype).view(np.uint8)).all()
+    assert gpu.launches[0].report.hazards == []
+
+
+def test_registers_that_something_writes_stay_as_they_are() -> None:
+    from warpmma.triton.compiling import _undefined_as_zero
+
+    head = ".version 8.0\n.visible .entry k(\n)\n{\n\t.reg .pred \t%p<2>;\n\t.reg .b32 \t%r<9>;\n"
+    written = """
+\t.loc\t1 2 3                         // k.py:2:3
+\tmov.u32 \t%r1, %tid.x;
+$L1: @%p1 ld.global.v2.b32 { %r2, %r3 }, [ %rd1 + 0 ];
+\t// begin inline asm
+\t{ .reg .b32 a; shfl.sync.idx.b32 %r4|%p1, %r1, 0, 31, -1; }
+\tst.global.b32 [ %rd1 + 0 ], { %r4 };
+"""
+    assert _undefined_as_zero(head + written) == head + written
+    assert _undefined_as_zero(head + written + "\tadd.s32 \t%r5, %r6, %r1;\n") == (
+        head[:-1] + " mov.b32 %r6, 0;\n" + written + "\tadd.s32 \t%r5, %r6, %r1;\n"
+    )
 
 
 def test_an_array_that_is_read_only() -> None:
