@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,35 @@ def state() -> tuple[Any, ...]:
     kernels, tuners = triton.runtime.jit.JITFunction, triton.runtime.autotuner.Autotuner
     active = names["_active"] if "_active" in names else names["active"]
     return active, triton.backends.backends["nvidia"], kernels.run, tuners.run
+
+
+def test_another_thread_launches_and_makes_no_device_active() -> None:
+    before = state()
+    x, said = np.zeros(1, np.int32), []
+
+    def work() -> None:
+        one[(1,)](x)
+        try:
+            with wm.triton.device("sm_80"):
+                raise AssertionError
+        except wm.OperandError as error:
+            said.append(str(error))
+
+    with wm.triton.device("sm_90") as gpu:
+        worker = threading.Thread(target=work)
+        worker.start()
+        worker.join()
+    assert x[0] == 1 and len(gpu.launches) == 1
+    assert "<TritonDevice sm_90, PTX for sm_80: 1 launch> is active in another thread, MainThread" in said[0]
+    assert all(a is b for a, b in zip(state(), before, strict=True))
+    worker = threading.Thread(target=lambda: said.append(wm.triton.install("sm_80").target))
+    worker.start()
+    worker.join()
+    assert said[1:] == ["sm_80"]
+    with wm.triton.device("sm_90"):  # the thread of the outer one has ended
+        one[(1,)](x)
+    wm.triton.uninstall()
+    assert all(a is b for a, b in zip(state(), before, strict=True))
 
 
 def test_everything_is_put_back() -> None:

@@ -4,7 +4,8 @@ The rules:
 
 1. While a device is active it is Triton's driver, Triton's compiler ends at PTX, and `JITFunction.run` looks at the
    arguments first, `Autotuner.run` counts (`benchmarking`). All are put back as they were.
-2. Devices nest; the innermost is active. `install` makes one active until `uninstall`.
+2. Devices nest; the innermost is active. `install` makes one active until `uninstall`. Triton has one driver for all
+   threads, whose launches go to the innermost: another thread than the one that made it active makes none so.
 3. Triton keeps compiled kernels by the number of the device, so each pair of targets has a number of its own, beyond
    those of real GPUs.
 4. A launch runs on the device of which its arrays are, or on the active one's own.
@@ -12,6 +13,7 @@ The rules:
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -162,26 +164,37 @@ def uninstall() -> None:
 
 _answers = TorchAnswers()
 _installed: list[TritonDevice] = []
+_threads: list[threading.Thread] = []
+_lock = threading.RLock()
 
 
 def _activate(session: TritonDevice) -> None:
-    if not active:
-        try:
-            _replaced.extend(_replace(find_triton()))
-        except BaseException:
-            _restore()
-            raise
-    active.append(session)
-    _answers.give()
+    with _lock:
+        if active and _threads[-1] is not threading.current_thread() and _threads[-1].is_alive():
+            raise OperandError(
+                f"{active[-1]!r} is active in another thread, {_threads[-1].name}, and Triton has one driver for all "
+                f"threads: launch in its `with`, or take processes"
+            )
+        if not active:
+            try:
+                _replaced.extend(_replace(find_triton()))
+            except BaseException:
+                _restore()
+                raise
+        active.append(session)
+        _threads.append(threading.current_thread())
+        _answers.give()
 
 
 def _deactivate(session: TritonDevice) -> None:
-    if not active or active[-1] is not session:
-        raise OperandError(f"{session!r} is not the innermost device that is active")
-    active.pop()
-    if not active:
-        _answers.take_back()
-        _restore()
+    with _lock:
+        if not active or active[-1] is not session:
+            raise OperandError(f"{session!r} is not the innermost device that is active")
+        active.pop()
+        _threads.pop()
+        if not active:
+            _answers.take_back()
+            _restore()
 
 
 def _restore() -> None:
