@@ -16,6 +16,7 @@ import warpmma as wm
 
 tl: Any = pytest.importorskip("triton.language")
 triton: Any = pytest.importorskip("triton")
+VERSION = tuple(int(x) for x in triton.__version__.split(".")[:2])
 
 
 @triton.jit
@@ -56,6 +57,12 @@ def converted(x, out, BLOCK: tl.constexpr):
     tl.store(out + places, tl.load(x + places).to(out.dtype.element_ty))
 
 
+@triton.jit
+def squares(x, out, BLOCK: tl.constexpr):
+    value = tl.load(x + tl.arange(0, BLOCK))
+    tl.store(out, tl.sum(value * value, 0))
+
+
 def line(kernel: Any, comment: str) -> str:
     lines, first = inspect.getsourcelines(kernel.fn)
     number = first + next(i for i, text in enumerate(lines) if comment in text)
@@ -94,6 +101,17 @@ def test_what_triton_repeats_in_other_warps() -> None:
         x[:] = 0
         increased[(1,)](x, BARRIER=True, BLOCK=32)
     assert (x == 1).all()
+
+
+@pytest.mark.skipif(VERSION < (3, 6), reason="Triton fuses elsewhere")
+def test_a_product_that_is_fused_into_a_sum() -> None:
+    x, out = np.random.default_rng(0).standard_normal(128).astype(np.float32), np.zeros(1, np.float32)
+    with wm.triton.device("sm_90"):
+        with pytest.raises(wm.machine.HazardError, match="in this very access") as caught:
+            squares[(1,)](x, out, BLOCK=128)
+        assert "enable_fp_fusion=False" in caught.value.__notes__[0] and len(caught.value.__notes__) == 1
+        squares[(1,)](x, out, BLOCK=128, enable_fp_fusion=False)
+    assert np.isclose(out[0], (x * x).sum())
 
 
 def test_an_array_that_nobody_wrote() -> None:

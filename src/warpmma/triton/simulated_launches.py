@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import OperandError, PtxError, UnsupportedError, shown
-from ..machine import HazardError
+from ..machine import Hazard, HazardError
 from ..ptx import PtxEntry
 from .active_device import ActiveDevice, KernelLaunch, current
 from .host_memory import mapped_for_launch
@@ -18,6 +18,11 @@ __all__ = ["Launcher"]
 _REPEATED = (
     "Where a tile has fewer elements than its program has threads, Triton loads each in several threads, which need "
     "not wait for the one that stores: tl.debug_barrier() between the two lines orders them"
+)
+_REDUCED = (
+    "All lanes store the result of a reduction to one place, and not all have the same bits. In tl.sum(x * y) of one "
+    "element a thread, Triton fuses the product into the first addition, and each lane rounds another one: launch with "
+    "enable_fp_fusion=False. In tl.reduce, what merges (a, b) may round otherwise than what merges (b, a)"
 )
 _SCRATCH = {"global": "_allocator", "profile": "_profile_allocator"}
 """Scratch memory, in the order of the parameters, by what allocates it."""
@@ -83,8 +88,8 @@ class Launcher:
             except PtxError as error:
                 raise _explained(error, session) from None
             except HazardError as error:
-                if error.hazard.kind == "race" and "of block" not in error.hazard.detail:
-                    error.add_note(_REPEATED)
+                if note := _note(error.hazard):
+                    error.add_note(note)
                 raise
         session.launches.append(
             KernelLaunch(
@@ -133,3 +138,12 @@ def _explained(error: PtxError, session: ActiveDevice) -> PtxError:
         return error
     hint = f"\nTriton writes it for ptx_target={session.ptx_target!r}; with ptx_target='sm_80' or 'sm_89' it does not"
     return PtxError(str(error) + hint, error.file, error.line, error.column)
+
+
+def _note(hazard: Hazard) -> str:
+    """Return what a race within a program comes of, where it is Triton's writing and not the kernel's."""
+    if hazard.kind != "race" or "of block" in hazard.detail:
+        return ""
+    if "in this very access" not in hazard.detail:
+        return _REPEATED
+    return _REDUCED if hazard.site.mnemonic.startswith("st.shared") else ""
