@@ -58,7 +58,7 @@ def test_what_does_not_compile(file: str, capsys: pytest.CaptureFixture[str]) ->
     Path(file).write_text("template <int N> __global__ void k(int *x) { *x = N; }\n__global__ void other() { }\n")
     assert main(["run", file, "--grid", "1", "--block", "1", "--kernel", "k"]) == 2
     said = capsys.readouterr().err
-    assert "has no entry 'k'" in said and "k is a template" in said and said.count("\n") == 1
+    assert "has no entry 'k'" in said and "; k is a template" in said and said.count("\n") == 1
 
 
 def test_the_documented_command(

@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(f"warpmma: {error}")
         return 2
     except WarpmmaError as error:
-        text = " ".join([str(error), *getattr(error, "__notes__", ())])
+        text = "; ".join([str(error), *getattr(error, "__notes__", ())])
         say(f"warpmma: {' '.join(text.split())}")  # one line, whatever a file's names hold
         return 2
     except KeyboardInterrupt:
