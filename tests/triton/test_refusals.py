@@ -59,6 +59,17 @@ def test_a_grid_of_no_integers() -> None:
         copied[(1.5,)](X, X, 1)
 
 
+def test_a_compiled_kernel_with_too_few_arguments() -> None:
+    x, out = np.ones(1, np.float32), np.zeros(1, np.float32)
+    with wm.triton.device("sm_90"):
+        compiled = copied[(1,)](x, out, 2)
+        with pytest.raises(wm.OperandError, match=r"^a compiled kernel takes x, out, n: 2 arguments are given$"):
+            compiled[(1, 1, 1)](x, out)
+        out[:] = 0
+        compiled[(1, 1, 1)](x, out, 2)
+    assert out[0] == 3
+
+
 @pytest.mark.parametrize(
     ("target", "ptx_target", "message"),
     [

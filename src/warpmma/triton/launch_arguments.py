@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import OperandError, UnsupportedError, shown
+from .host_memory import HostArray
 
 __all__ = ["flat_arguments", "parameter_value"]
 
@@ -42,9 +43,19 @@ def flat_arguments(
         By name: what the kernel was compiled for.
     args : iterable
         One for each of the signature.
+
+    Raises
+    ------
+    OperandError
+        Another number of arguments, as a compiled kernel may be given.
     """
     found: list[tuple[str, str, Any]] = []
-    for (name, type_), x in zip(signature.items(), args, strict=True):
+    given = tuple(args)
+    if len(given) != len(signature):
+        raise OperandError(
+            f"a compiled kernel takes {', '.join(map(str, signature))}: {len(given)} arguments are given"
+        )
+    for (name, type_), x in zip(signature.items(), given, strict=True):
         if name not in constants:
             found.extend(_flat(str(name), type_, x))
     return found
@@ -57,7 +68,7 @@ def _flat(name: str, type_: Any, x: Any) -> Iterator[tuple[str, str, Any]]:
     elif type_.startswith("tensordesc"):
         yield from _descriptor(name, type_, x)
     elif type_ != "constexpr":
-        yield name, type_, x
+        yield name, type_, HostArray(x) if isinstance(x, np.ndarray) else x
 
 
 def _descriptor(name: str, type_: str, x: Any) -> Iterator[tuple[str, str, Any]]:
