@@ -62,9 +62,7 @@ WRONG: dict[str, tuple[Callable[[Any], object], type[WarpmmaError], str]] = {
     "ldmatrix operands": (lambda t: t(LDSM, 0, 0), OperandError, "takes an address; got 2"),
     "stmatrix operands": (lambda t: t("stmatrix.sync.aligned.m8n8.x2.shared.b16", 0, 0), OperandError, "2 registers"),
     "cp.async size": (lambda t: t(COPY, 0, 0, 8), OperandError, "a copy of 8 bytes; expected 16"),
-    "cp.async bulk": (
-        lambda t: t("cp.async.bulk.shared.global", 0, 0, 8), MnemonicError, "cp.async.bulk is PTX, not simulated yet"
-    ),
+    "multimem": (lambda t: t("multimem.red", 0, 0), MnemonicError, "multimem is PTX, not simulated yet"),
     "cp.async alone": (lambda t: t(COPY, 0), OperandError, "with 1 operands"),
     "cp.async source": (
         lambda t: t(COPY, 0, 0, 16, t.laneid), OperandError, "a source of 31 bytes for a copy of 16",

@@ -103,9 +103,12 @@ class _Graph:
 
     def of(self, a: da.Array, b: da.Array, c: da.Array) -> da.Array:
         """Return D, of which every tile is a chain of tasks."""
+        dtype = output_format(self.chain.instruction, self.epilogue).dtype
+        if not all(c.shape):  # Dask lays no tiles together of which none has an element
+            return da.zeros(c.shape, dtype=dtype, chunks=c.chunks)
         given_a, given_b, given_c = (x.to_delayed() for x in (a, b, c))
         begin, end = (dask.delayed(step, pure=True) for step in (_begin, _end))
-        meta = np.empty((0, 0), output_format(self.chain.instruction, self.epilogue).dtype)
+        meta = np.empty((0, 0), dtype)
         tiles: list[list[da.Array]] = []
         for i, (rows, height) in enumerate(_spans(a.chunks[0])):
             tiles.append([])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from .attention import attention_gradients, fused_attention
@@ -11,11 +12,11 @@ from .scaled import int8_product, scaled_product, scaled_product_of_recipes
 
 __all__ = ["OPERATORS"]
 
-OPERATORS: dict[str, Callable[[OperatorCall], Any]] = {
+OPERATORS: Mapping[str, Callable[[OperatorCall], Any]] = MappingProxyType({
     **PRODUCTS,
     "aten::_scaled_mm": scaled_product,
     "aten::_scaled_mm_v2": scaled_product_of_recipes,
     "aten::_int_mm": int8_product,
     "aten::_scaled_dot_product_flash_attention_for_cpu": fused_attention,
     "aten::_scaled_dot_product_flash_attention_for_cpu_backward": attention_gradients,
-}
+})  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -167,7 +168,7 @@ def _dot(other: str) -> Callable[[OperatorCall], Any]:
     return run
 
 
-PRODUCTS: dict[str, Callable[[OperatorCall], Any]] = {
+PRODUCTS: Mapping[str, Callable[[OperatorCall], Any]] = MappingProxyType({
     "aten::mm": _plain("self", "mat2", 2),
     "aten::bmm": _plain("self", "mat2", 3),
     "aten::addmm": _added("mat1", "mat2", 2),
@@ -176,5 +177,5 @@ PRODUCTS: dict[str, Callable[[OperatorCall], Any]] = {
     "aten::addmv": _vector("mat"),
     "aten::dot": _dot("tensor"),
     "aten::vdot": _dot("other"),
-}
+})  # fmt: skip
 """What computes each, by its name without the "_" of those that write to their first argument."""

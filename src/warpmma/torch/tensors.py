@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,10 @@ __all__ = ["TYPES", "array_of", "dtype_for", "dtype_name", "pytorch", "tensor_of
 
 Array = npt.NDArray[Any]
 
-TYPES = {
+TYPES = MappingProxyType({
     "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "float8_e4m3fn": "e4m3",
     "float8_e5m2": "e5m2", "int8": "s8",
-}  # fmt: skip
+})  # fmt: skip
 """PTX type of each type of PyTorch's that products take; `float32` is of `fma`, or tf32 to a matrix instruction."""
 
 _OUTPUTS = ("float32", "float16", "bfloat16", "float64", "int32", "float8_e4m3fn", "float8_e5m2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -101,7 +102,7 @@ class _Launches(list[KernelLaunch]):
         self.instructions += sum(launch.report.costs.instructions.values())
 
 
-active: list[ActiveDevice] = []
+active: deque[ActiveDevice] = deque()
 """Devices that are active, the innermost last."""
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from .._arguments import suggestion
@@ -16,10 +17,10 @@ __all__ = ["OPTIONS", "VARIABLE", "described"]
 
 VARIABLE = "WARPMMA_TRITON"
 
-OPTIONS: Mapping[str, Callable[[str], Any]] = {
+OPTIONS: Mapping[str, Callable[[str], Any]] = MappingProxyType({
     "ptx_target": str, "hazards": str, "contract": str, "engine": str, "threads": int, "resident": int, "limit": int,
     "seed": int,
-}  # fmt: skip
+})  # fmt: skip
 
 
 def described(text: str | None = None) -> tuple[str, dict[str, Any]]:

@@ -28,6 +28,7 @@ __all__ = ["HostArray", "is_tensor", "mapped_for_launch", "storage_of"]
 _LOWEST, _HIGHEST = 1 << 32, 1 << 56  # what is no address, as indices are none, need not be looked for
 _MOST_ADDRESSES = 1 << 16
 _NONE = np.zeros(0, np.uint64)
+_NONE.flags.writeable = False
 _POINTED_AT = "a tensor whose address is an argument"
 
 

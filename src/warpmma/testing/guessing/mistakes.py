@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..._arrays import frozen
+
 __all__ = ["COMMON", "RARE", "USUAL", "Mistake", "Step", "distinct", "gathered", "inverse", "mistake_of"]
 
 Array = npt.NDArray[Any]
@@ -73,6 +75,8 @@ def gathered(gather: Array) -> Change:
     if not empty.any():
         return lambda codes: codes.take(gather, axis=-1)
 
+    empty = frozen(empty)
+
     def change(codes: Array) -> Array:
         return np.where(empty, codes.dtype.type(0), codes.take(gather, axis=-1))
 
@@ -92,7 +96,8 @@ def inverse(gather: Array) -> Array | None:
 
 def mistake_of(operand: str, text: str, gather: Array, rank: int = USUAL) -> Mistake:
     """Return a mistake that is a gather of one operand."""
-    step = Step(operand=operand, change=gathered(gather), gather=gather)
+    kept = frozen(gather)
+    step = Step(operand=operand, change=gathered(kept), gather=kept)
     return Mistake(text=text, steps=(step,), rank=rank)
 
 
