@@ -116,3 +116,19 @@ def test_inside_of_an_override() -> None:
         with pytest.raises(TargetError, match=exactly("sm_70 has no mma for bf16 x bf16; the nearest ~ is sm_80")):
             torch.ones(2, 2).bfloat16() @ torch.ones(2, 2).bfloat16()
         torch.ones(2, 2) @ torch.ones(2, 2)
+
+
+@needs_torch
+def test_torch_func() -> None:
+    import torch
+
+    def product(a: Any) -> Any:
+        return wm.torch.matmul(a, torch.eye(8), target="sm_90")
+
+    said = "A is inside of torch.func; take torch.matmul there, in arithmetic(...)"
+    for call in (torch.func.vmap(product), torch.func.grad(lambda a: product(a).sum())):
+        with pytest.raises(UnsupportedError, match=exactly(said)):
+            call(torch.ones(2, 8, 8))
+    with wm.torch.arithmetic("sm_90") as report:
+        assert torch.func.vmap(lambda a: a @ torch.eye(8))(torch.ones(2, 8, 8)).sum() == 128
+    assert sum(report.instructions.values()) == 1

@@ -66,6 +66,8 @@ def array_of(x: Any, name: str) -> Array:
         raise OperandError(f"{name} is on {x.device}; products are computed on the CPU: give its copy there, .cpu()")
     if x.layout is not torch.strided:
         raise OperandError(f"{name} is {dtype_name(x.layout)}; expected a dense tensor: .to_dense()")
+    if torch._C._functorch.is_functorch_wrapped_tensor(x):
+        raise UnsupportedError(f"{name} is inside of torch.func; take torch.matmul there, in arithmetic(...)")
     return as_array(x.detach().resolve_conj().resolve_neg(), name)
 
 
