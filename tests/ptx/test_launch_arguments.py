@@ -97,3 +97,10 @@ def test_another_number_of_arguments_shows_the_signature() -> None:
 def test_signature() -> None:
     function = read(".version 8.0 .target sm_80 .entry k(.param .align 8 .b8 s[2][4]) { ret; }").functions["k"]
     assert signature(function) == "k(.b8 s[2][4])"
+
+
+def test_a_null_pointer_is_told_as_one() -> None:
+    text = """.version 7.0 .target sm_80 .address_size 64 .entry k(.param .u64 p) {
+        .reg .b64 %p; .reg .b32 %r; ld.param.u64 %p, [p]; ld.global.b32 %r, [%p+8]; }"""
+    with pytest.raises(wm.machine.HazardError, match="4 bytes next to address 0, where nothing lies: a null pointer"):
+        ptx.load(text)["k"].launch(wm.Device("sm_90"), 1, 1, [0])

@@ -30,6 +30,9 @@ HEAP = 1 << 23
 """Bytes that all `malloc` of kernels on a device may hold, as CUDA has it unless it is told otherwise."""
 
 
+_NULL = 1 << 16  # what is below it was an offset from address 0
+
+
 class GlobalMemory:
     """Global memory of a launch.
 
@@ -227,6 +230,10 @@ class GlobalMemory:
             if not self._space.regions:
                 return "no array is in global memory"
 
+            if address < _NULL <= min(region.start for region in self._space.regions):
+                return (
+                    f"{size} bytes next to address 0, where nothing lies: a null pointer, or an array without elements"
+                )
             near = nearest(((region.name, region.start, region.stop) for region in self._space.regions), address, size)
             return f"{size} bytes outside of all arrays; the nearest, {near}"
 
