@@ -12,7 +12,7 @@ import warpmma as wm
 from warpmma.errors import OperandError
 from warpmma.kernel import Output
 from warpmma.machine import GlobalMemory, Reporter
-from warpmma.ptx import read
+from warpmma.ptx import load, read
 from warpmma.ptx.arguments import parameter_bytes, signature
 
 
@@ -103,4 +103,4 @@ def test_a_null_pointer_is_told_as_one() -> None:
     text = """.version 7.0 .target sm_80 .address_size 64 .entry k(.param .u64 p) {
         .reg .b64 %p; .reg .b32 %r; ld.param.u64 %p, [p]; ld.global.b32 %r, [%p+8]; }"""
     with pytest.raises(wm.machine.HazardError, match="4 bytes next to address 0, where nothing lies: a null pointer"):
-        ptx.load(text)["k"].launch(wm.Device("sm_90"), 1, 1, [0])
+        load(text)["k"].launch(wm.Device("sm_90"), 1, 1, [0])
