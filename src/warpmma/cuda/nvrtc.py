@@ -78,9 +78,9 @@ def compile_with_nvrtc(source: CudaSource, headers: Mapping[str, str] | None = N
 def _nowhere(
     source: CudaSource, own: Mapping[str, str], there: Container[str], rest: str | None
 ) -> dict[str, str]:  # fmt: skip
-    """Return texts for what texts include that is nowhere: of NVRTC one hears of the first alone, each time."""
+    """Return texts for what is nowhere, of what texts include and the host has: NVRTC tells of one each time."""
     folders = [*include_folders(nvrtc_version()[0]), *source.folders, source.folder]
-    named = {name for text in (source.text, *own.values()) for name in _INCLUDED.findall(text)}
+    named = {name for text in (source.text, *own.values()) for name in _INCLUDED.findall(text)} | {*STANDARD_HEADERS}
     lacking = [x for x in sorted(named) if x not in there and not any((folder / x).is_file() for folder in folders)]
     texts = {x: STANDARD_HEADERS.get(x, rest) for x in lacking}
     return {name: text for name, text in texts.items() if text is not None}
