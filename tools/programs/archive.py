@@ -13,7 +13,7 @@ import numpy as np
 
 from .launches import Array
 
-__all__ = ["RECORDED", "Recording", "kept", "read", "write"]
+__all__ = ["RECORDED", "Recording", "difference", "kept", "read", "write"]
 
 RECORDED = Path(__file__).parents[2] / "tests" / "data" / "h200_programs.npz"
 _WHOLE, _PART = 4096, 512  # elements
@@ -37,6 +37,15 @@ def kept(output: Array) -> tuple[str, Array]:
     flat = flat.view(f"u{flat.itemsize}")
     stride = 1 if flat.size <= _WHOLE else flat.size // _PART // 2 * 2 + 1
     return hashlib.sha256(flat.tobytes()).hexdigest(), flat[::stride]
+
+
+def difference(output: Array, expected: tuple[str, Array]) -> str:
+    """Say where an output is not that of which so much was kept; nothing if it is."""
+    digest, part = kept(output)
+    places = np.flatnonzero(part != expected[1])
+    if len(places):
+        return f"{len(places)} of {len(part)} differ, first at {places[:5]}"
+    return "" if digest == expected[0] else "differs where it was not kept"
 
 
 def write(path: Path, found: Recording) -> None:
