@@ -14,6 +14,7 @@ from ._lazy import on_demand as _on_demand
 from ._version import __version__ as __version__
 
 if TYPE_CHECKING:  # what `_ORIGINS` says
+    from . import analysis as analysis
     from . import arithmetic as arithmetic
     from . import cli as cli
     from . import cuda as cuda
@@ -24,6 +25,7 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
     from . import isa as isa
     from . import kernel as kernel
     from . import layouts as layouts
+    from . import lookup as lookup
     from . import machine as machine
     from . import operations as operations
     from . import products as products
@@ -96,9 +98,9 @@ __all__ = [
 
 _ORIGINS = {
     ".": (
-        "arithmetic", "cli", "cuda", "errors", "execution", "formats", "hardware", "isa", "kernel", "layouts",
-        "machine", "operations", "products", "ptx", "registers", "scaling", "show", "sparsity", "testing", "torch",
-        "triton",
+        "analysis", "arithmetic", "cli", "cuda", "errors", "execution", "formats", "hardware", "isa", "kernel",
+        "layouts", "lookup", "machine", "operations", "products", "ptx", "registers", "scaling", "show", "sparsity",
+        "testing", "torch", "triton",
     ),
     ".arithmetic": ("Evidence", "engines"),
     ".errors": (

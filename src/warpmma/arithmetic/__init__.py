@@ -31,6 +31,7 @@ from .sequence_arrays import approximate, quotient_factors
 from .sequence_reference import approximate_reference
 from .sequences import SEQUENCES, ApproximateForm, machine_text
 from .special_functions import SPECIAL_FUNCTIONS, SpecialFunction, special_function_reference
+from .trace import Addend, SumStep
 from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, Unit
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "LOWERINGS",
     "SEQUENCES",
     "SPECIAL_FUNCTIONS",
+    "Addend",
     "ApproximateForm",
     "ElementForm",
     "Engine",
@@ -55,6 +57,7 @@ __all__ = [
     "Resolved",
     "SpecialFunction",
     "Squarer",
+    "SumStep",
     "Unit",
     "approximate",
     "approximate_reference",

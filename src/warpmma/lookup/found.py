@@ -1,0 +1,41 @@
+"""What a look-up finds: the place of an element, and the element of a place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .._records import Record
+
+__all__ = ["Cell"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell(Record):
+    """One element of an operand, and where it sits.
+
+    Attributes
+    ----------
+    operand : str
+        "A", "B", "C", "D", "metadata", "scale_a" or "scale_b".
+    row, column : int
+        Of the element; of metadata the row of A and the group, of scales the row (or column) and the block.
+    matrix : int
+        Which of several matrices; 0 but for m8n8k4 of f16.
+    lane : int
+        0 to 31; of a warpgroup the thread, 0 to 127.
+    register : int
+    low, high : int
+        First and last bit of the register that it takes.
+    index : int
+        Which element of the lane's fragment it is: PTX's i of `ai`, `bi`, `ci`.
+    """
+
+    operand: str
+    row: int
+    column: int
+    matrix: int = 0
+    lane: int
+    register: int
+    low: int
+    high: int
+    index: int
