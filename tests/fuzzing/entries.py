@@ -70,9 +70,9 @@ INNER: dict[str, str] = {
     **dict.fromkeys(
         (f"warpmma.arithmetic:{x}" for x in (
             "NativeRegisters", "NativeRegisters.run", "approximate_reference", "fma64", "machine_text",
-            "native_product", "quotient", "quotient_reference", "reference_dot", "resolve", "run_elements",
-            "runs_elements",
-            "special_function_reference", "square_root", "square_root_reference", "squarer", "take_rows",
+            "native_product", "quotient", "quotient_reference", "reference_dot", "reference_trace", "resolve",
+            "run_elements", "runs_elements", "special_function_reference", "square_root", "square_root_reference",
+            "squarer", "take_rows",
         )),
         "for rooms above, which check"
     ),
@@ -86,6 +86,16 @@ INNER: dict[str, str] = {
         "parameters of arithmetic; what takes them checks them",
     ),
     "warpmma.arithmetic:ApproximateForm": "a row of `SEQUENCES`, with names of rows for what it takes",
+    **dict.fromkeys(
+        (f"warpmma.arithmetic:{x}{member}" for x in ("Addend", "SumStep") for member in ("", ".__getstate__")),
+        "what a trace holds",
+    ),
+    **dict.fromkeys(
+        (f"warpmma.analysis:{x}{member}" for x in ("ChainLink", "Explanation") for member in ("", ".__getstate__")),
+        "made by `explain`",
+    ),
+    "warpmma.analysis:Parting": "made by `explain`",
+    **dict.fromkeys((f"warpmma.analysis:Explanation.{x}" for x in ("json", "svg", "text")), "views: tests/show"),
     "warpmma.operations:float_code": "for rooms above, which check",
     "warpmma.operations:register_type": "for types that rows name",
     **dict.fromkeys(

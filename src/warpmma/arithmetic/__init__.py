@@ -27,11 +27,12 @@ from .recipes import (
     variants,
 )
 from .reference import dot as reference_dot
+from .reference import trace as reference_trace
 from .sequence_arrays import approximate, quotient_factors
 from .sequence_reference import approximate_reference
 from .sequences import SEQUENCES, ApproximateForm, machine_text
 from .special_functions import SPECIAL_FUNCTIONS, SpecialFunction, special_function_reference
-from .trace import Addend, SumStep
+from .sum_steps import Addend, SumStep
 from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, Unit
 
 __all__ = [
@@ -80,6 +81,7 @@ __all__ = [
     "recipe_of",
     "recipes",
     "reference_dot",
+    "reference_trace",
     "resolve",
     "run_elements",
     "runs_elements",

@@ -45,7 +45,7 @@ import numpy.typing as npt
 
 from .._rounding import Rounding, on_magnitude
 from ..formats import FloatFormat, Number
-from .reference import rounded
+from .exact_numbers import rounded
 
 __all__ = ["quotient", "quotient_reference", "square_root", "square_root_reference"]
 

@@ -1,4 +1,6 @@
-"""The reference: one dot product at a time, on Python integers.
+"""The reference: one dot product at a time, on Python integers, each step told in full.
+
+`trace` computes and says how, in the records of `sum_steps`; `dot` is the result of its last step.
 
 Specification
 -------------
@@ -59,16 +61,17 @@ At more length: docs/specification/numerics.md 1 to 5 and docs/specification/h20
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple, cast
 
 from .._rounding import Rounding
 from ..formats import FloatFormat, Number, floating, integer
+from .exact_numbers import exact_product, exact_sum, rounded
+from .sum_steps import Addend, SumStep
 from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, steps
 
-__all__ = ["dot"]
-
-Terms = Sequence[tuple[Number, int]]  # an addend and its nominal exponent
+__all__ = ["dot", "trace"]
 
 
 def dot(
@@ -99,85 +102,67 @@ def dot(
     >>> hex(dot(Recipe(d="f32", a="f16", b="f16", c="f32", unit=unit), [0x3C00, 0x4000], [0x3C00, 0x3C00], 0))
     '0x40400000'
     """
+    made = trace(recipe, a, b, c, scale_a, scale_b)
+    return made[-1].result if made else c
+
+
+def trace(
+    recipe: Recipe, a: Sequence[int], b: Sequence[int], c: int,
+    scale_a: Sequence[int] = (), scale_b: Sequence[int] = (),
+) -> tuple[SumStep, ...]:  # fmt: skip
+    """Compute one element of D, and tell how.
+
+    Parameters
+    ----------
+    recipe, a, b, c, scale_a, scale_b
+        As for `dot`.
+
+    Returns
+    -------
+    tuple of SumStep
+        Steps in their order; the last one's result is the element of D. None of no products, which leave C as it is.
+
+    Examples
+    --------
+    >>> unit = FusedDotAdd(fraction_bits=25, products=16, floor=-133, result_bits=23, rounding="rz")
+    >>> recipe = Recipe(d="f32", a="f16", b="f16", c="f32", unit=unit)
+    >>> step, = trace(recipe, [0x3C00, 0x0001], [0x3C00, 0x3C00], 0)
+    >>> step.exponent, step.quantum, [str(addend.lost) for addend in step.addends], hex(step.result)
+    (0, -25, ['0', '0', '0'], '0x3f800000')
+    >>> step.rounded_off
+    Fraction(1, 16777216)
+    """
     unit = recipe.unit
     match unit:
         case FusedDotAdd():
-            return _fused(recipe, unit, a, b, c, _scales(recipe, len(a), scale_a, scale_b))
+            made = _fused(recipe, unit, a, b, c, _scales(recipe, len(a), scale_a, scale_b))
         case GroupedDotAdd():
-            return _grouped(recipe, unit, a, b, c, _scales(recipe, len(a), scale_a, scale_b))
+            made = _grouped(recipe, unit, a, b, c, _scales(recipe, len(a), scale_a, scale_b))
         case FmaChain():
-            return _f64_chain(unit, a, b, c)
+            made = _f64_chain(unit, a, b, c)
         case FloatChains():
-            return _f32_chains(recipe, unit, a, b, c)
+            made = _f32_chains(recipe, unit, a, b, c)
         case IntegerSum() | Popcount():
-            return _integer(recipe, unit, a, b, c)
-
-
-# Exact numbers: a `Number` with as many significand bits as it takes.
-
-
-def exact_product(x: Number, y: Number) -> Number:
-    sign = x.sign ^ y.sign
-    if "nan" in (x.kind, y.kind):
-        return Number("nan")
-    if "infinity" in (x.kind, y.kind):
-        zero = any(n.kind == "finite" and not n.significand for n in (x, y))
-        return Number("nan") if zero else Number("infinity", sign)
-    return Number("finite", sign, x.significand * y.significand, x.exponent + y.exponent)
-
-
-def exact_sum(x: Number, y: Number, rounding: Rounding = "rn") -> Number:
-    """Exact sum; rule 14 for its sign when it is zero."""
-    if "nan" in (x.kind, y.kind) or (x.kind == y.kind == "infinity" and x.sign != y.sign):
-        return Number("nan")
-    if "infinity" in (x.kind, y.kind):
-        return x if x.kind == "infinity" else y
-    exponent = min(x.exponent, y.exponent)
-    total = sum((-1) ** n.sign * n.significand << (n.exponent - exponent) for n in (x, y))
-    if total:
-        return Number("finite", int(total < 0), abs(total), exponent)
-    both = x.significand == y.significand == 0 and x.sign == y.sign
-    return Number("finite", x.sign if both else int(rounding == "rm"), 0, exponent)
-
-
-def rounded(
-    x: Number, fmt: FloatFormat, rounding: Rounding, *, bits: int | None = None, to_infinity: bool = False
-) -> int:
-    """Round to a code of `fmt` and `bits` fraction bits; what is too large becomes what IEEE has it, or infinity."""
-    bits = fmt.fraction_bits if bits is None else bits
-    sign = x.sign * fmt.sign_bit
-    if x.kind == "nan":
-        return cast(int, fmt.nan_code)
-    infinity = cast(int, fmt.inf_code)
-    if x.kind == "infinity":
-        return sign | infinity
-    if not x.significand:
-        return sign
-    # The grid near x: multiples of 2^unit.
-    unit = max(x.exponent + x.significand.bit_length() - 1, fmt.emin) - bits
-    drop = unit - x.exponent
-    kept, rest = (x.significand << -drop, 0) if drop <= 0 else divmod(x.significand, 1 << drop)
-    half = 1 << (drop - 1) if drop > 0 else 1
-    away = {
-        "rn": rest > half or (rest == half and kept % 2 == 1),
-        "rz": False,
-        "rm": x.sign == 1 and rest > 0,
-        "rp": x.sign == 0 and rest > 0,
-    }[rounding]
-    kept += away
-    # Exponent and fraction fields ascend as one integer, so a carry out of the fraction needs no care.
-    magnitude = ((unit + bits - fmt.emin) << bits) + kept
-    magnitude <<= fmt.fraction_bits - bits
-    if magnitude >= infinity:
-        outward = to_infinity or rounding == "rn" or rounding == ("rm" if x.sign else "rp")
-        magnitude = infinity if outward else fmt.max_code
-    return sign | magnitude
+            made = _integer(recipe, unit, a, b, c)
+    return tuple(made)
 
 
 # Rules 1 to 13
 
 
-def _scales(recipe: Recipe, k: int, scale_a: Sequence[int], scale_b: Sequence[int]) -> Sequence[tuple[Number, int]]:
+class _Term(NamedTuple):
+    """What will be an addend once E is known; `heard` says whether its nominal exponent has a say in E."""
+
+    source: str
+    products: tuple[int, ...]
+    number: Number
+    nominal: int
+    heard: bool
+
+
+def _scales(
+    recipe: Recipe, k: int, scale_a: Sequence[int], scale_b: Sequence[int]
+) -> Sequence[tuple[Number, int]]:  # fmt: skip
     """Product of the two scales of each of k products, and its nominal exponent; ones without block scales."""
     if recipe.scale is None:
         return [(Number("finite", 0, 1, 0), 0)] * k
@@ -187,8 +172,9 @@ def _scales(recipe: Recipe, k: int, scale_a: Sequence[int], scale_b: Sequence[in
 
 
 def _fused(
-    recipe: Recipe, unit: FusedDotAdd, a: Sequence[int], b: Sequence[int], c: int, scales: Terms
-) -> int:  # fmt: skip
+    recipe: Recipe, unit: FusedDotAdd, a: Sequence[int], b: Sequence[int], c: int,
+    scales: Sequence[tuple[Number, int]],
+) -> Iterator[SumStep]:  # fmt: skip
     after = recipe.accumulate == "after"
     d_format = floating(recipe.d)
     formats = [floating(recipe.convert or name) for name in (recipe.a, recipe.b)]
@@ -197,26 +183,29 @@ def _fused(
         for name, fmt, codes in zip((recipe.a, recipe.b), formats, (a, b), strict=True)
     ]
     bits = sum(fmt.fraction_bits for fmt in formats)
-    accumulator_format = d_format if after else floating(recipe.c)
-    accumulator = 0 if after else c
+    around = (*((10,) if recipe.convert else ()), *((11,) if after else ()), *((12,) if recipe.scale else ()))
+    source = "accumulator" if after else "C"
+    accumulator, accumulator_format = (0, d_format) if after else (c, floating(recipe.c))
     for step in steps(recipe.order, unit.products, len(a)):
-        products = [(exact_product(rows[0][i], rows[1][i]), scales[i]) for i in step]
-        terms = [(exact_product(p, scale), p.exponent + bits + nominal) for p, (scale, nominal) in products]
-        start = accumulator_format.unpack(accumulator)
-        terms.append((start, start.exponent + accumulator_format.fraction_bits))
-        accumulator = _fused_step(unit, terms, d_format)
-        accumulator_format = d_format
-    if not after:
-        return accumulator
-    return rounded(exact_sum(floating(recipe.c).unpack(c), d_format.unpack(accumulator)), d_format, "rn")
+        terms = []
+        for i in step:
+            product, (scale, nominal) = exact_product(rows[0][i], rows[1][i]), scales[i]
+            scaled = exact_product(product, scale) if recipe.scale else product
+            terms.append(_Term("product", (i,), scaled, product.exponent + bits + nominal, scaled.significand > 0))
+        terms.append(_accumulated(source, accumulator, accumulator_format))
+        made = _aligned_step("fused", (1, 2, 3, 4, 5, 6, 7), around, unit, terms, d_format)
+        yield made
+        source, accumulator, accumulator_format = "accumulator", made.result, d_format
+    if after:
+        of_c, sum_so_far = floating(recipe.c).unpack(c), d_format.unpack(accumulator)
+        yield _rounded_step("add", (11, 14), (_whole("C", of_c), _whole("accumulator", sum_so_far)), d_format)
 
 
 def _grouped(
-    recipe: Recipe, unit: GroupedDotAdd, a: Sequence[int], b: Sequence[int], c: int, scales: Terms
-) -> int:  # fmt: skip
-    c_format = floating(recipe.c)
-    start = c_format.unpack(c)
-    terms = [(start, start.exponent + c_format.fraction_bits)]
+    recipe: Recipe, unit: GroupedDotAdd, a: Sequence[int], b: Sequence[int], c: int,
+    scales: Sequence[tuple[Number, int]],
+) -> Iterator[SumStep]:  # fmt: skip
+    terms = []
     products = [
         exact_product(floating(recipe.a).unpack(x), floating(recipe.b).unpack(y)) for x, y in zip(a, b, strict=True)
     ]
@@ -225,84 +214,142 @@ def _grouped(
         total = Number("finite")
         for product in members:
             total = exact_sum(total, product)
-        # A group that cancels is zero and still has its say, so its exponent is kept beside a zero.
+        # A group that cancels is zero and still has its say.
         zeros = not any(product.significand for product in members)
         silent = zeros or (scale.kind == "finite" and not scale.significand)
-        terms.append((exact_product(total, scale), unit.floor if silent else nominal))
-    nominals = [nominal for _, nominal in terms[1:]] + ([terms[0][1]] if start.significand else [])
-    return _aligned_sum(unit, terms, floating(recipe.d), nominals)
+        which = tuple(range(first, first + len(members)))
+        terms.append(_Term("group", which, exact_product(total, scale), nominal, not silent))
+    terms.append(_accumulated("C", c, floating(recipe.c)))
+    yield _aligned_step("grouped", (3, 4, 5, 6, 7), (13,), unit, terms, floating(recipe.d))
 
 
-def _fused_step(unit: FusedDotAdd, terms: Terms, d: FloatFormat) -> int:
-    return _aligned_sum(unit, terms, d, [nominal for term, nominal in terms if term.significand])
+def _accumulated(source: str, code: int, fmt: FloatFormat) -> _Term:
+    """Rule 3: the accumulator as one more addend."""
+    number = fmt.unpack(code)
+    return _Term(source, (), number, number.exponent + fmt.fraction_bits, number.significand > 0)
 
 
-def _aligned_sum(unit: FusedDotAdd | GroupedDotAdd, terms: Terms, d: FloatFormat, nominals: Sequence[int]) -> int:
-    """Rules 4 to 9, given the nominal exponents that have a say in E."""
-    infinities = {term.sign for term, _ in terms if term.kind == "infinity"}
-    if any(term.kind == "nan" for term, _ in terms) or len(infinities) == 2:
-        return cast(int, d.nan_code)
-    if infinities:
-        return rounded(Number("infinity", infinities.pop()), d, "rn")
-    largest = max([unit.floor, *nominals])
+def _aligned_step(
+    operation: str, rules: tuple[int, ...], around: tuple[int, ...], unit: FusedDotAdd | GroupedDotAdd,
+    terms: Sequence[_Term], d: FloatFormat,
+) -> SumStep:  # fmt: skip
+    """Rules 4 to 9."""
+    infinities = {term.number.sign for term in terms if term.number.kind == "infinity"}
+    if infinities or any(term.number.kind == "nan" for term in terms):
+        invalid = len(infinities) == 2 or any(term.number.kind == "nan" for term in terms)
+        special = Number("nan") if invalid else Number("infinity", infinities.pop())
+        return SumStep(
+            operation=operation, rules=(*rules[: rules.index(4)], 8, *around),
+            addends=tuple(_whole(term.source, term.number, term.products, term.nominal) for term in terms),
+            sum=special, format=d.name, bits=unit.result_bits, rounding=unit.rounding, result=rounded(special, d, "rn"),
+        )  # fmt: skip
+    largest = max([unit.floor, *(term.nominal for term in terms if term.heard)])
     quantum = largest - unit.fraction_bits
-    total = 0
-    for term, _ in terms:
-        shift = term.exponent - quantum
-        magnitude = term.significand << shift if shift >= 0 else term.significand >> -shift
-        total += -magnitude if term.sign else magnitude
+    addends, total = [], 0
+    for source, products, number, nominal, _ in terms:
+        shift = number.exponent - quantum
+        magnitude = number.significand << shift if shift >= 0 else number.significand >> -shift
+        kept = number if shift >= 0 else Number("finite", number.sign, magnitude, quantum)
+        addends.append(Addend(source=source, products=products, number=number, nominal=nominal, kept=kept))
+        total += -magnitude if number.sign else magnitude
     exact = Number("finite", int(total < 0), abs(total), quantum)
     code = rounded(exact, d, unit.rounding, bits=unit.result_bits, to_infinity=True)
-    return code if code != d.sign_bit else 0
+    zero = code in (0, d.sign_bit)
+    return SumStep(
+        operation=operation, rules=(*rules, *((9,) if zero else ()), *around), addends=tuple(addends),
+        exponent=largest, quantum=quantum, sum=exact, format=d.name, bits=unit.result_bits, rounding=unit.rounding,
+        result=0 if zero else code,
+    )  # fmt: skip
 
 
 # Rules 14 to 16
 
 
-def _f64_chain(unit: FmaChain, a: Sequence[int], b: Sequence[int], c: int) -> int:
+def _whole(source: str, number: Number, products: tuple[int, ...] = (), nominal: int | None = None) -> Addend:
+    """Make an addend of which nothing is taken."""
+    return Addend(source=source, products=products, number=number, nominal=nominal, kept=number)
+
+
+def _rounded_step(
+    operation: str, rules: tuple[int, ...], addends: tuple[Addend, ...], fmt: FloatFormat, rounding: Rounding = "rn"
+) -> SumStep:
+    """Rule 14: one or two addends, added exactly and rounded once."""
+    numbers = [addend.number for addend in addends]
+    exact = numbers[0] if len(numbers) == 1 else exact_sum(*numbers, rounding)
+    return SumStep(
+        operation=operation, rules=rules, addends=addends, sum=exact, format=fmt.name, bits=fmt.fraction_bits,
+        rounding=rounding, result=rounded(exact, fmt, rounding),
+    )  # fmt: skip
+
+
+def _f64_chain(unit: FmaChain, a: Sequence[int], b: Sequence[int], c: int) -> Iterator[SumStep]:
     fmt = floating("f64")
     quiet = 1 << (fmt.fraction_bits - 1)
     result = c
-    for x, y in zip(a, b, strict=True):
+    for i, (x, y) in enumerate(zip(a, b, strict=True)):
         operands = [fmt.unpack(code) for code in (x, y, result)]
         ranked = ((y, operands[1]), (result, operands[2]), (x, operands[0]))
         nans = [code for code, number in ranked if number.kind == "nan"]
-        if nans:
-            result = nans[0] | quiet
-            continue
-        exact = exact_sum(exact_product(operands[0], operands[1]), operands[2], unit.rounding)
-        made = fmt.sign_bit | cast(int, fmt.inf_code) | quiet
-        result = made if exact.kind == "nan" else rounded(exact, fmt, unit.rounding)
-    return result
+        product = _whole("product", exact_product(operands[0], operands[1]), (i,))
+        addends = (product, _whole("accumulator" if i else "C", operands[2]))
+        step = _rounded_step("fma", (14, 15), addends, fmt, unit.rounding)
+        if step.sum.kind == "nan":
+            made = fmt.sign_bit | cast(int, fmt.inf_code) | quiet
+            step = replace(step, result=nans[0] | quiet if nans else made)
+        yield step
+        result = step.result
 
 
-def _f32_chains(recipe: Recipe, unit: FloatChains, a: Sequence[int], b: Sequence[int], c: int) -> int:
-    fmt = floating("f32")
+def _f32_chains(recipe: Recipe, unit: FloatChains, a: Sequence[int], b: Sequence[int], c: int) -> Iterator[SumStep]:
+    fmt, d_format = floating("f32"), floating(recipe.d)
     products = [
         exact_product(floating(recipe.a).unpack(x), floating(recipe.b).unpack(y)) for x, y in zip(a, b, strict=True)
     ]
-    total = floating(recipe.c).unpack(c)
+    source, total = "C", floating(recipe.c).unpack(c)
     for step in steps("ascending", unit.length, len(a)):
         chain = Number("finite")
         for position, i in enumerate(step):
-            first = position == 0 and unit.seed == "product"
-            exact = products[i] if first else exact_sum(products[i], chain)
-            chain = fmt.unpack(rounded(exact, fmt, "rn"))
-        total = fmt.unpack(rounded(exact_sum(total, chain), fmt, "rn"))
-    return rounded(total, floating(recipe.d), "rn")
+            product = _whole("product", products[i], (i,))
+            if position == 0 and unit.seed == "product":
+                made = _rounded_step("multiply", (14, 16), (product,), fmt)
+            else:
+                so_far = _whole("chain", chain, tuple(step[:position]))
+                made = _rounded_step("fma", (14, 16), (product, so_far), fmt)
+            yield made
+            chain = made.number
+        made = _rounded_step("add", (14, 16), (_whole(source, total), _whole("chain", chain, tuple(step))), fmt)
+        yield made
+        source, total = "accumulator", made.number
+    if d_format != fmt or not a:
+        yield _rounded_step("convert", (14, 16), (_whole(source, total),), d_format)
 
 
 # Rules 17 and 18
 
 
-def _integer(recipe: Recipe, unit: IntegerSum | Popcount, a: Sequence[int], b: Sequence[int], c: int) -> int:
+def _integer(
+    recipe: Recipe, unit: IntegerSum | Popcount, a: Sequence[int], b: Sequence[int], c: int
+) -> Iterator[SumStep]:  # fmt: skip
     d = integer(recipe.d)
-    total = integer(recipe.c).unpack(c)
-    for x, y in zip(a, b, strict=True):
-        if isinstance(unit, Popcount):
-            total += x ^ y if unit.operation == "xor" else x & y
-        else:
-            total += integer(recipe.a).unpack(x) * integer(recipe.b).unpack(y)
-    if isinstance(unit, IntegerSum) and unit.saturate:
+    if isinstance(unit, Popcount):
+        values = [x ^ y if unit.operation == "xor" else x & y for x, y in zip(a, b, strict=True)]
+    else:
+        of_a, of_b = integer(recipe.a), integer(recipe.b)
+        values = [of_a.unpack(x) * of_b.unpack(y) for x, y in zip(a, b, strict=True)]
+    start = integer(recipe.c).unpack(c)
+    total = exact = sum(values, start)
+    clamps = isinstance(unit, IntegerSum) and unit.saturate
+    if clamps:
         total = min(max(total, d.least), d.greatest)
-    return total & d.mask
+    yield SumStep(
+        operation="popcount" if isinstance(unit, Popcount) else "integer",
+        rules=(18,) if isinstance(unit, Popcount) else (17,),
+        addends=(
+            *(_whole("product", _of_integer(x), (i,)) for i, x in enumerate(values)), _whole("C", _of_integer(start)),
+        ),
+        sum=_of_integer(exact), format=d.name, bits=0, rounding="clamp" if clamps else "wrap", result=total & d.mask,
+    )  # fmt: skip
+
+
+def _of_integer(value: int) -> Number:
+    return Number("finite", int(value < 0), abs(value))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from .._rounding import Rounding
 from ..formats import Number
-from .reference import exact_product, exact_sum, rounded
+from .exact_numbers import exact_product, exact_sum, rounded
 from .sequences import ApproximateForm, check_count, find_sequence
 from .special_functions import special_function_reference
 

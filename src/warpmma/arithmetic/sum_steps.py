@@ -65,8 +65,8 @@ class SumStep(Record):
 
     Attributes
     ----------
-    operation : {"fused", "grouped", "fma", "add", "convert", "integer", "popcount"}
-        The unit's step, an IEEE addition or conversion, or a whole integer sum.
+    operation : {"fused", "grouped", "multiply", "fma", "add", "convert", "integer", "popcount"}
+        The unit's step, an IEEE operation, or a whole integer sum.
     rules : tuple of int
         Those of the specification in `reference` that were applied.
     addends : tuple of Addend
