@@ -63,6 +63,9 @@ INNER: dict[str, str] = {
     **dict.fromkeys(
         ("warpmma.registers:Packing.join", "warpmma.registers:Packing.split"), "for codes and words that are checked"
     ),
+    **dict.fromkeys(
+        (f"warpmma.products:{x}" for x in ("Product", "Product.flat", "prepare")), "`matmul` before it computes"
+    ),
     "warpmma.arithmetic:recipe_of": "`recipe` for records that are checked",
     "warpmma.arithmetic.recipes:lowering_of": "`lowering` for records that are checked",
     "warpmma.arithmetic:evidence_of": "`evidence` for records that are checked",

@@ -2,6 +2,10 @@
 
 from .chain import boundaries
 from .choice import Choice, Lazy, Multiplicand, Options, choose, default_instruction
+from .preparation import Product, prepare
 from .tiling import matmul
 
-__all__ = ["Choice", "Lazy", "Multiplicand", "Options", "boundaries", "choose", "default_instruction", "matmul"]
+__all__ = [
+    "Choice", "Lazy", "Multiplicand", "Options", "Product", "boundaries", "choose", "default_instruction", "matmul",
+    "prepare",
+]  # fmt: skip

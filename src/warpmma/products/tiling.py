@@ -7,7 +7,6 @@ does is said by arguments: which instruction, how k is split, when sums are prom
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product as pairs
@@ -16,15 +15,13 @@ from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import as_array
 from .._tasks import Progress, for_each
 from ..arithmetic import Engine
 from ..errors import OperandError
 from ..isa import AnyInstruction
-from .chain import Chain, Operands
-from .choice import Lazy, Multiplicand, Options, decide, is_dask, quantized, tensor_scales
-from .operands import codes_of_c, codes_of_operands
-from .results import alpha_of, checked_out, finish, output_format
+from .choice import Lazy, Multiplicand, Options, is_dask, quantized
+from .preparation import Product, prepare
+from .results import checked_out, finish
 
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
@@ -124,37 +121,29 @@ def matmul(
     >>> matmul(A, B, target="sm_90", split_k=2, epilogue="bf16").dtype
     dtype(bfloat16)
     """
-    a, scale_a, alpha_a = quantized("A", a, scale_a)
-    b, scale_b, alpha_b = quantized("B", b, scale_b)
-    if any(is_dask(x) for x in (a, b, c)):
+    (x, s, alpha_a), (y, t, alpha_b) = quantized("A", a, scale_a), quantized("B", b, scale_b)
+    if any(is_dask(each) for each in (x, y, c)):
         from .graph import matmul_lazily  # Dask is an extra
 
-        if not all(x is None for x in (out, indices, alpha_a, alpha_b, threads, progress)):
+        if not all(each is None for each in (out, indices, alpha_a, alpha_b, threads, progress)):
             raise OperandError(
                 "dask arrays go without out, tensor scales, indices (give A dense), threads and progress"
             )
         return matmul_lazily(
-            a, b, c, instruction=instruction, target=target, split_k=split_k,
-            promote_every=promote_every, epilogue=epilogue, scale_a=scale_a, scale_b=scale_b, engine=engine,
+            x, y, c, instruction=instruction, target=target, split_k=split_k,
+            promote_every=promote_every, epilogue=epilogue, scale_a=s, scale_b=t, engine=engine,
         )  # fmt: skip
-    a, b = (as_array(cast(npt.ArrayLike, x), name) for x, name in ((a, "A"), (b, "B")))
-    c = None if c is None else as_array(cast(npt.ArrayLike, c), "C")
-    record, chain = decide(
-        a, b, c, instruction, target, engine, stored=indices is not None, split_k=split_k, promote_every=promote_every,
-        epilogue=epilogue,
+    product = prepare(
+        cast(Multiplicand, a), cast(Multiplicand, b), cast(npt.ArrayLike | None, c), instruction=instruction,
+        target=target, split_k=split_k, promote_every=promote_every, epilogue=epilogue, indices=indices,
+        scale_a=scale_a, scale_b=scale_b, engine=engine,
     )  # fmt: skip
-    scales = [cast(npt.ArrayLike | None, x) for x in (scale_a, scale_b)]
-    batch, given = codes_of_operands(record, target, a, b, indices, *scales)
-    shape = (*batch, a.shape[-2], b.shape[-1])
-    flat = (math.prod(batch), *shape[-2:])
-    alpha = alpha_of(tensor_scales(record, c, batch, alpha_a, alpha_b), batch)
-    of_c = np.broadcast_to(codes_of_c(record, c, shape), shape).reshape(flat)
-    result = output_format(record, epilogue)
+    shape, flat, result = product.shape, product.flat, product.format
     wanted = None if out is None else checked_out(out, shape, result).reshape(flat)
     d = wanted
-    if d is None or any(x is not None and np.may_share_memory(d, x) for x in (of_c, *given)):
+    if d is None or any(x is not None and np.may_share_memory(d, x) for x in (product.c, *product.given)):
         d = np.empty(flat, result.code_dtype)  # a tile that is done must be no operand of another
-    tiles = _Tiles(chain=chain, given=given, c=of_c, alpha=alpha, epilogue=epilogue, d=d)
+    tiles = _Tiles(product=product, d=d)
     for_each(tiles.compute, tiles.cut(), threads, progress)
     if wanted is None:
         return result.array(d.reshape(shape))
@@ -169,39 +158,31 @@ class _Tiles:
 
     Attributes
     ----------
-    chain : Chain
-    given : Operands
-    c, d : ndarray of unsigned int
-        `[batch, m, n]`; D is written.
-    alpha : ndarray of float64 or None
-        What D is multiplied by, `[batch]`.
-    epilogue : str or None
+    product : Product
+    d : ndarray of unsigned int
+        `[batch, m, n]`, which is written.
     """
 
-    chain: Chain
-    given: Operands
-    c: Array
-    alpha: Array | None
-    epilogue: str | None
+    product: Product
     d: Array
 
     def cut(self) -> list[tuple[slice, slice, slice]]:
         """Cut D into tiles."""
-        size, (batch, m, n) = _TILE[self.chain.engine], self.d.shape
+        size, (batch, m, n) = _TILE[self.product.chain.engine], self.d.shape
         each = max(1, size * size // max(1, m * n))  # of small matrices, many to a task
         return list(pairs(_cuts(batch, each), _cuts(m, size), _cuts(n, size)))
 
     def compute(self, tile: tuple[slice, slice, slice]) -> None:
         """Compute one tile of D."""
         some, rows, columns = tile
-        chain, mine = self.chain, self.given.of(some)
+        chain, mine, alpha = self.product.chain, self.product.given.of(some), self.product.alpha
         slab = _SLAB // chain.instruction.k * chain.instruction.k
-        state = chain.start(self.c[tile])
+        state = chain.start(self.product.c[tile])
         for start in range(0, chain.k, slab):
             part = mine.part(rows, columns, start, min(start + slab, chain.k), chain)
             state = chain.advance(state, part, start)
-        scale = None if self.alpha is None else self.alpha[some, None, None]
-        self.d[tile] = finish(chain.instruction, chain.finish(state), self.epilogue, scale)
+        scale = None if alpha is None else alpha[some, None, None]
+        self.d[tile] = finish(chain.instruction, chain.finish(state), self.product.epilogue, scale)
 
 
 def _cuts(length: int, size: int) -> list[slice]:
