@@ -8,18 +8,28 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from .errors import UnknownNameError
+
 __all__ = ["view"]
 
 
-def view(record: object, kind: str, *arguments: Any) -> str:
-    """Return a record as "text", "json" or "svg".
+def view(record: object, kind: str, *arguments: Any, **options: Any) -> str:
+    """Return a record as "text", "json", "svg", "html" or "csv".
 
     Parameters
     ----------
     record : object
     kind : str
-    *arguments
+    *arguments, **options
         Of the function that draws it.
+
+    Raises
+    ------
+    UnknownNameError
+        Nothing draws such a record so.
     """
-    drawn: str = import_module(f"{__package__}.show").VIEWS[type(record).__name__, kind](record, *arguments)
+    made = import_module(f"{__package__}.show").viewer(type(record), kind)
+    if made is None:
+        raise UnknownNameError(f"nothing makes {kind} of a {type(record).__name__}")
+    drawn: str = made(record, *arguments, **options)
     return drawn

@@ -23,7 +23,7 @@ from warpmma.isa import Instruction, instructions
 from warpmma.layouts import Operand
 from warpmma.registers import LANES
 from warpmma.scaling import byte_ids, thread_ids
-from warpmma.testing.drawing import weighted
+from warpmma.testing.draws import weighted
 from warpmma.testing.strategies import KINDS, Kind, fragments, matrices, operands
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"

@@ -53,6 +53,19 @@ class Launch:
         """All of it, by line, as a JSON document."""
         return view(self, "json")
 
-    def svg(self, site: Site | int) -> str:
-        """Picture which lanes meet in which bank, at a line that accesses shared memory; see `show.svg`."""
-        return view(self, "svg", site)
+    def svg(self, site: Site | int, *, theme: str = "auto") -> str:
+        """Picture which lanes meet in which bank, at a line that accesses shared memory.
+
+        Parameters
+        ----------
+        site : Site or int
+            One of `costs.sites`, or a line of the kernel with one such access.
+        theme : {"auto", "light", "dark"}
+            As the reader's system or page says, or fixed.
+
+        Raises
+        ------
+        OperandError
+            No such access, or several; another theme.
+        """
+        return view(self, "svg", site, theme=theme)

@@ -1,20 +1,26 @@
-"""Views: text, JSON and SVG of what the other rooms hold."""
+"""Views: text, JSON, SVG and HTML of what the other rooms hold.
 
-from __future__ import annotations
+Every name is loaded when it is first used: a picture of a layout needs no machine, and no NumPy.
+"""
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from . import conflicts, launches, needs
+from .._lazy import on_demand as _on_demand
 
-__all__ = ["VIEWS", "schedule"]
+if TYPE_CHECKING:  # what `_ORIGINS` says
+    from .conflicts import schedule
+    from .drawing import THEMES, style_sheet
+    from .palette import PALETTE, Colour, contrast
+    from .views import VIEWS, viewer
 
-schedule = conflicts.schedule
+__all__ = ["PALETTE", "THEMES", "VIEWS", "Colour", "contrast", "schedule", "style_sheet", "viewer"]
 
-VIEWS: Mapping[tuple[str, str], Callable[..., str]] = MappingProxyType({
-    ("Launch", "text"): launches.text,
-    ("Launch", "json"): launches.json,
-    ("Launch", "svg"): conflicts.svg,
-    ("ModuleNeeds", "text"): needs.module_text,
-})  # fmt: skip
-"""What draws a record, by its name and the kind of view."""
+_ORIGINS = {
+    ".conflicts": ("schedule",),
+    ".drawing": ("THEMES", "style_sheet"),
+    ".palette": ("PALETTE", "Colour", "contrast"),
+    ".views": ("VIEWS", "viewer"),
+}
+
+if not TYPE_CHECKING:  # to which every name would be one
+    __getattr__, __dir__ = _on_demand(__name__, _ORIGINS)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from html import escape
-
 import numpy as np
 
 from .._text import ranges
 from ..machine import BANKS, BankPattern, Costs, Launch, SharedSite, Site, Swizzle, no_site
+from .drawing import Theme, box, document, text
 
 __all__ = ["schedule", "svg"]
 
@@ -41,10 +40,9 @@ def schedule(pattern: BankPattern, swizzle: Swizzle | None = None) -> list[list[
 
 
 _CELL, _ROW, _LEFT, _RIGHT, _GAP = 30, 22, 150, 24, 10
-_FREE, _LOST, _IDLE, _INK, _PALE = "#cfe8cf", "#f4b6a6", "#f5f5f5", "#222222", "#767676"
 
 
-def svg(launch: Launch, site: Site | int) -> str:
+def svg(launch: Launch, site: Site | int, theme: Theme = "auto") -> str:
     """Picture one line's accesses to shared memory: its worst, and the same with the swizzle that is advised.
 
     Every row is a wavefront, every column a bank; a box names the lanes that the bank serves. Without conflicts a phase
@@ -55,6 +53,7 @@ def svg(launch: Launch, site: Site | int) -> str:
     launch : Launch
     site : Site or int
         One of `launch.costs.sites`, or a line of the kernel with one such access.
+    theme : {"auto", "light", "dark"}
 
     Raises
     ------
@@ -78,16 +77,16 @@ def svg(launch: Launch, site: Site | int) -> str:
         "bytes; numbers in boxes are the lanes it serves.",
         "A phase is a part of the warp that asks for 128 bytes at most. Without conflicts, it takes one wavefront.",
     )
-    body = [_text(16, 30, title, size=17, weight="bold"), _text(16, 54, summary + shown)]
-    body += [_text(16, 76 + 18 * i, rule, size=12) for i, rule in enumerate(rules)]
+    body = [text(16, 30, title, size=17, weight="bold"), text(16, 54, summary + shown)]
+    body += [text(16, 76 + 18 * i, rule, size=12) for i, rule in enumerate(rules)]
     y = 120
     legend = [
-        (_FREE, "these lanes get their word at once (several lanes in a box want the same word)"),
-        (_LOST, "a conflict: they want another word of the same bank, and wait"),
+        ("free", "these lanes get their word at once (several lanes in a box want the same word)"),
+        ("lost", "a conflict: they want another word of the same bank, and wait"),
     ]
     x = 16
     for fill, meaning in legend:
-        body += [_box(x, y - 12, 22, 15, fill), _text(x + 28, y, meaning, size=12)]
+        body += [box(x, y - 12, 22, 15, fill), text(x + 28, y, meaning, size=12)]
         x += 560
     panels: list[tuple[str, Swizzle | None]] = [("As it is", None)]
     if swizzle is not None:
@@ -95,17 +94,12 @@ def svg(launch: Launch, site: Site | int) -> str:
     elif entry.conflicts:
         y += 20
         none = "No XOR swizzle is known that frees this line and does no harm to others that access the same memory."
-        body.append(_text(16, y, none, size=12))
+        body.append(text(16, y, none, size=12))
     for heading, each in panels:
         drawn, y = _panel(y + 34, heading, pattern, each)
         body += drawn
     width, height = _LEFT + BANKS * _CELL + _RIGHT, y + 16
-    style = "font-family='DejaVu Sans, Verdana, Helvetica, Arial, sans-serif'"
-    return (
-        f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{height}' viewBox='0 0 {width} {height}' "
-        f"{style} font-size='13' fill='{_INK}'>\n<title>{escape(title)}</title>\n"
-        f"<rect width='{width}' height='{height}' fill='white'/>\n" + "\n".join(body) + "\n</svg>\n"
-    )
+    return document(body, width, height, title, theme=theme)
 
 
 def _find(costs: Costs, site: Site | int) -> SharedSite:
@@ -120,18 +114,18 @@ def _panel(y: int, heading: str, pattern: BankPattern, swizzle: Swizzle | None) 
     phases = schedule(pattern, swizzle)
     waves = sum(map(len, phases))
     heading += f" \N{EM DASH} {_some(len(phases), 'phase')}, {_some(waves, 'wavefront')}"
-    body = [_text(16, y, heading, weight="bold"), _text(_LEFT - 10, y + 24, "bank", size=11, anchor="end", fill=_PALE)]
+    body = [text(16, y, heading, weight="bold"), text(_LEFT - 10, y + 24, "bank", size=11, anchor="end", fill="pale")]
     body += [
-        _text(_LEFT + bank * _CELL + _CELL / 2, y + 24, str(bank), size=11, anchor="middle", fill=_PALE)
+        text(_LEFT + bank * _CELL + _CELL / 2, y + 24, str(bank), size=11, anchor="middle", fill="pale")
         for bank in range(BANKS)
     ]
     y += 32
     for number, phase in enumerate(phases):
         label = f"phase {number}" if len(phases) > 1 else ""
-        body.append(_text(16, y + 15, label, size=12))
+        body.append(text(16, y + 15, label, size=12))
         for turn, wave in enumerate(phase):
-            body.append(_text(_LEFT - 10, y + 15, f"wavefront {turn}", size=11, anchor="end", fill=_PALE))
-            body += _row(y, wave, _LOST if turn else _FREE)
+            body.append(text(_LEFT - 10, y + 15, f"wavefront {turn}", size=11, anchor="end", fill="pale"))
+            body += _row(y, wave, "lost" if turn else "free")
             y += _ROW
         y += _GAP
     return body, y - _GAP
@@ -145,37 +139,22 @@ def _row(y: int, wave: dict[int, list[int]], fill: str) -> list[str]:
     while bank < BANKS:
         served, end = wave.get(bank), bank + 1
         if served is None:
-            idle.append(_box(_LEFT + bank * _CELL, y, _CELL, _ROW, _IDLE, stroke="#e2e2e2"))
+            idle.append(box(_LEFT + bank * _CELL, y, _CELL, _ROW, "idle", stroke="faint"))
         else:
             while end < BANKS and wave.get(end) == served:
                 end += 1
             x, width = _LEFT + bank * _CELL, (end - bank) * _CELL
             banks = f"bank {bank}" if end == bank + 1 else f"banks {bank} to {end - 1}"
             note = f"{banks}: lane{'s' * (len(served) > 1)} {ranges(served, ',')}"
-            body.append(_box(x, y, width, _ROW, fill, note=note))
+            body.append(box(x, y, width, _ROW, fill, note=note))
             label = ranges(served, ",")
             if len(label) * 5.8 > width:  # all of them are in the note
                 label = f"{len(served)}\N{MULTIPLICATION SIGN}"
             size = 11 if len(label) * 6.8 <= width else 9
-            body.append(_text(x + width / 2, y + 15, label, size=size, anchor="middle"))
+            body.append(text(x + width / 2, y + 15, label, size=size, anchor="middle"))
         bank = end
     return idle + body
 
 
 def _some(count: int, noun: str, plural: str = "s") -> str:
     return f"{count:,} {noun}{plural * (count != 1)}"
-
-
-def _text(
-    x: float, y: float, words: str, *, size: int = 13, weight: str = "normal", anchor: str = "start", fill: str = _INK
-) -> str:
-    return (
-        f"<text x='{x:g}' y='{y:g}' font-size='{size}' font-weight='{weight}' text-anchor='{anchor}' fill='{fill}'>"
-        f"{escape(words)}</text>"
-    )
-
-
-def _box(x: float, y: float, width: float, height: float, fill: str, *, stroke: str = "#8a8a8a", note: str = "") -> str:
-    inside = f"<title>{escape(note)}</title>" if note else ""
-    place = f"x='{x:g}' y='{y:g}' width='{width:g}' height='{height:g}'"
-    return f"<rect {place} fill='{fill}' stroke='{stroke}'>{inside}</rect>"

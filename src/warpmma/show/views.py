@@ -1,0 +1,27 @@
+"""Which function makes which view of which record; its module is loaded when a view is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from types import MappingProxyType
+
+__all__ = ["VIEWS", "viewer"]
+
+VIEWS: Mapping[tuple[str, str], str] = MappingProxyType({
+    ("Launch", "text"): "launches.text",
+    ("Launch", "json"): "launches.json",
+    ("Launch", "svg"): "conflicts.svg",
+    ("ModuleNeeds", "text"): "needs.module_text",
+})  # fmt: skip
+"""By a record's name and the kind of view: the module of this room and its function, whose first argument it is."""
+
+
+def viewer(record: type, kind: str) -> Callable[..., str] | None:
+    """Return what makes this kind of view of a record, or of what it inherits from; None where nothing does."""
+    for each in record.__mro__:
+        if where := VIEWS.get((each.__name__, kind)):
+            module, _, name = where.partition(".")
+            found: Callable[..., str] = getattr(import_module(f".{module}", __package__), name)
+            return found
+    return None
