@@ -211,7 +211,8 @@ def _instance(name: str, rng: Rng) -> Any:
         "warpmma.formats:FloatFormat": lambda rng: pick(rng, [f for f in FORMATS.values() if hasattr(f, "bias")]),
         "warpmma.formats:IntegerFormat": lambda rng: pick(rng, [f for f in FORMATS.values() if not hasattr(f, "bias")]),
         "warpmma.registers:Packing": table_numbers.packing,
-        "warpmma.layouts:Layout": lambda rng: legal.record(rng).layout(pick(rng, "ABCD")),  # type: ignore[arg-type]
+        "warpmma.layouts:Layout": table_numbers.fragment_layout,
+        "warpmma.layouts:Cell": table_numbers.cell,
         "warpmma.sparsity:Pattern": lambda rng: sparsity.pattern(legal.sparse(rng)),
         "warpmma.kernel:Operation": lambda rng: pick(rng, operations()),
         "warpmma.kernel:MatrixMove": lambda rng: pick(rng, matrix_moves()),

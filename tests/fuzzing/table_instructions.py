@@ -175,7 +175,7 @@ ENTRIES = (
     *(
         Entry(name=f"{_W}:WarpgroupInstruction.{x}", call=getattr(WarpgroupInstruction, x),
               make=lambda rng: _operand(rng, legal.wgmma(rng)))
-        for x in ("type", "format")
+        for x in ("type", "format", "packing", "layout")
     ),
     *(
         Entry(name=f"{name}.__str__", call=kind.__str__, make=partial(_chosen, f), weight=0.2)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from warpmma.formats import FORMATS, FloatFormat, IntegerFormat, Number, floating, integer
-from warpmma.layouts import Layout, accumulator, multiplicand, quad_pair
+from warpmma.layouts import Cell, Layout, accumulator, multiplicand, quad_pair, warpgroup
 from warpmma.machine import RegisterFile
 from warpmma.registers import Packing
 
@@ -16,7 +17,7 @@ from . import legal
 from .calls import Entry
 from .hostile import Rng, chance, pick
 
-__all__ = ["ENTRIES", "packing"]
+__all__ = ["ENTRIES", "cell", "fragment_layout", "packing"]
 
 _FLOATS = tuple(f for f in FORMATS.values() if isinstance(f, FloatFormat))
 _INTEGERS = tuple(f for f in FORMATS.values() if isinstance(f, IntegerFormat))
@@ -74,7 +75,10 @@ def packing(rng: Rng) -> Packing:
     return Packing(slot=slot, bits=bits, shift=int(rng.integers(slot - bits + 1)))
 
 
-def _layout(rng: Rng) -> Layout:
+def fragment_layout(rng: Rng) -> Layout:
+    """Make a layout of a warp's fragment, or of a warpgroup's."""
+    if chance(rng, 0.3):
+        return legal.wgmma(rng).layout(pick(rng, "ACD"))  # type: ignore[arg-type]
     return legal.record(rng).layout(pick(rng, "ABCD"))  # type: ignore[arg-type]
 
 
@@ -105,9 +109,19 @@ def _where(rng: Rng) -> dict[str, Any]:
 
 
 def _place(rng: Rng) -> dict[str, Any]:
-    layout = _layout(rng)
+    layout = fragment_layout(rng)
     index = [int(rng.integers(n)) for n in layout.shape]
     return {"self": layout, "row": index[-2], "column": index[-1], **({"matrix": index[0]} if layout.matrix else {})}
+
+
+def _register(rng: Rng) -> dict[str, Any]:
+    layout = fragment_layout(rng)
+    return {"self": layout, "lane": int(rng.integers(layout.lanes)), "register": int(rng.integers(layout.registers))}
+
+
+def cell(rng: Rng) -> Cell:
+    """Make what a look-up finds."""
+    return fragment_layout(rng).holds(int(rng.integers(32)))[0]
 
 
 def _law(rng: Rng) -> dict[str, Any]:
@@ -183,11 +197,26 @@ ENTRIES = (
         Entry(name=f"{_R}.{x}", call=getattr(RegisterFile, x), make=lambda rng: {"self": _file(rng)}, weight=0.2)
         for x in ("__iter__", "__repr__")
     ),
-    Entry(name=_L, call=Layout, make=lambda rng: _parts(_layout(rng), "row", "column", "matrix", "packing"), weight=2),
-    Entry(name=f"{_L}.locate", call=Layout.locate, make=_place, weight=3),
+    Entry(name=_L, call=Layout, make=lambda rng: _parts(
+        fragment_layout(rng), "row", "column", "matrix", "packing", "lanes", "repeats"), weight=2),
+    *(Entry(name=f"{_L}.{x}", call=getattr(Layout, x), make=_place, weight=3) for x in ("locate", "cell")),
+    Entry(name=f"{_L}.holds", call=Layout.holds, make=_register, weight=3),
+    Entry(
+        name=f"{_L}.cells", call=Layout.cells, weight=0.3,
+        make=lambda rng: {"self": fragment_layout(rng), "by": pick(rng, ("element", "lane"))},
+    ),
+    Entry(
+        name="warpmma.layouts:Cell", call=Cell,
+        make=lambda rng: _parts(cell(rng), *(x.name for x in fields(Cell))),
+    ),
     *(
-        Entry(name=f"{_L}.{x}", call=getattr(Layout, x), make=lambda rng: {"self": _layout(rng)}, weight=0.3)
+        Entry(name=f"{_L}.{x}", call=getattr(Layout, x), make=lambda rng: {"self": fragment_layout(rng)}, weight=0.3)
         for x in ("words", "formulas")
+    ),
+    Entry(
+        name="warpmma.layouts:warpgroup", call=warpgroup, weight=2,
+        make=lambda rng: {"operand": pick(rng, "CD"), "size": 8 * int(rng.integers(1, 33)),
+                          "packing": Packing(slot=16, bits=16)},
     ),
     Entry(name="warpmma.layouts:multiplicand", call=multiplicand, make=_law, weight=2),
     Entry(

@@ -80,11 +80,11 @@ def test_qualifiers_are_read_in_any_order(case: tuple[WarpgroupInstruction, list
 
 
 def test_they_have_the_names_of_an_instruction() -> None:
-    """All that arithmetic asks of a dense `mma`; no fragments."""
+    """All that arithmetic asks of a dense `mma`, and the layouts of fragments."""
     dense = wm.parse("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
     names = {name for name in dir(dense) if not name.startswith("_")}
     ours = {name for name in dir(ALL[0]) if not name.startswith("_")}
-    assert names - ours == {"a_layout", "b_layout", "layout", "packing"} and ours <= names
+    assert names - ours == {"a_layout", "b_layout"} and ours <= names
     i = parse_warpgroup(F16)
     constant = ["sparse", "sparsity", "block_scale", "scales_per_row", "kind", "scale_vec", "stype", "rounding"]
     assert [getattr(i, name) for name in constant] == [getattr(dense, name) for name in constant]

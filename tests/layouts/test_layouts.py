@@ -156,7 +156,7 @@ def test_words_are_runs_of_elements(layout: Layout) -> None:
 
 
 # The formulas of the manual, shape by shape: PTX ISA 9.1, 9.7.14.5.1 to .13 and 9.7.14.6.2, as collected in
-# docs/specification/ptx.md 2.2 and 3.1. None of what follows is the law of layouts.py.
+# docs/specification/ptx.md 2.2 and 3.1. None of what follows is the law of `layouts`.
 
 
 class Rule(NamedTuple):

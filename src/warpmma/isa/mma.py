@@ -113,17 +113,6 @@ class Instruction(MatrixInstruction):
             return Packing(slot=8, bits=fmt.bits, shift=_CONTAINER_SHIFT.get(fmt.name, 0))
         return Packing(slot=fmt.bits, bits=fmt.bits)
 
-    def layout(self, operand: Operand) -> Layout:
-        """Fragment layout of an operand; of a sparse A, that of its stored elements."""
-        found = self._layouts.get(operand) if isinstance(operand, str) else None
-        if found is None:
-            found = self._layouts[operand] = self._layout(operand)
-        return found
-
-    @cached_property
-    def _layouts(self) -> dict[str, Layout]:
-        return {}
-
     def _layout(self, operand: Operand) -> Layout:
         packing = self.packing(operand)
         if self.shape == "m8n8k4" and self.a_type == "f16":

@@ -10,7 +10,7 @@ from .._arguments import check_choice, is_integer
 from .._records import Record
 from ..errors import MnemonicError, shown
 from ..formats import FORMATS, Format
-from ..layouts import OPERANDS, Operand
+from ..layouts import OPERANDS, Layout, Operand
 from .grammar import Grammar, MnemonicRow, Version
 
 __all__ = ["MatrixInstruction"]
@@ -86,3 +86,23 @@ class MatrixInstruction(Record):
     def format(self, operand: Operand) -> Format:
         """Return the number format of an operand."""
         return FORMATS[self.type(operand)]
+
+    def layout(self, operand: Operand) -> Layout:
+        """Fragment layout of an operand; of a sparse A, that of its stored elements.
+
+        Raises
+        ------
+        OperandError
+            Another operand; of a warpgroup's instruction B, too, which lies in shared memory.
+        """
+        found = self._layouts.get(operand) if isinstance(operand, str) else None
+        if found is None:
+            found = self._layouts[operand] = self._layout(operand)
+        return found
+
+    @cached_property
+    def _layouts(self) -> dict[str, Layout]:
+        return {}
+
+    def _layout(self, operand: Operand) -> Layout:
+        raise NotImplementedError

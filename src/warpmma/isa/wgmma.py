@@ -1,7 +1,7 @@
 """Warpgroup instructions: every dense `wgmma.mma_async` that ptxas takes, for products of whole matrices.
 
-They have the arithmetic of an instruction and no fragments: B lies in shared memory, A there or in registers, and how
-they lie there changes no bit of the result.
+B lies in shared memory, A there or in registers, C and D in registers of the four warps. How they lie in memory changes
+no bit of the result, and is not modelled.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
+from ..errors import OperandError
+from ..layouts import Layout, Operand, warpgroup
+from ..registers import Packing
 from .record import MatrixInstruction
 from .spellings import WGMMA
 from .tables import Table
@@ -22,8 +25,8 @@ __all__ = ["WarpgroupInstruction", "parse_warpgroup", "warpgroup_instructions"]
 class WarpgroupInstruction(MatrixInstruction):
     """One dense `wgmma.mma_async`: the parts of its mnemonic, and what follows from them.
 
-    It has the names of a dense `Instruction` but for `layout` and `packing`, for its fragments are not modelled. C is
-    D: PTX has one operand for both.
+    It has the names of a dense `Instruction` but for `a_layout` and `b_layout`. C is D: PTX has one operand for both.
+    Layouts of fragments are those of A, where it is in registers, and of C and D.
 
     Attributes
     ----------
@@ -48,6 +51,8 @@ class WarpgroupInstruction(MatrixInstruction):
     >>> i = parse_warpgroup("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16")
     >>> i.n, i.c_type, i.targets, i.ptx
     (128, 'f32', ('sm_90a',), (8, 0))
+    >>> i.layout("D").shape, i.layout("D").registers, i.layout("D").locate(35, 101)
+    ((64, 128), 64, (78, 49, 0))
     """
 
     _grammar = WGMMA
@@ -90,6 +95,17 @@ class WarpgroupInstruction(MatrixInstruction):
             When no row yields it.
         """
         return _TABLE.row(self)
+
+    def packing(self, operand: Operand) -> Packing:
+        """How an operand's elements share registers; `OperandError` for B, which lies in shared memory."""
+        bits = self.format(operand).bits
+        if operand == "B":
+            raise OperandError(f"{self}: B lies in shared memory, in no registers; expected 'A', 'C' or 'D'")
+        return Packing(slot=bits, bits=bits)
+
+    def _layout(self, operand: Operand) -> Layout:
+        packing = self.packing(operand)
+        return warpgroup(operand, self.k if operand == "A" else self.n, packing)
 
 
 _TABLE = Table(record=WarpgroupInstruction, grammar=WGMMA)

@@ -1,5 +1,5 @@
 """Which lane holds an element, and which element a lane holds: of fragments, metadata, scales and accumulators."""
 
-from .found import Cell
+from ..layouts import Cell
 
 __all__ = ["Cell"]

@@ -1,4 +1,4 @@
-"""What a look-up finds: the place of an element, and the element of a place."""
+"""An element of an operand, and where it sits: what a look-up finds, in either direction."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Cell(Record):
     Attributes
     ----------
     operand : str
-        "A", "B", "C", "D", "metadata", "scale_a" or "scale_b".
+        "A", "B", "C", "D", "metadata", "scale_a" or "scale_b"; empty where a layout was asked, which knows none.
     row, column : int
         Of the element; of metadata the row of A and the group, of scales the row (or column) and the block.
     matrix : int
@@ -30,7 +30,7 @@ class Cell(Record):
         Which element of the lane's fragment it is: PTX's i of `ai`, `bi`, `ci`.
     """
 
-    operand: str
+    operand: str = ""
     row: int
     column: int
     matrix: int = 0

@@ -1,0 +1,288 @@
+"""Layouts as renamings of bits: the record, what follows from it, and its arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from .._arguments import check_choice, is_integer
+from .._lazy import later
+from .._records import Record
+from ..errors import OperandError, shown
+from ..registers import LANES, Packing
+from .cells import Cell
+from .place_formulas import written_formulas
+
+__all__ = ["ORDERS", "Layout", "element_bits"]
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from .. import _arrays
+
+    Array = npt.NDArray[Any]
+else:  # only a layout's arrays need NumPy
+    np, _arrays = later("numpy"), later(".._arrays", __package__)
+
+_WARPGROUP = 4 * LANES
+ORDERS = ("element", "lane")
+"""In which order tables of a layout go."""
+
+
+def element_bits(first: int, count: int) -> tuple[str, ...]:
+    """Name so many bits of an index into a fragment."""
+    return tuple(f"e{i}" for i in range(first, first + count))
+
+
+def _is_bits(names: object) -> bool:
+    return isinstance(names, tuple) and all(isinstance(name, str) for name in names)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout(Record):
+    """One operand's layout, as a renaming of bits.
+
+    The arrays that are derived from it are read-only.
+
+    Attributes
+    ----------
+    row, column : tuple of str
+        Place bits ("l0".."l4", "e0"..) of each coordinate, lowest first; a warpgroup's threads have "l5", "l6" too.
+    matrix : tuple of str
+        Place bits that name one of several matrices; empty but for m8n8k4 f16.
+    packing : Packing
+        How elements share registers.
+    lanes : {32, 128}
+        Threads that hold it: a warp's lanes, or a warpgroup's threads.
+    repeats : int
+        How often what the bits say stands side by side: columns and fragments are so many times as long, and what
+        comes later in the fragment lies further right. More than 1 in accumulators of a warpgroup alone.
+
+    Raises
+    ------
+    OperandError
+        When the place bits are not each used once: such a record is no layout.
+    """
+
+    row: tuple[str, ...]
+    column: tuple[str, ...]
+    matrix: tuple[str, ...] = ()
+    packing: Packing
+    lanes: int = LANES
+    repeats: int = 1
+
+    def __post_init__(self) -> None:
+        coordinates = (self.row, self.column, self.matrix)
+        named = sum(coordinates, ()) if all(map(_is_bits, coordinates)) else ()
+        sizes = {"lanes": (self.lanes, (LANES, _WARPGROUP)), "repeats": (self.repeats, range(1, 33))}
+        for name, (size, legal) in sizes.items():
+            if not is_integer(size) or size not in legal:
+                raise OperandError(f"{name} is {shown(size)}; expected one of {', '.join(map(str, legal))}")
+            object.__setattr__(self, name, int(size))
+        expected = self._lane_bits + element_bits(0, len(named) - len(self._lane_bits))
+        bijective = isinstance(self.packing, Packing) and sorted(named) == sorted(expected)
+        if not bijective or (1 << self._index_bits) % self.packing.per_register:
+            came = f"row {shown(self.row)}, column {shown(self.column)}"
+            raise OperandError(f"no bijection, or registers left half full: {came}")
+
+    @cached_property
+    def _lane_bits(self) -> tuple[str, ...]:
+        return tuple(f"l{i}" for i in range(self.lanes.bit_length() - 1))
+
+    @property
+    def _index_bits(self) -> int:
+        """Bits of an index into what repeats."""
+        return len(self.row) + len(self.column) + len(self.matrix) - len(self._lane_bits)
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the operand's matrix, with a dimension of matrices before it where there are several."""
+        return (*((self.matrices,) if self.matrix else ()), *self._extents[1:])
+
+    @property
+    def _extents(self) -> tuple[int, int, int]:
+        """How many matrices, rows and columns."""
+        return self.matrices, 1 << len(self.row), self.repeats << len(self.column)
+
+    @property
+    def matrices(self) -> int:
+        """How many matrices one instruction works on."""
+        return 1 << len(self.matrix)
+
+    @cached_property
+    def elements(self) -> int:
+        """Elements in a lane's fragment."""
+        return self.repeats << self._index_bits
+
+    @cached_property
+    def registers(self) -> int:
+        """Registers in a lane's fragment."""
+        return self.elements // self.packing.per_register
+
+    @cached_property
+    def places(self) -> tuple[Array, Array, Array]:
+        """Matrix, row and column of every place: three arrays `[lane, i]`."""
+        lane, i = np.arange(self.lanes)[:, None], np.arange(self.elements)[None, :]
+
+        def coordinate(names: tuple[str, ...]) -> Array:
+            value = np.zeros((self.lanes, self.elements), np.intp)
+            for weight, name in enumerate(names):
+                source = lane if name[0] == "l" else i
+                value |= ((source >> int(name[1:])) & 1) << weight
+            return value
+
+        column = coordinate(self.column) + ((i >> self._index_bits) << len(self.column))
+        return tuple(map(_arrays.frozen, (coordinate(self.matrix), coordinate(self.row), column)))
+
+    @cached_property
+    def flat(self) -> Array:
+        """Index into the flattened matrices of the element at `[register, lane, position in the register]`."""
+        index = np.ravel_multi_index(self.places, self._extents)
+        return _arrays.frozen(index.reshape(self.lanes, self.registers, -1).swapaxes(0, 1))
+
+    @cached_property
+    def slots(self) -> tuple[Array, Array]:
+        """Where each element sits: word `register * lanes + lane`, and position in the register, both of `shape`."""
+        place = np.empty(self.flat.size, np.intp)
+        place[self.flat.ravel()] = np.arange(self.flat.size)
+        word, position = np.divmod(place.reshape(self.shape), self.packing.per_register)
+        return _arrays.frozen(word), _arrays.frozen(position)
+
+    @cached_property
+    def order(self) -> Array:
+        """Where each element sits among the codes `[register, lane, position]`, flattened: the inverse of `flat`."""
+        word, position = self.slots
+        return _arrays.frozen(word * self.packing.per_register + position)
+
+    def locate(self, row: int, column: int, matrix: int = 0) -> tuple[int, int, int]:
+        """Lane, register and lowest bit of one element; one that does not exist is an `OperandError`.
+
+        Examples
+        --------
+        >>> from warpmma.layouts import multiplicand
+        >>> multiplicand("A", 16, 16, Packing(slot=16, bits=16)).locate(3, 5)
+        (14, 0, 16)
+        """
+        found = self.cell(row, column, matrix)
+        return found.lane, found.register, found.low
+
+    def cell(self, row: int, column: int, matrix: int = 0) -> Cell:
+        """Return where one element sits; one that does not exist is an `OperandError`.
+
+        Examples
+        --------
+        >>> from warpmma.layouts import multiplicand
+        >>> found = multiplicand("A", 16, 16, Packing(slot=16, bits=16)).cell(3, 5)
+        >>> found.lane, found.register, found.low, found.high, found.index
+        (14, 0, 16, 31, 1)
+        """
+        most = dict(zip(("matrix", "row", "column"), self._extents, strict=True))
+        came = dict(zip(most, (matrix, row, column), strict=True))
+        for name, value in came.items():
+            if not is_integer(value) or not 0 <= value < most[name]:
+                given = [
+                    f"{key} {shown(x)}" for key, x in came.items() if self.matrix or key != "matrix" or key == name
+                ]
+                expected = f"expected a {name} of 0 to {most[name] - 1}"
+                raise OperandError(f"{', '.join(given)} is outside {self.shape}; {expected}")
+        repeat = int(column) >> len(self.column)
+        lane, i = 0, repeat << self._index_bits
+        for names, value in ((self.matrix, matrix), (self.row, row), (self.column, column)):
+            for weight, name in enumerate(names):
+                bit = ((int(value) >> weight) & 1) << int(name[1:])
+                lane, i = (lane | bit, i) if name[0] == "l" else (lane, i | bit)
+        return self._cell(int(matrix), int(row), int(column), lane, i)
+
+    def _cell(self, matrix: int, row: int, column: int, lane: int, i: int) -> Cell:
+        register, position = divmod(i, self.packing.per_register)
+        low = position * self.packing.slot + self.packing.shift
+        return Cell(
+            matrix=matrix, row=row, column=column, lane=lane, register=register, index=i,
+            low=low, high=low + self.packing.bits - 1,
+        )  # fmt: skip
+
+    def holds(self, lane: int, register: int = 0) -> tuple[Cell, ...]:
+        """Return what a register of a lane holds, the lowest bits first; `OperandError` for one that there is not.
+
+        Parameters
+        ----------
+        lane : int
+            0 to 31, or the thread of a warpgroup, 0 to 127.
+        register : int
+
+        Examples
+        --------
+        >>> from warpmma.layouts import multiplicand
+        >>> layout = multiplicand("A", 16, 16, Packing(slot=16, bits=16))
+        >>> [(x.row, x.column, x.low) for x in layout.holds(14, register=1)]
+        [(11, 4, 0), (11, 5, 16)]
+        """
+        for name, value, most in (("lane", lane, self.lanes), ("register", register, self.registers)):
+            if not is_integer(value) or not 0 <= value < most:
+                raise OperandError(f"{name} {shown(value)} is none of {most}; expected 0 to {most - 1}")
+        per, first = self.packing.per_register, int(register) * self.packing.per_register
+        return tuple(self._at(int(lane), first + position) for position in range(per))
+
+    def _at(self, lane: int, i: int) -> Cell:
+        """Return the element of a place."""
+
+        def coordinate(names: tuple[str, ...]) -> int:
+            bits = ((lane if name[0] == "l" else i) >> int(name[1:]) & 1 for name in names)
+            return sum(bit << weight for weight, bit in enumerate(bits))
+
+        column = coordinate(self.column) + (i >> self._index_bits << len(self.column))
+        return self._cell(coordinate(self.matrix), coordinate(self.row), column, lane, i)
+
+    def cells(self, by: str = "element") -> Iterator[Cell]:
+        """Yield every element, in the order of rows and columns, or "lane" after "lane"; another order is refused.
+
+        Parameters
+        ----------
+        by : {"element", "lane"}
+        """
+        check_choice("by", by, ORDERS)
+        if by == "lane":
+            return (self._at(lane, i) for lane in range(self.lanes) for i in range(self.elements))
+        matrices, rows, columns = map(range, self._extents)
+        return (self.cell(row, column, matrix) for matrix in matrices for row in rows for column in columns)
+
+    def words(self) -> Layout:
+        """Return the layout of whole registers, as elements of the coordinate that their elements run along.
+
+        It is how single bits are multiplied: 32 values of k at a time.
+        """
+        inside = element_bits(0, self.packing.per_register.bit_length() - 1)
+
+        def rest(names: tuple[str, ...]) -> tuple[str, ...]:
+            kept = [n for n in names if n not in inside]
+            return tuple(n if n[0] == "l" else f"e{int(n[1:]) - len(inside)}" for n in kept)
+
+        width = self.packing.width
+        return Layout(
+            row=rest(self.row), column=rest(self.column), matrix=rest(self.matrix),
+            packing=Packing(slot=width, bits=width), lanes=self.lanes, repeats=self.repeats,
+        )  # fmt: skip
+
+    def formulas(self) -> dict[str, str]:
+        """Write closed formulas in PTX's words, in both directions, as expressions that Python and C read alike.
+
+        Returns
+        -------
+        dict
+            "row", "col" (and "matrix") in `groupID`, `threadID_in_group` and `i`; and "laneid", "i" in `row`, `col`.
+            Of a warpgroup there is `warpid` too, the warp's number in it, 0 to 3, and how to find it.
+
+        Examples
+        --------
+        >>> from warpmma.layouts import multiplicand
+        >>> f = multiplicand("A", 16, 16, Packing(slot=16, bits=16)).formulas()
+        >>> print(f["row"], "|", f["col"])
+        groupID + ((i >> 1) & 0x1) * 8 | (i & 0x1) + threadID_in_group * 2 + (i >> 2) * 8
+        >>> print(f["laneid"], "|", f["i"])
+        ((col >> 1) & 0x3) + (row & 0x7) * 4 | (col & 0x1) + (row >> 3) * 2 + (col >> 3) * 4
+        """
+        coordinates = {"matrix": self.matrix, "row": self.row, "col": self.column}
+        return written_formulas(coordinates, self._lane_bits, self._index_bits, self.repeats)
