@@ -1,4 +1,14 @@
-"""The command line: a thin reader of the library."""
+"""The command line: a thin reader of the library.
+
+1. A command is a row: its name, what it is in one line, and its module, which is loaded when the command is chosen and
+   not before. `add_NAME` of the module adds the command's parser, whose default `run` takes the options and returns the
+   exit status.
+2. Exit status: 0 if all is well, 1 if something differs or is found, 2 if the request or the file is unusable or the
+   output cannot be written, 3 if the program itself fails, 130 if it was interrupted, 141 if the reader of the output
+   has gone.
+3. What was wrong stands in one line on the error stream, with the nearest right form; results alone go to the output.
+4. A command that prints results has `--json`: the same facts, for programs. Colour and columns are for terminals.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +16,63 @@ import argparse
 import io
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
+from dataclasses import dataclass
+from importlib import import_module
+from types import MappingProxyType
 
+from .._arguments import suggestion
 from .._version import __version__
-from ..errors import CompilationError, PtxError, WarpmmaError
-from .ptx_files import add_ptx
-from .run_kernel import add_run
+from ..errors import CompilationError, PtxError, UnsupportedError, WarpmmaError, shown
+from .command_parser import CommandParser
 from .streams import discard, say, write
-from .verify import add_verify
 
-__all__ = ["main"]
+__all__ = ["COMMANDS", "Command", "main", "parser_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """A row of the command line.
+
+    Attributes
+    ----------
+    name, help : str
+    module : str
+        Of `cli`; it has a function `add_NAME`.
+    group : str
+        What the list of commands puts it under.
+    """
+
+    name: str
+    help: str
+    module: str
+    group: str
+
+
+_LOOK, _COMPUTE, _RUN, _ABOUT = "look up", "compute", "programs and recordings", "about"
+
+COMMANDS: Mapping[str, Command] = MappingProxyType({
+    name: Command(name=name, help=help_, module=module, group=group)
+    for group, name, module, help_ in (
+        (_LOOK, "list", "list_command", "instructions, by target, type, shape and kind"),
+        (_LOOK, "show", "show_command", "one instruction: registers, formulas, targets, arithmetic, evidence"),
+        (_LOOK, "where", "where_command", "where an element sits: its lane, register and bits"),
+        (_LOOK, "what", "what_command", "what a lane's register holds"),
+        (_LOOK, "layout", "layout_command", "a whole operand: every element with its lane and register"),
+        (_LOOK, "targets", "targets_command", "GPUs, their targets, and what each target has"),
+        (_LOOK, "evidence", "evidence_command", "how the arithmetic of each target is known"),
+        (_LOOK, "explore", "explore_command", "write all of it as one HTML page to look around in"),
+        (_COMPUTE, "execute", "execute_command", "one instruction on matrices in .npy files, bit for bit"),
+        (_COMPUTE, "explain", "explain_command", "one element of a product, step by step: what was rounded or cut"),
+        (_COMPUTE, "error", "error_command", "errors of a whole product, and what a tolerance would let pass"),
+        (_RUN, "run", "run_kernel", "run a kernel of a .cu or .ptx file"),
+        (_RUN, "ptx", "ptx_files", "what a PTX file needs, and what of it is not simulated"),
+        (_RUN, "verify", "verify", "replay recorded registers and compare"),
+        (_ABOUT, "completion", "completion_command", "completion of these commands, for bash, zsh or fish"),
+    )
+})  # fmt: skip
+"""Every command, by its name, in the order of the list."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,17 +89,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exit status: 0 if all is well, 1 if something differs, 2 if the request or the file is unusable or the output
         cannot be written, 3 if the program fails.
     """
-    parser = argparse.ArgumentParser(prog="warpmma", description="Bit-exact NVIDIA warp-level matrix instructions.")
-    parser.add_argument("--version", action="version", version=f"warpmma {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    add_verify(commands)
-    add_ptx(commands)
-    add_run(commands)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         said = io.StringIO()  # help and version: argparse does not notice when these cannot be written
         try:
             with redirect_stdout(said):
-                options = parser.parse_args(arguments)
+                options = _options(words)
         except SystemExit:
             if said.getvalue():
                 write(said.getvalue().removesuffix("\n"))
@@ -69,3 +120,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception:  # a fault of ours, which must not look like one of the GPU's: Python's own status would be 1
         say(traceback.format_exc().rstrip())
         return 3
+
+
+def parser_of(name: str) -> CommandParser:
+    """Load a command, and return what reads its arguments."""
+    command = COMMANDS[name]
+    try:
+        module = import_module(f".{command.module}", __package__)
+    except ModuleNotFoundError as error:
+        if error.name != f"{__package__}.{command.module}":
+            raise
+        raise UnsupportedError(f"{name} is not here yet") from None
+    made = CommandParser(prog="warpmma").add_subparsers(metavar="COMMAND")
+    getattr(module, f"add_{name}")(made)
+    parser: CommandParser = made.choices[name]
+    return parser
+
+
+def _options(words: list[str]) -> argparse.Namespace:
+    root = CommandParser(prog="warpmma", usage="warpmma COMMAND ...", add_help=False)
+    if words and not words[0].startswith("-"):
+        if words[0] not in COMMANDS:
+            near = suggestion(words[0], COMMANDS)
+            root.error(f"invalid choice: {shown(words[0])}{near}; `warpmma --help` lists the commands")
+        return parser_of(words[0]).read(words[1:])
+    root.add_argument("--version", action="version", version=f"warpmma {__version__}")
+    root.add_argument("-h", "--help", action="store_true")
+    if root.read(words).help:
+        print(_overview())
+        raise SystemExit(0)
+    return root.error("the following arguments are required: COMMAND; `warpmma --help` lists them")
+
+
+def _overview() -> str:
+    width = max(map(len, COMMANDS))
+    lines = ["usage: warpmma COMMAND ...", "", "What NVIDIA's matrix instructions compute, bit for bit."]
+    for group in dict.fromkeys(row.group for row in COMMANDS.values()):
+        lines += ["", f"{group}:"]
+        lines += [f"  {row.name:<{width}}  {row.help}" for row in COMMANDS.values() if row.group == group]
+    return "\n".join([
+        *lines, "",
+        "An instruction is a mnemonic, or words that leave one: m16n8k16 f16, sp e4m3, mxf4 4X.",
+        "`warpmma COMMAND --help` says more; `warpmma --version` the version.",
+    ])  # fmt: skip

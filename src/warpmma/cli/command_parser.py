@@ -1,0 +1,40 @@
+"""Arguments of a command: read in any order, and refused in one line that names the nearest right form."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+from .._arguments import suggestion
+from ..errors import printable
+from .streams import say
+
+__all__ = ["CommandParser"]
+
+
+class CommandParser(argparse.ArgumentParser):
+    """An `argparse` parser whose errors are one line, with status 2; options may stand among the other arguments."""
+
+    def read(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Read arguments; what cannot be read ends the program with status 2."""
+        nested = any(action.nargs == argparse.PARSER for action in self._actions)
+        return self.parse_args(arguments) if nested else self.parse_intermixed_args(arguments)
+
+    def error(self, message: str) -> NoReturn:
+        """Say in one line what was wrong, and end with status 2."""
+        if unknown := re.search(r"unrecognized arguments: (-\S*)", message):
+            message += suggestion(unknown[1].partition("=")[0], list(self._every_option()))
+        elif refused := re.search(r"invalid choice: '(.*?)' ", message):
+            choices = [str(x) for action in self._actions for x in action.choices or ()]
+            message += suggestion(refused[1], choices)
+        say(f"{self.prog}: {printable(' '.join(message.split()))}")
+        raise SystemExit(2)
+
+    def _every_option(self) -> Iterator[str]:
+        for action in self._actions:
+            yield from action.option_strings
+            nested: Any = action.choices if action.nargs == argparse.PARSER else {}
+            for parser in nested.values():
+                yield from parser._every_option()

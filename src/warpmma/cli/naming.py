@@ -1,0 +1,245 @@
+"""Words of the command line, and the instruction that they name.
+
+1. A mnemonic names itself, its qualifiers in any order; so does machine code whose words say enough (HMMA.16816.F32).
+2. Else the words are fragments, separated by blanks or dots, in any order; small and capital letters are the same.
+   Each of them must be true of the instruction: `m16n8k16` or `16x8x16`; `m16`, `n8`, `k16` alone; `mma`, `wgmma`;
+   `sp`, `sp::ordered_metadata`, `dense`; `kind::mxf4` or `mxf4`; `block_scale`; `scale_vec::4X` or `4X`; `ue8m0`,
+   `ue4m3`; `satfinite`; `rn`, `rz`, `rm`, `rp`; `xor`, `and`; layouts; and `a=e4m3`, `d=f16`, `m=16` and so on, with
+   the names that `warpmma.find` has.
+3. Types, by PTX's names or by those of Python's libraries (`fp16`, `int8`, `float8_e4m3fn`), mean what their number
+   says. One is that of A and B, or where nothing is that, of D. Two are those of D and of A and B, in either order, or
+   where nothing is that, of A and of B. Three are of D, A and B; four of D, A, B and C. `nvfp4` and the like are what
+   they stand for. Two layouts are those of A and B; one is of either.
+4. If several instructions are left, the plainest is taken, and the error stream says which, and what it is that others
+   are not: on the target; `mma`, no `wgmma`; dense; without block scales; without kind; without satfinite; without
+   rounding; A by rows and B by columns; with accumulators of 32 bits (of f64 64); with C of D's type; `.sp`, which is
+   without ordered metadata; with defaults left out. The first of these is the strongest.
+5. Shape, types of A and B, operation of bits, kind and scales are never chosen: where these still differ, the error
+   says what would tell them apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from .._arguments import suggestion
+from ..errors import MnemonicError, shown
+from ..isa import AnyInstruction, Instruction, explained, instructions, parse_any, warpgroup_instructions
+from .fragments import STAND_FOR, VOCABULARY, Fragment, fragment_test, has_place, holds, sizes_of, type_named, warpgroup
+from .streams import say
+
+__all__ = ["Named", "add_instruction", "instruction_of", "named", "type_named"]
+
+_LONGEST = 400
+_FEW = 3  # that an error lists
+_LIBRARY = re.compile(r"\b(torch|np|numpy|ml_dtypes|jnp|tl|cutlass|cute)\.")
+
+# Rule 4: what is plain, the first of them the strongest.
+_PLAIN: tuple[tuple[str, Fragment], ...] = (
+    ("mma", lambda i: not warpgroup(i)),
+    ("dense", lambda i: not i.sparse),
+    ("without block scales", lambda i: not i.block_scale),
+    ("without kind", holds(kind=None)),
+    ("without satfinite", holds(satfinite=False)),
+    ("without rounding", holds(rounding=None)),
+    (".row.col", lambda i: warpgroup(i) or (i.a_layout, i.b_layout) == ("row", "col")),
+    ("accumulators of 32 bits", lambda i: i.d_type in ("f32", "s32", "f64")),
+    ("C of D's type", lambda i: i.c_type == i.d_type),
+    (".sp", lambda i: i.sparsity in (None, "sp")),
+    ("defaults left out", lambda i: i == i.canonical),
+)
+_TOLD_APART: tuple[tuple[str, Callable[[AnyInstruction], str]], ...] = (
+    ("the shape", lambda i: i.shape),
+    ("the type of A", lambda i: str(i.a_type)),
+    ("the type of B", lambda i: str(i.b_type)),
+    ("the operation of bits", lambda i: str(i.bit_op)),
+    ("the kind", lambda i: str(i.kind)),
+    ("the scales of a row", lambda i: f"{i.scales_per_row}X"),
+    ("the type of scales", lambda i: str(i.stype)),
+    ("the layouts", lambda i: "" if warpgroup(i) else f"{i.a_layout} {i.b_layout}"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Named:
+    """What words name.
+
+    Attributes
+    ----------
+    instruction : Instruction or WarpgroupInstruction
+    note : str
+        What was chosen where the words leave several; empty if they leave one.
+    """
+
+    instruction: AnyInstruction
+    note: str = ""
+
+
+def add_instruction(parser: argparse.ArgumentParser, help: str = "") -> None:
+    """Add the argument `instruction`: words for `instruction_of`."""
+    parser.add_argument(
+        "instruction", nargs="+", metavar="INSTRUCTION",
+        help=help or "a mnemonic, or words that leave one, such as m16n8k16 f16",
+    )  # fmt: skip
+
+
+def instruction_of(words: str | Sequence[str], target: str | None = None) -> AnyInstruction:
+    """Return the instruction that words name; what was chosen among several is said on the error stream.
+
+    Parameters
+    ----------
+    words : str or sequence of str
+    target : str, optional
+        Instructions that it has come first, and any other is an error of whoever asks the target for it.
+
+    Raises
+    ------
+    MnemonicError
+        No instruction is that; or several are, and what would tell them apart.
+    """
+    found = named(words, target)
+    if found.note:
+        say(f"warpmma: {found.note}")
+    return found.instruction
+
+
+def named(words: str | Sequence[str], target: str | None = None) -> Named:
+    """Find the instruction that words name, and say nothing.
+
+    Examples
+    --------
+    >>> found = named("m16n8k16 f16")
+    >>> print(found.instruction)
+    mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
+    >>> found.note
+    'm16n8k16 f16 is taken as mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32: dense, accumulators of 32 bits'
+    """
+    text = _LIBRARY.sub("", " ".join([words] if isinstance(words, str) else words)).strip()
+    if len(text) > _LONGEST:
+        raise MnemonicError(f"{text[:60]}...: {len(text)} characters; no mnemonic has so many")
+    if whole := _whole(text):
+        return whole
+    fragments = [x for word in re.split(r"[\s.;,]+", text) for x in STAND_FOR.get(word.lower(), word).lower().split()]
+    if not fragments:
+        raise MnemonicError("no words; expected a mnemonic, or words that leave one, such as m16n8k16 f16")
+    return _plainest(_left(fragments, text), text, target)
+
+
+def _whole(text: str) -> Named | None:
+    """Rule 1."""
+    if re.match(r"(mma|wgmma)\.\S+\.\S+$", text):
+        try:
+            return Named(instruction=parse_any(text))
+        except MnemonicError:
+            known = {*VOCABULARY}
+            words = text.lower().rstrip(";").split(".")[1:]
+            if len(words) > 5 or not all(x in known or sizes_of(x) for x in words):  # it was meant to be whole
+                raise
+            return None
+    if re.match(r"[A-Z]{2,}\.", text) and " " not in text:
+        match = re.search(r"in PTX it is ((?:mma|wgmma)\.\S+\.\S+\.\S+)", explained(text, "operation"))
+        if match:
+            instruction = parse_any(match[1])
+            return Named(instruction=instruction, note=f"{text} is made of {instruction}")
+    return None
+
+
+def _left(fragments: Sequence[str], text: str) -> list[AnyInstruction]:
+    """Rules 2 and 3. Of `wgmma`, which is many, nothing is made where an `mma` is all of it."""
+    tests = [fragment_test(fragment, text) for fragment in fragments if not has_place(fragment)]
+    shapes = [fragment for fragment in fragments if sizes_of(fragment)]
+    every: list[AnyInstruction] = list(instructions())
+    for more in (warpgroup_instructions, tuple):
+        found = _typed([i for i in every if all(test(i) for test in tests)], fragments)
+        if found or more is tuple:
+            break
+        every += more()
+    if found:
+        return found
+    tests = [
+        fragment_test(fragment, text) for fragment in fragments if not has_place(fragment) and fragment not in shapes
+    ]
+    apart = _typed([i for i in every if all(test(i) for test in tests)], fragments)
+    if apart:
+        sizes = dict.fromkeys(i.shape for i in apart)
+        raise MnemonicError(f"{shown(text, str)}: no such instruction is {' '.join(shapes)}{_some('there are', sizes)}")
+    types = " ".join(type_ for type_ in map(type_named, fragments) if type_)
+    fitting = [i for i in every if all(fragment_test(x, text)(i) for x in fragments if not has_place(x))]
+    if types and fitting:
+        pairs = dict.fromkeys(f"{i.d_type} {i.a_type} {i.b_type}" for i in fitting)
+        near = suggestion(types, pairs) or _some("of D, A and B there are", pairs)
+        raise MnemonicError(f"{shown(text, str)}: no such instruction has the types {types}{near}")
+    raise MnemonicError(f"{shown(text, str)}: no instruction is all of this; {_contrary(fragments, text, every)}")
+
+
+def _some(what: str, values: Iterable[str]) -> str:
+    listed = list(values)
+    return f"; {what} {', '.join(listed[:12])}{', ...' * (len(listed) > 12)}"
+
+
+def _contrary(fragments: Sequence[str], text: str, every: Sequence[AnyInstruction]) -> str:
+    """Name the fragment without which there would be some."""
+    for left_out in reversed(fragments):
+        rest = [x for x in fragments if x != left_out]
+        fitting = [i for i in every if all(fragment_test(x, text)(i) for x in rest if not has_place(x))]
+        if rest and _typed(fitting, rest):
+            return f"without {left_out} there are some"
+    return "`warpmma list` shows what there is"
+
+
+def _typed(left: list[AnyInstruction], fragments: Sequence[str]) -> list[AnyInstruction]:
+    """Rule 3, and layouts: two are those of A and B, one is of either."""
+    layouts = [x for x in fragments if x in ("row", "col")]
+    if layouts:
+        left = [i for i in left if isinstance(i, Instruction) and _laid(i, layouts)]
+    types = [type_ for type_ in map(type_named, fragments) if type_]
+    if not types or not left:
+        return left
+    first, last = types[0], types[-1]
+    meanings: dict[int, tuple[dict[str, str], ...]] = {
+        1: ({"a": first, "b": first}, {"d": first}),
+        2: ({"d": first, "a": last, "b": last}, {"d": last, "a": first, "b": first}, {"a": first, "b": last}),
+        3: (dict(zip("dab", types, strict=False)), dict(zip("abd", types, strict=False))),
+        4: (dict(zip("dabc", types, strict=False)),),
+    }
+    for meaning in meanings.get(len(types), ()):
+        if found := [i for i in left if all(getattr(i, f"{x}_type") == type_ for x, type_ in meaning.items())]:
+            return found
+    return []
+
+
+def _laid(i: Instruction, layouts: list[str]) -> bool:
+    return [i.a_layout, i.b_layout] == layouts if len(layouts) == 2 else {*layouts} <= {i.a_layout, i.b_layout}
+
+
+def _plainest(left: list[AnyInstruction], text: str, target: str | None) -> Named:
+    """Rule 4."""
+    if len(left) == 1:
+        return Named(instruction=left[0])
+    why = []
+    having = [i for i in left if target is not None and target in i.targets]
+    if having and len(having) < len(left):
+        left, why = having, [f"on {target}"]
+    for name, plain in _PLAIN:
+        better = list(filter(plain, left))
+        if better and len(better) < len(left):
+            left = better
+            why.append(name)
+    if len(left) > 1:
+        raise MnemonicError(_apart(left, text))
+    return Named(instruction=left[0], note=f"{shown(text, str)} is taken as {left[0]}: {', '.join(why)}")
+
+
+def _apart(left: Sequence[AnyInstruction], text: str) -> str:
+    """Say what would tell instructions apart, and name a few."""
+    for what, value in _TOLD_APART:
+        values = dict.fromkeys(map(value, left))
+        if len(values) > 1:
+            some = list(values)
+            listed = ", ".join(some[:8]) + ", ..." * (len(some) > 8)
+            return f"{shown(text, str)}: {len(left)} instructions are left; say {what}: {listed}"
+    few = ", ".join(map(str, left[:_FEW])) + ", ..." * (len(left) > _FEW)
+    return f"{shown(text, str)}: {len(left)} instructions are left: {few}"

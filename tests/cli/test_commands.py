@@ -1,0 +1,54 @@
+"""The table of commands: a command loads its own module alone, and what is wrong is said in one line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from warpmma.cli import main
+from warpmma.cli.commands import COMMANDS
+
+Capture = pytest.CaptureFixture[str]
+
+
+def ended(*arguments: str) -> int:
+    try:
+        return main(arguments)
+    except SystemExit as end:
+        return int(str(end.code))
+
+
+def test_all_are_listed(capsys: Capture) -> None:
+    assert ended("--help") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) < 100 for line in lines)
+    assert [line.split()[0] for line in lines if line.startswith("  ")] == list(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "warpmma: the following arguments are required: COMMAND; `warpmma --help` lists them\n"),
+        (["verfy"], "warpmma: invalid choice: 'verfy'; did you mean 'verify'?; `warpmma --help` lists the commands\n"),
+        (["--colour"], "warpmma: unrecognized arguments: --colour"),
+        (["verify", "--targte"], "warpmma verify: unrecognized arguments: --targte; did you mean '--target'?\n"),
+        (["ptx", "chck", "x"], "warpmma ptx: argument ACTION: invalid choice: 'chck' (choose from "),
+        (["ptx", "check"], "warpmma ptx check: the following arguments are required: FILE\n"),
+    ],
+)
+def test_wrong_arguments_get_one_line(capsys: Capture, arguments: list[str], message: str) -> None:
+    assert ended(*arguments) == 2
+    output, error = capsys.readouterr()
+    assert error.startswith(message) and error.count("\n") == 1 and not output
+
+
+def test_the_list_needs_no_numpy() -> None:
+    code = (
+        "import sys; sys.modules['numpy'] = None\nfrom warpmma.cli import main\n"
+        "try: main(['--help'])\nexcept SystemExit: print(sorted(x for x in sys.modules if x.startswith('warpmma.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert not done.returncode, done.stderr
+    assert "warpmma.isa" not in done.stdout.splitlines()[-1]
