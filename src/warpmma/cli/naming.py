@@ -27,8 +27,18 @@ from dataclasses import dataclass
 
 from .._arguments import suggestion
 from ..errors import MnemonicError, shown
-from ..isa import AnyInstruction, Instruction, explained, instructions, parse_any, warpgroup_instructions
-from .fragments import STAND_FOR, VOCABULARY, Fragment, fragment_test, has_place, holds, sizes_of, type_named, warpgroup
+from ..isa import AnyInstruction, WarpgroupInstruction, explained, instructions, parse_any, warpgroup_instructions
+from .mnemonic_words import (
+    STAND_FOR,
+    VOCABULARY,
+    Fragment,
+    fragment_test,
+    has_place,
+    holds,
+    sizes_of,
+    type_named,
+    warpgroup,
+)
 from .streams import say
 
 __all__ = ["Named", "add_instruction", "instruction_of", "named", "type_named"]
@@ -36,6 +46,11 @@ __all__ = ["Named", "add_instruction", "instruction_of", "named", "type_named"]
 _LONGEST = 400
 _FEW = 3  # that an error lists
 _LIBRARY = re.compile(r"\b(torch|np|numpy|ml_dtypes|jnp|tl|cutlass|cute)\.")
+
+
+def _layouts(i: AnyInstruction) -> list[str]:
+    return [] if isinstance(i, WarpgroupInstruction) else [i.a_layout, i.b_layout]
+
 
 # Rule 4: what is plain, the first of them the strongest.
 _PLAIN: tuple[tuple[str, Fragment], ...] = (
@@ -45,7 +60,7 @@ _PLAIN: tuple[tuple[str, Fragment], ...] = (
     ("without kind", holds(kind=None)),
     ("without satfinite", holds(satfinite=False)),
     ("without rounding", holds(rounding=None)),
-    (".row.col", lambda i: warpgroup(i) or (i.a_layout, i.b_layout) == ("row", "col")),
+    (".row.col", lambda i: _layouts(i) in ([], ["row", "col"])),
     ("accumulators of 32 bits", lambda i: i.d_type in ("f32", "s32", "f64")),
     ("C of D's type", lambda i: i.c_type == i.d_type),
     (".sp", lambda i: i.sparsity in (None, "sp")),
@@ -59,7 +74,7 @@ _TOLD_APART: tuple[tuple[str, Callable[[AnyInstruction], str]], ...] = (
     ("the kind", lambda i: str(i.kind)),
     ("the scales of a row", lambda i: f"{i.scales_per_row}X"),
     ("the type of scales", lambda i: str(i.stype)),
-    ("the layouts", lambda i: "" if warpgroup(i) else f"{i.a_layout} {i.b_layout}"),
+    ("the layouts", lambda i: " ".join(_layouts(i))),
 )
 
 
@@ -194,7 +209,7 @@ def _typed(left: list[AnyInstruction], fragments: Sequence[str]) -> list[AnyInst
     """Rule 3, and layouts: two are those of A and B, one is of either."""
     layouts = [x for x in fragments if x in ("row", "col")]
     if layouts:
-        left = [i for i in left if isinstance(i, Instruction) and _laid(i, layouts)]
+        left = [i for i in left if (_layouts(i) == layouts if len(layouts) > 1 else layouts[0] in _layouts(i))]
     types = [type_ for type_ in map(type_named, fragments) if type_]
     if not types or not left:
         return left
@@ -209,10 +224,6 @@ def _typed(left: list[AnyInstruction], fragments: Sequence[str]) -> list[AnyInst
         if found := [i for i in left if all(getattr(i, f"{x}_type") == type_ for x, type_ in meaning.items())]:
             return found
     return []
-
-
-def _laid(i: Instruction, layouts: list[str]) -> bool:
-    return [i.a_layout, i.b_layout] == layouts if len(layouts) == 2 else {*layouts} <= {i.a_layout, i.b_layout}
 
 
 def _plainest(left: list[AnyInstruction], text: str, target: str | None) -> Named:
