@@ -1,0 +1,122 @@
+"""How exact numbers are written: rational numbers for people and for programs, codes, units of the last place."""
+
+from __future__ import annotations
+
+from decimal import Context, Decimal
+from fractions import Fraction
+
+from ..formats import FORMATS, FloatFormat, Number
+
+__all__ = ["code_text", "in_ulps", "number_text", "rational", "rational_of", "short", "value_of"]
+
+_DIGITS = 8
+_PLAIN = 6
+_WIDE = Context(prec=_DIGITS, Emax=10**6, Emin=-(10**6))
+
+
+def value_of(number: Number) -> Fraction | None:
+    """Return a number as a rational one; None for NaN and infinity."""
+    if number.kind != "finite":
+        return None
+    return (-1) ** number.sign * number.significand * Fraction(2) ** number.exponent
+
+
+def rational(value: Fraction | None) -> str | None:
+    """Write a value for programs: "-3/8"; None where there is none."""
+    return None if value is None else str(value)
+
+
+def rational_of(number: Number) -> str:
+    """Write a number for programs: "-3/8", "NaN", "infinity" or "-infinity".
+
+    Examples
+    --------
+    >>> rational_of(Number("finite", 1, 3, -3)), rational_of(Number("infinity", 1))
+    ('-3/8', '-infinity')
+    """
+    if number.kind == "finite":
+        return str(value_of(number))
+    return "NaN" if number.kind == "nan" else f"{'-' * number.sign}infinity"
+
+
+def number_text(number: Number) -> str:
+    """Write a number for people, as `short` does; -0 has its sign.
+
+    Examples
+    --------
+    >>> number_text(Number("finite", 1, 0, 0)), number_text(Number("infinity", 1)), number_text(Number("nan"))
+    ('-0', '-infinity', 'NaN')
+    """
+    value = value_of(number)
+    if value is None:
+        return rational_of(number)
+    return "-0" if not value and number.sign else short(value)
+
+
+def short(value: Fraction) -> str:
+    """Write a value for people: exactly where that is short, with 8 digits where it is not.
+
+    Examples
+    --------
+    >>> short(Fraction(3, 8)), short(Fraction(1, 2**24)), short(Fraction(-5, 2**30)), short(Fraction(1, 3))
+    ('0.375', '2^-24', '-5*2^-30', '0.33333333')
+    >>> short(Fraction(16777217)), short(Fraction(2**70 + 2**40))
+    ('16777217', '1.1805916e+21')
+    """
+    if not value:
+        return "0"
+    if value.denominator == 1 and abs(value) < 10**10:
+        return str(value.numerator)
+    if 10**-3 < abs(value) < 10**_PLAIN and (value * 10**_PLAIN).denominator == 1:
+        text = f"{Decimal(value.numerator) / value.denominator:f}"
+        if len(text.strip("-").lstrip("0.").replace(".", "")) <= _PLAIN:
+            return text
+    odd, exponent = _odd(value)
+    if exponent is not None and abs(odd) < 1000:
+        return {1: "", -1: "-"}.get(odd, f"{odd}*") + f"2^{exponent}"
+    return f"{_WIDE.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(_WIDE):.8g}"
+
+
+def _odd(value: Fraction) -> tuple[int, int | None]:
+    """Write a value as an odd integer times a power of two, if it is one."""
+    if value.denominator & (value.denominator - 1):
+        return 0, None
+    numerator = value.numerator
+    twos = (numerator & -numerator).bit_length() - 1
+    return numerator >> twos, twos - (value.denominator.bit_length() - 1)
+
+
+def code_text(code: int, fmt: str) -> str:
+    """Write a code in hexadecimal digits, as many as its format has.
+
+    Examples
+    --------
+    >>> code_text(0x3C00, "f16"), code_text(5, "e2m1")
+    ('0x3c00', '0x5')
+    """
+    return f"0x{code:0{(FORMATS[fmt].bits + 3) // 4}x}"
+
+
+def in_ulps(error: Fraction | None, exact: Fraction | None, fmt: str) -> Fraction | None:
+    """Return an error in units of the last place of a format, at the exact result; None where that says nothing.
+
+    The unit is 2^(e - fraction bits), where 2^e is the largest power of two that is not above the exact result, or the
+    least normal number if that is larger; of integers it is 1.
+
+    Examples
+    --------
+    >>> in_ulps(Fraction(1, 2**24), Fraction(3, 2), "f32")
+    Fraction(1, 2)
+    """
+    if error is None or exact is None:
+        return None
+    kind = FORMATS[fmt]
+    if not isinstance(kind, FloatFormat):
+        return error
+    exponent = kind.emin if not exact else max(_floor_log2(abs(exact)), kind.emin)
+    return error / Fraction(2) ** (exponent - kind.fraction_bits)
+
+
+def _floor_log2(value: Fraction) -> int:
+    guess = value.numerator.bit_length() - value.denominator.bit_length()
+    return guess if Fraction(2) ** guess <= value else guess - 1

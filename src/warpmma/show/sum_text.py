@@ -1,0 +1,299 @@
+"""Explanations as text: tables of fewer than 120 columns, with the aligned bits of every addend where they fit.
+
+What may be coloured goes through `Mark`, which gets a kind and a text of final width: "heading", "kept" and "cut" bits,
+"dim" words, "loss". Without one the text is plain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import groupby
+from textwrap import wrap
+
+from .._text import counted, ranges, table
+from ..analysis import Explanation
+from ..arithmetic import Addend
+from .sum_bits import BitGrid, BitRow, grid_of
+from .sum_folding import PlacedStep, StepRun, chosen_addends, counterparts, folded, placed
+from .sum_numbers import code_text, number_text, short
+from .sum_summary import summary, summary_against
+from .sum_words import aligned_text, factors, heading, how, label, link_of, rounding_text, unpacked
+
+__all__ = ["Mark", "text"]
+
+Mark = Callable[[str, str], str]
+_WIDTH, _LEAST = 118, 12
+_TIE = "\0"  # a blank at which no line ends
+_CHAINS = ("fma", "add", "convert")
+
+
+def _plain(kind: str, text: str) -> str:
+    return text
+
+
+def text(explanation: Explanation, whole: bool = False, mark: Mark = _plain) -> str:
+    """Write an explanation.
+
+    Parameters
+    ----------
+    explanation : Explanation
+    whole : bool
+        Show every step and every product, of long chains too.
+    mark : callable
+        Makes of a kind and a text what is written for it; what it adds must have no width.
+
+    Returns
+    -------
+    str
+        Lines of fewer than 120 columns.
+    """
+    lines = _header(explanation, mark)
+    lines += _steps(explanation, whole, mark)
+    lines += ["", *_table(summary(explanation), mark)]
+    if explanation.against is not None:
+        lines += _against(explanation, explanation.against, whole, mark)
+    return "\n".join(lines) + "\n"
+
+
+def _table(rows: Sequence[Sequence[str]], mark: Mark) -> list[str]:
+    lines = table(rows, left=range(len(rows[0])))
+    return [mark("heading", line) if row[0] in ("result", "") else line for row, line in zip(rows, lines, strict=True)]
+
+
+def _header(explanation: Explanation, mark: Mark) -> list[str]:
+    place = f"D[{explanation.row}, {explanation.column}]"
+    if explanation.matrix:
+        place += f" of matrix {explanation.matrix}"
+    lines = [mark("heading", f"{place} of {explanation.instruction} on {explanation.target}")]
+    for words in (how(explanation.recipe), str(explanation.evidence)):
+        lines += [mark("dim", line) for line in wrap(words, _WIDTH, break_on_hyphens=False)]
+    return lines
+
+
+def _steps(explanation: Explanation, whole: bool, mark: Mark) -> list[str]:
+    total = len(explanation.steps)
+    lines: list[str] = []
+    shown = list(folded(explanation, whole))
+    link = -1
+    for is_chain, group in groupby(shown, lambda x: isinstance(x, StepRun) or x.step.operation in _CHAINS):
+        items = list(group)
+        if is_chain and any(isinstance(x, PlacedStep) for x in items):
+            lines += ["", *_chain(explanation, items, total, mark)]
+            continue
+        for each in items:
+            lines.append("")
+            if isinstance(each, StepRun):
+                lines.append(mark("dim", _run(each)))
+                continue
+            if len(explanation.links) > 1 and each.link != link:
+                lines.append(mark("dim", f"{counted_link(each, len(explanation.links))}: {link_of(each)}"))
+                link = each.link
+            lines += _block(explanation, each, total, whole, mark)
+    return lines
+
+
+def counted_link(each: PlacedStep, total: int) -> str:
+    """Say which link of the chain it is."""
+    return f"link {each.link + 1} of {total}"
+
+
+def _run(run: StepRun) -> str:
+    which = f"step {run.first + 1}" if run.first == run.last else f"steps {run.first + 1} to {run.last + 1}"
+    lost = "values that are not finite" if run.lost is None else f"lost {short(run.lost)} together"
+    where = f" (k {ranges(run.k)})" if len(run.k) else ""
+    return f"{which}{where}: {lost}"
+
+
+# A step whose addends meet at once
+
+
+def _block(explanation: Explanation, each: PlacedStep, total: int, whole: bool, mark: Mark) -> list[str]:
+    choice = chosen_addends(each.step, whole)
+    lines = [mark("heading", heading(each, total))]
+    if words := aligned_text(each):
+        lines.append(words)
+    lines += _addends(explanation, each, choice.shown, mark)
+    for indices, what in ((choice.zeros, "zero"), (choice.others, "")):
+        if indices:
+            lines.append(mark("dim", _counted(each, indices, what)))
+    return lines + _members(explanation, each)
+
+
+def _members(explanation: Explanation, each: PlacedStep) -> list[str]:
+    """List the products that groups are made of."""
+    recipe, lines = explanation.recipe, []
+    for addend in each.step.addends:
+        if addend.source == "group":
+            pairs = [
+                f"{unpacked(f.a, recipe.a)} x {unpacked(f.b, recipe.b)}" for f in factors(explanation, each, addend)
+            ]
+            words = f"{label(each, addend)}: " + " + ".join(x.replace(" ", _TIE) for x in pairs)
+            lines += wrap(words, _WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+    return [line.replace(_TIE, " ") for line in lines]
+
+
+def _counted(each: PlacedStep, indices: Sequence[int], what: str) -> str:
+    addends = [each.step.addends[i] for i in indices]
+    where = ranges(sorted(each.chain.k.start + p for x in addends for p in x.products))
+    if what:
+        return f"  {counted(len(indices), 'product')} {'is' if len(indices) == 1 else 'are'} {what}: k {where}"
+    value, lost = (
+        sum((x for x in parts if x is not None), Fraction(0))
+        for parts in ([x.value for x in addends], [x.lost for x in addends])
+    )
+    return f"  {counted(len(indices), 'other')}, {short(value)} together, of which {short(lost)} was cut: k {where}"
+
+
+def _addends(explanation: Explanation, each: PlacedStep, shown: Sequence[int], mark: Mark) -> list[str]:
+    """Lay out addends, their sum and its rounding; bits stand to the right."""
+    step = each.step
+    head, cells = _cells(explanation, each, [step.addends[i] for i in shown])
+    at = head.index("product")
+    blank = [""] * len(head)
+    ends = [
+        [name, *blank[1:at], number_text(number), *blank[at + 1 :]]
+        for name, number in (("sum", step.sum), ("result", step.number))
+    ]
+    left = table([head, *cells, *ends], left=[0])
+    grid = grid_of(step)
+    rows = [None, *(grid.addends[i] for i in shown), grid.sum, grid.result]
+    edge = max(map(len, left)) + 2
+    canvas = _Canvas(grid, _WIDTH - 2 - edge)
+    lines = []
+    for i, (line, row) in enumerate(zip(left, rows, strict=True)):
+        bits = canvas.ruler(mark) if i == 0 else canvas.drawn(row, mark, i >= len(left) - 2)
+        lines.append(f"  {line.ljust(edge)}{bits}".rstrip() if canvas.fits else f"  {line}")
+    rule = mark("dim", "  " + "-" * (max(map(len, left)) + (2 + canvas.width if canvas.fits else 0)))
+    off = f", {short(step.rounded_off)} rounded off" if step.rounded_off else ""
+    code = f"  {code_text(step.result, step.format)} ({step.format}): {rounding_text(each)}{off}"
+    return [*lines[:-2], rule, *lines[-2:], mark("dim", code)]
+
+
+def _cells(
+    explanation: Explanation, each: PlacedStep, addends: Sequence[Addend]
+) -> tuple[list[str], list[list[str]]]:  # fmt: skip
+    """Make the cells of addends and their head; columns without contents are left out."""
+    recipe = explanation.recipe
+    head = ["k", "stands at", "a", "", "b", "", "scales", "product", "exponent", "cut"]
+    rows = []
+    for addend in addends:
+        row = [label(each, addend), *[""] * 9]
+        found = factors(explanation, each, addend)
+        if len(found) == 1 and addend.source == "product":
+            [f] = found
+            if f.position != f.k:
+                row[1] = str(f.position)
+            row[2:6] = (
+                unpacked(f.a, recipe.a),
+                code_text(f.a, recipe.a),
+                unpacked(f.b, recipe.b),
+                code_text(f.b, recipe.b),
+            )
+        if found and found[0].scale_a is not None and found[0].scale_b is not None and recipe.scale:
+            row[6] = f"{unpacked(found[0].scale_a, recipe.scale)} x {unpacked(found[0].scale_b, recipe.scale)}"
+        if addend.source == "C" and each.link == 0:
+            row[3] = code_text(explanation.c, recipe.c)
+        row[7] = number_text(addend.number)
+        if addend.nominal is not None and addend.number.kind == "finite" and (addend.number.significand or found):
+            row[8] = str(addend.nominal)
+        row[9] = short(addend.lost) if addend.lost else ""
+        rows.append(row)
+    used = [i for i in range(len(head)) if i in (0, 7) or any(row[i] for row in rows)]
+    return [head[i] for i in used], [[row[i] for i in used] for row in rows]
+
+
+class _Canvas:
+    """Columns of bits: what is kept, a bar, what is cut."""
+
+    def __init__(self, grid: BitGrid, room: int) -> None:
+        self.top = grid.top
+        self.quantum = grid.quantum
+        self.last = grid.bottom if grid.quantum is None else grid.quantum
+        self.kept = self.top - self.last + 1
+        tail = 0 if grid.quantum is None else grid.quantum - grid.bottom
+        self.tail = min(tail, max(0, room - self.kept - 2))
+        self.bottom = self.last - self.tail
+        self.fits = bool(grid.rows) and self.kept + 2 + min(tail, _LEAST) <= room
+        self.width = 1 + self.kept + (1 + self.tail if tail else 0)
+
+    def ruler(self, mark: Mark) -> str:
+        first, last = f"2^{self.top}", f"2^{self.last}"
+        gap = self.kept - len(first) - len(last)
+        words = f" {first}{' ' * gap}{last}" if gap > 0 else f" {first.ljust(self.kept)}"
+        return mark("dim", words + ("|cut" if self.tail else ""))
+
+    def drawn(self, row: BitRow | None, mark: Mark, below: bool) -> str:
+        """Draw a row: dots above its digits, as many of them as there are columns; `>` where more follow."""
+        if row is None:
+            return ""
+        columns = [row.digit(w) or ("." if w > row.high else " ") for w in range(self.top, self.bottom - 1, -1)]
+        kept, cut = "".join(columns[: self.kept]), "".join(columns[self.kept :])
+        if row.low < self.bottom:
+            cut = cut[:-1] + ">"
+        sign = "-" if row.negative else " "
+        if not self.tail:
+            return sign + mark("kept", kept)
+        bar = "" if below and not cut.strip() else "|"
+        return sign + mark("kept", kept) + bar + (mark("cut", cut.rstrip(" ")) if cut.strip() else "")
+
+
+# Steps of few addends, one after the other: a line for each
+
+
+def _chain(explanation: Explanation, items: Sequence[PlacedStep | StepRun], total: int, mark: Mark) -> list[str]:
+    head = ("step", "", "k", "a", "", "b", "", "product", "+", "result", "code", "rounded off")
+    rows: list[tuple[str, ...] | str] = [head]
+    for each in items:
+        rows.append(_run(each) if isinstance(each, StepRun) else _line(explanation, each))
+    cells = [row for row in rows if not isinstance(row, str)]
+    used = [i for i in range(len(head)) if any(row[i] for row in cells[1:])]
+    laid = iter(table([[row[i] for i in used] for row in cells], left=[1]))
+    lines = [f"  {mark('dim', row)}" if isinstance(row, str) else f"  {next(laid)}" for row in rows]
+    steps = [each for each in items if isinstance(each, PlacedStep)]
+    words = " and ".join(dict.fromkeys(rounding_text(each) for each in steps))
+    return [mark("heading", f"{counted(total, 'step')}, each {words}"), *lines]
+
+
+def _line(explanation: Explanation, each: PlacedStep) -> tuple[str, ...]:
+    step, recipe = each.step, explanation.recipe
+    first, *rest = sorted(step.addends, key=lambda x: x.source != "product")
+    found = factors(explanation, each, first)
+    operands = ("", "", "", "")
+    if first.source == "product" and found:
+        [f] = found
+        operands = (
+            unpacked(f.a, recipe.a), code_text(f.a, recipe.a), unpacked(f.b, recipe.b), code_text(f.b, recipe.b)
+        )  # fmt: skip
+    name = step.operation
+    if first.source != "product":
+        name += " " + " + ".join(label(each, x) for x in step.addends)
+    k = label(each, first) if first.source == "product" else ""
+    return (
+        str(each.number + 1), name, k, *operands, number_text(first.number), *(number_text(x.number) for x in rest[:1]),
+        *([""] if not rest else []), number_text(step.number), code_text(step.result, step.format),
+        short(step.rounded_off) if step.rounded_off else "",
+    )  # fmt: skip
+
+
+# Two targets
+
+
+def _against(explanation: Explanation, other: Explanation, whole: bool, mark: Mark) -> list[str]:
+    lines = ["", mark("heading", f"{explanation.target} against {other.target}")]
+    lines += table(summary_against(explanation, other), left=[0])
+    parting = explanation.parting
+    if parting is None:
+        return [*lines, "", "They do not part: every step gives the same."]
+    [each] = [x for x in placed(explanation) if (x.link, x.place) == (parting.link, parting.step)]
+    lines += ["", *wrap(f"They part in step {each.number + 1} of {explanation.target}: {parting.reason}", _WIDTH)]
+    if whole:
+        return [*lines, "", *_header(other, mark), *_steps(other, whole, mark)]
+    for theirs in counterparts(explanation, each, other):
+        block = (
+            _chain(other, [theirs], len(other.steps), mark)
+            if theirs.step.operation in _CHAINS
+            else _block(other, theirs, len(other.steps), whole, mark)
+        )
+        lines += ["", mark("dim", f"on {other.target}:"), *block]
+    return lines

@@ -1,0 +1,152 @@
+"""What a step is and does, in words; and the operands that its addends come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .._records import Record
+from .._text import counted, ranges
+from ..analysis import Explanation
+from ..arithmetic import Addend, FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe
+from ..formats import FORMATS, FloatFormat, Number
+from .sum_folding import PlacedStep, reach_of
+from .sum_numbers import number_text
+
+__all__ = [
+    "ROUNDINGS",
+    "Factors",
+    "aligned_text",
+    "factors",
+    "heading",
+    "how",
+    "label",
+    "link_of",
+    "rounding_text",
+    "unpacked",
+]
+
+ROUNDINGS = {
+    "rn": "to nearest even", "rz": "toward zero", "rm": "down", "rp": "up", "wrap": "wrapped to 32 bits",
+    "clamp": "clamped to 32 bits",
+}  # fmt: skip
+_OPERATIONS = {
+    "fused": "products and accumulator, aligned and added at once",
+    "grouped": "groups of products and C, aligned and added at once",
+    "fma": "multiply and add, rounded once",
+    "add": "addition",
+    "convert": "conversion",
+    "integer": "exact sum of integers",
+    "popcount": "count of ones",
+}
+
+
+def how(recipe: Recipe) -> str:
+    """Say how a recipe computes, in one line."""
+    unit = recipe.unit
+    match unit:
+        case FusedDotAdd():
+            text = (
+                f"{unit.products} products a step, F = {unit.fraction_bits} fraction bits kept below the largest "
+                f"exponent, sum rounded {ROUNDINGS[unit.rounding]} to {unit.result_bits} bits"
+            )
+        case GroupedDotAdd():
+            text = (
+                f"groups of {unit.group} products summed exactly, F = {unit.fraction_bits} fraction bits kept below "
+                f"the largest exponent, sum rounded {ROUNDINGS[unit.rounding]} to {unit.result_bits} bits"
+            )
+        case FmaChain():
+            text = f"IEEE fused multiply-adds in f64, k ascending, rounded {ROUNDINGS[unit.rounding]}"
+        case FloatChains():
+            text = f"software: chains of {unit.length} IEEE multiply-adds in f32, added to C one after the other"
+        case IntegerSum():
+            text = f"exact sum, {'clamped' if unit.saturate else 'wrapped'} to 32 bits"
+        case Popcount():
+            text = f"ones of A {unit.operation} B, counted exactly"
+    if recipe.convert:
+        text = f"software: A and B become {recipe.convert}; {text}"
+    if recipe.accumulate == "after":
+        text += ", C added after"
+    return text
+
+
+def heading(each: PlacedStep, total: int) -> str:
+    """Say which step it is and what it takes."""
+    reach = reach_of(each)
+    where = f", k {ranges(sorted(reach))}" if reach else ""
+    return f"step {each.number + 1} of {total}{where}: {_OPERATIONS.get(each.step.operation, each.step.operation)}"
+
+
+def aligned_text(each: PlacedStep) -> str:
+    """Say to what a step's addends are aligned and truncated; nothing where they are not."""
+    step = each.step
+    if step.exponent is None or step.quantum is None:
+        return ""
+    return (
+        f"E = {step.exponent}: every addend is truncated to multiples of 2^{step.quantum} "
+        f"(F = {step.exponent - step.quantum} bits below 2^{step.exponent})"
+    )
+
+
+def rounding_text(each: PlacedStep) -> str:
+    """Say how a step's sum was rounded."""
+    step, fmt = each.step, FORMATS[each.step.format]
+    if isinstance(fmt, FloatFormat):
+        return f"rounded {ROUNDINGS.get(step.rounding, step.rounding)} to {counted(step.bits, 'fraction bit')}"
+    return ROUNDINGS.get(step.rounding, step.rounding)
+
+
+def link_of(each: PlacedStep) -> str:
+    """Name a step's link, with the k it takes."""
+    k = each.chain.k
+    return f"{each.chain.name}{f', k {ranges(k)}' if len(k) else ''}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Factors(Record):
+    """What was multiplied to a product: numbers and codes of A and B, and their block scales where there are some."""
+
+    k: int
+    position: int
+    a: int
+    b: int
+    scale_a: int | None = None
+    scale_b: int | None = None
+
+
+def factors(explanation: Explanation, each: PlacedStep, addend: Addend) -> tuple[Factors, ...]:
+    """Find the operands of an addend's products; what the chain pads k with has none."""
+    found = []
+    count = len(explanation.a)
+    for p in addend.products:
+        k = each.chain.k.start + p
+        if k < count:
+            scales = [
+                codes[k * len(codes) // count] if codes else None
+                for codes in (explanation.scale_a, explanation.scale_b)
+            ]
+            found.append(
+                Factors(
+                    k=k, position=explanation.positions[k] if explanation.positions else k, a=explanation.a[k],
+                    b=explanation.b[k], scale_a=scales[0], scale_b=scales[1],
+                )
+            )  # fmt: skip
+    return tuple(found)
+
+
+def label(each: PlacedStep, addend: Addend) -> str:
+    """Name an addend in a word or two: the k of a product, or what else it is."""
+    reach = [each.chain.k.start + p for p in addend.products]
+    if addend.source == "product":
+        return ranges(reach)
+    return {
+        "group": f"k {ranges(reach)}", "chain": "chain", "accumulator": "sum before", "C": "C",
+    }.get(addend.source, addend.source)  # fmt: skip
+
+
+def unpacked(code: int, fmt: str) -> str:
+    """Write the value of a code of any format."""
+    kind = FORMATS[fmt]
+    if isinstance(kind, FloatFormat):
+        return number_text(kind.unpack(code))
+    value = kind.unpack(code)
+    return number_text(Number("finite", int(value < 0), abs(value), 0))
