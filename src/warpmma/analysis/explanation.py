@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -128,9 +129,17 @@ class Explanation(Record):
         known = [loss for loss in losses if loss is not None]
         return sum(known, Fraction(0)) if len(known) == len(losses) else None
 
-    def text(self) -> str:
-        """Write it as tables of fewer than 120 columns."""
-        return _views.view(self, "text")
+    def text(self, *, whole: bool = False, mark: Callable[[str, str], str] | None = None) -> str:
+        """Write it as tables of fewer than 120 columns.
+
+        Parameters
+        ----------
+        whole : bool
+            Show all steps and all products; otherwise long chains are folded: the ends are shown, and what lost most.
+        mark : callable, optional
+            Makes of a kind ("heading", "dim", "kept" bits, "cut" bits) and a text what is written for it: colours.
+        """
+        return _views.view(self, "text", whole, mark)
 
     def json(self) -> str:
         """Write it as a JSON document; rational numbers as strings such as "-3/8"."""

@@ -1,7 +1,7 @@
 """What of a long explanation is shown: the ends, the steps that lost most, where two targets part; the rest is counted.
 
-1. Up to `SHORT` steps are all shown. Of more, the first, the last, the `WORST` that lost most, and the one in which two
-   targets part; the runs between are counted, with what they lost together.
+1. Up to `SHORT` steps are all shown. Of more, the first, the last, the `WORST` that lost most, the first whose sum is
+   not finite, and the one in which two targets part; the runs between are counted, with what they lost together.
 2. Of a step's addends, products that are zero are counted. Of more than `ADDENDS` others, those are shown of which most
    was cut, then the largest; the rest is counted.
 """
@@ -31,7 +31,7 @@ __all__ = [
     "reach_of",
 ]
 
-SHORT, WORST, ADDENDS = 8, 3, 32
+SHORT, WORST, ADDENDS = 8, 3, 33
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +82,7 @@ def folded(explanation: Explanation, whole: bool = False, short: int = SHORT) ->
     parting = explanation.parting
     ranked = sorted(steps, key=lambda x: -abs(x.step.lost or 0))
     shown = {0, len(steps) - 1, *(x.number for x in ranked[:WORST] if x.step.lost)}
+    shown |= {x.number for x in [x for x in steps if x.step.sum.kind != "finite"][:1]}
     shown |= {x.number for x in steps if parting is not None and (x.link, x.place) == (parting.link, parting.step)}
     run: list[PlacedStep] = []
     for each in steps:
@@ -107,7 +108,7 @@ def _run(steps: Sequence[PlacedStep]) -> StepRun:
 
 def reach_of(each: PlacedStep) -> list[int]:
     """Values of k, of the whole product, that a step takes."""
-    return [each.chain.k.start + p for addend in each.step.addends for p in addend.products]
+    return sorted({each.chain.k.start + p for addend in each.step.addends for p in addend.products})
 
 
 def counterparts(explanation: Explanation, each: PlacedStep, other: Explanation) -> tuple[PlacedStep, ...]:

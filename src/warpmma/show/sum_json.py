@@ -23,7 +23,7 @@ from typing import Any
 
 from ..analysis import Explanation
 from ..arithmetic import Addend, SumStep
-from .sum_numbers import code_text, in_ulps, rational, rational_of
+from .sum_numbers import code_text, in_ulps, number_of, rational, rational_of
 from .sum_summary import losses
 
 __all__ = ["json"]
@@ -46,9 +46,10 @@ def _document(x: Explanation) -> dict[str, Any]:
         "row": x.row, "column": x.column, "matrix": x.matrix,
         "a": [code_text(code, recipe.a) for code in x.a], "b": [code_text(code, recipe.b) for code in x.b],
         "positions": list(x.positions), **scales, "c": code_text(x.c, recipe.c),
-        "result": code_text(x.result, x.format), "value": rational_of(x.steps[-1].number), "exact": rational(x.exact),
-        "error": rational(x.error), "ulps": rational(in_ulps(x.error, x.exact, x.format)), "lost": rational(x.lost),
-        "cut": rational(cut), "rounded_off": rational(off), "bound": rational(x.bound),
+        "result": code_text(x.result, x.format), "value": rational_of(number_of(x.result, x.format)),
+        "exact": rational(x.exact), "error": rational(x.error),
+        "ulps": rational(in_ulps(x.error, x.exact, x.format)), "lost": rational(x.lost), "cut": rational(cut),
+        "rounded_off": rational(off), "bound": rational(x.bound),
         "recipe": {**asdict(recipe), "unit": {"kind": type(recipe.unit).__name__, **asdict(recipe.unit)}},
         "evidence": asdict(x.evidence),
         "links": [

@@ -7,10 +7,9 @@ from fractions import Fraction
 
 from ..formats import FORMATS, FloatFormat, Number
 
-__all__ = ["code_text", "in_ulps", "number_text", "rational", "rational_of", "short", "value_of"]
+__all__ = ["code_text", "in_ulps", "number_of", "number_text", "rational", "rational_of", "short", "value_of"]
 
 _DIGITS = 8
-_PLAIN = 6
 _WIDE = Context(prec=_DIGITS, Emax=10**6, Emin=-(10**6))
 
 
@@ -39,7 +38,7 @@ def rational_of(number: Number) -> str:
     return "NaN" if number.kind == "nan" else f"{'-' * number.sign}infinity"
 
 
-def number_text(number: Number) -> str:
+def number_text(number: Number, digits: int = _DIGITS) -> str:
     """Write a number for people, as `short` does; -0 has its sign.
 
     Examples
@@ -50,10 +49,10 @@ def number_text(number: Number) -> str:
     value = value_of(number)
     if value is None:
         return rational_of(number)
-    return "-0" if not value and number.sign else short(value)
+    return "-0" if not value and number.sign else short(value, digits)
 
 
-def short(value: Fraction) -> str:
+def short(value: Fraction, digits: int = _DIGITS) -> str:
     """Write a value for people: exactly where that is short, with 8 digits where it is not.
 
     Examples
@@ -67,14 +66,18 @@ def short(value: Fraction) -> str:
         return "0"
     if value.denominator == 1 and abs(value) < 10**10:
         return str(value.numerator)
-    if 10**-3 < abs(value) < 10**_PLAIN and (value * 10**_PLAIN).denominator == 1:
+    if Fraction(1, 1000) < abs(value) < 10**6 and (value * 10**_DIGITS).denominator == 1:
         text = f"{Decimal(value.numerator) / value.denominator:f}"
-        if len(text.strip("-").lstrip("0.").replace(".", "")) <= _PLAIN:
+        if len(text.strip("-").lstrip("0.").replace(".", "")) <= 6:
             return text
     odd, exponent = _odd(value)
-    if exponent is not None and abs(odd) < 1000:
+    if exponent is not None and (abs(odd) < 10 or (abs(odd) < 1000 and abs(value) < Fraction(1, 1000))):
         return {1: "", -1: "-"}.get(odd, f"{odd}*") + f"2^{exponent}"
-    return f"{_WIDE.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(_WIDE):.8g}"
+    rounded = _WIDE.divide(Decimal(value.numerator), Decimal(value.denominator))
+    if abs(value) < Fraction(1, 10**4):
+        mantissa, _, power = f"{rounded:.{digits - 1}e}".partition("e")
+        return f"{mantissa.rstrip('0').rstrip('.')}e{power}"
+    return f"{rounded.normalize(_WIDE):.{digits}g}"
 
 
 def _odd(value: Fraction) -> tuple[int, int | None]:
@@ -84,6 +87,15 @@ def _odd(value: Fraction) -> tuple[int, int | None]:
     numerator = value.numerator
     twos = (numerator & -numerator).bit_length() - 1
     return numerator >> twos, twos - (value.denominator.bit_length() - 1)
+
+
+def number_of(code: int, fmt: str) -> Number:
+    """Decode a code of any format."""
+    kind = FORMATS[fmt]
+    if isinstance(kind, FloatFormat):
+        return kind.unpack(code)
+    value = kind.unpack(code)
+    return Number("finite", int(value < 0), abs(value), 0)
 
 
 def code_text(code: int, fmt: str) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from ..analysis import Explanation
-from .sum_numbers import code_text, in_ulps, number_text, short
+from ..formats import FORMATS, FloatFormat
+from .sum_numbers import code_text, in_ulps, number_of, number_text, short
 
 __all__ = ["losses", "summary", "summary_against", "ulps_text"]
 
@@ -26,7 +27,9 @@ def _total(parts: Iterable[Fraction | None]) -> Fraction | None:
 
 
 def ulps_text(error: Fraction | None, explanation: Explanation) -> str:
-    """Write an error in units of the last place of the result's format: "-0.5 ulp of f32"."""
+    """Write an error in units of the last place of the result's format: "-0.5 ulp of f32"; nothing for integers."""
+    if not isinstance(FORMATS[explanation.format], FloatFormat):
+        return ""
     ulps = in_ulps(error, explanation.exact, explanation.format)
     return "" if ulps is None else f"{float(ulps):.4g} ulp of {explanation.format}"
 
@@ -40,7 +43,11 @@ def _rows(explanation: Explanation) -> tuple[tuple[str, str, str], ...]:
     cut, off = losses(explanation)
     bound = explanation.bound
     return (
-        ("result", number_text(explanation.steps[-1].number), code_text(explanation.result, explanation.format)),
+        (
+            "result",
+            number_text(number_of(explanation.result, explanation.format)),
+            code_text(explanation.result, explanation.format),
+        ),
         ("exact", _or_none(explanation.exact, "not finite"), ""),
         ("error", _or_none(explanation.error, "none: not finite"), ulps_text(explanation.error, explanation)),
         ("cut by truncation", _or_none(cut, "not finite"), ulps_text(cut, explanation)),

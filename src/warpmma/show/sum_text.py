@@ -13,26 +13,26 @@ from textwrap import wrap
 
 from .._text import counted, ranges, table
 from ..analysis import Explanation
-from ..arithmetic import Addend
+from ..arithmetic import Addend, Popcount, SumStep
 from .sum_bits import BitGrid, BitRow, grid_of
 from .sum_folding import PlacedStep, StepRun, chosen_addends, counterparts, folded, placed
 from .sum_numbers import code_text, number_text, short
 from .sum_summary import summary, summary_against
-from .sum_words import aligned_text, factors, heading, how, label, link_of, rounding_text, unpacked
+from .sum_words import aligned_text, factors, heading, how, label, link_of, listed, rounding_text, unpacked
 
 __all__ = ["Mark", "text"]
 
 Mark = Callable[[str, str], str]
-_WIDTH, _LEAST = 118, 12
+_WIDTH, _LEAST = 118, 4
 _TIE = "\0"  # a blank at which no line ends
-_CHAINS = ("fma", "add", "convert")
+_CHAINS = ("fma", "multiply", "add", "convert")
 
 
 def _plain(kind: str, text: str) -> str:
     return text
 
 
-def text(explanation: Explanation, whole: bool = False, mark: Mark = _plain) -> str:
+def text(explanation: Explanation, whole: bool = False, mark: Mark | None = None) -> str:
     """Write an explanation.
 
     Parameters
@@ -40,7 +40,7 @@ def text(explanation: Explanation, whole: bool = False, mark: Mark = _plain) -> 
     explanation : Explanation
     whole : bool
         Show every step and every product, of long chains too.
-    mark : callable
+    mark : callable, optional
         Makes of a kind and a text what is written for it; what it adds must have no width.
 
     Returns
@@ -48,6 +48,7 @@ def text(explanation: Explanation, whole: bool = False, mark: Mark = _plain) -> 
     str
         Lines of fewer than 120 columns.
     """
+    mark = mark or _plain
     lines = _header(explanation, mark)
     lines += _steps(explanation, whole, mark)
     lines += ["", *_table(summary(explanation), mark)]
@@ -65,7 +66,8 @@ def _header(explanation: Explanation, mark: Mark) -> list[str]:
     place = f"D[{explanation.row}, {explanation.column}]"
     if explanation.matrix:
         place += f" of matrix {explanation.matrix}"
-    lines = [mark("heading", f"{place} of {explanation.instruction} on {explanation.target}")]
+    title = f"{place} of {explanation.instruction} on {explanation.target}"
+    lines = [mark("heading", line) for line in wrap(title, _WIDTH, break_on_hyphens=False)]
     for words in (how(explanation.recipe), str(explanation.evidence)):
         lines += [mark("dim", line) for line in wrap(words, _WIDTH, break_on_hyphens=False)]
     return lines
@@ -109,6 +111,8 @@ def _run(run: StepRun) -> str:
 
 
 def _block(explanation: Explanation, each: PlacedStep, total: int, whole: bool, mark: Mark) -> list[str]:
+    if isinstance(explanation.recipe.unit, Popcount):
+        return _ones(explanation, each, total, mark)
     choice = chosen_addends(each.step, whole)
     lines = [mark("heading", heading(each, total))]
     if words := aligned_text(each):
@@ -118,6 +122,28 @@ def _block(explanation: Explanation, each: PlacedStep, total: int, whole: bool, 
         if indices:
             lines.append(mark("dim", _counted(each, indices, what)))
     return lines + _members(explanation, each)
+
+
+def _ones(explanation: Explanation, each: PlacedStep, total: int, mark: Mark) -> list[str]:
+    """Write bits of A, of B and of what they make, 64 in a line."""
+    lines, step = [mark("heading", heading(each, total))], each.step
+    products = [x for x in step.addends if x.source == "product"]
+    operation = getattr(explanation.recipe.unit, "operation", "")
+    rows = []
+    for first in range(0, len(products), 64):
+        part = products[first : first + 64]
+        found = [f for x in part for f in factors(explanation, each, x)]
+        made = "".join(str(x.number.significand) for x in part)
+        k = each.chain.k.start + first
+        rows += [
+            (f"k {k}-{k + len(part) - 1}", "A", "".join(str(f.a) for f in found), ""),
+            ("", "B", "".join(str(f.b) for f in found), ""),
+            ("", operation, made, counted(made.count("1"), "one")),
+        ]
+    rows += [(x.source, "", "", number_text(x.number)) for x in step.addends if x.source != "product"]
+    rows += [("sum", "", "", number_text(step.sum)), ("result", "", "", number_text(step.number))]
+    lines += [f"  {line}" for line in table(rows, left=[0, 1, 2])]
+    return [*lines, mark("dim", f"  {code_text(step.result, step.format)} ({step.format}): {rounding_text(each)}")]
 
 
 def _members(explanation: Explanation, each: PlacedStep) -> list[str]:
@@ -135,7 +161,7 @@ def _members(explanation: Explanation, each: PlacedStep) -> list[str]:
 
 def _counted(each: PlacedStep, indices: Sequence[int], what: str) -> str:
     addends = [each.step.addends[i] for i in indices]
-    where = ranges(sorted(each.chain.k.start + p for x in addends for p in x.products))
+    where = listed(sorted(each.chain.k.start + p for x in addends for p in x.products))
     if what:
         return f"  {counted(len(indices), 'product')} {'is' if len(indices) == 1 else 'are'} {what}: k {where}"
     value, lost = (
@@ -147,19 +173,16 @@ def _counted(each: PlacedStep, indices: Sequence[int], what: str) -> str:
 
 def _addends(explanation: Explanation, each: PlacedStep, shown: Sequence[int], mark: Mark) -> list[str]:
     """Lay out addends, their sum and its rounding; bits stand to the right."""
-    step = each.step
+    step, grid = each.step, grid_of(each.step)
     head, cells = _cells(explanation, each, [step.addends[i] for i in shown])
-    at = head.index("product")
-    blank = [""] * len(head)
-    ends = [
-        [name, *blank[1:at], number_text(number), *blank[at + 1 :]]
-        for name, number in (("sum", step.sum), ("result", step.number))
-    ]
-    left = table([head, *cells, *ends], left=[0])
-    grid = grid_of(step)
-    rows = [None, *(grid.addends[i] for i in shown), grid.sum, grid.result]
+    left = _laid(step, head, cells)
+    canvas = _Canvas(grid, _WIDTH - 4 - max(map(len, left)))
+    if not canvas.fits or max(map(len, left)) > _WIDTH - 2:  # without codes then
+        kept = [i for i, name in enumerate(head) if name]
+        left = _laid(step, [head[i] for i in kept], [[row[i] for i in kept] for row in cells])
+        canvas = _Canvas(grid, _WIDTH - 4 - max(map(len, left)))
     edge = max(map(len, left)) + 2
-    canvas = _Canvas(grid, _WIDTH - 2 - edge)
+    rows = [None, *(grid.addends[i] for i in shown), grid.sum, grid.result]
     lines = []
     for i, (line, row) in enumerate(zip(left, rows, strict=True)):
         bits = canvas.ruler(mark) if i == 0 else canvas.drawn(row, mark, i >= len(left) - 2)
@@ -168,6 +191,16 @@ def _addends(explanation: Explanation, each: PlacedStep, shown: Sequence[int], m
     off = f", {short(step.rounded_off)} rounded off" if step.rounded_off else ""
     code = f"  {code_text(step.result, step.format)} ({step.format}): {rounding_text(each)}{off}"
     return [*lines[:-2], rule, *lines[-2:], mark("dim", code)]
+
+
+def _laid(step: SumStep, head: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
+    at = head.index("product")
+    blank = [""] * len(head)
+    ends = [
+        [name, *blank[1:at], number_text(number), *blank[at + 1 :]]
+        for name, number in (("sum", step.sum), ("result", step.number))
+    ]
+    return table([head, *cells, *ends], left=[0])
 
 
 def _cells(
@@ -193,7 +226,7 @@ def _cells(
         if found and found[0].scale_a is not None and found[0].scale_b is not None and recipe.scale:
             row[6] = f"{unpacked(found[0].scale_a, recipe.scale)} x {unpacked(found[0].scale_b, recipe.scale)}"
         if addend.source == "C" and each.link == 0:
-            row[3] = code_text(explanation.c, recipe.c)
+            row[0] += " " + code_text(explanation.c, recipe.c)[2:]
         row[7] = number_text(addend.number)
         if addend.nominal is not None and addend.number.kind == "finite" and (addend.number.significand or found):
             row[8] = str(addend.nominal)
@@ -212,10 +245,10 @@ class _Canvas:
         self.last = grid.bottom if grid.quantum is None else grid.quantum
         self.kept = self.top - self.last + 1
         tail = 0 if grid.quantum is None else grid.quantum - grid.bottom
-        self.tail = min(tail, max(0, room - self.kept - 2))
+        self.tail = min(tail, max(0, room - self.kept - 3))
         self.bottom = self.last - self.tail
-        self.fits = bool(grid.rows) and self.kept + 2 + min(tail, _LEAST) <= room
-        self.width = 1 + self.kept + (1 + self.tail if tail else 0)
+        self.fits = bool(grid.rows) and self.kept + 3 + min(tail, _LEAST) <= room
+        self.width = 1 + self.kept + (1 + max(self.tail, 3) if tail else 0)
 
     def ruler(self, mark: Mark) -> str:
         first, last = f"2^{self.top}", f"2^{self.last}"
@@ -224,18 +257,16 @@ class _Canvas:
         return mark("dim", words + ("|cut" if self.tail else ""))
 
     def drawn(self, row: BitRow | None, mark: Mark, below: bool) -> str:
-        """Draw a row: dots above its digits, as many of them as there are columns; `>` where more follow."""
+        """Draw a row: dots above its digits, and `>` where there are more below than fit."""
         if row is None:
             return ""
         columns = [row.digit(w) or ("." if w > row.high else " ") for w in range(self.top, self.bottom - 1, -1)]
         kept, cut = "".join(columns[: self.kept]), "".join(columns[self.kept :])
         if row.low < self.bottom:
             cut = cut[:-1] + ">"
-        sign = "-" if row.negative else " "
-        if not self.tail:
-            return sign + mark("kept", kept)
-        bar = "" if below and not cut.strip() else "|"
-        return sign + mark("kept", kept) + bar + (mark("cut", cut.rstrip(" ")) if cut.strip() else "")
+        bar = "" if not self.tail or (below and not cut.strip()) else "|"
+        drawn = ("-" if row.negative else " ") + mark("kept", kept if bar else kept.rstrip()) + bar
+        return drawn + mark("cut", cut.rstrip()) if cut.strip() else drawn
 
 
 # Steps of few addends, one after the other: a line for each
@@ -248,11 +279,15 @@ def _chain(explanation: Explanation, items: Sequence[PlacedStep | StepRun], tota
         rows.append(_run(each) if isinstance(each, StepRun) else _line(explanation, each))
     cells = [row for row in rows if not isinstance(row, str)]
     used = [i for i in range(len(head)) if any(row[i] for row in cells[1:])]
-    laid = iter(table([[row[i] for i in used] for row in cells], left=[1]))
-    lines = [f"  {mark('dim', row)}" if isinstance(row, str) else f"  {next(laid)}" for row in rows]
+    laid = table([[row[i] for i in used] for row in cells], left=[1])
+    if max(map(len, laid)) > _WIDTH - 2:
+        laid = table([[row[i] for i in used if i not in (4, 6)] for row in cells], left=[1])
+    rest = iter(laid)
+    lines = [f"  {mark('dim', row)}" if isinstance(row, str) else f"  {next(rest)}" for row in rows]
     steps = [each for each in items if isinstance(each, PlacedStep)]
-    words = " and ".join(dict.fromkeys(rounding_text(each) for each in steps))
-    return [mark("heading", f"{counted(total, 'step')}, each {words}"), *lines]
+    words = " or ".join(dict.fromkeys(rounding_text(each) for each in steps))
+    title = f"{heading(steps[0], total)}, {words}" if len(items) == 1 else f"{counted(total, 'step')}, each {words}"
+    return [mark("heading", title), *lines]
 
 
 def _line(explanation: Explanation, each: PlacedStep) -> tuple[str, ...]:
@@ -267,7 +302,7 @@ def _line(explanation: Explanation, each: PlacedStep) -> tuple[str, ...]:
         )  # fmt: skip
     name = step.operation
     if first.source != "product":
-        name += " " + " + ".join(label(each, x) for x in step.addends)
+        name += " " + " + ".join(label(each, x).removesuffix(" before") for x in step.addends)
     k = label(each, first) if first.source == "product" else ""
     return (
         str(each.number + 1), name, k, *operands, number_text(first.number), *(number_text(x.number) for x in rest[:1]),

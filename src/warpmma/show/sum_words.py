@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .._records import Record
 from .._text import counted, ranges
 from ..analysis import Explanation
 from ..arithmetic import Addend, FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe
-from ..formats import FORMATS, FloatFormat, Number
+from ..formats import FORMATS, FloatFormat
 from .sum_folding import PlacedStep, reach_of
-from .sum_numbers import number_text
+from .sum_numbers import number_of, number_text
 
 __all__ = [
     "ROUNDINGS",
@@ -21,10 +22,12 @@ __all__ = [
     "how",
     "label",
     "link_of",
+    "listed",
     "rounding_text",
     "unpacked",
 ]
 
+_LISTED = 66
 ROUNDINGS = {
     "rn": "to nearest even", "rz": "toward zero", "rm": "down", "rp": "up", "wrap": "wrapped to 32 bits",
     "clamp": "clamped to 32 bits",
@@ -33,6 +36,7 @@ _OPERATIONS = {
     "fused": "products and accumulator, aligned and added at once",
     "grouped": "groups of products and C, aligned and added at once",
     "fma": "multiply and add, rounded once",
+    "multiply": "multiplication",
     "add": "addition",
     "convert": "conversion",
     "integer": "exact sum of integers",
@@ -69,16 +73,26 @@ def how(recipe: Recipe) -> str:
     return text
 
 
+def listed(reach: Sequence[int]) -> str:
+    """Write ascending values of k, many runs of them by their ends and number."""
+    text = ranges(reach)
+    return text if len(text) <= _LISTED else f"{reach[0]} to {reach[-1]} ({len(reach)} of them)"
+
+
 def heading(each: PlacedStep, total: int) -> str:
     """Say which step it is and what it takes."""
     reach = reach_of(each)
-    where = f", k {ranges(sorted(reach))}" if reach else ""
+    where = f", k {listed(reach)}" if reach else ""
     return f"step {each.number + 1} of {total}{where}: {_OPERATIONS.get(each.step.operation, each.step.operation)}"
 
 
 def aligned_text(each: PlacedStep) -> str:
-    """Say to what a step's addends are aligned and truncated; nothing where they are not."""
+    """Say to what a step's addends are aligned and truncated, or why not; nothing where they never are."""
     step = each.step
+    if step.sum.kind == "nan":
+        return "A NaN, or infinities that cancel, or infinity times zero: the result is NaN (rule 8)"
+    if step.sum.kind == "infinity":
+        return "An addend is infinite: so is the result (rule 8)"
     if step.exponent is None or step.quantum is None:
         return ""
     return (
@@ -90,6 +104,8 @@ def aligned_text(each: PlacedStep) -> str:
 def rounding_text(each: PlacedStep) -> str:
     """Say how a step's sum was rounded."""
     step, fmt = each.step, FORMATS[each.step.format]
+    if step.sum.kind != "finite":
+        return "nothing to round"
     if isinstance(fmt, FloatFormat):
         return f"rounded {ROUNDINGS.get(step.rounding, step.rounding)} to {counted(step.bits, 'fraction bit')}"
     return ROUNDINGS.get(step.rounding, step.rounding)
@@ -139,14 +155,10 @@ def label(each: PlacedStep, addend: Addend) -> str:
     if addend.source == "product":
         return ranges(reach)
     return {
-        "group": f"k {ranges(reach)}", "chain": "chain", "accumulator": "sum before", "C": "C",
+        "group": f"k {listed(reach)}", "chain": "chain", "accumulator": "sum before", "C": "C",
     }.get(addend.source, addend.source)  # fmt: skip
 
 
 def unpacked(code: int, fmt: str) -> str:
-    """Write the value of a code of any format."""
-    kind = FORMATS[fmt]
-    if isinstance(kind, FloatFormat):
-        return number_text(kind.unpack(code))
-    value = kind.unpack(code)
-    return number_text(Number("finite", int(value < 0), abs(value), 0))
+    """Write the value of a code of any format: 6 digits of it, for the code stands beside."""
+    return number_text(number_of(code, fmt), 6)

@@ -9,6 +9,8 @@ from types import MappingProxyType
 __all__ = ["VIEWS", "viewer"]
 
 VIEWS: Mapping[tuple[str, str], str] = MappingProxyType({
+    ("Explanation", "text"): "sum_text.text",
+    ("Explanation", "json"): "sum_json.json",
     ("Launch", "text"): "launches.text",
     ("Launch", "json"): "launches.json",
     ("Launch", "svg"): "conflicts.svg",
