@@ -122,6 +122,13 @@ INNER: dict[str, str] = {
     **dict.fromkeys(
         ("warpmma.products:Lazy", "warpmma.products:Lazy.__dask_graph__", "warpmma.products:Options"), "types"
     ),
+    **dict.fromkeys(
+        (f"warpmma.products:{x}" for x in (
+            "Chain", "Chain.advance", "Chain.blocks", "Chain.finish", "Chain.padded", "Chain.start", "Operands",
+            "Operands.of", "Operands.part", "finish",
+        )),
+        "for rooms above, which `matmul` is one of",
+    ),
     "warpmma.products:boundaries": "for rooms above, of a k and slices that are checked",
     **dict.fromkeys(("warpmma.isa:explained", "warpmma.isa:near"), "for texts that `bare` has read"),
     **dict.fromkeys(

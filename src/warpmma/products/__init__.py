@@ -1,11 +1,12 @@
 """Products of whole matrices: choice of the instruction, chains along k, tiles in memory and in Dask."""
 
-from .chain import boundaries
+from .chain import Chain, Operands, boundaries
 from .choice import Choice, Lazy, Multiplicand, Options, choose, default_instruction
 from .preparation import Product, prepare
+from .results import finish
 from .tiling import matmul
 
 __all__ = [
-    "Choice", "Lazy", "Multiplicand", "Options", "Product", "boundaries", "choose", "default_instruction", "matmul",
-    "prepare",
+    "Chain", "Choice", "Lazy", "Multiplicand", "Operands", "Options", "Product", "boundaries", "choose",
+    "default_instruction", "finish", "matmul", "prepare",
 ]  # fmt: skip

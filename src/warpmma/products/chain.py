@@ -114,7 +114,7 @@ class Chain:
         return len(self.slices) > 2 or bool(self.promote)
 
     @cached_property
-    def _ends(self) -> list[tuple[int, bool]]:
+    def ends(self) -> list[tuple[int, bool]]:
         """Where chains end, and whether a slice ends there."""
         ends = []
         for start, stop in pairwise(self.slices):
@@ -136,22 +136,22 @@ class Chain:
         if stop == start:
             return state
         if stop == self.k and self.whole > self.k:
-            given, stop = self._pad(given, self.whole - start), self.whole
+            given, stop = self.padded(given, self.whole - start), self.whole
         step, sums = self.instruction.k, None
         ends: list[tuple[int, bool]] = []
         if state.sums is not None:
             sums = state.sums.copy()  # a ChainState stays as it is
-            ends = [((end - start) // step, ends_slice) for end, ends_slice in self._ends if start < end <= stop]
+            ends = [((end - start) // step, ends_slice) for end, ends_slice in self.ends if start < end <= stop]
         return ChainState(self._product(given, state.accumulator, ends, sums), sums)
 
     def finish(self, state: ChainState) -> Array:
         """Return codes of D."""
         return state.accumulator if state.sums is None else state.sums[1]
 
-    def _pad(self, given: Operands, k: int) -> Operands:
+    def padded(self, given: Operands, k: int) -> Operands:
         """Pad the end of k with +0, as kernels do."""
 
-        def padded(x: Array | None, axis: int, length: int, value: int = 0) -> Array | None:
+        def longer(x: Array | None, axis: int, length: int, value: int = 0) -> Array | None:
             if x is None:
                 return None
             widths = [(0, length - n if i == axis else 0) for i, n in enumerate(x.shape)]
@@ -159,12 +159,12 @@ class Chain:
 
         scales = k // self.block if self.block else 0
         return Operands(
-            cast(Array, padded(given.a, 2, k // self.packed)),
-            cast(Array, padded(given.b, 1, k)),
+            cast(Array, longer(given.a, 2, k // self.packed)),
+            cast(Array, longer(given.b, 1, k)),
             # Zeros meet zeros: the instruction's last row of B is padding too, its first may hold an infinity.
-            padded(given.chosen, 2, k // self.packed, self.instruction.k - 1),
-            padded(given.scale_a, 2, scales),
-            padded(given.scale_b, 1, scales),
+            longer(given.chosen, 2, k // self.packed, self.instruction.k - 1),
+            longer(given.scale_a, 2, scales),
+            longer(given.scale_b, 1, scales),
         )
 
     def _product(self, given: Operands, c: Array, ends: list[tuple[int, bool]], sums: Array | None) -> Array:
