@@ -41,7 +41,7 @@ from .mnemonic_words import (
 )
 from .streams import say
 
-__all__ = ["Named", "add_instruction", "instruction_of", "named", "type_named"]
+__all__ = ["Named", "add_instruction", "every_fitting", "instruction_of", "named", "type_named"]
 
 _LONGEST = 400
 _FEW = 3  # that an error lists
@@ -132,15 +132,33 @@ def named(words: str | Sequence[str], target: str | None = None) -> Named:
     >>> found.note
     'm16n8k16 f16 is taken as mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32: dense, accumulators of 32 bits'
     """
+    text = _text(words)
+    if whole := _whole(text):
+        return whole
+    return _plainest(_left(_fragments(text), text), text, target)
+
+
+def every_fitting(words: str | Sequence[str]) -> tuple[AnyInstruction, ...]:
+    """Return every instruction, `wgmma` too, that words say (rules 1 to 3); `MnemonicError` if none is that."""
+    text = _text(words)
+    if whole := _whole(text):
+        return (whole.instruction,)
+    return tuple(_left(_fragments(text), text, all_kinds=True))
+
+
+def _text(words: str | Sequence[str]) -> str:
     text = _LIBRARY.sub("", " ".join([words] if isinstance(words, str) else words)).strip()
     if len(text) > _LONGEST:
         raise MnemonicError(f"{text[:60]}...: {len(text)} characters; no mnemonic has so many")
-    if whole := _whole(text):
-        return whole
-    fragments = [x for word in re.split(r"[\s.;,]+", text) for x in STAND_FOR.get(word.lower(), word).lower().split()]
-    if not fragments:
+    return text
+
+
+def _fragments(text: str) -> list[str]:
+    words = (word.lower() for word in re.split(r"[\s.;,]+", text))
+    found = [fragment for word in words for fragment in STAND_FOR.get(word, word).lower().split()]
+    if not found:
         raise MnemonicError("no words; expected a mnemonic, or words that leave one, such as m16n8k16 f16")
-    return _plainest(_left(fragments, text), text, target)
+    return found
 
 
 def _whole(text: str) -> Named | None:
@@ -162,14 +180,14 @@ def _whole(text: str) -> Named | None:
     return None
 
 
-def _left(fragments: Sequence[str], text: str) -> list[AnyInstruction]:
-    """Rules 2 and 3. Of `wgmma`, which is many, nothing is made where an `mma` is all of it."""
+def _left(fragments: Sequence[str], text: str, all_kinds: bool = False) -> list[AnyInstruction]:
+    """Rules 2 and 3. Of `wgmma`, which is many, nothing is made where an `mma` is all of it and one is enough."""
     tests = [fragment_test(fragment, text) for fragment in fragments if not has_place(fragment)]
     shapes = [fragment for fragment in fragments if sizes_of(fragment)]
     every: list[AnyInstruction] = list(instructions())
     for more in (warpgroup_instructions, tuple):
         found = _typed([i for i in every if all(test(i) for test in tests)], fragments)
-        if found or more is tuple:
+        if (found and not all_kinds) or more is tuple:
             break
         every += more()
     if found:

@@ -14,13 +14,15 @@ import io
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from .._text import table
 
-__all__ = ["Paint", "add_output", "paint_of", "tabulated"]
+__all__ = ["Paint", "add_output", "folded", "paint_of", "tabulated"]
 
+_WIDTH = 118  # of prose in a pipe
 _STYLES = {"bold": "1", "dim": "2", "lane": "36", "register": "33", "good": "32", "bad": "31"}
 
 
@@ -59,6 +61,14 @@ def paint_of(options: argparse.Namespace) -> Paint:
     return Paint(colour=options.color == "always" or (options.color == "auto" and able), terminal=terminal)
 
 
+def folded(text: str, indent: int = 0) -> str:
+    """Break a line of prose at blanks: at the terminal's width, or where there is none at 118 columns."""
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if terminal else _WIDTH
+    lines = textwrap.wrap(text, max(20, width - indent), break_long_words=False, break_on_hyphens=False)
+    return f"\n{' ' * indent}".join(lines)
+
+
 def tabulated(
     rows: Sequence[Sequence[str]], paint: Paint, left: Collection[int] = (), styles: Sequence[str] = ()
 ) -> str:
@@ -83,13 +93,13 @@ def tabulated(
     lane  register
       14         1
     """
-    if paint.terminal and (folded := _folded(rows, paint, left, styles)) is not None:
-        return folded
+    if paint.terminal and (columns := _columns(rows, paint, left, styles)) is not None:
+        return columns
     first, *rest = table(rows, left)
     return "\n".join([paint(first, "bold"), *rest])
 
 
-def _folded(
+def _columns(
     rows: Sequence[Sequence[str]], paint: Paint, left: Collection[int], styles: Sequence[str]
 ) -> str | None:  # fmt: skip
     try:

@@ -6,6 +6,7 @@ other kinds.
 
 from .families import FAMILIES, Family
 from .finding import find
+from .gpus import GPUS, Gpus
 from .grammar import Version, bare
 from .kinds import AnyInstruction, check_target, parse_any
 from .known import check_known, since
@@ -17,6 +18,7 @@ from .wgmma import WarpgroupInstruction, parse_warpgroup, warpgroup_instructions
 
 __all__ = [
     "FAMILIES",
+    "GPUS",
     "OPCODES",
     "SIMULATED",
     "TARGETS",
@@ -24,6 +26,7 @@ __all__ = [
     "AnyInstruction",
     "Door",
     "Family",
+    "Gpus",
     "Instruction",
     "Target",
     "Version",
