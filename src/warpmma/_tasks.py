@@ -6,17 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ._arguments import is_integer
+from ._progress import Progressing, Watched
 from .errors import OperandError, shown
 
-__all__ = ["Progress", "for_each"]
+__all__ = ["for_each"]
 
 T = TypeVar("T")
-Progress = Callable[[int, int], object]
 
 
 def for_each(
-    run: Callable[[T], object], items: Sequence[T], threads: int | None = None, progress: Progress | None = None
-) -> None:
+    run: Callable[[T], object], items: Sequence[T], threads: int | None = None, progress: Watched = None,
+    what: str = "pieces",
+) -> None:  # fmt: skip
     """Run every piece; on an exception, or an interrupt, those that have not begun are dropped.
 
     Parameters
@@ -25,18 +26,23 @@ def for_each(
     items : sequence
     threads : int, optional
         One by default.
-    progress : callable, optional
-        Is told how many pieces are done, and how many there are, in the caller's thread.
+    progress : bool or callable, optional
+        Is told how many pieces are done, and how many there are, in the caller's thread; True shows a bar.
+    what : str
+        What the pieces are, for the bar.
     """
     if threads is not None and (not is_integer(threads) or threads < 1):
         raise OperandError(f"threads is {shown(threads)}; expected a positive integer or None")
-    if progress is not None and not callable(progress):
-        raise OperandError(f"progress is {shown(progress)}; expected a function of two integers or None")
+    with Progressing(progress, what) as tell:
+        tell.begin(len(items))
+        _run(run, items, threads, tell)
+
+
+def _run(run: Callable[[T], object], items: Sequence[T], threads: int | None, tell: Progressing) -> None:
     if threads is None or threads == 1:
         for done, item in enumerate(items, 1):
             run(item)
-            if progress is not None:
-                progress(done, len(items))
+            tell(done, len(items))
         return
     from concurrent.futures import ThreadPoolExecutor, as_completed  # a tenth of the time that importing all else takes
 
@@ -44,7 +50,6 @@ def for_each(
     try:
         for done, future in enumerate(as_completed([pool.submit(run, item) for item in items]), 1):
             future.result()
-            if progress is not None:
-                progress(done, len(items))
+            tell(done, len(items))
     finally:
         pool.shutdown(cancel_futures=True)

@@ -188,7 +188,7 @@ def with_tensor_scale(x: Any) -> dict[str, Any]:
         (OperandError, {"engine": None}, "engine is None; expected 'auto', 'numpy' or 'native'"),
         *((OperandError, {"threads": x}, f"threads is {x!r}; expected a positive integer or None")
           for x in (0, -1, 1.0, "2", True)),
-        *((OperandError, {"progress": x}, f"progress is {x!r}; expected a function of two integers or None")
+        *((OperandError, {"progress": x}, f"progress is {x!r}; expected a function of two integers, True or None")
           for x in (0, 1, "p")),
     ],
 )  # fmt: skip

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TextIO, TypeVar
 
+from .._progress import Progressing
+
 __all__ = ["discard", "followed", "say", "write"]
 
 T = TypeVar("T")
@@ -37,20 +39,9 @@ def write(text: str) -> None:
     print(text, flush=True)
 
 
-def followed(items: Iterable[T], total: int) -> Iterator[T]:
+def followed(items: Iterable[T], total: int, what: str = "replaying") -> Iterator[T]:
     """Pass items on, with a progress display where the error stream is a terminal."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        yield from items
-        return
-    try:
-        from rich.console import Console
-        from rich.progress import track
-    except ImportError:  # rich is an extra
-        try:
-            for count, item in enumerate(items, 1):
-                print(f"\rreplaying {count}/{total}", end="", file=sys.stderr, flush=True)
-                yield item
-        finally:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-        return
-    yield from track(items, "replaying", total, console=Console(stderr=True), transient=True)
+    with Progressing(True, what) as tell:
+        for count, item in enumerate(items, 1):
+            tell(count, total)
+            yield item

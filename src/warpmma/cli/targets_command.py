@@ -92,8 +92,8 @@ def _one(facts: dict[str, Any], paint: Paint) -> str:
         ("types of A and B", " ".join(facts["types"])),
         ("sparse A", "yes" if facts["sparse"] else "no"),
         ("kinds", " ".join(facts["kinds"]) or "none"),
-        ("shared memory", f"{facts['shared_per_block'] // kib} KiB a block, of which {facts['static_shared'] // kib} KiB "
-                          f"without asking; {facts['shared_per_sm'] // kib} KiB a multiprocessor"),
+        ("shared memory", f"{facts['shared_per_block'] // kib} KiB a block, of which {facts['static_shared'] // kib} "
+                          f"KiB without asking; {facts['shared_per_sm'] // kib} KiB a multiprocessor"),
         ("threads", f"{facts['threads_per_block']} a block, {facts['threads_per_sm']} a multiprocessor"),
         ("registers", f"{facts['registers_per_thread']} a thread, {facts['registers_per_block']} a block"),
         ("source of limits", facts["source"]),

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arguments import is_integer
-from .._tasks import Progress
+from .._progress import Progressing, Watched
 from .._tracebacks import end_outside
 from ..arithmetic import Engine, resolve
 from ..errors import OperandError, TargetError, WarpmmaError, shown
@@ -50,7 +50,7 @@ class Output:
 def launch(
     kernel: Callable[..., object], grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any], *,
     target: str | Device | None = None, shared: int = 0, hazards: Policy | Mapping[str, Policy] = "error",
-    engine: Engine = "auto", threads: int | None = None, progress: Progress | None = None,
+    engine: Engine = "auto", threads: int | None = None, progress: Watched = None,
 ) -> Launch:  # fmt: skip
     """Run a kernel written in Python on simulated blocks.
 
@@ -77,8 +77,8 @@ def launch(
         races, unwritten memory and poison are not found; addresses are checked, and barriers kept.
     engine, threads
         As for `execute`.
-    progress : callable, optional
-        Called as `progress(done, total)` with numbers of blocks.
+    progress : bool or callable, optional
+        Called as `progress(done, total)` with numbers of blocks; True shows a bar on a terminal and in a notebook.
 
     Returns
     -------
@@ -103,7 +103,8 @@ def launch(
     """
     __tracebackhide__ = True
     resolve(engine)
-    _check_calls(kernel, args, threads, progress)
+    _check_calls(kernel, args, threads)
+    tell = Progressing(progress, "blocks")
     device = _device(target, args)
     check_kernel(kernel)
     extent, site = Grid.checked(grid, block, shared, device.target), caller("launch")
@@ -111,6 +112,7 @@ def launch(
     memory = GlobalMemory(reporter, device.space)
     workers = None if threads is None else int(threads)
     try:
+        tell.begin(extent.total)
         placed = [_place(memory, x, f"args[{i}]") for i, x in enumerate(args)]
         for blocks in extent.batches():
             batch = Batch(
@@ -121,8 +123,7 @@ def launch(
             t = Threads(batch, extent, blocks)
             kernel(t, *(_argument(t, kind, value) for kind, value in placed))
             batch.finish()
-            if progress:
-                progress(blocks.stop, extent.total)
+            tell(blocks.stop, extent.total)
         for number in memory.unwritten():
             reporter.report_launch("unwritten", site, f"array {number} is an Output, and no thread wrote any of it")
     except (WarpmmaError, HazardWarning) as error:
@@ -130,19 +131,18 @@ def launch(
         raise
     finally:
         memory.end()
+        tell.close()
     order = MappingProxyType(dict(reporter.lines["order"]))
     return Launch(reporter.found, costs, MappingProxyType(dict(reporter.counts)), order)
 
 
-def _check_calls(kernel: object, args: object, threads: object, progress: object) -> None:
+def _check_calls(kernel: object, args: object, threads: object) -> None:
     if not callable(kernel):
         raise OperandError(f"kernel is {type(kernel).__name__}; expected a function of threads and arguments")
     if not isinstance(args, list | tuple):
         raise OperandError(f"args is {type(args).__name__}; expected a list or tuple of the kernel's arguments")
     if threads is not None and not (is_integer(threads) and threads > 0):
         raise OperandError(f"threads is {shown(threads)}; expected a positive integer or None")
-    if progress is not None and not callable(progress):
-        raise OperandError(f"progress is {shown(progress)}; expected a function of two integers or None")
 
 
 def _device(target: object, args: Sequence[Any]) -> Device:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from .._arguments import check_choice, is_integer, members
 from .._arrays import as_array
-from .._tasks import Progress
+from .._progress import Watched
 from ..arithmetic import (
     Engine,
     Evidence,
@@ -155,7 +155,7 @@ class Options(TypedDict, total=False):
     scale_b: npt.ArrayLike | Lazy | None
     engine: Engine
     threads: int | None
-    progress: Progress | None
+    progress: Watched
 
 
 def choose(

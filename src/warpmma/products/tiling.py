@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 import numpy as np
 import numpy.typing as npt
 
-from .._tasks import Progress, for_each
+from .._progress import Watched
+from .._tasks import for_each
 from ..arithmetic import Engine
 from ..errors import OperandError
 from ..isa import AnyInstruction
@@ -56,7 +57,7 @@ def matmul(
     split_k: int | Sequence[int] = 1, promote_every: int | None = None, epilogue: str | None = None,
     indices: npt.ArrayLike | None = None, scale_a: npt.ArrayLike | Lazy | None = None,
     scale_b: npt.ArrayLike | Lazy | None = None, engine: Engine = "auto", threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Watched = None,
 ) -> Array | DaskArray:  # fmt: skip
     """Multiply matrices as a tiled kernel does.
 
@@ -96,8 +97,9 @@ def matmul(
         nearest even. Then there is no `c`.
     engine, threads
         As for `execute`.
-    progress : callable, optional
-        Called as `progress(done, total)` after each of the tiles that make up D.
+    progress : bool or callable, optional
+        Called as `progress(done, total)` after each of the tiles that make up D; True shows a bar on a terminal and in
+        a notebook.
 
     Returns
     -------
@@ -144,7 +146,7 @@ def matmul(
     if d is None or any(x is not None and np.may_share_memory(d, x) for x in (product.c, *product.given)):
         d = np.empty(flat, result.code_dtype)  # a tile that is done must be no operand of another
     tiles = _Tiles(product=product, d=d)
-    for_each(tiles.compute, tiles.cut(), threads, progress)
+    for_each(tiles.compute, tiles.cut(), threads, progress, "tiles")
     if wanted is None:
         return result.array(d.reshape(shape))
     if d is not wanted:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .._arguments import check_choice, suggestion
-from .._tasks import Progress
+from .._progress import Watched
 from .._text import counted
 from .._tracebacks import end_at_caller
 from ..arithmetic import Engine
@@ -217,7 +217,7 @@ class PtxEntry:
         self, device: Device, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any] = (), *,
         shared: int = 0, hazards: Policy | Mapping[str, Policy] = "error", contract: str = "ptxas",
         engine: Engine = "auto", threads: int | None = None, resident: int | None = None,
-        limit: int | Limit | None = None, seed: int = 0, progress: Progress | None = None,
+        limit: int | Limit | None = None, seed: int = 0, progress: Watched = None,
     ) -> Launch:  # fmt: skip
         """Run the entry on a device.
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from .._arguments import is_integer
-from .._tasks import Progress
+from .._progress import Progressing, Watched
 from ..arithmetic import Engine, resolve
 from ..errors import LimitError, OperandError, PtxError, TargetError, WarpmmaError, shown
 from ..isa import TARGETS, check_known
@@ -54,7 +54,7 @@ class Request:
     resident: int | None
     limit: Limit | None
     seed: int
-    progress: Progress | None
+    progress: Watched
 
 
 def check_device(module: Module, device: object) -> Device:
@@ -99,6 +99,7 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
     function = module.functions[linked.program.name]
     resolve(request.engine)
     _check(request, device)
+    tell = Progressing(request.progress, "blocks")
     if linked.problems:
         raise _first(linked.problems)
     extent = _extent(module, linked, device, request)
@@ -107,6 +108,7 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
     limit = Limit() if request.limit is None else request.limit
     workers = None if request.threads is None else int(request.threads)
     try:
+        tell.begin(extent.total)
         data = _parameters(module, function, request.args, memory)
         memory.parameters(data)
         program, resident = bound(linked, data), request.resident
@@ -121,8 +123,7 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
             batch.shared.declare(linked.shared.placed(request.shared))
             run_program(batch, program, extent, limit=limit, provided=functions.provided)
             functions.flush()
-            if request.progress:
-                request.progress(blocks.stop, extent.total)
+            tell(blocks.stop, extent.total)
         site = Site(module.name, function.position.line, "launch", column=function.position.column)
         for number in memory.unwritten():
             reporter.report_launch("unwritten", site, f"array {number} is an Output, and no thread wrote any of it")
@@ -136,6 +137,7 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
     finally:
         functions.flush()  # what was printed before an error
         memory.end()
+        tell.close()
     return _report(reporter, costs, functions, linked)
 
 
@@ -174,8 +176,6 @@ def _check(request: Request, device: Device) -> None:
             raise OperandError(f"{name} is {shown(value)}; expected a positive integer or None")
     if not is_integer(request.seed) or request.seed < 0:
         raise OperandError(f"seed is {shown(request.seed)}; expected an integer from 0 on")
-    if request.progress is not None and not callable(request.progress):
-        raise OperandError(f"progress is {shown(request.progress)}; expected a function of two integers or None")
 
 
 def _parameters(module: Module, function: Function, args: Sequence[Any], memory: GlobalMemory) -> bytes:

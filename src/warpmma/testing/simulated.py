@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy.typing as npt
 
 from .. import execution
-from .._tasks import Progress
+from .._progress import Watched
 from ..arithmetic import Engine, Evidence
 from ..errors import OperandError, TargetError, shown
 from ..isa import TARGET_NAMES, AnyInstruction, Instruction, check_known, parse_any
@@ -159,7 +159,7 @@ class Gpu:
         self, kernel: Callable[..., object] | PtxEntry | PtxModule, grid: int | Sequence[int],
         block: int | Sequence[int], args: Sequence[Any], *, shared: int = 0,
         hazards: Policy | Mapping[str, Policy] = "error", engine: Engine = "auto", threads: int | None = None,
-        progress: Progress | None = None, **of_ptx: Unpack[PtxOptions],
+        progress: Watched = None, **of_ptx: Unpack[PtxOptions],
     ) -> Launch:  # fmt: skip
         """Run a kernel on simulated blocks.
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from .._arguments import check_choice
-from .._tasks import Progress
+from .._progress import Watched
 from .._tracebacks import end_at_caller
 from ..arithmetic import Engine
 from ..errors import OperandError, TargetError, WarpmmaError, shown
@@ -86,7 +86,7 @@ def device(
     target: str | Device, *, ptx_target: str | None = None,
     hazards: Policy | Mapping[str, Policy] = "error", contract: str = "ptxas", engine: Engine = "auto",
     threads: int | None = None, resident: int | None = None, limit: int | Limit | None = None, seed: int = 0,
-    progress: Progress | None = None,
+    progress: Watched = None,
 ) -> TritonDevice:  # fmt: skip
     """Make a simulated GPU, for `with warpmma.triton.device("sm_90"):`.
 
