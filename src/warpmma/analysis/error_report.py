@@ -1,0 +1,204 @@
+"""What the errors of whole products are: records of what `error` measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _views
+from .._arguments import suggestion
+from .._records import Record
+from ..errors import OperandError, UnknownNameError, shown
+from ..products import Choice
+
+__all__ = ["BINS", "ErrorPlace", "ErrorReport", "ProductError"]
+
+BINS: tuple[Fraction, ...] = (Fraction(0), *(Fraction(2) ** i for i in range(-1, 17)))
+"""Upper ends of the bins of a histogram, in ulps: 0, 1/2, 1, 2, 4, ..., 65536."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorPlace(Record):
+    """One element of D, and its error; every number is exact.
+
+    Attributes
+    ----------
+    index : tuple of int
+        In D: of the batch, row, column.
+    result : int
+        Its code.
+    value, exact : Fraction
+        The result, and the exact result.
+    ulp : Fraction
+        The distance of neighbours in the result's format, where the exact result is.
+    bound : Fraction, optional
+        What the error cannot exceed: docs/specification/bounds.md.
+    """
+
+    index: tuple[int, ...]
+    result: int
+    value: Fraction
+    exact: Fraction
+    ulp: Fraction
+    bound: Fraction | None = None
+
+    @property
+    def error(self) -> Fraction:
+        """The result less the exact one."""
+        return self.value - self.exact
+
+    @property
+    def ulps(self) -> Fraction:
+        """Magnitude of the error, in ulps."""
+        return abs(self.error) / self.ulp
+
+    @property
+    def relative(self) -> Fraction | None:
+        """Magnitude of the error over that of the exact result; None where that is zero and the result is not."""
+        return abs(self.error / self.exact) if self.exact else (None if self.error else Fraction(0))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ProductError(Record):
+    """Errors of one product: of one way to compute it, on one target.
+
+    Counts are of elements of D. Means and arrays are float64s, of errors that are exact: each is right to 15 digits.
+
+    Attributes
+    ----------
+    name : str
+        The target, or what the caller called it.
+    choice : Choice
+        How it was computed.
+    format : str
+        Of the result.
+    elements, compared : int
+        How many there are, and of how many both the result and the exact result are finite: all below is of these.
+    exact, rounded : int
+        Results without an error; results that are the exact one, rounded (an error of at most half an ulp).
+    largest : ErrorPlace, optional
+        The largest error in ulps; None where nothing was compared.
+    mean_ulps, mean_relative : float
+    largest_relative : float
+        Where the exact result is not zero.
+    relative_at : tuple of int
+        Where that is.
+    zeros : int
+        Results other than zero where the exact one is zero: they have no relative error.
+    largest_absolute : float
+    backward : float
+        The largest error over the sum of the magnitudes of its addends, |A| |B| + |C|.
+    bound_ulps, used : float, optional
+        The largest bound of an error, in ulps; the largest part of its bound that an error took, at most 1.
+    bins : tuple of int
+        A histogram: how many errors are above the bin before and at most `BINS` ulps; and how many are larger.
+    nan, infinite : int
+        Results that are NaN, or infinite.
+    overflowed : int
+        Results that are infinite or NaN though the exact one is finite.
+    undefined : int
+        Exact results that are NaN or infinite, since an operand is.
+    misplaced : int
+        Those of them to which the result is not equal.
+    result : ndarray
+        D.
+    ulps : ndarray of float64
+        Magnitudes of all errors in ulps, in the shape of D; NaN where there is none.
+    """
+
+    name: str
+    choice: Choice
+    format: str
+    elements: int
+    compared: int
+    exact: int
+    rounded: int
+    largest: ErrorPlace | None
+    mean_ulps: float
+    mean_relative: float
+    largest_relative: float
+    relative_at: tuple[int, ...]
+    zeros: int
+    largest_absolute: float
+    backward: float
+    bound_ulps: float | None = None
+    used: float | None = None
+    bins: tuple[int, ...]
+    nan: int
+    infinite: int
+    overflowed: int
+    undefined: int
+    misplaced: int
+    result: npt.NDArray[Any] = field(repr=False)
+    ulps: npt.NDArray[np.float64] = field(repr=False)
+
+    @property
+    def histogram(self) -> tuple[tuple[Fraction | None, int], ...]:
+        """Bins with their upper ends in ulps, of the last one None."""
+        return tuple(zip((*BINS, None), self.bins, strict=True))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ErrorReport(Record):
+    """Errors of a product, one way or target beside the other.
+
+    Attributes
+    ----------
+    products : tuple of ProductError
+    operands : tuple
+        A, B and C, as they were given.
+    ways : mapping from str to mapping
+        By name, what each product takes beside them: `target`, and what `matmul` takes.
+    expected : mapping from str to ndarray of float64
+        By name, the exact results, rounded to float64.
+    """
+
+    products: tuple[ProductError, ...]
+    operands: tuple[Any, Any, Any] = field(repr=False)
+    ways: Mapping[str, Mapping[str, Any]] = field(repr=False)
+    expected: Mapping[str, npt.NDArray[np.float64]] = field(repr=False)
+
+    @cached_property
+    def by_name(self) -> Mapping[str, ProductError]:
+        """Products by name."""
+        return {product.name: product for product in self.products}
+
+    def __getitem__(self, name: str) -> ProductError:
+        """Return the product of a target, or of a name.
+
+        Raises
+        ------
+        UnknownNameError
+            No such product was measured.
+        """
+        if not isinstance(name, str) or name not in self.by_name:
+            raise UnknownNameError(
+                f"no product {shown(name)} was measured{suggestion(name, self.by_name)}; "
+                f"there is {', '.join(self.by_name)}"
+            )
+        return self.by_name[name]
+
+    def text(self) -> str:
+        """Write tables of fewer than 120 columns."""
+        return _views.view(self, "text")
+
+    def json(self) -> str:
+        """Write a JSON document: all but the arrays."""
+        return _views.view(self, "json")
+
+    def csv(self) -> str:
+        """Write the histograms as comma-separated values: a row for each bin, a column for each product."""
+        return _views.view(self, "csv")
+
+    def svg(self) -> str:
+        """Draw which part of the elements has at most which error, a line for each product."""
+        return _views.view(self, "svg")
+
+    def __str__(self) -> str:
+        return self.text()

@@ -1,0 +1,256 @@
+"""Errors of whole products: every element of D against the exact result.
+
+1. The exact result is that of `exact_products`. An error is the result less the exact one, an exact number in fixed
+   point; only what is told of it is rounded, to float64.
+2. An ulp is the distance of two neighbours in the result's format where the exact result is: 2^(e - fraction bits),
+   e the exponent of its leading bit, at least that of the least normal number; of integers it is 1.
+3. Errors are of elements of which both the result and the exact result are finite. Others are counted.
+4. The largest error is the largest of exact numbers: those that float64 does not tell apart are compared as rationals.
+   Of equal ones it is the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from .._arguments import members
+from .._tasks import Progress
+from ..errors import OperandError, shown
+from ..formats import FloatFormat, Format
+from ..products import Multiplicand, Options, Product, choose, matmul, prepare
+from .error_report import BINS, ErrorPlace, ErrorReport, ProductError
+from .exact_products import ExactOperands, ExactTile, exact, exact_tiles
+
+__all__ = ["error"]
+
+Array = npt.NDArray[Any]
+Float64 = npt.NDArray[np.float64]
+
+_NOT_HERE = ("out", "progress")
+_FOR_MATMUL_ALONE = ("threads",)
+
+
+def error(
+    a: Multiplicand, b: Multiplicand, c: npt.ArrayLike | None = None, *, target: str | None = None,
+    targets: Sequence[str] | None = None, ways: Mapping[str, Mapping[str, Any]] | None = None,
+    progress: Progress | None = None, **more: Unpack[Options],
+) -> ErrorReport:  # fmt: skip
+    """Measure the error of every element of a product, as targets or ways to compute it make it.
+
+    Parameters
+    ----------
+    a, b, c
+        As for `matmul`, but for Dask's arrays.
+    target : str, optional
+    targets : sequence of str, optional
+        Several, beside each other.
+    ways : mapping from str to mapping, optional
+        Several ways to compute the product, by names of your own: of each, what is other than in `target` and `more`.
+    progress : callable, optional
+        Called as `progress(done, total)` after each part of the work.
+    **more
+        What else `matmul` takes, but for `out`.
+
+    Returns
+    -------
+    ErrorReport
+
+    Raises
+    ------
+    WarpmmaError
+        As `matmul` does; no target, or both `targets` and `ways`.
+
+    Notes
+    -----
+    The time is that of the products, and of an exact one: 1024 x 1024 x 1024 of f16 takes a second or two, of numbers
+    that spread over all exponents of bf16 a minute.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> A, B = (rng.standard_normal(shape).astype(np.float16) for shape in ((64, 512), (512, 32)))
+    >>> report = error(A, B, targets=["sm_80", "sm_90"])
+    >>> [round(float(product.largest.ulps), 1) for product in report.products]
+    [1.0]
+    """
+    measured = [
+        _Measured.of(name, a, b, c, options) for name, options in _ways(target, targets, ways, dict(more)).items()
+    ]
+    groups: list[list[_Measured]] = []
+    for each in measured:
+        for group in groups:
+            if group[0].operands.same(each.operands):
+                group.append(each)
+                break
+        else:
+            groups.append([each])
+    total = len(measured) + sum(len(exact_tiles(group[0].operands)) for group in groups)
+    done = 0
+
+    def step() -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(done, total)
+
+    if progress is not None and not callable(progress):
+        raise OperandError(f"progress is {shown(progress)}; expected a function of two integers or None")
+    for each in measured:
+        each.compute(a, b, c)
+        step()
+    for group in groups:
+        for tile in exact(group[0].operands):
+            for each in group:
+                each.compare(tile)
+            step()
+    return ErrorReport(
+        products=tuple(each.found() for each in measured), operands=(a, b, c),
+        ways={each.name: each.options for each in measured},
+        expected={each.name: each.expected.reshape(each.product.shape) for each in measured},
+    )  # fmt: skip
+
+
+def _ways(
+    target: str | None, targets: Sequence[str] | None, ways: Mapping[str, Mapping[str, Any]] | None,
+    more: dict[str, Any],
+) -> dict[str, dict[str, Any]]:  # fmt: skip
+    """Name all products that are measured, and say what each takes."""
+    if (target is not None) + (targets is not None) > 1 or (targets is not None and ways is not None):
+        raise OperandError("expected one of target and targets, or target and ways")
+    if targets is not None:
+        several = members(targets, 1 << 10)
+        if not several or not all(isinstance(x, str) for x in several) or len(set(several)) < len(several):
+            raise OperandError(f"targets is {shown(targets)}; expected names of targets such as ['sm_80', 'sm_90']")
+        found = {str(name): {"target": name, **more} for name in several}
+    elif ways is not None:
+        if not isinstance(ways, Mapping) or not ways or not all(isinstance(x, Mapping) for x in ways.values()):
+            raise OperandError(f"ways is {shown(ways)}; expected a mapping from names to what is other in each")
+        shared = more if target is None else {"target": target, **more}
+        found = {str(name): {**shared, **dict(way)} for name, way in ways.items()}
+    else:
+        found = {str(target): {"target": target, **more}}
+    for name, options in found.items():
+        if options.get("target") is None:
+            raise OperandError(f"{name}: no target; expected one such as target='sm_90'")
+        strangers = [x for x in options if x not in Options.__annotations__ and x != "target"]
+        if strangers or any(x in options for x in _NOT_HERE):
+            bad = (strangers or [x for x in _NOT_HERE if x in options])[0]
+            raise OperandError(f"{name}: {shown(bad)} is nothing that error takes; it takes what matmul does, but out")
+    return found
+
+
+@dataclass(eq=False)
+class _Measured:
+    """One product that is measured, as far as it is."""
+
+    name: str
+    options: dict[str, Any]
+    product: Product
+    operands: ExactOperands
+    choice: Any
+    d: Array = field(default_factory=lambda: np.empty(0))
+    values: Float64 = field(default_factory=lambda: np.empty(0))
+    ulps: Float64 = field(default_factory=lambda: np.empty(0))
+    relative: Float64 = field(default_factory=lambda: np.empty(0))
+    expected: Float64 = field(default_factory=lambda: np.empty(0))
+    largest: ErrorPlace | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+    largest_absolute: float = 0.0
+    backward: float = 0.0
+
+    @classmethod
+    def of(cls, name: str, a: Any, b: Any, c: Any, options: dict[str, Any]) -> _Measured:
+        plain = {x: y for x, y in options.items() if x not in _FOR_MATMUL_ALONE}
+        product = prepare(a, b, c, **plain)
+        return cls(name, options, product, ExactOperands.of(product), choose(a, b, c, **plain))
+
+    def compute(self, a: Any, b: Any, c: Any) -> None:
+        """Let `matmul` make D."""
+        fmt, flat = self.product.format, self.product.flat
+        self.d = matmul(a, b, c, **self.options)
+        self.values = fmt.decode(fmt.codes(self.d)).astype(np.float64, copy=False).reshape(flat)
+        self.ulps, self.relative, self.expected = (np.full(flat, np.nan) for _ in range(3))
+        self.counts = dict.fromkeys(("compared", "exact", "rounded", "zeros", "overflowed", "undefined", "misplaced"), 0)
+
+    def compare(self, tile: ExactTile) -> None:
+        """Measure the errors of a tile."""
+        here = tile.matrix, tile.rows
+        values = self.values[here]
+        finite = np.isfinite(values)
+        both = finite & tile.finite
+        errors = tile.total.plus(np.where(both, values, 0.0), -1)
+        size, ulp = errors.to_odd(), _ulp(self.product.format, tile)
+        ulps = size.over(ulp)
+        nonzero = tile.leading > _NOTHING
+        with np.errstate(all="ignore"):
+            relative = np.where(nonzero, size.over(tile.leading) / tile.total.to_odd().over(tile.leading), np.nan)
+        self.ulps[here] = np.where(both, ulps, np.nan)
+        self.relative[here] = np.where(both, relative, np.nan)
+        self.expected[here] = tile.expected
+        absolute = np.where(both, size.over(np.zeros_like(ulp)), 0.0)
+        with np.errstate(all="ignore"):
+            backward = np.where(both & (tile.magnitude > 0), absolute / tile.magnitude, 0.0)
+        self.largest_absolute = max(self.largest_absolute, float(absolute.max(initial=0)))
+        self.backward = max(self.backward, float(backward.max(initial=0)))
+        off = both & (ulps > 0)
+        found = {
+            "compared": both, "exact": both & ~off, "rounded": both & (ulps <= 0.5), "zeros": off & ~nonzero,
+            "overflowed": tile.finite & ~finite, "undefined": ~tile.finite,
+            "misplaced": ~tile.finite & ~((values == tile.special) | (np.isnan(values) & np.isnan(tile.special))),
+        }  # fmt: skip
+        for name, which in found.items():
+            self.counts[name] += int(which.sum())
+        self._extreme(tile, errors, np.where(both, ulps, -1.0), ulp)
+
+    def _extreme(self, tile: ExactTile, errors: Any, ulps: Float64, ulp: Array) -> None:
+        """Rule 4."""
+        top = float(ulps.max(initial=-1))
+        if top < 0:
+            return
+        for row, column in np.argwhere(ulps >= top * (1 - 2.0**-50))[:_CANDIDATES].tolist():
+            code = int(self.product.format.codes(self.d).reshape(self.product.flat)[tile.matrix, tile.rows][row, column])
+            exact_value = tile.total[row, column]
+            place = ErrorPlace(
+                index=(*map(int, np.unravel_index(tile.matrix, self.product.shape[:-2])), tile.rows.start + row, column),
+                result=code, value=exact_value - errors[row, column], exact=exact_value,
+                ulp=Fraction(2) ** int(ulp[row, column]),
+            )  # fmt: skip
+            if self.largest is None or place.ulps > self.largest.ulps:
+                self.largest = place
+
+    def found(self) -> ProductError:
+        """Put together what was measured."""
+        compared = self.ulps[~np.isnan(self.ulps)]
+        edges = np.array([float(x) for x in BINS])
+        bins = np.bincount(np.searchsorted(edges, compared, side="left"), minlength=len(BINS) + 1)
+        known = ~np.isnan(self.relative)
+        at = int(np.nanargmax(self.relative)) if known.any() else 0
+        shape = self.product.shape
+        return ProductError(
+            name=self.name, choice=self.choice, format=self.product.format.name, elements=self.values.size,
+            **self.counts, largest=self.largest, bins=tuple(map(int, bins)),
+            mean_ulps=float(compared.mean()) if compared.size else 0.0,
+            mean_relative=float(self.relative[known].mean()) if known.any() else 0.0,
+            largest_relative=float(self.relative.reshape(-1)[at]) if known.any() else 0.0,
+            relative_at=tuple(map(int, np.unravel_index(at, shape))) if known.any() else (),
+            largest_absolute=self.largest_absolute, backward=self.backward,
+            nan=int(np.isnan(self.values).sum()), infinite=int(np.isinf(self.values).sum()),
+            result=self.d, ulps=self.ulps.reshape(shape),
+        )  # fmt: skip
+
+
+_NOTHING = -1 << 20  # the leading bit of zero, in `FixedPoint.leading`
+_CANDIDATES = 1 << 10
+
+
+def _ulp(fmt: Format, tile: ExactTile) -> npt.NDArray[np.int64]:
+    """Exponents of ulps (rule 2)."""
+    if isinstance(fmt, FloatFormat):
+        return np.maximum(tile.leading, fmt.emin) - fmt.fraction_bits
+    return np.zeros_like(tile.leading)
