@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
     from . import testing as testing
     from . import torch as torch
     from . import triton as triton
+    from .analysis import error
     from .arithmetic import Evidence, engines
     from .errors import (
         ArchiveError,
@@ -85,6 +86,7 @@ __all__ = [
     "WarpmmaError",
     "choose",
     "engines",
+    "error",
     "evidence",
     "execute",
     "find",
@@ -102,6 +104,7 @@ _ORIGINS = {
         "layouts", "lookup", "machine", "operations", "products", "ptx", "registers", "scaling", "show", "sparsity",
         "testing", "torch", "triton",
     ),
+    ".analysis": ("error",),
     ".arithmetic": ("Evidence", "engines"),
     ".errors": (
         "ArchiveError", "CompilationError", "KernelError", "LimitError", "MetadataError", "MnemonicError",

@@ -1,5 +1,9 @@
 """Where bits come from: one element explained step by step, and the errors of whole products."""
 
+from .error_report import BINS, ErrorPlace, ErrorReport, ProductError
 from .explanation import ChainLink, Explanation, Parting
+from .product_errors import error
 
-__all__ = ["ChainLink", "Explanation", "Parting"]
+__all__ = [
+    "BINS", "ChainLink", "ErrorPlace", "ErrorReport", "Explanation", "Parting", "ProductError", "error",
+]  # fmt: skip

@@ -14,13 +14,13 @@ import numpy.typing as npt
 from .. import _views
 from .._arguments import suggestion
 from .._records import Record
-from ..errors import OperandError, UnknownNameError, shown
+from ..errors import UnknownNameError, shown
 from ..products import Choice
 
 __all__ = ["BINS", "ErrorPlace", "ErrorReport", "ProductError"]
 
-BINS: tuple[Fraction, ...] = (Fraction(0), *(Fraction(2) ** i for i in range(-1, 17)))
-"""Upper ends of the bins of a histogram, in ulps: 0, 1/2, 1, 2, 4, ..., 65536."""
+BINS: tuple[Fraction, ...] = (Fraction(0), *(Fraction(2) ** i for i in range(-1, 25)))
+"""Upper ends of the bins of a histogram, in ulps: 0, 1/2, 1, 2, 4, ..., 2^24."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The exact results of a product, a tile of D at a time: what `matmul` is given, multiplied and added without a rounding.
+"""The exact results of a product, a tile of D at a time: what `matmul` is given, multiplied and added exactly.
 
 1. Operands are what the instruction reads: of tf32 the 19 bits that count, of a sparse A what is stored, where it
    stands, of a block-scaled operand the elements times their scales. Each is exactly a float64.
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from ..arithmetic import Popcount
 from ..formats import FORMATS
 from ..products import Product
-from .fixed_point import Factor, FixedPoint, exact_product
+from .fixed_point import NOTHING, Factor, FixedPoint, exact_product
 
 __all__ = ["ExactOperands", "ExactTile", "exact_tiles"]
 
@@ -149,7 +149,7 @@ def exact(operands: ExactOperands) -> Iterator[ExactTile]:
                 total = total.times(factor if np.isfinite(factor) else 0.0)
                 magnitude = magnitude * abs(factor)
                 if not np.isfinite(factor):
-                    sign = np.where(special != 0, special, np.where(total.signs(), -1.0, total.leading() > -(1 << 20)))
+                    sign = np.where(special != 0, special, np.where(total.signs(), -1.0, total.leading() > NOTHING))
                     special = sign * factor
                 elif special.any():
                     special = np.where(special != 0, special * factor, 0.0)

@@ -22,15 +22,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["FixedPoint", "Scaled", "exact_product"]
+__all__ = ["NOTHING", "Factor", "FixedPoint", "Scaled", "exact_product"]
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
+
+NOTHING = -1 << 20
+"""The exponent that is given as that of the leading bit of zero."""
 
 _BITS = 21
 _ALONG_K = 1 << (53 - 2 * _BITS)
@@ -67,7 +70,7 @@ def extent(values: Float64) -> tuple[int, int] | None:
 
 
 def _digit(significand: Int64, place: Int64) -> Int64:
-    """One digit of numbers, cut from magnitudes; `place` is that of their last bits, counted from the digit's (rule 2)."""
+    """One digit of numbers (rule 2); `place` is that of their last bits, counted from the digit's."""
     up, down = np.clip(place, 0, _BITS), np.clip(-place, 0, 63)
     magnitude = np.abs(significand)
     found: Int64 = np.where(place >= 0, (magnitude & (_MASK >> up)) << up, magnitude >> down & _MASK)
@@ -90,7 +93,7 @@ def _digits(values: Float64) -> tuple[int, list[Float64 | None]]:
 
 @dataclass(eq=False)
 class FixedPoint:
-    """Exact numbers (rule 1).
+    """Exact numbers (rule 1). After a `carry`, the highest digit has the sign.
 
     Attributes
     ----------
@@ -187,7 +190,7 @@ class FixedPoint:
     def leading(self) -> Int64:
         """Exponents of the leading bits of magnitudes; of zero, far below all others."""
         bits, exponent = self._highest()
-        return np.where(bits != 0, exponent + 62, np.int64(-1 << 20))
+        return np.where(bits != 0, exponent + 62, np.int64(NOTHING))
 
 
 def _runs(k: int) -> Iterator[slice]:

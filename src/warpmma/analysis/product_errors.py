@@ -26,6 +26,7 @@ from ..formats import FloatFormat, Format
 from ..products import Multiplicand, Options, Product, choose, matmul, prepare
 from .error_report import BINS, ErrorPlace, ErrorReport, ProductError
 from .exact_products import ExactOperands, ExactTile, exact, exact_tiles
+from .fixed_point import NOTHING
 
 __all__ = ["error"]
 
@@ -176,7 +177,9 @@ class _Measured:
         self.d = matmul(a, b, c, **self.options)
         self.values = fmt.decode(fmt.codes(self.d)).astype(np.float64, copy=False).reshape(flat)
         self.ulps, self.relative, self.expected = (np.full(flat, np.nan) for _ in range(3))
-        self.counts = dict.fromkeys(("compared", "exact", "rounded", "zeros", "overflowed", "undefined", "misplaced"), 0)
+        self.counts = dict.fromkeys(
+            ("compared", "exact", "rounded", "zeros", "overflowed", "undefined", "misplaced"), 0
+        )
 
     def compare(self, tile: ExactTile) -> None:
         """Measure the errors of a tile."""
@@ -187,7 +190,7 @@ class _Measured:
         errors = tile.total.plus(np.where(both, values, 0.0), -1)
         size, ulp = errors.to_odd(), _ulp(self.product.format, tile)
         ulps = size.over(ulp)
-        nonzero = tile.leading > _NOTHING
+        nonzero = tile.leading > NOTHING
         with np.errstate(all="ignore"):
             relative = np.where(nonzero, size.over(tile.leading) / tile.total.to_odd().over(tile.leading), np.nan)
         self.ulps[here] = np.where(both, ulps, np.nan)
@@ -214,12 +217,14 @@ class _Measured:
         if top < 0:
             return
         for row, column in np.argwhere(ulps >= top * (1 - 2.0**-50))[:_CANDIDATES].tolist():
-            code = int(self.product.format.codes(self.d).reshape(self.product.flat)[tile.matrix, tile.rows][row, column])
+            code = int(
+                self.product.format.codes(self.d).reshape(self.product.flat)[tile.matrix, tile.rows][row, column]
+            )
             exact_value = tile.total[row, column]
+            batch = map(int, np.unravel_index(tile.matrix, self.product.shape[:-2]))
             place = ErrorPlace(
-                index=(*map(int, np.unravel_index(tile.matrix, self.product.shape[:-2])), tile.rows.start + row, column),
-                result=code, value=exact_value - errors[row, column], exact=exact_value,
-                ulp=Fraction(2) ** int(ulp[row, column]),
+                index=(*batch, tile.rows.start + row, column), result=code,
+                value=exact_value - errors[row, column], exact=exact_value, ulp=Fraction(2) ** int(ulp[row, column]),
             )  # fmt: skip
             if self.largest is None or place.ulps > self.largest.ulps:
                 self.largest = place
@@ -245,7 +250,6 @@ class _Measured:
         )  # fmt: skip
 
 
-_NOTHING = -1 << 20  # the leading bit of zero, in `FixedPoint.leading`
 _CANDIDATES = 1 << 10
 
 

@@ -15,6 +15,9 @@ VIEWS: Mapping[tuple[str, str], str] = MappingProxyType({
     ("Launch", "json"): "launches.json",
     ("Launch", "svg"): "conflicts.svg",
     ("ModuleNeeds", "text"): "needs.module_text",
+    ("ErrorReport", "text"): "error_tables.text",
+    ("ErrorReport", "json"): "error_tables.json",
+    ("ErrorReport", "csv"): "error_tables.csv",
 })  # fmt: skip
 """By a record's name and the kind of view: the module of this room and its function, whose first argument it is."""
 
