@@ -21,6 +21,7 @@ from . import (
     surface,
     table_cuda,
     table_devices,
+    table_errors,
     table_execution,
     table_files,
     table_instructions,
@@ -38,11 +39,12 @@ __all__ = ["INNER", "entries", "missing", "surplus"]
 _WRITTEN = (
     *table_numbers.ENTRIES, *table_instructions.ENTRIES, *table_execution.ENTRIES, *table_kernel.ENTRIES,
     *table_threads.ENTRIES, *table_rows.ENTRIES, *table_files.ENTRIES, *table_devices.ENTRIES,
-    *table_ptx.ENTRIES, *table_cuda.ENTRIES,
+    *table_ptx.ENTRIES, *table_cuda.ENTRIES, *table_errors.ENTRIES,
 )  # fmt: skip
 
 INNER: dict[str, str] = {
     **table_cuda.INNER,
+    **table_errors.INNER,
     **dict.fromkeys((f"warpmma.ptx:{x}" for x in ("entries_meant", "source_name")), "for names of entries"),
     **dict.fromkeys(
         (f"warpmma.torch:{x}" for x in (

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arguments import members
-from .._tasks import Progress
+from .._progress import Progressing, Watched
 from ..errors import OperandError, shown
 from ..formats import FloatFormat, Format
 from ..products import Multiplicand, Options, Product, choose, matmul, prepare
@@ -40,7 +40,7 @@ _FOR_MATMUL_ALONE = ("threads",)
 def error(
     a: Multiplicand, b: Multiplicand, c: npt.ArrayLike | None = None, *, target: str | None = None,
     targets: Sequence[str] | None = None, ways: Mapping[str, Mapping[str, Any]] | None = None,
-    progress: Progress | None = None, **more: Unpack[Options],
+    progress: Watched = None, **more: Unpack[Options],
 ) -> ErrorReport:  # fmt: skip
     """Measure the error of every element of a product, as targets or ways to compute it make it.
 
@@ -53,8 +53,8 @@ def error(
         Several, beside each other.
     ways : mapping from str to mapping, optional
         Several ways to compute the product, by names of your own: of each, what is other than in `target` and `more`.
-    progress : callable, optional
-        Called as `progress(done, total)` after each part of the work.
+    progress : bool or callable, optional
+        True for a bar; or a function that is called as `progress(done, total)` after each part of the work.
     **more
         What else `matmul` takes, but for `out`.
 
@@ -77,8 +77,10 @@ def error(
     >>> rng = np.random.default_rng(0)
     >>> A, B = (rng.standard_normal(shape).astype(np.float16) for shape in ((64, 512), (512, 32)))
     >>> report = error(A, B, targets=["sm_80", "sm_90"])
-    >>> [round(float(product.largest.ulps), 1) for product in report.products]
-    [1.0]
+    >>> [round(product.mean_ulps) for product in report.products]
+    [30, 23]
+    >>> report["sm_90"].largest.index
+    (29, 15)
     """
     measured = [
         _Measured.of(name, a, b, c, options) for name, options in _ways(target, targets, ways, dict(more)).items()
@@ -92,24 +94,16 @@ def error(
         else:
             groups.append([each])
     total = len(measured) + sum(len(exact_tiles(group[0].operands)) for group in groups)
-    done = 0
-
-    def step() -> None:
-        nonlocal done
-        done += 1
-        if progress is not None:
-            progress(done, total)
-
-    if progress is not None and not callable(progress):
-        raise OperandError(f"progress is {shown(progress)}; expected a function of two integers or None")
-    for each in measured:
-        each.compute(a, b, c)
-        step()
-    for group in groups:
-        for tile in exact(group[0].operands):
+    with Progressing(progress, "errors") as told:
+        told.begin(total)
+        for done, each in enumerate(measured, 1):
+            each.compute(a, b, c)
+            told(done, total)
+        tiles = ((group, tile) for group in groups for tile in exact(group[0].operands))
+        for done, (group, tile) in enumerate(tiles, len(measured) + 1):
             for each in group:
                 each.compare(tile)
-            step()
+            told(done, total)
     return ErrorReport(
         products=tuple(each.found() for each in measured), operands=(a, b, c),
         ways={each.name: each.options for each in measured},

@@ -14,7 +14,7 @@ from .._text import table
 from ..analysis import BINS, ErrorPlace, ErrorReport, ProductError
 from ..products import Choice
 
-__all__ = ["bin_name", "csv", "figure", "json", "shown_bins", "text"]
+__all__ = ["bin_name", "csv", "figure", "json", "shortened", "shown_bins", "text"]
 
 _WIDTH = 118
 _ROWS = 13  # of a histogram above 1 ulp
@@ -86,7 +86,11 @@ def _folded(rows: list[list[str]]) -> list[str]:
     if max(map(len, lines)) <= _WIDTH:
         return lines
     rest = table([["", *row[1:]] for row in rows], left=[0])
-    return [line for row, line in zip(rows, rest, strict=True) for line in ([row[0], line] if row[0] else [line])]
+    return [
+        line
+        for row, line in zip(rows, rest, strict=True)
+        for line in ([shortened(row[0], _WIDTH), line] if row[0] else [line])
+    ]
 
 
 def _share(part: int, whole: int) -> str:
@@ -157,11 +161,28 @@ def shown_bins(products: Iterable[ProductError]) -> range:
 
 
 def _bins(products: Sequence[ProductError]) -> list[str]:
-    rows = [["ulps", *(x.name for x in products)]]
-    for some in _few_bins(shown_bins(products)):
+    """Lay out histograms, as many beside each other as fit."""
+    some = _few_bins(shown_bins(products))
+    lines: list[str] = []
+    rest = list(products)
+    while rest:
+        taken = next(n for n in range(len(rest), 0, -1) if n == 1 or max(map(len, _columns(rest[:n], some))) <= _WIDTH)
+        lines += [*([""] if lines else []), *_columns(rest[:taken], some)]
+        rest = rest[taken:]
+    return lines
+
+
+def _columns(products: Sequence[ProductError], bins: Sequence[range]) -> list[str]:
+    rows = [["ulps", *(shortened(x.name, 60) for x in products)]]
+    for some in bins:
         counts = (sum(x.bins[i] for i in some) for x in products)
         rows.append([bin_name(some[-1]), *(_share(n, x.compared) for n, x in zip(counts, products, strict=True))])
     return [f"  {line}" for line in table(rows, left=[0])]
+
+
+def shortened(name: str, most: int) -> str:
+    """Cut a name that is too long for a column."""
+    return name if len(name) <= most else f"{name[: most - 3]}..."
 
 
 def _few_bins(bins: range) -> list[range]:

@@ -1,0 +1,56 @@
+"""Ways to call what measures the errors of whole products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import warpmma as wm
+from warpmma.analysis import ErrorReport
+
+from .calls import Entry
+from .hostile import Rng, chance, pick
+from .table_execution import product_operands
+
+__all__ = ["ENTRIES", "INNER"]
+
+_VIEWS = ("csv", "json", "text")
+
+INNER: dict[str, str] = {
+    **dict.fromkeys(
+        (f"warpmma.analysis:{x}" for x in (
+            "ErrorPlace", "ErrorPlace.__getstate__", "ErrorPlace.error", "ErrorPlace.relative", "ErrorPlace.ulps",
+            "ErrorReport", "ErrorReport.__getstate__", "ErrorReport.__str__", "ErrorReport.by_name", "ProductError",
+            "ProductError.__getstate__", "ProductError.histogram", *(f"ErrorReport.{view}" for view in _VIEWS),
+        )),
+        "made by `error`, whose entries look at all of them",
+    ),
+}  # fmt: skip
+
+
+def _measured(rng: Rng) -> dict[str, Any]:
+    given = product_operands(rng)
+    if chance(rng, 0.2):
+        given["ways"] = {"one": {}, "other": {"engine": "numpy"}}
+    return given
+
+
+def _error(**given: Any) -> str:
+    report = wm.error(**given)
+    return "\n".join(getattr(report, view)() for view in _VIEWS)
+
+
+def _small() -> ErrorReport:
+    return wm.error(np.ones((4, 16), np.float16), np.ones((16, 4), np.float16), targets=["sm_80", "sm_90"])
+
+
+ENTRIES = (
+    Entry(name="warpmma:error", call=wm.error, make=_measured, weight=1, pure=False),
+    Entry(name="warpmma:error views", call=_error, make=_measured, weight=1, engines=True),
+    Entry(
+        name="warpmma.analysis:ErrorReport.__getitem__", call=lambda report, name: report[name],
+        make=lambda rng: {"report": _small(), "name": pick(rng, ("sm_80", "sm_90"))}, weight=0.2, fixed=("report",),
+        pure=False,
+    ),
+)  # fmt: skip
