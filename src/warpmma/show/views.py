@@ -11,6 +11,8 @@ __all__ = ["VIEWS", "viewer"]
 VIEWS: Mapping[tuple[str, str], str] = MappingProxyType({
     ("Explanation", "text"): "sum_text.text",
     ("Explanation", "json"): "sum_json.json",
+    ("Layout", "svg"): "fragments.layout_svg",
+    ("MatrixInstruction", "svg"): "fragments.instruction_svg",
     ("Launch", "text"): "launches.text",
     ("Launch", "json"): "launches.json",
     ("Launch", "svg"): "conflicts.svg",

@@ -1,0 +1,174 @@
+"""Pictures of fragments: all operands of all instructions, compared with their layouts, and nothing runs over."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import combinations
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from svg_cells import FIELDS, SVG, boxes, elements, expected
+
+import warpmma as wm
+from warpmma.errors import OperandError
+from warpmma.isa import AnyInstruction, warpgroup_instructions
+from warpmma.layouts import Layout, Operand
+from warpmma.registers import Packing
+from warpmma.show.drawing import text_width
+from warpmma.show.folding import fold
+from warpmma.show.fragments import instruction_svg, layout_svg
+
+F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+WARPGROUP = "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16"
+BY = ("element", "lane")
+
+
+def operands(instruction: AnyInstruction) -> str:
+    return "ACD" if hasattr(instruction, "bit_op") and instruction.m == 64 else "ABCD"
+
+
+@cache
+def different() -> dict[tuple[Layout, str], AnyInstruction]:
+    """Every layout that there is and the letter of its operand, with an instruction: all others' pictures are alike."""
+    return {
+        (instruction.layout(operand), operand): instruction  # type: ignore[arg-type]
+        for instruction in (*wm.instructions(), *warpgroup_instructions())
+        for operand in operands(instruction)
+    }
+
+
+def test_every_operand_of_every_instruction_has_one_of_these_layouts() -> None:
+    assert len(wm.instructions()) == 420 and len(different()) > 100
+
+
+@pytest.mark.parametrize("by", BY)
+def test_pictures_agree_with_layouts(by: str) -> None:
+    """Expanded by what its attributes say, a picture has every element once, where the layout has it."""
+    for (layout, operand), instruction in different().items():
+        svg = instruction_svg(instruction, operand, by)
+        assert np.array_equal(elements(svg), expected(layout)), instruction
+        root = ElementTree.fromstring(svg).attrib
+        assert [root[f"data-{name}"] for name in ("mnemonic", "operand", "by")] == [str(instruction), operand, by]
+        sizes = (layout.matrices, *layout.shape[-2:], layout.lanes, layout.registers)
+        names = ("matrices", "rows", "columns", "lanes", "registers")
+        assert tuple(int(root[f"data-{name}"]) for name in names) == sizes
+
+
+def place(element: ElementTree.Element) -> tuple[float, float, float, float]:
+    """Left, top, right and bottom of a text or a box."""
+    at = {name: float(element.attrib.get(name, 0)) for name in ("x", "y", "width", "height", "font-size")}
+    if element.tag == f"{SVG}rect":
+        return at["x"], at["y"], at["x"] + at["width"], at["y"] + at["height"]
+    size = at["font-size"]
+    options = {"bold": element.get("font-weight") == "bold", "mono": "Mono" in element.get("font-family", "")}
+    wide = text_width(element.text or "", size, **options)
+    left = at["x"] - wide * {"start": 0.0, "middle": 0.5, "end": 1.0}[element.get("text-anchor", "start")]
+    return left, at["y"] - 0.76 * size, left + wide, at["y"] + 0.05 * size
+
+
+def moved(root: ElementTree.Element, x: float = 0, y: float = 0) -> list[tuple[float, float, float, float, str]]:
+    """Where all texts are, groups' translations heeded."""
+    found = []
+    for element in root:
+        dx, dy = x, y
+        if transform := element.get("transform"):
+            shift = transform.removeprefix("translate(").removesuffix(")").split()
+            dx, dy = x + float(shift[0]), y + float(shift[1])
+        if element.tag == f"{SVG}text":
+            left, top, right, bottom = place(element)
+            found.append((left + dx, top + dy, right + dx, bottom + dy, element.text or ""))
+        found += moved(element, dx, dy)
+    return found
+
+
+@pytest.mark.parametrize("by", BY)
+def test_nothing_runs_over(by: str) -> None:
+    """Labels are inside of their boxes, texts inside of the picture, and no two texts overlap."""
+    for (_, operand), instruction in different().items():
+        if instruction.m == 64 and instruction.n not in (8, 16, 24, 256):
+            continue
+        root = ElementTree.fromstring(instruction_svg(instruction, operand, by))
+        width, height = float(root.attrib["width"]), float(root.attrib["height"])
+        for box in boxes(root):
+            (rect,), texts = box.findall(f"{SVG}rect"), box.findall(f"{SVG}text")
+            left, top, right, bottom = place(rect)
+            for words in texts:
+                x1, y1, x2, y2 = place(words)
+                assert left < x1 and x2 < right and top < y1 and y2 < bottom, (str(instruction), operand, words.text)
+        texts_there = sorted(moved(root), key=lambda text: text[1])
+        assert all(x1 >= 4 and x2 <= width - 4 and y1 > 0 and y2 <= height for x1, y1, x2, y2, _ in texts_there)
+        rows: dict[float, list[tuple[float, float, float, float, str]]] = {}
+        for each in texts_there:
+            rows.setdefault(each[3] // 60, []).append(each)
+            rows.setdefault(each[3] // 60 + 1, []).append(each)
+        for near in rows.values():
+            for one, other in combinations(near, 2):
+                apart = one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+                assert apart, (str(instruction), operand, one, other)
+
+
+@pytest.mark.parametrize(
+    ("mnemonic", "operand", "box", "notes"),
+    [
+        (F16, "A", (1, 2), []),
+        (F16, "B", (2, 1), []),
+        ("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.xor.popc", "A", (1, 32), []),
+        (
+            WARPGROUP, "D", (1, 1),
+            ["Rows 16–63: as rows 0–15; for each further 16 rows, thread +32",
+             "Columns 8–255: as columns 0–7; for each further 8 columns, register +4, index +4"],
+        ),
+        ("wgmma.mma_async.sync.aligned.m64n24k16.f16.f16.f16", "D", (1, 2),
+         ["Rows 16–63: as rows 0–15; for each further 16 rows, thread +32"]),
+    ],
+)  # fmt: skip
+def test_what_is_folded(mnemonic: str, operand: Operand, box: tuple[int, int], notes: list[str]) -> None:
+    folded = fold(wm.isa.parse_any(mnemonic).layout(operand))
+    assert folded.box == box and folded.notes() == notes
+    assert all(note in instruction_svg(wm.isa.parse_any(mnemonic), operand).replace("\n", "") for note in notes[:1])
+
+
+def test_a_layout_whose_registers_are_scattered() -> None:
+    """No instruction has it: elements of a register that do not lie side by side, and further ones in other bits."""
+    halves = Packing(slot=16, bits=16)
+    layout = Layout(row=("l2", "l3", "l4", "e0"), column=("l0", "l1", "e1", "e2", "e3", "e4"), packing=halves)
+    assert fold(layout).run == 1 and fold(layout).columns == 8
+    for by in BY:
+        assert np.array_equal(elements(layout_svg(layout, by)), expected(layout))
+    bits = Layout(row=("l2", "l3", "l4", *(f"e{i}" for i in range(5))), column=("l0", "l1"),
+                  packing=Packing(slot=1, bits=1))  # fmt: skip
+    assert np.array_equal(elements(layout_svg(bits)), expected(bits))
+
+
+def test_expected_is_what_layouts_yield() -> None:
+    layout = wm.parse(F16).layout("B")
+    assert [tuple(x) for x in expected(layout)] == [
+        tuple(getattr(cell, name) for name in FIELDS) for cell in layout.cells()
+    ]
+
+
+def test_what_is_said() -> None:
+    svg = instruction_svg(wm.parse(F16), "A")
+    root = ElementTree.fromstring(svg)
+    notes = [title.text for box in boxes(root) for title in box.findall(f"{SVG}title")]
+    assert notes[18] == "A[2, 4–5]: a0 a1 of lane 10, register 0, bits 0–31"
+    assert "A of m16n8k16, f16: 16 × 16 elements" in svg and "row\xa0\xa0\xa0 = groupID" in svg
+    labels = [words.text for words in boxes(root)[18].findall(f"{SVG}text")]
+    assert labels == ["T10", "r0", "a0", "a1"]
+    padded = "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e4m3.e2m1.f16"
+    svg = instruction_svg(wm.parse(padded), "B")
+    assert "4 elements, of 4 bits in 8" in svg and ">5:2<" in svg and "bits 6 to 7: nothing" in svg
+    sparse = "mma.sp.sync.aligned.m16n8k32.row.col.f16.f16.f16.f16"
+    assert "16 × 16 stored elements" in instruction_svg(wm.parse(sparse), "A")
+
+
+def test_what_cannot_be_drawn() -> None:
+    layout = wm.parse(F16).layout("A")
+    for wrong, options in (("by is 'row'", {"by": "row"}), ("operand is 'E'", {"operand": "E"})):
+        with pytest.raises(OperandError, match=wrong):
+            layout_svg(layout, **options)
+    with pytest.raises(OperandError, match="operand is 'X'"):
+        instruction_svg(wm.parse(F16), "X")
+    with pytest.raises(OperandError, match="theme is 'pink'"):
+        layout_svg(layout, theme="pink")  # type: ignore[arg-type]
