@@ -17,7 +17,7 @@ import pytest
 
 import warpmma as wm
 
-__all__ = ["ORACLES", "PUBLISHED_ROWS", "absent", "needs", "skip_without"]
+__all__ = ["CHROMIUM", "ORACLES", "PUBLISHED_ROWS", "absent", "needs", "skip_without"]
 
 _PLACE = "WARPMMA_PUBLISHED_ROWS"
 PUBLISHED_ROWS = Path(
@@ -44,6 +44,15 @@ def _package(*names: str) -> str:
     return f"{' and '.join(missing)}: not installed" if missing else ""
 
 
+def _browser() -> str:
+    """Playwright drives the system's Chromium; one of its own it need not download."""
+    missing = _package("playwright")
+    return missing or ("" if CHROMIUM else "no chromium, chromium-browser or google-chrome on the PATH")
+
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+"""The browser in which pages are tested."""
+
 ORACLES: dict[str, Callable[[], str]] = {
     "ptxas": lambda: _program("ptxas"),
     "nvdisasm": lambda: _program("nvdisasm"),
@@ -52,6 +61,7 @@ ORACLES: dict[str, Callable[[], str]] = {
     "mmasim": lambda: _package("torch", "mmasim"),
     "gfloat": lambda: _package("gfloat"),
     "tensor-layouts": lambda: _package("tensor_layouts"),
+    "browser": _browser,
     "SciPy": lambda: _package("scipy"),
     "published rows": lambda: "" if PUBLISHED_ROWS.is_file() else f"no file {PUBLISHED_ROWS}; ${_PLACE} can name it",
     "native engine": lambda: "" if "native" in wm.engines() else "warpmma was installed without it",

@@ -10,14 +10,19 @@ from .._lazy import on_demand as _on_demand
 if TYPE_CHECKING:  # what `_ORIGINS` says
     from .conflicts import schedule
     from .drawing import THEMES, style_sheet
+    from .explorer import explorer_data, explorer_page
     from .palette import PALETTE, Colour, contrast
     from .views import VIEWS, viewer
 
-__all__ = ["PALETTE", "THEMES", "VIEWS", "Colour", "contrast", "schedule", "style_sheet", "viewer"]
+__all__ = [
+    "PALETTE", "THEMES", "VIEWS", "Colour", "contrast", "explorer_data", "explorer_page", "schedule", "style_sheet",
+    "viewer",
+]  # fmt: skip
 
 _ORIGINS = {
     ".conflicts": ("schedule",),
     ".drawing": ("THEMES", "style_sheet"),
+    ".explorer": ("explorer_data", "explorer_page"),
     ".palette": ("PALETTE", "Colour", "contrast"),
     ".views": ("VIEWS", "viewer"),
 }

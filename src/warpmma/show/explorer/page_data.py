@@ -1,0 +1,120 @@
+"""The tables of the package as the explorer's page has them: compact JSON, everything once, rows that name others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import asdict, fields
+from functools import cache
+from typing import Any
+
+from ..._version import __version__
+from ...arithmetic import Evidence, Recipe, evidence_of, recipe_of
+from ...formats import FORMATS, FloatFormat, Format
+from ...isa import TARGETS, AnyInstruction, WarpgroupInstruction, instructions, warpgroup_instructions
+from ...layouts import OPERANDS, Layout, Operand
+
+__all__ = ["explorer_data"]
+
+COLUMNS = (
+    "name", "plan", "layouts", "shape", "types", "sparsity", "kind", "stype", "blocks", "ptx", "documented"
+)  # fmt: skip
+"""What stands in a row of an instruction."""
+
+
+class _Pool:
+    """Different things, each once: whoever has one gets its number."""
+
+    def __init__(self, written: Callable[[Any], Any]) -> None:
+        self._written = written
+        self._numbers: dict[Hashable, int] = {}
+        self.rows: list[Any] = []
+
+    def number(self, thing: Hashable) -> int:
+        if thing not in self._numbers:
+            self._numbers[thing] = len(self.rows)
+            self.rows.append(self._written(thing))
+        return self._numbers[thing]
+
+
+@cache
+def explorer_data() -> dict[str, Any]:
+    """Return all that the page knows.
+
+    Returns
+    -------
+    dict
+        Of JSON's types. `instructions` are rows of `columns`; their plan is the number of a row of `plans`, which has
+        targets with the numbers of recipes and evidence; `layouts` are numbers of A's, B's, C's and D's.
+    """
+    layouts, recipes, evidence = _Pool(_layout), _Pool(_recipe), _Pool(_evidence)
+    plans = _Pool(list)
+    rows = []
+    for record in (*instructions(), *warpgroup_instructions()):
+        plan = tuple(
+            (target, recipes.number(recipe_of(record, target)), evidence.number(evidence_of(record, target)))
+            for target in record.targets
+        )
+        rows.append(_row(record, plans.number(plan), layouts))
+    return {
+        "version": __version__,
+        "targets": {target.name: target.generation for target in TARGETS.values()},
+        "formats": {name: _format(fmt) for name, fmt in FORMATS.items()},
+        "columns": list(COLUMNS),
+        "instructions": rows,
+        "layouts": layouts.rows,
+        "recipes": recipes.rows,
+        "evidence": evidence.rows,
+        "plans": plans.rows,
+    }
+
+
+def _row(record: AnyInstruction, plan: int, layouts: _Pool) -> list[Any]:
+    fragments = [_fragment(record, operand, layouts) for operand in OPERANDS]
+    types = [record.type(operand) for operand in OPERANDS]
+    sparsity = record.sparsity or ""
+    return [
+        str(record), plan, fragments, [record.m, record.n, record.k], types, sparsity, record.kind or "",
+        record.stype or "", record.scales_per_row, list(record.ptx), int(record.documented),
+    ]  # fmt: skip
+
+
+def _fragment(record: AnyInstruction, operand: Operand, layouts: _Pool) -> int | None:
+    """Number of an operand's layout; None of what lies in shared memory."""
+    if isinstance(record, WarpgroupInstruction) and operand == "B":
+        return None
+    return layouts.number(record.layout(operand))
+
+
+def _layout(layout: Layout) -> dict[str, Any]:
+    packing = layout.packing
+    return {
+        "shape": list(layout.shape[-2:]), "matrix": layout.matrix, "row": layout.row, "column": layout.column,
+        "lanes": layout.lanes, "repeats": layout.repeats, "elements": layout.elements,
+        "registers": layout.registers, "slot": packing.slot, "bits": packing.bits, "shift": packing.shift,
+        "width": packing.width, "formulas": layout.formulas(),
+    }  # fmt: skip
+
+
+def _recipe(recipe: Recipe) -> dict[str, Any]:
+    return {**_plain(recipe), "unit": {"name": type(recipe.unit).__name__, **_plain(recipe.unit)}}
+
+
+def _plain(record: Any) -> dict[str, Any]:
+    return {field.name: getattr(record, field.name) for field in fields(record) if field.name != "unit"}
+
+
+def _evidence(evidence: Evidence) -> dict[str, Any]:
+    return {**asdict(evidence), "text": str(evidence)}
+
+
+def _format(fmt: Format) -> dict[str, Any]:
+    common = {"bits": fmt.bits, "signed": fmt.signed}
+    if not isinstance(fmt, FloatFormat):
+        return {**common, "integer": True}
+    # Codes are texts: those of f64 are more than a number of JavaScript holds.
+    codes = {"nan_code": fmt.nan_code, "inf_code": fmt.inf_code, "max_code": fmt.max_code}
+    return {
+        **common, "fraction_bits": fmt.fraction_bits, "exponent_bits": fmt.exponent_bits, "bias": fmt.bias,
+        "subnormals": fmt.subnormals, "nan": fmt.nan, "overflow": fmt.overflow, "padding": fmt.padding,
+        "emin": fmt.emin, **{name: None if code is None else hex(code) for name, code in codes.items()},
+    }  # fmt: skip
