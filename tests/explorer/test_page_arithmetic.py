@@ -6,7 +6,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import pytest
 from explorer_page import opened
 from oracles import needs
 
@@ -71,5 +70,7 @@ def test_results_are_those_of_the_reference(browser: Any) -> None:
     assert len(rows) > 4000
     with opened(browser) as page:
         results = [int(text) for text in page.evaluate(COMPUTE, rows)]
-    wrong = [(row, result, right) for row, result, right in zip(rows, results, expected, strict=True) if result != right]
+    wrong = [
+        (row, result, right) for row, result, right in zip(rows, results, expected, strict=True) if result != right
+    ]
     assert not wrong, f"{len(wrong)} of {len(rows)}; the first: {wrong[0]}"

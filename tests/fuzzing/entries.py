@@ -199,6 +199,7 @@ INNER: dict[str, str] = {
         )),
         "what `load`, `read` and `check` return, and what launches make of it",
     ),
+    **dict.fromkeys((f"warpmma.show:explorer_{x}" for x in ("data", "page")), "of no arguments: tests/explorer"),
     "warpmma.show:schedule": "for pictures, of patterns that the machine has made",
 }  # fmt: skip
 """What no user calls, though it can be reached, and why."""

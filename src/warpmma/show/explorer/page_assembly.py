@@ -16,6 +16,7 @@ import re
 from functools import cache
 from importlib.resources import files
 
+from ..drawing import style_sheet
 from .page_data import explorer_data
 
 __all__ = ["explorer_page"]
@@ -42,7 +43,7 @@ def explorer_page() -> str:
     """
     # In JSON `<` can only stand in texts, where it may be written so; then no text can end the element.
     data = json.dumps(explorer_data(), separators=(",", ":")).replace("<", "\\u003c")
-    style, script = _asset("style.css"), _bundle()
+    style, script = style_sheet() + _asset("style.css"), _bundle()
     policy = (
         f"default-src 'none'; script-src {_hashed(script)}; style-src {_hashed(style)}; base-uri 'none'; "
         "form-action 'none'"

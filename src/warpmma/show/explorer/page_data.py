@@ -10,13 +10,14 @@ from typing import Any
 from ..._version import __version__
 from ...arithmetic import Evidence, Recipe, evidence_of, recipe_of
 from ...formats import FORMATS, FloatFormat, Format
-from ...isa import TARGETS, AnyInstruction, WarpgroupInstruction, instructions, warpgroup_instructions
+from ...isa import TARGETS, AnyInstruction, Instruction, WarpgroupInstruction, instructions, warpgroup_instructions
 from ...layouts import OPERANDS, Layout, Operand
+from ...sparsity import pattern_checked
 
 __all__ = ["explorer_data"]
 
 COLUMNS = (
-    "name", "plan", "layouts", "shape", "types", "sparsity", "kind", "stype", "blocks", "ptx", "documented"
+    "name", "plan", "layouts", "shape", "types", "sparsity", "group", "kind", "stype", "blocks", "ptx", "documented",
 )  # fmt: skip
 """What stands in a row of an instruction."""
 
@@ -71,15 +72,15 @@ def explorer_data() -> dict[str, Any]:
 def _row(record: AnyInstruction, plan: int, layouts: _Pool) -> list[Any]:
     fragments = [_fragment(record, operand, layouts) for operand in OPERANDS]
     types = [record.type(operand) for operand in OPERANDS]
-    sparsity = record.sparsity or ""
+    group = pattern_checked(record).width if isinstance(record, Instruction) and record.sparse else 0
     return [
-        str(record), plan, fragments, [record.m, record.n, record.k], types, sparsity, record.kind or "",
-        record.stype or "", record.scales_per_row, list(record.ptx), int(record.documented),
+        str(record), plan, fragments, [record.m, record.n, record.k], types, record.sparsity or "", group,
+        record.kind or "", record.stype or "", record.scales_per_row, list(record.ptx), int(record.documented),
     ]  # fmt: skip
 
 
 def _fragment(record: AnyInstruction, operand: Operand, layouts: _Pool) -> int | None:
-    """Number of an operand's layout; None of what lies in shared memory."""
+    """Return the number of an operand's layout; None of what lies in shared memory."""
     if isinstance(record, WarpgroupInstruction) and operand == "B":
         return None
     return layouts.number(record.layout(operand))

@@ -1,8 +1,8 @@
 // The page's data, read once: instructions, their layouts, recipes and evidence, and who has which.
 import { prepared } from "./numbers.js";
 
-const read = () => JSON.parse(document.getElementById("data").textContent);
-export const data = read();
+
+export const data = JSON.parse(document.getElementById("data").textContent);
 
 export const formats = Object.fromEntries(Object.entries(data.formats).map(([name, row]) => [name, prepared(name, row)]));
 export const targets = Object.keys(data.targets);

@@ -1,26 +1,26 @@
 // Colours of lanes, as the style sheet has them for light and dark: read again when the theme changes.
 
-let kept = null;
+let coloursKept = null;
 
 export function laneColours(element) {
-  kept ??= read(element);
-  return kept;
+  coloursKept ??= readColours(element);
+  return coloursKept;
 }
 
 export function forgetColours() {
-  kept = null;
+  coloursKept = null;
 }
 
-function read(element) {
+function readColours(element) {
   const style = getComputedStyle(element);
   const value = (name) => style.getPropertyValue(name).trim();
   return {
-    lanes: Array.from({ length: 32 }, (_, lane) => value(`--group-${lane >> 2}-${lane & 3}`)),
+    lanes: Array.from({ length: 32 }, (_, lane) => value(`--warpmma-lane${lane}`)),
     chosen: value("--chosen"),
     onChosen: value("--on-chosen"),
-    ink: value("--ink"),
-    pale: value("--pale"),
-    ground: value("--surface"),
+    ink: value("--warpmma-ink"),
+    pale: value("--warpmma-pale"),
+    ground: value("--warpmma-paper"),
     font: style.fontFamily,
   };
 }

@@ -20,13 +20,30 @@ export function announce(text) {
 
 // A group of buttons of which one is pressed.
 export function segmented(label, options, chosen, choose) {
-  return h(
-    "div",
-    { class: "segmented", role: "group", "aria-label": label },
-    options.map(([value, text]) =>
-      h("button", { type: "button", "aria-pressed": value === chosen, onclick: () => choose(value) }, text),
-    ),
+  const group = h("div", { class: "segmented", role: "group", "aria-label": label });
+  const buttons = options.map(([value, text]) =>
+    h("button", {
+      type: "button", id: `${label}-${value}`, "data-value": value,
+      onclick: () => {
+        press(group, value);
+        choose(value);
+      },
+    }, text),
   );
+  group.append(...buttons);
+  press(group, chosen);
+  return group;
+}
+
+export function press(group, value) {
+  for (const button of group.children) button.setAttribute("aria-pressed", button.dataset.value === value);
+}
+
+// Put other children in place; what had the focus, and is there again by its id, has it afterwards.
+export function replaceChildren(container, ...children) {
+  const focused = container.contains(document.activeElement) ? document.activeElement.id : "";
+  container.replaceChildren(...children);
+  if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
 }
 
 export function labelled(label, control, { hint = "" } = {}) {
@@ -36,7 +53,7 @@ export function labelled(label, control, { hint = "" } = {}) {
 export function select(label, options, chosen, choose) {
   const control = h(
     "select",
-    { onchange: (event) => choose(event.target.value) },
+    { id: `select-${label.replace(/\W+/g, "-")}`, onchange: (event) => choose(event.target.value) },
     options.map(([value, text]) => h("option", { value, selected: value === chosen }, text)),
   );
   return labelled(label, control);

@@ -76,6 +76,10 @@ export function createGrid(shown, { pick, hover }) {
     announce(shown.describe(...to));
   });
   new ResizeObserver(view.redraw).observe(element);
+  addEventListener("warpmma-theme", function repaint() {
+    if (element.isConnected) view.redraw();
+    else removeEventListener("warpmma-theme", repaint);
+  });
   resize(view);
   return view;
 }
@@ -85,7 +89,7 @@ const times = (step, far) => (step ? step * far : 0);
 // Width and height of a cell: a block of cells that share a lane has room for the lane's name.
 function sizes(view) {
   const [across, down] = view.shown.run;
-  const base = view.shown.cellSize ?? (down > 1 ? [58, Math.max(7, 34 / down)] : [Math.max(7, 58 / across), 34]);
+  const base = view.shown.cellSize ?? (down > 1 ? [44, Math.max(7, 34 / down)] : [Math.max(7, 52 / across), 34]);
   return base.map((size) => Math.max(3, Math.round(size * view.zoom)));
 }
 
@@ -169,9 +173,9 @@ function block(pen, view, colours, row, column, x, y) {
   pen.fillRect(x + gap / 2, y + gap / 2, w - gap, hh - gap);
   pen.fillStyle = chosen ? colours.onChosen : colours.ink;
   const aside = down > 1;
-  const names = aside ? size[1] >= 13 && size[0] >= 44 : size[0] >= 18 && size[1] >= 26;
+  const names = aside ? size[1] >= 13 && size[0] >= 40 : size[0] >= 18 && size[1] >= 26;
   if (w >= 24 && hh >= 12) {
-    pen.font = `600 ${Math.min(13, hh - 2)}px ${colours.font}`;
+    pen.font = `600 ${Math.min(aside ? 12 : 13, hh - 2)}px ${colours.font}`;
     const where = aside ? [x + w * (names ? 0.3 : 0.5), y + hh / 2] : [x + w / 2, y + hh * (names ? 0.32 : 0.5)];
     pen.fillText(held.block, ...where);
   }
@@ -179,8 +183,8 @@ function block(pen, view, colours, row, column, x, y) {
   pen.font = `11px ${colours.font}`;
   for (let i = 0; i < across * down; i += 1) {
     const name = shown.cell(row + (aside ? i : 0), column + (aside ? 0 : i)).name;
-    const where = aside ? [x + w * 0.74, y + (i + 0.5) * size[1]] : [x + (i + 0.5) * size[0], y + hh * 0.74];
-    pen.fillText(name, ...where, (aside ? w * 0.5 : size[0]) - 1);
+    const where = aside ? [x + w * 0.8, y + (i + 0.5) * size[1]] : [x + (i + 0.5) * size[0], y + hh * 0.74];
+    pen.fillText(name, ...where, (aside ? w * 0.4 : size[0]) - 1);
   }
 }
 

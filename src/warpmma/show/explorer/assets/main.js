@@ -1,5 +1,126 @@
-// The page, started.
-import { data, formats, instructions, instructionNamed } from "./catalogue.js";
+// The page, started: what is chosen, and what follows from it.
+import { computed, data, formats, instructions, instructionNamed, matching, targets } from "./catalogue.js";
+import { forgetColours } from "./colours.js";
+import { h, press, replaceChildren, segmented } from "./dom.js";
+import { explained, parting } from "./explaining.js";
+import { elementOf, locate } from "./layouts.js";
+import { picker } from "./picker.js";
 import { sumSteps } from "./reference.js";
+import { registersView } from "./registers_view.js";
+import { readHash, state, update, listen } from "./state.js";
+import { readOperands, sumView, typedValues } from "./sum_view.js";
+import { encode, readList } from "./values.js";
 
-globalThis.warpmma = { data, formats, instructions, instructionNamed, sumSteps };
+const VIEWS = { registers: ["Registers", registersView], sums: ["Sums", sumView] };
+const REBUILT = ["i", "view", "by", "matrix"];
+
+// What an address may say.
+function legal(chosen, defaults) {
+  if (!instructionNamed(chosen.i)) chosen.i = matching(chosen.i)[0]?.name ?? defaults.i;
+  if (!VIEWS[chosen.view]) chosen.view = defaults.view;
+  if (chosen.by !== "lane") chosen.by = defaults.by;
+  return chosen;
+}
+
+function start() {
+  readHash(legal);
+  const main = document.getElementById("main");
+  const list = picker();
+  document.getElementById("picker").append(list.element);
+  const build = () => {
+    const record = instructionNamed(state.i);
+    replaceChildren(main, heading(record), VIEWS[state.view][1](record));
+    document.title = `${record.shapeName} ${record.a}: warpmma explorer`;
+  };
+  listen((changed) => {
+    if (changed.has("i")) {
+      if (!changed.has("a")) update({ a: "", b: "", c: "", sa: "", sb: "" });
+      list.mark();
+    }
+    if (changed.has("view")) tabs();
+    const typed = ["t1", "t2", "a", "b", "c"].every((name) => changed.has(name));
+    if (typed || REBUILT.some((name) => changed.has(name))) build();
+  });
+  addEventListener("hashchange", () => {
+    readHash(legal);
+    tabs();
+    list.mark();
+    build();
+  });
+  document.getElementById("skip").addEventListener("click", (event) => {
+    event.preventDefault(); // the address is for what is chosen
+    main.focus();
+  });
+  // On a small screen the list would be in the way of what it chooses from.
+  if (matchMedia("(max-width: 1099px)").matches) document.querySelector(".picker-shell").open = false;
+  tabs();
+  themes();
+  build();
+  list.mark();
+}
+
+function tabs() {
+  const place = document.getElementById("views");
+  const views = Object.entries(VIEWS).map(([name, [label]]) => [name, label]);
+  if (place.firstChild) press(place.firstChild, state.view);
+  else place.append(segmented("View", views, state.view, (view) => update({ view })));
+}
+
+function heading(record) {
+  const first = record.targets[0];
+  const { recipe } = computed(record, first);
+  const facts = [
+    `${record.targets.length} ${record.targets.length > 1 ? "targets" : "target"}, from ${first}`,
+    `PTX ${record.ptx.join(".")}`,
+    record.sparse && "A is sparse",
+    record.blocks > 0 && `${record.blocks} ${recipe.scale} scale${record.blocks > 1 ? "s" : ""} a row`,
+    !record.documented && "not in PTX's grammar, but ptxas takes it",
+  ].filter(Boolean);
+  return h("header", { class: "heading" }, h("h1", {}, breakable(record.name)), h("p", {}, facts.join(" \u00b7 ")));
+}
+
+// A mnemonic may break behind its dots.
+function breakable(name) {
+  return name.split(/(?<=\.)/).flatMap((part) => [part, h("wbr")]);
+}
+
+// Light, dark, or as the system has it; remembered where the browser lets a page do so.
+function themes() {
+  const stored = () => {
+    try {
+      return localStorage.getItem("warpmma-theme");
+    } catch {
+      return null;
+    }
+  };
+  const apply = (theme) => {
+    document.body.classList.toggle("warpmma-light", theme === "light");
+    document.body.classList.toggle("warpmma-dark", theme === "dark");
+    forgetColours();
+    dispatchEvent(new Event("warpmma-theme"));
+  };
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    forgetColours();
+    dispatchEvent(new Event("warpmma-theme"));
+  });
+  const choose = (theme) => {
+    try {
+      localStorage.setItem("warpmma-theme", theme);
+    } catch {
+      // A page that may keep nothing forgets it.
+    }
+    apply(theme);
+  };
+  const choices = [["auto", "Auto"], ["light", "Light"], ["dark", "Dark"]];
+  const first = ["light", "dark"].includes(stored()) ? stored() : "auto";
+  document.getElementById("themes").append(segmented("Theme", choices, first, choose));
+  apply(first);
+}
+
+start();
+
+// For tests, and for those who open the console.
+globalThis.warpmma = {
+  computed, data, elementOf, encode, explained, formats, instructionNamed, instructions, locate, matching, parting, readList,
+  readOperands, state, sumSteps, targets, typedValues,
+};

@@ -1,0 +1,130 @@
+// One element in words, bits and formulas; and all that its lane holds.
+import { placeName, sentence } from "./cells.js";
+import { copyButton, h } from "./dom.js";
+import { held } from "./layouts.js";
+
+export function detailsOf(record, operand, cell, operands, choose) {
+  const what = operand.layout.lanes > 32 ? "Thread" : "Lane";
+  return [
+    h("h2", { class: "sentence", id: "sentence" }, sentence(operand, cell)),
+    registerStrip(operand, cell, choose),
+    formulaList(operand, cell),
+    h("h3", {}, `${what} ${cell.lane} holds`),
+    laneStepper(operand, cell, choose, what),
+    operands.map((each) => heldBy(each, cell, operand, choose)),
+    h(
+      "div",
+      { class: "quotes" },
+      copyButton("Copy as Python", () => pythonOfPlace(record, operand, cell)),
+      copyButton("Copy as command", () => `warpmma where ${record.name} ${operand.id} ${cell.row} ${cell.column}`),
+    ),
+  ];
+}
+
+function pythonOfPlace(record, operand, cell) {
+  const matrix = operand.layout.matrix.length ? `, ${cell.matrix}` : "";
+  const { lane, register, low } = cell;
+  return (
+    `import warpmma as wm\n\ni = wm.parse("${record.name}")\n` +
+    `assert i.layout("${operand.id}").locate(${cell.row}, ${cell.column}${matrix}) == (${lane}, ${register}, ${low})\n`
+  );
+}
+
+// The register's bits from the highest to the lowest, a box for each element.
+function registerStrip(operand, cell, choose) {
+  const { layout } = operand;
+  const cells = held(layout, cell.lane)[cell.register].cells.slice().reverse();
+  return h(
+    "figure",
+    { class: "strip" },
+    h("figcaption", {}, `Register ${cell.register} of ${layout.lanes > 32 ? "thread" : "lane"} ${cell.lane}`),
+    h(
+      "div",
+      { class: cells.length > 8 ? "slots many" : "slots" },
+      cells.map((each) =>
+        h(
+          "button",
+          {
+            type: "button", class: "slot", id: `slot-${each.index}`, "aria-pressed": each.index === cell.index,
+            "aria-label": sentence(operand, { ...each, lane: cell.lane }),
+            onclick: () => choose(operand, each.row, each.column, each.matrix),
+          },
+          cells.length <= 8 && h("span", {}, `${operand.id}[${each.row},${each.column}]`),
+          cells.length <= 8 && h("small", {}, each.low === each.high ? each.low : `${each.high}\u2026${each.low}`),
+        ),
+      ),
+    ),
+    layout.bits !== layout.slot && h("p", { class: "note" }, `Of every ${layout.slot} bits ${layout.bits} carry the element.`),
+  );
+}
+
+// PTX's formulas, with the numbers of this element.
+function formulaList(operand, cell) {
+  const known = {
+    groupID: (cell.lane % 32) >> 2, threadID_in_group: cell.lane & 3, laneid: cell.lane % 32, warpid: cell.lane >> 5,
+    i: cell.index, row: cell.row, col: cell.column, matrix: cell.matrix,
+  };
+  const { formulas } = operand.layout;
+  const line = (name) =>
+    formulas[name] && h("li", {}, h("code", {}, `${name} = ${formulas[name]}`), h("span", {}, ` = ${known[name]}`));
+  const given = ["groupID", "threadID_in_group", "i"].map((name) => `${name} = ${known[name]}`).join(", ");
+  return h(
+    "details",
+    { class: "formulas", open: true },
+    h("summary", {}, "Formulas"),
+    h("p", {}, `${operand.letter}i, with ${given}:`),
+    h("ul", {}, line("matrix"), line("row"), line("col")),
+    h("p", {}, "and back:"),
+    h("ul", {}, line("warpid"), line("laneid"), line("i")),
+  );
+}
+
+function laneStepper(operand, cell, choose, what) {
+  const most = operand.layout.lanes - 1;
+  const go = (lane) => {
+    const registers = held(operand.layout, Math.min(most, Math.max(0, lane)));
+    const same = registers[cell.register].cells.find((each) => each.index === cell.index);
+    choose(operand, same.row, same.column, same.matrix);
+  };
+  return h(
+    "label",
+    { class: "field lane-field" },
+    h("span", { class: "field-name" }, what),
+    h("input", {
+      type: "number", min: 0, max: most, value: cell.lane, id: "lane",
+      onchange: (event) => go(Number.parseInt(event.target.value, 10) || 0),
+    }),
+  );
+}
+
+// Registers of a lane as buttons, each with the elements that it holds.
+function heldBy(operand, cell, chosen, choose) {
+  const registers = held(operand.layout, cell.lane % operand.layout.lanes);
+  return h(
+    "div",
+    { class: "held" },
+    h("h4", {}, operand.title),
+    h(
+      "div",
+      { class: "chips" },
+      registers.map(({ register, cells }) =>
+        h(
+          "button",
+          {
+            type: "button", class: "chip", id: `chip-${operand.id}-${register}`,
+            "aria-pressed": operand.id === chosen.id && register === cell.register,
+            onclick: () => choose(operand, cells[0].row, cells[0].column, cells[0].matrix),
+          },
+          h("b", {}, cells.length > 1 ? `${placeName(operand, cells[0])}\u2013${cells[cells.length - 1].index}` : placeName(operand, cells[0])),
+          ` ${operand.id}[${spanOf(cells, "row")}, ${spanOf(cells, "column")}]`,
+        ),
+      ),
+    ),
+  );
+}
+
+function spanOf(cells, name) {
+  const values = cells.map((cell) => cell[name]);
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  return low === high ? `${low}` : `${low}\u2013${high}`;
+}

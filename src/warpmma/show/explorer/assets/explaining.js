@@ -1,0 +1,83 @@
+// A sum on a target, and two of them beside each other.
+import { computed, formats } from "./catalogue.js";
+import { bitLength, negated, total, unpack } from "./numbers.js";
+import { sumSteps } from "./reference.js";
+
+// Everything that is shown of one sum; null where the target lacks the instruction.
+export function explained(record, target, operands) {
+  const how = computed(record, target);
+  if (!how) return null;
+  const { a, b, c, scaleA, scaleB } = operands;
+  const steps = sumSteps(formats, how.recipe, a, b, c, scaleA, scaleB);
+  const last = steps[steps.length - 1];
+  const format = formats[last.format];
+  const result = unpack(format, last.result);
+  const exact = exactOf(steps);
+  const error = exact && result.kind === "finite" ? total([result, negated(exact)]) : null;
+  return { ...how, record, steps, format, code: last.result, number: result, exact, error, ulps: ulpsOf(error, result, format) };
+}
+
+// The sum of all products and C; null where one of them is NaN or infinite.
+function exactOf(steps) {
+  const given = steps.flatMap((step) => step.addends).filter((each) => ["product", "group", "C"].includes(each.source));
+  return given.every((each) => each.number.kind === "finite") ? total(given.map((each) => each.number)) : null;
+}
+
+// An error in units of the last place of a result.
+function ulpsOf(error, result, format) {
+  if (!error || format.integer) return null;
+  if (!error.significand) return 0;
+  const high = result.significand ? result.exponent + bitLength(result.significand) - 1 : format.emin;
+  const unit = Math.max(high, format.emin) - format.fraction_bits;
+  const drop = Math.max(0, bitLength(error.significand) - 53);
+  const value = Number(error.significand >> BigInt(drop)) * 2 ** (error.exponent + drop - unit);
+  return error.sign ? -value : value;
+}
+
+const productsOf = (step) => step.addends.flatMap((each) => each.products).sort((x, y) => x - y);
+export const alike = (x, y) => JSON.stringify(x, plain) === JSON.stringify(y, plain);
+const plain = (_, value) => (typeof value === "bigint" ? String(value) : value);
+
+// Where two explanations part first: {step, reason}; null if they do the same throughout.
+export function parting(one, other) {
+  const length = Math.max(one.steps.length, other.steps.length);
+  for (let step = 0; step < length; step += 1) {
+    const reason = difference(one.steps[step], other.steps[step], one.target, other.target);
+    if (reason) return { step, reason };
+  }
+  return null;
+}
+
+function difference(x, y, here, there) {
+  if (!x || !y) return `${x ? there : here} has no such step`;
+  if (x.operation !== y.operation) return `${WORDS[x.operation]} on ${here}, ${WORDS[y.operation]} on ${there}`;
+  const [mine, theirs] = [productsOf(x), productsOf(y)];
+  if (!alike(mine, theirs)) return `${here} adds products ${ranges(mine)} in it, ${there} ${ranges(theirs)}`;
+  if (!alike(x.addends, y.addends)) {
+    if (x.quantum === y.quantum) return "their addends differ";
+    return `${here} keeps bits from ${power(x.quantum)} on, ${there} from ${power(y.quantum)} on`;
+  }
+  if (x.result === y.result) return "";
+  if (x.bits !== y.bits) return `${here} rounds to ${x.bits} fraction bits, ${there} to ${y.bits}`;
+  return `${here} rounds ${ROUNDINGS[x.rounding]}, ${there} ${ROUNDINGS[y.rounding]}`;
+}
+
+export const WORDS = {
+  fused: "one fused sum", grouped: "one sum of groups", fma: "a fused multiply-add", add: "an addition", integer: "an exact sum",
+  convert: "a conversion", popcount: "a count of ones",
+};
+export const ROUNDINGS = {
+  rn: "to nearest even", rz: "toward zero", rm: "down", rp: "up", wrap: "to the low 32 bits", clamp: "into the range of s32",
+};
+export const power = (exponent) => `2^${String(exponent).replace("-", "\u2212")}`;
+
+// Ascending numbers, runs of them by their ends.
+export function ranges(numbers) {
+  const runs = [];
+  for (const number of numbers) {
+    const last = runs[runs.length - 1];
+    if (last && last[1] + 1 === number) last[1] = number;
+    else runs.push([number, number]);
+  }
+  return runs.map(([first, last]) => (first === last ? `${first}` : `${first}\u2013${last}`)).join(", ") || "none";
+}

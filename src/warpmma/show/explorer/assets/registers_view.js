@@ -1,0 +1,143 @@
+// Operands as grids, and what is known of one element, its lane and its register.
+import { detailsOf } from "./cell_details.js";
+import { cellOf, firstOfLane, operandsOf, placeName, sentence } from "./cells.js";
+import { h, replaceChildren, segmented, select } from "./dom.js";
+import { createGrid, reveal } from "./grid.js";
+import { elementOf, matricesOf, runOf } from "./layouts.js";
+import { state, update } from "./state.js";
+
+export const chosenOperand = (record) => operandsOf(record).find((operand) => operand.id === state.op) ?? operandsOf(record)[0];
+
+// The chosen element, brought into its operand.
+export function chosenCell(record) {
+  const operand = chosenOperand(record);
+  const [rows, columns] = operand.layout.shape;
+  const clamp = (text, most) => Math.min(Math.max(0, Number.parseInt(text, 10) || 0), most - 1);
+  const [row, column] = [clamp(state.row, rows), clamp(state.col, columns)];
+  const matrix = clamp(state.matrix, matricesOf(operand.layout));
+  return { operand, ...cellOf(operand, row, column, matrix) };
+}
+
+export function registersView(record) {
+  const operands = operandsOf(record);
+  const details = h("aside", { class: "details", "aria-label": "The chosen element" });
+  const views = new Map();
+  const showLane = (lane) => {
+    for (const view of views.values()) {
+      view.lane = lane;
+      view.redraw();
+    }
+  };
+  const show = (operand, cell) => {
+    replaceChildren(details, ...detailsOf(record, operand, cell, operands, choose).flat());
+    showLane(cell.lane);
+  };
+  const refresh = () => {
+    const chosen = chosenCell(record);
+    for (const [id, view] of views) view.follow(chosen, id === chosen.operand.id);
+    show(chosen.operand, chosen);
+  };
+  function choose(operand, row, column, matrix) {
+    update({ op: operand.id, row, col: column, matrix });
+    refresh();
+    const view = views.get(operand.id);
+    if (view) reveal(view);
+  }
+  const cards = operands.map((operand) => {
+    const [card, view] = operandCard(record, operand, {
+      pick: (cell) => {
+        choose(operand, cell.row, cell.column, cell.matrix);
+      },
+      hover: (cell) => {
+        const chosen = chosenCell(record);
+        show(...(cell ? [operand, cell] : [chosen.operand, chosen]));
+      },
+    });
+    views.set(operand.id, view);
+    return card;
+  });
+  refresh();
+  return h("div", { class: "registers" }, toolbar(record, operands), h("div", { class: "cards" }, cards), details);
+}
+
+function toolbar(record, operands) {
+  const matrices = Math.max(...operands.map((operand) => matricesOf(operand.layout)));
+  return h(
+    "div",
+    { class: "toolbar" },
+    segmented("Order", [["element", "Matrices"], ["lane", record.warpgroup ? "Threads" : "Lanes"]], state.by, (by) => update({ by })),
+    matrices > 1 &&
+      select("Matrix", Array.from({ length: matrices }, (_, i) => [String(i), `${i} of 4`]), state.matrix, (matrix) =>
+        update({ matrix }),
+      ),
+    record.warpgroup && h("p", { class: "note" }, "B lies in shared memory; A there, or in registers as shown."),
+  );
+}
+
+// A card of one operand; its view knows how to follow what is chosen elsewhere.
+function operandCard(record, operand, { pick, hover }) {
+  const shown = state.by === "lane" ? laneGrid(operand) : elementGrid(operand);
+  const view = createGrid(shown, {
+    pick: (row, column) => pick(shown.at(row, column)),
+    hover: (at) => hover(at && shown.at(...at)),
+  });
+  view.follow = (chosen, mine) => {
+    const cell = mine ? chosen : firstOfLane(operand, chosen.lane);
+    view.setActive(...shown.where(cell), chosen.lane, { chosen: mine });
+  };
+  const { layout, type } = operand;
+  const registers = `${layout.registers} ${layout.width}-bit register${layout.registers > 1 ? "s" : ""} a ${record.warpgroup ? "thread" : "lane"}`;
+  const zoom = (by, label, text) =>
+    h("button", { type: "button", class: "zoom", "aria-label": `${label} ${operand.title}`, onclick: () => view.setZoom(Math.min(4, Math.max(0.1, view.zoom * by))) }, text);
+  const card = h(
+    "section",
+    { class: "card", "data-operand": operand.id },
+    h(
+      "header",
+      {},
+      h("h3", {}, operand.title),
+      h("p", {}, `${layout.shape.join(" \u00d7 ")} ${type}, ${registers}`),
+      h("div", { class: "zooms" }, zoom(1 / 1.4, "Smaller", "\u2212"), zoom(1.4, "Larger", "+")),
+    ),
+    view.element,
+  );
+  return [card, view];
+}
+
+function elementGrid(operand) {
+  const { layout } = operand;
+  const matrix = Math.min(Number(state.matrix) || 0, matricesOf(layout) - 1);
+  const at = (row, column) => cellOf(operand, row, column, matrix);
+  return {
+    label: `${operand.title} by row and column`, rows: layout.shape[0], columns: layout.shape[1], run: runOf(layout),
+    cell: (row, column) => {
+      const cell = at(row, column);
+      return { lane: cell.lane, block: `T${cell.lane}`, name: placeName(operand, cell) };
+    },
+    at,
+    where: (cell) => [cell.row, cell.column],
+    describe: (row, column) => sentence(operand, at(row, column)),
+  };
+}
+
+function laneGrid(operand) {
+  const { layout } = operand;
+  const at = (lane, index) => {
+    const { row, column, matrix } = elementOf(layout, lane, index);
+    return cellOf(operand, row, column, matrix);
+  };
+  const each = layout.width / layout.slot;
+  return {
+    label: `${operand.title} by lane and register`, rows: layout.lanes, columns: layout.elements, run: [each, 1],
+    cellSize: [each > 8 ? 12 : 42, 30],
+    cell: (lane, index) => {
+      const cell = at(lane, index);
+      return { lane, block: each > 1 ? `r${cell.register}` : placeName(operand, cell), name: `${cell.row},${cell.column}` };
+    },
+    rowLabel: (lane) => `T${lane}`,
+    columnLabel: (index) => `${operand.letter}${index}`,
+    at,
+    where: (cell) => [cell.lane, cell.index],
+    describe: (lane, index) => sentence(operand, at(lane, index)),
+  };
+}

@@ -1,0 +1,159 @@
+// Numbers as people write them, to codes and back.
+//
+// A list is values between commas or blanks: decimals (0.5, 1e-3), powers (2^-24, 3*2^5), sums of these (1+2^-10),
+// fractions (1/3), codes (0x3c00), inf, nan, and `x6` behind a value for six of it.
+import { bitLength, finite, roundedMagnitude, unpack } from "./numbers.js";
+
+export class ValueRefused extends Error {}
+
+const SEPARATOR = /[\s,;]+/;
+const ITEM = /^(0x[0-9a-f]+|[^x×]+)(?:[x×](\d+))?$/i;
+
+// Codes of k values, those that are not written being zero, and how many were rounded.
+export function readList(text, fmt, k) {
+  const read = [];
+  for (const word of text.trim().split(SEPARATOR).filter(Boolean)) {
+    const again = /^[x×](\d+)$/i.exec(word);
+    const item = again ? null : ITEM.exec(word);
+    if (!again && !item) throw new ValueRefused(`${word} is no number; write 0.5, 2^-24, 0x3c00, inf or nan, and x6 for six`);
+    if (again && !read.length) throw new ValueRefused(`${word} repeats a value, and none stands before it`);
+    const value = again ? read[read.length - 1] : readValue(item[1], fmt);
+    const count = again ? Number(again[1]) - 1 : Number(item[2] ?? 1);
+    if (read.length + count > k) throw new ValueRefused(`more than ${k} ${k === 1 ? "value" : "values"}`);
+    for (let i = 0; i < count; i += 1) read.push(value);
+  }
+  const codes = read.map((value) => value.code);
+  while (codes.length < k) codes.push(fmt.integer ? 0n : encode(finite(), fmt));
+  return { codes, rounded: read.filter((value) => value.rounded).length };
+}
+
+// One value's code, and whether it had to be rounded.
+export function readValue(word, fmt) {
+  if (/^0x/i.test(word)) {
+    const code = BigInt(word);
+    if (code > fmt.mask) throw new ValueRefused(`${word} does not fit the ${fmt.bits} bits of ${fmt.name}`);
+    return { code, rounded: false };
+  }
+  const special = /^([+-]?)(inf(?:inity)?|nan)$/i.exec(word);
+  if (special) return { code: specialCode(special, word, fmt), rounded: false };
+  const [numerator, denominator] = rational(word);
+  if (fmt.integer) return { code: integerCode(numerator, denominator, word, fmt), rounded: false };
+  const negative = word.startsWith("-") && numerator <= 0n;
+  if (negative && !fmt.signed) throw new ValueRefused(`${fmt.name} has no sign; got ${word}`);
+  const exact = quotient(numerator < 0n ? -numerator : numerator, denominator, negative ? 1 : 0);
+  const code = encode(exact, fmt);
+  return { code, rounded: !equal(unpack(fmt, code), exact) };
+}
+
+function specialCode([, sign, name], word, fmt) {
+  const code = /^nan/i.test(name) ? fmt.nan_code : fmt.inf_code;
+  if (code === null || code === undefined) throw new ValueRefused(`${fmt.name} has no ${word.replace(/^[+-]/, "")}`);
+  return sign === "-" ? code | fmt.sign_bit : code;
+}
+
+function integerCode(numerator, denominator, word, fmt) {
+  if (numerator % denominator) throw new ValueRefused(`${word} is no integer, as ${fmt.name} needs`);
+  const value = numerator / denominator;
+  if (value < fmt.least || value > fmt.greatest) {
+    throw new ValueRefused(`${word} does not fit ${fmt.name}: ${fmt.least} to ${fmt.greatest}`);
+  }
+  return value & fmt.mask;
+}
+
+// A text as numerator and denominator.
+function rational(word) {
+  const terms = word.match(/[+-]?(?:[^+\-e^]|[e^][+-]?)+/gi) ?? [];
+  if (terms.join("") !== word) refuse(word);
+  return terms.map((term) => termOf(term, word)).reduce(([a, b], [c, d]) => [a * d + c * b, b * d]);
+}
+
+function termOf(term, word) {
+  const found = /^([+-]?)(?:(\d+\.?\d*|\.\d+)(?:e([+-]?\d+))?)?(?:(\*)2\^([+-]?\d+)|\/(\d+))?$/i.exec(
+    term.replace(/^([+-]?)2\^/, "$11*2^"),
+  );
+  if (!found || !found[2]) refuse(word);
+  const [, sign, decimal, ten = "0", , two = "0", below = "1"] = found;
+  const [whole, places = ""] = decimal.split(".");
+  if (Math.abs(ten) > 400 || Math.abs(two) > 1200 || /^0+$/.test(below)) refuse(word);
+  const shift = Number(ten) - places.length;
+  const raised = (exponent, base) => base ** BigInt(Math.max(0, exponent));
+  const numerator = BigInt(whole + places) * raised(shift, 10n) * raised(Number(two), 2n);
+  const denominator = BigInt(below) * raised(-shift, 10n) * raised(-Number(two), 2n);
+  return [sign === "-" ? -numerator : numerator, denominator];
+}
+
+function refuse(word) {
+  throw new ValueRefused(`${word} is no number; write 0.5, 2^-24, 3*2^5, 1/3, 0x3c00, inf or nan`);
+}
+
+// A quotient with more bits than any format has; a last one says whether there was more.
+function quotient(numerator, denominator, sign) {
+  if (!numerator) return finite(sign);
+  const shift = Math.max(0, 160 - (bitLength(numerator) - bitLength(denominator)));
+  const whole = (numerator << BigInt(shift)) / denominator;
+  const rest = (numerator << BigInt(shift)) % denominator;
+  return finite(sign, (whole << 1n) | (rest ? 1n : 0n), -shift - 1);
+}
+
+// To nearest even; what is too large becomes what PTX's `cvt` makes of it: infinity, or the largest number.
+export function encode(number, fmt) {
+  const sign = number.sign ? fmt.sign_bit : 0n;
+  let magnitude = number.significand ? roundedMagnitude(number, fmt, "rn", fmt.fraction_bits) : 0n;
+  if (!fmt.subnormals) {
+    magnitude -= 1n << BigInt(fmt.fraction_bits);
+    if (magnitude < 0n) magnitude = 0n;
+  }
+  magnitude <<= BigInt(fmt.padding);
+  if (magnitude > fmt.max_code) magnitude = fmt.overflow === "infinity" ? fmt.inf_code : fmt.max_code;
+  return sign | magnitude;
+}
+
+function equal(x, y) {
+  if (x.kind !== y.kind) return false;
+  const exponent = Math.min(x.exponent, y.exponent);
+  const at = (n) => n.significand << BigInt(n.exponent - exponent);
+  return at(x) === at(y);
+}
+
+// A number as people read it: a power of two where it is one, else a decimal with all its digits, or the nearest double.
+export function written(number) {
+  const sign = number.sign ? "\u2212" : "";
+  if (number.kind === "nan") return "NaN";
+  if (number.kind === "infinity") return `${sign}\u221e`;
+  if (!number.significand) return `${sign}0`;
+  const zeros = /0*$/.exec(number.significand.toString(2))[0].length;
+  const odd = number.significand >> BigInt(zeros);
+  const exponent = number.exponent + zeros;
+  const bits = bitLength(odd);
+  if (odd === 1n && (exponent < -4 || exponent > 16)) return `${sign}2^${minus(exponent)}`;
+  if (exponent >= 0 && bits + exponent <= 60) return sign + (odd << BigInt(exponent)).toString();
+  if (odd < 16n && (exponent < -12 || exponent > 60)) return `${sign}${odd}\u00b72^${minus(exponent)}`;
+  return sign + decimalOf(odd, exponent, bits);
+}
+
+const minus = (x) => String(x).replace("-", "\u2212");
+
+function decimalOf(odd, exponent, bits) {
+  if (bits <= 53 && exponent > -1074 && bits + exponent < 1024) {
+    return minus(Number(odd) * 2 ** Math.max(exponent, -1000) * 2 ** Math.min(0, exponent + 1000));
+  }
+  const drop = Math.max(0, bits - 53);
+  const head = Number(odd >> BigInt(drop));
+  return `\u2248${minus(head * 2 ** (exponent + drop))}`;
+}
+
+// Digits of a code.
+export const hex = (code, fmt) => `0x${code.toString(16).padStart(Math.ceil(fmt.bits / 4), "0")}`;
+
+// A code's bits by field: [["sign", "0"], ["exponent", "01111111"], ...].
+export function fieldsOf(code, fmt) {
+  const bits = code.toString(2).padStart(fmt.bits, "0");
+  if (fmt.integer) return [["fraction", bits]];
+  const widths = [["sign", fmt.signed ? 1 : 0], ["exponent", fmt.exponent_bits], ["fraction", fmt.fraction_bits], ["padding", fmt.padding]];
+  let at = 0;
+  return widths
+    .map(([name, width]) => [name, bits.slice(at, (at += width))])
+    .filter(([, text]) => text);
+}
+
+export const valueOf = (code, fmt) => written(unpack(fmt, code));
