@@ -145,6 +145,11 @@ class Explanation(Record):
         """Write it as a JSON document; rational numbers as strings such as "-3/8"."""
         return _views.view(self, "json")
 
-    def svg(self) -> str:
-        """Draw its bits, aligned, with what was cut in another colour."""
-        return _views.view(self, "svg")
+    def svg(self, theme: str = "auto") -> str:
+        """Draw its bits, aligned, with what was cut in another colour.
+
+        Parameters
+        ----------
+        theme : {"auto", "light", "dark"}
+        """
+        return _views.view(self, "svg", theme)

@@ -24,8 +24,8 @@ from .._arguments import check_choice
 from .palette import PALETTE
 
 __all__ = [
-    "FONT", "MONOSPACE", "THEMES", "Theme", "box", "document", "group", "line", "path", "style_sheet", "text",
-    "text_width",
+    "FONT", "MONOSPACE", "THEMES", "Theme", "box", "characters", "document", "group", "line", "path", "style_sheet",
+    "text", "text_width",
 ]  # fmt: skip
 
 Theme = Literal["auto", "light", "dark"]
@@ -77,6 +77,21 @@ def text(
     marks += f" font-family='{escape(MONOSPACE)}'" if mono else ""
     marks += f" fill='{PALETTE[fill].light}'" if fill != "ink" else ""  # the document's
     return f"<text x='{x:g}' y='{y:g}' font-size='{size:g}'{marks}{_attributes(data)}>{escape(words)}</text>"
+
+
+def characters(
+    xs: Iterable[float], y: float, words: str, *, size: float = 13, weight: str = "normal", fill: str = "ink"
+) -> str:
+    """Write characters whose middles stand at `xs`, one for each; nothing of none."""
+    if not words:
+        return ""
+    marks = f" font-weight='{weight}'" if weight != "normal" else ""
+    marks += f" fill='{PALETTE[fill].light}'" if fill != "ink" else ""
+    at = " ".join(f"{x:g}" for x in xs)
+    return (
+        f"<text x='{at}' y='{y:g}' font-size='{size:g}' text-anchor='middle' font-family='{escape(MONOSPACE)}'{marks}>"
+        f"{escape(words)}</text>"
+    )
 
 
 def box(

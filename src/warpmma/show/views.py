@@ -13,6 +13,7 @@ VIEWS: Mapping[tuple[str, str], str] = MappingProxyType({
     ("Explanation", "json"): "sum_json.json",
     ("Layout", "svg"): "fragments.layout_svg",
     ("MatrixInstruction", "svg"): "fragments.instruction_svg",
+    ("Explanation", "svg"): "sum_svg.svg",
     ("Launch", "text"): "launches.text",
     ("Launch", "json"): "launches.json",
     ("Launch", "svg"): "conflicts.svg",

@@ -1,0 +1,145 @@
+"""Explanations as pictures: aligned bits in a grid of weights, what was cut hatched, two targets one below the other.
+
+Every row is a group with data of its own: `data-target`, `data-step` (from 0, counted over the chain), `data-row`
+(addend, sum or result), `data-value`; of addends `data-addend`, `data-source`, `data-k`, `data-nominal` and
+`data-kept`; of numbers with digits `data-bits`, `data-high` (weight of the first), `data-cut` (how many of the last
+were cut) and `data-sign`; of results `data-code`.
+"""
+
+from __future__ import annotations
+
+from textwrap import wrap
+
+from .._text import ranges
+from ..analysis import Explanation
+from .drawing import Theme, box, document, text, text_width
+from .sum_bits import grid_of
+from .sum_columns import Columns, columns_of
+from .sum_folding import PlacedStep, StepRun, counterparts, folded, placed
+from .sum_numbers import code_text, number_of, number_text, short
+from .sum_panel import NAME, SIDE, panel, side
+from .sum_rows import hatched
+from .sum_summary import ulps_text
+from .sum_words import how, link_of
+
+__all__ = ["svg"]
+
+_SHORT, _LEAST = 4, 760
+
+
+def svg(explanation: Explanation, theme: Theme = "auto") -> str:
+    """Draw an explanation.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of long chains the ends are drawn, and the steps that lost most; with another target, the steps in which the
+        two part.
+    theme : {"auto", "light", "dark"}
+    """
+    scenes = _scenes(explanation)
+    steps = [(x, item) for x, items in scenes for item in items if isinstance(item, PlacedStep)]
+    every = [side(x, item) for x, item in steps] or [(0.0, 0.0, 0.0)]
+    widths = (max(w[0] for w in every), max(w[1] for w in every), max(w[2] for w in every))
+    left = NAME + max(widths[0] + SIDE + widths[1], text_width("weight: 2 to the", 9)) + 22
+    columns = columns_of([grid_of(item.step) for _, item in steps], left)
+    width = max(_LEAST, columns.right + 3 * SIDE + widths[2] + 110)
+    body, y = _title(explanation, width)
+    for x, items in scenes:
+        drawn, y = _scene(x, items, columns, y, widths, width, explanation)
+        body += drawn
+    data = {
+        "instruction": explanation.instruction, "target": explanation.target, "row": explanation.row,
+        "column": explanation.column, "code": code_text(explanation.result, explanation.format),
+    }  # fmt: skip
+    title = (
+        f"D[{explanation.row}, {explanation.column}] of {explanation.instruction} on {explanation.target}, bit by bit"
+    )
+    return document(body, width, y + 8, title, theme=theme, data=data)
+
+
+def _scenes(explanation: Explanation) -> list[tuple[Explanation, list[PlacedStep | StepRun]]]:
+    """Choose what is drawn of each target."""
+    other = explanation.against
+    if other is None:
+        return [(explanation, list(folded(explanation, short=_SHORT)))]
+    parting = explanation.parting
+    if max(len(explanation.steps), len(other.steps)) <= _SHORT or parting is None:
+        return [(x, list(folded(x, short=_SHORT))) for x in (explanation, other)]
+    [each] = [x for x in placed(explanation) if (x.link, x.place) == (parting.link, parting.step)]
+    return [(explanation, [each]), (other, list(counterparts(explanation, each, other)))]
+
+
+def _title(explanation: Explanation, width: float) -> tuple[list[str], float]:
+    place = f"D[{explanation.row}, {explanation.column}]"
+    if explanation.matrix:
+        place += f" of matrix {explanation.matrix}"
+    body = [
+        text(NAME, 28, f"{place}, bit by bit", size=17, weight="bold"),
+        text(NAME, 48, str(explanation.instruction), size=12, mono=True),
+    ]
+    x = float(NAME)
+    for fill, words in (("fraction", "kept"), ("lost", "cut: truncated"), ("mark", "rounded off")):
+        body.append(box(x, 60, 30, 15, fill))
+        if fill != "fraction":
+            body.append(hatched(x, 60, 30, 15, fill == "lost"))
+        body.append(text(x + 36, 72, words, size=11))
+        x += 36 + text_width(words, 11) + 22
+    note = "Digits of a product begin at its nominal exponent."
+    if width - x > text_width(note, 11):
+        body.append(text(x, 72, note, size=11, fill="pale"))
+    return body, 88.0
+
+
+def _scene(
+    explanation: Explanation, items: list[PlacedStep | StepRun], columns: Columns, y: float,
+    widths: tuple[float, float, float], width: float, first: Explanation,
+) -> tuple[list[str], float]:  # fmt: skip
+    """Draw what is shown of one target."""
+    body = [box(0, y, width, 26, "panel", stroke="none")]
+    body.append(text(NAME, y + 18, f"{explanation.target}", size=14, weight="bold"))
+    after = NAME + text_width(explanation.target, 14, bold=True) + 14
+    lines = wrap(how(explanation.recipe), max(20, int((width - after - NAME) / 6.1)))
+    body.append(text(after, y + 18, lines[0], size=11))
+    y += 30
+    for more in lines[1:]:
+        body.append(text(after, y + 8, more, size=11))
+        y += 14
+    link = -1
+    for item in items:
+        if isinstance(item, StepRun):
+            body.append(text(NAME, y + 16, _run(item), size=11, fill="pale"))
+            y += 28
+            continue
+        if len(explanation.links) > 1 and item.link != link:
+            link = item.link
+            words = f"link {link + 1} of {len(explanation.links)}: {link_of(item)}"
+            body.append(text(NAME, y + 14, words, size=11, fill="pale"))
+            y += 18
+        drawn, y = panel(explanation, item, columns, y + 4, widths)
+        body += drawn
+    body.append(text(NAME, y + 10, _outcome(explanation), size=12, weight="bold"))
+    y += 30
+    if explanation is first and first.parting is not None and first.against is not None:
+        reason = f"They part here: {first.parting.reason}"
+        for row in wrap(reason, max(40, int((width - 2 * NAME) / 7.6))):
+            body.append(text(NAME, y + 6, row, size=12, fill="series1", weight="bold"))
+            y += 18
+        y += 8
+    return body, y
+
+
+def _run(run: StepRun) -> str:
+    which = f"step {run.first + 1}" if run.first == run.last else f"steps {run.first + 1} to {run.last + 1}"
+    lost = "values that are not finite" if run.lost is None else f"lost {short(run.lost)} together"
+    return f"{which}{f' (k {ranges(run.k)})' if len(run.k) else ''}: {lost}"
+
+
+def _outcome(explanation: Explanation) -> str:
+    number = number_of(explanation.result, explanation.format)
+    words = f"{number_text(number)} ({code_text(explanation.result, explanation.format)})"
+    if explanation.exact is not None:
+        words += f"; exact {short(explanation.exact)}"
+    if explanation.error is not None:
+        words += f"; error {ulps_text(explanation.error, explanation) or short(explanation.error)}"
+    return f"result {words}"
