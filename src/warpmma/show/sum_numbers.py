@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Context, Decimal
 from fractions import Fraction
 
 from ..formats import FORMATS, FloatFormat, Number
 
-__all__ = ["code_text", "in_ulps", "number_of", "number_text", "rational", "rational_of", "short", "value_of"]
+__all__ = [
+    "code_text",
+    "in_ulps",
+    "number_of",
+    "number_text",
+    "rational",
+    "rational_of",
+    "short",
+    "typeset",
+    "value_of",
+]
 
 _DIGITS = 8
 _WIDE = Context(prec=_DIGITS, Emax=10**6, Emin=-(10**6))
@@ -78,6 +89,23 @@ def short(value: Fraction, digits: int = _DIGITS) -> str:
         mantissa, _, power = f"{rounded:.{digits - 1}e}".partition("e")
         return f"{mantissa.rstrip('0').rstrip('.')}e{power}"
     return f"{rounded.normalize(_WIDE):.{digits}g}"
+
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def typeset(words: str) -> str:
+    """Write powers with raised exponents, and real signs of minus and of multiplication: for pictures and pages.
+
+    Examples
+    --------
+    >>> typeset("-5*2^-30"), typeset("1.5e-07")
+    ('−5·2⁻³⁰', '1.5·10⁻⁷')
+    """
+    words = re.sub(r"(?<=\d)e([-+])0*(\d+)", lambda x: f"*10^{x[1].strip('+')}{x[2]}", words)
+    words = re.sub(r"\^(-?\d+)", lambda x: x[1].translate(_RAISED), words)
+    words = re.sub(r"(?<=\d)\*(?=\d)", "·", words)
+    return re.sub(r"(?<![\w⁰¹²³⁴⁵⁶⁷⁸⁹-])-(?=\d|infinity)", "−", words)
 
 
 def _odd(value: Fraction) -> tuple[int, int | None]:

@@ -9,18 +9,19 @@ from .._text import counted
 from ..analysis import Explanation
 from ..arithmetic import Addend
 from ..formats import Number
-from .drawing import line, text, text_width
+from .drawing import line, text_width
 from .sum_bits import BitGrid, BitRow, grid_of
 from .sum_columns import Columns
 from .sum_folding import PlacedStep, chosen_addends
 from .sum_numbers import code_text, number_text, rational_of, short
-from .sum_rows import ROW, bits_row, labelled
+from .sum_ones import ones_panel
+from .sum_rows import ROW, bits_row, labelled, said
 from .sum_words import aligned_text, factors, heading, label, listed, rounding_text, unpacked
 
 __all__ = ["NAME", "SIDE", "panel", "row_words", "side"]
 
 NAME, SIDE = 16, 12  # where names of rows begin; between columns of words
-_HEAD = 64
+_HEAD = 72
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,15 +75,18 @@ def panel(
     float
         Where it ends.
     """
+    if each.step.operation == "popcount":
+        return ones_panel(explanation, each, y)
     step, grid, choice = each.step, grid_of(each.step), chosen_addends(each.step)
     place = {"target": explanation.target, "step": each.number}
     total = len(explanation.steps)
-    parts = [text(NAME, y + 16, heading(each, total), weight="bold", data={**place, "panel": step.operation})]
+    parts = [said(NAME, y + 16, heading(each, total), weight="bold", data={**place, "panel": step.operation})]
     if words := aligned_text(each):
-        parts.append(text(NAME, y + 34, words, size=11, fill="pale"))
-    y += _HEAD if grid.quantum is not None else 40
+        parts.append(said(NAME, y + 34, words, size=11, fill="pale"))
+    y += _HEAD if grid.quantum is not None else 52 if words else 40
     parts += _header(columns, grid, y)
     first = y = y + 8
+    parts += _lines(columns, y - 2, y + (len(choice.shown) + 2) * ROW + 4)
     for i in choice.shown:
         parts.append(_addend(explanation, each, i, columns, grid.addends[i], y, widths))
         y += ROW
@@ -99,16 +103,16 @@ def panel(
         drawn = bits_row(columns, y, row, rounded=True) if row else []
         parts.append(_of_sum(name, number, columns, y, drawn, data))
         y += ROW
-    said = f"{rounding_text(each)}: {code_text(step.result, step.format)}"
+    rounding = f"{rounding_text(each)}: {code_text(step.result, step.format)}"
     if step.rounded_off:
-        said += f", {short(step.rounded_off)} rounded off"
-    parts.append(text(NAME, y + 15, said, size=11, fill="pale"))
+        rounding += f", {short(step.rounded_off)} rounded off"
+    parts.append(said(NAME, y + 15, rounding, size=11, fill="pale"))
     for indices, what in ((choice.zeros, "zero: k"), (choice.others, "not shown: k")):
         if indices:
             reach = sorted(each.chain.k.start + p for i in indices for p in step.addends[i].products)
             y += 16
             words = f"{counted(len(indices), 'product')} {'is' if len(indices) == 1 else 'are'} {what} {listed(reach)}"
-            parts.append(text(NAME, y + 15, words, size=11, fill="pale"))
+            parts.append(said(NAME, y + 15, words, size=11, fill="pale"))
     return parts, y + 28
 
 
@@ -125,24 +129,35 @@ def _header(columns: Columns, grid: BitGrid, y: float) -> list[str]:
             bold = "bold" if weight in marked else "normal"
             fill = "ink" if weight in marked else "pale"
             parts.append(
-                text(middle, y, str(weight), size=9, anchor="middle", weight=bold, fill=fill, data={"weight": weight})
+                said(middle, y, str(weight), size=9, anchor="middle", weight=bold, fill=fill, data={"weight": weight})
             )
             last = middle
-    parts.append(text(columns.left - 8, y, "weight: 2 to the", size=9, anchor="end", fill="pale"))
+    for middle, weights in columns.folds():
+        parts.append(said(middle, y, "~", size=9, anchor="middle", data={"folded": f"{weights[0]} {weights[-1]}"}))
+    parts.append(said(columns.left - 8, y, "weight: 2 to the", size=9, anchor="end", fill="pale"))
     if grid.quantum is None or grid.exponent is None:
         return parts
     x1, x2 = columns.edge(grid.exponent - 1), columns.edge(grid.quantum) + columns.cell
     top = y - 14
     parts += [line(x1 + 1, top, x2 - 1, top, "strong"), line(x1 + 1, top, x1 + 1, top + 4, "strong")]
     parts.append(line(x2 - 1, top, x2 - 1, top + 4, "strong"))
-    bits = f"F = {grid.exponent - grid.quantum} bits are kept below 2^E"
-    parts.append(text((x1 + x2) / 2, top - 4, bits, size=10, anchor="middle"))
+    bits = f"F = {grid.exponent - grid.quantum}"
+    if text_width(longer := f"{bits} bits are kept below E", 10) < x2 - x1:
+        bits = longer
+    parts.append(said((x1 + x2) / 2, top - 4, bits, size=10, anchor="middle"))
     middle = columns.middle(grid.exponent)
     if middle is not None:
-        parts.append(text(middle, top - 2, "E", size=11, anchor="middle", weight="bold"))
+        parts.append(said(middle, top - 2, "E", size=11, anchor="middle", weight="bold"))
     if columns.lowest < grid.quantum:
-        parts.append(text(x2 + 4, top + 2, "cut", size=10, weight="bold"))
+        parts.append(said(x2 + 4, top + 2, "cut", size=10, weight="bold"))
     return parts
+
+
+def _lines(columns: Columns, y1: float, y2: float) -> list[str]:
+    """Draw a faint line left of each fourth weight, as in ruled paper."""
+    return [
+        line(x, y1, x, y2, "faint") for w in columns.weights if w is not None and w % 4 == 0 for x in [columns.edge(w)]
+    ]
 
 
 def _border(columns: Columns, quantum: int, y1: float, y2: float) -> str:
@@ -182,4 +197,4 @@ def _of_sum(
     name: str, number: Number, columns: Columns, y: float, drawn: list[str], data: dict[str, object]
 ) -> str:  # fmt: skip
     texts = [(columns.right + 2 * SIDE, "start", number_text(number))]
-    return labelled(y, texts, [text(NAME, y + ROW / 2 + 4, name, size=11, weight="bold"), *drawn], data)
+    return labelled(y, texts, [said(NAME, y + ROW / 2 + 4, name, size=11, weight="bold"), *drawn], data)

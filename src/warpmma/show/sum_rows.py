@@ -7,15 +7,22 @@ Kept digits stand on `fraction`; what truncation cut stands on `lost`, hatched u
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from .drawing import box, characters, group, path, text
 from .sum_bits import BitRow
 from .sum_columns import Columns
+from .sum_numbers import typeset
 
-__all__ = ["ROW", "bits_row", "hatched"]
+__all__ = ["ROW", "bits_row", "hatched", "labelled", "said"]
 
 ROW = 20
 _INSET, _STRIPE = 2, 5
+
+
+def said(x: float, y: float, words: str, **options: Any) -> str:
+    """Write a text with raised exponents and real signs."""
+    return text(x, y, typeset(words), **options)
 
 
 def hatched(x: float, y: float, width: float, height: float, rising: bool) -> str:
@@ -53,7 +60,7 @@ def bits_row(columns: Columns, y: float, row: BitRow, rounded: bool = False) -> 
     if row.low < columns.lowest:
         parts.append(text(columns.right + 2, y + ROW / 2 + 4, "...", size=10))
     if row.negative:
-        parts.append(text(_reach(columns, row.high, row.high)[0] - 9, y + ROW / 2 + 4, "-", size=14, weight="bold"))
+        parts.append(text(_reach(columns, row.high, row.high)[0] - 9, y + ROW / 2 + 4, "−", size=14, weight="bold"))
     return [part for part in parts if part]
 
 
@@ -64,5 +71,5 @@ def _reach(columns: Columns, high: int, low: int) -> tuple[float, float]:
 
 def labelled(y: float, words: Sequence[tuple[float, str, str]], parts: Sequence[str], data: dict[str, object]) -> str:
     """Make a row of its digits and of texts: of each where it stands, how it is anchored, and what it says."""
-    texts = [text(x, y + ROW / 2 + 4, said, size=11, anchor=anchor) for x, anchor, said in words if said]
+    texts = [said(x, y + ROW / 2 + 4, each, size=11, anchor=anchor) for x, anchor, each in words if each]
     return group([*texts, *parts], data=data)

@@ -13,18 +13,18 @@ from textwrap import wrap
 from .._text import ranges
 from ..analysis import Explanation
 from .drawing import Theme, box, document, text, text_width
-from .sum_bits import grid_of
+from .sum_bits import BitGrid, grid_of
 from .sum_columns import Columns, columns_of
 from .sum_folding import PlacedStep, StepRun, counterparts, folded, placed
 from .sum_numbers import code_text, number_of, number_text, short
 from .sum_panel import NAME, SIDE, panel, side
-from .sum_rows import hatched
+from .sum_rows import hatched, said
 from .sum_summary import ulps_text
 from .sum_words import how, link_of
 
 __all__ = ["svg"]
 
-_SHORT, _LEAST = 4, 760
+_SHORT, _LEAST = 4, 860
 
 
 def svg(explanation: Explanation, theme: Theme = "auto") -> str:
@@ -44,7 +44,7 @@ def svg(explanation: Explanation, theme: Theme = "auto") -> str:
     left = NAME + max(widths[0] + SIDE + widths[1], text_width("weight: 2 to the", 9)) + 22
     columns = columns_of([grid_of(item.step) for _, item in steps], left)
     width = max(_LEAST, columns.right + 3 * SIDE + widths[2] + 110)
-    body, y = _title(explanation, width)
+    body, y = _title(explanation, [grid_of(item.step) for _, item in steps], columns)
     for x, items in scenes:
         drawn, y = _scene(x, items, columns, y, widths, width, explanation)
         body += drawn
@@ -70,24 +70,27 @@ def _scenes(explanation: Explanation) -> list[tuple[Explanation, list[PlacedStep
     return [(explanation, [each]), (other, list(counterparts(explanation, each, other)))]
 
 
-def _title(explanation: Explanation, width: float) -> tuple[list[str], float]:
+def _title(explanation: Explanation, grids: list[BitGrid], columns: Columns) -> tuple[list[str], float]:
     place = f"D[{explanation.row}, {explanation.column}]"
     if explanation.matrix:
         place += f" of matrix {explanation.matrix}"
     body = [
-        text(NAME, 28, f"{place}, bit by bit", size=17, weight="bold"),
+        said(NAME, 28, f"{place}, bit by bit", size=17, weight="bold"),
         text(NAME, 48, str(explanation.instruction), size=12, mono=True),
     ]
     x = float(NAME)
-    for fill, words in (("fraction", "kept"), ("lost", "cut: truncated"), ("mark", "rounded off")):
+    cut, off = any(row.cut for grid in grids for row in grid.addends if row), any(g.sum.cut for g in grids if g.sum)
+    for fill, words in (("fraction", "kept"), *[("lost", "cut: truncated")] * cut, *[("mark", "rounded off")] * off):
         body.append(box(x, 60, 30, 15, fill))
         if fill != "fraction":
             body.append(hatched(x, 60, 30, 15, fill == "lost"))
-        body.append(text(x + 36, 72, words, size=11))
+        body.append(said(x + 36, 72, words, size=11))
         x += 36 + text_width(words, 11) + 22
-    note = "Digits of a product begin at its nominal exponent."
-    if width - x > text_width(note, 11):
-        body.append(text(x, 72, note, size=11, fill="pale"))
+    notes = ["Digits of a product begin at its nominal exponent."] * any(g.quantum is not None for g in grids)
+    notes += ["~ stands for columns of zeros."] * (None in columns.weights)
+    for note in notes:
+        body.append(said(x, 72, note, size=11, fill="pale"))
+        x += text_width(note, 11) + 14
     return body, 88.0
 
 
@@ -97,33 +100,35 @@ def _scene(
 ) -> tuple[list[str], float]:  # fmt: skip
     """Draw what is shown of one target."""
     body = [box(0, y, width, 26, "panel", stroke="none")]
-    body.append(text(NAME, y + 18, f"{explanation.target}", size=14, weight="bold"))
+    body.append(said(NAME, y + 18, f"{explanation.target}", size=14, weight="bold"))
     after = NAME + text_width(explanation.target, 14, bold=True) + 14
     lines = wrap(how(explanation.recipe), max(20, int((width - after - NAME) / 6.1)))
-    body.append(text(after, y + 18, lines[0], size=11))
+    body.append(said(after, y + 18, lines[0], size=11))
     y += 30
     for more in lines[1:]:
-        body.append(text(after, y + 8, more, size=11))
+        body.append(said(after, y + 8, more, size=11))
         y += 14
     link = -1
     for item in items:
         if isinstance(item, StepRun):
-            body.append(text(NAME, y + 16, _run(item), size=11, fill="pale"))
+            body.append(said(NAME, y + 16, _run(item), size=11, fill="pale"))
             y += 28
             continue
         if len(explanation.links) > 1 and item.link != link:
             link = item.link
             words = f"link {link + 1} of {len(explanation.links)}: {link_of(item)}"
-            body.append(text(NAME, y + 14, words, size=11, fill="pale"))
+            body.append(said(NAME, y + 14, words, size=11, fill="pale"))
             y += 18
         drawn, y = panel(explanation, item, columns, y + 4, widths)
         body += drawn
-    body.append(text(NAME, y + 10, _outcome(explanation), size=12, weight="bold"))
+    part = sum(isinstance(item, PlacedStep) for item in items) < len(explanation.steps)
+    words = f"after all {len(explanation.steps)} steps: {_outcome(explanation)}" if part else _outcome(explanation)
+    body.append(said(NAME, y + 10, words, size=12, weight="bold"))
     y += 30
     if explanation is first and first.parting is not None and first.against is not None:
         reason = f"They part here: {first.parting.reason}"
         for row in wrap(reason, max(40, int((width - 2 * NAME) / 7.6))):
-            body.append(text(NAME, y + 6, row, size=12, fill="series1", weight="bold"))
+            body.append(said(NAME, y + 6, row, size=12, fill="series1", weight="bold"))
             y += 18
         y += 8
     return body, y

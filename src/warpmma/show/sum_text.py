@@ -17,6 +17,7 @@ from ..arithmetic import Addend, Popcount, SumStep
 from .sum_bits import BitGrid, BitRow, grid_of
 from .sum_folding import PlacedStep, StepRun, chosen_addends, counterparts, folded, placed
 from .sum_numbers import code_text, number_text, short
+from .sum_ones import ones_lines
 from .sum_summary import summary, summary_against
 from .sum_words import aligned_text, factors, heading, how, label, link_of, listed, rounding_text, unpacked
 
@@ -127,19 +128,11 @@ def _block(explanation: Explanation, each: PlacedStep, total: int, whole: bool, 
 def _ones(explanation: Explanation, each: PlacedStep, total: int, mark: Mark) -> list[str]:
     """Write bits of A, of B and of what they make, 64 in a line."""
     lines, step = [mark("heading", heading(each, total))], each.step
-    products = [x for x in step.addends if x.source == "product"]
-    operation = getattr(explanation.recipe.unit, "operation", "")
     rows = []
-    for first in range(0, len(products), 64):
-        part = products[first : first + 64]
-        found = [f for x in part for f in factors(explanation, each, x)]
-        made = "".join(str(x.number.significand) for x in part)
-        k = each.chain.k.start + first
-        rows += [
-            (f"k {k}-{k + len(part) - 1}", "A", "".join(str(f.a) for f in found), ""),
-            ("", "B", "".join(str(f.b) for f in found), ""),
-            ("", operation, made, counted(made.count("1"), "one")),
-        ]
+    for k, name, bits in ones_lines(explanation, each):
+        made = name not in ("A", "B")
+        where = f"k {k}-{k + len(bits) - 1}" if name == "A" else ""
+        rows.append((where, name, bits, counted(bits.count("1"), "one") if made else ""))
     rows += [(x.source, "", "", number_text(x.number)) for x in step.addends if x.source != "product"]
     rows += [("sum", "", "", number_text(step.sum)), ("result", "", "", number_text(step.number))]
     lines += [f"  {line}" for line in table(rows, left=[0, 1, 2])]
