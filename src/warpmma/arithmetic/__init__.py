@@ -34,6 +34,7 @@ from .sequences import SEQUENCES, ApproximateForm, machine_text
 from .special_functions import SPECIAL_FUNCTIONS, SpecialFunction, special_function_reference
 from .sum_steps import Addend, SumStep
 from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, Unit
+from .units import steps as fused_steps
 
 __all__ = [
     "GENERATIONS",
@@ -67,6 +68,7 @@ __all__ = [
     "engines",
     "evidence_of",
     "fma64",
+    "fused_steps",
     "group",
     "interpolators",
     "lowering",

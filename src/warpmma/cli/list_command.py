@@ -13,9 +13,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from .._arguments import suggestion
 from .._text import counted
+from ..errors import MnemonicError, shown
 from ..isa import AnyInstruction, WarpgroupInstruction, check_known, find, instructions, warpgroup_instructions
-from .naming import every_fitting
+from .naming import every_fitting, qualifiers, type_named
 from .streams import write
 from .terminal import add_output, paint_of, tabulated
 
@@ -72,17 +74,21 @@ def _found(options: argparse.Namespace) -> list[AnyInstruction]:
     left = set(find(**asked, target=options.target))
     for type_ in options.type:
         left &= _of_type(type_)
-    if len(set(options.type)) > 1:
-        left = {i for i in left if {i.a_type, i.b_type} >= set(options.type) or i.d_type in options.type}
     every = every_fitting(options.words) if options.words else (*instructions(), *warpgroup_instructions())
     return [i for i in every if i in left]
 
 
 def _of_type(name: str) -> set[AnyInstruction]:
-    multiplicands = {type_ for i in instructions() for type_ in (i.a_type, i.b_type)}
-    if name not in multiplicands:
-        return set(find(d=name))
-    return {*find(a=name), *find(b=name)}
+    """Return the instructions whose A or B is of a type; where neither ever is, those whose D is."""
+    type_ = type_named(name)
+    every = (*instructions(), *warpgroup_instructions())
+    found: set[AnyInstruction] = {i for i in every if type_ in (i.a_type, i.b_type)}
+    found = found or {i for i in every if i.d_type == type_}
+    if not found:
+        known = sorted({type_ for i in every for type_ in (i.a_type, i.b_type, i.d_type)})
+        near = suggestion(name, known) or f"; expected one of {', '.join(known)}"
+        raise MnemonicError(f"no instruction has type {shown(name, str)}{near}")
+    return found
 
 
 def _rows(found: Sequence[AnyInstruction]) -> list[tuple[str, ...]]:
@@ -97,16 +103,6 @@ def _rows(found: Sequence[AnyInstruction]) -> list[tuple[str, ...]]:
 
 def _span(n: list[int]) -> str:
     return str(n[0]) if len(n) == 1 else f"{n[0]}..{n[-1]}"
-
-
-def qualifiers(i: AnyInstruction) -> list[str]:
-    """Return the words of an instruction besides shape and types, as `naming` reads them."""
-    if isinstance(i, WarpgroupInstruction):
-        return ["satfinite"] * i.satfinite + [i.bit_op] * bool(i.bit_op)  # type: ignore[list-item]
-    words = [i.sparsity, i.kind and f"kind::{i.kind}", i.scale_vec and f"scale_vec::{i.scale_vec}", i.stype]
-    words += ["satfinite" * i.satfinite, i.rounding, i.bit_op]
-    words += [f"{i.a_layout} {i.b_layout}"] * ((i.a_layout, i.b_layout) != ("row", "col"))
-    return [word for word in words if word]
 
 
 def _facts(i: AnyInstruction) -> dict[str, Any]:

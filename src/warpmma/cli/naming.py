@@ -41,7 +41,16 @@ from .mnemonic_words import (
 )
 from .streams import say
 
-__all__ = ["Named", "add_instruction", "every_fitting", "instruction_of", "named", "type_named"]
+__all__ = [
+    "Named",
+    "add_instruction",
+    "every_fitting",
+    "instruction_of",
+    "named",
+    "qualifiers",
+    "type_named",
+    "words_of",
+]
 
 _LONGEST = 400
 _FEW = 3  # that an error lists
@@ -144,6 +153,27 @@ def every_fitting(words: str | Sequence[str]) -> tuple[AnyInstruction, ...]:
     if whole := _whole(text):
         return (whole.instruction,)
     return tuple(_left(_fragments(text), text, all_kinds=True))
+
+
+def qualifiers(i: AnyInstruction) -> list[str]:
+    """Return the words that, with its shape and types, name an instruction."""
+    if isinstance(i, WarpgroupInstruction):
+        return ["satfinite"] * i.satfinite + [i.bit_op] * bool(i.bit_op)  # type: ignore[list-item]
+    words = [i.sparsity, i.kind and f"kind::{i.kind}", i.scale_vec and f"scale_vec::{i.scale_vec}", i.stype]
+    words += ["satfinite" * i.satfinite, i.rounding, i.bit_op]
+    words += [f"{i.a_layout} {i.b_layout}"] * ((i.a_layout, i.b_layout) != ("row", "col"))
+    return [word for word in words if word]
+
+
+def words_of(i: AnyInstruction) -> str:
+    """Return short words that name an instruction.
+
+    Examples
+    --------
+    >>> words_of(named("sp m16n8k32 f16").instruction)
+    'm16n8k32 f32 f16 f16 f32 sp'
+    """
+    return " ".join([i.shape, i.d_type, i.a_type, i.b_type, i.c_type, *qualifiers(i)])
 
 
 def _text(words: str | Sequence[str]) -> str:

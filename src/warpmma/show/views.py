@@ -14,6 +14,8 @@ VIEWS: Mapping[tuple[str, str], str] = MappingProxyType({
     ("Layout", "svg"): "fragments.layout_svg",
     ("MatrixInstruction", "svg"): "fragments.instruction_svg",
     ("Explanation", "svg"): "sum_svg.svg",
+    ("MatrixInstruction", "text"): "instruction_page.text",
+    ("MatrixInstruction", "json"): "instruction_page.json",
     ("Launch", "text"): "launches.text",
     ("Launch", "json"): "launches.json",
     ("Launch", "svg"): "conflicts.svg",

@@ -1,0 +1,51 @@
+"""The command `show`: all about one instruction."""
+
+from __future__ import annotations
+
+import argparse
+
+from .._views import view
+from ..isa import AnyInstruction
+from .naming import add_instruction, instruction_of, words_of
+from .streams import write
+from .terminal import Paint, add_output, paint_of
+
+__all__ = ["add_show"]
+
+
+def add_show(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "show", description="Show one instruction: its operands in registers, formulas both ways, how each target "
+        "computes it, and how that is known.",
+    )  # fmt: skip
+    add_instruction(parser)
+    add_output(parser)
+    parser.set_defaults(run=_show)
+
+
+def _show(options: argparse.Namespace) -> int:
+    instruction = instruction_of(options.instruction)
+    if options.json:
+        write(view(instruction, "json"))
+    else:
+        text = f"{view(instruction, 'text')}\n\n{_next(instruction)}"
+        write(_painted(text, paint_of(options)))
+    return 0
+
+
+def _next(i: AnyInstruction) -> str:
+    words = words_of(i)
+    lines = [f"where {words} A 0 0", f"what {words} A --lane 0", f"layout {words} D", f"evidence {words}"]
+    return "\n".join(["Where to look next", "------------------", *(f"  warpmma {line}" for line in lines)])
+
+
+def _painted(text: str, paint: Paint) -> str:
+    """Make the first line and the headings bold, and the rules under headings dim."""
+    lines = text.split("\n")
+    for i, line in enumerate(lines):
+        if i == 0 or (i + 1 < len(lines) and lines[i + 1] and set(lines[i + 1]) == {"-"}):
+            lines[i] = paint(line, "bold")
+        elif line and set(line) == {"-"}:
+            lines[i] = paint(line, "dim")
+    return "\n".join(lines)
