@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
     from . import testing as testing
     from . import torch as torch
     from . import triton as triton
-    from .analysis import error
+    from .analysis import error, explain
     from .arithmetic import Evidence, engines
     from .errors import (
         ArchiveError,
@@ -89,6 +89,7 @@ __all__ = [
     "error",
     "evidence",
     "execute",
+    "explain",
     "find",
     "instructions",
     "load",
@@ -104,7 +105,7 @@ _ORIGINS = {
         "layouts", "lookup", "machine", "operations", "products", "ptx", "registers", "scaling", "show", "sparsity",
         "testing", "torch", "triton",
     ),
-    ".analysis": ("error",),
+    ".analysis": ("error", "explain"),
     ".arithmetic": ("Evidence", "engines"),
     ".errors": (
         "ArchiveError", "CompilationError", "KernelError", "LimitError", "MetadataError", "MnemonicError",

@@ -74,10 +74,10 @@ INNER: dict[str, str] = {
     "warpmma.arithmetic:compute_checked": "`compute` for codes that are checked",
     **dict.fromkeys(
         (f"warpmma.arithmetic:{x}" for x in (
-            "NativeRegisters", "NativeRegisters.run", "approximate_reference", "fma64", "machine_text",
-            "native_product", "quotient", "quotient_reference", "reference_dot", "reference_trace", "resolve",
-            "run_elements", "runs_elements", "special_function_reference", "square_root", "square_root_reference",
-            "squarer", "take_rows",
+            "NativeRegisters", "NativeRegisters.run", "approximate_reference", "as_fraction", "exact_product",
+            "fma64", "machine_text", "native_product", "quotient", "quotient_reference", "reference_dot",
+            "reference_trace", "resolve", "rounded_step", "run_elements", "runs_elements",
+            "special_function_reference", "square_root", "square_root_reference", "squarer", "take_rows",
         )),
         "for rooms above, which check"
     ),
@@ -127,7 +127,7 @@ INNER: dict[str, str] = {
     **dict.fromkeys(
         (f"warpmma.products:{x}" for x in (
             "Chain", "Chain.advance", "Chain.blocks", "Chain.finish", "Chain.padded", "Chain.start", "Operands",
-            "Operands.of", "Operands.part", "finish",
+            "Operands.of", "Operands.part", "finish", "is_dask",
         )),
         "for rooms above, which `matmul` is one of",
     ),

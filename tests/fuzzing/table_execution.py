@@ -77,6 +77,20 @@ def _multiplied(rng: Rng) -> dict[str, Any]:
     return given | _workers(rng)
 
 
+def _explained(rng: Rng) -> dict[str, Any]:
+    """Make a legal call of `explain`, of one instruction or of a whole product."""
+    while True:
+        given = _multiplied(rng) if chance(rng, 0.5) else product_operands(rng)
+        given = {name: x for name, x in given.items() if name not in ("engine", "threads")}
+        record = given.get("instruction")
+        a = getattr(given["a"], "elements", given["a"])
+        if a.ndim == 2 and a.shape[0] and (record is not None or "metadata" not in given):
+            break
+    given.setdefault("instruction", None)
+    given |= {"row": int(rng.integers(a.shape[0])), "column": 0}
+    return given | ({"against": given["target"]} if chance(rng, 0.2) else {})
+
+
 _KINDS = ("default", "dense", "wgmma", "sparse", "scaled", "quantized", "partial")
 
 
@@ -340,6 +354,7 @@ ENTRIES = (
           fixed=("object",)),
     Entry(name="warpmma:find", call=wm.find, make=_found, weight=3),
     Entry(name="warpmma.products:default_instruction", call=default_instruction, make=_default, weight=2),
+    Entry(name="warpmma:explain", call=wm.explain, make=_explained, weight=4),
     Entry(name="warpmma.arithmetic:compute", call=arithmetic.compute, make=_arithmetic, weight=3, fixed=("recipe",)),
     Entry(name="warpmma.arithmetic:approximate", call=arithmetic.approximate, make=_approximated, weight=3),
     Entry(name="warpmma.arithmetic:quotient_factors", call=arithmetic.quotient_factors, make=_factors, weight=2),

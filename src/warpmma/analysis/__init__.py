@@ -1,9 +1,10 @@
 """Where bits come from: one element explained step by step, and the errors of whole products."""
 
 from .error_report import BINS, ErrorPlace, ErrorReport, ProductError
+from .explaining import explain
 from .explanation import ChainLink, Explanation, Parting
 from .product_errors import error
 
 __all__ = [
-    "BINS", "ChainLink", "ErrorPlace", "ErrorReport", "Explanation", "Parting", "ProductError", "error",
+    "BINS", "ChainLink", "ErrorPlace", "ErrorReport", "Explanation", "Parting", "ProductError", "error", "explain",
 ]  # fmt: skip

@@ -9,8 +9,10 @@ from functools import cached_property
 
 from .. import _views
 from .._records import Record
-from ..arithmetic import Evidence, Recipe, SumStep
+from ..arithmetic import Evidence, Recipe, SumStep, as_fraction
+from ..formats import FORMATS, FloatFormat
 from ..isa import AnyInstruction
+from .rationals import ulp_at
 
 __all__ = ["ChainLink", "Explanation", "Parting"]
 
@@ -24,14 +26,17 @@ class ChainLink(Record):
     name : str
         What it does, in a few words: the mnemonic, or such as "promotion: sum + accumulator".
     k : range
-        Which values of the whole product's k it takes; empty for an addition. Products of its steps are counted from
-        `k.start`.
+        Which members of the explanation's `a` and `b` it multiplies; empty for an addition. Product i of its steps is
+        that of `a[k.start + i]` and `b[k.start + i]`.
     steps : tuple of SumStep
+    weight : Fraction, optional
+        What its losses count for in the result: 1, and before a tensor scale that scale, None if it is not finite.
     """
 
     name: str
     k: range
     steps: tuple[SumStep, ...]
+    weight: Fraction | None = Fraction(1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,9 +67,10 @@ class Explanation(Record):
     row, column, matrix : int
         Of the element; `matrix` is 0 but for m8n8k4 of f16.
     a, b : tuple of int
-        Codes that were multiplied, k of each: of a sparse A what is stored, and what it meets of B.
+        Codes that were multiplied, as many of each: of a sparse A what is stored, and what it meets of B. Where the
+        matrices end before an instruction does, the last are padding, +0.
     positions : tuple of int
-        Which column of A, and row of B, each stands at: 0, 1, 2, ... but for a sparse A.
+        Which column of A, and row of B, each stands at: 0, 1, 2, ... but for a sparse A. Padding stands beyond them.
     scale_a, scale_b : tuple of int
         Codes of the block scales of the row and the column; empty without.
     c : int
@@ -79,7 +85,8 @@ class Explanation(Record):
     exact : Fraction, optional
         The exact result of the same codes; None where it is NaN or infinite.
     bound : Fraction, optional
-        An a priori bound of the error: docs/specification/bounds.md. None where it says nothing.
+        What the magnitude of the error cannot exceed, known from the magnitudes of the operands alone:
+        docs/specification/bounds.md. None where a result may be infinite, or an integer may wrap.
     against : Explanation, optional
         The same on another target.
     parting : Parting, optional
@@ -115,7 +122,10 @@ class Explanation(Record):
     @property
     def value(self) -> Fraction | None:
         """The result as a rational number; None for NaN and infinity."""
-        return self.steps[-1].value
+        fmt = FORMATS[self.format]
+        return (
+            as_fraction(fmt.unpack(self.result)) if isinstance(fmt, FloatFormat) else Fraction(fmt.unpack(self.result))
+        )
 
     @property
     def error(self) -> Fraction | None:
@@ -125,9 +135,44 @@ class Explanation(Record):
     @property
     def lost(self) -> Fraction | None:
         """All that the steps lost: `-error`, by another way."""
-        losses = [step.lost for step in self.steps]
-        known = [loss for loss in losses if loss is not None]
-        return sum(known, Fraction(0)) if len(known) == len(losses) else None
+        total = Fraction(0)
+        for link in self.links:
+            for step in link.steps:
+                loss = step.lost
+                if loss is None or link.weight is None:
+                    return None
+                total += loss * link.weight
+        return total
+
+    @property
+    def ulps(self) -> Fraction | None:
+        """Magnitude of the error in ulps of the result's format at the exact result; None where there is no error.
+
+        An ulp is 2^(e - fraction bits), where e is the exponent of the exact result's leading bit, and at least that
+        of the format's least normal number; of integers it is 1. A result that is the exact one, correctly rounded, is
+        at most half an ulp from it.
+        """
+        if self.error is None or self.exact is None:
+            return None
+        return abs(self.error) / ulp_at(FORMATS[self.format], self.exact)
+
+    @property
+    def ignored(self) -> Fraction:
+        """What bits that the instruction ignores would have added to the exact result: of f32 given as tf32.
+
+        0 where that is nothing, or not finite.
+        """
+        if "tf32" not in (self.recipe.a, self.recipe.b):
+            return Fraction(0)
+        whole, used = (
+            [[as_fraction(FORMATS[name].unpack(code)) for code in codes] for codes in (self.a, self.b)]
+            for name in ("f32", "tf32")
+        )
+        sums = [
+            sum((x * y for x, y in zip(*rows, strict=True) if x is not None and y is not None), Fraction(0))
+            for rows in (whole, used)
+        ]
+        return sums[0] - sums[1]
 
     def text(self, *, whole: bool = False, mark: Callable[[str, str], str] | None = None) -> str:
         """Write it as tables of fewer than 120 columns.

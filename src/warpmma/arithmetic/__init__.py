@@ -8,6 +8,7 @@ from . import native, recipes
 from .engine import Engine, Resolved, engines, resolve
 from .evaluation import compute, compute_checked, product
 from .evidence import Evidence, evidence_of
+from .exact_numbers import as_fraction, exact_product
 from .fma import fma64
 from .functions import special_function
 from .instruction_groups import group
@@ -27,6 +28,7 @@ from .recipes import (
     variants,
 )
 from .reference import dot as reference_dot
+from .reference import rounded_step
 from .reference import trace as reference_trace
 from .sequence_arrays import approximate, quotient_factors
 from .sequence_reference import approximate_reference
@@ -63,10 +65,12 @@ __all__ = [
     "Unit",
     "approximate",
     "approximate_reference",
+    "as_fraction",
     "compute",
     "compute_checked",
     "engines",
     "evidence_of",
+    "exact_product",
     "fma64",
     "fused_steps",
     "group",
@@ -85,6 +89,7 @@ __all__ = [
     "reference_dot",
     "reference_trace",
     "resolve",
+    "rounded_step",
     "run_elements",
     "runs_elements",
     "special_function",

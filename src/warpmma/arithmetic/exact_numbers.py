@@ -5,12 +5,20 @@ Rule 14 of `reference`: an operation is computed exactly, and rounded once.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import cast
 
 from .._rounding import Rounding
 from ..formats import FloatFormat, Number
 
-__all__ = ["exact_product", "exact_sum", "rounded"]
+__all__ = ["as_fraction", "exact_product", "exact_sum", "rounded"]
+
+
+def as_fraction(number: Number) -> Fraction | None:
+    """Return a number's value; None for NaN and infinity."""
+    if number.kind != "finite":
+        return None
+    return (-1) ** number.sign * number.significand * Fraction(2) ** number.exponent
 
 
 def exact_product(x: Number, y: Number) -> Number:

@@ -71,7 +71,7 @@ from .exact_numbers import exact_product, exact_sum, rounded
 from .sum_steps import Addend, SumStep
 from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, steps
 
-__all__ = ["dot", "trace"]
+__all__ = ["dot", "rounded_step", "trace"]
 
 
 def dot(
@@ -198,7 +198,7 @@ def _fused(
         source, accumulator, accumulator_format = "accumulator", made.result, d_format
     if after:
         of_c, sum_so_far = floating(recipe.c).unpack(c), d_format.unpack(accumulator)
-        yield _rounded_step("add", (11, 14), (_whole("C", of_c), _whole("accumulator", sum_so_far)), d_format)
+        yield rounded_step("add", (11, 14), (_whole("C", of_c), _whole("accumulator", sum_so_far)), d_format)
 
 
 def _grouped(
@@ -270,7 +270,7 @@ def _whole(source: str, number: Number, products: tuple[int, ...] = (), nominal:
     return Addend(source=source, products=products, number=number, nominal=nominal, kept=number)
 
 
-def _rounded_step(
+def rounded_step(
     operation: str, rules: tuple[int, ...], addends: tuple[Addend, ...], fmt: FloatFormat, rounding: Rounding = "rn"
 ) -> SumStep:
     """Rule 14: one or two addends, added exactly and rounded once."""
@@ -292,7 +292,7 @@ def _f64_chain(unit: FmaChain, a: Sequence[int], b: Sequence[int], c: int) -> It
         nans = [code for code, number in ranked if number.kind == "nan"]
         product = _whole("product", exact_product(operands[0], operands[1]), (i,))
         addends = (product, _whole("accumulator" if i else "C", operands[2]))
-        step = _rounded_step("fma", (14, 15), addends, fmt, unit.rounding)
+        step = rounded_step("fma", (14, 15), addends, fmt, unit.rounding)
         if step.sum.kind == "nan":
             made = fmt.sign_bit | cast(int, fmt.inf_code) | quiet
             step = replace(step, result=nans[0] | quiet if nans else made)
@@ -311,17 +311,17 @@ def _f32_chains(recipe: Recipe, unit: FloatChains, a: Sequence[int], b: Sequence
         for position, i in enumerate(step):
             product = _whole("product", products[i], (i,))
             if position == 0 and unit.seed == "product":
-                made = _rounded_step("multiply", (14, 16), (product,), fmt)
+                made = rounded_step("multiply", (14, 16), (product,), fmt)
             else:
                 so_far = _whole("chain", chain, tuple(step[:position]))
-                made = _rounded_step("fma", (14, 16), (product, so_far), fmt)
+                made = rounded_step("fma", (14, 16), (product, so_far), fmt)
             yield made
             chain = made.number
-        made = _rounded_step("add", (14, 16), (_whole(source, total), _whole("chain", chain, tuple(step))), fmt)
+        made = rounded_step("add", (14, 16), (_whole(source, total), _whole("chain", chain, tuple(step))), fmt)
         yield made
         source, total = "accumulator", made.number
     if d_format != fmt or not a:
-        yield _rounded_step("convert", (14, 16), (_whole(source, total),), d_format)
+        yield rounded_step("convert", (14, 16), (_whole(source, total),), d_format)
 
 
 # Rules 17 and 18

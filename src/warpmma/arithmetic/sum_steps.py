@@ -12,15 +12,9 @@ from fractions import Fraction
 
 from .._records import Record
 from ..formats import FORMATS, FloatFormat, Number
+from .exact_numbers import as_fraction
 
 __all__ = ["Addend", "SumStep"]
-
-
-def _exact(number: Number) -> Fraction | None:
-    """Return a number's value; None for NaN and infinity."""
-    if number.kind != "finite":
-        return None
-    return (-1) ** number.sign * number.significand * Fraction(2) ** number.exponent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,12 +44,12 @@ class Addend(Record):
     @property
     def value(self) -> Fraction | None:
         """Value as a rational number; None for NaN and infinity."""
-        return _exact(self.number)
+        return as_fraction(self.number)
 
     @property
     def lost(self) -> Fraction | None:
         """What truncation took: value less what is kept; None for NaN and infinity."""
-        value, kept = self.value, _exact(self.kept)
+        value, kept = self.value, as_fraction(self.kept)
         return None if value is None or kept is None else value - kept
 
 
@@ -108,12 +102,12 @@ class SumStep(Record):
     @property
     def value(self) -> Fraction | None:
         """The result as a rational number; None for NaN and infinity."""
-        return _exact(self.number)
+        return as_fraction(self.number)
 
     @property
     def rounded_off(self) -> Fraction | None:
         """What rounding took: the sum less the result; None where either is not finite."""
-        total, value = _exact(self.sum), self.value
+        total, value = as_fraction(self.sum), self.value
         return None if total is None or value is None else total - value
 
     @property

@@ -1,0 +1,198 @@
+"""One element of a product: the codes of its row and column, and the links of the chain that makes it.
+
+The chain is that of `products.Chain`: instructions along k; partial sums where k is split or sums are promoted, which
+begin at +0 and are added in f32; a tensor scale; an epilogue. What an instruction computes, the reference tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..arithmetic import Addend, SumStep, as_fraction, exact_product, reference_trace, rounded_step
+from ..formats import FORMATS, FloatFormat, Number, floating
+from ..products import Operands, Product, finish
+from .explanation import ChainLink
+
+__all__ = ["Element", "exact_result", "links"]
+
+_F32 = floating("f32")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Element:
+    """Codes that one element of D is made of, padded to whole instructions.
+
+    Attributes
+    ----------
+    product : Product
+    a, b : tuple of int
+        As many of each; of a sparse A the stored ones, and what each meets of B.
+    positions : tuple of int
+        Which row of B each meets; from the product's k on it is padding.
+    scale_a, scale_b : tuple of int
+    c : int
+    factors : tuple of int
+        Codes of f32, of the tensor scales.
+    alpha : float or None
+        Their product, rounded to f32.
+    """
+
+    product: Product
+    a: tuple[int, ...]
+    b: tuple[int, ...]
+    positions: tuple[int, ...]
+    scale_a: tuple[int, ...]
+    scale_b: tuple[int, ...]
+    c: int
+    factors: tuple[int, ...]
+    alpha: float | None
+
+    @classmethod
+    def of(cls, product: Product, row: int, column: int, matrix: int = 0) -> Element:
+        """Take one element of a product whose batch is flat."""
+        chain = product.chain
+        part = product.given.of(slice(matrix, matrix + 1))
+        part = part.part(slice(row, row + 1), slice(column, column + 1), 0, chain.k, chain)
+        if chain.whole > chain.k:
+            part = chain.padded(part, chain.whole)
+        a, positions = part.a[0, 0], _positions(part, chain.instruction.k)
+        return cls(
+            product=product, a=_codes(a), b=_codes(part.b[0, positions, 0]), positions=_codes(positions),
+            scale_a=() if part.scale_a is None else _codes(part.scale_a[0, 0]),
+            scale_b=() if part.scale_b is None else _codes(part.scale_b[0, :, 0]),
+            c=int(product.c[matrix, row, column]),
+            factors=tuple(int(_F32.codes(x).reshape(-1)[0]) for x in product.tensor_scales),
+            alpha=None if product.alpha is None else float(product.alpha[matrix]),
+        )  # fmt: skip
+
+    @cached_property
+    def scale_product(self) -> Number:
+        """Exact product of the tensor scales; one without."""
+        total = Number("finite", 0, 1, 0)
+        for code in self.factors:
+            total = exact_product(total, _F32.unpack(code))
+        return total
+
+
+def _positions(part: Operands, k: int) -> Any:
+    if part.chosen is None:
+        return np.arange(part.a.shape[-1])
+    chosen = part.chosen[0, 0].astype(np.intp)
+    return chosen + np.arange(len(chosen)) // (k // 2) * k  # `chosen` counts within its instruction
+
+
+def _codes(array: Any) -> tuple[int, ...]:
+    return tuple(array.tolist())
+
+
+def exact_result(element: Element) -> Fraction | None:
+    """Exact result of an element's codes; None where an operand is NaN or infinite."""
+    recipe, k = element.product.chain.recipe, len(element.a)
+    a, b, (c,) = (_values(name, codes) for name, codes in (
+        (recipe.a, element.a), (recipe.b, element.b), (recipe.c, (element.c,)),
+    ))  # fmt: skip
+    scales = [_values(recipe.scale or "ue8m0", codes) for codes in (element.scale_a, element.scale_b)]
+    scale = as_fraction(element.scale_product)
+    if c is None or scale is None or any(x is None for values in (a, b, *scales) for x in values):
+        return None
+    if recipe.a == "b1":
+        combine = {"xor": int.__xor__, "and": int.__and__}[recipe.unit.operation]  # type: ignore[union-attr]
+        return c + sum(combine(int(x), int(y)) for x, y in zip(a, b, strict=True))  # type: ignore[arg-type]
+    products = [x * y for x, y in zip(a, b, strict=True)]  # type: ignore[operator]
+    if scales[0]:
+        each = k // len(scales[0])
+        products = [p * scales[0][i // each] * scales[1][i // each] for i, p in enumerate(products)]  # type: ignore[operator]
+    return sum(products, c) * scale
+
+
+def _values(name: str, codes: tuple[int, ...]) -> list[Fraction | None]:
+    fmt = FORMATS[name]
+    if isinstance(fmt, FloatFormat):
+        return [as_fraction(fmt.unpack(code)) for code in codes]
+    return [Fraction(fmt.unpack(code)) for code in codes]
+
+
+def links(element: Element) -> tuple[tuple[ChainLink, ...], int]:
+    """Follow the chain that makes an element; return its links and the code of the result."""
+    made, code = _along_k(element)
+    record, epilogue = element.product.chain.instruction, element.product.epilogue
+    if element.alpha is not None:
+        weight = as_fraction(element.scale_product)
+        made = [ChainLink(name=x.name, k=x.k, steps=x.steps, weight=weight) for x in made]
+        link, code = _scaled(element, code)
+        made.append(link)
+    if epilogue is not None:
+        last = floating(record.d_type).unpack(code)
+        code = int(finish(record, np.array([code], FORMATS[record.d_type].code_dtype), epilogue)[0])
+        step = _step("convert", Addend(source="accumulator", number=last, kept=last), epilogue, code)
+        made.append(ChainLink(name=f"epilogue: to {epilogue}", k=range(0), steps=(step,)))
+    return tuple(made), code
+
+
+def _scaled(element: Element, code: int) -> tuple[ChainLink, int]:
+    """Multiply by the tensor scale: an exact product, of which the rounding of the scale takes a part."""
+    record = element.product.chain.instruction
+    fmt, d = floating(record.d_type), floating(record.d_type).unpack(code)
+    alpha = np.array(element.alpha)
+    used = _F32.unpack(int(_F32.encode(alpha)))
+    result = int(finish(record, np.array([code], fmt.code_dtype), None, alpha)[0])
+    addend = Addend(source="accumulator", number=exact_product(d, element.scale_product), kept=exact_product(d, used))
+    return ChainLink(name="tensor scale", k=range(0), steps=(_step("multiply", addend, fmt.name, result),)), result
+
+
+def _step(operation: str, addend: Addend, name: str, result: int) -> SumStep:
+    return SumStep(
+        operation=operation, rules=(14,), addends=(addend,), sum=addend.kept, format=name,
+        bits=floating(name).fraction_bits, rounding="rn", result=result,
+    )  # fmt: skip
+
+
+def _along_k(element: Element) -> tuple[list[ChainLink], int]:
+    chain = element.product.chain
+    if not chain.partial:
+        made = list(_instructions(element, 0, chain.whole, element.c))
+        return made, made[-1].steps[-1].result if made else element.c
+    made, start, total = [], 0, ("C", element.c)
+    of_slice: int | None = None
+    for end, ends_slice in chain.ends if chain.whole else ():
+        made += _instructions(element, start, end, 0)
+        code, start = made[-1].steps[-1].result, end
+        if of_slice is not None:
+            made.append(_added("promotion: sum + chain", ("accumulator", of_slice), code))
+            code = made[-1].steps[-1].result
+        of_slice = code
+        if ends_slice:
+            made.append(_added("sum of a slice of k added to the others", total, of_slice))
+            total, of_slice = ("accumulator", made[-1].steps[-1].result), None
+    return made, total[1]
+
+
+def _instructions(element: Element, start: int, stop: int, accumulator: int) -> Iterator[ChainLink]:
+    """Links of the instructions from one value of the product's k to another."""
+    chain, record = element.product.chain, element.product.chain.instruction
+    each, scales = record.k // chain.packed, record.scales_per_row
+    for number in range(start // record.k, stop // record.k):
+        stored, blocks = slice(number * each, (number + 1) * each), slice(number * scales, (number + 1) * scales)
+        steps = reference_trace(
+            chain.recipe, element.a[stored], element.b[stored], accumulator, element.scale_a[blocks],
+            element.scale_b[blocks],
+        )  # fmt: skip
+        yield ChainLink(name=str(record), k=range(stored.start, stored.stop), steps=steps)
+        accumulator = steps[-1].result
+
+
+def _added(name: str, first: tuple[str, int], second: int) -> ChainLink:
+    """Add two sums in f32, to nearest even."""
+    source, code = first
+    numbers = _F32.unpack(code), _F32.unpack(second)
+    addends = tuple(
+        Addend(source=source, number=number, kept=number)
+        for source, number in zip((source, "chain"), numbers, strict=True)
+    )
+    return ChainLink(name=name, k=range(0), steps=(rounded_step("add", (14,), addends, _F32),))
