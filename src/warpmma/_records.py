@@ -1,14 +1,25 @@
-"""Records: frozen dataclasses that compute what follows from their fields once."""
+"""Records: frozen dataclasses that compute what follows from their fields once, and draw themselves in notebooks."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 from typing import Any
 
-__all__ = ["Record"]
+from . import _views
+
+__all__ = ["Record", "Shown"]
 
 
-class Record:
+class Shown:
+    """What draws itself in a notebook."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return _views.html(self)
+
+
+class Record(Shown):
     """A dataclass whose copies, pickled ones too, carry its fields alone.
 
     What was computed from them is left behind: an array that comes out of a pickle could be written.

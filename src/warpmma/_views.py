@@ -5,12 +5,13 @@ A record says `view(self, "svg")`; `show.VIEWS` says, by the record's name, whic
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
 from .errors import UnknownNameError
 
-__all__ = ["view"]
+__all__ = ["html", "view"]
 
 
 def view(record: object, kind: str, *arguments: Any, **options: Any) -> str:
@@ -33,3 +34,22 @@ def view(record: object, kind: str, *arguments: Any, **options: Any) -> str:
         raise UnknownNameError(f"nothing makes {kind} of a {type(record).__name__}")
     drawn: str = made(record, *arguments, **options)
     return drawn
+
+
+def html(record: object) -> str:
+    """Return what a notebook shows of a record: its own view as "html", or a table of its fields.
+
+    It never raises: where a view fails, there is the next plainer one, and an escaped `repr` at last.
+    """
+    from html import escape  # only notebooks need it
+
+    try:
+        show = import_module(f"{__package__}.show")
+        made = show.viewer(type(record), "html") or show.fields_html
+        for draw in (made, show.fields_html):
+            with suppress(Exception):  # else a notebook shows the traceback of a picture in place of the value
+                return str(draw(record))
+        words = repr(record)
+    except Exception:
+        words = object.__repr__(record)
+    return f"<pre>{escape(words)}</pre>"

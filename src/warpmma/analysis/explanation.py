@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from .. import _views
-from .._records import Record
+from .._records import Record, Shown
 from ..arithmetic import Evidence, Recipe, SumStep, as_fraction
 from ..formats import FORMATS, FloatFormat
 from ..isa import AnyInstruction
@@ -40,7 +40,7 @@ class ChainLink(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parting:
+class Parting(Shown):
     """The first step in which two targets part.
 
     Attributes

@@ -13,6 +13,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Literal
 
+from .._records import Shown
 from ..errors import UnsupportedError
 from ..isa import TARGETS, AnyInstruction
 from .recipes import GENERATIONS, lowering_of, variants
@@ -22,7 +23,7 @@ __all__ = ["EVIDENCE", "Evidence", "EvidenceRow", "evidence_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evidence:
+class Evidence(Shown):
     """How a result is known.
 
     Attributes

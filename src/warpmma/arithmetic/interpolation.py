@@ -30,6 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import frozen
+from .._records import Shown
 
 __all__ = ["LEAST_WEIGHT", "Interpolator", "Squarer", "interpolators", "squarer"]
 
@@ -38,7 +39,7 @@ LEAST_WEIGHT = 15
 
 
 @dataclass(frozen=True, kw_only=True)
-class Squarer:
+class Squarer(Shown):
     """Which partial products of a square there are (rule 1).
 
     Attributes
@@ -98,7 +99,7 @@ def squarer(bits: int) -> Squarer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Interpolator:
+class Interpolator(Shown):
     """A table of the interpolator, and what is added to it (rule 2).
 
     Attributes

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._records import Shown
 from .native import find_level
 
 try:
@@ -28,7 +29,7 @@ _MOST = 5  # dimensions, fewer than which the C++ takes
 
 
 @dataclass(frozen=True, kw_only=True)
-class ElementForm:
+class ElementForm(Shown):
     """What is computed of each element.
 
     Attributes

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Generic, TypeVar
 
+from .._records import Shown
 from ..errors import TableError
 from ..isa import AnyInstruction, Instruction, WarpgroupInstruction, instructions, warpgroup_instructions
 from .instruction_groups import WARPGROUPS, group, group_of
@@ -28,7 +29,7 @@ __all__ = ["Scope", "ScopedTable"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scope:
+class Scope(Shown):
     """What a row of a table speaks of.
 
     Attributes

@@ -32,6 +32,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from .._arguments import check_choice
+from .._records import Shown
 from ..errors import OperandError, TargetError
 from ..formats import FloatFormat, floating
 from ..isa import check_known, since
@@ -126,7 +127,7 @@ class FusedStep:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ApproximateForm:
+class ApproximateForm(Shown):
     """A form of PTX as a sequence of machine instructions.
 
     Attributes

@@ -37,6 +37,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from .._arguments import check_choice
+from .._records import Shown
 from .interpolation import Interpolator, interpolators
 
 __all__ = ["SPECIAL_FUNCTIONS", "TANH_FIELDS", "Law", "SpecialFunction", "find_function", "special_function_reference"]
@@ -45,7 +46,7 @@ Law = Literal["rcp", "rsqrt", "sqrt", "ex2", "lg2", "sin", "cos", "tanh"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpecialFunction:
+class SpecialFunction(Shown):
     """A function of the special-function unit.
 
     Attributes

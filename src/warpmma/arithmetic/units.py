@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from .._arguments import check_choice
+from .._records import Shown
 from .._rounding import check_rounding
 
 __all__ = [
@@ -28,7 +29,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, kw_only=True)
-class FusedDotAdd:
+class FusedDotAdd(Shown):
     """Several products and an accumulator, aligned, truncated, added exactly and rounded once.
 
     Attributes
@@ -56,7 +57,7 @@ class FusedDotAdd:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupedDotAdd:
+class GroupedDotAdd(Shown):
     """Groups of scaled products, each summed exactly before it is aligned; and an accumulator.
 
     Attributes
@@ -78,7 +79,7 @@ class GroupedDotAdd:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FmaChain:
+class FmaChain(Shown):
     """IEEE fused multiply-adds in f64, k ascending, beginning with C.
 
     Attributes
@@ -93,7 +94,7 @@ class FmaChain:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FloatChains:
+class FloatChains(Shown):
     """Chains of IEEE fused multiply-adds in f32, k ascending, whose results are added to C one after the other.
 
     Attributes
@@ -112,7 +113,7 @@ class FloatChains:
 
 
 @dataclass(frozen=True, kw_only=True)
-class IntegerSum:
+class IntegerSum(Shown):
     """Exact sum of integer products and C, brought to 32 bits once at the end.
 
     Attributes
@@ -125,7 +126,7 @@ class IntegerSum:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Popcount:
+class Popcount(Shown):
     """Number of ones in the bitwise combination of A and B, plus C, wrapping.
 
     Attributes
@@ -143,7 +144,7 @@ Unit = FusedDotAdd | GroupedDotAdd | FmaChain | FloatChains | IntegerSum | Popco
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe:
+class Recipe(Shown):
     """How an instruction computes on a target.
 
     Attributes

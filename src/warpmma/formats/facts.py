@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .._arguments import check_choice, is_integer
 from .._lazy import later
-from .._records import Record
+from .._records import Record, Shown
 from ..errors import OperandError, shown
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ __all__ = ["Facts", "FloatFacts", "IntegerFacts", "Number"]
 
 
 @dataclass(frozen=True)
-class Number:
+class Number(Shown):
     """One decoded code: `(-1)**sign * significand * 2**exponent`, or a special value.
 
     Attributes

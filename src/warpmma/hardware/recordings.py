@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._records import Shown
 from ..arithmetic import Evidence
 from ..errors import OperandError, shown
 from ..execution import Undefined, evidence, execute
@@ -24,7 +25,7 @@ IDS = ("byte_id_a", "thread_id_a", "byte_id_b", "thread_id_b")
 
 
 @dataclass(frozen=True)
-class Replay:
+class Replay(Shown):
     """The outcome for one instruction.
 
     Attributes
@@ -47,7 +48,7 @@ class Replay:
 
 
 @dataclass(frozen=True)
-class Recording:
+class Recording(Shown):
     """A checked archive.
 
     Attributes

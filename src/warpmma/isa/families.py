@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from .._records import Shown
 from .grammar import Choices, Version
 from .known import since
 
@@ -21,7 +22,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Family:
+class Family(Shown):
     """A row of the table: all its combinations are instructions, on the same targets and from the same PTX version.
 
     Attributes

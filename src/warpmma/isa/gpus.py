@@ -15,6 +15,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from .._records import Shown
 from ..errors import shown
 from .targets import TARGETS
 
@@ -22,7 +23,7 @@ __all__ = ["GPUS", "Gpus", "unknown"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gpus:
+class Gpus(Shown):
     """The GPUs that are one target.
 
     Attributes

@@ -11,13 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from .._records import Shown
+
 __all__ = ["TARGETS", "TARGET_NAMES", "Target"]
 
 _KIB = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
+class Target(Shown):
     """One target, such as sm_90a.
 
     Attributes

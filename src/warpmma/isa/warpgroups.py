@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .._records import Shown
 from .grammar import Choices, Version
 
 __all__ = ["WARPGROUP_FAMILIES", "WarpgroupFamily"]
@@ -16,7 +17,7 @@ _M = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class WarpgroupFamily:
+class WarpgroupFamily(Shown):
     """A row of the table: all its combinations are instructions.
 
     Attributes

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from .._arguments import is_integer
 from .._progress import Progressing, Watched
+from .._records import Shown
 from .._tracebacks import end_outside
 from ..arithmetic import Engine, resolve
 from ..errors import OperandError, TargetError, WarpmmaError, shown
@@ -41,7 +42,7 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Output:
+class Output(Shown):
     """An array that a kernel may read only where it has written it."""
 
     array: Array

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._records import Shown
 from .memory_engine import alike
 from .site import Site
 from .swizzles import Swizzle
@@ -37,7 +38,7 @@ _FEW, _AGAIN = 32, 64  # accesses that are counted together and known again; how
 
 
 @dataclass
-class BankPattern:
+class BankPattern(Shown):
     """Addresses of one warp's access, and how often they were met.
 
     Attributes
@@ -67,7 +68,7 @@ class BankPattern:
 
 
 @dataclass
-class SharedSite:
+class SharedSite(Shown):
     """Accesses to shared memory from one line.
 
     Attributes

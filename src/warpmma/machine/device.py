@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from .._arguments import is_integer
 from .._arrays import MOST_DIMENSIONS, MOST_ELEMENTS, as_array
+from .._records import Shown
 from ..errors import OperandError, shown
 from ..isa import check_known
 from ..operations import WINDOWS
@@ -33,7 +34,7 @@ Array = npt.NDArray[Any]
 _CONSTANT = 1 << 16  # bytes of constant memory that a module may declare
 
 
-class DeviceArray:
+class DeviceArray(Shown):
     """An array in the memory of a device.
 
     Attributes
@@ -106,7 +107,7 @@ class DeviceArray:
         return self._region
 
 
-class Device:
+class Device(Shown):
     """A simulated device: memory that lives between launches.
 
     Parameters

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arguments import is_integer
+from .._records import Shown
 from ..errors import OperandError, shown
 from ..isa import TARGETS, Target
 from ..registers import LANES
@@ -25,7 +26,7 @@ _THREADS, _SHARED = 1 << 15, 1 << 24
 
 
 @dataclass(frozen=True)
-class Grid:
+class Grid(Shown):
     """The extent of a launch.
 
     Attributes

@@ -29,6 +29,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from .._records import Shown
 from ..errors import OperandError, WarpmmaError, shown
 from .site import Site
 from .unpredicted import Comparisons
@@ -74,7 +75,7 @@ class HazardWarning(UserWarning):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hazard:
+class Hazard(Shown):
     """One hazard, where it was met first.
 
     Attributes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from .._records import Shown
 from .._views import view
 from .costs import Costs
 from .hazards import Hazard
@@ -15,7 +16,7 @@ __all__ = ["Launch"]
 
 
 @dataclass(frozen=True)
-class Launch:
+class Launch(Shown):
     """What a launch found.
 
     Attributes

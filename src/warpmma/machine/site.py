@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .._records import Shown
+
 __all__ = ["Site"]
 
 
 @dataclass(frozen=True)
-class Site:
+class Site(Shown):
     """A line of a kernel.
 
     Attributes

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from .._records import Shown
 from ..isa import Instruction
 from ..operations import RegisterType, Row
 from .site import Site
@@ -39,14 +40,14 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(Shown):
     """A register, by its number in `Program.registers`."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Shown):
     """Bits that are the same in every lane, as a register of a class; "imm" is an immediate int."""
 
     bits: int
@@ -54,7 +55,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadOnly:
+class ReadOnly(Shown):
     """A special register, by PTX's name without %: "tid.x", "clock64", "lanemask_lt"; as a register of a class."""
 
     name: str
@@ -62,14 +63,14 @@ class ReadOnly:
 
 
 @dataclass(frozen=True, slots=True)
-class Inverted:
+class Inverted(Shown):
     """A predicate that is read inverted: `!p`."""
 
     slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Shown):
     """The address, in the space .local, of a byte of the running function's frame: of 64 bits, or its lower 32."""
 
     offset: int
@@ -77,7 +78,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class Sum(Shown):
     """An address: a register, or a place in the frame, and an offset in bytes."""
 
     base: Slot | Frame | ReadOnly
@@ -88,7 +89,7 @@ StepOperand = Slot | Constant | ReadOnly | Inverted | Frame | Sum | tuple["StepO
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(Shown):
     """Only lanes that have the predicate, or have it not, execute a step."""
 
     slot: Slot
@@ -96,7 +97,7 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowStep:
+class RowStep(Shown):
     """An instruction that is a row, or an `mma`.
 
     Attributes
@@ -118,7 +119,7 @@ class RowStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alternative:
+class Alternative(Shown):
     """A result, and what it may be elsewhere: lanes in which the bits differ are reported, and nothing is changed.
 
     Attributes
@@ -142,7 +143,7 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Branch:
+class Branch(Shown):
     """`bra`. `uniform` is `.uni`: all lanes that are there go the same way."""
 
     site: Site
@@ -152,7 +153,7 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BranchTable:
+class BranchTable(Shown):
     """`brx.idx`: to one of some places, by a b32 register."""
 
     site: Site
@@ -162,7 +163,7 @@ class BranchTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Shown):
     """`call`: of a function by name, or by the address in a b64 register; or of what the machine provides ("vprintf").
 
     Attributes
@@ -181,7 +182,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Return:
+class Return(Shown):
     """`ret`: back to the caller; of an entry, the end of the thread."""
 
     site: Site
@@ -190,7 +191,7 @@ class Return:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Callee:
+class Callee(Shown):
     """A function of a program.
 
     Attributes
@@ -223,7 +224,7 @@ AnyStep = RowStep | Branch | BranchTable | Call | Return | Alternative
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class Program(Shown):
     """What a launch runs.
 
     Attributes

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._arguments import is_integer
 from .._arrays import as_array
+from .._records import Shown
 from ..errors import OperandError, shown
 
 __all__ = ["CANDIDATES", "Swizzle"]
@@ -19,7 +20,7 @@ _MOST_BITS = 32  # of an address of shared memory
 
 
 @dataclass(frozen=True)
-class Swizzle:
+class Swizzle(Shown):
     """An XOR of address bits: `bits` of them, from `shift` places higher, onto those from `base` on.
 
     CUTLASS writes it `Swizzle<bits, base, shift>`.

@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from .._records import Shown
 from ..formats import FORMATS, FloatFormat
 from .site import Site
 from .steps import Alternative
@@ -21,7 +22,7 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unpredicted:
+class Unpredicted(Shown):
     """A place at which a GPU may have other bits.
 
     Attributes

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from .._arguments import check_choice, is_integer
 from .._arrays import as_array
+from .._records import Shown
 from .._text import counted
 from ..arithmetic import Evidence
 from ..errors import OperandError
@@ -62,7 +63,7 @@ def register_type(type_: str) -> RegisterType:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row(ABC):
+class Row(Shown, ABC):
     """One instruction.
 
     Attributes

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
+from .._records import Shown
+
 __all__ = ["SPACES", "WINDOWS", "Space", "Window", "window_of"]
 
 Space = Literal["generic", "global", "shared", "local", "const", "param"]
@@ -27,7 +29,7 @@ SPACES: tuple[Space, ...] = ("generic", "global", "shared", "local", "const", "p
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class Window(Shown):
     """Generic addresses of a space.
 
     Attributes

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
+from .._records import Shown
 from ..arithmetic import Popcount, Recipe, Resolved, product
 from ..formats import FORMATS
 from ..isa import AnyInstruction
@@ -64,7 +65,7 @@ class ChainState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chain:
+class Chain(Shown):
     """What is done along k.
 
     Attributes

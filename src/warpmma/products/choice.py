@@ -14,6 +14,7 @@ import numpy.typing as npt
 from .._arguments import check_choice, is_integer, members
 from .._arrays import as_array
 from .._progress import Watched
+from .._records import Shown
 from ..arithmetic import (
     Engine,
     Evidence,
@@ -47,7 +48,7 @@ Multiplicand = npt.ArrayLike | Quantized
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class Choice(Shown):
     """How `matmul` computes a product; `str` tells it in a few lines.
 
     Attributes

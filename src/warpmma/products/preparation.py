@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import as_array
+from .._records import Shown
 from ..formats import Format
 from ..isa import AnyInstruction
 from .chain import Chain, Operands
@@ -24,7 +25,7 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Product:
+class Product(Shown):
     """What `matmul` computes from.
 
     Attributes

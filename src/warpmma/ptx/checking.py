@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from .._records import Shown
 from .._views import view
 from ..errors import PtxError
 from ..isa import check_known
@@ -20,7 +21,7 @@ __all__ = ["EntryNeeds", "ModuleNeeds", "module_needs"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class EntryNeeds:
+class EntryNeeds(Shown):
     """What an entry needs.
 
     Attributes
@@ -56,7 +57,7 @@ class EntryNeeds:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModuleNeeds:
+class ModuleNeeds(Shown):
     """What the entries of a module need.
 
     Attributes

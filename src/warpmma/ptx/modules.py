@@ -9,6 +9,7 @@ from typing import Any
 
 from .._arguments import check_choice, suggestion
 from .._progress import Watched
+from .._records import Shown
 from .._text import counted
 from .._tracebacks import end_at_caller
 from ..arithmetic import Engine
@@ -82,7 +83,7 @@ def _loaded(path_or_text: str | bytes | os.PathLike[str], name: str) -> PtxModul
     return PtxModule(read(data, name or path))
 
 
-class PtxModule(Mapping[str, "PtxEntry"]):
+class PtxModule(Shown, Mapping[str, "PtxEntry"]):
     """A module: a mapping from the names of its entries.
 
     nvcc mangles names of C++: `__global__ void saxpy(int)` is `_Z5saxpyi`, unless it is `extern "C"`. An entry is found
@@ -193,7 +194,7 @@ class _Identity:
     """What devices know a module by: a mapping has no hash."""
 
 
-class PtxEntry:
+class PtxEntry(Shown):
     """An entry of a module.
 
     Attributes

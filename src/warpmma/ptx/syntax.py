@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
+from .._records import Shown
 from ..errors import PtxError, printable
 
 __all__ = [
@@ -324,7 +325,7 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class Function(Shown):
     """The body of an entry or a `.func`, or what is declared of it.
 
     Attributes
@@ -362,7 +363,7 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
-class Module:
+class Module(Shown):
     """A text as it was read: variables and files, and an index of functions, whose bodies are read when asked for.
 
     Attributes

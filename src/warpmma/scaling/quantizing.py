@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import as_array
+from .._records import Shown
 from ..errors import OperandError, ScaleError
 from ..formats import floating
 from ..isa import Instruction
@@ -27,7 +28,7 @@ _ELEMENTS = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Quantized:
+class Quantized(Shown):
     """A matrix as elements and block scales.
 
     Attributes

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from .._lazy import on_demand as _on_demand
 
 if TYPE_CHECKING:  # what `_ORIGINS` says
+    from .cards import fields_html
     from .conflicts import schedule
     from .drawing import THEMES, style_sheet
     from .explorer import explorer_data, explorer_page
@@ -15,11 +16,12 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
     from .views import VIEWS, viewer
 
 __all__ = [
-    "PALETTE", "THEMES", "VIEWS", "Colour", "contrast", "explorer_data", "explorer_page", "schedule", "style_sheet",
-    "viewer",
+    "PALETTE", "THEMES", "VIEWS", "Colour", "contrast", "explorer_data", "explorer_page", "fields_html", "schedule",
+    "style_sheet", "viewer",
 ]  # fmt: skip
 
 _ORIGINS = {
+    ".cards": ("fields_html",),
     ".conflicts": ("schedule",),
     ".drawing": ("THEMES", "style_sheet"),
     ".explorer": ("explorer_data", "explorer_page"),

@@ -11,8 +11,8 @@ __all__ = ["VIEWS", "viewer"]
 VIEWS: Mapping[tuple[str, str], str] = MappingProxyType({
     ("Explanation", "text"): "sum_text.text",
     ("Explanation", "json"): "sum_json.json",
-    ("Layout", "svg"): "fragments.layout_svg",
-    ("MatrixInstruction", "svg"): "fragments.instruction_svg",
+    ("Layout", "svg"): "fragment_pictures.layout_svg",
+    ("MatrixInstruction", "svg"): "fragment_pictures.instruction_svg",
     ("Explanation", "svg"): "sum_svg.svg",
     ("MatrixInstruction", "text"): "instruction_page.text",
     ("MatrixInstruction", "json"): "instruction_page.json",

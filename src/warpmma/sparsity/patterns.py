@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import as_array, frozen
+from .._records import Shown
 from ..errors import MetadataError, OperandError
 from ..isa import Instruction, parse
 
@@ -30,7 +31,7 @@ PLACES = 4  # of a group: what a 2-bit index tells apart
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pattern:
+class Pattern(Shown):
     """What a group of A's logical columns is.
 
     `width` is 4 columns for elements in 8 or 16 bits (8-bit containers too), 2 for tf32, 8 for 4-bit ones.

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from .. import execution
 from .._progress import Watched
+from .._records import Shown
 from ..arithmetic import Engine, Evidence
 from ..errors import OperandError, TargetError, shown
 from ..isa import TARGET_NAMES, AnyInstruction, Instruction, check_known, parse_any
@@ -46,7 +47,7 @@ class PtxOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Gpu:
+class Gpu(Shown):
     """A simulated GPU: what the package computes, with its target filled in.
 
     Attributes

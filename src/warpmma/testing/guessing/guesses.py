@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._arguments import check_choice, is_integer
+from ..._records import Shown
 from ..._text import counted
 from ...arithmetic import Engine, resolve
 from ...errors import OperandError, shown
@@ -27,7 +28,7 @@ _LISTED = 8  # mistakes that are told; more are none
 
 
 @dataclass(frozen=True, kw_only=True)
-class Guesses:
+class Guesses(Shown):
     """What explains a result that is not the expected one.
 
     Attributes

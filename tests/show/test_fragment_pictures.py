@@ -17,7 +17,7 @@ from warpmma.layouts import Layout, Operand
 from warpmma.registers import Packing
 from warpmma.show.drawing import text_width
 from warpmma.show.folding import fold
-from warpmma.show.fragments import instruction_svg, layout_svg
+from warpmma.show.fragment_pictures import instruction_svg, layout_svg
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 WARPGROUP = "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16"
