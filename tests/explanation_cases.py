@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-import warpmma as wm
-from warpmma.analysis import ChainLink, Explanation, Parting
-from warpmma.arithmetic import Evidence, Recipe, evidence_of, recipe, reference_trace
-from warpmma.formats import FORMATS, FloatFormat
+from warpmma.analysis import Explanation, explain
+from warpmma.formats import FORMATS
+from warpmma.isa import parse_any
 
 __all__ = ["ALL", "B1", "BF16", "E4M3", "F16", "F64", "MXF4", "MXF8", "S8", "codes", "explained"]
 
@@ -21,29 +20,14 @@ MXF4 = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::
 MXF8 = "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e5m2.f32.ue8m0"
 BF16 = "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32"
 B1 = "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.xor.popc"
+WGMMA = "wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3"
+SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
+TF32 = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
 S8 = "mma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.s8.s32"
 
 
 def codes(values: Sequence[float], fmt: str) -> list[int]:
     return [int(x) for x in FORMATS[fmt].encode(values)]
-
-
-def _exact(code: int, fmt: str) -> Fraction | None:
-    kind = FORMATS[fmt]
-    if not isinstance(kind, FloatFormat):
-        return Fraction(kind.unpack(code))
-    n = kind.unpack(code)
-    return (-1) ** n.sign * n.significand * Fraction(2) ** n.exponent if n.kind == "finite" else None
-
-
-def _links(r: Recipe, name: str, k: int, a: list[int], b: list[int], c: int) -> tuple[ChainLink, ...]:
-    links = []
-    for first in range(0, len(a), k):
-        part = slice(first, first + k)
-        steps = reference_trace(r, a[part], b[part], c)
-        links.append(ChainLink(name=name, k=range(first, first + k), steps=steps))
-        c = steps[-1].result
-    return tuple(links)
 
 
 def explained(
@@ -52,40 +36,20 @@ def explained(
     b: Sequence[float],
     c: float = 0.0,
     target: str = "sm_90",
-    against: str = "",
-    scales: tuple[Sequence[float], Sequence[float]] = ((), ()),
+    against: str | None = None,
+    scales: tuple[Sequence[float], Sequence[float]] | None = None,
+    **more: Any,
 ) -> Explanation:
-    i, r = wm.parse(name), recipe(name, target)
-    x, y = codes(a, r.a), codes(b, r.b)
-    z = codes([c], r.c)[0]
-    sa, sb = (tuple(codes(s, r.scale)) if r.scale else () for s in scales)
-    if r.scale:
-        steps = reference_trace(r, x, y, z, sa, sb)
-        links: tuple[ChainLink, ...] = (ChainLink(name=name, k=range(len(x)), steps=steps),)
-    else:
-        links = _links(r, name, i.k // (2 if i.sparse else 1), x, y, z)
-    parts = [_exact(z, r.c)]
-    for k, (p, q) in enumerate(zip(x, y, strict=True)):
-        factors = [_exact(p, r.a), _exact(q, r.b)]
-        if r.scale:
-            factors += [_exact(s[k * len(s) // len(x)], r.scale) for s in (sa, sb)]
-        known = [f for f in factors if f is not None]
-        product = Fraction(1)
-        for f in known:
-            product *= f
-        parts.append(product if len(known) == len(factors) else None)
-    finite = [p for p in parts if p is not None]
-    other = explained(name, a, b, c, against, scales=scales) if against else None
-    parting = None
-    if other is not None and other.result != links[-1].steps[-1].result:
-        parting = Parting(link=0, step=0, reason="sm_80 takes 8 products in a step where sm_90 takes 16")
-    evidence: Evidence = evidence_of(i, target)
-    return Explanation(
-        instruction=i, target=target, row=0, column=0, a=tuple(x), b=tuple(y), positions=tuple(range(len(x))),
-        scale_a=sa, scale_b=sb, c=z, recipe=r, evidence=evidence, links=links, format=r.d,
-        result=links[-1].steps[-1].result, exact=sum(finite, Fraction(0)) if len(finite) == len(parts) else None,
-        bound=Fraction(1, 2**20), against=other, parting=parting,
-    )  # fmt: skip
+    """Explain a row and a column, of an instruction's k or longer."""
+    i = parse_any(name)
+    row, column, of_c = (
+        np.array(codes(x, fmt.name), fmt.code_dtype) for x, fmt in zip((a, b, [c]), map(i.format, "ABC"), strict=True)
+    )
+    if scales is not None and i.stype is not None:
+        fmt = FORMATS[i.stype]
+        of_a, of_b = (np.array(codes(x, fmt.name), fmt.code_dtype) for x in scales)
+        more |= {"scale_a": of_a[None, :], "scale_b": of_b[:, None]}
+    return explain(i, row[None, :], column[:, None], of_c[:, None], target=target, against=against, **more)
 
 
 _RNG = np.random.default_rng(0)
@@ -93,6 +57,10 @@ _RNG = np.random.default_rng(0)
 
 def _normal(k: int, spread: float = 0) -> list[float]:
     return [float(x) for x in _RNG.standard_normal(k) * np.exp2(np.rint(spread * _RNG.standard_normal(k)))]
+
+
+def _normal_sparse(k: int) -> list[float]:
+    return [x if i % 4 in (0, 3) else 0.0 for i, x in enumerate(_normal(k))]
 
 
 ALL = {
@@ -110,6 +78,11 @@ ALL = {
     "scaled": explained(MXF8, _normal(32), _normal(32), 1e-3, "sm_120a", scales=([4.0], [0.5])),
     "quad pair": explained(F16.replace("m16n8k16", "m8n8k4"), _normal(4), _normal(4), 1),
     "quad pair of f16": explained("mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16", _normal(4), _normal(4), 1),
+    "promoted": explained(WGMMA, _normal(512), _normal(512), target="sm_90a", promote_every=128, epilogue="bf16"),
+    "slices": explained(F16, _normal(200), _normal(200), 1.5, split_k=3),
+    "sparse": explained(SPARSE, _normal_sparse(64), _normal(64), 1.5, against="sm_80"),
+    "tf32": explained(TF32, _normal(8), _normal(8), 1.5, "sm_80"),
+    "of no k": explained(F16, [], [], 1.5),
     "bf16 far apart": explained(BF16, [1e30, 1, 1e-38, 1e20, 0, 0, 0, 0], [1] * 8, 1e-30),
     "nan": explained(F16, [float("nan"), 1, float("inf")] + [0] * 13, [1] * 16),
     "infinity": explained(F16, [1, float("-inf")] + [0] * 14, [1] * 16, against="sm_80"),

@@ -63,7 +63,7 @@ def test_data_are_those_of_the_record(explanation: Explanation) -> None:
             if "bits" in data:
                 assert value_of(data) == Fraction(data["value"])
         seen += 1
-    assert seen >= 3
+    assert seen >= (3 if explanation.steps else 0)
 
 
 def columns(explanation: Explanation) -> dict[float, int]:
@@ -116,7 +116,7 @@ def test_ones_of_a_popcount_are_those_of_the_products() -> None:
 def test_pictures_stay_small_and_have_both_themes(explanation: Explanation) -> None:
     auto, light, dark = (explanation.svg(theme) for theme in ("auto", "light", "dark"))
     width, height = map(int, re.findall(r"(?:width|height)='(\d+)'", auto)[:2])
-    assert width <= 1600 and height <= 1700 and len(auto) < 120_000
+    assert width <= 1600 and height <= 2100 and len(auto) < 120_000
     assert "prefers-color-scheme" in auto and "<style>" not in light + dark
     assert PALETTE["paper"].dark in dark and PALETTE["paper"].light not in dark
     for picture in (light, dark):  # nothing but texts and colours: no scripts, no links
@@ -139,4 +139,4 @@ def test_long_chains_draw_where_targets_part() -> None:
     assert drawn == {("sm_90", "0"), ("sm_80", "0"), ("sm_80", "1")}
     alone = explained(F16, [1.0] * 256, [2.0**-12] * 256)
     steps = {int(data["step"]) for data, _ in rows(alone)}
-    assert {0, 15} <= steps and len(steps) <= 5 and "together" in alone.svg()
+    assert {0, 15} <= steps and len(steps) <= 3 and "together" in alone.svg()

@@ -4,7 +4,9 @@ from .error_report import BINS, ErrorPlace, ErrorReport, ProductError
 from .explaining import explain
 from .explanation import ChainLink, Explanation, Parting
 from .product_errors import error
+from .rationals import ulp_at
 
 __all__ = [
     "BINS", "ChainLink", "ErrorPlace", "ErrorReport", "Explanation", "Parting", "ProductError", "error", "explain",
+    "ulp_at",
 ]  # fmt: skip

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ def add_explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "and how far the result is from the exact one.",
         epilog=f"For example: {_EXAMPLE}",
     )
+    parser._negative_number_matcher = re.compile(r"-(\.?\d|inf|nan)")  # -2^-24 is a value, not an option
     add_instruction(parser)
     add = parser.add_argument
     add("--target", required=True, help="such as sm_90")

@@ -18,7 +18,6 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -27,6 +26,7 @@ import numpy as np
 from .._arguments import suggestion
 from ..errors import OperandError, printable, shown
 from ..kernel import Output
+from .matrix_files import read_npy
 
 __all__ = ["KernelArgument", "arguments_of", "ordered"]
 
@@ -90,7 +90,7 @@ def _value(text: str, who: str, rng: np.random.Generator) -> Any:
         made = _array(type_, shape, contents, who, rng, bare=kind == "out")
         return Output(made) if kind == "out" else made
     if text.endswith(".npy"):
-        return _file(text, who)
+        return read_npy(text, who)
     if text in ("null", "None"):
         return None
     if text.startswith("hex:"):
@@ -136,7 +136,7 @@ def _array(type_: str, shape: str, contents: str | None, who: str, rng: np.rando
 def _filled(dims: tuple[int, ...], dtype: np.dtype[Any], contents: str, who: str, rng: np.random.Generator) -> Any:
     """Rule 3."""
     if contents.endswith(".npy"):
-        return _of_file(_file(contents, who), dims, dtype, f"{who}: {contents}")
+        return _of_file(read_npy(contents, who), dims, dtype, f"{who}: {contents}")
     if contents == "range":
         return np.arange(math.prod(dims)).astype(dtype).reshape(dims)
     if contents in ("uniform", "normal"):
@@ -171,17 +171,6 @@ def _of_file(given: Any, dims: tuple[int, ...], dtype: np.dtype[Any], who: str) 
     if given.shape == dims and given.dtype.kind in "iufb" and np.can_cast(given.dtype, dtype):
         return given.astype(dtype)
     raise OperandError(f"{who} holds {given.dtype}{list(given.shape)}; expected {dtype}{list(dims)}")
-
-
-def _file(path: str, who: str) -> Any:
-    try:
-        with Path(path).open("rb") as stream:
-            array = np.lib.format.read_array(stream, allow_pickle=False)
-    except OSError as error:
-        raise OperandError(f"{who}: {error.strerror or error}") from None
-    except (ValueError, EOFError, MemoryError) as error:
-        raise OperandError(f"{who}: is no .npy file of numbers: {shown(str(error), str)}") from None
-    return np.ascontiguousarray(array)
 
 
 def ordered(arguments: Sequence[KernelArgument], names: Sequence[str], kernel: str) -> list[KernelArgument]:

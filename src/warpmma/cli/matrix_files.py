@@ -118,7 +118,9 @@ def _rounded(value: Fraction | float, word: str, fmt: FloatFormat, who: str) -> 
 
 def _value(word: str) -> Fraction | float | None:
     """Return a number, exact but for what is not finite; None for what is none."""
-    text = word.strip().lower().replace("**", "^").replace("·", "*")
+    text = word.strip().lower().replace("**", "^")
+    if not text.isascii():
+        return None
     if found := re.fullmatch(r"([-+]?)(?:(.+?)\*)?2\^\(?([-+]?\d{1,5})\)?", text):
         factor = _value(found[2]) if found[2] else Fraction(1)
         if not isinstance(factor, Fraction):

@@ -14,8 +14,7 @@ from fractions import Fraction
 
 from .._records import Record
 from ..analysis import ChainLink, Explanation
-from ..arithmetic import Addend, SumStep
-from .sum_numbers import value_of
+from ..arithmetic import Addend, SumStep, as_fraction
 
 __all__ = [
     "ADDENDS",
@@ -73,7 +72,9 @@ def placed(explanation: Explanation) -> tuple[PlacedStep, ...]:
     return tuple(found)
 
 
-def folded(explanation: Explanation, whole: bool = False, short: int = SHORT) -> Iterator[PlacedStep | StepRun]:
+def folded(
+    explanation: Explanation, whole: bool = False, short: int = SHORT, worst: int = WORST
+) -> Iterator[PlacedStep | StepRun]:
     """Yield what is shown of the steps, and the runs between."""
     steps = placed(explanation)
     if whole or len(steps) <= short:
@@ -81,7 +82,7 @@ def folded(explanation: Explanation, whole: bool = False, short: int = SHORT) ->
         return
     parting = explanation.parting
     ranked = sorted(steps, key=lambda x: -abs(x.step.lost or 0))
-    shown = {0, len(steps) - 1, *(x.number for x in ranked[:WORST] if x.step.lost)}
+    shown = {0, len(steps) - 1, *(x.number for x in ranked[:worst] if x.step.lost)}
     shown |= {x.number for x in [x for x in steps if x.step.sum.kind != "finite"][:1]}
     shown |= {x.number for x in steps if parting is not None and (x.link, x.place) == (parting.link, parting.step)}
     run: list[PlacedStep] = []
@@ -146,5 +147,5 @@ def chosen_addends(step: SumStep, whole: bool = False) -> AddendChoice:
 
 def _weight(addend: Addend) -> tuple[bool, bool, Fraction, Fraction]:
     """Rank addends: what is no product, what is not finite, what lost most, what is largest."""
-    value = value_of(addend.number)
+    value = as_fraction(addend.number)
     return addend.source != "product", value is None, abs(addend.lost or Fraction(0)), abs(value or Fraction(0))

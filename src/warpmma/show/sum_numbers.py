@@ -6,6 +6,8 @@ import re
 from decimal import Context, Decimal
 from fractions import Fraction
 
+from ..analysis import ulp_at
+from ..arithmetic import as_fraction
 from ..formats import FORMATS, FloatFormat, Number
 
 __all__ = [
@@ -17,18 +19,10 @@ __all__ = [
     "rational_of",
     "short",
     "typeset",
-    "value_of",
 ]
 
 _DIGITS = 8
 _WIDE = Context(prec=_DIGITS, Emax=10**6, Emin=-(10**6))
-
-
-def value_of(number: Number) -> Fraction | None:
-    """Return a number as a rational one; None for NaN and infinity."""
-    if number.kind != "finite":
-        return None
-    return (-1) ** number.sign * number.significand * Fraction(2) ** number.exponent
 
 
 def rational(value: Fraction | None) -> str | None:
@@ -45,7 +39,7 @@ def rational_of(number: Number) -> str:
     ('-3/8', '-infinity')
     """
     if number.kind == "finite":
-        return str(value_of(number))
+        return str(as_fraction(number))
     return "NaN" if number.kind == "nan" else f"{'-' * number.sign}infinity"
 
 
@@ -57,7 +51,7 @@ def number_text(number: Number, digits: int = _DIGITS) -> str:
     >>> number_text(Number("finite", 1, 0, 0)), number_text(Number("infinity", 1)), number_text(Number("nan"))
     ('-0', '-infinity', 'NaN')
     """
-    value = value_of(number)
+    value = as_fraction(number)
     if value is None:
         return rational_of(number)
     return "-0" if not value and number.sign else short(value, digits)
@@ -138,25 +132,11 @@ def code_text(code: int, fmt: str) -> str:
 
 
 def in_ulps(error: Fraction | None, exact: Fraction | None, fmt: str) -> Fraction | None:
-    """Return an error in units of the last place of a format, at the exact result; None where that says nothing.
-
-    The unit is 2^(e - fraction bits), where 2^e is the largest power of two that is not above the exact result, or the
-    least normal number if that is larger; of integers it is 1.
+    """Return an error, with its sign, in ulps of a format at the exact result; None where there is none.
 
     Examples
     --------
     >>> in_ulps(Fraction(1, 2**24), Fraction(3, 2), "f32")
     Fraction(1, 2)
     """
-    if error is None or exact is None:
-        return None
-    kind = FORMATS[fmt]
-    if not isinstance(kind, FloatFormat):
-        return error
-    exponent = kind.emin if not exact else max(_floor_log2(abs(exact)), kind.emin)
-    return error / Fraction(2) ** (exponent - kind.fraction_bits)
-
-
-def _floor_log2(value: Fraction) -> int:
-    guess = value.numerator.bit_length() - value.denominator.bit_length()
-    return guess if Fraction(2) ** guess <= value else guess - 1
+    return None if error is None or exact is None else error / ulp_at(FORMATS[fmt], exact)

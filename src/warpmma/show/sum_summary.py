@@ -15,8 +15,17 @@ __all__ = ["losses", "summary", "summary_against", "ulps_text"]
 def losses(explanation: Explanation) -> tuple[Fraction | None, Fraction | None]:
     """Return what truncation took in all, and what rounding took; None where something is not finite."""
     return (
-        _total(addend.lost for step in explanation.steps for addend in step.addends),
-        _total(step.rounded_off for step in explanation.steps),
+        _total(
+            None if addend.lost is None or link.weight is None else addend.lost * link.weight
+            for link in explanation.links
+            for step in link.steps
+            for addend in step.addends
+        ),
+        _total(
+            None if step.rounded_off is None or link.weight is None else step.rounded_off * link.weight
+            for link in explanation.links
+            for step in link.steps
+        ),
     )
 
 
@@ -41,7 +50,7 @@ def _or_none(value: Fraction | None, none: str) -> str:
 def _rows(explanation: Explanation) -> tuple[tuple[str, str, str], ...]:
     """Name, value and remark of everything that is told."""
     cut, off = losses(explanation)
-    bound = explanation.bound
+    bound, ignored = explanation.bound, explanation.ignored
     return (
         (
             "result",
@@ -53,6 +62,7 @@ def _rows(explanation: Explanation) -> tuple[tuple[str, str, str], ...]:
         ("cut by truncation", _or_none(cut, "not finite"), ulps_text(cut, explanation)),
         ("rounded off", _or_none(off, "not finite"), ulps_text(off, explanation)),
         ("bound of the error", _or_none(bound, "none"), ulps_text(bound, explanation)),
+        *(("ignored bits", short(explanation.ignored), "of f32 operands, which tf32 has not"),) * bool(ignored),
     )
 
 

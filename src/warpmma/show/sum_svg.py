@@ -24,7 +24,7 @@ from .sum_words import how, link_of
 
 __all__ = ["svg"]
 
-_SHORT, _LEAST = 4, 860
+_SHORT, _BOTH, _LEAST = 3, 4, 860
 
 
 def svg(explanation: Explanation, theme: Theme = "auto") -> str:
@@ -62,10 +62,10 @@ def _scenes(explanation: Explanation) -> list[tuple[Explanation, list[PlacedStep
     """Choose what is drawn of each target."""
     other = explanation.against
     if other is None:
-        return [(explanation, list(folded(explanation, short=_SHORT)))]
+        return [(explanation, list(folded(explanation, short=_SHORT, worst=1)))]
     parting = explanation.parting
-    if max(len(explanation.steps), len(other.steps)) <= _SHORT or parting is None:
-        return [(x, list(folded(x, short=_SHORT))) for x in (explanation, other)]
+    if len(explanation.steps) + len(other.steps) <= _BOTH or parting is None:
+        return [(x, list(folded(x, short=_BOTH))) for x in (explanation, other)]
     [each] = [x for x in placed(explanation) if (x.link, x.place) == (parting.link, parting.step)]
     return [(explanation, [each]), (other, list(counterparts(explanation, each, other)))]
 
@@ -121,6 +121,9 @@ def _scene(
             y += 18
         drawn, y = panel(explanation, item, columns, y + 4, widths)
         body += drawn
+    if not items:
+        body.append(said(NAME, y + 10, "Nothing is multiplied: the result is C.", size=11, fill="pale"))
+        y += 22
     part = sum(isinstance(item, PlacedStep) for item in items) < len(explanation.steps)
     words = f"after all {len(explanation.steps)} steps: {_outcome(explanation)}" if part else _outcome(explanation)
     body.append(said(NAME, y + 10, words, size=12, weight="bold"))

@@ -6,9 +6,8 @@ What may be coloured goes through `Mark`, which gets a kind and a text of final 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
-from itertools import groupby
 from textwrap import wrap
 
 from .._text import counted, ranges, table
@@ -19,7 +18,7 @@ from .sum_folding import PlacedStep, StepRun, chosen_addends, counterparts, fold
 from .sum_numbers import code_text, number_text, short
 from .sum_ones import ones_lines
 from .sum_summary import summary, summary_against
-from .sum_words import aligned_text, factors, heading, how, label, link_of, listed, rounding_text, unpacked
+from .sum_words import aligned_text, chain_text, factors, heading, how, label, link_of, listed, rounding_text, unpacked
 
 __all__ = ["Mark", "text"]
 
@@ -69,31 +68,44 @@ def _header(explanation: Explanation, mark: Mark) -> list[str]:
         place += f" of matrix {explanation.matrix}"
     title = f"{place} of {explanation.instruction} on {explanation.target}"
     lines = [mark("heading", line) for line in wrap(title, _WIDTH, break_on_hyphens=False)]
-    for words in (how(explanation.recipe), str(explanation.evidence)):
-        lines += [mark("dim", line) for line in wrap(words, _WIDTH, break_on_hyphens=False)]
+    words = [how(explanation.recipe), str(explanation.evidence)]
+    if len(explanation.links) > 1:
+        words.append(chain_text(explanation))
+    for each in words:
+        lines += [mark("dim", line) for line in wrap(each, _WIDTH, break_on_hyphens=False)]
     return lines
 
 
 def _steps(explanation: Explanation, whole: bool, mark: Mark) -> list[str]:
     total = len(explanation.steps)
     lines: list[str] = []
-    shown = list(folded(explanation, whole))
+    if not total:
+        return ["", "Nothing is multiplied: the result is C."]
     link = -1
-    for is_chain, group in groupby(shown, lambda x: isinstance(x, StepRun) or x.step.operation in _CHAINS):
-        items = list(group)
-        if is_chain and any(isinstance(x, PlacedStep) for x in items):
-            lines += ["", *_chain(explanation, items, total, mark)]
-            continue
-        for each in items:
-            lines.append("")
-            if isinstance(each, StepRun):
-                lines.append(mark("dim", _run(each)))
-                continue
+    for each in _grouped(folded(explanation, whole)):
+        lines.append("")
+        if isinstance(each, StepRun):
+            lines.append(mark("dim", _run(each)))
+        elif isinstance(each, list):
+            lines += _chain(explanation, each, total, mark)
+        else:
             if len(explanation.links) > 1 and each.link != link:
                 lines.append(mark("dim", f"{counted_link(each, len(explanation.links))}: {link_of(each)}"))
                 link = each.link
             lines += _block(explanation, each, total, whole, mark)
     return lines
+
+
+def _grouped(items: Iterable[PlacedStep | StepRun]) -> Iterator[PlacedStep | StepRun | list[PlacedStep | StepRun]]:
+    """Put steps of few addends together, with the runs between them."""
+    group: list[PlacedStep | StepRun] = []
+    for each in (*items, None):
+        if (isinstance(each, PlacedStep) and each.step.operation in _CHAINS) or (isinstance(each, StepRun) and group):
+            group.append(each)
+        else:
+            after = group.pop() if group and isinstance(group[-1], StepRun) else None
+            yield from [found for found in (group, after, each) if found]
+            group = []
 
 
 def counted_link(each: PlacedStep, total: int) -> str:
@@ -279,7 +291,11 @@ def _chain(explanation: Explanation, items: Sequence[PlacedStep | StepRun], tota
     lines = [f"  {mark('dim', row)}" if isinstance(row, str) else f"  {next(rest)}" for row in rows]
     steps = [each for each in items if isinstance(each, PlacedStep)]
     words = " or ".join(dict.fromkeys(rounding_text(each) for each in steps))
-    title = f"{heading(steps[0], total)}, {words}" if len(items) == 1 else f"{counted(total, 'step')}, each {words}"
+    title = (
+        f"{heading(steps[0], total)}, {words}"
+        if len(items) == 1
+        else f"steps {steps[0].number + 1} to {steps[-1].number + 1} of {total}, each {words}"
+    )
     return [mark("heading", title), *lines]
 
 
@@ -293,8 +309,8 @@ def _line(explanation: Explanation, each: PlacedStep) -> tuple[str, ...]:
         operands = (
             unpacked(f.a, recipe.a), code_text(f.a, recipe.a), unpacked(f.b, recipe.b), code_text(f.b, recipe.b)
         )  # fmt: skip
-    name = step.operation
-    if first.source != "product":
+    name = step.operation if len(each.chain.k) else each.chain.name
+    if first.source != "product" and len(each.chain.k):
         name += " " + " + ".join(label(each, x).removesuffix(" before") for x in step.addends)
     k = label(each, first) if first.source == "product" else ""
     return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ __all__ = [
     "ROUNDINGS",
     "Factors",
     "aligned_text",
+    "chain_text",
     "factors",
     "heading",
     "how",
@@ -73,6 +75,14 @@ def how(recipe: Recipe) -> str:
     return text
 
 
+def chain_text(explanation: Explanation) -> str:
+    """Say what a chain is made of: k, instructions, and what comes between and after them."""
+    names = Counter(link.name for link in explanation.links if not len(link.k))
+    instructions = sum(bool(len(link.k)) for link in explanation.links)
+    others = [name if count == 1 else f"{count} times {name}" for name, count in names.items()]
+    return f"k = {len(explanation.a)}: {', '.join([counted(instructions, 'instruction'), *others])}"
+
+
 def listed(reach: Sequence[int]) -> str:
     """Write ascending values of k, many runs of them by their ends and number."""
     text = ranges(reach)
@@ -80,10 +90,11 @@ def listed(reach: Sequence[int]) -> str:
 
 
 def heading(each: PlacedStep, total: int) -> str:
-    """Say which step it is and what it takes."""
+    """Say which step it is, what it takes, and what it does."""
+    what = _OPERATIONS.get(each.step.operation, each.step.operation) if len(each.chain.k) else each.chain.name
     reach = reach_of(each)
     where = f", k {listed(reach)}" if reach else ""
-    return f"step {each.number + 1} of {total}{where}: {_OPERATIONS.get(each.step.operation, each.step.operation)}"
+    return f"step {each.number + 1} of {total}{where}: {what}"
 
 
 def aligned_text(each: PlacedStep) -> str:
@@ -154,6 +165,8 @@ def label(each: PlacedStep, addend: Addend) -> str:
     reach = [each.chain.k.start + p for p in addend.products]
     if addend.source == "product":
         return ranges(reach)
+    if addend.source == "C" and each.link and len(each.chain.k):
+        return "sum before"  # the link before made it
     return {
         "group": f"k {listed(reach)}", "chain": "chain", "accumulator": "sum before", "C": "C",
     }.get(addend.source, addend.source)  # fmt: skip
