@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
-from .._arrays import as_array
+from .._lazy import later
 from .._records import Shown
 from ..errors import OperandError, ScaleError
 from ..formats import floating
@@ -20,8 +17,17 @@ from .words import block_size_checked, scaled, scaled_operand
 
 __all__ = ["Quantized", "quantize"]
 
-Array = npt.NDArray[Any]
-Float64 = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from .. import _arrays
+
+    Array = npt.NDArray[Any]
+    Float64 = npt.NDArray[np.float64]
+else:  # places of scales need no NumPy
+    np, _arrays = later("numpy"), later(".._arrays", __package__)
+
 
 _F32, _F64, _F16, _BF16, _UE8M0, _UE4M3 = map(floating, ("f32", "f64", "f16", "bf16", "ue8m0", "ue4m3"))
 _ELEMENTS = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
@@ -57,7 +63,8 @@ class Quantized(Shown):
         OperandError, ScaleError
             Elements of no type that has block scales; scales that do not go with them.
         """
-        elements, codes = as_array(self.elements, "elements"), as_array(self.scales, "scales", ScaleError)
+        elements = _arrays.as_array(self.elements, "elements")
+        codes = _arrays.as_array(self.scales, "scales", ScaleError)
         fmt = next((f for f in map(floating, _ELEMENTS) if f.dtype == elements.dtype), None)
         if fmt is None or elements.ndim < 2:
             raise OperandError(
@@ -71,7 +78,7 @@ class Quantized(Shown):
         if self.tensor_scale is None:
             scales = _UE8M0.decode(codes)
         else:
-            given = as_array(self.tensor_scale, "tensor_scale", ScaleError)
+            given = _arrays.as_array(self.tensor_scale, "tensor_scale", ScaleError)
             if given.dtype != np.float32 or given.shape not in ((), own[:-2]):
                 raise ScaleError(f"tensor_scale is {given.dtype} {given.shape}; expected float32 {own[:-2]}")
             tensor = _F32.decode(given.view(np.uint32))
@@ -153,7 +160,7 @@ def quantize(matrix: npt.ArrayLike, instruction: str | Instruction, operand: Ope
 
 def _bits(record: Instruction, operand: Operand, matrix: npt.ArrayLike) -> Array:
     """Codes of a matrix as float32, contiguous; values of float64 are checked to be float32's."""
-    array = as_array(matrix, f"{record}: {operand}")
+    array = _arrays.as_array(matrix, f"{record}: {operand}")
     fmt = {f.dtype: f for f in (_F32, _F64, _F16, _BF16)}.get(array.dtype)
     if fmt is None:
         raise OperandError(f"{record}: {operand} is {array.dtype}; expected float32, 64 or 16, or bfloat16")

@@ -9,18 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
-from .._arrays import frozen
-from .._rounding import Float64
+from .._lazy import later
 from ..formats import FloatFormat, floating
 
 __all__ = ["as_float32", "elements", "mx", "nvfp4", "peaks"]
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from .. import _arrays
+    from .._rounding import Float64
+
+    Array = npt.NDArray[Any]
+else:  # places of scales need no NumPy
+    np, _arrays = later("numpy"), later(".._arrays", __package__)
+
 
 _F32, _BF16, _UE8M0, _UE4M3 = map(floating, ("f32", "bf16", "ue8m0", "ue4m3"))
 _PART = 1 << 15  # numbers at a time
@@ -98,7 +104,7 @@ def elements(fmt: FloatFormat, blocks: Array, divisors: Float64) -> Array:
 @cache
 def _rounded(fmt: FloatFormat) -> Array:
     """Codes of what all bfloat16 numbers round to."""
-    return frozen(fmt.encode(_BF16.decode(np.arange(1 << 16, dtype=np.uint16))))
+    return _arrays.frozen(fmt.encode(_BF16.decode(np.arange(1 << 16, dtype=np.uint16))))
 
 
 def _float32(values: Float64) -> Float64:

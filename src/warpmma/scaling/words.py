@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from .._arguments import is_integer, members
-from .._arrays import as_array, frozen
+from .._lazy import later
 from ..errors import OperandError, ScaleError, shown
 from ..formats import FORMATS, Format
 from ..isa import Instruction, instructions, parse
-from ..layouts import Operand
-from ..registers import LANES
+from ..layouts import Layout, Operand
+from ..registers import LANES, Packing
 
 __all__ = [
     "block_size",
@@ -28,15 +25,26 @@ __all__ = [
     "pack_scales_checked",
     "scale_codes",
     "scale_codes_checked",
+    "scale_layout",
     "scale_place",
     "scaled",
     "scaled_operand",
+    "scales_chosen",
     "thread_ids",
     "unpack_scales",
     "unpack_scales_checked",
 ]  # fmt: skip
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from .. import _arrays
+
+    Array = npt.NDArray[Any]
+else:  # places of scales need no NumPy
+    np, _arrays = later("numpy"), later(".._arrays", __package__)
+
 
 _TYPED: dict[str, Format] = {"ue8m0": FORMATS["ue8m0"], "ue4m3": FORMATS["e4m3"]}
 """Formats whose dtype matrices of scales have."""
@@ -54,15 +62,25 @@ def _legal(place: tuple[str, ...], letter: str) -> tuple[int, ...]:
 
 
 @cache
+def _layout(operand: Operand, s: int, bits: int) -> Layout:
+    """Layout of a register of scales, by the law; the byte-ids, then the thread-ids, name one of several matrices."""
+    bit_of = dict(zip(_BYTE[s] + _LANE[operand], ("e0", "e1", "l0", "l1", "l2", "l3", "l4"), strict=True))
+    row, column, *ids = (tuple(bit_of[x] for x in sorted(bit_of) if x[0] == letter) for letter in "isyt")
+    return Layout(row=row, column=column, matrix=(*ids[0], *ids[1]), packing=Packing(slot=8, bits=bits))
+
+
+@cache
 def _octets(operand: Operand, s: int, byte_id: int, thread_id: int) -> Array:
     """Place of each scale, 4 * lane + byte, in the shape of the operand's scales."""
-    place = _BYTE[s] + _LANE[operand]
-    index, block = np.array(_legal(place, "i"))[:, None], np.arange(s)
-    values = {"i": index, "s": block, "y": np.array(byte_id), "t": np.array(thread_id)}
-    octets = np.zeros((index.size, s), np.intp)
-    for weight, bit in enumerate(place):
-        octets |= (values[bit[0]] >> int(bit[1]) & 1) << weight
-    return _along_k(frozen(octets), operand)
+    layout = _layout(operand, s, 8)
+    lane, byte = (x.reshape(-1, *layout.shape[-2:])[_number(operand, s, byte_id, thread_id)] for x in layout.slots)
+    return _along_k(_arrays.frozen(4 * lane + byte), operand)
+
+
+def _number(operand: Operand, s: int, byte_id: int, thread_id: int) -> int:
+    """Return which of a layout's matrices are the scales that ids choose."""
+    byte_ids = _legal(_BYTE[s], "y")
+    return byte_ids.index(byte_id) + len(byte_ids) * _legal(_LANE[operand], "t").index(thread_id)
 
 
 def block_size(instruction: str | Instruction) -> int:
@@ -124,14 +142,41 @@ def scale_place(
     (15, 24)
     """
     record = scaled(instruction)
-    check_ids(record, operand, byte_id, thread_id)
-    octets = _along_k(_octets(operand, record.scales_per_row, int(byte_id), int(thread_id)), operand)
-    given = (index, block)
-    if not all(is_integer(x) and 0 <= x < n for x, n in zip(given, octets.shape, strict=True)):
+    number = scales_chosen(record, operand, byte_id, thread_id)
+    layout = scale_layout(record, operand)
+    given, (outer, blocks) = (index, block), layout.shape[-2:]
+    if not all(is_integer(x) and 0 <= x < n for x, n in zip(given, (outer, blocks), strict=True)):
         came = f"index {shown(index)}, block {shown(block)} of {operand}"
-        raise ScaleError(f"{record}: no scale for {came}; it has {octets.shape[0]} by {octets.shape[1]}")
-    lane, byte = divmod(int(octets[index, block]), 4)
-    return lane, 8 * byte
+        raise ScaleError(f"{record}: no scale for {came}; it has {outer} by {blocks}")
+    found = layout.cell(index, block, number)
+    return found.lane, found.low
+
+
+def scale_layout(instruction: str | Instruction, operand: Operand) -> Layout:
+    """Layout of a register of scales: rows are those of A or columns of B, columns the blocks of such a row.
+
+    The top bit of a byte is none of a ue4m3's. Every byte-id and every thread-id has a matrix of its own: all byte-ids
+    with the first thread-id come first.
+
+    Raises
+    ------
+    OperandError, ScaleError
+        Another operand; no block scaling.
+
+    Examples
+    --------
+    >>> i = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0"
+    >>> scale_layout(i, "A").shape, scale_layout(i, "A").locate(11, 1, matrix=3)
+    ((4, 16, 2), (15, 0, 24))
+    """
+    record = scaled(instruction)
+    return _layout(scaled_operand(operand), record.scales_per_row, FORMATS[record.stype or ""].bits)
+
+
+def scales_chosen(record: Instruction, operand: Operand, byte_id: int, thread_id: int) -> int:
+    """Return which of the matrices of `scale_layout` byte-id and thread-id choose; `ScaleError` for undefined ones."""
+    check_ids(record, operand, byte_id, thread_id)
+    return _number(operand, record.scales_per_row, int(byte_id), int(thread_id))
 
 
 def pack_scales(
@@ -170,7 +215,7 @@ def pack_scales(
     """
     record = scaled(instruction)
     check_ids(record, operand, byte_id, thread_id)
-    array = as_array(scales, f"{record}: scales of {operand}", ScaleError)
+    array = _arrays.as_array(scales, f"{record}: scales of {operand}", ScaleError)
     base = np.zeros(LANES, np.uint32) if into is None else _words(record, operand, into)
     return pack_scales_checked(record, operand, array, byte_id, thread_id, base)
 
@@ -246,7 +291,7 @@ def checked_ids(instruction: str | Instruction, ids: Sequence[int]) -> tuple[int
 def scale_codes(record: str | Instruction, operand: Operand, scales: npt.ArrayLike) -> Array:
     """Return codes of scales, given as codes or as an ml_dtypes array; raise `ScaleError` for anything else."""
     record, operand = scaled(record), scaled_operand(operand)
-    return scale_codes_checked(record, operand, as_array(scales, f"{record}: scales of {operand}", ScaleError))
+    return scale_codes_checked(record, operand, _arrays.as_array(scales, f"{record}: scales of {operand}", ScaleError))
 
 
 def scale_codes_checked(record: Instruction, operand: Operand, array: Array) -> Array:
@@ -303,7 +348,7 @@ def check_ids(record: Instruction, operand: Operand, byte_id: int, thread_id: in
 
 def _words(record: Instruction, operand: Operand, words: npt.ArrayLike) -> Array:
     """Check words of scales."""
-    array = as_array(words, f"{record}: words of {operand}'s scales", ScaleError)
+    array = _arrays.as_array(words, f"{record}: words of {operand}'s scales", ScaleError)
     if array.dtype != np.uint32 or array.shape[-1:] != (LANES,):
         came = f"{array.dtype} {array.shape}"
         raise ScaleError(f"{record}: words of {operand}'s scales are {came}; expected uint32 [..., {LANES}]")

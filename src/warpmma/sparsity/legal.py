@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from .._arguments import is_integer
+from .._lazy import later
 from ..errors import MetadataError, UnsupportedError, shown
 from ..formats import FloatFormat
 from ..isa import TARGETS, Instruction, check_target, parse
@@ -20,7 +18,14 @@ __all__ = [
     "codes_asked", "codes_legal", "first_outside", "legal_are", "legal_codes", "outside", "said",
 ]  # fmt: skip
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Array = npt.NDArray[Any]
+else:  # places of metadata need no NumPy
+    np = later("numpy")
+
 Codes = frozenset[int]
 
 SORTED_CODES: Codes = frozenset(i0 | i1 << 2 for i1 in range(PLACES) for i0 in range(i1))

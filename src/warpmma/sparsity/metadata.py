@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from functools import cache, partial
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from .._arguments import is_integer
-from .._arrays import as_array, frozen
+from .._lazy import later
 from ..errors import MetadataError, OperandError, shown
 from ..isa import Instruction, parse
 from ..layouts import Layout
@@ -26,6 +23,7 @@ __all__ = [
     "check_selector",
     "halves",
     "halves_checked",
+    "metadata_layout",
     "metadata_place",
     "pack_metadata",
     "pack_metadata_checked",
@@ -36,8 +34,17 @@ __all__ = [
     "unpack_metadata",
 ]  # fmt: skip
 
-Array = npt.NDArray[Any]
-UInt8 = npt.NDArray[np.uint8]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from .. import _arrays
+
+    Array = npt.NDArray[Any]
+    UInt8 = npt.NDArray[np.uint8]
+else:  # places of metadata need no NumPy
+    np, _arrays = later("numpy"), later(".._arrays", __package__)
+
 
 _WARPS = 1024  # checked at a time
 
@@ -57,10 +64,23 @@ def metadata_place(instruction: str | Instruction, row: int, group: int, *, sele
     """
     record = parse(instruction)
     check_selector(record, selector)
-    lane, number = _places(record, selector)
-    _check_index(record, "row", row, lane.shape[0])
-    _check_index(record, "group", group, lane.shape[1])
-    return int(lane[row, group]), 4 * int(number[row, group])
+    layout = _layout(record)
+    for name, value, count in zip(("row", "group"), (row, group), layout.shape[-2:], strict=True):
+        _check_index(record, name, value, count)
+    found = layout.cell(row, group, selector)
+    return found.lane, found.low
+
+
+def metadata_layout(instruction: str | Instruction) -> Layout:
+    """Layout of the metadata register: elements are nibbles, columns the groups of a row, matrices the selectors.
+
+    Examples
+    --------
+    >>> layout = metadata_layout("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32")
+    >>> layout.shape, layout.locate(9, 6, 1)
+    ((2, 16, 8), (7, 0, 24))
+    """
+    return _layout(parse(instruction))
 
 
 def pack_metadata(
@@ -221,11 +241,11 @@ def _read(record: Instruction, words: Array, selector: int) -> Array:
 def rows_of_groups(record: Instruction) -> Array:
     """Columns of a group's stored elements, `[16 * group + nibble, stored element]`."""
     law = pattern_checked(record)
-    return frozen((np.arange(0, record.k, law.width)[:, None, None] + columns(law)).reshape(-1, law.kept))
+    return _arrays.frozen((np.arange(0, record.k, law.width)[:, None, None] + columns(law)).reshape(-1, law.kept))
 
 
 def _words(record: Instruction, words: npt.ArrayLike) -> Array:
-    array = as_array(words, f"{record}: metadata", MetadataError)
+    array = _arrays.as_array(words, f"{record}: metadata", MetadataError)
     if array.shape[-1:] != (LANES,) or array.dtype != np.uint32:
         raise MetadataError(f"{record}: metadata is {array.dtype} {array.shape}; expected uint32 [..., 32]")
     return array

@@ -8,12 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
-from .._arrays import as_array, frozen
+from .._lazy import later
 from .._records import Shown
 from ..errors import MetadataError, OperandError
 from ..isa import Instruction, parse
@@ -23,8 +20,17 @@ __all__ = [
     "nibbles_checked", "pattern", "pattern_checked", "pieces", "what_is_one",
 ]  # fmt: skip
 
-Array = npt.NDArray[Any]
-UInt8 = npt.NDArray[np.uint8]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from .. import _arrays
+
+    Array = npt.NDArray[Any]
+    UInt8 = npt.NDArray[np.uint8]
+else:  # places of metadata need no NumPy
+    np, _arrays = later("numpy"), later(".._arrays", __package__)
+
 
 _GROUPS = 1 << 15  # of a matrix at a time: their values as float64 stay in cache, and memory is that of the results
 PLACES = 4  # of a group: what a 2-bit index tells apart
@@ -80,7 +86,7 @@ def columns(law: Pattern) -> Array:
     """Columns of a group's stored elements within it, `[nibble, stored element]`."""
     nibble, stored = np.arange(16)[:, None], np.arange(law.kept)
     index = nibble >> 2 * (2 * stored // law.kept) & 3  # i0 for the first half of them, and for tf32
-    return frozen(index * law.width // PLACES + stored % law.unit)
+    return _arrays.frozen(index * law.width // PLACES + stored % law.unit)
 
 
 @cache
@@ -90,7 +96,7 @@ def nibble_of(law: Pattern) -> UInt8:
     kept = np.nonzero(heaviest(occupied))[1].reshape(len(occupied), -1, 1)
     each = PLACES // law.units  # places of a unit: 1, or the two halves of a tf32 element
     i0, i1 = (kept * each + np.arange(each)).reshape(len(occupied), 2).T
-    return frozen(np.asarray(i0 | i1 << 2, np.uint8))
+    return _arrays.frozen(np.asarray(i0 | i1 << 2, np.uint8))
 
 
 def pieces(groups: int) -> Iterator[slice]:
@@ -130,7 +136,7 @@ def checked_matrix(
 
 def nibbles_asked(record: Instruction, indices: npt.ArrayLike, shape: tuple[int, int] | None = None) -> UInt8:
     """Check indices, of so many rows and groups if these are given, and return them as nibbles."""
-    return nibbles_checked(record, as_array(indices, f"{record}: indices", MetadataError), shape)
+    return nibbles_checked(record, _arrays.as_array(indices, f"{record}: indices", MetadataError), shape)
 
 
 def nibbles_checked(record: Instruction, array: Array, shape: tuple[int, int] | None = None) -> UInt8:

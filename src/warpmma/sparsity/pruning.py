@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
-from .._arrays import as_array
+from .._lazy import later
 from ..errors import MetadataError
 from ..isa import Instruction, parse
 from .legal import DISTINCT, RULE, WHOLE, Codes, check_codes, codes_asked, codes_legal, first_outside, legal_are, said
@@ -32,8 +29,16 @@ __all__ = [
     "rows_met_checked",
 ]  # fmt: skip
 
-Array = npt.NDArray[Any]
-UInt8 = npt.NDArray[np.uint8]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from .. import _arrays
+
+    Array = npt.NDArray[Any]
+    UInt8 = npt.NDArray[np.uint8]
+else:  # places of metadata need no NumPy
+    np, _arrays = later("numpy"), later(".._arrays", __package__)
 
 
 def compress(matrix: npt.ArrayLike, instruction: str | Instruction) -> tuple[Array, UInt8]:
@@ -62,7 +67,7 @@ def compress(matrix: npt.ArrayLike, instruction: str | Instruction) -> tuple[Arr
     (array([5., 6., 0., 7.], dtype=float16), [[1, 3], [0, 2]])
     """
     record = parse(instruction)
-    stored, nibbles = compress_checked(record, as_array(matrix, f"{record}: A"))
+    stored, nibbles = compress_checked(record, _arrays.as_array(matrix, f"{record}: A"))
     return stored, indices_of(nibbles)
 
 
@@ -103,7 +108,7 @@ def prune(matrix: npt.ArrayLike, instruction: str | Instruction) -> Array:
     """
     record = parse(instruction)
     law = pattern_checked(record)
-    array, read = checked_matrix(record, as_array(matrix, f"{record}: A"), law.width)
+    array, read = checked_matrix(record, _arrays.as_array(matrix, f"{record}: A"), law.width)
     pruned = array.copy()
     groups, zero = pruned.reshape(-1, law.width), np.zeros((), array.dtype)
     for piece in pieces(len(groups)):
@@ -123,7 +128,7 @@ def expand(stored: npt.ArrayLike, indices: npt.ArrayLike, instruction: str | Ins
     """
     record = parse(instruction)
     law = pattern_checked(record)
-    array, _ = checked_matrix(record, as_array(stored, f"{record}: A"), law.kept, stored=True)
+    array, _ = checked_matrix(record, _arrays.as_array(stored, f"{record}: A"), law.kept, stored=True)
     shape = (array.shape[-2], array.shape[-1] // law.kept)
     nibbles = nibbles_asked(record, indices, shape)
     codes = WHOLE if law.units == 2 else DISTINCT
