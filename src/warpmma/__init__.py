@@ -59,6 +59,7 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
     from .formats import FORMATS
     from .isa import TARGET_NAMES as TARGETS
     from .isa import Instruction, find, instructions, parse
+    from .lookup import what, where
     from .machine import Device, RegisterFile
     from .products import Choice, choose, matmul
 
@@ -97,6 +98,8 @@ __all__ = [
     "mma",
     "parse",
     "store",
+    "what",
+    "where",
 ]
 
 _ORIGINS = {
@@ -115,6 +118,7 @@ _ORIGINS = {
     ".execution": ("evidence", "execute", "load", "mma", "store"),
     ".formats": ("FORMATS",),
     ".isa": ("Instruction", "TARGET_NAMES as TARGETS", "find", "instructions", "parse"),
+    ".lookup": ("what", "where"),
     ".machine": ("Device", "RegisterFile"),
     ".products": ("Choice", "choose", "matmul"),
 }  # fmt: skip

@@ -19,6 +19,10 @@ The exceptions are `mma.m8n8k4` with f16 operands, where l2 l3 name one of four 
 
 from .bit_layout import ORDERS, Layout
 from .cells import Cell
+from .fragment_tables import TABLE_FORMATS, FragmentTable, TableGrid
 from .laws import OPERANDS, Operand, accumulator, multiplicand, quad_pair, warpgroup
 
-__all__ = ["OPERANDS", "ORDERS", "Cell", "Layout", "Operand", "accumulator", "multiplicand", "quad_pair", "warpgroup"]
+__all__ = [
+    "OPERANDS", "ORDERS", "TABLE_FORMATS", "Cell", "FragmentTable", "Layout", "Operand", "TableGrid", "accumulator",
+    "multiplicand", "quad_pair", "warpgroup",
+]  # fmt: skip

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .._arguments import check_choice, is_integer
 from .._lazy import later
 from .._records import Record
+from .._views import view
 from ..errors import OperandError, shown
 from ..registers import LANES, Packing
 from .cells import Cell
@@ -248,6 +249,30 @@ class Layout(Record):
             return (self._at(lane, i) for lane in range(self.lanes) for i in range(self.elements))
         matrices, rows, columns = map(range, self._extents)
         return (self.cell(row, column, matrix) for matrix in matrices for row in rows for column in columns)
+
+    def table(self, by: str = "element", format: str = "text") -> str:
+        """Write it as a table; another order or format is an `OperandError`.
+
+        Parameters
+        ----------
+        by : {"element", "lane"}
+            A grid of rows and columns with lanes and elements of their fragments, or one of lanes and registers.
+        format : {"text", "csv", "markdown", "json", "svg", "html"}
+
+        Examples
+        --------
+        >>> from warpmma.layouts import accumulator
+        >>> print(accumulator(8, Packing(slot=32, bits=32)).table("lane")[:81])
+        layout: [row, column]
+        <BLANKLINE>
+        lane  register 0  register 1
+        0     [0, 0]      [0, 1]
+        """
+        return view(self, "table", by, format)
+
+    def svg(self, by: str = "element") -> str:
+        """Draw it, by "element" or by "lane"; another order is an `OperandError`."""
+        return self.table(by, "svg")
 
     def words(self) -> Layout:
         """Return the layout of whole registers, as elements of the coordinate that their elements run along.

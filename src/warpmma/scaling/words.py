@@ -25,11 +25,11 @@ __all__ = [
     "pack_scales_checked",
     "scale_codes",
     "scale_codes_checked",
+    "scale_ids",
     "scale_layout",
     "scale_place",
     "scaled",
     "scaled_operand",
-    "scales_chosen",
     "thread_ids",
     "unpack_scales",
     "unpack_scales_checked",
@@ -72,15 +72,14 @@ def _layout(operand: Operand, s: int, bits: int) -> Layout:
 @cache
 def _octets(operand: Operand, s: int, byte_id: int, thread_id: int) -> Array:
     """Place of each scale, 4 * lane + byte, in the shape of the operand's scales."""
-    layout = _layout(operand, s, 8)
-    lane, byte = (x.reshape(-1, *layout.shape[-2:])[_number(operand, s, byte_id, thread_id)] for x in layout.slots)
+    layout, number = _layout(operand, s, 8), _ids(operand, s).index((byte_id, thread_id))
+    lane, byte = (x.reshape(-1, *layout.shape[-2:])[number] for x in layout.slots)
     return _along_k(_arrays.frozen(4 * lane + byte), operand)
 
 
-def _number(operand: Operand, s: int, byte_id: int, thread_id: int) -> int:
-    """Return which of a layout's matrices are the scales that ids choose."""
-    byte_ids = _legal(_BYTE[s], "y")
-    return byte_ids.index(byte_id) + len(byte_ids) * _legal(_LANE[operand], "t").index(thread_id)
+@cache
+def _ids(operand: Operand, s: int) -> tuple[tuple[int, int], ...]:
+    return tuple((y, t) for t in _legal(_LANE[operand], "t") for y in _legal(_BYTE[s], "y"))
 
 
 def block_size(instruction: str | Instruction) -> int:
@@ -142,13 +141,13 @@ def scale_place(
     (15, 24)
     """
     record = scaled(instruction)
-    number = scales_chosen(record, operand, byte_id, thread_id)
+    check_ids(record, operand, byte_id, thread_id)
     layout = scale_layout(record, operand)
     given, (outer, blocks) = (index, block), layout.shape[-2:]
     if not all(is_integer(x) and 0 <= x < n for x, n in zip(given, (outer, blocks), strict=True)):
         came = f"index {shown(index)}, block {shown(block)} of {operand}"
         raise ScaleError(f"{record}: no scale for {came}; it has {outer} by {blocks}")
-    found = layout.cell(index, block, number)
+    found = layout.cell(index, block, scale_ids(record, operand).index((byte_id, thread_id)))
     return found.lane, found.low
 
 
@@ -173,10 +172,17 @@ def scale_layout(instruction: str | Instruction, operand: Operand) -> Layout:
     return _layout(scaled_operand(operand), record.scales_per_row, FORMATS[record.stype or ""].bits)
 
 
-def scales_chosen(record: Instruction, operand: Operand, byte_id: int, thread_id: int) -> int:
-    """Return which of the matrices of `scale_layout` byte-id and thread-id choose; `ScaleError` for undefined ones."""
-    check_ids(record, operand, byte_id, thread_id)
-    return _number(operand, record.scales_per_row, int(byte_id), int(thread_id))
+def scale_ids(instruction: str | Instruction, operand: Operand) -> tuple[tuple[int, int], ...]:
+    """Byte-id and thread-id that choose each of the matrices of `scale_layout`; its errors.
+
+    Examples
+    --------
+    >>> i = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0"
+    >>> scale_ids(i, "A")
+    ((0, 0), (2, 0), (0, 1), (2, 1))
+    """
+    record, operand = scaled(instruction), scaled_operand(operand)
+    return _ids(operand, record.scales_per_row)
 
 
 def pack_scales(

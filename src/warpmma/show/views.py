@@ -16,6 +16,10 @@ VIEWS: Mapping[tuple[str, str], str] = MappingProxyType({
     ("Explanation", "svg"): "sum_svg.svg",
     ("MatrixInstruction", "text"): "instruction_page.text",
     ("MatrixInstruction", "json"): "instruction_page.json",
+    **{("FragmentTable", kind): f"layout_tables.{kind}" for kind in (
+        "text", "csv", "markdown", "json", "svg", "html", "page",
+    )},
+    ("Layout", "table"): "layout_tables.layout_as",
     ("Launch", "text"): "launches.text",
     ("Launch", "json"): "launches.json",
     ("Launch", "svg"): "conflicts.svg",

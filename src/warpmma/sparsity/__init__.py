@@ -43,7 +43,7 @@ from .metadata import (
     selectors,
     unpack_metadata,
 )
-from .patterns import Pattern, nibbles_checked, pattern, pattern_checked
+from .patterns import Pattern, nibbles_checked, pattern, pattern_checked, stored_columns
 from .pruning import (
     check_indices,
     check_indices_on,
@@ -83,5 +83,6 @@ __all__ = [
     "rows_met",
     "rows_met_checked",
     "selectors",
+    "stored_columns",
     "unpack_metadata",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ from ..isa import Instruction, parse
 
 __all__ = [
     "PLACES", "Pattern", "checked_matrix", "columns", "heaviest", "indices_of", "named", "nibble_of", "nibbles_asked",
-    "nibbles_checked", "pattern", "pattern_checked", "pieces", "what_is_one",
+    "nibbles_checked", "pattern", "pattern_checked", "pieces", "stored_columns", "what_is_one",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -81,12 +81,18 @@ def pattern_checked(record: Instruction) -> Pattern:
     return Pattern(width=PLACES * min(max(slot, 8), 16) // slot)
 
 
+def stored_columns(law: Pattern, nibble: int) -> tuple[int, ...]:
+    """Columns of a group's stored elements within it; of tf32 those that whole elements, 0x4 and 0xE, have."""
+    return tuple(
+        (nibble >> 2 * (2 * stored // law.kept) & 3) * law.width // PLACES + stored % law.unit
+        for stored in range(law.kept)  # i0 for the first half of them, and for tf32
+    )
+
+
 @cache
 def columns(law: Pattern) -> Array:
     """Columns of a group's stored elements within it, `[nibble, stored element]`."""
-    nibble, stored = np.arange(16)[:, None], np.arange(law.kept)
-    index = nibble >> 2 * (2 * stored // law.kept) & 3  # i0 for the first half of them, and for tf32
-    return _arrays.frozen(index * law.width // PLACES + stored % law.unit)
+    return _arrays.frozen(np.array([stored_columns(law, nibble) for nibble in range(16)]))
 
 
 @cache

@@ -1,0 +1,37 @@
+"""The command `layout`: a whole operand as a table or a picture."""
+
+from __future__ import annotations
+
+import argparse
+
+from .._views import view
+from ..layouts import ORDERS, TABLE_FORMATS
+from ..lookup import layout_table
+from .naming import instruction_of
+from .operand_words import add_operand, add_selectors, operand_of, selected
+from .output_files import write_or_replace
+from .terminal import add_output
+
+__all__ = ["add_layout"]
+
+
+def add_layout(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "layout", description="Print an operand: every element with its lane and its place in the lane's fragment."
+    )
+    add_operand(parser)
+    parser.add_argument("--by", choices=ORDERS, default="element", help="rows and columns, or lanes and registers")
+    parser.add_argument("--format", choices=TABLE_FORMATS, default="text", help="text is the default")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write it there; a file of that name is replaced")
+    add_selectors(parser, None)
+    add_output(parser)
+    parser.set_defaults(run=_layout)
+
+
+def _layout(options: argparse.Namespace) -> int:
+    instruction = instruction_of(options.instruction)
+    table = layout_table(instruction, operand_of(options.operand), by=options.by, **selected(options))
+    form = "json" if options.json else options.format
+    write_or_replace(view(table, "page" if form == "html" else form), options.output)
+    return 0

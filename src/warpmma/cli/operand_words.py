@@ -1,0 +1,88 @@
+"""What `where`, `what` and `layout` share: their arguments, and how they write places and elements.
+
+1. An operand is A, B, C, D, metadata, scale_a or scale_b, in small or capital letters; `sfa` and `sfb` are scales as in
+   CUTLASS.
+2. A place is written `a1 of lane 14, bits 16-31 of register 0`; of a warpgroup with thread, lane and warp.
+3. An element is written `A[3, 5]`; what a nibble or a scale is for, by rows and columns of A or B.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from ..isa import AnyInstruction
+from ..lookup import REGISTER_OPERANDS, Cell, ids_of, operand_layout
+from ..scaling import block_size
+from ..sparsity import pattern
+from .naming import add_instruction
+
+__all__ = ["add_operand", "add_selectors", "bits_of", "cell_facts", "element_of", "name_of", "operand_of", "selected"]
+
+_MEANT = {"meta": "metadata", "sfa": "scale_a", "sfb": "scale_b"}
+_SELECTORS = {
+    "selector": "sparsity selector, of metadata", "byte_id": "byte-id, of scales", "thread_id": "thread-id, of scales"
+}  # fmt: skip
+
+
+def add_operand(parser: argparse.ArgumentParser) -> None:
+    """Add the instruction and the operand."""
+    add_instruction(parser)
+    parser.add_argument("operand", metavar="OPERAND", help=f"{', '.join(REGISTER_OPERANDS)}")
+
+
+def add_selectors(parser: argparse.ArgumentParser, default: int | None) -> None:
+    """Add the options that choose lanes of metadata and scales."""
+    for name, help_ in _SELECTORS.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=_number, default=default, metavar="N", help=help_)
+
+
+def _number(text: str) -> int:
+    return int(text, 0)
+
+
+_number.__name__ = "number"  # as argparse names it
+
+
+def selected(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the selectors that were given, by name."""
+    return {name: getattr(options, name) for name in _SELECTORS}
+
+
+def operand_of(word: str) -> str:
+    """Rule 1; a word that means none stays as it is, for the library to refuse."""
+    small = word.lower().replace("-", "_")
+    small = _MEANT.get(small, small)
+    return next((name for name in REGISTER_OPERANDS if name.lower() == small), word)
+
+
+def name_of(instruction: AnyInstruction, cell: Cell) -> str:
+    """Write an element's name in its lane: `a1`, `nibble 6`, `byte 3`."""
+    letter = REGISTER_OPERANDS[cell.operand].letter
+    return f"{letter}{' ' * (len(letter) > 1)}{cell.index}"
+
+
+def bits_of(cell: Cell) -> str:
+    """Write the bits that an element takes."""
+    return f"bits {cell.low}-{cell.high}" if cell.high > cell.low else f"bit {cell.low}"
+
+
+def element_of(instruction: AnyInstruction, cell: Cell) -> str:
+    """Rule 3."""
+    if cell.operand == "metadata":
+        width = pattern(instruction).width  # type: ignore[arg-type]
+        return f"A[{cell.row}, {width * cell.column}-{width * (cell.column + 1) - 1}]"
+    if cell.operand.startswith("scale"):
+        size = block_size(instruction)  # type: ignore[arg-type]
+        k = f"{size * cell.column}-{size * (cell.column + 1) - 1}"
+        return f"A[{cell.row}, {k}]" if cell.operand == "scale_a" else f"B[{k}, {cell.row}]"
+    several = f" of matrix {cell.matrix}" * (operand_layout(instruction, cell.operand).matrices > 1)
+    return f"{cell.operand}[{cell.row}, {cell.column}]{several}"
+
+
+def cell_facts(instruction: AnyInstruction, cell: Cell) -> dict[str, Any]:
+    """Return what JSON has of an element and its place; instead of a matrix's number the selectors that choose it."""
+    ids: Mapping[str, int] = ids_of(instruction, cell.operand)[cell.matrix]
+    facts = {x: getattr(cell, x) for x in ("operand", "row", "column", "lane", "register", "low", "high", "index")}
+    return {**facts, "name": name_of(instruction, cell), **ids}

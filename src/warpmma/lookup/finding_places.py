@@ -1,0 +1,166 @@
+"""Where an element sits, and what a register holds: each is the other's inverse."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .._arguments import is_integer
+from .._text import counted
+from ..errors import OperandError, shown
+from ..isa import AnyInstruction
+from ..layouts import Cell, FragmentTable
+from .operands import REGISTER_OPERANDS, checked, chosen, ids_of, operand_layout
+
+__all__ = ["layout_table", "what", "where"]
+
+
+def where(
+    instruction: str | AnyInstruction, operand: str, row: int, column: int, *,
+    matrix: int = 0, selector: int = 0, byte_id: int = 0, thread_id: int = 0,
+) -> Cell:  # fmt: skip
+    """Find where an element sits: its lane, register and bits.
+
+    Parameters
+    ----------
+    instruction : str, Instruction or WarpgroupInstruction
+    operand : {"A", "B", "C", "D", "metadata", "scale_a", "scale_b"}
+        Of a sparse A the stored elements, k/2 of them to a row.
+    row, column : int
+        Of metadata the row of A and the group of its columns; of scales the row of A, or the column of B, and the
+        block of k.
+    matrix : int
+        0 to 3, of m8n8k4 with f16 operands alone, which multiplies four.
+    selector : int
+        Sparsity selector; of metadata alone.
+    byte_id, thread_id : int
+        Scale selectors; of scales alone.
+
+    Returns
+    -------
+    Cell
+
+    Raises
+    ------
+    MnemonicError, OperandError, MetadataError, ScaleError
+        No instruction, operand or element; a dense instruction has no metadata, one without block scaling no scales.
+
+    Examples
+    --------
+    >>> found = where("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "A", 3, 5)
+    >>> found.lane, found.index, found.register, found.low, found.high
+    (14, 1, 0, 16, 31)
+    >>> where("wgmma.mma_async.sync.aligned.m64n24k16.f32.f16.f16", "D", 35, 21).lane
+    78
+    """
+    record, layout = checked(instruction, operand), operand_layout(instruction, operand)
+    given = {"matrix": matrix, "selector": selector, "byte_id": byte_id, "thread_id": thread_id}
+    kind = REGISTER_OPERANDS[operand]
+    for name, value, most in zip((kind.row, kind.column), (row, column), layout.shape[-2:], strict=True):
+        if not is_integer(value) or not 0 <= value < most:
+            has = f"{operand} has {counted(most, _stored(record, operand, name))}"
+            raise OperandError(f"{record}: {has}; {name} is {shown(value)}, expected 0 to {most - 1}")
+    return replace(layout.cell(row, column, chosen(record, operand, given)), operand=operand)
+
+
+def _stored(record: AnyInstruction, operand: str, name: str) -> str:
+    return "stored column" if record.sparse and operand == "A" and name == "column" else name
+
+
+def what(
+    instruction: str | AnyInstruction, operand: str, *, lane: int, register: int | None = 0,
+    selector: int | None = None, byte_id: int | None = None, thread_id: int | None = None,
+) -> tuple[Cell, ...]:  # fmt: skip
+    """Find what a register of a lane holds.
+
+    Parameters
+    ----------
+    instruction, operand
+        As of `where`.
+    lane : int
+        0 to 31; of a warpgroup the thread, 0 to 127.
+    register : int, optional
+        Which of the operand's registers; all of them if None.
+    selector, byte_id, thread_id : int, optional
+        Only what the instruction reads with these; by default all that it could read with any.
+
+    Returns
+    -------
+    tuple of Cell
+        Register after register, the lowest bits first. `matrix` of metadata is the selector that reads it; of scales
+        it counts what `ids_of` lists.
+
+    Raises
+    ------
+    MnemonicError, OperandError, MetadataError, ScaleError
+        As of `where`; no such lane or register.
+
+    Examples
+    --------
+    >>> f16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+    >>> [(x.row, x.column) for x in what(f16, "A", lane=14, register=1)]
+    [(11, 4), (11, 5)]
+    """
+    record, layout = checked(instruction, operand), operand_layout(instruction, operand)
+    for name, value, most in (("lane", lane, layout.lanes), ("register", register or 0, layout.registers)):
+        if not is_integer(value) or not 0 <= value < most:
+            holder = f"{operand} is in {counted(most, name)}{' of a warpgroup' * (name == 'lane' and most > 32)}"
+            raise OperandError(f"{record}: {holder}; {name} is {shown(value)}, expected 0 to {most - 1}")
+    registers = range(layout.registers) if register is None else (int(register),)
+    asked = {"selector": selector, "byte_id": byte_id, "thread_id": thread_id}
+    given = {name: value for name, value in asked.items() if value is not None}
+    read = _read_with(record, operand, given)
+    cells = (cell for number in registers for cell in layout.holds(lane, number))
+    return tuple(replace(cell, operand=operand) for cell in cells if cell.matrix in read)
+
+
+def _read_with(record: AnyInstruction, operand: str, given: dict[str, int]) -> set[int]:
+    """Return the matrices that some selectors leave; `chosen` says what is wrong with others."""
+    every = ids_of(record, operand)
+    if not given:
+        return set(range(len(every)))
+    left = {
+        number for number, ids in enumerate(every) if all(ids.get(name, 0) == value for name, value in given.items())
+    }
+    chosen(record, operand, {**every[min(left, default=0)], **given})
+    return left
+
+
+def layout_table(
+    instruction: str | AnyInstruction, operand: str, *, by: str = "element",
+    selector: int | None = None, byte_id: int | None = None, thread_id: int | None = None,
+) -> FragmentTable:  # fmt: skip
+    """Return the whole table of an operand: every element with its lane, register and bits.
+
+    Parameters
+    ----------
+    instruction, operand, selector, byte_id, thread_id
+        As of `what`.
+    by : {"element", "lane"}
+        Row after row, or lane after lane.
+
+    Returns
+    -------
+    FragmentTable
+        Its `text()`, `csv()`, `markdown()`, `json()`, `html()` and `svg()` are the same table.
+
+    Raises
+    ------
+    MnemonicError, OperandError, MetadataError, ScaleError
+        As of `what`; another order.
+
+    Examples
+    --------
+    >>> i = "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32"
+    >>> print(layout_table(i, "A").csv().splitlines()[1])
+    0,0,0,0,0,7,0
+    """
+    record, layout = checked(instruction, operand), operand_layout(instruction, operand)
+    kind, every = REGISTER_OPERANDS[operand], ids_of(record, operand)
+    asked = {"selector": selector, "byte_id": byte_id, "thread_id": thread_id}
+    read = _read_with(record, operand, {name: value for name, value in asked.items() if value is not None})
+    titles = tuple(", ".join(f"{name.replace('_', '-')} {value}" for name, value in ids.items()) for ids in every)
+    return FragmentTable(
+        layout=layout, by=by, instruction=str(record), operand=operand, letter=kind.letter,
+        coordinates=(kind.row, _stored(record, operand, kind.column)),
+        matrices=titles if layout.matrix else (), shown=tuple(sorted(read)),
+    )  # fmt: skip

@@ -1,0 +1,138 @@
+"""What the bits of a given register mean: numbers, nibbles of metadata, scales.
+
+1. An element's code is cut out of the word: its bits from `low` to `high`.
+2. A number is what its format says of the code, exactly.
+3. A nibble of metadata is two indices, i0 its low bits and i1 its high ones. They say which columns of a group are
+   stored, i0 the first half of the stored elements and i1 the second. Of tf32 an index addresses half an element: 0x4
+   and 0xE are elements 0 and 1; any other nibble mixes halves, and stores no column.
+4. All sixteen nibbles act. Which of them PTX defines `sparsity.legal_codes` says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from .._arguments import is_integer
+from .._lazy import later
+from .._records import Record
+from .._text import ranges
+from ..errors import OperandError, shown
+from ..formats import FORMATS, Number
+from ..isa import AnyInstruction, Instruction
+from ..layouts import Cell
+from .finding_places import what
+from .operands import checked, operand_layout
+
+if TYPE_CHECKING:
+    from .. import sparsity
+else:  # a look-up loads what it asks
+    sparsity = later("..sparsity", __package__)
+
+__all__ = ["WordPart", "read_word"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordPart(Record):
+    """What some bits of a register mean.
+
+    Attributes
+    ----------
+    cell : Cell
+        Which bits, and whose they are.
+    code : int
+        What they hold.
+    value : Fraction or None
+        The number; None for infinity, NaN and metadata.
+    stored : tuple of int
+        Of metadata, the columns of A that are stored, in the order of the stored elements; empty for all else, and for
+        a nibble that mixes halves of tf32 elements.
+    meaning : str
+        The same in words.
+    """
+
+    cell: Cell
+    code: int
+    value: Fraction | None = None
+    stored: tuple[int, ...] = ()
+    meaning: str
+
+
+def read_word(
+    instruction: str | AnyInstruction, operand: str, word: int, *, lane: int, register: int = 0,
+    selector: int | None = None, byte_id: int | None = None, thread_id: int | None = None,
+) -> tuple[WordPart, ...]:  # fmt: skip
+    """Say what the bits of a register mean.
+
+    Parameters
+    ----------
+    instruction, operand, lane, register, selector, byte_id, thread_id
+        As of `what`.
+    word : int
+        The register's 32 bits, or 64.
+
+    Returns
+    -------
+    tuple of WordPart
+        The lowest bits first.
+
+    Raises
+    ------
+    MnemonicError, OperandError, MetadataError, ScaleError
+        As of `what`; a word that the register has no bits for.
+
+    Examples
+    --------
+    >>> sp = "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
+    >>> print(read_word(sp, "metadata", 0x4EEE_E944, lane=6)[2].meaning)
+    A[1, 8-11]: columns 9 and 10 are stored
+    """
+    record, layout = checked(instruction, operand), operand_layout(instruction, operand)
+    cells = what(record, operand, lane=lane, register=register, selector=selector, byte_id=byte_id, thread_id=thread_id)
+    width = layout.packing.width
+    if not is_integer(word) or not 0 <= word < 1 << width:
+        raise OperandError(f"{record}: the word is {shown(word)}; expected {width} bits, 0 to {(1 << width) - 1:#x}")
+    mask = layout.packing.mask
+    if operand == "metadata" and isinstance(record, Instruction):
+        return tuple(_group(record, cell, int(word) >> cell.low & mask) for cell in cells)
+    format_ = (getattr(record, "stype", None) or "") if operand.startswith("scale") else record.type(operand)  # type: ignore[arg-type]
+    return tuple(_number(format_, cell, int(word) >> cell.low & mask) for cell in cells)
+
+
+def _number(format_: str, cell: Cell, code: int) -> WordPart:
+    """Rule 2."""
+    number = FORMATS[format_].unpack(code)
+    if not isinstance(number, Number):
+        return WordPart(cell=cell, code=code, value=Fraction(number), meaning=str(number))
+    sign = "-" * number.sign
+    if number.kind != "finite":
+        return WordPart(cell=cell, code=code, meaning=f"{sign}{number.kind}" if number.kind == "infinity" else "NaN")
+    value = Fraction(number.significand) * Fraction(2) ** number.exponent
+    return WordPart(cell=cell, code=code, value=-value if number.sign else value, meaning=sign + _decimal(value))
+
+
+def _decimal(value: Fraction) -> str:
+    """Write a number as Python does; one that no float is, or that is an integer, as it is."""
+    if value.denominator == 1 and value < 1 << 53:
+        return str(value.numerator)
+    return repr(float(value))
+
+
+def _group(record: Instruction, cell: Cell, nibble: int) -> WordPart:
+    """Rules 3 and 4."""
+    law = sparsity.pattern(record)
+    first, i0, i1 = law.width * cell.column, nibble & 3, nibble >> 2
+    place = f"A[{cell.row}, {first}-{first + law.width - 1}]"
+    defined = "" if nibble in sparsity.legal_codes(record) else "; PTX leaves it undefined"
+    if law.units == 2 and nibble not in sparsity.legal_codes(record):
+        halves = " and ".join(f"the {('low', 'high')[x % 2]} half of column {first + x // 2}" for x in (i0, i1))
+        return WordPart(cell=cell, code=nibble, meaning=f"{place}: {halves} are stored as one{defined}")
+    stored = tuple(first + column for column in sparsity.stored_columns(law, nibble))
+    if len(stored) == 1:
+        said = f"column {stored[0]} is stored"
+    elif len(stored) == 2:
+        said = f"columns {stored[0]} and {stored[1]} are stored"
+    else:
+        said = f"columns {' and '.join(ranges(stored[x : x + 2]) for x in (0, 2))} are stored"
+    return WordPart(cell=cell, code=nibble, stored=stored, meaning=f"{place}: {said}{defined}")
