@@ -26,6 +26,7 @@ from . import (
     table_files,
     table_instructions,
     table_kernel,
+    table_lookup,
     table_numbers,
     table_ptx,
     table_rows,
@@ -39,7 +40,7 @@ __all__ = ["INNER", "entries", "missing", "surplus"]
 _WRITTEN = (
     *table_numbers.ENTRIES, *table_instructions.ENTRIES, *table_execution.ENTRIES, *table_kernel.ENTRIES,
     *table_threads.ENTRIES, *table_rows.ENTRIES, *table_files.ENTRIES, *table_devices.ENTRIES,
-    *table_ptx.ENTRIES, *table_cuda.ENTRIES, *table_errors.ENTRIES,
+    *table_ptx.ENTRIES, *table_cuda.ENTRIES, *table_lookup.ENTRIES, *table_errors.ENTRIES,
 )  # fmt: skip
 
 INNER: dict[str, str] = {
@@ -200,6 +201,10 @@ INNER: dict[str, str] = {
         "what `load`, `read` and `check` return, and what launches make of it",
     ),
     **dict.fromkeys((f"warpmma.show:explorer_{x}" for x in ("data", "page")), "of no arguments: tests/explorer"),
+    **dict.fromkeys(
+        (f"warpmma.layouts:TableGrid{x}" for x in ("", ".__getstate__")), "what a `FragmentTable` makes"
+    ),
+    "warpmma.lookup:RegisterOperand": "a row of `REGISTER_OPERANDS`",
     "warpmma.show:schedule": "for pictures, of patterns that the machine has made",
 }  # fmt: skip
 """What no user calls, though it can be reached, and why."""
@@ -223,6 +228,8 @@ def _instance(name: str, rng: Rng) -> Any:
         "warpmma.registers:Packing": table_numbers.packing,
         "warpmma.layouts:Layout": table_numbers.fragment_layout,
         "warpmma.layouts:Cell": table_numbers.cell,
+        "warpmma.layouts:FragmentTable": table_numbers.fragment_table,
+        "warpmma.lookup:WordPart": table_lookup.part,
         "warpmma.sparsity:Pattern": lambda rng: sparsity.pattern(legal.sparse(rng)),
         "warpmma.kernel:Operation": lambda rng: pick(rng, operations()),
         "warpmma.kernel:MatrixMove": lambda rng: pick(rng, matrix_moves()),

@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 
 from warpmma.formats import FORMATS, FloatFormat, IntegerFormat, Number, floating, integer
-from warpmma.layouts import Cell, Layout, accumulator, multiplicand, quad_pair, warpgroup
+from warpmma.layouts import (
+    TABLE_FORMATS,
+    Cell,
+    FragmentTable,
+    Layout,
+    Operand,
+    accumulator,
+    multiplicand,
+    quad_pair,
+    warpgroup,
+)
 from warpmma.machine import RegisterFile
 from warpmma.registers import Packing
 
@@ -17,7 +27,7 @@ from . import legal
 from .calls import Entry
 from .hostile import Rng, chance, pick
 
-__all__ = ["ENTRIES", "cell", "fragment_layout", "packing"]
+__all__ = ["ENTRIES", "cell", "fragment_layout", "fragment_table", "packing"]
 
 _FLOATS = tuple(f for f in FORMATS.values() if isinstance(f, FloatFormat))
 _INTEGERS = tuple(f for f in FORMATS.values() if isinstance(f, IntegerFormat))
@@ -77,9 +87,8 @@ def packing(rng: Rng) -> Packing:
 
 def fragment_layout(rng: Rng) -> Layout:
     """Make a layout of a warp's fragment, or of a warpgroup's."""
-    if chance(rng, 0.3):
-        return legal.wgmma(rng).layout(pick(rng, "ACD"))  # type: ignore[arg-type]
-    return legal.record(rng).layout(pick(rng, "ABCD"))  # type: ignore[arg-type]
+    operand: Operand = pick(rng, ("A", "B", "C", "D"))
+    return legal.wgmma(rng).layout("D") if chance(rng, 0.3) else legal.record(rng).layout(operand)
 
 
 def _packed(rng: Rng) -> dict[str, Any]:
@@ -114,6 +123,15 @@ def _place(rng: Rng) -> dict[str, Any]:
     return {"self": layout, "row": index[-2], "column": index[-1], **({"matrix": index[0]} if layout.matrix else {})}
 
 
+def _table(rng: Rng) -> dict[str, Any]:
+    return {"self": fragment_layout(rng), "by": pick(rng, ("element", "lane"))}
+
+
+def fragment_table(rng: Rng) -> FragmentTable:
+    """Make a table of a layout."""
+    return FragmentTable(layout=fragment_layout(rng), by=pick(rng, ("element", "lane")))
+
+
 def _register(rng: Rng) -> dict[str, Any]:
     layout = fragment_layout(rng)
     return {"self": layout, "lane": int(rng.integers(layout.lanes)), "register": int(rng.integers(layout.registers))}
@@ -135,6 +153,7 @@ def _parts(x: Any, *names: str) -> dict[str, Any]:
 
 
 _F, _I, _L = (f"warpmma.{x}" for x in ("formats:FloatFormat", "formats:IntegerFormat", "layouts:Layout"))
+_FT = "warpmma.layouts:FragmentTable"
 _R = "warpmma:RegisterFile"
 _P = "warpmma.registers:Packing"
 _FLOAT_FIELDS = ("name", "exponent_bits", "fraction_bits", "bias", "signed", "subnormals", "nan", "overflow",
@@ -205,6 +224,16 @@ ENTRIES = (
         name=f"{_L}.cells", call=Layout.cells, weight=0.3,
         make=lambda rng: {"self": fragment_layout(rng), "by": pick(rng, ("element", "lane"))},
     ),
+    *(
+        Entry(name=f"{_L}.{x}", call=getattr(Layout, x), weight=0.2, make=_table) for x in ("table", "svg")
+    ),
+    *(
+        Entry(name=f"{_FT}.{x}", call=getattr(FragmentTable, x), make=lambda rng: {"self": fragment_table(rng)},
+              weight=0.2)
+        for x in TABLE_FORMATS
+    ),
+    Entry(name=_FT, call=FragmentTable, make=lambda rng: _parts(
+        fragment_table(rng), *(x.name for x in fields(FragmentTable)))),
     Entry(
         name="warpmma.layouts:Cell", call=Cell,
         make=lambda rng: _parts(cell(rng), *(x.name for x in fields(Cell))),

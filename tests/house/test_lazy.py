@@ -14,9 +14,9 @@ from types import ModuleType
 import pytest
 
 import warpmma as wm
-from warpmma import _lazy, show, testing
+from warpmma import _lazy, lookup, show, testing
 
-LAZY = [wm, testing, show]
+LAZY = [wm, testing, show, lookup]
 each_package = pytest.mark.parametrize("package", LAZY, ids=lambda p: p.__name__)
 
 

@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from .._lazy import later
 from ..isa import AnyInstruction
 from ..lookup import REGISTER_OPERANDS, Cell, ids_of, operand_layout
-from ..scaling import block_size
-from ..sparsity import pattern
 from .naming import add_instruction
+
+if TYPE_CHECKING:
+    from .. import scaling, sparsity
+else:  # a command loads what it is asked for
+    scaling, sparsity = later("..scaling", __package__), later("..sparsity", __package__)
 
 __all__ = ["add_operand", "add_selectors", "bits_of", "cell_facts", "element_of", "name_of", "operand_of", "selected"]
 
@@ -71,10 +75,10 @@ def bits_of(cell: Cell) -> str:
 def element_of(instruction: AnyInstruction, cell: Cell) -> str:
     """Rule 3."""
     if cell.operand == "metadata":
-        width = pattern(instruction).width  # type: ignore[arg-type]
+        width = sparsity.pattern(instruction).width  # type: ignore[arg-type]
         return f"A[{cell.row}, {width * cell.column}-{width * (cell.column + 1) - 1}]"
     if cell.operand.startswith("scale"):
-        size = block_size(instruction)  # type: ignore[arg-type]
+        size = scaling.block_size(instruction)  # type: ignore[arg-type]
         k = f"{size * cell.column}-{size * (cell.column + 1) - 1}"
         return f"A[{cell.row}, {k}]" if cell.operand == "scale_a" else f"B[{k}, {cell.row}]"
     several = f" of matrix {cell.matrix}" * (operand_layout(instruction, cell.operand).matrices > 1)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import io
 import os
-import shutil
 import sys
 import textwrap
 from collections.abc import Collection, Sequence
@@ -61,10 +60,16 @@ def paint_of(options: argparse.Namespace) -> Paint:
     return Paint(colour=options.color == "always" or (options.color == "auto" and able), terminal=terminal)
 
 
+def _terminal_width() -> int:
+    from shutil import get_terminal_size  # which loads what archives need
+
+    return get_terminal_size().columns
+
+
 def folded(text: str, indent: int = 0) -> str:
     """Break a line of prose at blanks: at the terminal's width, or where there is none at 118 columns."""
     terminal = sys.stdout is not None and sys.stdout.isatty()
-    width = shutil.get_terminal_size().columns if terminal else _WIDTH
+    width = _terminal_width() if terminal else _WIDTH
     lines = textwrap.wrap(text, max(20, width - indent), break_long_words=False, break_on_hyphens=False)
     return f"\n{' ' * indent}".join(lines)
 
@@ -124,7 +129,7 @@ def _columns(
     for row in rows[1:]:
         shown.add_row(*map(Text, row))
     out = io.StringIO()
-    width = shutil.get_terminal_size().columns
+    width = _terminal_width()
     console = Console(
         file=out, width=width, force_terminal=paint.colour, no_color=not paint.colour, highlight=False,
         color_system="standard" if paint.colour else None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from ..isa import AnyInstruction
 from ..lookup import Cell, operand_layout, where
@@ -48,6 +47,8 @@ def _where(options: argparse.Namespace) -> int:
         instruction, operand, options.row, options.column, matrix=options.matrix, **selected(options)
     )  # fmt: skip
     if options.json:
+        import json  # a look-up is quick without it
+
         write(json.dumps({"instruction": str(instruction), **cell_facts(instruction, found)}))
     else:
         write(_text(instruction, found, paint_of(options)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import Any
 
 from .._arguments import is_integer
@@ -91,6 +90,8 @@ def _check(part: str, value: object) -> None:
     fits = is_integer(value) if kind is int else isinstance(value, kind)
     if fits and value in legal:
         return
+    from difflib import get_close_matches  # only errors need it
+
     near = get_close_matches(value[:80], sorted(legal), 1) if fits and isinstance(value, str) else []
     meant = f", did you mean {near[0]!r}?" if near else ";"
     listed = ", ".join(map(repr, sorted(legal)))

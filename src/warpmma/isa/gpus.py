@@ -10,7 +10,6 @@ of whole modules (Thor, Orin, Xavier). That sm_101 became sm_110: PTX ISA 9.0, r
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -150,9 +149,11 @@ def _explained(target: str, known: Collection[str]) -> str:
     if meaning := _named(target) or _too_old(target):
         return f"; {meaning}."
 
+    from difflib import SequenceMatcher  # only errors need it
+
     def likeness(name: str) -> tuple[float, bool]:
         # Among equals one with the first digit that was written.
-        return difflib.SequenceMatcher(None, target.lower(), name).ratio(), target.lower().startswith(name[:4])
+        return SequenceMatcher(None, target.lower(), name).ratio(), target.lower().startswith(name[:4])
 
     near = max(known, key=likeness)
     return f"; did you mean {near!r}?" if likeness(near)[0] >= _NEAR else "."

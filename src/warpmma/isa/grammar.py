@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
@@ -287,6 +286,8 @@ class Grammar(Record, Generic[RowT]):
 
     def hint(self, mnemonic: str) -> str:
         """Name the legal mnemonic nearest to an unreadable one; "" if none has half of its words or words like them."""
+        from difflib import SequenceMatcher  # only errors need it
+
         words = Counter((self.closest(word) or word) if i else word for i, word in enumerate(mnemonic.split(".")))
 
         def different(other: str) -> int:
@@ -294,7 +295,7 @@ class Grammar(Record, Generic[RowT]):
             return (words - legal).total() + (legal - words).total()
 
         def likeness(other: str) -> float:
-            return difflib.SequenceMatcher(None, mnemonic, other).ratio()
+            return SequenceMatcher(None, mnemonic, other).ratio()
 
         shortest = sorted((different(other), number, other) for number, other in enumerate(self.legal))
         # Of 24 at the most, letter by letter, and of the nearest among them only: that is slow.
@@ -306,4 +307,6 @@ class Grammar(Record, Generic[RowT]):
         """Return the word of the vocabulary that is most like this one, if one is."""
         if word in self.words:
             return word
-        return next(iter(difflib.get_close_matches(word, self.words, 1, _NEAR)), None)
+        from difflib import get_close_matches  # only errors need it
+
+        return next(iter(get_close_matches(word, self.words, 1, _NEAR)), None)

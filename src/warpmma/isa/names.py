@@ -7,7 +7,6 @@ Source: PTX ISA 9.1, 9.7 (every opcode of its sections); ptxas 13.0 knows each.
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
@@ -108,14 +107,16 @@ def near(name: str, legal: Collection[str]) -> str | None:
     'cvt.rn.f16.f32'
     >>> near("foo.f16", ["cvt.rn.f16.f32", "cvt.f64.f32", "add.f16"])
     """
-    opcodes = difflib.get_close_matches(_opcode(name), {_opcode(mnemonic) for mnemonic in legal}, 5, _NEAR)
+    from difflib import SequenceMatcher, get_close_matches  # only errors need it
+
+    opcodes = get_close_matches(_opcode(name), {_opcode(mnemonic) for mnemonic in legal}, 5, _NEAR)
     words = Counter(name.split("."))
 
     def likeness(mnemonic: str) -> float:
         """Mean of the likeness of the words in any order, and of the letters."""
         others = Counter(mnemonic.split("."))
         same = 2 * (words & others).total() / (words.total() + others.total())
-        return (same + difflib.SequenceMatcher(None, name, mnemonic).ratio()) / 2
+        return (same + SequenceMatcher(None, name, mnemonic).ratio()) / 2
 
     likely = [mnemonic for mnemonic in legal if _opcode(mnemonic) in opcodes]
     found = max(likely, key=likeness, default=None)

@@ -262,8 +262,9 @@ class Layout(Record):
         Examples
         --------
         >>> from warpmma.layouts import accumulator
-        >>> print(accumulator(8, Packing(slot=32, bits=32)).table("lane")[:81])
-        layout: [row, column]
+        >>> print(accumulator(8, Packing(slot=32, bits=32)).table("lane")[:79])
+        layout
+        [row, column]
         <BLANKLINE>
         lane  register 0  register 1
         0     [0, 0]      [0, 1]

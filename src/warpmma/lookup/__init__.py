@@ -4,12 +4,36 @@
 what given bits mean. None of it needs NumPy.
 """
 
-from ..layouts import Cell, FragmentTable
-from .finding_places import layout_table, what, where
-from .operands import REGISTER_OPERANDS, RegisterOperand, ids_of, operand_layout
-from .reading_words import WordPart, read_word
+from typing import TYPE_CHECKING
+
+from .._lazy import on_demand as _on_demand
+
+if TYPE_CHECKING:  # what `_ORIGINS` says
+    from ..layouts import Cell, FragmentTable
+    from .finding_places import layout_table, what, where
+    from .reading_words import WordPart, read_word
+    from .register_operands import REGISTER_OPERANDS, RegisterOperand, ids_of, operand_layout
 
 __all__ = [
-    "REGISTER_OPERANDS", "Cell", "FragmentTable", "RegisterOperand", "WordPart", "ids_of", "layout_table",
-    "operand_layout", "read_word", "what", "where",
-]  # fmt: skip
+    "REGISTER_OPERANDS",
+    "Cell",
+    "FragmentTable",
+    "RegisterOperand",
+    "WordPart",
+    "ids_of",
+    "layout_table",
+    "operand_layout",
+    "read_word",
+    "what",
+    "where",
+]
+
+_ORIGINS = {
+    "..layouts": ("Cell", "FragmentTable"),
+    ".finding_places": ("layout_table", "what", "where"),
+    ".register_operands": ("REGISTER_OPERANDS", "RegisterOperand", "ids_of", "operand_layout"),
+    ".reading_words": ("WordPart", "read_word"),
+}
+
+if not TYPE_CHECKING:  # to which every name would be one
+    __getattr__, __dir__ = _on_demand(__name__, _ORIGINS)

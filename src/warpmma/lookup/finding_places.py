@@ -9,7 +9,7 @@ from .._text import counted
 from ..errors import OperandError, shown
 from ..isa import AnyInstruction
 from ..layouts import Cell, FragmentTable
-from .operands import REGISTER_OPERANDS, checked, chosen, ids_of, operand_layout
+from .register_operands import REGISTER_OPERANDS, checked, chosen, ids_of, operand_layout
 
 __all__ = ["layout_table", "what", "where"]
 
@@ -59,7 +59,8 @@ def where(
         if not is_integer(value) or not 0 <= value < most:
             has = f"{operand} has {counted(most, _stored(record, operand, name))}"
             raise OperandError(f"{record}: {has}; {name} is {shown(value)}, expected 0 to {most - 1}")
-    return replace(layout.cell(row, column, chosen(record, operand, given)), operand=operand)
+    (number,) = chosen(record, operand, given)
+    return replace(layout.cell(row, column, number), operand=operand)
 
 
 def _stored(record: AnyInstruction, operand: str, name: str) -> str:
@@ -107,22 +108,9 @@ def what(
             raise OperandError(f"{record}: {holder}; {name} is {shown(value)}, expected 0 to {most - 1}")
     registers = range(layout.registers) if register is None else (int(register),)
     asked = {"selector": selector, "byte_id": byte_id, "thread_id": thread_id}
-    given = {name: value for name, value in asked.items() if value is not None}
-    read = _read_with(record, operand, given)
+    read = chosen(record, operand, {name: value for name, value in asked.items() if value is not None})
     cells = (cell for number in registers for cell in layout.holds(lane, number))
     return tuple(replace(cell, operand=operand) for cell in cells if cell.matrix in read)
-
-
-def _read_with(record: AnyInstruction, operand: str, given: dict[str, int]) -> set[int]:
-    """Return the matrices that some selectors leave; `chosen` says what is wrong with others."""
-    every = ids_of(record, operand)
-    if not given:
-        return set(range(len(every)))
-    left = {
-        number for number, ids in enumerate(every) if all(ids.get(name, 0) == value for name, value in given.items())
-    }
-    chosen(record, operand, {**every[min(left, default=0)], **given})
-    return left
 
 
 def layout_table(
@@ -157,10 +145,10 @@ def layout_table(
     record, layout = checked(instruction, operand), operand_layout(instruction, operand)
     kind, every = REGISTER_OPERANDS[operand], ids_of(record, operand)
     asked = {"selector": selector, "byte_id": byte_id, "thread_id": thread_id}
-    read = _read_with(record, operand, {name: value for name, value in asked.items() if value is not None})
+    read = chosen(record, operand, {name: value for name, value in asked.items() if value is not None})
     titles = tuple(", ".join(f"{name.replace('_', '-')} {value}" for name, value in ids.items()) for ids in every)
     return FragmentTable(
         layout=layout, by=by, instruction=str(record), operand=operand, letter=kind.letter,
         coordinates=(kind.row, _stored(record, operand, kind.column)),
-        matrices=titles if layout.matrix else (), shown=tuple(sorted(read)),
+        matrices=titles if layout.matrix else (), shown=read,
     )  # fmt: skip

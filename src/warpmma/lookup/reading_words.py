@@ -23,7 +23,7 @@ from ..formats import FORMATS, Number
 from ..isa import AnyInstruction, Instruction
 from ..layouts import Cell
 from .finding_places import what
-from .operands import checked, operand_layout
+from .register_operands import checked, operand_layout
 
 if TYPE_CHECKING:
     from .. import sparsity

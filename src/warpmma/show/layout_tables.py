@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from .._arguments import check_choice
 from .._text import table
+from .._views import view
 from ..layouts import FragmentTable, Layout, TableGrid
 from .drawing import style_sheet
 
@@ -133,10 +134,8 @@ def _names(of: FragmentTable) -> list[str]:
 
 def svg(of: FragmentTable) -> str:
     """Draw it, as all layouts are."""
-    from .fragments import layout_svg
-
     operand = of.operand if of.operand in ("A", "B", "C", "D") else ""
-    return layout_svg(of.layout, of.by, operand=operand, mnemonic=of.instruction)
+    return view(of.layout, "svg", of.by, operand=operand, mnemonic=of.instruction)
 
 
 _WRITERS: Mapping[str, Callable[[FragmentTable], str]] = MappingProxyType(

@@ -119,8 +119,8 @@ def ids_of(instruction: str | AnyInstruction, operand: str) -> tuple[dict[str, i
     return tuple({"byte_id": byte, "thread_id": thread} for byte, thread in pairs)
 
 
-def chosen(record: AnyInstruction, operand: str, given: Mapping[str, int]) -> int:
-    """Return the matrix that selectors choose; an operand has others at 0, as if they were not given."""
+def chosen(record: AnyInstruction, operand: str, given: Mapping[str, int]) -> tuple[int, ...]:
+    """Return which matrices some selectors leave; of those that an operand has not, 0 is as if it were not given."""
     names = REGISTER_OPERANDS[operand].selectors
     legal = ids_of(record, operand)
     for name, value in given.items():
@@ -128,4 +128,5 @@ def chosen(record: AnyInstruction, operand: str, given: Mapping[str, int]) -> in
         if not is_integer(value) or value not in numbers:
             expected = ", ".join(map(str, numbers))
             raise OperandError(f"{record}: {name} of {operand} is {shown(value)}; expected {expected}")
-    return legal.index({name: int(given[name]) for name in names})
+    asked = {name: value for name, value in given.items() if name in names}
+    return tuple(number for number, ids in enumerate(legal) if asked.items() <= ids.items())
