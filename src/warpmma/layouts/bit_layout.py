@@ -251,7 +251,7 @@ class Layout(Record):
         return (self.cell(row, column, matrix) for matrix in matrices for row in rows for column in columns)
 
     def table(self, by: str = "element", format: str = "text") -> str:
-        """Write it as a table; another order or format is an `OperandError`.
+        r"""Write it as a table; another order or format is an `OperandError`.
 
         Parameters
         ----------
@@ -262,12 +262,10 @@ class Layout(Record):
         Examples
         --------
         >>> from warpmma.layouts import accumulator
-        >>> print(accumulator(8, Packing(slot=32, bits=32)).table("lane")[:79])
-        layout
-        [row, column]
-        <BLANKLINE>
+        >>> print("\n".join(accumulator(8, Packing(slot=32, bits=32)).table("lane").splitlines()[3:6]))
         lane  register 0  register 1
         0     [0, 0]      [0, 1]
+        1     [0, 2]      [0, 3]
         """
         return view(self, "table", by, format)
 

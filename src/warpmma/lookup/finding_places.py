@@ -102,7 +102,7 @@ def what(
     [(11, 4), (11, 5)]
     """
     record, layout = checked(instruction, operand), operand_layout(instruction, operand)
-    for name, value, most in (("lane", lane, layout.lanes), ("register", register or 0, layout.registers)):
+    for name, value, most in (("lane", lane, layout.lanes), ("register", 0 if register is None else register, layout.registers)):
         if not is_integer(value) or not 0 <= value < most:
             holder = f"{operand} is in {counted(most, name)}{' of a warpgroup' * (name == 'lane' and most > 32)}"
             raise OperandError(f"{record}: {holder}; {name} is {shown(value)}, expected 0 to {most - 1}")
