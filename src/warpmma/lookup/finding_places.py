@@ -102,11 +102,12 @@ def what(
     [(11, 4), (11, 5)]
     """
     record, layout = checked(instruction, operand), operand_layout(instruction, operand)
-    for name, value, most in (("lane", lane, layout.lanes), ("register", 0 if register is None else register, layout.registers)):
+    first = 0 if register is None else register
+    for name, value, most in (("lane", lane, layout.lanes), ("register", first, layout.registers)):
         if not is_integer(value) or not 0 <= value < most:
             holder = f"{operand} is in {counted(most, name)}{' of a warpgroup' * (name == 'lane' and most > 32)}"
             raise OperandError(f"{record}: {holder}; {name} is {shown(value)}, expected 0 to {most - 1}")
-    registers = range(layout.registers) if register is None else (int(register),)
+    registers = range(layout.registers) if register is None else (int(first),)
     asked = {"selector": selector, "byte_id": byte_id, "thread_id": thread_id}
     read = chosen(record, operand, {name: value for name, value in asked.items() if value is not None})
     cells = (cell for number in registers for cell in layout.holds(lane, number))
