@@ -67,7 +67,8 @@ INNER: dict[str, str] = {
         ("warpmma.registers:Packing.join", "warpmma.registers:Packing.split"), "for codes and words that are checked"
     ),
     **dict.fromkeys(
-        (f"warpmma.products:{x}" for x in ("Product", "Product.flat", "prepare")), "`matmul` before it computes"
+        (f"warpmma.products:{x}" for x in ("Product", "Product.flat", "multiply", "prepare")),
+        "`matmul`, in two parts",
     ),
     "warpmma.arithmetic:recipe_of": "`recipe` for records that are checked",
     "warpmma.arithmetic.recipes:lowering_of": "`lowering` for records that are checked",

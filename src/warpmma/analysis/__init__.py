@@ -5,8 +5,9 @@ from .explaining import explain
 from .explanation import ChainLink, Explanation, Parting
 from .product_errors import error
 from .rationals import ulp_at
+from .tolerances import Advice, Judged, Tolerance
 
 __all__ = [
-    "BINS", "ChainLink", "ErrorPlace", "ErrorReport", "Explanation", "Parting", "ProductError", "error", "explain",
-    "ulp_at",
+    "BINS", "Advice", "ChainLink", "ErrorPlace", "ErrorReport", "Explanation", "Judged", "Parting", "ProductError",
+    "Tolerance", "error", "explain", "ulp_at",
 ]  # fmt: skip

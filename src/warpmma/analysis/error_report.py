@@ -13,9 +13,13 @@ import numpy.typing as npt
 
 from .. import _views
 from .._arguments import suggestion
+from .._progress import Watched
 from .._records import Record
 from ..errors import UnknownNameError, shown
+from ..formats import FORMATS
 from ..products import Choice
+from .advising import advise as advising
+from .tolerances import Advice
 
 __all__ = ["BINS", "ErrorPlace", "ErrorReport", "ProductError"]
 
@@ -139,6 +143,12 @@ class ProductError(Record):
     ulps: npt.NDArray[np.float64] = field(repr=False)
 
     @property
+    def values(self) -> npt.NDArray[np.float64]:
+        """D as float64, exactly."""
+        fmt = FORMATS[self.format]
+        return fmt.decode(fmt.codes(self.result)).astype(np.float64, copy=False)
+
+    @property
     def histogram(self) -> tuple[tuple[Fraction | None, int], ...]:
         """Bins with their upper ends in ulps, of the last one None."""
         return tuple(zip((*BINS, None), self.bins, strict=True))
@@ -183,6 +193,49 @@ class ErrorReport(Record):
                 f"there is {', '.join(self.by_name)}"
             )
         return self.by_name[name]
+
+    def advise(
+        self, rtol: float | None = None, atol: float | None = None, *, name: str | None = None,
+        progress: Watched = None,
+    ) -> Advice:  # fmt: skip
+        """Say what a tolerance lets pass, and recommend one.
+
+        Outputs of kernels with a fault are computed from the same operands, bit for bit: one that wrote nothing, one
+        whose lanes have each other's fragments, one that reads B in the other order, one that sums in f16, and others.
+
+        Parameters
+        ----------
+        rtol, atol : float, optional
+            A tolerance as `numpy.allclose` and `torch.testing.assert_close` take it.
+        name : str, optional
+            Of the product whose kernel has the faults; the first one by default. Right outputs are all of them.
+        progress : bool or callable, optional
+            As for `error`.
+
+        Returns
+        -------
+        Advice
+
+        Raises
+        ------
+        OperandError, UnknownNameError
+            A tolerance that is no number of at least 0, or one without the other; a product that was not measured.
+
+        Examples
+        --------
+        >>> import warpmma as wm
+        >>> tiny = np.full((16, 16), 1e-3, np.float16)
+        >>> advice = wm.error(tiny, tiny, target="sm_90").advise(rtol=1e-3, atol=1e-3)
+        >>> [fault.name for fault in advice.missed][:2]
+        ['all zero', 'last row zero']
+        """
+        product = self.products[0] if name is None else self[name]
+        expected = self.expected[product.name]
+        alike = [x for x in self.products if np.array_equal(self.expected[x.name], expected, equal_nan=True)]
+        return advising(
+            self.operands, self.ways[product.name], product.name, expected=expected,
+            results={x.name: x.values for x in alike}, bounds=None, rtol=rtol, atol=atol, progress=progress,
+        )  # fmt: skip
 
     def text(self) -> str:
         """Write tables of fewer than 120 columns."""

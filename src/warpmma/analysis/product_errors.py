@@ -122,14 +122,18 @@ def _ways(
         several = members(targets, 1 << 10)
         if not several or not all(isinstance(x, str) for x in several) or len(set(several)) < len(several):
             raise OperandError(f"targets is {shown(targets)}; expected names of targets such as ['sm_80', 'sm_90']")
-        found = {str(name): {"target": name, **more} for name in several}
+        found = {name: {"target": name, **more} for name in several}
     elif ways is not None:
-        if not isinstance(ways, Mapping) or not ways or not all(isinstance(x, Mapping) for x in ways.values()):
+        if (
+            not isinstance(ways, Mapping)
+            or not ways
+            or not all(isinstance(name, str) and isinstance(way, Mapping) for name, way in ways.items())
+        ):
             raise OperandError(f"ways is {shown(ways)}; expected a mapping from names to what is other in each")
         shared = more if target is None else {"target": target, **more}
-        found = {str(name): {**shared, **dict(way)} for name, way in ways.items()}
+        found = {name: {**shared, **dict(way)} for name, way in ways.items()}
     else:
-        found = {str(target): {"target": target, **more}}
+        found = {target if isinstance(target, str) else "D": {"target": target, **more}}
     for name, options in found.items():
         if options.get("target") is None:
             raise OperandError(f"{name}: no target; expected one such as target='sm_90'")

@@ -27,7 +27,7 @@ from .results import checked_out, finish
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
 
-__all__ = ["matmul"]
+__all__ = ["matmul", "multiply"]
 
 Array = npt.NDArray[Any]
 
@@ -143,15 +143,25 @@ def matmul(
     shape, flat, result = product.shape, product.flat, product.format
     wanted = None if out is None else checked_out(out, shape, result).reshape(flat)
     d = wanted
-    if d is None or any(x is not None and np.may_share_memory(d, x) for x in (product.c, *product.given)):
-        d = np.empty(flat, result.code_dtype)  # a tile that is done must be no operand of another
-    tiles = _Tiles(product=product, d=d)
-    for_each(tiles.compute, tiles.cut(), threads, progress, "tiles")
+    if any(x is not None and d is not None and np.may_share_memory(d, x) for x in (product.c, *product.given)):
+        d = None  # a tile that is done must be no operand of another
+    d = multiply(product, d, threads, progress)
     if wanted is None:
         return result.array(d.reshape(shape))
     if d is not wanted:
         wanted[...] = d
     return out
+
+
+def multiply(
+    product: Product, d: Array | None = None, threads: int | None = None, progress: Watched = None
+) -> Array:  # fmt: skip
+    """Compute a product that is prepared: codes of D, `[batch, m, n]`, written to `d` if it is given."""
+    if d is None:
+        d = np.empty(product.flat, product.format.code_dtype)
+    tiles = _Tiles(product=product, d=d)
+    for_each(tiles.compute, tiles.cut(), threads, progress, "tiles")
+    return d
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -24,6 +24,8 @@ VIEWS: Mapping[tuple[str, str], str] = MappingProxyType({
     ("Launch", "json"): "launches.json",
     ("Launch", "svg"): "conflicts.svg",
     ("ModuleNeeds", "text"): "needs.module_text",
+    ("Advice", "text"): "advice_tables.text",
+    ("Advice", "json"): "advice_tables.json",
     ("ErrorReport", "text"): "error_tables.text",
     ("ErrorReport", "json"): "error_tables.json",
     ("ErrorReport", "csv"): "error_tables.csv",

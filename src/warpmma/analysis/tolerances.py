@@ -1,0 +1,231 @@
+"""What a tolerance would let pass, and which one would not: right outputs, and those of kernels with a fault.
+
+1. An output passes rtol and atol if |output - expected| <= atol + rtol |expected| for every element: the rule of
+   `numpy.allclose` and of `torch.testing.assert_close`. Expected are the exact results, rounded to float64; elements
+   whose exact result is NaN or infinite are left out.
+2. Right outputs are all that the report holds. Wrong ones are those of `faults`, computed for the same inputs on one
+   of the products. One that is equal to the right output, bit for bit, no tolerance finds: the inputs do not show it.
+3. What a tolerance must let pass, `need` of each element, is the bound of its error where there is one ("bound": then
+   no kernel that computes by these rules fails, however it cuts k), or twice the largest error of the right outputs
+   ("measured").
+4. For an rtol the least atol is the largest of need - rtol |expected|, rounded up to two digits. The *reach* of a fault
+   is its largest |output - expected| / (atol + rtol |expected|): above 1 it is found.
+5. Recommended is, of rtol 0 and 1, 2, 5 times powers of ten, the one that finds most faults, and of these the one whose
+   least reach is largest. Bounds are taken if they find all that measured errors do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _views
+from .._records import Record
+
+__all__ = ["Advice", "Judged", "Tolerance", "judge", "recommend"]
+
+Float64 = npt.NDArray[np.float64]
+
+_RTOLS = (0.0, *(digit * 10.0**exponent for exponent in range(-9, 0) for digit in (1, 2, 5)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged(Record):
+    """One output under a tolerance.
+
+    Attributes
+    ----------
+    name, meaning : str
+        Of a fault; of a right output, of what product it is.
+    right : bool
+        Whether it is a right output.
+    elements, differing : int
+        How many are compared; how many are not those of the right output.
+    outside : int, optional
+        How many are outside of the tolerance: of none, it passes. None where no tolerance was given.
+    largest : float
+        The largest |output - expected|.
+    below : float, optional
+        Below which atol, with the given rtol, some element is outside; 0 if at no atol.
+    reach : float, optional
+        How far outside of the recommended tolerance the worst element is, times: above 1 it is found.
+    """
+
+    name: str
+    meaning: str
+    right: bool = False
+    elements: int
+    differing: int
+    outside: int | None = None
+    largest: float
+    below: float | None = None
+    reach: float | None = None
+
+    @property
+    def passes(self) -> bool | None:
+        """Whether the tolerance lets it pass; None where none was given."""
+        return None if self.outside is None else not self.outside
+
+    @property
+    def hidden(self) -> bool:
+        """Whether a fault leaves the output as it is, for these inputs."""
+        return not self.right and not self.differing
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tolerance(Record):
+    """A tolerance that is recommended.
+
+    Attributes
+    ----------
+    rtol, atol : float
+    basis : {"bound", "measured"}
+        What it lets pass (rule 3).
+    reach : float
+        The least of those faults that it finds.
+    missed : tuple of str
+        Faults that it does not find, those aside that these inputs do not show.
+    """
+
+    rtol: float
+    atol: float
+    basis: str
+    reach: float
+    missed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice(Record):
+    """What `ErrorReport.advise` found.
+
+    Attributes
+    ----------
+    product : str
+        Of which product the faults are.
+    rtol, atol : float, optional
+        What was asked about.
+    judged : tuple of Judged
+        Right outputs, then those with a fault.
+    recommended : Tolerance
+    largest, least : float
+        The largest and the least magnitude of what is expected.
+    """
+
+    product: str
+    rtol: float | None
+    atol: float | None
+    judged: tuple[Judged, ...]
+    recommended: Tolerance
+    largest: float
+    least: float
+
+    @property
+    def rejected(self) -> tuple[Judged, ...]:
+        """Right outputs that the tolerance does not let pass."""
+        return tuple(x for x in self.judged if x.right and x.outside)
+
+    @property
+    def missed(self) -> tuple[Judged, ...]:
+        """Faults that the tolerance lets pass though the output differs."""
+        return tuple(x for x in self.judged if not x.right and not x.hidden and x.passes)
+
+    @property
+    def good(self) -> bool | None:
+        """Whether it lets right outputs pass, and no other; None where no tolerance was asked about."""
+        return None if self.rtol is None else not (self.rejected or self.missed)
+
+    def text(self) -> str:
+        """Write it as a table of fewer than 120 columns, and what follows from it in sentences."""
+        return _views.view(self, "text")
+
+    def json(self) -> str:
+        """Write it as a JSON document."""
+        return _views.view(self, "json")
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def judge(
+    name: str, meaning: str, output: Float64, expected: Float64, *, differing: int, right: bool, rtol: float | None,
+    atol: float | None,
+) -> Judged:  # fmt: skip
+    """Hold one output against what is expected (rule 1); arrays of elements that count alone."""
+    apart = distance(output, expected)
+    outside = below = None
+    if rtol is not None and atol is not None:
+        relative = rtol * np.abs(expected)
+        outside = int((~(apart <= atol + relative)).sum())
+        below = float(max(0.0, np.max(apart - relative, initial=0.0)))
+    return Judged(
+        name=name, meaning=meaning, right=right, elements=expected.size, differing=differing, outside=outside,
+        largest=float(apart.max(initial=0.0)), below=below,
+    )  # fmt: skip
+
+
+def distance(output: Float64, expected: Float64) -> Float64:
+    """|output - expected|, infinite where the output is NaN."""
+    with np.errstate(all="ignore"):
+        return np.nan_to_num(np.abs(output - expected), nan=np.inf, posinf=np.inf)
+
+
+def recommend(
+    expected: Float64, faults: dict[str, Float64], needs: Sequence[tuple[str, Float64]]
+) -> tuple[Tolerance, dict[str, float]]:
+    """Choose a tolerance (rules 3 to 5).
+
+    Parameters
+    ----------
+    expected : ndarray of float64
+    faults : dict
+        Outputs of faults that change something, by name.
+    needs : sequence of (str, ndarray)
+        By basis, what must pass, the strictest for faults first.
+
+    Returns
+    -------
+    Tolerance
+    dict
+        The reach of every fault under it.
+    """
+    apart = {name: distance(output, expected) for name, output in faults.items()}
+    size = np.abs(expected)
+    best: tuple[tuple[int, float], Tolerance, dict[str, float]] | None = None
+    for basis, need in needs:
+        here: tuple[tuple[int, float], Tolerance, dict[str, float]] | None = None
+        for rtol in _RTOLS:
+            atol = _up(float(np.max(need - rtol * size, initial=0.0)))
+            if not math.isfinite(atol):
+                continue
+            reaches = {name: reach(far, atol + rtol * size) for name, far in apart.items()}
+            found = [x for x in reaches.values() if x > 1]
+            score = len(found), min(found, default=0.0)
+            if here is None or score > here[0]:
+                missed = tuple(name for name, x in reaches.items() if x <= 1)
+                kept = Tolerance(rtol=rtol, atol=atol, basis=basis, reach=score[1], missed=missed)
+                here = score, kept, reaches
+        if here is not None and (best is None or here[0][0] > best[0][0]):
+            best = here
+    if best is None:  # errors of right outputs are infinite
+        none = Tolerance(rtol=math.inf, atol=math.inf, basis="measured", reach=0.0, missed=tuple(faults))
+        return none, dict.fromkeys(faults, 0.0)
+    return best[1], best[2]
+
+
+def reach(apart: Float64, allowed: Float64) -> float:
+    """How far outside of a tolerance the worst element is, times."""
+    with np.errstate(all="ignore"):
+        return float(np.max(np.where(apart > 0, apart / allowed, 0.0), initial=0.0))
+
+
+def _up(number: float) -> float:
+    """Round up to two digits."""
+    if not number or not math.isfinite(number):
+        return number
+    unit = 10.0 ** (math.floor(math.log10(number)) - 1)
+    rounded = float(f"{math.ceil(number / unit) * unit:.1e}")
+    return rounded if rounded >= number else float(f"{(math.ceil(number / unit) + 1) * unit:.1e}")
