@@ -26,6 +26,14 @@ INNER: dict[str, str] = {
         )),
         "made by `error`, whose entries look at all of them",
     ),
+    **dict.fromkeys(
+        (f"warpmma.analysis:{x}" for x in (
+            "Advice", "Advice.__getstate__", "Advice.__str__", "Advice.good", "Advice.json", "Advice.missed",
+            "Advice.rejected", "Advice.text", "Judged", "Judged.__getstate__", "Judged.hidden", "Judged.passes",
+            "Tolerance", "Tolerance.__getstate__",
+        )),
+        "made by `advise`, whose entry looks at all of them",
+    ),
 }  # fmt: skip
 
 
@@ -45,6 +53,11 @@ def _small() -> ErrorReport:
     return wm.error(np.ones((4, 16), np.float16), np.ones((16, 4), np.float16), targets=["sm_80", "sm_90"])
 
 
+def _advised(report: ErrorReport, **given: Any) -> str:
+    advice = report.advise(**given)
+    return advice.text() + advice.json()
+
+
 ENTRIES = (
     Entry(name="warpmma:error", call=wm.error, make=_measured, weight=1, pure=False),
     Entry(name="warpmma:error views", call=_error, make=_measured, weight=1, engines=True),
@@ -52,5 +65,15 @@ ENTRIES = (
         name="warpmma.analysis:ErrorReport.__getitem__", call=lambda report, name: report[name],
         make=lambda rng: {"report": _small(), "name": pick(rng, ("sm_80", "sm_90"))}, weight=0.2, fixed=("report",),
         pure=False,
+    ),
+    Entry(
+        name="warpmma.analysis:ErrorReport.advise", call=_advised, weight=0.3, fixed=("report",),
+        make=lambda rng: {"report": _small(), "rtol": pick(rng, (0, 1e-3)), "atol": pick(rng, (1e-5, 2.0)),
+                          "name": pick(rng, ("sm_80", "sm_90"))},
+    ),
+    Entry(
+        name="warpmma.analysis:ErrorReport.worst", weight=0.2, fixed=("report",), pure=False,
+        call=lambda report, name, against: report.worst(name, against=against),
+        make=lambda rng: {"report": _small(), "name": pick(rng, ("sm_80", "sm_90")), "against": "sm_120"},
     ),
 )  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._arguments import is_integer
 from .._progress import Progressing, Watched
 from ..errors import OperandError, shown
 from ..products import prepare
@@ -87,7 +88,7 @@ def _reached(judged: Judged, reaches: Mapping[str, float]) -> Judged:
 def _checked(rtol: float | None, atol: float | None) -> tuple[float | None, float | None]:
     """Check a tolerance: two numbers, or none."""
     for name, x in (("rtol", rtol), ("atol", atol)):
-        number = isinstance(x, int | float | np.floating | np.integer) and not isinstance(x, bool)
+        number = isinstance(x, float | np.floating) or is_integer(x)
         if x is not None and not (number and 0 <= x < math.inf):
             raise OperandError(f"{name} is {shown(x)}; expected a number of at least 0")
     if (rtol is None) != (atol is None):

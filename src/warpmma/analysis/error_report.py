@@ -15,10 +15,12 @@ from .. import _views
 from .._arguments import suggestion
 from .._progress import Watched
 from .._records import Record
-from ..errors import UnknownNameError, shown
+from ..errors import OperandError, UnknownNameError, shown
 from ..formats import FORMATS
 from ..products import Choice
 from .advising import advise as advising
+from .explanation import Explanation
+from .one_element import explain_one
 from .tolerances import Advice
 
 __all__ = ["BINS", "ErrorPlace", "ErrorReport", "ProductError"]
@@ -193,6 +195,33 @@ class ErrorReport(Record):
                 f"there is {', '.join(self.by_name)}"
             )
         return self.by_name[name]
+
+    def worst(self, name: str | None = None, *, against: str | None = None) -> Explanation:
+        """Explain the element with the largest error in ulps, step by step.
+
+        Parameters
+        ----------
+        name : str, optional
+            Of the product; the first one by default.
+        against : str, optional
+            Another target, to be explained beside.
+
+        Returns
+        -------
+        Explanation
+
+        Raises
+        ------
+        OperandError, UnknownNameError
+            No element was compared; a product that was not measured.
+        """
+        product = self.products[0] if name is None else self[name]
+        if product.largest is None:
+            raise OperandError(f"{product.name}: there is no element whose result and exact result are finite")
+        *batch, row, column = product.largest.index
+        return explain_one(
+            self.operands, self.ways[product.name], product.choice, (*batch,), row, column, against=against
+        )
 
     def advise(
         self, rtol: float | None = None, atol: float | None = None, *, name: str | None = None,

@@ -25,7 +25,7 @@ def text(advice: Advice) -> str:
     else:
         head = f"Which faults a tolerance finds, of D of {advice.product}"
     rule = "(an element passes if |output - expected| <= atol + rtol |expected|)"
-    columns = ["output", *(["verdict", "outside"] if asked else []), "largest", *(["needs atol <"] if asked else []),
+    columns = ["output", *(["verdict", "outside"] if asked else []), "largest", *(["atol below"] if asked else []),
                *([] if asked else ["found by"]), "what the kernel did"]  # fmt: skip
     rows = [columns, *(_row(x, asked=asked) for x in advice.judged)]
     left = (0, 1, len(columns) - 1) if asked else (0, len(columns) - 1)
@@ -74,6 +74,8 @@ def _sentences(advice: Advice) -> list[str]:
         "measured": "lets pass twice the largest error of the right outputs",
     }[best.basis]
     found = sum(not x.right and not x.hidden for x in advice.judged) - len(best.missed)
+    if best.atol == 0 and best.rtol == 0:
+        why = "asks for the exact results, which right outputs are"
     reach = "" if not found or math.isinf(best.reach) else f", the nearest of them by a factor of {figure(best.reach)}"
     what = "none of these faults" if not found else "these faults" if not best.missed else f"{found} of these faults"
     sentences.append(f"Recommended: rtol={best.rtol:g}, atol={best.atol:g}. It {why}, and finds {what}{reach}.")
@@ -85,7 +87,7 @@ def _sentences(advice: Advice) -> list[str]:
     if "all zero" in best.missed:
         sentences.append(
             f"Not even an output of zeros is told from a right one: the largest that is expected is "
-            f"{figure(advice.largest)}. Compare bits, or take inputs whose sums do not vanish."
+            f"{figure(advice.largest)}. Take inputs whose sums do not vanish, or compare bits with those of `matmul`."
         )
     return sentences
 
@@ -104,7 +106,8 @@ def _of_the_tolerance(advice: Advice, rtol: float, atol: float) -> list[str]:
                 f"rtol, atol would have to be below {figure(zero.below)}."
             )
         elif zero is not None:
-            sentences.append("An output of zeros passes whatever atol is, since rtol is 1 or more.")
+            why = "rtol is 1 or more" if advice.largest else "zeros are what is expected"
+            sentences.append(f"An output of zeros passes whatever atol is, since {why}.")
     elif not advice.rejected:
         sentences.append(f"{who} lets right outputs pass, and none of these wrong ones that differ.")
     return sentences
