@@ -123,10 +123,12 @@ def test_an_interrupt_stops(threads: int) -> None:
             signal.pthread_kill(main, signal.SIGINT)
 
     gc.disable()  # Python drops an interrupt that arrives during a callback of its collector
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     try:
         with counted_tiles(interrupt) as began:
             with pytest.raises(KeyboardInterrupt):
                 wm.matmul(ROWS, ROWS.T, target="sm_90", threads=threads)
             assert 5 <= len(began) <= 5 + threads
     finally:
+        signal.signal(signal.SIGINT, handler)
         gc.enable()
