@@ -97,7 +97,7 @@ WRONG = {
     "--column chooses of a matrix B in a file .npy": ("--a", "1", "--b", "1", "--column", "3"),
     "takes no block scales": ("--a", "1", "--b", "1", "--scale-a", "1"),
     "unknown target 'sm_91'; did you mean 'sm_90'?": ("--a", "1", "--b", "1", "--against", "sm_91"),
-    "--svg /nowhere/x.svg: No such file or directory": ("--a", "1", "--b", "1", "--svg", "/nowhere/x.svg"),
+    "/nowhere/x.svg cannot be written: No such file or directory": ("--a", "1", "--b", "1", "--svg", "/nowhere/x.svg"),
     "the following arguments are required: --b": ("--a", "1"),
 }
 

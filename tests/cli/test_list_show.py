@@ -13,9 +13,9 @@ from cli_cases import Capture
 
 from warpmma.cli import main
 from warpmma.cli.naming import named, words_of
-from warpmma.isa import TARGETS, find, instructions, parse_any, warpgroup_instructions
+from warpmma.isa import TARGETS, AnyInstruction, find, instructions, parse_any, warpgroup_instructions
 
-EVERY = (*instructions(), *warpgroup_instructions())
+EVERY: tuple[AnyInstruction, ...] = (*instructions(), *warpgroup_instructions())
 
 
 def printed(capsys: Capture, *arguments: str) -> str:

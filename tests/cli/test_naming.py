@@ -8,7 +8,9 @@ import sys
 
 import pytest
 
+from warpmma.cli import main
 from warpmma.cli.naming import instruction_of, named
+from warpmma.cli.streams import write
 from warpmma.errors import MnemonicError
 from warpmma.isa import instructions, warpgroup_instructions
 
@@ -66,9 +68,18 @@ def test_every_mnemonic_names_itself_in_any_order() -> None:
 
 def test_what_was_chosen_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert str(instruction_of(["m16n8k16", "f16"])) == F16
+    write("result")
     assert capsys.readouterr().err == f"warpmma: m16n8k16 f16 is taken as {F16}: dense, accumulators of 32 bits\n"
     instruction_of("m16n8k16 dense f16 f32")
-    assert capsys.readouterr().err == ""
+    write("result")
+    assert capsys.readouterr() == ("result\n", "")
+
+
+def test_nothing_is_said_of_a_choice_beside_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["execute", "m16n8k16", "f16", "none.npy", "none.npy", "--target", "sm_90"]) == 2
+    assert capsys.readouterr() == ("", "warpmma: A: none.npy: No such file or directory\n")
+    assert main(["list", "dense", "b1"]) == 0
+    assert "taken as" not in capsys.readouterr().err
 
 
 def test_the_target_is_heard() -> None:

@@ -26,7 +26,7 @@ from .._arguments import suggestion
 from .._version import __version__
 from ..errors import CompilationError, PtxError, UnsupportedError, WarpmmaError, shown
 from .command_parser import CommandParser
-from .streams import discard, say, write
+from .streams import discard, say, silence, write
 
 __all__ = ["COMMANDS", "Command", "main", "parser_of"]
 
@@ -90,6 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cannot be written, 3 if the program fails.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
+    silence()
     try:
         said = io.StringIO()  # help and version: argparse does not notice when these cannot be written
         try:
@@ -116,6 +117,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         discard(sys.stdout)
         say(f"warpmma: the output cannot be written: {error.strerror}")
+        return 2
+    except MemoryError:
+        say("warpmma: there is not enough memory for this")
         return 2
     except Exception:  # a fault of ours, which must not look like one of the GPU's: Python's own status would be 1
         say(traceback.format_exc().rstrip())

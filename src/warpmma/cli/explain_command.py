@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from .matrix_files import codes_of, is_file, matrix_file
 from .naming import add_instruction, instruction_of
 from .streams import write
 from .terminal import Paint, add_output, paint_of
+from .whole_files import write_file
 
 __all__ = ["add_explain"]
 
@@ -70,7 +70,8 @@ def _explain(options: argparse.Namespace) -> int:
         write(found.svg().rstrip("\n"))
         return 0
     if options.svg:
-        _save(options.svg, found.svg())
+        picture = found.svg().encode()
+        write_file(options.svg, lambda stream: stream.write(picture))
     if options.json:
         write(found.json())
     else:
@@ -82,13 +83,6 @@ def _explain(options: argparse.Namespace) -> int:
 def _painted(paint: Paint, kind: str, text: str) -> str:
     style = _STYLES[kind]
     return paint(text, style) if style else text
-
-
-def _save(path: str, text: str) -> None:
-    try:
-        Path(path).write_text(text)
-    except OSError as error:
-        raise OperandError(f"--svg {path}: {error.strerror}") from None
 
 
 def _explained(i: AnyInstruction, options: argparse.Namespace) -> Explanation:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import tempfile
 import webbrowser
-from contextlib import suppress
 from pathlib import Path
 
-from ..errors import OperandError, shown
 from .streams import say, write
+from .whole_files import write_file
 
 __all__ = ["add_explore"]
 
@@ -38,7 +35,9 @@ def _explore(options: argparse.Namespace) -> int:
     path = Path(options.out)
     if path.is_dir():
         path = path / _NAME
-    size = _written(path, explorer_page())
+    content = explorer_page().encode()
+    write_file(path, lambda stream: stream.write(content), "OUT.html in a folder that is there")
+    size = len(content)
     where = path.resolve()
     if options.json:
         write(json.dumps({"file": str(where), "bytes": size}, indent=2))
@@ -47,27 +46,3 @@ def _explore(options: argparse.Namespace) -> int:
     if options.open and not webbrowser.open(where.as_uri()):
         say(f"warpmma: no browser was found; {where} can be opened in any")
     return 0
-
-
-def _written(path: Path, text: str) -> int:
-    """Write a file whole or not at all: whoever reads it meanwhile has the old one or the new one."""
-    content = text.encode()
-    new = None
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-        new = Path(name)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        mask = os.umask(0)
-        os.umask(mask)
-        new.chmod(0o666 & ~mask)  # what an ordinary file has
-        new.replace(path)
-    except (OSError, ValueError) as error:
-        if new is not None:
-            with suppress(OSError):
-                new.unlink()
-        why = getattr(error, "strerror", None) or "no name of a file"
-        raise OperandError(
-            f"{shown(str(path), str)} cannot be written: {why}; expected OUT.html in a folder that is there"
-        ) from None
-    return len(content)

@@ -81,7 +81,7 @@ def _found(options: argparse.Namespace) -> list[AnyInstruction]:
 def _of_type(name: str) -> set[AnyInstruction]:
     """Return the instructions whose A or B is of a type; where neither ever is, those whose D is."""
     type_ = type_named(name)
-    every = (*instructions(), *warpgroup_instructions())
+    every: tuple[AnyInstruction, ...] = (*instructions(), *warpgroup_instructions())
     found: set[AnyInstruction] = {i for i in every if type_ in (i.a_type, i.b_type)}
     found = found or {i for i in every if i.d_type == type_}
     if not found:

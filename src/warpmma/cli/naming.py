@@ -39,7 +39,7 @@ from .mnemonic_words import (
     type_named,
     warpgroup,
 )
-from .streams import say
+from .streams import note
 
 __all__ = [
     "Named",
@@ -111,7 +111,7 @@ def add_instruction(parser: argparse.ArgumentParser, help: str = "") -> None:
 
 
 def instruction_of(words: str | Sequence[str], target: str | None = None) -> AnyInstruction:
-    """Return the instruction that words name; what was chosen among several is said on the error stream.
+    """Return the instruction that words name; what was chosen among several is noted, to be said before the result.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def instruction_of(words: str | Sequence[str], target: str | None = None) -> Any
     """
     found = named(words, target)
     if found.note:
-        say(f"warpmma: {found.note}")
+        note(f"warpmma: {found.note}")
     return found.instruction
 
 

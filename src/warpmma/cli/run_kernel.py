@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
-import tempfile
 import textwrap
 import time
 import warnings
@@ -28,6 +26,7 @@ from ..ptx import PtxEntry, PtxModule, source_name
 from ..ptx import load as load_ptx
 from .kernel_arguments import KernelArgument, arguments_of, ordered
 from .streams import say, write
+from .whole_files import write_file
 
 __all__ = ["add_run"]
 
@@ -178,7 +177,7 @@ def _save(path: str, arguments: list[KernelArgument]) -> None:
     """Write an archive, all of it or nothing."""
     arrays = {x.name: x.array for x in arguments if x.array is not None}
     plain = {name: x if x.dtype.kind != "V" else x.view(f"u{x.dtype.itemsize}") for name, x in arrays.items()}
-    _write_file(path, lambda stream: np.savez(stream, **plain))
+    write_file(path, lambda stream: np.savez(stream, **plain))
 
 
 def _picture(path: str, report: Launch) -> None:
@@ -187,28 +186,7 @@ def _picture(path: str, report: Launch) -> None:
         say(f"warpmma: {path} was not written: nothing accessed shared memory")
         return
     worst = max(sites, key=lambda site: sites[site].conflicts)
-    _write_file(path, lambda stream: stream.write(report.svg(worst).encode()))
-
-
-def _write_file(path: str, fill: Any) -> None:
-    try:
-        with tempfile.NamedTemporaryFile(dir=Path(path).parent, delete=False) as stream:
-            try:
-                fill(stream)
-                stream.flush()
-                Path(stream.name).chmod(0o666 & ~_umask())
-                Path(stream.name).replace(path)
-            except BaseException:
-                Path(stream.name).unlink(missing_ok=True)
-                raise
-    except OSError as error:
-        raise OperandError(f"{path} cannot be written: {error.strerror}") from None
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
+    write_file(path, lambda stream: stream.write(report.svg(worst).encode()))
 
 
 def _text(

@@ -11,9 +11,10 @@ from typing import TextIO, TypeVar
 
 from .._progress import Progressing
 
-__all__ = ["discard", "followed", "say", "write"]
+__all__ = ["discard", "followed", "note", "say", "silence", "write"]
 
 T = TypeVar("T")
+_NOTES: list[str] = []
 
 
 def say(text: str) -> None:
@@ -25,6 +26,16 @@ def say(text: str) -> None:
         discard(sys.stderr)
 
 
+def note(text: str) -> None:
+    """Say something on the error stream when there is a result to which it belongs: beside an error it is noise."""
+    _NOTES.append(text)
+
+
+def silence() -> None:
+    """Forget the notes that no result came to."""
+    _NOTES.clear()
+
+
 def discard(stream: TextIO | None) -> None:
     """Let what a stream still holds go nowhere: the interpreter flushes it again before it exits."""
     if stream is not None:
@@ -34,6 +45,8 @@ def discard(stream: TextIO | None) -> None:
 
 def write(text: str) -> None:
     """Print, and know that it arrived; without an output there is nothing that anybody could have seen."""
+    while _NOTES:
+        say(_NOTES.pop(0))
     if sys.stdout is None:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
     print(text, flush=True)
