@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from textwrap import wrap
 
-from .._text import ranges
 from ..analysis import Explanation
 from .drawing import Theme, box, document, text, text_width
 from .sum_bits import BitGrid, grid_of
@@ -20,7 +19,7 @@ from .sum_numbers import code_text, number_of, number_text, short
 from .sum_panel import NAME, SIDE, panel, side
 from .sum_rows import hatched, said
 from .sum_summary import ulps_text
-from .sum_words import how, link_of
+from .sum_words import how, link_of, run_text
 
 __all__ = ["svg"]
 
@@ -111,7 +110,7 @@ def _scene(
     link = -1
     for item in items:
         if isinstance(item, StepRun):
-            body.append(said(NAME, y + 16, _run(item), size=11, fill="pale"))
+            body.append(said(NAME, y + 16, run_text(item), size=11, fill="pale"))
             y += 28
             continue
         if len(explanation.links) > 1 and item.link != link:
@@ -135,12 +134,6 @@ def _scene(
             y += 18
         y += 8
     return body, y
-
-
-def _run(run: StepRun) -> str:
-    which = f"step {run.first + 1}" if run.first == run.last else f"steps {run.first + 1} to {run.last + 1}"
-    lost = "values that are not finite" if run.lost is None else f"lost {short(run.lost)} together"
-    return f"{which}{f' (k {ranges(run.k)})' if len(run.k) else ''}: {lost}"
 
 
 def _outcome(explanation: Explanation) -> str:

@@ -10,22 +10,34 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from textwrap import wrap
 
-from .._text import counted, ranges, table
+from .._text import counted, table
 from ..analysis import Explanation
-from ..arithmetic import Addend, Popcount, SumStep
+from ..arithmetic import Popcount, SumStep
 from .sum_bits import BitGrid, BitRow, grid_of
+from .sum_cells import CHAIN_HEAD, CHAINS, addend_cells, chain_cells
 from .sum_folding import PlacedStep, StepRun, chosen_addends, counterparts, folded, placed
 from .sum_numbers import code_text, number_text, short
 from .sum_ones import ones_lines
 from .sum_summary import summary, summary_against
-from .sum_words import aligned_text, chain_text, factors, heading, how, label, link_of, listed, rounding_text, unpacked
+from .sum_words import (
+    aligned_text,
+    chain_text,
+    factors,
+    heading,
+    how,
+    label,
+    link_of,
+    listed,
+    rounding_text,
+    run_text,
+    unpacked,
+)
 
 __all__ = ["Mark", "text"]
 
 Mark = Callable[[str, str], str]
 _WIDTH, _LEAST = 118, 4
 _TIE = "\0"  # a blank at which no line ends
-_CHAINS = ("fma", "multiply", "add", "convert")
 
 
 def _plain(kind: str, text: str) -> str:
@@ -85,7 +97,7 @@ def _steps(explanation: Explanation, whole: bool, mark: Mark) -> list[str]:
     for each in _grouped(folded(explanation, whole)):
         lines.append("")
         if isinstance(each, StepRun):
-            lines.append(mark("dim", _run(each)))
+            lines.append(mark("dim", run_text(each)))
         elif isinstance(each, list):
             lines += _chain(explanation, each, total, mark)
         else:
@@ -100,7 +112,7 @@ def _grouped(items: Iterable[PlacedStep | StepRun]) -> Iterator[PlacedStep | Ste
     """Put steps of few addends together, with the runs between them."""
     group: list[PlacedStep | StepRun] = []
     for each in (*items, None):
-        if (isinstance(each, PlacedStep) and each.step.operation in _CHAINS) or (isinstance(each, StepRun) and group):
+        if (isinstance(each, PlacedStep) and each.step.operation in CHAINS) or (isinstance(each, StepRun) and group):
             group.append(each)
         else:
             after = group.pop() if group and isinstance(group[-1], StepRun) else None
@@ -111,13 +123,6 @@ def _grouped(items: Iterable[PlacedStep | StepRun]) -> Iterator[PlacedStep | Ste
 def counted_link(each: PlacedStep, total: int) -> str:
     """Say which link of the chain it is."""
     return f"link {each.link + 1} of {total}"
-
-
-def _run(run: StepRun) -> str:
-    which = f"step {run.first + 1}" if run.first == run.last else f"steps {run.first + 1} to {run.last + 1}"
-    lost = "values that are not finite" if run.lost is None else f"lost {short(run.lost)} together"
-    where = f" (k {ranges(run.k)})" if len(run.k) else ""
-    return f"{which}{where}: {lost}"
 
 
 # A step whose addends meet at once
@@ -179,7 +184,7 @@ def _counted(each: PlacedStep, indices: Sequence[int], what: str) -> str:
 def _addends(explanation: Explanation, each: PlacedStep, shown: Sequence[int], mark: Mark) -> list[str]:
     """Lay out addends, their sum and its rounding; bits stand to the right."""
     step, grid = each.step, grid_of(each.step)
-    head, cells = _cells(explanation, each, [step.addends[i] for i in shown])
+    head, cells = addend_cells(explanation, each, [step.addends[i] for i in shown])
     left = _laid(step, head, cells)
     canvas = _Canvas(grid, _WIDTH - 4 - max(map(len, left)))
     if not canvas.fits or max(map(len, left)) > _WIDTH - 2:  # without codes then
@@ -206,39 +211,6 @@ def _laid(step: SumStep, head: Sequence[str], cells: Sequence[Sequence[str]]) ->
         for name, number in (("sum", step.sum), ("result", step.number))
     ]
     return table([head, *cells, *ends], left=[0])
-
-
-def _cells(
-    explanation: Explanation, each: PlacedStep, addends: Sequence[Addend]
-) -> tuple[list[str], list[list[str]]]:  # fmt: skip
-    """Make the cells of addends and their head; columns without contents are left out."""
-    recipe = explanation.recipe
-    head = ["k", "stands at", "a", "", "b", "", "scales", "product", "exponent", "cut"]
-    rows = []
-    for addend in addends:
-        row = [label(each, addend), *[""] * 9]
-        found = factors(explanation, each, addend)
-        if len(found) == 1 and addend.source == "product":
-            [f] = found
-            if f.position != f.k:
-                row[1] = str(f.position)
-            row[2:6] = (
-                unpacked(f.a, recipe.a),
-                code_text(f.a, recipe.a),
-                unpacked(f.b, recipe.b),
-                code_text(f.b, recipe.b),
-            )
-        if found and found[0].scale_a is not None and found[0].scale_b is not None and recipe.scale:
-            row[6] = f"{unpacked(found[0].scale_a, recipe.scale)} x {unpacked(found[0].scale_b, recipe.scale)}"
-        if addend.source == "C" and each.link == 0:
-            row[0] += " " + code_text(explanation.c, recipe.c)[2:]
-        row[7] = number_text(addend.number)
-        if addend.nominal is not None and addend.number.kind == "finite" and (addend.number.significand or found):
-            row[8] = str(addend.nominal)
-        row[9] = short(addend.lost) if addend.lost else ""
-        rows.append(row)
-    used = [i for i in range(len(head)) if i in (0, 7) or any(row[i] for row in rows)]
-    return [head[i] for i in used], [[row[i] for i in used] for row in rows]
 
 
 class _Canvas:
@@ -278,10 +250,10 @@ class _Canvas:
 
 
 def _chain(explanation: Explanation, items: Sequence[PlacedStep | StepRun], total: int, mark: Mark) -> list[str]:
-    head = ("step", "", "k", "a", "", "b", "", "product", "+", "result", "code", "rounded off")
+    head = CHAIN_HEAD
     rows: list[tuple[str, ...] | str] = [head]
     for each in items:
-        rows.append(_run(each) if isinstance(each, StepRun) else _line(explanation, each))
+        rows.append(run_text(each) if isinstance(each, StepRun) else chain_cells(explanation, each))
     cells = [row for row in rows if not isinstance(row, str)]
     used = [i for i in range(len(head)) if any(row[i] for row in cells[1:])]
     laid = table([[row[i] for i in used] for row in cells], left=[1])
@@ -297,27 +269,6 @@ def _chain(explanation: Explanation, items: Sequence[PlacedStep | StepRun], tota
         else f"steps {steps[0].number + 1} to {steps[-1].number + 1} of {total}, each {words}"
     )
     return [mark("heading", title), *lines]
-
-
-def _line(explanation: Explanation, each: PlacedStep) -> tuple[str, ...]:
-    step, recipe = each.step, explanation.recipe
-    first, *rest = sorted(step.addends, key=lambda x: x.source != "product")
-    found = factors(explanation, each, first)
-    operands = ("", "", "", "")
-    if first.source == "product" and found:
-        [f] = found
-        operands = (
-            unpacked(f.a, recipe.a), code_text(f.a, recipe.a), unpacked(f.b, recipe.b), code_text(f.b, recipe.b)
-        )  # fmt: skip
-    name = step.operation if len(each.chain.k) else each.chain.name
-    if first.source != "product" and len(each.chain.k):
-        name += " " + " + ".join(label(each, x).removesuffix(" before") for x in step.addends)
-    k = label(each, first) if first.source == "product" else ""
-    return (
-        str(each.number + 1), name, k, *operands, number_text(first.number), *(number_text(x.number) for x in rest[:1]),
-        *([""] if not rest else []), number_text(step.number), code_text(step.result, step.format),
-        short(step.rounded_off) if step.rounded_off else "",
-    )  # fmt: skip
 
 
 # Two targets
@@ -336,7 +287,7 @@ def _against(explanation: Explanation, other: Explanation, whole: bool, mark: Ma
     for theirs in counterparts(explanation, each, other):
         block = (
             _chain(other, [theirs], len(other.steps), mark)
-            if theirs.step.operation in _CHAINS
+            if theirs.step.operation in CHAINS
             else _block(other, theirs, len(other.steps), whole, mark)
         )
         lines += ["", mark("dim", f"on {other.target}:"), *block]

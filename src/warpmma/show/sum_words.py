@@ -11,8 +11,8 @@ from .._text import counted, ranges
 from ..analysis import Explanation
 from ..arithmetic import Addend, FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe
 from ..formats import FORMATS, FloatFormat
-from .sum_folding import PlacedStep, reach_of
-from .sum_numbers import number_of, number_text
+from .sum_folding import PlacedStep, StepRun, reach_of
+from .sum_numbers import number_of, number_text, short
 
 __all__ = [
     "ROUNDINGS",
@@ -26,6 +26,7 @@ __all__ = [
     "link_of",
     "listed",
     "rounding_text",
+    "run_text",
     "unpacked",
 ]
 
@@ -110,6 +111,14 @@ def aligned_text(each: PlacedStep) -> str:
         f"E = {step.exponent}: every addend is truncated to multiples of 2^{step.quantum} "
         f"(F = {step.exponent - step.quantum} bits below 2^{step.exponent})"
     )
+
+
+def run_text(run: StepRun) -> str:
+    """Say which steps are counted, and what they lost together."""
+    which = f"step {run.first + 1}" if run.first == run.last else f"steps {run.first + 1} to {run.last + 1}"
+    lost = "values that are not finite" if run.lost is None else f"lost {short(run.lost)} together"
+    where = f" (k {ranges(run.k)})" if len(run.k) else ""
+    return f"{which}{where}: {lost}"
 
 
 def rounding_text(each: PlacedStep) -> str:

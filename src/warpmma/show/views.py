@@ -11,6 +11,7 @@ __all__ = ["VIEWS", "viewer"]
 VIEWS: Mapping[tuple[str, str], str] = MappingProxyType({
     ("Explanation", "text"): "sum_text.text",
     ("Explanation", "json"): "sum_json.json",
+    ("Explanation", "html"): "sum_html.html",
     ("Layout", "svg"): "fragment_pictures.layout_svg",
     ("MatrixInstruction", "svg"): "fragment_pictures.instruction_svg",
     ("Explanation", "svg"): "sum_svg.svg",

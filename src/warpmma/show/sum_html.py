@@ -1,0 +1,74 @@
+"""Explanations in notebooks: a card with the picture, the outcome, and tables that open at a click."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from ..analysis import Explanation
+from .cards import card, opened
+from .sum_cells import CHAIN_HEAD, CHAINS, addend_cells, chain_cells
+from .sum_folding import PlacedStep, StepRun, chosen_addends, folded
+from .sum_numbers import code_text, number_text, short, typeset
+from .sum_summary import summary, summary_against
+from .sum_svg import svg
+from .sum_words import aligned_text, chain_text, heading, how, rounding_text, run_text
+
+__all__ = ["html"]
+
+
+def html(explanation: Explanation) -> str:
+    """Write a card; its tables have what the text has, but for the bits, which the picture has."""
+    place = f"D[{explanation.row}, {explanation.column}]"
+    title = f"{place} of {explanation.instruction} on {explanation.target}"
+    other = explanation.against
+    rows = [("computed as", escape(how(explanation.recipe))), ("known by", escape(str(explanation.evidence)))]
+    if len(explanation.links) > 1:
+        rows.append(("chain", escape(chain_text(explanation))))
+    parts = []
+    if other is not None:
+        title += f", against {other.target}"
+        reason = explanation.parting.reason if explanation.parting else "they do not"
+        rows.append(("they part", escape(reason)))
+        head, *body = summary_against(explanation, other)
+        parts.append(_table(head, body))
+    else:
+        parts.append(_table(("", "", ""), summary(explanation)))
+    parts.append(svg(explanation))
+    for x in filter(None, (explanation, other)):
+        for item in folded(x):
+            if isinstance(item, StepRun):
+                parts.append(f"<p>{_said(run_text(item))}</p>")
+            else:
+                parts.append(opened(*_detail(x, item)))
+    return card(title, rows, parts)
+
+
+def _detail(explanation: Explanation, each: PlacedStep) -> tuple[str, str]:
+    """Write the table of a step, and what it is called."""
+    step = each.step
+    title = f"{explanation.target}, {heading(each, len(explanation.steps))}"
+    if step.operation in CHAINS:
+        return typeset(title), _table(CHAIN_HEAD, [chain_cells(explanation, each)])
+    choice = chosen_addends(step)
+    head, rows = addend_cells(explanation, each, [step.addends[i] for i in choice.shown])
+    at, blank = head.index("product"), [""] * len(head)
+    for name, number in (("sum", step.sum), ("result", step.number)):
+        rows.append([name, *blank[1:at], number_text(number), *blank[at + 1 :]])
+    off = f", {short(step.rounded_off)} rounded off" if step.rounded_off else ""
+    words = f"{rounding_text(each)}: {code_text(step.result, step.format)}{off}"
+    counts = f"{len(choice.zeros)} products are zero" if choice.zeros else ""
+    lines = [aligned_text(each), words, counts]
+    said = "".join(f"<p>{_said(line)}</p>" for line in lines if line)
+    return typeset(title), _table(head, rows) + said
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    top = "".join(f"<th scope='col'>{_said(name)}</th>" for name in head)
+    body = "".join("<tr>" + "".join(f"<td>{_said(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    start = f"<thead><tr>{top}</tr></thead>" if any(head) else ""
+    return f"<table>{start}<tbody>{body}</tbody></table>"
+
+
+def _said(words: str) -> str:
+    return escape(typeset(words))
