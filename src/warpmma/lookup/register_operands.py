@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from .._arguments import check_choice, is_integer
 from .._lazy import later
+from .._records import Shown
 from ..errors import OperandError, shown
 from ..isa import AnyInstruction, Instruction, parse_any
 from ..layouts import OPERANDS, Layout
@@ -30,7 +31,7 @@ __all__ = ["REGISTER_OPERANDS", "RegisterOperand", "checked", "chosen", "ids_of"
 
 
 @dataclass(frozen=True, kw_only=True)
-class RegisterOperand:
+class RegisterOperand(Shown):
     """A row: what registers keep.
 
     Attributes

@@ -17,9 +17,10 @@ from itertools import islice
 
 from .drawing import FONT, MONOSPACE, style_sheet
 
-__all__ = ["card", "fields_html", "opened", "preformatted", "value_html"]
+__all__ = ["card", "field_rows", "fields_html", "opened", "preformatted", "value_html"]
 
 _MOST_ITEMS, _MOST_ROWS, _MOST_LETTERS, _DEEPEST = 16, 24, 600, 3
+_MOST_TITLE = 80
 _COLOURS = ("paper", "panel", "ink", "pale", "faint", "line")
 _RULES = (
     f".warpmma-card{{background:var(--warpmma-paper);color:var(--warpmma-ink);font:13px/1.45 {FONT};"
@@ -69,7 +70,7 @@ def fields_html(record: object) -> str:
     name = type(record).__name__
     if not is_dataclass(record) or isinstance(record, type):
         return card(name, parts=[preformatted(_short(repr(record)))])
-    return card(_titled(record), _fields(record, 0))
+    return card(_titled(record), field_rows(record, 0))
 
 
 def value_html(value: object, depth: int = 0) -> str:
@@ -82,7 +83,7 @@ def value_html(value: object, depth: int = 0) -> str:
     if is_dataclass(value) and not isinstance(value, type):
         if depth >= _DEEPEST:
             return _clean(_titled(value))
-        return opened(_titled(value), _rows(_fields(value, depth + 1)))
+        return opened(_titled(value), _rows(field_rows(value, depth + 1)))
     if isinstance(value, Mapping):
         return _mapping(value, depth)
     if isinstance(value, Sequence | Collection) and not isinstance(value, bytes | range):
@@ -97,15 +98,22 @@ def _rows(rows: Iterable[tuple[str, str]]) -> str:
     return f"<table><tbody>{lines}</tbody></table>" if lines else ""
 
 
-def _fields(record: object, depth: int) -> list[tuple[str, str]]:
-    names = [field.name for field in fields(record) if field.repr]  # type: ignore[arg-type]
-    return [(name.replace("_", " "), value_html(getattr(record, name), depth)) for name in names]
+def field_rows(record: object, depth: int = 0) -> list[tuple[str, str]]:
+    """Return the rows of a record's fields, but for empty texts."""
+    values = {field.name: getattr(record, field.name) for field in fields(record) if field.repr}  # type: ignore[arg-type]
+    return [(name.replace("_", " "), value_html(x, depth)) for name, x in values.items() if not _empty(x)]
+
+
+def _empty(value: object) -> bool:
+    return isinstance(value, str) and not value
 
 
 def _titled(record: object) -> str:
     """Name a record: by its type, and what it says of itself, if it says it in its own words."""
-    name, own = type(record).__name__, type(record).__str__ is not object.__str__
-    return f"{name} {_short(str(record), 160)}" if own else name
+    name, said = type(record).__name__, ""
+    if type(record).__str__ is not object.__str__:
+        said = str(record)
+    return f"{name} {said}" if 0 < len(said) <= _MOST_TITLE else name
 
 
 def _mapping(values: Mapping[object, object], depth: int) -> str:

@@ -15,7 +15,7 @@ from .drawing import Theme, box, document, group, text, text_width
 from .folding import FoldedLayout, fold
 from .legends import MARGIN, formulas, header, lane_legend, lines, register_strip
 
-__all__ = ["instruction_svg", "layout_svg"]
+__all__ = ["instruction_svg", "layout_svg", "size_of"]
 
 _HEIGHT = 38
 _GAP = 8
@@ -43,7 +43,7 @@ def instruction_svg(instruction: AnyInstruction, operand: str, by: str = "elemen
     layout = instruction.layout(operand)  # type: ignore[arg-type]
     sparse = operand == "A" and getattr(instruction, "sparse", False)
     stored = " stored" if sparse else ""
-    title = f"{operand} of {instruction.shape}, {instruction.type(operand)}: {_size(layout)}{stored} elements"  # type: ignore[arg-type]
+    title = f"{operand} of {instruction.shape}, {instruction.type(operand)}: {size_of(layout)}{stored} elements"  # type: ignore[arg-type]
     return layout_svg(layout, by, operand=operand, title=title, mnemonic=str(instruction), theme=theme)
 
 
@@ -75,7 +75,7 @@ def layout_svg(
     check_choice("by", by, ORDERS)
     check_choice("operand", operand, (*_AXES, ""))
     folded = fold(layout)
-    title = title or f"Layout of {_size(layout)} elements"
+    title = title or f"Layout of {size_of(layout)} elements"
     letter = operand.lower() or "e"
     draw = _elements if by == "element" else _lanes
     grid, wide, high = draw(folded, operand or "element", letter)
@@ -102,7 +102,8 @@ def layout_svg(
     )  # fmt: skip
 
 
-def _size(layout: Layout) -> str:
+def size_of(layout: Layout) -> str:
+    """Write how many rows and columns there are, and matrices where there are several."""
     size = " \N{MULTIPLICATION SIGN} ".join(map(str, layout.shape[-2:]))
     return f"{layout.matrices} matrices of {size}" if layout.matrix else size
 
