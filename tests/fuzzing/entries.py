@@ -79,7 +79,7 @@ INNER: dict[str, str] = {
             "NativeRegisters", "NativeRegisters.run", "approximate_reference", "as_fraction", "exact_product",
             "fma64", "machine_text", "native_product", "quotient", "quotient_reference", "reference_dot",
             "reference_trace", "resolve", "rounded_step", "run_elements", "runs_elements",
-            "special_function_reference", "square_root", "square_root_reference", "squarer", "take_rows",
+            "special_function_reference", "square_root", "square_root_reference", "squarer", "steps_of", "take_rows",
         )),
         "for rooms above, which check"
     ),

@@ -6,20 +6,22 @@ begin at +0 and are added in f32; a tensor scale; an epilogue. What an instructi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ..arithmetic import Addend, SumStep, as_fraction, exact_product, reference_trace, rounded_step
 from ..formats import FORMATS, FloatFormat, Number, floating
-from ..products import Operands, Product, finish
+from ..products import Chain, Operands, Product, finish
 from .explanation import ChainLink
 
-__all__ = ["Element", "exact_result", "links"]
+__all__ = ["Element", "along_k", "exact_result", "links"]
+
+T = TypeVar("T")
 
 _F32 = floating("f32")
 
@@ -154,45 +156,66 @@ def _step(operation: str, addend: Addend, name: str, result: int) -> SumStep:
 
 
 def _along_k(element: Element) -> tuple[list[ChainLink], int]:
-    chain = element.product.chain
-    if not chain.partial:
-        made = list(_instructions(element, 0, chain.whole, element.c))
-        return made, made[-1].steps[-1].result if made else element.c
-    made, start, total = [], 0, ("C", element.c)
-    of_slice: int | None = None
-    for end, ends_slice in chain.ends if chain.whole else ():
-        made += _instructions(element, start, end, 0)
-        code, start = made[-1].steps[-1].result, end
-        if of_slice is not None:
-            made.append(_added("promotion: sum + chain", ("accumulator", of_slice), code))
-            code = made[-1].steps[-1].result
-        of_slice = code
-        if ends_slice:
-            made.append(_added("sum of a slice of k added to the others", total, of_slice))
-            total, of_slice = ("accumulator", made[-1].steps[-1].result), None
-    return made, total[1]
-
-
-def _instructions(element: Element, start: int, stop: int, accumulator: int) -> Iterator[ChainLink]:
-    """Links of the instructions from one value of the product's k to another."""
+    """Return the links along k, and the code that they come to."""
+    made: list[ChainLink] = []
     chain, record = element.product.chain, element.product.chain.instruction
     each, scales = record.k // chain.packed, record.scales_per_row
-    for number in range(start // record.k, stop // record.k):
+
+    def instruction(number: int, accumulator: int) -> int:
         stored, blocks = slice(number * each, (number + 1) * each), slice(number * scales, (number + 1) * scales)
         steps = reference_trace(
             chain.recipe, element.a[stored], element.b[stored], accumulator, element.scale_a[blocks],
             element.scale_b[blocks],
         )  # fmt: skip
-        yield ChainLink(name=str(record), k=range(stored.start, stored.stop), steps=steps)
-        accumulator = steps[-1].result
+        made.append(ChainLink(name=str(record), k=range(stored.start, stored.stop), steps=steps))
+        return steps[-1].result
+
+    def add(sum_of: str, first: int, second: int) -> int:
+        made.append(_added(sum_of, first, second))
+        return made[-1].steps[-1].result
+
+    return made, along_k(chain, element.c, 0, instruction, add)
 
 
-def _added(name: str, first: tuple[str, int], second: int) -> ChainLink:
+SLICE, TOTAL = "promotion: sum + chain", "sum of a slice of k added to the others"
+
+
+def along_k(
+    chain: Chain, c: T, zero: T, instruction: Callable[[int, T], T], add: Callable[[str, T, T], T]
+) -> T:  # fmt: skip
+    """Follow a chain along k, of whatever stands for an accumulator.
+
+    Parameters
+    ----------
+    chain : Chain
+    c, zero
+        What stands for C, and for +0.
+    instruction : callable
+        From the number of an instruction and an accumulator to the next one.
+    add : callable
+        From `SLICE` or `TOTAL` and two sums to theirs: of the chains of a slice, and of C and the slices.
+    """
+    if not chain.partial:
+        for number in range(chain.whole // chain.instruction.k):
+            c = instruction(number, c)
+        return c
+    number, of_slice = 0, None
+    for end, ends_slice in chain.ends if chain.whole else ():
+        accumulator = zero
+        while number * chain.instruction.k < end:
+            accumulator = instruction(number, accumulator)
+            number += 1
+        of_slice = accumulator if of_slice is None else add(SLICE, of_slice, accumulator)
+        if ends_slice:
+            c, of_slice = add(TOTAL, c, of_slice), None
+    return c
+
+
+def _added(sum_of: str, first: int, second: int) -> ChainLink:
     """Add two sums in f32, to nearest even."""
-    source, code = first
-    numbers = _F32.unpack(code), _F32.unpack(second)
+    numbers = _F32.unpack(first), _F32.unpack(second)
     addends = tuple(
         Addend(source=source, number=number, kept=number)
-        for source, number in zip((source, "chain"), numbers, strict=True)
+        for source, number in zip(("accumulator", "chain"), numbers, strict=True)
     )
-    return ChainLink(name=name, k=range(0), steps=(rounded_step("add", (14,), addends, _F32),))
+    return ChainLink(name=sum_of, k=range(0), steps=(rounded_step("add", (14,), addends, _F32),))

@@ -37,6 +37,7 @@ from .special_functions import SPECIAL_FUNCTIONS, SpecialFunction, special_funct
 from .sum_steps import Addend, SumStep
 from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, Unit
 from .units import steps as fused_steps
+from .units import steps as steps_of
 
 __all__ = [
     "GENERATIONS",
@@ -97,6 +98,7 @@ __all__ = [
     "square_root",
     "square_root_reference",
     "squarer",
+    "steps_of",
     "take_rows",
     "variants",
 ]

@@ -18,7 +18,8 @@ def as_fraction(number: Number) -> Fraction | None:
     """Return a number's value; None for NaN and infinity."""
     if number.kind != "finite":
         return None
-    return (-1) ** number.sign * number.significand * Fraction(2) ** number.exponent
+    value, exponent = (-number.significand if number.sign else number.significand), number.exponent
+    return Fraction(value << exponent) if exponent >= 0 else Fraction(value, 1 << -exponent)
 
 
 def exact_product(x: Number, y: Number) -> Number:

@@ -49,8 +49,11 @@ class Addend(Record):
     @property
     def lost(self) -> Fraction | None:
         """What truncation took: value less what is kept; None for NaN and infinity."""
-        value, kept = self.value, as_fraction(self.kept)
-        return None if value is None or kept is None else value - kept
+        value = self.value
+        if value is None or self.kept is self.number:
+            return None if value is None else Fraction(0)
+        kept = as_fraction(self.kept)
+        return None if kept is None else value - kept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,5 +117,4 @@ class SumStep(Record):
     def lost(self) -> Fraction | None:
         """All that the step lost, by truncation and by rounding; None where something is not finite."""
         losses = [addend.lost for addend in self.addends] + [self.rounded_off]
-        known = [loss for loss in losses if loss is not None]
-        return sum(known, Fraction(0)) if len(known) == len(losses) else None
+        return None if None in losses else sum(filter(None, losses), Fraction(0))

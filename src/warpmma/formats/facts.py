@@ -52,7 +52,7 @@ class Facts(Record):
     dtype_name: str
     bits: int
 
-    @property
+    @cached_property
     def mask(self) -> int:
         """All the bits of a code."""
         return (1 << self.bits) - 1
@@ -163,7 +163,7 @@ class FloatFacts(Facts):
         """
         return None if self.nan == "none" else (1 << (self.bits - self.signed)) - 1
 
-    @property
+    @cached_property
     def sign_bit(self) -> int:
         """The sign's bit in a code; 0 for an unsigned format."""
         return 1 << (self.bits - 1) if self.signed else 0
@@ -268,6 +268,8 @@ def _dtype(fmt: Facts) -> np.dtype[Any]:
 
 def _one_code(fmt: Facts, code: Any) -> int:
     """Return a code as Python's integer, with which NumPy's does not mix."""
+    if type(code) is int and 0 <= code <= fmt.mask:  # as it mostly is
+        return code
     numpy = sys.modules.get("numpy")  # whoever has an array has loaded it
     if numpy is not None and isinstance(code, numpy.ndarray) and not code.ndim:
         code = code[()]

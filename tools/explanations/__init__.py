@@ -1,0 +1,1 @@
+"""Explanations of random dot products and chains, against what the engines compute."""
