@@ -278,9 +278,15 @@ class ErrorReport(Record):
         """Write the histograms as comma-separated values: a row for each bin, a column for each product."""
         return _views.view(self, "csv")
 
-    def svg(self) -> str:
-        """Draw which part of the elements has at most which error, a line for each product."""
-        return _views.view(self, "svg")
+    def svg(self, *, theme: str = "auto") -> str:
+        """Draw which part of the elements has at most which error, a line for each product.
+
+        Parameters
+        ----------
+        theme : {"auto", "light", "dark"}
+            "auto" is the reader's.
+        """
+        return _views.view(self, "svg", theme=theme)
 
     def __str__(self) -> str:
         return self.text()

@@ -14,7 +14,7 @@ from .._text import table
 from ..analysis import BINS, ErrorPlace, ErrorReport, ProductError
 from ..products import Choice
 
-__all__ = ["bin_name", "csv", "figure", "json", "shortened", "shown_bins", "text"]
+__all__ = ["alike", "bin_name", "csv", "figure", "headline", "json", "share", "shortened", "shown_bins", "text"]
 
 _WIDTH = 118
 _ROWS = 13  # of a histogram above 1 ulp
@@ -44,16 +44,18 @@ def figure(number: float | Fraction | None) -> str:
 def text(report: ErrorReport) -> str:
     """Write tables: the figures of each product, how each was computed, and the histogram."""
     parts = [
-        _headline(report.products),
+        headline(report.products),
         "\n".join(_figures(report.products)),
         "\n".join(_specials(report.products)),
+        "\n".join(_same_bits(report.products)),
         "\n".join(["How each was computed", *_how(report.products)]),
         "\n".join(["Elements by error, in ulps", *_bins(report.products)]),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _headline(products: Sequence[ProductError]) -> str:
+def headline(products: Sequence[ProductError]) -> str:
+    """Say in one line what was measured."""
     first = products[0]
     shape = " x ".join(map(str, first.result.shape))
     of = first.choice.instruction
@@ -74,7 +76,7 @@ def _figures(products: Sequence[ProductError]) -> list[str]:
         row = [
             x.name, figure(None if largest is None else largest.ulps), figure(x.mean_ulps),
             _place(largest.index) if largest else "-", figure(x.largest_relative), figure(x.mean_relative),
-            figure(x.largest_absolute), figure(x.backward), _share(x.rounded, x.compared),
+            figure(x.largest_absolute), figure(x.backward), share(x.rounded, x.compared),
         ]  # fmt: skip
         rows.append([*row, *([figure(x.used)] if bounded else [])])
     return _folded(rows)
@@ -93,7 +95,14 @@ def _folded(rows: list[list[str]]) -> list[str]:
     ]
 
 
-def _share(part: int, whole: int) -> str:
+def share(part: int, whole: int) -> str:
+    """Write a part of a whole in percent.
+
+    Examples
+    --------
+    >>> share(0, 9), share(1, 3), share(1, 9999), share(9998, 9999), share(3, 3), share(0, 0)
+    ('0', '33.3%', '<0.1%', '>99.9%', '100%', '-')
+    """
     if not whole:
         return "-"
     percent = 100 * part / whole
@@ -114,6 +123,27 @@ _COUNTS = (
 
 def _specials(products: Iterable[ProductError]) -> list[str]:
     return [f"{x.name}: {getattr(x, name):,} {words}" for x in products for name, words in _COUNTS if getattr(x, name)]
+
+
+def alike(products: Iterable[ProductError]) -> list[list[ProductError]]:
+    """Put products together whose bits are the same, NaN included."""
+    found: list[list[ProductError]] = []
+    for product in products:
+        mine = product.result.dtype, product.result.tobytes()
+        for some in found:
+            if mine == (some[0].result.dtype, some[0].result.tobytes()) and some[0].bins == product.bins:
+                some.append(product)
+                break
+        else:
+            found.append([product])
+    return found
+
+
+def _same_bits(products: Iterable[ProductError]) -> list[str]:
+    return [
+        line for some in alike(products) if len(some) > 1
+        for line in wrap(f"the same bits: {', '.join(x.name for x in some)}", _WIDTH, subsequent_indent="  ")
+    ]  # fmt: skip
 
 
 def _how(products: Iterable[ProductError]) -> list[str]:
@@ -176,7 +206,7 @@ def _columns(products: Sequence[ProductError], bins: Sequence[range]) -> list[st
     rows = [["ulps", *(shortened(x.name, 60) for x in products)]]
     for some in bins:
         counts = (sum(x.bins[i] for i in some) for x in products)
-        rows.append([bin_name(some[-1]), *(_share(n, x.compared) for n, x in zip(counts, products, strict=True))])
+        rows.append([bin_name(some[-1]), *(share(n, x.compared) for n, x in zip(counts, products, strict=True))])
     return [f"  {line}" for line in table(rows, left=[0])]
 
 
