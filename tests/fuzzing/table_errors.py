@@ -15,7 +15,7 @@ from .table_execution import product_operands
 
 __all__ = ["ENTRIES", "INNER"]
 
-_VIEWS = ("csv", "json", "text")
+_VIEWS = ("csv", "json", "svg", "text")
 
 INNER: dict[str, str] = {
     **dict.fromkeys(

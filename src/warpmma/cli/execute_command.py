@@ -17,13 +17,13 @@ import numpy.typing as npt
 
 from .._text import counted
 from ..arithmetic import Evidence, evidence_of
-from ..errors import MnemonicError, OperandError, printable, shown
+from ..errors import MnemonicError, OperandError, shown
 from ..execution import mma
-from ..formats import FORMATS, FloatFormat, Format
+from ..formats import FORMATS, Format
 from ..isa import AnyInstruction, Instruction, check_target
 from ..layouts import OPERANDS
 from ..products import matmul
-from .matrix_files import matrix_file, read_npy
+from .matrix_files import matrix_file, operand_file, read_npy
 from .naming import instruction_of
 from .streams import write
 from .terminal import Paint, add_output, paint_of
@@ -74,7 +74,9 @@ def _execute(options: argparse.Namespace) -> int:
         raise OperandError(f"--output {shown(options.output)}: expected a file *.npy")
     i = instruction_of(words, options.target)
     check_target(i, options.target)
-    operands = [_operand(path, name, i.format(name), options.cast) for name, path in zip(OPERANDS, files, strict=False)]
+    operands = [
+        operand_file(path, name, i.format(name), options.cast) for name, path in zip(OPERANDS, files, strict=False)
+    ]
     d = _product(options, i, operands)
     if options.output is not None:
         plain = _plain(d)
@@ -97,18 +99,6 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
     if len(files) not in (2, 3):
         raise OperandError(f"{counted(len(files), 'file')} *.npy; expected those of A, B and, if there is one, C")
     return rest, files
-
-
-def _operand(path: str, name: str, fmt: Format, cast: bool) -> Array:
-    """Read a matrix; floats and signed integers of another type are rounded to nearest even, or refused."""
-    array: Array = matrix_file(path, fmt, name)
-    if array.dtype.kind in "if" and array.dtype != fmt.dtype:
-        if cast:
-            return fmt.array(fmt.encode(array))
-        if array.dtype.kind == "f" or isinstance(fmt, FloatFormat):
-            expected = f"{fmt.dtype}, or --cast, which rounds to {fmt.name}"
-            raise OperandError(f"{name}: {printable(path)} is {array.dtype}; expected {expected}")
-    return array
 
 
 def _product(options: argparse.Namespace, i: AnyInstruction, operands: list[Array]) -> Array:

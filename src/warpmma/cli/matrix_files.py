@@ -20,7 +20,7 @@ import numpy as np
 from ..errors import OperandError, printable, shown
 from ..formats import FloatFormat, Format
 
-__all__ = ["codes_of", "is_file", "matrix_file", "read_npy"]
+__all__ = ["codes_of", "is_file", "matrix_file", "operand_file", "read_npy"]
 
 _MOST = 1 << 20  # values that are written out
 _HELP = "expected numbers such as 0.5, 2^-24, 3*2^-24, 1/3, inf, codes such as 0x3c00, 16x0 for sixteen, or FILE.npy"
@@ -54,6 +54,18 @@ def matrix_file(path: str, fmt: Format, who: str) -> Any:
     array = read_npy(path.strip(), who)
     if array.dtype.kind == "V" and array.dtype.itemsize == fmt.dtype.itemsize:
         return array.view(fmt.dtype)
+    return array
+
+
+def operand_file(path: str, name: str, fmt: Format, cast: bool = False) -> Any:
+    """Read a matrix; floats and signed integers of another type are rounded to nearest even, or refused."""
+    array = matrix_file(path, fmt, name)
+    if array.dtype.kind in "if" and array.dtype != fmt.dtype:
+        if cast:
+            return fmt.array(fmt.encode(array))
+        if array.dtype.kind == "f" or isinstance(fmt, FloatFormat):
+            expected = f"{fmt.dtype}, or --cast, which rounds to {fmt.name}"
+            raise OperandError(f"{name}: {printable(path)} is {array.dtype}; expected {expected}")
     return array
 
 
