@@ -1,0 +1,138 @@
+"""The documentation's site: it builds without a warning, has every page and public name, and asks no network."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from website import address, faces, links, members
+
+import warpmma
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+SETTINGS = (ROOT / "mkdocs.yml").read_text()
+PAGES = sorted([*DOCS.rglob("*.md"), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "examples/README.md"))])
+
+
+# Without MkDocs
+
+
+def test_navigation_has_every_page() -> None:
+    listed = re.findall(r"^ +- (?:[^:#\n]+: )?([\w/]+\.md)$", SETTINGS, re.M)
+    assert len(listed) == len(set(listed))
+    written = {path for path in listed if not path.startswith(("api/", "repository/"))}
+    assert written == {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+
+
+def anchors(text: str) -> set[str]:
+    """Of a page's headings, as GitHub makes them."""
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+    headings = re.findall(r"^#+ (.*)$", prose, re.M)
+    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower() for heading in headings)
+    return {re.sub(r"[^\w\- ]", "", heading).strip().replace(" ", "-") for heading in plain}
+
+
+def test_anchors_lead_to_headings() -> None:
+    for page in PAGES:
+        prose = re.sub(r"^```.*?^```$|`[^`\n]*`", "", page.read_text(), flags=re.M | re.S)
+        for link, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", prose):
+            there = page.parent / link if link else page
+            assert there.suffix != ".md" or anchor in anchors(there.read_text()), (page, link, anchor)
+
+
+def test_anchors_are_those_of_github() -> None:
+    assert anchors("# A `b.c` D's\n## [How](x.md) we, know it\n```\n# no\n```\n") == {"a-bc-ds", "how-we-know-it"}
+
+
+def test_reference_has_every_face_and_name() -> None:
+    rooms = {name for name in dir(warpmma) if isinstance(getattr(warpmma, name, None), type(warpmma))}
+    assert {f"warpmma.{name}" for name in rooms if not name.startswith("_")} <= set(faces())
+    for face in faces():
+        if face.rpartition(".")[2] in ("plugin", "strategies"):
+            continue  # which import pytest and hypothesis as they are loaded
+        assert set(members()[face]) == set(importlib.import_module(face).__all__), face
+    assert set(members()["warpmma"]) == set(warpmma.__all__)
+
+
+def test_links_are_those_outside_of_code() -> None:
+    assert list(links("[a](b.md#c) `[d](e)` [f](https://g)\n\n```text\n[h](i)\n```\n")) == ["b.md"]
+    assert address(DOCS / "specification" / "ptx.md") == "specification/ptx.md"
+    assert address(ROOT / "examples" / "row_sums.py") == "repository/examples/row_sums.py.code.md"
+
+
+# With MkDocs
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site, once; a warning is an error."""
+    if not all(find_spec(name) for name in ("mkdocs", "material", "mkdocstrings")):
+        pytest.skip("needs the extra docs")
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
+        cwd=ROOT, capture_output=True, text=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr + done.stdout
+    return folder
+
+
+class Read(HTMLParser):
+    """What a page loads, where it leads, and what can be led to."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.leads: list[str] = []
+        self.names: set[str] = set()
+        self.feed(page.read_text())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attrs}
+        self.names |= {values[name] for name in ("id", "name") if name in values}
+        if tag == "a" and "href" in values:
+            self.leads.append(values["href"])
+        else:
+            self.loads += [values[name] for name in ("src", "href", "data", "poster", "srcset") if name in values]
+
+
+def local(pages: dict[Path, Read]) -> Iterator[tuple[Path, str, Path, str]]:
+    """Links of pages that stay in the site: the page, the link, where it leads, and to which name."""
+    for page, read in pages.items():
+        for link in read.leads:
+            if not re.match(r"[a-z]+:|//", link):
+                target, _, name = link.partition("#")
+                yield page, link, (page.parent / unquote(target)).resolve() if target else page, unquote(name)
+
+
+def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        read = Read(page)
+        assert [x for x in read.loads if re.match(r"(?!data:)[a-z]+:|//", x) and "rel=canonical" not in x] == [], page
+        assert "mermaid" not in page.read_text().lower() and "mathjax" not in page.read_text().lower(), page
+    for sheet in site.rglob("*.css"):
+        assert re.findall(r"(?:url\(|@import )['\"]?(?:https?:)?//", sheet.read_text()) == [], sheet
+
+
+def test_every_link_leads_somewhere(site: Path) -> None:
+    pages = {page.resolve(): Read(page) for page in site.rglob("*.html") if page.name != "404.html"}
+    for page, link, target, name in local(pages):
+        assert target.exists(), (page, link)
+        assert not name or target not in pages or name in pages[target].names | {"__tabbed"}, (page, link)
+
+
+def test_every_name_is_in_the_built_reference(site: Path) -> None:
+    for face, names in members().items():
+        page = (site / "api" / f"{face}.html").read_text()
+        for name, full in names.items():
+            assert (f'id="{full}"' if full == f"{face}.{name}" else f'#{full}"') in page, (face, name)
