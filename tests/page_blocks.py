@@ -155,13 +155,11 @@ class Page:
                 (folder / entry.name).symlink_to(entry)
 
     def run(self) -> int:
-        """Run the page's blocks, in its folder, which the caller entered; how many were run."""
-        path, modules = list(sys.path), set(sys.modules)
-        sys.path.insert(0, str(self.folder))
+        """Run the page's blocks, in its folder, which the caller entered and can import from; how many were run."""
+        modules = set(sys.modules)
         try:
             return sum(map(self._run, blocks(self.path.read_text())))
         finally:
-            sys.path[:] = path
             for name in sys.modules.keys() - modules:
                 if str(getattr(sys.modules[name], "__file__", "")).startswith(str(self.folder)):
                     del sys.modules[name]

@@ -37,6 +37,7 @@ def of_language(page: Path, language: str) -> list[str]:
 
 def run(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(folder)
     return Page(page, folder).run()
 
 

@@ -66,7 +66,7 @@ def test_reference_has_every_face_and_name() -> None:
 
 def test_links_are_those_outside_of_code() -> None:
     assert list(links("[a](b.md#c) `[d](e)` [f](https://g)\n\n```text\n[h](i)\n```\n")) == ["b.md"]
-    assert address(DOCS / "specification" / "ptx.md") == "specification/ptx.md"
+    assert address(DOCS / "functions" / "errors.svg") == "functions/errors.svg"
     assert address(ROOT / "examples" / "row_sums.py") == "repository/examples/row_sums.py.code.md"
 
 
