@@ -12,6 +12,7 @@ from ..isa import AnyInstruction, WarpgroupInstruction, explained, instructions
 
 __all__ = [
     "STAND_FOR",
+    "TYPES",
     "VOCABULARY",
     "Fragment",
     "fragment_test",
@@ -26,7 +27,7 @@ Fragment = Callable[[AnyInstruction], bool]
 """What a fragment says of an instruction."""
 
 _SHAPE = re.compile(r"(?:m(\d+))?(?:n(\d+))?(?:k(\d+))?|(\d+)x(\d+)x(\d+)")
-_TYPES = ("f16", "bf16", "tf32", "f32", "f64", "e4m3", "e5m2", "e3m2", "e2m3", "e2m1", "s8", "u8", "s4", "u4", "b1",
+TYPES = ("f16", "bf16", "tf32", "f32", "f64", "e4m3", "e5m2", "e3m2", "e2m3", "e2m1", "s8", "u8", "s4", "u4", "b1",
           "s32")  # fmt: skip
 _TYPE_NAMES = {
     **dict.fromkeys(("fp16", "half", "float16"), "f16"),
@@ -83,14 +84,14 @@ _FIELDS: dict[str, str] = {
     "scale_vec": "scales_per_row", "sparse": "sparse", "satfinite": "satfinite", "block_scale": "block_scale",
 }  # fmt: skip
 
-VOCABULARY: tuple[str, ...] = (*_TYPES, *_SIMPLE, *STAND_FOR, "row", "col", *(f"{x}=" for x in _FIELDS))
+VOCABULARY: tuple[str, ...] = (*TYPES, *_SIMPLE, *STAND_FOR, "row", "col", *(f"{x}=" for x in _FIELDS))
 """Fragments, but for shapes: for completion, and for what is nearest to a word that is none."""
 
 
 def type_named(name: str) -> str | None:
     """Return PTX's name of a type, of any of its names; None for none."""
     lowered = name.lower()
-    return lowered if lowered in _TYPES else _TYPE_NAMES.get(lowered)
+    return lowered if lowered in TYPES else _TYPE_NAMES.get(lowered)
 
 
 def sizes_of(fragment: str) -> dict[str, int]:
