@@ -14,6 +14,7 @@ import warpmma as wm
 from warpmma.errors import OperandError
 from warpmma.isa import AnyInstruction, warpgroup_instructions
 from warpmma.layouts import Layout, Operand
+from warpmma.lookup import layout_table, operand_layout
 from warpmma.registers import Packing
 from warpmma.show.drawing import text_width
 from warpmma.show.folding import fold
@@ -24,15 +25,18 @@ WARPGROUP = "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16"
 BY = ("element", "lane")
 
 
-def operands(instruction: AnyInstruction) -> str:
-    return "ACD" if hasattr(instruction, "bit_op") and instruction.m == 64 else "ABCD"
+def operands(instruction: AnyInstruction) -> list[str]:
+    if not isinstance(instruction, wm.Instruction):
+        return ["A", "C", "D"]
+    words = ["metadata"] * instruction.sparse + ["scale_a", "scale_b"] * instruction.block_scale
+    return ["A", "B", "C", "D", *words]
 
 
 @cache
 def different() -> dict[tuple[Layout, str], AnyInstruction]:
     """Every layout that there is and the letter of its operand, with an instruction: all others' pictures are alike."""
     return {
-        (instruction.layout(operand), operand): instruction  # type: ignore[arg-type]
+        (operand_layout(instruction, operand), operand): instruction
         for instruction in (*wm.instructions(), *warpgroup_instructions())
         for operand in operands(instruction)
     }
@@ -161,6 +165,27 @@ def test_what_is_said() -> None:
     assert "4 elements, of 4 bits in 8" in svg and ">5:2<" in svg and "bits 6 to 7: nothing" in svg
     sparse = "mma.sp.sync.aligned.m16n8k32.row.col.f16.f16.f16.f16"
     assert "16 × 16 stored elements" in instruction_svg(wm.parse(sparse), "A")
+
+
+def test_chosen_selectors() -> None:
+    """A picture of what some selectors read is the part of the whole that has their matrices."""
+    sparse = wm.parse("mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
+    scaled = wm.parse("mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0")
+    cases = ((sparse, "metadata", {"selector": 2}, {2}), (scaled, "scale_b", {"byte_id": 2}, {1, 3, 5, 7}),
+             (scaled, "scale_a", {"byte_id": 0, "thread_id": 1}, {2}))  # fmt: skip
+    for instruction, operand, chosen, matrices in cases:
+        for by in BY:
+            svg = instruction_svg(instruction, operand, by, **chosen)
+            whole = expected(operand_layout(instruction, operand))
+            assert np.array_equal(elements(svg), whole[np.isin(whole[:, 0], list(matrices))])
+            assert svg == layout_table(instruction, operand, by=by, **chosen).svg()
+    for matrix in range(4):
+        assert f">selector {matrix}<" in instruction_svg(sparse, "metadata")
+    assert ">byte-id 2, thread-id 3<" in instruction_svg(scaled, "scale_b")
+    assert "Scales of B of m16n8k64, ue8m0: 8 columns × 2 blocks" in instruction_svg(scaled, "scale_b")
+    assert "metadata[2, 0–3] of selector 2: nibbles 0–3 of lane 10, register 0, bits 0–15" in instruction_svg(
+        sparse, "metadata"
+    )
 
 
 def test_what_cannot_be_drawn() -> None:

@@ -1,8 +1,7 @@
 """Folding: of a layout, what a picture must show, and the laws by which the rest follows from that.
 
-1. A *box* is a register: its elements lie side by side along one coordinate, and their law is a *repeat*: so many
-   times, with so much more of some of a cell's fields each time. Where a register's elements do not lie side by side,
-   every element is a box of its own.
+1. A *box* has the elements of a register that lie side by side along one coordinate, and their law is a *repeat*: so
+   many times, with so much more of some of a cell's fields each time.
 2. Of more than 16 boxes across, 8 are shown, and of more than 16 rows of them, 16; further ones follow by repeats of
    the whole picture.
 3. A repeat is written "8 column+1 low+4 high+4 index+1", several with "; " between. What it applies to stands there
@@ -106,9 +105,10 @@ def fields_of(cell: Cell) -> dict[str, int]:
 
 def fold(layout: Layout) -> FoldedLayout:
     """Fold a layout, by the rules above."""
-    inside = tuple(f"e{i}" for i in range(layout.packing.per_register.bit_length() - 1))
-    along = "row" if inside and layout.row[: len(inside)] == inside else "column"
-    run = 1 << len(inside) if getattr(layout, along)[: len(inside)] == inside else 1
+    together = min(layout.packing.per_register.bit_length() - 1, layout.elements.bit_length() - 1)
+    lengths = {name: _leading(bits, together) for name, bits in (("row", layout.row), ("column", layout.column))}
+    along = "row" if lengths["row"] else "column"
+    run = 1 << lengths[along]
     extents = {"row": len(layout.row), "column": len(layout.column)}
     kept = {}
     for name, bits in extents.items():
@@ -124,6 +124,11 @@ def fold(layout: Layout) -> FoldedLayout:
     return FoldedLayout(
         layout=layout, along=along, run=run, rows=1 << kept["row"], columns=columns, repeats=tuple(repeats)
     )
+
+
+def _leading(bits: tuple[str, ...], most: int) -> int:
+    """Return how many of a coordinate's lowest bits are the lowest ones of a fragment's index."""
+    return next((i for i in range(most) if i >= len(bits) or bits[i] != f"e{i}"), most)
 
 
 def _places(layout: Layout, index: int) -> dict[str, int]:

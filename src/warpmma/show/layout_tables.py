@@ -9,11 +9,11 @@ from types import MappingProxyType
 
 from .._arguments import check_choice
 from .._text import table
-from .._views import view
 from ..layouts import FragmentTable, Layout, TableGrid
 from .drawing import style_sheet
+from .fragment_pictures import table_svg
 
-__all__ = ["csv", "html", "json", "layout_as", "markdown", "page", "svg", "text"]
+__all__ = ["csv", "html", "json", "layout_as", "markdown", "page", "text"]
 
 _STYLE = """\
 body { background: var(--warpmma-paper); color: var(--warpmma-ink); font: 14px sans-serif; margin: 2em; }
@@ -132,12 +132,6 @@ def _names(of: FragmentTable) -> list[str]:
     return [name for name in _FIELDS if name != "matrix" or of.layout.matrix]
 
 
-def svg(of: FragmentTable) -> str:
-    """Draw it, as all layouts are."""
-    operand = of.operand if of.operand in ("A", "B", "C", "D") else ""
-    return view(of.layout, "svg", of.by, operand=operand, mnemonic=of.instruction)
-
-
 _WRITERS: Mapping[str, Callable[[FragmentTable], str]] = MappingProxyType(
-    {"text": text, "csv": csv, "markdown": markdown, "json": json, "svg": svg, "html": html}
+    {"text": text, "csv": csv, "markdown": markdown, "json": json, "svg": table_svg, "html": html}
 )

@@ -60,10 +60,11 @@ def register_strip(packing: Packing, letter: str, y: float, width: float) -> tup
     """Draw the bits of a register, the highest at the left, and the elements in them; return also where it ends."""
     x, across = MARGIN, min(640, width - 2 * MARGIN)
     per, unit = packing.per_register, across / packing.width
+    noun = f"{letter}s" if len(letter) > 1 else "elements"
     held = (
         "an element"
         if per == 1
-        else f"{per} elements" + (f", of {packing.bits} bits in {packing.slot}" if packing.bits < packing.slot else "")
+        else f"{per} {noun}" + (f", of {packing.bits} bits in {packing.slot}" if packing.bits < packing.slot else "")
     )
     y += 18
     body = [text(x, y, f"A register: {held}, the first in the lowest bits", size=12, weight="bold")]
@@ -79,12 +80,13 @@ def register_strip(packing: Packing, letter: str, y: float, width: float) -> tup
                     box(place, y, (end - start + 1) * unit, 22, "padding", note=f"bits {start} to {end}: nothing")
                 )
         place, wide = x + (packing.width - 1 - high) * unit, (high - low + 1) * unit
-        name = f"{letter}{position}" if per <= 8 else str(position)
+        named = f"{letter}{' ' * (len(letter) > 1)}{position}"
+        name = named if per <= 8 else str(position)
         size = 11 if per <= 8 else 9
         parts = [box(place, y, wide, 22, "fraction"), text(place + wide / 2, y + 15, name, size=size, anchor="middle")]
         bits = f"{high}:{low}" if high > low else str(low)
         data = {"position": position, "low": low, "high": high}
-        body.append(group(parts, note=f"{letter}{position} of a register: bits {bits}", data=data))
+        body.append(group(parts, note=f"{named} of a register: bits {bits}", data=data))
         if per <= 8 or position % 8 in (0, 7):
             body.append(text(place + wide / 2, y + 34, bits, size=10, anchor="middle", fill="pale"))
     return body, y + 38
@@ -109,7 +111,7 @@ def lane_legend(y: float, lanes: int) -> tuple[list[str], float]:
 
 def formulas(layout: Layout, letter: str, y: float, width: float) -> tuple[list[str], float]:
     """Write the law in PTX's words; return also where it ends."""
-    body = [text(MARGIN, y + 18, f"Formulas, with i of {letter}i", size=12, weight="bold")]
+    body = [text(MARGIN, y + 18, f"Formulas, with i of {letter}{' ' * (len(letter) > 1)}i", size=12, weight="bold")]
     y += 22
     known = layout.formulas()
     size = max(map(len, known))

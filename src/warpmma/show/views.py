@@ -12,6 +12,7 @@ VIEWS: Mapping[tuple[str, str], str] = MappingProxyType({
     ("Explanation", "text"): "sum_text.text",
     ("Explanation", "json"): "sum_json.json",
     ("Explanation", "html"): "sum_html.html",
+    ("FragmentTable", "svg"): "fragment_pictures.table_svg",
     ("Layout", "svg"): "fragment_pictures.layout_svg",
     ("Layout", "html"): "record_cards.layout_html",
     ("MatrixInstruction", "svg"): "fragment_pictures.instruction_svg",
@@ -28,7 +29,7 @@ VIEWS: Mapping[tuple[str, str], str] = MappingProxyType({
     ("MatrixInstruction", "text"): "instruction_page.text",
     ("MatrixInstruction", "json"): "instruction_page.json",
     **{("FragmentTable", kind): f"layout_tables.{kind}" for kind in (
-        "text", "csv", "markdown", "json", "svg", "html", "page",
+        "text", "csv", "markdown", "json", "html", "page",
     )},
     ("Layout", "table"): "layout_tables.layout_as",
     ("Launch", "text"): "launches.text",
