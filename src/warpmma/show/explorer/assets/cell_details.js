@@ -3,7 +3,8 @@ import { placeName, sentence } from "./cells.js";
 import { copyButton, h } from "./dom.js";
 import { held } from "./layouts.js";
 
-export function detailsOf(record, operand, cell, operands, choose) {
+// `choose` takes an element, `look` a register that is pointed at, `rest` ends that.
+export function detailsOf(record, operand, cell, operands, { choose, look, rest }) {
   const what = operand.layout.lanes > 32 ? "Thread" : "Lane";
   return [
     h("h2", { class: "sentence", id: "sentence" }, sentence(operand, cell)),
@@ -11,7 +12,7 @@ export function detailsOf(record, operand, cell, operands, choose) {
     formulaList(operand, cell),
     h("h3", {}, `${what} ${cell.lane} holds`),
     laneStepper(operand, cell, choose, what),
-    operands.map((each) => heldBy(each, cell, operand, choose)),
+    operands.map((each) => heldBy(each, cell, operand, { choose, look, rest })),
     h(
       "div",
       { class: "quotes" },
@@ -49,8 +50,8 @@ function registerStrip(operand, cell, choose) {
             "aria-label": sentence(operand, { ...each, lane: cell.lane }),
             onclick: () => choose(operand, each.row, each.column, each.matrix),
           },
-          cells.length <= 8 && h("span", {}, `${operand.id}[${each.row},${each.column}]`),
-          cells.length <= 8 && h("small", {}, each.low === each.high ? each.low : `${each.high}\u2026${each.low}`),
+          cells.length <= 8 && h("span", {}, cells.length > 4 ? `${each.row},${each.column}` : `${operand.id}[${each.row},${each.column}]`),
+          cells.length <= 4 && h("small", {}, `${each.high}\u2026${each.low}`),
         ),
       ),
     ),
@@ -98,7 +99,7 @@ function laneStepper(operand, cell, choose, what) {
 }
 
 // Registers of a lane as buttons, each with the elements that it holds.
-function heldBy(operand, cell, chosen, choose) {
+function heldBy(operand, cell, chosen, { choose, look, rest }) {
   const registers = held(operand.layout, cell.lane % operand.layout.lanes);
   return h(
     "div",
@@ -114,6 +115,7 @@ function heldBy(operand, cell, chosen, choose) {
             type: "button", class: "chip", id: `chip-${operand.id}-${register}`,
             "aria-pressed": operand.id === chosen.id && register === cell.register,
             onclick: () => choose(operand, cells[0].row, cells[0].column, cells[0].matrix),
+            onpointerenter: () => look(operand.id, cell.lane, register), onpointerleave: rest,
           },
           h("b", {}, cells.length > 1 ? `${placeName(operand, cells[0])}\u2013${cells[cells.length - 1].index}` : placeName(operand, cells[0])),
           ` ${operand.id}[${spanOf(cells, "row")}, ${spanOf(cells, "column")}]`,

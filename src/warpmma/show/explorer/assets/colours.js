@@ -18,6 +18,7 @@ function readColours(element) {
     lanes: Array.from({ length: 32 }, (_, lane) => value(`--warpmma-lane${lane}`)),
     chosen: value("--chosen"),
     onChosen: value("--on-chosen"),
+    mark: value("--mark"),
     ink: value("--warpmma-ink"),
     pale: value("--warpmma-pale"),
     ground: value("--warpmma-paper"),

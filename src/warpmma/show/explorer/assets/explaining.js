@@ -2,6 +2,7 @@
 import { computed, formats } from "./catalogue.js";
 import { bitLength, negated, total, unpack } from "./numbers.js";
 import { sumSteps } from "./reference.js";
+import { power } from "./values.js";
 
 // Everything that is shown of one sum; null where the target lacks the instruction.
 export function explained(record, target, operands) {
@@ -34,7 +35,9 @@ function ulpsOf(error, result, format) {
   return error.sign ? -value : value;
 }
 
-const productsOf = (step) => step.addends.flatMap((each) => each.products).sort((x, y) => x - y);
+// Products that are not zero: which step adds the others is of no consequence.
+const speaking = (step) => step.addends.filter((each) => each.number.kind !== "finite" || each.number.significand);
+const productsOf = (step) => speaking(step).flatMap((each) => each.products).sort((x, y) => x - y);
 export const alike = (x, y) => JSON.stringify(x, plain) === JSON.stringify(y, plain);
 const plain = (_, value) => (typeof value === "bigint" ? String(value) : value);
 
@@ -49,11 +52,11 @@ export function parting(one, other) {
 }
 
 function difference(x, y, here, there) {
-  if (!x || !y) return `${x ? there : here} has no such step`;
+  if (!x || !y) return speaking(x ?? y).length > 1 ? `${x ? there : here} has no such step` : "";
   if (x.operation !== y.operation) return `${WORDS[x.operation]} on ${here}, ${WORDS[y.operation]} on ${there}`;
   const [mine, theirs] = [productsOf(x), productsOf(y)];
   if (!alike(mine, theirs)) return `${here} adds products ${ranges(mine)} in it, ${there} ${ranges(theirs)}`;
-  if (!alike(x.addends, y.addends)) {
+  if (!alike(speaking(x), speaking(y))) {
     if (x.quantum === y.quantum) return "their addends differ";
     return `${here} keeps bits from ${power(x.quantum)} on, ${there} from ${power(y.quantum)} on`;
   }
@@ -69,8 +72,6 @@ export const WORDS = {
 export const ROUNDINGS = {
   rn: "to nearest even", rz: "toward zero", rm: "down", rp: "up", wrap: "to the low 32 bits", clamp: "into the range of s32",
 };
-export const power = (exponent) => `2^${String(exponent).replace("-", "\u2212")}`;
-
 // Ascending numbers, runs of them by their ends.
 export function ranges(numbers) {
   const runs = [];

@@ -86,11 +86,13 @@ export function createGrid(shown, { pick, hover }) {
 
 const times = (step, far) => (step ? step * far : 0);
 
-// Width and height of a cell: a block of cells that share a lane has room for the lane's name.
+// Width and height of a cell: a block has room for its lane's name, and a whole row of a warp's operand fits on a screen.
 function sizes(view) {
-  const [across, down] = view.shown.run;
-  const base = view.shown.cellSize ?? (down > 1 ? [44, Math.max(7, 34 / down)] : [Math.max(7, 52 / across), 34]);
-  return base.map((size) => Math.max(3, Math.round(size * view.zoom)));
+  const { run: [across, down], rows, columns, cellSize } = view.shown;
+  const room = (pixels, count, most) => Math.min(most, pixels / count);
+  const beside = [Math.max(52 / across, room(832, columns, 26)), 34];
+  const below = [42, Math.max(34 / down, room(560, rows, 17))];
+  return (cellSize ?? (down > 1 ? below : beside)).map((size) => Math.max(3, Math.round(size * view.zoom)));
 }
 
 function resize(view) {
@@ -179,12 +181,26 @@ function block(pen, view, colours, row, column, x, y) {
     const where = aside ? [x + w * (names ? 0.3 : 0.5), y + hh / 2] : [x + w / 2, y + hh * (names ? 0.32 : 0.5)];
     pen.fillText(held.block, ...where);
   }
+  marks(pen, view, colours, row, column, x, y);
   if (!names) return;
   pen.font = `11px ${colours.font}`;
   for (let i = 0; i < across * down; i += 1) {
     const name = shown.cell(row + (aside ? i : 0), column + (aside ? 0 : i)).name;
     const where = aside ? [x + w * 0.8, y + (i + 0.5) * size[1]] : [x + (i + 0.5) * size[0], y + hh * 0.74];
     pen.fillText(name, ...where, (aside ? w * 0.4 : size[0]) - 1);
+  }
+}
+
+// A bar under the elements of the register that is looked at.
+function marks(pen, view, colours, row, column, x, y) {
+  const { shown, size, lane, register } = view;
+  const [across, down] = shown.run;
+  for (let i = 0; i < across * down; i += 1) {
+    const held = shown.cell(row + (down > 1 ? i : 0), column + (down > 1 ? 0 : i));
+    if (held.lane !== lane || held.register !== register) continue;
+    pen.fillStyle = colours.mark;
+    if (down > 1) pen.fillRect(x + 1, y + i * size[1], 4, size[1]);
+    else pen.fillRect(x + i * size[0], y + size[1] - 4, size[0], 3);
   }
 }
 

@@ -22,15 +22,18 @@ export function registersView(record) {
   const operands = operandsOf(record);
   const details = h("aside", { class: "details", "aria-label": "The chosen element" });
   const views = new Map();
-  const showLane = (lane) => {
-    for (const view of views.values()) {
-      view.lane = lane;
+  const bar = h("p", { class: "bar", "aria-hidden": true });
+  const look = (id, lane, register) => {
+    for (const [each, view] of views) {
+      Object.assign(view, { lane, register: each === id ? register : null });
       view.redraw();
     }
   };
   const show = (operand, cell) => {
-    replaceChildren(details, ...detailsOf(record, operand, cell, operands, choose).flat());
-    showLane(cell.lane);
+    const found = detailsOf(record, operand, cell, operands, { choose, look, rest: () => look(operand.id, cell.lane, cell.register) });
+    replaceChildren(details, ...found.flat());
+    bar.textContent = sentence(operand, cell);
+    look(operand.id, cell.lane, cell.register);
   };
   const refresh = () => {
     const chosen = chosenCell(record);
@@ -57,7 +60,7 @@ export function registersView(record) {
     return card;
   });
   refresh();
-  return h("div", { class: "registers" }, toolbar(record, operands), h("div", { class: "cards" }, cards), details);
+  return h("div", { class: "registers" }, toolbar(record, operands), h("div", { class: "cards" }, cards), details, bar);
 }
 
 function toolbar(record, operands) {
@@ -112,7 +115,7 @@ function elementGrid(operand) {
     label: `${operand.title} by row and column`, rows: layout.shape[0], columns: layout.shape[1], run: runOf(layout),
     cell: (row, column) => {
       const cell = at(row, column);
-      return { lane: cell.lane, block: `T${cell.lane}`, name: placeName(operand, cell) };
+      return { lane: cell.lane, register: cell.register, block: `T${cell.lane}`, name: placeName(operand, cell) };
     },
     at,
     where: (cell) => [cell.row, cell.column],
@@ -132,7 +135,7 @@ function laneGrid(operand) {
     cellSize: [each > 8 ? 12 : 42, 30],
     cell: (lane, index) => {
       const cell = at(lane, index);
-      return { lane, block: each > 1 ? `r${cell.register}` : placeName(operand, cell), name: `${cell.row},${cell.column}` };
+      return { lane, register: cell.register, block: each > 1 ? `r${cell.register}` : placeName(operand, cell), name: `${cell.row},${cell.column}` };
     },
     rowLabel: (lane) => `T${lane}`,
     columnLabel: (index) => `${operand.letter}${index}`,

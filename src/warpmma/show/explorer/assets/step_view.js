@@ -1,10 +1,10 @@
 // A step of a sum, drawn: every addend's bits under one another, what was cut in another colour.
 import { h } from "./dom.js";
-import { ROUNDINGS, WORDS, power, ranges } from "./explaining.js";
+import { ROUNDINGS, WORDS, ranges } from "./explaining.js";
 import { formats } from "./catalogue.js";
 import { bitLength, unpack } from "./numbers.js";
 import { reach } from "./reference.js";
-import { hex, written } from "./values.js";
+import { hex, power, written } from "./values.js";
 
 const WIDEST = 120; // columns of bits
 const BELOW = 26; // columns below the last one that is kept: what is smaller is only mentioned
@@ -62,7 +62,7 @@ function columnsOf(step, shown) {
   if (!reached.length) return null;
   let high = Math.max(...reached.map(([top]) => top), step.exponent ?? -Infinity);
   const last = unitOf(step);
-  let low = Math.min(...reached.map(([, bottom]) => bottom), step.quantum ?? Infinity, step.bits ? last : Infinity);
+  let low = Math.min(...reached.map(([, bottom]) => bottom), step.quantum ?? Infinity);
   const kept = Math.min(step.quantum ?? Infinity, last);
   if (Number.isFinite(kept)) low = Math.max(low, Math.min(kept, high - 1) - BELOW);
   low = Math.max(low, high - WIDEST);

@@ -181,11 +181,13 @@ function panel(sum, other, where) {
 }
 
 function errorText(sum) {
-  if (sum.ulps === null || sum.ulps === undefined) return "";
-  if (!sum.ulps) return h("span", { class: "error-free" }, "no error");
-  const size = Math.abs(sum.ulps);
-  const ulps = size >= 1000 || size < 0.001 ? size.toExponential(2) : Number(size.toPrecision(4));
-  return h("span", { class: "error" }, `error ${sum.ulps < 0 ? "\u2212" : "+"}${ulps} ulp`);
+  if (!sum.error) return "";
+  if (!sum.error.significand) return h("span", { class: "error-free" }, "no error");
+  const size = Math.abs(sum.ulps ?? Infinity);
+  // Units of the last place of a result that has lost all of its places say nothing.
+  const ulps = size < 1e6 ? ` (${Number(size.toPrecision(4))} ulp)` : "";
+  const sign = sum.error.sign ? "" : "+";
+  return h("span", { class: "error" }, `error ${sign}${written(sum.error)}${ulps}`);
 }
 
 export function evidenceBadge(evidence) {

@@ -125,11 +125,18 @@ export function written(number) {
   const odd = number.significand >> BigInt(zeros);
   const exponent = number.exponent + zeros;
   const bits = bitLength(odd);
-  if (odd === 1n && (exponent < -4 || exponent > 16)) return `${sign}2^${minus(exponent)}`;
+  if (odd === 1n && (exponent < -4 || exponent > 16)) return sign + power(exponent);
   if (exponent >= 0 && bits + exponent <= 60) return sign + (odd << BigInt(exponent)).toString();
-  if (odd < 16n && (exponent < -12 || exponent > 60)) return `${sign}${odd}\u00b72^${minus(exponent)}`;
+  if (odd < 16n && (exponent < -12 || exponent > 60)) return `${sign}${odd}\u00b7${power(exponent)}`;
   return sign + decimalOf(odd, exponent, bits);
 }
+
+// 2 with a raised exponent.
+export const power = (exponent) => `2${[...String(exponent)].map((digit) => RAISED[digit]).join("")}`;
+const RAISED = {
+  "-": "\u207b", 0: "\u2070", 1: "\u00b9", 2: "\u00b2", 3: "\u00b3", 4: "\u2074", 5: "\u2075", 6: "\u2076", 7: "\u2077",
+  8: "\u2078", 9: "\u2079",
+};
 
 const minus = (x) => String(x).replace("-", "\u2212");
 
@@ -156,4 +163,3 @@ export function fieldsOf(code, fmt) {
     .filter(([, text]) => text);
 }
 
-export const valueOf = (code, fmt) => written(unpack(fmt, code));
