@@ -1,7 +1,8 @@
-"""The page's arithmetic, in a browser, gives what Python's reference gives: every recipe, every style of operands."""
+"""The page's arithmetic, in a browser, is Python's reference: every recipe, every style of operands, every step."""
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from typing import Any
 
@@ -9,21 +10,28 @@ import numpy as np
 from explorer_page import opened
 from oracles import needs
 
-from warpmma.arithmetic import Recipe, recipe, reference_dot
+import warpmma as wm
+from warpmma.arithmetic import Recipe, SumStep, recipe, reference_trace
+from warpmma.formats import Number
 from warpmma.isa import warpgroup_instructions
-from warpmma.show.explorer import explorer_data
+from warpmma.show import explorer_data
 from warpmma.testing.generators import operands, recipe_cases, styles
 
 pytestmark = needs("browser")
 
-ROWS = 4
+ROWS = 2  # of every style
 
-COMPUTE = """rows => rows.map(([number, a, b, c, x, y]) => {
+# As texts: Playwright takes values apart one by one.
+COMPUTE = """rows => JSON.stringify(JSON.parse(rows).map(([number, a, b, c, x, y]) => {
   const codes = (list) => list.map(BigInt);
   const recipe = warpmma.data.recipes[number];
-  const steps = warpmma.sumSteps(warpmma.formats, recipe, codes(a), codes(b), BigInt(c), codes(x), codes(y));
-  return steps[steps.length - 1].result.toString();
-})"""
+  const text = (n) => [n.kind, n.sign, n.significand.toString(), n.exponent];
+  return warpmma.sumSteps(warpmma.formats, recipe, codes(a), codes(b), BigInt(c), codes(x), codes(y)).map((step) => [
+    step.operation, step.rules, step.exponent, step.quantum, text(step.sum), step.format, step.bits, step.rounding,
+    step.result.toString(),
+    step.addends.map((each) => [each.source, each.products, each.nominal, text(each.number), text(each.kept)]),
+  ]);
+}))"""
 
 
 @cache
@@ -42,21 +50,34 @@ def number_of(how: Recipe) -> int:
     """Which row of the page's recipes it is."""
     unit = {"name": type(how.unit).__name__, **vars(how.unit)}
     fields = {name: value for name, value in vars(how).items() if name != "unit"}
-    return explorer_data()["recipes"].index({**fields, "unit": unit})  # type: ignore[no-any-return]
+    number: int = explorer_data()["recipes"].index({**fields, "unit": unit})
+    return number
 
 
 def columns_of(drawn: dict[str, Any], column: int) -> list[Any]:
     """Operands of one sum, as JSON can have them: codes of f64 are more than a number of JavaScript holds."""
-    named = [drawn[name][..., column] if name in drawn else np.empty(0, int) for name in ("a", "b", "c", "scale_a")]
-    named.append(drawn["scale_b"][:, column] if "scale_b" in drawn else np.empty(0, int))
+    none = np.empty(0, int)
+    named = [drawn[x][..., column] if x in drawn else none for x in ("a", "b", "c", "scale_a", "scale_b")]
     return [[str(x) for x in each.tolist()] if each.ndim else str(each.item()) for each in named]
+
+
+def written(number: Number) -> list[Any]:
+    return [number.kind, number.sign, str(number.significand), number.exponent]
+
+
+def told(step: SumStep) -> list[Any]:
+    addends = [[x.source, list(x.products), x.nominal, written(x.number), written(x.kept)] for x in step.addends]
+    return [
+        step.operation, list(step.rules), step.exponent, step.quantum, written(step.sum), step.format, step.bits,
+        step.rounding, str(step.result), addends,
+    ]  # fmt: skip
 
 
 def test_every_recipe_is_on_the_page() -> None:
     assert {number_of(how) for how in cases()} == set(range(len(explorer_data()["recipes"])))
 
 
-def test_results_are_those_of_the_reference(browser: Any) -> None:
+def test_every_step_is_that_of_the_reference(browser: Any) -> None:
     rng = np.random.default_rng(0)
     rows, expected = [], []
     for how, (k, blocks) in cases().items():
@@ -66,11 +87,50 @@ def test_results_are_those_of_the_reference(browser: Any) -> None:
                 row = columns_of(drawn, column)
                 rows.append([number_of(how), *row])
                 a, b, c, x, y = ([*map(int, each)] if isinstance(each, list) else int(each) for each in row)
-                expected.append(reference_dot(how, a, b, c, x, y))
-    assert len(rows) > 4000
+                expected.append([told(step) for step in reference_trace(how, a, b, c, x, y)])
+    assert len(rows) > 2000
     with opened(browser) as page:
-        results = [int(text) for text in page.evaluate(COMPUTE, rows)]
-    wrong = [
-        (row, result, right) for row, result, right in zip(rows, results, expected, strict=True) if result != right
-    ]
+        found = json.loads(page.evaluate(COMPUTE, json.dumps(rows)))
+    wrong = [(row, x, y) for row, x, y in zip(rows, found, expected, strict=True) if x != y]
     assert not wrong, f"{len(wrong)} of {len(rows)}; the first: {wrong[0]}"
+
+
+EXPLAIN = """([name, targets, a, b, c]) => {
+  const record = warpmma.instructionNamed(name);
+  const given = { a: a.map(BigInt), b: b.map(BigInt), c: BigInt(c), scaleA: [], scaleB: [] };
+  const [one, other] = targets.map((target) => warpmma.explained(record, target, given));
+  const where = warpmma.parting(one, other);
+  return [one.code.toString(), other.code.toString(), where && [where.step, where.reason]];
+}"""
+
+PAIRS = (
+    ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "sm_80", "sm_90"),
+    ("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32", "sm_80", "sm_90"),
+    ("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16", "sm_75", "sm_100"),
+    ("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32", "sm_89", "sm_90"),
+    ("mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32", "sm_90", "sm_120a"),
+    ("mma.sync.aligned.m16n8k16.row.col.f16.e4m3.e4m3.f16", "sm_89", "sm_120a"),
+    ("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", "sm_80", "sm_90"),
+)
+
+
+def test_targets_part_where_explain_says(browser: Any) -> None:
+    rng = np.random.default_rng(1)
+    reasons = set()
+    with opened(browser) as page:
+        for name, *targets in PAIRS:
+            record = wm.parse(name)
+            how = recipe(record, targets[0])
+            for style in styles(how):
+                drawn = operands(how, record.k, 1, style, rng)
+                a, b, c, _, _ = columns_of(drawn, 0)
+                found = page.evaluate(EXPLAIN, [name, targets, a, b, c])
+                matrices = [np.zeros(record.layout(x).shape, record.format(x).code_dtype) for x in "ABC"]
+                matrices[0][0], matrices[1][:, 0], matrices[2][0, 0] = drawn["a"][:, 0], drawn["b"][:, 0], drawn["c"][0]
+                one = wm.explain(name, *matrices, row=0, column=0, target=targets[0], against=targets[1])
+                other, where = one.against, one.parting
+                assert other is not None
+                expected = [str(one.result), str(other.result), where and [where.step, where.reason]]
+                assert found == expected, (name, style)
+                reasons.add(where and where.reason)
+    assert len(reasons) > 5

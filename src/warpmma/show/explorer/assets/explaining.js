@@ -1,8 +1,7 @@
-// A sum on a target, and two of them beside each other.
+// A sum on a target: its steps, its exact result, and how far the one is from the other.
 import { computed, formats } from "./catalogue.js";
 import { bitLength, negated, total, unpack } from "./numbers.js";
 import { sumSteps } from "./reference.js";
-import { power } from "./values.js";
 
 // Everything that is shown of one sum; null where the target lacks the instruction.
 export function explained(record, target, operands) {
@@ -35,38 +34,8 @@ function ulpsOf(error, result, format) {
   return error.sign ? -value : value;
 }
 
-// Products that are not zero: which step adds the others is of no consequence.
-const speaking = (step) => step.addends.filter((each) => each.number.kind !== "finite" || each.number.significand);
-const productsOf = (step) => speaking(step).flatMap((each) => each.products).sort((x, y) => x - y);
-export const alike = (x, y) => JSON.stringify(x, plain) === JSON.stringify(y, plain);
-const plain = (_, value) => (typeof value === "bigint" ? String(value) : value);
-
-// Where two explanations part first: {step, reason}; null if they do the same throughout.
-export function parting(one, other) {
-  const length = Math.max(one.steps.length, other.steps.length);
-  for (let step = 0; step < length; step += 1) {
-    const reason = difference(one.steps[step], other.steps[step], one.target, other.target);
-    if (reason) return { step, reason };
-  }
-  return null;
-}
-
-function difference(x, y, here, there) {
-  if (!x || !y) return speaking(x ?? y).length > 1 ? `${x ? there : here} has no such step` : "";
-  if (x.operation !== y.operation) return `${WORDS[x.operation]} on ${here}, ${WORDS[y.operation]} on ${there}`;
-  const [mine, theirs] = [productsOf(x), productsOf(y)];
-  if (!alike(mine, theirs)) return `${here} adds products ${ranges(mine)} in it, ${there} ${ranges(theirs)}`;
-  if (!alike(speaking(x), speaking(y))) {
-    if (x.quantum === y.quantum) return "their addends differ";
-    return `${here} keeps bits from ${power(x.quantum)} on, ${there} from ${power(y.quantum)} on`;
-  }
-  if (x.result === y.result) return "";
-  if (x.bits !== y.bits) return `${here} rounds to ${x.bits} fraction bits, ${there} to ${y.bits}`;
-  return `${here} rounds ${ROUNDINGS[x.rounding]}, ${there} ${ROUNDINGS[y.rounding]}`;
-}
-
 export const WORDS = {
-  fused: "one fused sum", grouped: "one sum of groups", fma: "a fused multiply-add", add: "an addition", integer: "an exact sum",
+  fused: "one fused sum", grouped: "one sum of groups", multiply: "a multiplication", fma: "a fused multiply-add", add: "an addition", integer: "an exact sum",
   convert: "a conversion", popcount: "a count of ones",
 };
 export const ROUNDINGS = {

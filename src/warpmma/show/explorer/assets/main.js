@@ -2,8 +2,9 @@
 import { computed, data, formats, instructions, instructionNamed, matching, targets } from "./catalogue.js";
 import { forgetColours } from "./colours.js";
 import { h, press, replaceChildren, segmented } from "./dom.js";
-import { explained, parting } from "./explaining.js";
+import { explained } from "./explaining.js";
 import { elementOf, locate } from "./layouts.js";
+import { parting } from "./parting.js";
 import { picker } from "./picker.js";
 import { sumSteps } from "./reference.js";
 import { registersView } from "./registers_view.js";

@@ -30,7 +30,11 @@ function scalesOf(formats, recipe, k, scaleA, scaleB) {
   return Array.from({ length: k }, (_, i) => pairs[Math.floor(i / (k / pairs.length))]);
 }
 
-const addend = (source, number, nominal = null, products = []) => ({ source, products, number, nominal, kept: number });
+// An addend of which nothing is taken.
+const addend = (source, number, products = [], nominal = null) => ({ source, products, number, nominal, kept: number });
+
+// What will be an addend once E is known; `heard` says whether its nominal exponent has a say in E.
+const term = (source, products, number, nominal, heard) => ({ source, products, number, nominal, heard });
 
 function fused(formats, recipe, a, b, c, scaleA, scaleB) {
   const unit = recipe.unit;
@@ -45,106 +49,103 @@ function fused(formats, recipe, a, b, c, scaleA, scaleB) {
     }),
   );
   const fraction = inner[0].fraction_bits + inner[1].fraction_bits;
+  const around = [...(recipe.convert ? [10] : []), ...(after ? [11] : []), ...(recipe.scale ? [12] : [])];
+  let source = after ? "accumulator" : "C";
   let format = after ? d : formats[recipe.c];
   let accumulator = after ? 0n : c;
-  const steps = stepsOf(recipe.order, unit.products, a.length).map((step, position) => {
-    const addends = step.map((i) => {
+  const steps = stepsOf(recipe.order, unit.products, a.length).map((step) => { // 1
+    const terms = step.map((i) => {
       const product = exactProduct(rowA[i], rowB[i]); // 2
       const [scale, nominal] = scales[i];
-      return addend("product", exactProduct(product, scale), product.exponent + fraction + nominal, [i]); // 12
+      const scaled = recipe.scale ? exactProduct(product, scale) : product; // 12
+      return term("product", [i], scaled, product.exponent + fraction + nominal, scaled.significand > 0n);
     });
-    const start = unpack(format, accumulator);
-    const source = position === 0 && !after ? "C" : "accumulator";
-    addends.push(addend(source, start, start.exponent + format.fraction_bits)); // 1, 3, 11
-    const speaking = addends.filter((each) => each.number.significand).map((each) => each.nominal);
-    const made = alignedSum("fused", unit, addends, d, speaking);
-    [accumulator, format] = [made.result, d];
+    terms.push(accumulated(source, accumulator, format));
+    const made = alignedStep("fused", [1, 2, 3, 4, 5, 6, 7], around, unit, terms, d);
+    [source, accumulator, format] = ["accumulator", made.result, d];
     return made;
   });
-  if (after) {
-    const addends = [addend("C", unpack(formats[recipe.c], c)), addend("accumulator", unpack(d, accumulator))];
-    steps.push(ieeeSum("add", [11, 14], addends, d, "rn"));
-  }
-  return steps;
+  if (!after) return steps;
+  const last = [addend("C", unpack(formats[recipe.c], c)), addend("accumulator", unpack(d, accumulator))];
+  return [...steps, roundedStep("add", [11, 14], last, d)];
 }
 
 function grouped(formats, recipe, a, b, c, scaleA, scaleB) {
   const unit = recipe.unit;
   const scales = scalesOf(formats, recipe, a.length, scaleA, scaleB);
-  const start = unpack(formats[recipe.c], c);
-  const addends = [addend("C", start, start.exponent + formats[recipe.c].fraction_bits)];
-  const speaking = start.significand ? [addends[0].nominal] : [];
+  const products = a.map((code, i) => exactProduct(unpack(formats[recipe.a], code), unpack(formats[recipe.b], b[i])));
+  const terms = [];
   for (let first = 0; first < a.length; first += unit.group) {
-    const products = Array.from({ length: Math.min(unit.group, a.length - first) }, (_, i) => first + i);
-    const members = products.map((i) => exactProduct(unpack(formats[recipe.a], a[i]), unpack(formats[recipe.b], b[i])));
+    const members = products.slice(first, first + unit.group);
     const [scale, nominal] = scales[first];
-    const sum = members.reduce((sum, product) => exactSum(sum, product), finite());
+    const sum = members.reduce((so, product) => exactSum(so, product), finite());
     // 13: a group that cancels is zero and still has its say.
     const zeros = members.every((product) => !product.significand);
     const silent = zeros || (scale.kind === "finite" && !scale.significand);
-    const said = silent ? unit.floor : nominal;
-    addends.push(addend("group", exactProduct(sum, scale), said, products));
-    speaking.push(said);
+    const which = members.map((_, i) => first + i);
+    terms.push(term("group", which, exactProduct(sum, scale), nominal, !silent));
   }
-  return [alignedSum("grouped", unit, addends, formats[recipe.d], speaking)];
+  terms.push(accumulated("C", c, formats[recipe.c]));
+  return [alignedStep("grouped", [3, 4, 5, 6, 7], [13], unit, terms, formats[recipe.d])];
 }
 
-// Rules 4 to 9, given the nominal exponents that have a say in E.
-function alignedSum(operation, unit, addends, d, speaking) {
-  const step = {
-    operation, rules: operation === "fused" ? [4, 5, 6, 7, 9] : [4, 5, 6, 7, 9, 13], addends, exponent: null,
-    quantum: null, sum: null, format: d.name, bits: unit.result_bits, rounding: unit.rounding, result: 0n,
+// Rule 3: the accumulator as one more addend.
+function accumulated(source, code, fmt) {
+  const number = unpack(fmt, code);
+  return term(source, [], number, number.exponent + fmt.fraction_bits, number.significand > 0n);
+}
+
+// Rules 4 to 9.
+function alignedStep(operation, rules, around, unit, terms, d) {
+  const common = { operation, format: d.name, bits: unit.result_bits, rounding: unit.rounding };
+  const nan = terms.some(({ number }) => number.kind === "nan");
+  const signs = new Set(terms.filter(({ number }) => number.kind === "infinity").map(({ number }) => number.sign));
+  if (nan || signs.size) {
+    const invalid = nan || signs.size === 2; // 8
+    const sum = { kind: invalid ? "nan" : "infinity", sign: invalid ? 0 : [...signs][0], significand: 0n, exponent: 0 };
+    const addends = terms.map((each) => addend(each.source, each.number, each.products, each.nominal));
+    const before = rules.slice(0, rules.indexOf(4));
+    const result = rounded(sum, d, "rn");
+    return { ...common, rules: [...before, 8, ...around], addends, exponent: null, quantum: null, sum, result };
+  }
+  const exponent = Math.max(unit.floor, ...terms.filter((each) => each.heard).map((each) => each.nominal)); // 4
+  const quantum = exponent - unit.fraction_bits;
+  let total = 0n;
+  const addends = terms.map(({ source, products, number, nominal }) => {
+    const shift = number.exponent - quantum;
+    const magnitude = shift >= 0 ? number.significand << BigInt(shift) : number.significand >> BigInt(-shift); // 5
+    total += number.sign ? -magnitude : magnitude; // 6
+    return { source, products, number, nominal, kept: shift >= 0 ? number : finite(number.sign, magnitude, quantum) };
+  });
+  const sum = fromInteger(total, quantum);
+  const code = rounded(sum, d, unit.rounding, { bits: unit.result_bits, toInfinity: true }); // 7
+  const zero = code === 0n || code === d.sign_bit; // 9
+  return {
+    ...common, rules: [...rules, ...(zero ? [9] : []), ...around], addends, exponent, quantum, sum, result: zero ? 0n : code,
   };
-  const kinds = addends.map((each) => each.number.kind);
-  const signs = new Set(addends.filter((each) => each.number.kind === "infinity").map((each) => each.number.sign));
-  if (kinds.includes("nan") || signs.size) {
-    const nan = kinds.includes("nan") || signs.size === 2; // 8
-    step.rules = [8];
-    step.sum = { kind: nan ? "nan" : "infinity", sign: nan ? 0 : [...signs][0], significand: 0n, exponent: 0 };
-    step.result = rounded(step.sum, d, "rn");
-    return step;
-  }
-  step.exponent = Math.max(unit.floor, ...speaking); // 4
-  step.quantum = step.exponent - unit.fraction_bits;
-  let sum = 0n;
-  for (const each of addends) {
-    const shift = each.number.exponent - step.quantum;
-    const { significand, sign } = each.number;
-    const magnitude = shift >= 0 ? significand << BigInt(shift) : significand >> BigInt(-shift); // 5
-    each.kept = finite(sign, magnitude, step.quantum);
-    sum += sign ? -magnitude : magnitude; // 6
-  }
-  step.sum = fromInteger(sum, step.quantum);
-  const code = rounded(step.sum, d, unit.rounding, { bits: unit.result_bits, toInfinity: true }); // 7
-  step.result = code === d.sign_bit ? 0n : code; // 9
-  return step;
 }
 
-// Rule 14: exactly, then rounded once.
-function ieeeSum(operation, rules, addends, fmt, rounding, result = null) {
+// Rule 14: one or two addends, added exactly and rounded once.
+function roundedStep(operation, rules, addends, fmt, rounding = "rn") {
   const sum = addends.length === 1 ? addends[0].number : exactSum(addends[0].number, addends[1].number, rounding);
   return {
     operation, rules, addends, exponent: null, quantum: null, sum, format: fmt.name, bits: fmt.fraction_bits, rounding,
-    result: result ?? rounded(sum, fmt, rounding),
+    result: rounded(sum, fmt, rounding),
   };
 }
 
 function f64Chain(formats, recipe, a, b, c) {
   const fmt = formats.f64;
   const quiet = 1n << BigInt(fmt.fraction_bits - 1);
-  const rounding = recipe.unit.rounding;
   let result = c;
   return a.map((code, i) => {
     const operands = [code, b[i], result].map((each) => [each, unpack(fmt, each)]);
     const [x, y, r] = operands.map(([, number]) => number);
     const ranked = [operands[1], operands[2], operands[0]]; // 15: B's before r's before A's
     const nan = ranked.find(([, number]) => number.kind === "nan");
-    const addends = [addend("product", exactProduct(x, y), null, [i]), addend(i ? "accumulator" : "C", r)];
-    const exact = exactSum(addends[0].number, r, rounding);
-    let made = null;
-    if (nan) made = nan[0] | quiet;
-    else if (exact.kind === "nan") made = fmt.sign_bit | fmt.inf_code | quiet;
-    const step = ieeeSum("fma", [14, 15], addends, fmt, rounding, made);
+    const addends = [addend("product", exactProduct(x, y), [i]), addend(i ? "accumulator" : "C", r)];
+    const step = roundedStep("fma", [14, 15], addends, fmt, recipe.unit.rounding);
+    if (step.sum.kind === "nan") step.result = nan ? nan[0] | quiet : fmt.sign_bit | fmt.inf_code | quiet;
     result = step.result;
     return step;
   });
@@ -155,22 +156,24 @@ function f32Chains(formats, recipe, a, b, c) {
   const fmt = formats.f32;
   const d = formats[recipe.d];
   const products = a.map((code, i) => exactProduct(unpack(formats[recipe.a], code), unpack(formats[recipe.b], b[i])));
-  let sum = unpack(formats[recipe.c], c);
-  let source = "C";
   const steps = [];
-  for (const step of stepsOf("ascending", length, a.length)) {
+  const taken = (step) => {
+    steps.push(step);
+    return unpack(fmt, step.result);
+  };
+  let [source, sum] = ["C", unpack(formats[recipe.c], c)];
+  for (const step of stepsOf("ascending", length, a.length)) { // 16
     let chain = finite();
-    step.forEach((i, position) => { // 16
-      const addends = [addend("product", products[i], null, [i])];
-      if (position || seed !== "product") addends.push(addend("chain", chain));
-      steps.push(ieeeSum("fma", [14, 16], addends, fmt, "rn"));
-      chain = unpack(fmt, steps[steps.length - 1].result);
+    step.forEach((i, position) => {
+      const product = addend("product", products[i], [i]);
+      const first = position === 0 && seed === "product";
+      const operands = first ? [product] : [product, addend("chain", chain, step.slice(0, position))];
+      chain = taken(roundedStep(first ? "multiply" : "fma", [14, 16], operands, fmt));
     });
-    steps.push(ieeeSum("add", [14, 16], [addend(source, sum), addend("chain", chain, null, step)], fmt, "rn"));
-    sum = unpack(fmt, steps[steps.length - 1].result);
+    sum = taken(roundedStep("add", [14, 16], [addend(source, sum), addend("chain", chain, step)], fmt));
     source = "accumulator";
   }
-  if (d !== fmt) steps.push(ieeeSum("convert", [16], [addend("accumulator", sum)], d, "rn"));
+  if (d !== fmt) steps.push(roundedStep("convert", [14, 16], [addend(source, sum)], d));
   return steps;
 }
 
@@ -183,9 +186,9 @@ function integers(formats, recipe, a, b, c) {
     return integerValue(formats[recipe.a], x) * integerValue(formats[recipe.b], b[i]); // 17
   });
   const start = integerValue(formats[recipe.c], c);
-  const sum = terms.reduce((so, term) => so + term, start);
+  const sum = terms.reduce((so, each) => so + each, start);
   const clamped = sum < d.least ? d.least : sum > d.greatest ? d.greatest : sum;
-  const addends = terms.map((term, i) => addend("product", fromInteger(term, 0), null, [i]));
+  const addends = terms.map((each, i) => addend("product", fromInteger(each, 0), [i]));
   addends.push(addend("C", fromInteger(start, 0)));
   return [{
     operation: name === "Popcount" ? "popcount" : "integer", rules: [name === "Popcount" ? 18 : 17], addends,

@@ -10,7 +10,9 @@ const WIDEST = 120; // columns of bits
 const BELOW = 26; // columns below the last one that is kept: what is smaller is only mentioned
 
 export function stepView(step, number, count, { parts = false } = {}) {
-  const zero = step.addends.filter((each) => each.number.kind === "finite" && !each.number.significand);
+  // A group that cancels has a say in E, so it is shown.
+  const silent = (each) => each.number.kind === "finite" && !each.number.significand && each.source !== "group";
+  const zero = step.addends.filter(silent);
   const shown = step.addends.filter((each) => !zero.includes(each));
   const frame = columnsOf(step, shown);
   const title = count === 1 ? WORDS[step.operation] : `Step ${number + 1} of ${count}: ${WORDS[step.operation]}`;
@@ -29,7 +31,7 @@ export function stepView(step, number, count, { parts = false } = {}) {
         h("tbody", {}, shown.map((each) => addendRow(each, step, frame)), sumRows(step, frame)),
       ),
     ),
-    zero.length > 0 && h("p", { class: "zeros" }, `Zero, and without a say: ${namesOf(zero)}.`),
+    zero.length > 0 && h("p", { class: "zeros" }, `Zero: ${namesOf(zero)}.`),
   );
 }
 

@@ -1,7 +1,8 @@
 // Values typed in, and their sum on two targets beside each other.
 import { computed, data, formats } from "./catalogue.js";
 import { announce, copyButton, h, labelled, select } from "./dom.js";
-import { explained, parting } from "./explaining.js";
+import { explained } from "./explaining.js";
+import { parting } from "./parting.js";
 import { PRESETS, firstValues } from "./presets.js";
 import { commandOf, pythonOf } from "./quoting.js";
 import { state, update } from "./state.js";
