@@ -12,12 +12,14 @@ from ...arithmetic import Evidence, Recipe, evidence_of, recipe_of
 from ...formats import FORMATS, FloatFormat, Format
 from ...isa import TARGETS, AnyInstruction, Instruction, WarpgroupInstruction, instructions, warpgroup_instructions
 from ...layouts import OPERANDS, Layout, Operand
-from ...sparsity import pattern_checked
+from ...scaling import scale_ids, scale_layout
+from ...sparsity import legal_codes, metadata_layout, pattern_checked
 
 __all__ = ["explorer_data"]
 
 COLUMNS = (
-    "name", "plan", "layouts", "shape", "types", "sparsity", "group", "kind", "stype", "blocks", "ptx", "documented",
+    "name", "plan", "layouts", "shape", "types", "ptx", "documented", "kind", "sparsity", "group", "legal", "metadata",
+    "stype", "blocks", "scales",
 )  # fmt: skip
 """What stands in a row of an instruction."""
 
@@ -47,36 +49,48 @@ def explorer_data() -> dict[str, Any]:
         Of JSON's types. `instructions` are rows of `columns`; their plan is the number of a row of `plans`, which has
         targets with the numbers of recipes and evidence; `layouts` are numbers of A's, B's, C's and D's.
     """
-    layouts, recipes, evidence = _Pool(_layout), _Pool(_recipe), _Pool(_evidence)
-    plans = _Pool(list)
-    rows = []
-    for record in (*instructions(), *warpgroup_instructions()):
-        plan = tuple(
-            (target, recipes.number(recipe_of(record, target)), evidence.number(evidence_of(record, target)))
-            for target in record.targets
-        )
-        rows.append(_row(record, plans.number(plan), layouts))
+    pools = {"layouts": _Pool(_layout), "ids": _Pool(list), "recipes": _Pool(_recipe), "evidence": _Pool(_evidence)}
+    pools["plans"] = _Pool(list)
+    rows = [_row(record, pools) for record in (*instructions(), *warpgroup_instructions())]
     return {
         "version": __version__,
         "targets": {target.name: target.generation for target in TARGETS.values()},
         "formats": {name: _format(fmt) for name, fmt in FORMATS.items()},
         "columns": list(COLUMNS),
         "instructions": rows,
-        "layouts": layouts.rows,
-        "recipes": recipes.rows,
-        "evidence": evidence.rows,
-        "plans": plans.rows,
+        **{name: pool.rows for name, pool in pools.items()},
     }
 
 
-def _row(record: AnyInstruction, plan: int, layouts: _Pool) -> list[Any]:
-    fragments = [_fragment(record, operand, layouts) for operand in OPERANDS]
-    types = [record.type(operand) for operand in OPERANDS]
-    group = pattern_checked(record).width if isinstance(record, Instruction) and record.sparse else 0
+def _row(record: AnyInstruction, pools: dict[str, _Pool]) -> list[Any]:
+    recipes, evidence, layouts = pools["recipes"], pools["evidence"], pools["layouts"]
+    plan = tuple(
+        (target, recipes.number(recipe_of(record, target)), evidence.number(evidence_of(record, target)))
+        for target in record.targets
+    )
     return [
-        str(record), plan, fragments, [record.m, record.n, record.k], types, record.sparsity or "", group,
-        record.kind or "", record.stype or "", record.scales_per_row, list(record.ptx), int(record.documented),
+        str(record), pools["plans"].number(plan), [_fragment(record, operand, layouts) for operand in OPERANDS],
+        [record.m, record.n, record.k], [record.type(operand) for operand in OPERANDS], list(record.ptx),
+        int(record.documented), record.kind or "", record.sparsity or "", *_of_sparsity(record, layouts),
+        record.stype or "", record.scales_per_row, _of_scales(record, pools),
     ]  # fmt: skip
+
+
+def _of_sparsity(record: AnyInstruction, layouts: _Pool) -> tuple[int, list[int], int | None]:
+    """Columns of a group, its legal nibbles, and the layout of metadata."""
+    if not isinstance(record, Instruction) or not record.sparse:
+        return 0, [], None
+    return pattern_checked(record).width, sorted(legal_codes(record)), layouts.number(metadata_layout(record))
+
+
+def _of_scales(record: AnyInstruction, pools: dict[str, _Pool]) -> list[list[int]] | None:
+    """Layouts of A's and of B's scales, and the byte-ids and thread-ids that name their matrices."""
+    if not isinstance(record, Instruction) or not record.block_scale:
+        return None
+    return [
+        [pools["layouts"].number(scale_layout(record, side)), pools["ids"].number(scale_ids(record, side))]
+        for side in ("A", "B")
+    ]
 
 
 def _fragment(record: AnyInstruction, operand: Operand, layouts: _Pool) -> int | None:

@@ -18,6 +18,8 @@ export const instructions = data.instructions.map((row) => {
     warpgroup: record.name.startsWith("wgmma"),
     shapeName: `m${m}n${n}k${k}`,
     targets: plan.map(([target]) => target),
+    metadata: data.layouts[record.metadata] ?? null,
+    scales: record.scales && record.scales.map(([layout, ids]) => ({ layout: data.layouts[layout], ids: data.ids[ids] })),
     fragments: Object.fromEntries([..."ABCD"].map((operand, i) => [operand, data.layouts[record.layouts[i]] ?? null])),
   };
 });

@@ -1,7 +1,8 @@
 // One element in words, bits and formulas; and all that its lane holds.
-import { placeName, sentence } from "./cells.js";
+import { elementName, sentence, shortName } from "./cells.js";
 import { copyButton, h } from "./dom.js";
 import { held } from "./layouts.js";
+import { wordView } from "./words.js";
 
 // `choose` takes an element, `look` a register that is pointed at, `rest` ends that.
 export function detailsOf(record, operand, cell, operands, { choose, look, rest }) {
@@ -9,6 +10,7 @@ export function detailsOf(record, operand, cell, operands, { choose, look, rest 
   return [
     h("h2", { class: "sentence", id: "sentence" }, sentence(operand, cell)),
     registerStrip(operand, cell, choose),
+    wordView(record, operand, cell),
     formulaList(operand, cell),
     h("h3", {}, `${what} ${cell.lane} holds`),
     laneStepper(operand, cell, choose, what),
@@ -17,18 +19,23 @@ export function detailsOf(record, operand, cell, operands, { choose, look, rest 
       "div",
       { class: "quotes" },
       copyButton("Copy as Python", () => pythonOfPlace(record, operand, cell)),
-      copyButton("Copy as command", () => `warpmma where ${record.name} ${operand.id} ${cell.row} ${cell.column}`),
+      copyButton("Copy as command", () => commandOfPlace(record, operand, cell)),
     ),
   ];
 }
 
 function pythonOfPlace(record, operand, cell) {
-  const matrix = operand.layout.matrix.length ? `, ${cell.matrix}` : "";
-  const { lane, register, low } = cell;
+  const { row, column, matrix, lane, register, low, high } = cell;
+  const more = Object.entries(operand.selecting(matrix)).map(([name, value]) => `, ${name.replace(/_[ab]$/, "_id")}=${value}`);
   return (
-    `import warpmma as wm\n\ni = wm.parse("${record.name}")\n` +
-    `assert i.layout("${operand.id}").locate(${cell.row}, ${cell.column}${matrix}) == (${lane}, ${register}, ${low})\n`
+    `import warpmma as wm\n\ncell = wm.lookup.where("${record.name}", "${operand.id}", ${row}, ${column}${more.join("")})\n` +
+    `assert (cell.lane, cell.register, cell.low, cell.high) == (${lane}, ${register}, ${low}, ${high})\n`
   );
+}
+
+function commandOfPlace(record, operand, cell) {
+  const more = Object.entries(operand.selecting(cell.matrix)).map(([name, value]) => ` --${name.replace(/_[ab]$/, "-id")} ${value}`);
+  return `warpmma where ${record.name} ${operand.id} ${cell.row} ${cell.column}${more.join("")}`;
 }
 
 // The register's bits from the highest to the lowest, a box for each element.
@@ -50,7 +57,7 @@ function registerStrip(operand, cell, choose) {
             "aria-label": sentence(operand, { ...each, lane: cell.lane }),
             onclick: () => choose(operand, each.row, each.column, each.matrix),
           },
-          cells.length <= 8 && h("span", {}, cells.length > 4 ? `${each.row},${each.column}` : `${operand.id}[${each.row},${each.column}]`),
+          cells.length <= 8 && h("span", {}, cells.length > 4 ? `${each.row},${each.column}` : elementName(operand, each)),
           cells.length <= 4 && h("small", {}, `${each.high}\u2026${each.low}`),
         ),
       ),
@@ -73,7 +80,7 @@ function formulaList(operand, cell) {
     "details",
     { class: "formulas", open: true },
     h("summary", {}, "Formulas"),
-    h("p", {}, `${operand.letter}i, with ${given}:`),
+    h("p", {}, `${operand.short}i, with ${given}:`),
     h("ul", {}, line("matrix"), line("row"), line("col")),
     h("p", {}, "and back:"),
     h("ul", {}, line("warpid"), line("laneid"), line("i")),
@@ -117,7 +124,7 @@ function heldBy(operand, cell, chosen, { choose, look, rest }) {
             onclick: () => choose(operand, cells[0].row, cells[0].column, cells[0].matrix),
             onpointerenter: () => look(operand.id, cell.lane, register), onpointerleave: rest,
           },
-          h("b", {}, cells.length > 1 ? `${placeName(operand, cells[0])}\u2013${cells[cells.length - 1].index}` : placeName(operand, cells[0])),
+          h("b", {}, cells.length > 1 ? `${shortName(operand, cells[0])}\u2013${cells[cells.length - 1].index}` : shortName(operand, cells[0])),
           ` ${operand.id}[${spanOf(cells, "row")}, ${spanOf(cells, "column")}]`,
         ),
       ),

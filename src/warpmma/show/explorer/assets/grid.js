@@ -17,7 +17,7 @@ const KEYS = {
 //   cell(row, column) -> {lane, block, name}: texts of the block and of the cell; describe(row, column) -> a sentence.
 export function createGrid(shown, { pick, hover }) {
   const canvas = h("canvas", { "aria-hidden": true });
-  const cell = h("div", { role: "gridcell", tabindex: "0", class: "grid-cell" });
+  const cell = h("div", { role: "gridcell", tabindex: "0", class: "grid-cell", id: shown.id });
   const line = h("div", { role: "row" }, cell);
   const sizer = h("div", { class: "grid-sizer", role: "presentation" }, canvas, line);
   const element = h(

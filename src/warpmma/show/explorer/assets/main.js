@@ -13,7 +13,7 @@ import { readOperands, sumView, typedValues } from "./sum_view.js";
 import { encode, readList } from "./values.js";
 
 const VIEWS = { registers: ["Registers", registersView], sums: ["Sums", sumView] };
-const REBUILT = ["i", "view", "by", "matrix"];
+const REBUILT = ["i", "view", "by", "matrix", "selector", "byte_a", "thread_a", "byte_b", "thread_b"];
 
 // What an address may say.
 function legal(chosen, defaults) {

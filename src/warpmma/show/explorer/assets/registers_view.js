@@ -1,22 +1,10 @@
 // Operands as grids, and what is known of one element, its lane and its register.
 import { detailsOf } from "./cell_details.js";
-import { cellOf, firstOfLane, operandsOf, placeName, sentence } from "./cells.js";
+import { cellOf, chosenCell, firstOfLane, operandsOf, sentence, shortName } from "./cells.js";
 import { h, replaceChildren, segmented, select } from "./dom.js";
 import { createGrid, reveal } from "./grid.js";
 import { elementOf, matricesOf, runOf } from "./layouts.js";
 import { state, update } from "./state.js";
-
-export const chosenOperand = (record) => operandsOf(record).find((operand) => operand.id === state.op) ?? operandsOf(record)[0];
-
-// The chosen element, brought into its operand.
-export function chosenCell(record) {
-  const operand = chosenOperand(record);
-  const [rows, columns] = operand.layout.shape;
-  const clamp = (text, most) => Math.min(Math.max(0, Number.parseInt(text, 10) || 0), most - 1);
-  const [row, column] = [clamp(state.row, rows), clamp(state.col, columns)];
-  const matrix = clamp(state.matrix, matricesOf(operand.layout));
-  return { operand, ...cellOf(operand, row, column, matrix) };
-}
 
 export function registersView(record) {
   const operands = operandsOf(record);
@@ -41,7 +29,7 @@ export function registersView(record) {
     show(chosen.operand, chosen);
   };
   function choose(operand, row, column, matrix) {
-    update({ op: operand.id, row, col: column, matrix });
+    update({ op: operand.id, row, col: column, ...operand.selecting(matrix) });
     refresh();
     const view = views.get(operand.id);
     if (view) reveal(view);
@@ -64,17 +52,33 @@ export function registersView(record) {
 }
 
 function toolbar(record, operands) {
-  const matrices = Math.max(...operands.map((operand) => matricesOf(operand.layout)));
+  const several = operands.some((operand) => operand.id === "A" && matricesOf(operand.layout) > 1);
+  const orders = [["element", "Matrices"], ["lane", record.warpgroup ? "Threads" : "Lanes"]];
   return h(
     "div",
     { class: "toolbar" },
-    segmented("Order", [["element", "Matrices"], ["lane", record.warpgroup ? "Threads" : "Lanes"]], state.by, (by) => update({ by })),
-    matrices > 1 &&
-      select("Matrix", Array.from({ length: matrices }, (_, i) => [String(i), `${i} of 4`]), state.matrix, (matrix) =>
-        update({ matrix }),
-      ),
+    segmented("Order", orders, state.by, (by) => update({ by })),
+    several && chooser("Matrix", [0, 1, 2, 3], operands[0].selected(), (matrix) => update({ matrix })),
     record.warpgroup && h("p", { class: "note" }, "B lies in shared memory; A there, or in registers as shown."),
   );
+}
+
+const chooser = (label, values, chosen, choose) =>
+  select(label, values.map((value) => [String(value), String(value)]), String(chosen), choose);
+
+// What chooses one of several matrices of metadata or of scales.
+function selectors(operand) {
+  if (operand.id === "metadata") {
+    const values = Array.from({ length: matricesOf(operand.layout) }, (_, i) => i);
+    return [chooser("Selector", values, operand.selected(), (selector) => update({ selector }))];
+  }
+  if (!operand.ids) return [];
+  const side = operand.id.at(-1);
+  return [["Byte-id", "byte"], ["Thread-id", "thread"]].map(([label, name], i) => {
+    const values = [...new Set(operand.ids.map((ids) => ids[i]))];
+    const chosen = operand.ids[operand.selected()][i];
+    return chooser(`${label} of ${side.toUpperCase()}`, values, chosen, (value) => update({ [`${name}_${side}`]: value }));
+  });
 }
 
 // A card of one operand; its view knows how to follow what is chosen elsewhere.
@@ -102,6 +106,7 @@ function operandCard(record, operand, { pick, hover }) {
       h("p", {}, `${layout.shape.join(" \u00d7 ")} ${type}, ${registers}`),
       h("div", { class: "zooms" }, zoom(1 / 1.4, "Smaller", "\u2212"), zoom(1.4, "Larger", "+")),
     ),
+    h("div", { class: "selectors" }, selectors(operand)),
     view.element,
   );
   return [card, view];
@@ -109,13 +114,13 @@ function operandCard(record, operand, { pick, hover }) {
 
 function elementGrid(operand) {
   const { layout } = operand;
-  const matrix = Math.min(Number(state.matrix) || 0, matricesOf(layout) - 1);
+  const matrix = operand.selected();
   const at = (row, column) => cellOf(operand, row, column, matrix);
   return {
-    label: `${operand.title} by row and column`, rows: layout.shape[0], columns: layout.shape[1], run: runOf(layout),
+    id: `cell-${operand.id}`, label: `${operand.title} by ${operand.row} and ${operand.column}`, rows: layout.shape[0], columns: layout.shape[1], run: runOf(layout),
     cell: (row, column) => {
       const cell = at(row, column);
-      return { lane: cell.lane, register: cell.register, block: `T${cell.lane}`, name: placeName(operand, cell) };
+      return { lane: cell.lane, register: cell.register, block: `T${cell.lane}`, name: shortName(operand, cell) };
     },
     at,
     where: (cell) => [cell.row, cell.column],
@@ -131,14 +136,14 @@ function laneGrid(operand) {
   };
   const each = layout.width / layout.slot;
   return {
-    label: `${operand.title} by lane and register`, rows: layout.lanes, columns: layout.elements, run: [each, 1],
+    id: `cell-${operand.id}`, label: `${operand.title} by lane and register`, rows: layout.lanes, columns: layout.elements, run: [each, 1],
     cellSize: [each > 8 ? 12 : 42, 30],
     cell: (lane, index) => {
       const cell = at(lane, index);
-      return { lane, register: cell.register, block: each > 1 ? `r${cell.register}` : placeName(operand, cell), name: `${cell.row},${cell.column}` };
+      return { lane, register: cell.register, block: each > 1 ? `r${cell.register}` : shortName(operand, cell), name: `${cell.row},${cell.column}` };
     },
     rowLabel: (lane) => `T${lane}`,
-    columnLabel: (index) => `${operand.letter}${index}`,
+    columnLabel: (index) => `${operand.short}${index}`,
     at,
     where: (cell) => [cell.lane, cell.index],
     describe: (lane, index) => sentence(operand, at(lane, index)),
