@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import re
+import struct
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -103,7 +104,8 @@ def _code(word: str, fmt: Format, who: str) -> int:
     if isinstance(fmt, FloatFormat):
         return _rounded(value, word, fmt, who)
     least, greatest = fmt.least, fmt.greatest
-    if value != value or math.isinf(value) or value != int(value) or not least <= value <= greatest:
+    finite = not isinstance(value, float) or math.isfinite(value)  # a fraction may be more than any float
+    if not finite or value != int(value) or not least <= value <= greatest:
         raise OperandError(f"{who}: {shown(word)} is no {fmt.name}; expected a whole number of {least} to {greatest}")
     return int(value) & fmt.mask
 
@@ -121,11 +123,24 @@ def _rounded(value: Fraction | float, word: str, fmt: FloatFormat, who: str) -> 
         held = fmt.has_infinity
     else:
         held = math.isfinite(near) and (abs(near) <= largest or fmt.overflow == "infinity")
-    code = int(fmt.encode([near])[0]) if held and (fmt.signed or not near < 0) else None
+    if held and math.isfinite(near) and fmt.bits < 64:
+        near = _to_odd(value, near)
+    code = None
+    if held and math.isinf(near):  # `encode` would saturate what PTX's cvt does
+        code = (fmt.inf_code or 0) | (fmt.sign_bit if near < 0 else 0)
+    elif held and (fmt.signed or not near < 0):
+        code = int(fmt.encode([near])[0])
     if code is None or (not special and fmt.unpack(code).kind != "finite"):
         least = f"{-largest:g}" if fmt.signed else "0"
         raise OperandError(f"{who}: {shown(word)} is no {fmt.name}, which goes from {least} to {largest:g}")
     return code
+
+
+def _to_odd(value: Fraction | float, near: float) -> float:
+    """Return the float beside a value whose last bit is 1, unless one is the value: what is rounded again is right."""
+    if value == near or struct.pack(">d", near)[7] & 1:
+        return near
+    return math.nextafter(near, math.inf if value > near else -math.inf)
 
 
 def _value(word: str) -> Fraction | float | None:

@@ -46,9 +46,10 @@ export function matching(text, { target = "", family = "" } = {}) {
 
 function speaksOf(record, word) {
   if (word.startsWith("sm_")) return record.targets.includes(word);
-  const parts = record.name.split(/[.:]+/);
+  const name = record.name.toLowerCase();
+  const parts = name.split(/[.:]+/);
   // A word is a part of the name, or the beginning of one: `f8` finds f8f6f4, `m16n8k1` m16n8k16 and m16n8k128.
-  return parts.some((part) => part.startsWith(word)) || record.name.includes(word);
+  return parts.some((part) => part.startsWith(word)) || name.includes(word);
 }
 
 export const FAMILIES = {

@@ -57,7 +57,7 @@ function registerStrip(operand, cell, choose) {
             "aria-label": sentence(operand, { ...each, lane: cell.lane }),
             onclick: () => choose(operand, each.row, each.column, each.matrix),
           },
-          cells.length <= 8 && h("span", {}, cells.length > 4 ? `${each.row},${each.column}` : elementName(operand, each)),
+          cells.length <= 8 && h("span", {}, cells.length > 4 || operand.id.length > 1 ? `${each.row},${each.column}` : elementName(operand, each)),
           cells.length <= 4 && h("small", {}, `${each.high}\u2026${each.low}`),
         ),
       ),
@@ -74,7 +74,7 @@ function formulaList(operand, cell) {
   };
   const { formulas } = operand.layout;
   const line = (name) =>
-    formulas[name] && h("li", {}, h("code", {}, `${name} = ${formulas[name]}`), h("span", {}, ` = ${known[name]}`));
+    formulas[name] && h("li", {}, h("code", {}, `${name} = ${formulas[name]}`.replaceAll("matrix", operand.variant)), h("span", {}, ` = ${known[name]}`));
   const given = ["groupID", "threadID_in_group", "i"].map((name) => `${name} = ${known[name]}`).join(", ");
   return h(
     "details",

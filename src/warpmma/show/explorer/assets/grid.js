@@ -90,8 +90,8 @@ const times = (step, far) => (step ? step * far : 0);
 function sizes(view) {
   const { run: [across, down], rows, columns, cellSize } = view.shown;
   const room = (pixels, count, most) => Math.min(most, pixels / count);
-  const beside = [Math.max(52 / across, room(832, columns, 26)), 34];
-  const below = [42, Math.max(34 / down, room(560, rows, 17))];
+  const beside = [Math.max(50 / across, room(832, columns, 25)), 34];
+  const below = [44, Math.max(34 / down, room(560, rows, 17))];
   return (cellSize ?? (down > 1 ? below : beside)).map((size) => Math.max(3, Math.round(size * view.zoom)));
 }
 

@@ -3,14 +3,16 @@ import { computed, data, formats, instructions, instructionNamed, matching, targ
 import { forgetColours } from "./colours.js";
 import { h, press, replaceChildren, segmented } from "./dom.js";
 import { explained } from "./explaining.js";
-import { elementOf, locate } from "./layouts.js";
+import { elementOf, locate, slotOf } from "./layouts.js";
 import { parting } from "./parting.js";
 import { picker } from "./picker.js";
+import { commandOf, pythonOf } from "./quoting.js";
 import { sumSteps } from "./reference.js";
 import { registersView } from "./registers_view.js";
 import { readHash, state, update, listen } from "./state.js";
 import { readOperands, sumView, typedValues } from "./sum_view.js";
 import { encode, readList } from "./values.js";
+import { decodedMetadata } from "./words.js";
 
 const VIEWS = { registers: ["Registers", registersView], sums: ["Sums", sumView] };
 const REBUILT = ["i", "view", "by", "matrix", "selector", "byte_a", "thread_a", "byte_b", "thread_b"];
@@ -47,6 +49,7 @@ function start() {
     tabs();
     list.mark();
     build();
+    lookAtChosen();
   });
   document.getElementById("skip").addEventListener("click", (event) => {
     event.preventDefault(); // the address is for what is chosen
@@ -58,6 +61,12 @@ function start() {
   themes();
   build();
   list.mark();
+  lookAtChosen();
+}
+
+// What a link leads to may lie further down.
+function lookAtChosen() {
+  if (state.op !== "A") document.querySelector(`[data-operand="${CSS.escape(state.op)}"]`)?.scrollIntoView({ block: "nearest" });
 }
 
 function tabs() {
@@ -122,6 +131,6 @@ start();
 
 // For tests, and for those who open the console.
 globalThis.warpmma = {
-  computed, data, elementOf, encode, explained, formats, instructionNamed, instructions, locate, matching, parting, readList,
-  readOperands, state, sumSteps, targets, typedValues,
+  commandOf, computed, data, decodedMetadata, elementOf, encode, explained, formats, instructionNamed, instructions, locate, matching, parting, pythonOf, readList,
+  readOperands, slotOf, state, sumSteps, targets, typedValues,
 };

@@ -7,11 +7,11 @@ const FP8 = "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32";
 export const PRESETS = [
   {
     name: "1 and two half ulps", says: "Eight products at a time, or sixteen: an A100 loses what an H100 keeps.",
-    i: F16, t1: "sm_80", t2: "sm_90", a: "1, 0 x6, 2^-24 x2", b: "1 x16", c: "0",
+    i: F16, t1: "sm_80", t2: "sm_90", a: "1, 6x0, 2x2^-24", b: "1", c: "0",
   },
   {
     name: "fp8 in 13 bits", says: "Ada adds fp8 with 13 bits after the largest product's first; later GPUs keep more.",
-    i: FP8, t1: "sm_89", t2: "sm_120a", a: "256, 2 x31", b: "256, 2 x31", c: "0",
+    i: FP8, t1: "sm_89", t2: "sm_120a", a: "256, 31x2", b: "256, 31x2", c: "0",
   },
   {
     name: "Cancellation", says: "What is small is cut before what is large cancels.",
@@ -19,11 +19,11 @@ export const PRESETS = [
   },
   {
     name: "fp8 in two halves", says: "On Hopper fp8 is software: two sums of every other pair, and an addition of C.",
-    i: FP8, t1: "sm_90", t2: "sm_120a", a: "16, 2^-8, 2^-9, 2^-8 x13", b: "16, 2^-8, 2^-8 x14", c: "2^-15",
+    i: FP8, t1: "sm_90", t2: "sm_120a", a: "16, 2^-8, 2^-9, 13x2^-8", b: "16, 15x2^-8", c: "2^-15",
   },
   {
     name: "f16 rounded in between", says: "Every step rounds to D's format: the fewer steps, the fewer roundings.",
-    i: HALF, t1: "sm_80", t2: "sm_90", a: "1, 0 x7, 1", b: "1 x16", c: "2048",
+    i: HALF, t1: "sm_80", t2: "sm_90", a: "1, 7x0, 1", b: "1", c: "2048",
   },
   {
     name: "NaN", says: "Infinity times zero: the canonical NaN, whatever else is added.",
@@ -42,8 +42,8 @@ const LARGE_AND_SMALL = {
 export function firstValues(record) {
   const row = (format, side) => {
     const [large, ...small] = LARGE_AND_SMALL[format];
-    return record.stored > 1 ? `${large}, ${small[side]} x${record.stored - 1}` : large;
+    return record.stored > 1 ? `${large}, ${record.stored - 1}x${small[side]}` : large;
   };
-  const scales = record.blocks ? `1 x${record.blocks}` : "";
+  const scales = record.blocks ? "1" : "";
   return { a: row(record.a, 0), b: row(record.b, 1), c: "0", sa: scales, sb: scales };
 }

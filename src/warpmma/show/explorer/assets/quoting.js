@@ -60,7 +60,7 @@ export function pythonOf(record, operands, targets) {
 const plainList = (numbers) => `[${numbers.join(", ")}]`;
 
 export function commandOf(record, typed, targets) {
-  const values = [`--a '${typed.a}'`, `--b '${typed.b}'`, `--c '${typed.c}'`];
-  if (record.blocks) values.push(`--scale-a '${typed.sa}'`, `--scale-b '${typed.sb}'`);
+  const values = [`--a "${typed.a}"`, `--b "${typed.b}"`, `--c "${typed.c}"`];
+  if (record.blocks) values.push(`--scale-a "${typed.sa}"`, `--scale-b "${typed.sb}"`);
   return `warpmma explain ${record.name} ${values.join(" ")} --target ${targets[0]} --against ${targets[1]}`;
 }

@@ -19,7 +19,7 @@ export function registersView(record) {
   };
   const show = (operand, cell) => {
     const found = detailsOf(record, operand, cell, operands, { choose, look, rest: () => look(operand.id, cell.lane, cell.register) });
-    replaceChildren(details, ...found.flat());
+    replaceChildren(details, ...found.flat().filter(Boolean));
     bar.textContent = sentence(operand, cell);
     look(operand.id, cell.lane, cell.register);
   };
@@ -103,7 +103,7 @@ function operandCard(record, operand, { pick, hover }) {
       "header",
       {},
       h("h3", {}, operand.title),
-      h("p", {}, `${layout.shape.join(" \u00d7 ")} ${type}, ${registers}`),
+      h("p", {}, `${layout.shape.join(" \u00d7 ")} ${type}${operand.id.length > 1 ? "" : `, ${registers}`}`),
       h("div", { class: "zooms" }, zoom(1 / 1.4, "Smaller", "\u2212"), zoom(1.4, "Larger", "+")),
     ),
     h("div", { class: "selectors" }, selectors(operand)),

@@ -9,12 +9,13 @@ import { hex, power, written } from "./values.js";
 const WIDEST = 120; // columns of bits
 const BELOW = 26; // columns below the last one that is kept: what is smaller is only mentioned
 
-export function stepView(step, number, count, { parts = false } = {}) {
+// `beside` is the step of the other target that stands beside it: both are drawn in the same columns.
+export function stepView(step, number, count, { parts = false, beside = null } = {}) {
   // A group that cancels has a say in E, so it is shown.
   const silent = (each) => each.number.kind === "finite" && !each.number.significand && each.source !== "group";
   const zero = step.addends.filter(silent);
   const shown = step.addends.filter((each) => !zero.includes(each));
-  const frame = columnsOf(step, shown);
+  const frame = widest(columnsOf(step), beside && columnsOf(beside));
   const title = count === 1 ? WORDS[step.operation] : `Step ${number + 1} of ${count}: ${WORDS[step.operation]}`;
   return h(
     "section",
@@ -58,9 +59,8 @@ function saidOf(step) {
 }
 
 // From which weight to which the columns of bits go; null where nothing is finite.
-function columnsOf(step, shown) {
-  const result = resultOf(step);
-  const reached = [...shown.map((each) => each.number), step.sum, result].map(reach).filter(Boolean);
+function columnsOf(step) {
+  const reached = [...step.addends.map((each) => each.number), step.sum, resultOf(step)].map(reach).filter(Boolean);
   if (!reached.length) return null;
   let high = Math.max(...reached.map(([top]) => top), step.exponent ?? -Infinity);
   const last = unitOf(step);
@@ -72,7 +72,13 @@ function columnsOf(step, shown) {
   return { high, low };
 }
 
-export function resultOf(step) {
+function widest(one, other) {
+  if (!one || !other) return one;
+  const high = Math.max(one.high, other.high);
+  return { high, low: Math.max(Math.min(one.low, other.low), high - WIDEST) };
+}
+
+function resultOf(step) {
   return unpack(formats[step.format], step.result);
 }
 
@@ -91,25 +97,27 @@ function addendRow(each, step, frame) {
     "tr",
     { class: cut ? "is-cut" : null },
     h("th", { scope: "row" }, nameOf(each)),
-    h("td", { class: "value" }, written(each.number)),
+    valueCell(each.number),
     h("td", { class: "digits" }, digits(each.number, frame, step.quantum ?? -Infinity)),
   );
 }
 
+const valueCell = (number) => h("td", { class: "value" }, h("span", { title: written(number) }, written(number)));
+
 function sumRows(step, frame) {
   const fmt = formats[step.format];
-  const row = (kind, name, value, number, edge, code = null) =>
+  const row = (kind, name, number, edge, code = null) =>
     h(
       "tr",
       { class: kind },
       h("th", { scope: "row" }, name),
-      h("td", { class: "value" }, value),
+      valueCell(number),
       h("td", { class: "digits" }, digits(number, frame, edge), code && h("code", {}, code)),
     );
   const result = resultOf(step);
   return [
-    row("sum-row", "sum", written(step.sum), step.sum, step.bits ? unitOf(step) : -Infinity),
-    row("result-row", "result", written(result), result, -Infinity, hex(step.result, fmt)),
+    row("sum-row", "sum", step.sum, step.bits ? unitOf(step) : -Infinity),
+    row("result-row", "result", result, -Infinity, hex(step.result, fmt)),
   ];
 }
 

@@ -177,7 +177,7 @@ function panel(sum, other, where) {
       exact && [h("dt", {}, "exact"), h("dd", {}, exact, errorText(sum))],
     ),
     h("details", { class: "evidence" }, h("summary", {}, "How this is known"), h("p", {}, evidence.text)),
-    steps.map((step, i) => stepView(step, i, steps.length, { parts: where?.step === i })),
+    steps.map((step, i) => stepView(step, i, steps.length, { parts: where?.step === i, beside: other.steps[i] ?? null })),
   );
 }
 

@@ -1,35 +1,29 @@
-// Numbers as people write them, to codes and back.
+// Numbers as people write them, to codes and back: the values that the command line takes too.
 //
-// A list is values between commas or blanks: decimals (0.5, 1e-3), powers (2^-24, 3*2^5), sums of these (1+2^-10),
-// fractions (1/3), codes (0x3c00), inf, nan, and `x6` behind a value for six of it.
+// A list is values between commas or blanks: decimals (0.5, 1e-3), powers (2^-24, 3*2^-24), fractions (1/3), codes
+// (0x3c00), inf, nan, and `6x0` for six of one.
 import { bitLength, finite, roundedMagnitude, unpack } from "./numbers.js";
 
 export class ValueRefused extends Error {}
 
-const SEPARATOR = /[\s,;]+/;
-const ITEM = /^(0x[0-9a-f]+|[^x×]+)(?:[x×](\d+))?$/i;
-
-// Codes of k values, those that are not written being zero, and how many were rounded.
+// Codes of k values: one that is written stands for all, and of several the rest is zero; and how many were rounded.
 export function readList(text, fmt, k) {
   const read = [];
-  for (const word of text.trim().split(SEPARATOR).filter(Boolean)) {
-    const again = /^[x×](\d+)$/i.exec(word);
-    const item = again ? null : ITEM.exec(word);
-    if (!again && !item) throw new ValueRefused(`${word} is no number; write 0.5, 2^-24, 0x3c00, inf or nan, and x6 for six`);
-    if (again && !read.length) throw new ValueRefused(`${word} repeats a value, and none stands before it`);
-    const value = again ? read[read.length - 1] : readValue(item[1], fmt);
-    const count = again ? Number(again[1]) - 1 : Number(item[2] ?? 1);
-    if (read.length + count > k) throw new ValueRefused(`more than ${k} ${k === 1 ? "value" : "values"}`);
-    for (let i = 0; i < count; i += 1) read.push(value);
+  for (const word of text.split(/[\s,;]+/).filter(Boolean)) {
+    const [, count, number] = /^(?!0x)(\d{1,7})x(.+)$/i.exec(word) ?? [null, "1", word];
+    const value = readValue(number, fmt);
+    if (read.length + Number(count) > k) throw new ValueRefused(`more than ${k} ${k === 1 ? "value" : "values"}`);
+    for (let i = 0; i < Number(count); i += 1) read.push(value);
   }
   const codes = read.map((value) => value.code);
-  while (codes.length < k) codes.push(fmt.integer ? 0n : encode(finite(), fmt));
+  const rest = codes.length === 1 ? codes[0] : 0n;
+  while (codes.length < k) codes.push(rest);
   return { codes, rounded: read.filter((value) => value.rounded).length };
 }
 
 // One value's code, and whether it had to be rounded.
 export function readValue(word, fmt) {
-  if (/^0x/i.test(word)) {
+  if (/^0x[0-9a-f]+$/i.test(word)) {
     const code = BigInt(word);
     if (code > fmt.mask) throw new ValueRefused(`${word} does not fit the ${fmt.bits} bits of ${fmt.name}`);
     return { code, rounded: false };
@@ -38,15 +32,17 @@ export function readValue(word, fmt) {
   if (special) return { code: specialCode(special, word, fmt), rounded: false };
   const [numerator, denominator] = rational(word);
   if (fmt.integer) return { code: integerCode(numerator, denominator, word, fmt), rounded: false };
-  const negative = word.startsWith("-") && numerator <= 0n;
-  if (negative && !fmt.signed) throw new ValueRefused(`${fmt.name} has no sign; got ${word}`);
+  const negative = word.startsWith("-") && fmt.signed;
+  if (numerator < 0n && !fmt.signed) throw new ValueRefused(`${fmt.name} has no sign; got ${word}`);
   const exact = quotient(numerator < 0n ? -numerator : numerator, denominator, negative ? 1 : 0);
   const code = encode(exact, fmt);
+  if (code === null || (fmt.overflow === "saturate" && above(exact, unpack(fmt, fmt.max_code)))) throw new ValueRefused(`${word} is beyond ${written(unpack(fmt, fmt.max_code))}, the largest ${fmt.name}`);
   return { code, rounded: !equal(unpack(fmt, code), exact) };
 }
 
 function specialCode([, sign, name], word, fmt) {
-  const code = /^nan/i.test(name) ? fmt.nan_code : fmt.inf_code;
+  let code = /^nan/i.test(name) ? fmt.nan_code : fmt.inf_code;
+  if (fmt.name === "f64" && code === fmt.nan_code) code = 0x7ff8000000000000n; // Python's and everybody's
   if (code === null || code === undefined) throw new ValueRefused(`${fmt.name} has no ${word.replace(/^[+-]/, "")}`);
   return sign === "-" ? code | fmt.sign_bit : code;
 }
@@ -62,18 +58,11 @@ function integerCode(numerator, denominator, word, fmt) {
 
 // A text as numerator and denominator.
 function rational(word) {
-  const terms = word.match(/[+-]?(?:[^+\-e^]|[e^][+-]?)+/gi) ?? [];
-  if (terms.join("") !== word) refuse(word);
-  return terms.map((term) => termOf(term, word)).reduce(([a, b], [c, d]) => [a * d + c * b, b * d]);
-}
-
-function termOf(term, word) {
-  const found = /^([+-]?)(?:(\d+\.?\d*|\.\d+)(?:e([+-]?\d+))?)?(?:(\*)2\^([+-]?\d+)|\/(\d+))?$/i.exec(
-    term.replace(/^([+-]?)2\^/, "$11*2^"),
-  );
-  if (!found || !found[2]) refuse(word);
-  const [, sign, decimal, ten = "0", , two = "0", below = "1"] = found;
-  const [whole, places = ""] = decimal.split(".");
+  const power = word.replace(/^([+-]?)2\^/, "$11*2^");
+  const found = /^([+-]?)(\d+\.?\d*|\.\d+)(?:e([+-]?\d{1,4}))?(?:\*2\^([+-]?\d{1,5})|\/(\d+))?$/i.exec(power);
+  if (!found) refuse(word);
+  const [, sign, digits, ten = "0", two = "0", below = "1"] = found;
+  const [whole, places = ""] = digits.split(".");
   if (Math.abs(ten) > 400 || Math.abs(two) > 1200 || /^0+$/.test(below)) refuse(word);
   const shift = Number(ten) - places.length;
   const raised = (exponent, base) => base ** BigInt(Math.max(0, exponent));
@@ -83,7 +72,7 @@ function termOf(term, word) {
 }
 
 function refuse(word) {
-  throw new ValueRefused(`${word} is no number; write 0.5, 2^-24, 3*2^5, 1/3, 0x3c00, inf or nan`);
+  throw new ValueRefused(`${word} is no number; write 0.5, 2^-24, 3*2^-24, 1/3, 0x3c00, inf, nan, or 6x0 for six`);
 }
 
 // A quotient with more bits than any format has; a last one says whether there was more.
@@ -95,7 +84,7 @@ function quotient(numerator, denominator, sign) {
   return finite(sign, (whole << 1n) | (rest ? 1n : 0n), -shift - 1);
 }
 
-// To nearest even; what is too large becomes what PTX's `cvt` makes of it: infinity, or the largest number.
+// To nearest even; null for what is too large.
 export function encode(number, fmt) {
   const sign = number.sign ? fmt.sign_bit : 0n;
   let magnitude = number.significand ? roundedMagnitude(number, fmt, "rn", fmt.fraction_bits) : 0n;
@@ -104,15 +93,19 @@ export function encode(number, fmt) {
     if (magnitude < 0n) magnitude = 0n;
   }
   magnitude <<= BigInt(fmt.padding);
-  if (magnitude > fmt.max_code) magnitude = fmt.overflow === "infinity" ? fmt.inf_code : fmt.max_code;
-  return sign | magnitude;
+  return magnitude > fmt.max_code ? null : sign | magnitude;
 }
 
+const magnitudes = (x, y) => [x, y].map((n) => n.significand << BigInt(n.exponent - Math.min(x.exponent, y.exponent)));
+
 function equal(x, y) {
-  if (x.kind !== y.kind) return false;
-  const exponent = Math.min(x.exponent, y.exponent);
-  const at = (n) => n.significand << BigInt(n.exponent - exponent);
-  return at(x) === at(y);
+  const [one, other] = magnitudes(x, y);
+  return one === other;
+}
+
+function above(x, y) {
+  const [one, other] = magnitudes(x, y);
+  return one > other;
 }
 
 // A number as people read it: a power of two where it is one, else a decimal with all its digits, or the nearest double.

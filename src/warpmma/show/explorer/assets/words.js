@@ -9,7 +9,7 @@ import { written } from "./values.js";
 const FIRST = { metadata: "0x4e4e4e4e", ue8m0: "0x807f7e00", ue4m3: "0x38403000" };
 
 // Columns within a group at which a nibble's stored elements stand.
-export function columnsOf(group, nibble) {
+export function columnsKept(group, nibble) {
   const kept = group / 2;
   const unit = Math.max(1, group / 4);
   return Array.from({ length: kept }, (_, stored) => {
@@ -23,7 +23,7 @@ export function decodedMetadata(record, lane, word) {
   return Array.from({ length: record.metadata.elements }, (_, index) => {
     const { row, column, matrix } = elementOf(record.metadata, lane, index);
     const nibble = (word >>> (4 * index)) & 15;
-    const columns = columnsOf(record.group, nibble).map((x) => column * record.group + x);
+    const columns = columnsKept(record.group, nibble).map((x) => column * record.group + x);
     return {
       index, nibble, row, group: column, selector: matrix, indices: [nibble & 3, nibble >> 2], columns,
       legal: record.legal.includes(nibble),
