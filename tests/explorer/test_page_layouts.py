@@ -32,7 +32,7 @@ def layouts_of(record: AnyInstruction) -> list[Layout | None]:
 
 
 def layouts() -> dict[int, Layout]:
-    """Every layout of the page by its number, as Python has it: that each instruction has its own is checked on the way."""
+    """Every layout of the page by its number, as Python has it; that each instruction has its own is checked here."""
     found: dict[int, Layout] = {}
     numbers: dict[Layout, int] = {}
 
@@ -54,7 +54,7 @@ def layouts() -> dict[int, Layout]:
     return found
 
 
-# Lanes and indices of all elements in their order, what is left of them on the way back, and registers and bits by index.
+# Lanes and indices of all elements in their order; how many are lost on the way back; registers and bits by index.
 PLACES = """() => JSON.stringify(warpmma.data.layouts.map((layout) => {
   const [rows, columns] = layout.shape;
   const [lanes, indices] = [[], []];
@@ -126,8 +126,8 @@ def test_words_of_metadata_are_decoded_as_python_decodes_them(browser: Any) -> N
 @pytest.mark.parametrize(
     ("words", "left"),
     [
-        ("m16n8k16 f16", {"m16n8k16"}), ("mxf4nvf4 4x", {"m16n8k64", "m16n8k128"}),
-        ("sm_70", {"m8n8k4"}), ("wgmma m64n8 tf32", {"m64n8k8", "m64n80k8", "m64n88k8"}), ("sp::ordered s4", {"m16n8k64", "m16n8k128"}),
+        ("m16n8k16 f16", {"m16n8k16"}), ("mxf4nvf4 4x", {"m16n8k64", "m16n8k128"}), ("sm_70", {"m8n8k4"}),
+        ("wgmma m64n8 tf32", {"m64n8k8", "m64n80k8", "m64n88k8"}), ("sp::ordered s4", {"m16n8k64", "m16n8k128"}),
     ],
 )  # fmt: skip
 def test_fragments_of_names_leave_what_they_should(browser: Any, words: str, left: set[str]) -> None:

@@ -1,4 +1,4 @@
-"""What is typed on the page is read as the command line reads it, and what is copied from it says the same elsewhere."""
+"""What is typed on the page is read as the command line reads it; what is copied from it says the same elsewhere."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from warpmma.formats import FORMATS
 pytestmark = needs("browser")
 
 TEXTS = (
-    "0", "-0", "1", "-1.5", "0.1", "1/3", "-2/7", "2^-24", "-2^-9", "3*2^5", "0.7*2^-3", "1e-3", "4.2e2", "448", "1e400", "1e-400",
-    "65519", "65520", "57344", "6", "7.5", "5", "28", "240", "100", "-128", "127", "255", "-8", "15", "0x1", "0x0", "0xf",
-    "0x3c00", "0x7f", "0xff", "inf", "-inf", "nan", "3x1", "2x0x1", "1 2x0 1", "1.17549435e-38", "1.4e-45", "2^-149", "2^-150",
-    "2^-151", "3*2^-150", "2^127", "2^128", "1.0000000596046448", "1.00000005960464481", "5e-324", "2^-1075", "1.7976931348623157e308",
-    "x", "1x", "0xg", "1 + 1", "2^", "1/0", "1e99999", "--1", "1..2", "0x123456789abcdef01",
+    "0", "-0", "1", "-1.5", "0.1", "1/3", "-2/7", "2^-24", "-2^-9", "3*2^5", "0.7*2^-3", "1e-3", "4.2e2", "448",
+    "1e400", "1e-400", "65519", "65520", "57344", "6", "7.5", "5", "28", "240", "100", "-128", "127", "255", "-8",
+    "15", "0x1", "0x0", "0xf", "0x3c00", "0x7f", "0xff", "inf", "-inf", "nan", "3x1", "2x0x1", "1 2x0 1",
+    "1.17549435e-38", "1.4e-45", "2^-149", "2^-150", "2^-151", "3*2^-150", "2^127", "2^128", "1.0000000596046448",
+    "1.00000005960464481", "5e-324", "2^-1075", "1.7976931348623157e308", "x", "1x", "0xg", "1 + 1", "2^", "1/0",
+    "1e99999", "--1", "1..2", "0x123456789abcdef01",
 )  # fmt: skip
 
 READ = """(asked) => JSON.stringify(JSON.parse(asked).map(([name, text]) => {
@@ -68,7 +69,7 @@ STATES = (
     "i=mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32",
     "i=mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64",
     "i=mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e2m1.f32.ue8m0&sa=2&sb=0.5",
-    "i=mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3&sa=1%202%203%204",
+    "i=mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3&sa=1,2,3,4",
     "i=wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3",
 )
 
