@@ -132,6 +132,7 @@ def test_only_what_a_selector_reads() -> None:
     assert {x.matrix for x in table.cells} == {1} and len(table.cells) == 16 * 8
     assert "selector 1:" in table.text() and "selector 0" not in table.text()
     assert json.loads(table.json())["matrices"] == ["selector 0", "selector 1"]
+    assert {cell[0] for cell in elements(table.svg()).tolist()} == {1} and len(elements(table.svg())) == 16 * 8
     by_lane = layout_table(SP, "metadata", selector=1, by="lane").text().splitlines()
     assert by_lane[4] == "0" and by_lane[6] == "2     1[0, 0-3] 1[8, 0-3]"
 

@@ -24,7 +24,8 @@ else:  # a command loads what it is asked for
     scaling, sparsity = later("..scaling", __package__), later("..sparsity", __package__)
 
 __all__ = [
-    "add_operand", "add_selectors", "bits_of", "cell_facts", "element_of", "name_of", "number", "operand_of", "selected",
+    "add_operand", "add_selectors", "bits_of", "cell_facts", "element_of", "name_of", "number", "operand_of",
+    "selected",
 ]  # fmt: skip
 
 _MEANT = {"meta": "metadata", "sfa": "scale_a", "sfb": "scale_b"}
