@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import tempfile
 from collections.abc import Callable
@@ -10,9 +9,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ..errors import OperandError, shown
-from .streams import write
 
-__all__ = ["write_file", "write_or_replace"]
+__all__ = ["write_file"]
 
 
 def write_file(path: str | Path, fill: Callable[[BinaryIO], object], expected: str = "") -> None:
@@ -31,20 +29,14 @@ def write_file(path: str | Path, fill: Callable[[BinaryIO], object], expected: s
     OperandError
         It cannot be written.
     """
-    new, target = None, Path(path)
+    new = None
     try:
-        if target.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if target.exists() and not target.is_file():  # such as /dev/stdout
-            with target.open("wb") as stream:
-                fill(stream)
-            return
-        handle, name = tempfile.mkstemp(prefix=f".{target.name[:100]}-", dir=target.parent)
+        handle, name = tempfile.mkstemp(prefix=f".{Path(path).name[:100]}-", dir=Path(path).parent)
         new = Path(name)
         with os.fdopen(handle, "wb") as stream:
             fill(stream)
         new.chmod(0o666 & ~_umask())  # what an ordinary file has
-        new.replace(target)
+        new.replace(path)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "no name of a file"
         hint = f"; expected {expected}" if expected else ""
@@ -52,14 +44,6 @@ def write_file(path: str | Path, fill: Callable[[BinaryIO], object], expected: s
     finally:
         if new is not None:
             new.unlink(missing_ok=True)
-
-
-def write_or_replace(text: str, path: str | None) -> None:
-    """Print a text, or write it into a file, in UTF-8 and with a line's end; `OperandError` if it cannot be written."""
-    if path is None:
-        write(text)
-    else:
-        write_file(path, lambda stream: stream.write(f"{text}\n".encode()))
 
 
 def _umask() -> int:

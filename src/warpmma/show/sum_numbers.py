@@ -22,7 +22,6 @@ __all__ = [
 ]
 
 _DIGITS = 8
-_WIDE = Context(prec=_DIGITS, Emax=10**6, Emin=-(10**6))
 
 
 def rational(value: Fraction | None) -> str | None:
@@ -66,6 +65,8 @@ def short(value: Fraction, digits: int = _DIGITS) -> str:
     ('0.375', '2^-24', '-5*2^-30', '0.33333333')
     >>> short(Fraction(16777217)), short(Fraction(2**70 + 2**40))
     ('16777217', '1.1805916e+21')
+    >>> short(Fraction(10004, 10**7), 6), short(Fraction(1, 10**9))
+    ('0.0010004', '1e-9')
     """
     if not value:
         return "0"
@@ -78,11 +79,12 @@ def short(value: Fraction, digits: int = _DIGITS) -> str:
     odd, exponent = _odd(value)
     if exponent is not None and (abs(odd) < 10 or (abs(odd) < 1000 and abs(value) < Fraction(1, 1000))):
         return {1: "", -1: "-"}.get(odd, f"{odd}*") + f"2^{exponent}"
-    rounded = _WIDE.divide(Decimal(value.numerator), Decimal(value.denominator))
-    if abs(value) < Fraction(1, 10**4):
-        mantissa, _, power = f"{rounded:.{digits - 1}e}".partition("e")
-        return f"{mantissa.rstrip('0').rstrip('.')}e{power}"
-    return f"{rounded.normalize(_WIDE):.{digits}g}"
+    context = Context(prec=digits, Emax=10**6, Emin=-(10**6))
+    rounded = context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(context)
+    if Fraction(1, 10**4) <= abs(value) < 10**10:
+        return f"{rounded:f}"
+    mantissa, _, power = f"{rounded:e}".partition("e")
+    return f"{mantissa}e{power}"
 
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

@@ -13,6 +13,7 @@ from textwrap import wrap
 from .._text import counted, table
 from ..analysis import Explanation
 from ..arithmetic import Popcount, SumStep
+from ..errors import OperandError, shown
 from .sum_bits import BitGrid, BitRow, grid_of
 from .sum_cells import CHAIN_HEAD, CHAINS, addend_cells, chain_cells
 from .sum_folding import PlacedStep, StepRun, chosen_addends, counterparts, folded, placed
@@ -60,6 +61,8 @@ def text(explanation: Explanation, whole: bool = False, mark: Mark | None = None
     str
         Lines of fewer than 120 columns.
     """
+    if mark is not None and not callable(mark):
+        raise OperandError(f"mark is {shown(mark)}; expected a function of a kind and a text")
     mark = mark or _plain
     lines = _header(explanation, mark)
     lines += _steps(explanation, whole, mark)
