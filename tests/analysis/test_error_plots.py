@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -63,3 +65,13 @@ def test_notebooks_show_picture_and_tables() -> None:
     assert "Recommended: rtol=" in record.advise()._repr_html_()
     for html in (shown, record.advise()._repr_html_()):
         ElementTree.fromstring(html)
+
+
+def test_the_page_has_the_picture_of_its_example() -> None:
+    page = Path(wm.__file__).parents[2] / "docs" / "error.md"
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    names: dict[str, Any] = {}
+    exec("import numpy as np, warpmma as wm\nrng = np.random.default_rng(0)", names)
+    names["rng"].standard_normal(64 * 512 + 512 * 32)
+    exec(next(block for block in blocks if "ways=" in block).replace("print(report)", ""), names)
+    assert (page.parent / "error" / "fp8.svg").read_text() == names["report"].svg()

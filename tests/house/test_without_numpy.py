@@ -56,6 +56,18 @@ for i in wm.instructions():
         last = layout.locate(layout.shape[-2] - 1, layout.shape[-1] - 1, layout.matrices - 1)
         assert last[1] < layout.registers and layout.packing.per_register and i.packing(operand).mask
 """,
+    "places and words of every kind": """
+for i in (*wm.instructions(), *isa.warpgroup_instructions()[::20]):
+    sparse, scaled = i.sparse, i.block_scale
+    for operand in ("A", "C", "D", *["B"] * (i.m < 64), *["metadata"] * sparse, *["scale_a", "scale_b"] * scaled):
+        for ids in wm.lookup.ids_of(i, operand):
+            found = wm.where(i, operand, 1, 0, **ids)
+            assert found in wm.what(i, operand, lane=found.lane, register=found.register)
+            parts = wm.lookup.read_word(i, operand, 0x44444444, lane=found.lane, register=found.register)
+            assert found in [part.cell for part in parts] and all(part.meaning for part in parts)
+table = wm.lookup.layout_table(F8, "scale_a")
+assert all(getattr(table, form)() for form in layouts.TABLE_FORMATS)
+""",
     "formats": """
 i = wm.parse(F8)
 assert i.format("A").unpack(7) == formats.Number("finite", 0, 3, 1) and i.format("A").largest.significand == 3

@@ -18,9 +18,9 @@ from ..isa import AnyInstruction, check_target
 from ..layouts import OPERANDS
 from .matrix_files import operand_file, read_npy
 from .naming import instruction_of
-from .output_files import write_or_replace
 from .streams import write
 from .terminal import Paint, add_output, paint_of
+from .whole_files import write_or_replace
 
 __all__ = ["add_error"]
 

@@ -9,8 +9,8 @@ from ..layouts import ORDERS, TABLE_FORMATS
 from ..lookup import layout_table
 from .naming import instruction_of
 from .operand_words import add_operand, add_selectors, operand_of, selected
-from .output_files import write_or_replace
 from .terminal import add_output
+from .whole_files import write_or_replace
 
 __all__ = ["add_layout"]
 

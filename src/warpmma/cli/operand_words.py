@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .._lazy import later
+from ..errors import shown
 from ..isa import AnyInstruction
 from ..lookup import REGISTER_OPERANDS, Cell, ids_of, operand_layout
 from .naming import add_instruction
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
 else:  # a command loads what it is asked for
     scaling, sparsity = later("..scaling", __package__), later("..sparsity", __package__)
 
-__all__ = ["add_operand", "add_selectors", "bits_of", "cell_facts", "element_of", "name_of", "operand_of", "selected"]
+__all__ = [
+    "add_operand", "add_selectors", "bits_of", "cell_facts", "element_of", "name_of", "number", "operand_of",
+    "selected",
+]  # fmt: skip
 
 _MEANT = {"meta": "metadata", "sfa": "scale_a", "sfb": "scale_b"}
 _SELECTORS = {
@@ -39,14 +43,15 @@ def add_operand(parser: argparse.ArgumentParser) -> None:
 def add_selectors(parser: argparse.ArgumentParser, default: int | None) -> None:
     """Add the options that choose lanes of metadata and scales."""
     for name, help_ in _SELECTORS.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", type=_number, default=default, metavar="N", help=help_)
+        parser.add_argument(f"--{name.replace('_', '-')}", type=number, default=default, metavar="N", help=help_)
 
 
-def _number(text: str) -> int:
-    return int(text, 0)
-
-
-_number.__name__ = "number"  # as argparse names it
+def number(text: str) -> int:
+    """Read a number as Python writes it: 14, 0x3c00bc00."""
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{shown(text)} is no number; expected one such as 14 or 0x3c00bc00") from None
 
 
 def selected(options: argparse.Namespace) -> dict[str, Any]:

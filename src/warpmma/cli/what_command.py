@@ -11,7 +11,17 @@ from ..errors import OperandError
 from ..isa import AnyInstruction
 from ..lookup import Cell, WordPart, ids_of, operand_layout, read_word, what
 from .naming import instruction_of
-from .operand_words import add_operand, add_selectors, bits_of, cell_facts, element_of, name_of, operand_of, selected
+from .operand_words import (
+    add_operand,
+    add_selectors,
+    bits_of,
+    cell_facts,
+    element_of,
+    name_of,
+    number,
+    operand_of,
+    selected,
+)
 from .streams import write
 from .terminal import Paint, add_output, paint_of, tabulated
 
@@ -26,17 +36,10 @@ def add_what(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     add_operand(parser)
     parser.add_argument("--lane", type=int, required=True, metavar="N", help="0 to 31; of wgmma the thread, 0 to 127")
     parser.add_argument("--register", type=int, metavar="N", help="one of the operand's; by default all of them")
-    parser.add_argument("--word", type=_word, metavar="BITS", help="what the register holds, such as 0x3c00bc00")
+    parser.add_argument("--word", type=number, metavar="BITS", help="what the register holds, such as 0x3c00bc00")
     add_selectors(parser, None)
     add_output(parser)
     parser.set_defaults(run=_what)
-
-
-def _word(text: str) -> int:
-    return int(text, 0)
-
-
-_word.__name__ = "word"  # as argparse names it
 
 
 def _what(options: argparse.Namespace) -> int:

@@ -89,6 +89,8 @@ def read_word(
     A[1, 8-11]: columns 9 and 10 are stored
     """
     record, layout = checked(instruction, operand), operand_layout(instruction, operand)
+    if register is None:
+        raise OperandError(f"{record}: register is None; expected the one that has the word")
     cells = what(record, operand, lane=lane, register=register, selector=selector, byte_id=byte_id, thread_id=thread_id)
     width = layout.packing.width
     if not is_integer(word) or not 0 <= word < 1 << width:

@@ -1,0 +1,69 @@
+"""Check that `where` is the inverse of `what`: every element of every operand, metadata and scales of all instructions.
+
+    python tools/check_lookups.py            # all 420 mma and 546 wgmma: some minutes
+    python tools/check_lookups.py --step 37  # of each, every 37th element
+
+It ends with status 1 if a place is not found again, or if an element has no place or several.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from itertools import product
+
+from warpmma.isa import AnyInstruction, Instruction, instructions, warpgroup_instructions
+from warpmma.lookup import Cell, ids_of, operand_layout, what, where
+
+__all__ = ["differences", "main", "operands"]
+
+
+def operands(instruction: AnyInstruction) -> tuple[str, ...]:
+    """Name what an instruction has in registers."""
+    if not isinstance(instruction, Instruction):
+        return "A", "C", "D"
+    metadata, scales = ("metadata",) * instruction.sparse, ("scale_a", "scale_b") * instruction.block_scale
+    return ("A", "B", "C", "D", *metadata, *scales)
+
+
+def differences(instruction: AnyInstruction, operand: str, step: int = 1) -> Iterator[str]:
+    """Yield a line for each element among some whose place does not hold it, or that is in several places."""
+    layout = operand_layout(instruction, operand)
+    (rows, columns), ids = layout.shape[-2:], ids_of(instruction, operand)
+    name, size = f"{operand} of {instruction}", layout.matrices * rows * columns
+    held: dict[tuple[int, int], tuple[Cell, ...]] = {}
+    if step == 1:
+        places = product(range(layout.lanes), range(layout.registers))
+        held = {(lane, y): what(instruction, operand, lane=lane, register=y) for lane, y in places}
+        found = [(x.matrix, x.row, x.column) for cells in held.values() for x in cells]
+        if not len(set(found)) == len(found) == size:
+            yield f"{name}: {len(found)} places hold {len(set(found))} of {size} elements"
+    for number in range(0, size, step):
+        matrix, place = divmod(number, rows * columns)
+        row, column = divmod(place, columns)
+        cell = where(instruction, operand, row, column, **ids[matrix])
+        at = cell.lane, cell.register
+        if (cell.matrix, cell.row, cell.column) != (matrix, row, column):
+            yield f"{name}: where of {row}, {column} in {matrix} is {cell}"
+        elif cell not in (held.get(at) or what(instruction, operand, lane=at[0], register=at[1])):
+            yield f"{name}: {cell} is not what is there"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the check; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--step", type=int, default=1, help="every so many elements; 1 by default, which is all")
+    options = parser.parse_args(arguments)
+    asked = [(i, operand) for i in (*instructions(), *warpgroup_instructions()) for operand in operands(i)]
+    wrong = 0
+    for instruction, operand in asked:
+        for line in differences(instruction, operand, options.step):
+            print(line)
+            wrong += 1
+    print(f"{len(asked)} operands of {len({str(i) for i, _ in asked})} instructions: {wrong} wrong")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
