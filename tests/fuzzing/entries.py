@@ -101,6 +101,7 @@ INNER: dict[str, str] = {
         (f"warpmma.analysis:{x}{member}" for x in ("ChainLink", "Explanation") for member in ("", ".__getstate__")),
         "made by `explain`",
     ),
+    "warpmma.analysis:bounds": "of a product that `prepare` has checked",
     "warpmma.analysis:Parting": "made by `explain`",
     "warpmma.analysis:ulp_at": "of a format, at a rational number, for rooms above",
     **dict.fromkeys((f"warpmma.analysis:Explanation.{x}" for x in ("json", "svg", "text")), "views: tests/show"),

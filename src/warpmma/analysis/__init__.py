@@ -3,11 +3,12 @@
 from .error_report import BINS, ErrorPlace, ErrorReport, ProductError
 from .explaining import explain
 from .explanation import ChainLink, Explanation, Parting
+from .product_bounds import bounds
 from .product_errors import error
 from .rationals import ulp_at
 from .tolerances import Advice, Judged, Tolerance
 
 __all__ = [
     "BINS", "Advice", "ChainLink", "ErrorPlace", "ErrorReport", "Explanation", "Judged", "Parting", "ProductError",
-    "Tolerance", "error", "explain", "ulp_at",
+    "Tolerance", "bounds", "error", "explain", "ulp_at",
 ]  # fmt: skip

@@ -1,6 +1,6 @@
 """An a priori bound of the error of one element, in rational numbers, by the lemmas of docs/specification/bounds.md.
 
-It takes the magnitudes of products and of C, and nothing that is computed from their signs. `bounds` has the same for
+It takes the magnitudes of products and of C, and nothing that is computed from their signs. `product_bounds` has the same for
 whole matrices.
 """
 
