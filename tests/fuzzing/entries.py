@@ -77,9 +77,9 @@ INNER: dict[str, str] = {
     **dict.fromkeys(
         (f"warpmma.arithmetic:{x}" for x in (
             "NativeRegisters", "NativeRegisters.run", "approximate_reference", "as_fraction", "exact_product",
-            "fma64", "machine_text", "native_product", "quotient", "quotient_reference", "reference_dot",
+            "fma64", "fused_steps", "machine_text", "native_product", "quotient", "quotient_reference", "reference_dot",
             "reference_trace", "resolve", "rounded_step", "run_elements", "runs_elements",
-            "special_function_reference", "square_root", "square_root_reference", "squarer", "steps_of", "take_rows",
+            "special_function_reference", "square_root", "square_root_reference", "squarer", "take_rows",
         )),
         "for rooms above, which check"
     ),
@@ -102,6 +102,7 @@ INNER: dict[str, str] = {
         "made by `explain`",
     ),
     "warpmma.analysis:bounds": "of a product that `prepare` has checked",
+    "warpmma.analysis:ulp_at": "of a format and a rational number, for rooms above",
     "warpmma.analysis:Parting": "made by `explain`",
     "warpmma.analysis:ulp_at": "of a format, at a rational number, for rooms above",
     **dict.fromkeys((f"warpmma.analysis:Explanation.{x}" for x in ("json", "svg", "text")), "views: tests/show"),

@@ -1,4 +1,4 @@
-"""Ways to call what measures the errors of whole products."""
+"""Ways to call what explains elements, and measures the errors of whole products."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from warpmma.analysis import ErrorReport
 
 from .calls import Entry
 from .hostile import Rng, chance, pick
-from .table_execution import product_operands
+from .table_execution import multiplied, product_operands
 
 __all__ = ["ENTRIES", "INNER"]
 
@@ -37,6 +37,20 @@ INNER: dict[str, str] = {
 }  # fmt: skip
 
 
+def _explained(rng: Rng) -> dict[str, Any]:
+    """Make a legal call of `explain`, of one instruction or of a whole product."""
+    while True:
+        given = multiplied(rng) if chance(rng, 0.5) else product_operands(rng)
+        given = {name: x for name, x in given.items() if name not in ("engine", "threads")}
+        record = given.get("instruction")
+        a = getattr(given["a"], "elements", given["a"])
+        if a.ndim == 2 and a.shape[0] and (record is not None or "metadata" not in given):
+            break
+    given.setdefault("instruction", None)
+    given |= {"row": int(rng.integers(a.shape[0])), "column": 0}
+    return given | ({"against": given["target"]} if chance(rng, 0.2) else {})
+
+
 def _measured(rng: Rng) -> dict[str, Any]:
     given = product_operands(rng)
     if chance(rng, 0.2):
@@ -59,6 +73,7 @@ def _advised(report: ErrorReport, **given: Any) -> str:
 
 
 ENTRIES = (
+    Entry(name="warpmma:explain", call=wm.explain, make=_explained, weight=4),
     Entry(name="warpmma:error", call=wm.error, make=_measured, weight=1, pure=False),
     Entry(name="warpmma:error views", call=_error, make=_measured, weight=1, engines=True),
     Entry(

@@ -59,7 +59,7 @@ def _workers(rng: Rng) -> dict[str, Any]:
     return {"threads": 2} if chance(rng, 0.03) else {}
 
 
-def _multiplied(rng: Rng) -> dict[str, Any]:
+def multiplied(rng: Rng) -> dict[str, Any]:
     i, lead = legal.record(rng, pick(rng, ("any", "dense", "sparse", "scaled"))), legal.batch(rng)
     given: dict[str, Any] = {"instruction": legal.spelled(rng, i)}
     given |= {
@@ -75,20 +75,6 @@ def _multiplied(rng: Rng) -> dict[str, Any]:
     if i.block_scale:
         given |= {f"scale_{x.lower()}": legal.scales(rng, i, x, lead) for x in "AB"}
     return given | _workers(rng)
-
-
-def _explained(rng: Rng) -> dict[str, Any]:
-    """Make a legal call of `explain`, of one instruction or of a whole product."""
-    while True:
-        given = _multiplied(rng) if chance(rng, 0.5) else product_operands(rng)
-        given = {name: x for name, x in given.items() if name not in ("engine", "threads")}
-        record = given.get("instruction")
-        a = getattr(given["a"], "elements", given["a"])
-        if a.ndim == 2 and a.shape[0] and (record is not None or "metadata" not in given):
-            break
-    given.setdefault("instruction", None)
-    given |= {"row": int(rng.integers(a.shape[0])), "column": 0}
-    return given | ({"against": given["target"]} if chance(rng, 0.2) else {})
 
 
 _KINDS = ("default", "dense", "wgmma", "sparse", "scaled", "quantized", "partial")
@@ -326,7 +312,7 @@ ENTRIES = (
     Entry(name="warpmma:load", call=wm.load, make=_loaded, weight=6),
     Entry(name="warpmma:store", call=wm.store, make=_stored, weight=6),
     Entry(name="warpmma:execute", call=wm.execute, make=_executed, weight=16, engines=True),
-    Entry(name="warpmma:mma", call=wm.mma, make=_multiplied, weight=12, engines=True),
+    Entry(name="warpmma:mma", call=wm.mma, make=multiplied, weight=12, engines=True),
     Entry(
         name="warpmma:evidence", call=wm.evidence, weight=2,
         make=lambda rng: (lambda i: {"instruction": legal.spelled(rng, i), "target": legal.target(rng, i)})(
@@ -354,7 +340,6 @@ ENTRIES = (
           fixed=("object",)),
     Entry(name="warpmma:find", call=wm.find, make=_found, weight=3),
     Entry(name="warpmma.products:default_instruction", call=default_instruction, make=_default, weight=2),
-    Entry(name="warpmma:explain", call=wm.explain, make=_explained, weight=4),
     Entry(name="warpmma.arithmetic:compute", call=arithmetic.compute, make=_arithmetic, weight=3, fixed=("recipe",)),
     Entry(name="warpmma.arithmetic:approximate", call=arithmetic.approximate, make=_approximated, weight=3),
     Entry(name="warpmma.arithmetic:quotient_factors", call=arithmetic.quotient_factors, make=_factors, weight=2),
@@ -380,7 +365,7 @@ ENTRIES = (
         name=f"{_G}.__str__", call=_text, make=lambda rng: {"object": testing.Gpu("sm_80")}, weight=0.1,
         fixed=("object",),
     ),
-    Entry(name=f"{_G}.mma", call=testing.Gpu.mma, make=lambda rng: _of_gpu(rng, _multiplied), weight=2),
+    Entry(name=f"{_G}.mma", call=testing.Gpu.mma, make=lambda rng: _of_gpu(rng, multiplied), weight=2),
     Entry(name=f"{_G}.execute", call=testing.Gpu.execute, make=lambda rng: _of_gpu(rng, _executed), weight=2),
     Entry(name=f"{_G}.matmul", call=testing.Gpu.matmul, make=lambda rng: _of_gpu(rng, product_operands), weight=2),
     Entry(name=f"{_G}.device", call=lambda self: repr(self.device()), weight=0.2,

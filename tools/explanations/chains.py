@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 import warpmma as wm
 from warpmma import scaling, sparsity
-from warpmma.analysis.chain_of_element import Element
+from warpmma.analysis.chain_of_element import ElementCodes
 from warpmma.analysis.product_bounds import bounds
 from warpmma.formats import FORMATS, FloatFormat
 from warpmma.isa import AnyInstruction, Instruction
@@ -49,7 +49,7 @@ def product_faults(case: Case, rng: Rng) -> Faults:
     d = product.format.codes(wm.matmul(**given))
     of_whole = bounds(product)
     for row, column in np.ndindex(*product.shape):
-        element = Element.of(product, row, column)
+        element = ElementCodes.of(product, row, column)
         found.rows += 1
         least = of_whole[row, column]
         fault = examined(element, [int(d[row, column])], found, Fraction(least) if np.isfinite(least) else None)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpmma.analysis.chain_of_element import Element, exact_result, links
+from warpmma.analysis.chain_of_element import ElementCodes, exact_result, links
 from warpmma.analysis.element_bounds import element_bound
 from warpmma.arithmetic import Recipe, as_fraction, compute, engines, product, recipe
 from warpmma.formats import FloatFormat
@@ -79,7 +79,7 @@ def recipe_faults(case: Case, rows: int, seed: int) -> Faults:
 
 def _drawn(
     how: Recipe, use: tuple[AnyInstruction, str], style: str, count: int, rng: np.random.Generator
-) -> Iterator[tuple[Element, list[int]]]:
+) -> Iterator[tuple[ElementCodes, list[int]]]:
     """Draw dot products, and what each engine makes of them."""
     instruction, target = use
     k, blocks = stored(instruction), instruction.scales_per_row
@@ -103,13 +103,13 @@ def _drawn(
         a, b, scale_a, scale_b = (
             tuple(given[name][:, j].tolist()) if name in given else () for name in ("a", "b", "scale_a", "scale_b")
         )
-        yield Element(
+        yield ElementCodes(
             product=whole, a=a, b=b, positions=tuple(range(k)), scale_a=scale_a, scale_b=scale_b,
             c=int(given["c"][j]), factors=(), alpha=None,
         ), [int(x[j]) for x in bits]  # fmt: skip
 
 
-def examined(element: Element, bits: list[int], found: Faults, bound: Fraction | None = None) -> str:
+def examined(element: ElementCodes, bits: list[int], found: Faults, bound: Fraction | None = None) -> str:
     """Explain an element; count it, and say what is wrong, or nothing.
 
     `bound` is one that must not be below the element's own.
@@ -144,6 +144,6 @@ def examined(element: Element, bits: list[int], found: Faults, bound: Fraction |
     return ""
 
 
-def _shown(element: Element) -> str:
+def _shown(element: ElementCodes) -> str:
     given = {name: getattr(element, name) for name in ("a", "b", "c", "scale_a", "scale_b", "factors")}
     return ", ".join(f"{name} {x}" for name, x in given.items() if x != ())

@@ -19,7 +19,7 @@ from ..formats import FORMATS, FloatFormat, Number, floating
 from ..products import Chain, Operands, Product, finish
 from .explanation import ChainLink
 
-__all__ = ["Element", "along_k", "exact_result", "links"]
+__all__ = ["ElementCodes", "along_k", "exact_result", "links"]
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ _F32 = floating("f32")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Element:
+class ElementCodes:
     """Codes that one element of D is made of, padded to whole instructions.
 
     Attributes
@@ -56,7 +56,7 @@ class Element:
     alpha: float | None
 
     @classmethod
-    def of(cls, product: Product, row: int, column: int, matrix: int = 0) -> Element:
+    def of(cls, product: Product, row: int, column: int, matrix: int = 0) -> ElementCodes:
         """Take one element of a product whose batch is flat."""
         chain = product.chain
         part = product.given.of(slice(matrix, matrix + 1))
@@ -93,7 +93,7 @@ def _codes(array: Any) -> tuple[int, ...]:
     return tuple(array.tolist())
 
 
-def exact_result(element: Element) -> Fraction | None:
+def exact_result(element: ElementCodes) -> Fraction | None:
     """Exact result of an element's codes; None where an operand is NaN or infinite."""
     recipe, k = element.product.chain.recipe, len(element.a)
     a, b, (c,) = (_values(name, codes) for name, codes in (
@@ -120,7 +120,7 @@ def _values(name: str, codes: tuple[int, ...]) -> list[Fraction | None]:
     return [Fraction(fmt.unpack(code)) for code in codes]
 
 
-def links(element: Element) -> tuple[tuple[ChainLink, ...], int]:
+def links(element: ElementCodes) -> tuple[tuple[ChainLink, ...], int]:
     """Follow the chain that makes an element; return its links and the code of the result."""
     made, code = _along_k(element)
     record, epilogue = element.product.chain.instruction, element.product.epilogue
@@ -137,7 +137,7 @@ def links(element: Element) -> tuple[tuple[ChainLink, ...], int]:
     return tuple(made), code
 
 
-def _scaled(element: Element, code: int) -> tuple[ChainLink, int]:
+def _scaled(element: ElementCodes, code: int) -> tuple[ChainLink, int]:
     """Multiply by the tensor scale: an exact product, of which the rounding of the scale takes a part."""
     record = element.product.chain.instruction
     fmt, d = floating(record.d_type), floating(record.d_type).unpack(code)
@@ -155,7 +155,7 @@ def _step(operation: str, addend: Addend, name: str, result: int) -> SumStep:
     )  # fmt: skip
 
 
-def _along_k(element: Element) -> tuple[list[ChainLink], int]:
+def _along_k(element: ElementCodes) -> tuple[list[ChainLink], int]:
     """Return the links along k, and the code that they come to."""
     made: list[ChainLink] = []
     chain, record = element.product.chain, element.product.chain.instruction

@@ -1,7 +1,7 @@
 """An a priori bound of the error of one element, in rational numbers, by the lemmas of docs/specification/bounds.md.
 
-It takes the magnitudes of products and of C, and nothing that is computed from their signs. `product_bounds` has the same for
-whole matrices.
+It takes the magnitudes of products and of C, and nothing that is computed from their signs. `product_bounds` has the
+same for whole matrices.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ..arithmetic import (
     Recipe,
     as_fraction,
     exact_product,
-    steps_of,
+    fused_steps,
 )
 from ..formats import FloatFormat, Number, floating, integer
 from ..products import Chain
-from .chain_of_element import Element, along_k
+from .chain_of_element import ElementCodes, along_k
 from .rationals import exponent_of
 
 __all__ = ["element_bound"]
@@ -70,7 +70,7 @@ class _Sum(NamedTuple):
         return max(exponent_of(self.reach), self.fmt.emin)
 
 
-def element_bound(element: Element) -> Fraction | None:
+def element_bound(element: ElementCodes) -> Fraction | None:
     """Bound the magnitude of an element's error; None where the result may be infinite, or an integer may wrap."""
     product, recipe = element.product, element.product.chain.recipe
     try:
@@ -112,7 +112,7 @@ def _term(number: Number, nominal: int) -> _Term | None:
 # Instructions
 
 
-def _instruction(element: Element, number: int, accumulator: _Sum) -> _Sum:
+def _instruction(element: ElementCodes, number: int, accumulator: _Sum) -> _Sum:
     chain, recipe = element.product.chain, element.product.chain.recipe
     terms = _terms(element, chain, number)
     match recipe.unit:
@@ -124,7 +124,7 @@ def _instruction(element: Element, number: int, accumulator: _Sum) -> _Sum:
             for term in terms:
                 accumulator = _fma(accumulator, term, floating("f64"), recipe.unit.rounding)
         case FloatChains():
-            for step in steps_of("ascending", recipe.unit.length, len(terms)):
+            for step in fused_steps("ascending", recipe.unit.length, len(terms)):
                 run = _nothing(_F32)
                 for i in step:
                     run = _fma(run, terms[i], _F32, "rn")
@@ -134,7 +134,7 @@ def _instruction(element: Element, number: int, accumulator: _Sum) -> _Sum:
     return accumulator
 
 
-def _terms(element: Element, chain: Chain, number: int) -> list[_Term | None]:
+def _terms(element: ElementCodes, chain: Chain, number: int) -> list[_Term | None]:
     """Products of an instruction, times their scales; a zero is None."""
     recipe, record = chain.recipe, chain.instruction
     each, blocks = record.k // chain.packed, record.scales_per_row
@@ -162,7 +162,7 @@ def _nominal(number: Number, fmt: FloatFormat) -> int:
 def _fused(recipe: Recipe, unit: FusedDotAdd, terms: Sequence[_Term | None], c: _Sum) -> _Sum:
     d = floating(recipe.d)
     total = _nothing(d) if recipe.accumulate == "after" else c
-    for step in steps_of(recipe.order, unit.products, len(terms)):
+    for step in fused_steps(recipe.order, unit.products, len(terms)):
         total = _step(unit, [x for i in step if (x := terms[i]) is not None], total, d)
     return _added(d, c, total) if recipe.accumulate == "after" else total
 
@@ -237,7 +237,7 @@ def _rounded(
     return _Sum(before.error + off, reach + outward, grid, fmt, bits)
 
 
-def _scaled(element: Element, total: _Sum) -> _Sum:
+def _scaled(element: ElementCodes, total: _Sum) -> _Sum:
     """Lemma 5: the sum times a tensor scale."""
     exact = as_fraction(element.scale_product)
     used = _term(_F32.unpack(int(_F32.encode(np.array(element.alpha)))), 0)
@@ -253,7 +253,7 @@ def _scaled(element: Element, total: _Sum) -> _Sum:
 # Integers
 
 
-def _integers(element: Element) -> Fraction:
+def _integers(element: ElementCodes) -> Fraction:
     """Lemma 6: nothing is lost, unless the magnitudes leave room for a sum beyond 32 bits."""
     chain, recipe = element.product.chain, element.product.chain.recipe
     unit, d = cast(IntegerSum | Popcount, recipe.unit), integer(recipe.d)

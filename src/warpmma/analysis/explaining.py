@@ -18,7 +18,7 @@ from ..isa import AnyInstruction, Instruction, check_target, parse_any
 from ..products import Chain, Multiplicand, Operands, Product, is_dask, prepare
 from ..scaling import Quantized, scale_codes
 from ..sparsity import compress, positions, rows_met
-from .chain_of_element import Element, exact_result, links
+from .chain_of_element import ElementCodes, exact_result, links
 from .element_bounds import element_bound
 from .explanation import Explanation
 from .partings import parting_of
@@ -102,7 +102,7 @@ def _explained(
     for name, value, count in (("row", row, rows), ("column", column, columns), ("matrix", matrix, batch)):
         if not is_integer(value) or not 0 <= value < count:
             raise OperandError(f"{record}: {name} is {shown(value)}; expected 0 to {count - 1}")
-    element = Element.of(product, int(row), int(column), int(matrix))
+    element = ElementCodes.of(product, int(row), int(column), int(matrix))
     made, result = links(element)
     return Explanation(
         instruction=record, target=target, row=int(row), column=int(column), matrix=int(matrix), a=element.a,

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from ..arithmetic import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, steps_of
+from ..arithmetic import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, fused_steps
 from ..formats import FORMATS, FloatFormat, floating, integer
 from ..products import Product
 from ..sparsity import pattern_checked
@@ -165,7 +165,7 @@ class _Tile:
         chain, unit = self.product.chain, self.product.chain.recipe.unit
         if isinstance(unit, GroupedDotAdd):
             return [np.arange(chain.instruction.k)]
-        stored = steps_of(chain.recipe.order, cast(FusedDotAdd, unit).products, chain.instruction.k // chain.packed)
+        stored = fused_steps(chain.recipe.order, cast(FusedDotAdd, unit).products, chain.instruction.k // chain.packed)
         if chain.packed == 1:
             return [np.array(step) for step in stored]
         law = pattern_checked(chain.instruction)  # type: ignore[arg-type]
@@ -187,7 +187,7 @@ class _Tile:
                 for i in range(start, start + k):
                     total = self._fma(total, i, d, recipe.unit.rounding)
             case FloatChains():
-                for step in steps_of("ascending", recipe.unit.length, k):
+                for step in fused_steps("ascending", recipe.unit.length, k):
                     run = self._nothing("f32")
                     for i in step:
                         run = self._fma(run, start + i, _F32, "rn")

@@ -37,7 +37,6 @@ from .special_functions import SPECIAL_FUNCTIONS, SpecialFunction, special_funct
 from .sum_steps import Addend, SumStep
 from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, Unit
 from .units import steps as fused_steps
-from .units import steps as steps_of
 
 __all__ = [
     "GENERATIONS",
@@ -98,7 +97,6 @@ __all__ = [
     "square_root",
     "square_root_reference",
     "squarer",
-    "steps_of",
     "take_rows",
     "variants",
 ]
