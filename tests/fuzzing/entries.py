@@ -102,7 +102,6 @@ INNER: dict[str, str] = {
         "made by `explain`",
     ),
     "warpmma.analysis:bounds": "of a product that `prepare` has checked",
-    "warpmma.analysis:ulp_at": "of a format and a rational number, for rooms above",
     "warpmma.analysis:Parting": "made by `explain`",
     "warpmma.analysis:ulp_at": "of a format, at a rational number, for rooms above",
     **dict.fromkeys((f"warpmma.analysis:Explanation.{x}" for x in ("json", "svg", "text")), "views: tests/show"),
