@@ -24,7 +24,7 @@ from types import MappingProxyType
 
 from .._arguments import suggestion
 from .._version import __version__
-from ..errors import CompilationError, PtxError, UnsupportedError, WarpmmaError, shown
+from ..errors import CompilationError, PtxError, WarpmmaError, shown
 from .command_parser import CommandParser
 from .streams import discard, say, silence, write
 
@@ -129,12 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parser_of(name: str) -> CommandParser:
     """Load a command, and return what reads its arguments."""
     command = COMMANDS[name]
-    try:
-        module = import_module(f".{command.module}", __package__)
-    except ModuleNotFoundError as error:
-        if error.name != f"{__package__}.{command.module}":
-            raise
-        raise UnsupportedError(f"{name} is not here yet") from None
+    module = import_module(f".{command.module}", __package__)
     made = CommandParser(prog="warpmma").add_subparsers(metavar="COMMAND")
     getattr(module, f"add_{name}")(made)
     parser: CommandParser = made.choices[name]

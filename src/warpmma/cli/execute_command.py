@@ -26,7 +26,7 @@ from ..products import matmul
 from .matrix_files import matrix_file, operand_file, read_npy
 from .naming import instruction_of
 from .streams import write
-from .terminal import Paint, add_output, paint_of
+from .terminal import Paint, add_output, paint_of, prose_width
 from .whole_files import write_file
 
 __all__ = ["add_execute"]
@@ -137,7 +137,7 @@ def _text(options: argparse.Namespace, i: AnyInstruction, d: Array, known: Evide
     lines = [paint(f"{i} on {options.target}: D is {d.dtype} {list(d.shape)}{saved}", "bold")]
     lines.append(paint(f"{known.kind}: {known.source}{f', on {known.device}' * bool(known.device)}", "dim"))
     if options.output is None:
-        lines += ["", np.array2string(d, max_line_width=118, threshold=_SHOWN)]
+        lines += ["", np.array2string(d, max_line_width=prose_width(), threshold=_SHOWN)]
     return "\n".join(lines)
 
 

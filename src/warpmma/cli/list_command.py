@@ -59,8 +59,8 @@ def _list(options: argparse.Namespace) -> int:
         paint = paint_of(options)
         mma = sum(not isinstance(i, WarpgroupInstruction) for i in found)
         on = f" on {options.target}" * bool(options.target)
-        counts = [counted(mma, "instruction") + " of mma"] * bool(mma)
-        counts += [f"{len(found) - mma} of wgmma"] * (len(found) > mma)
+        numbers = {"mma": mma, "wgmma": len(found) - mma}
+        counts = [f"{counted(number, 'instruction')} of {name}" for name, number in numbers.items() if number]
         below = paint(f"{' and '.join(counts) or 'no instruction'}{on}", "dim")
         write(f"{tabulated([_HEAD, *_rows(found)], paint, range(5), _STYLES)}\n\n{below}" if found else below)
     return 0

@@ -227,8 +227,9 @@ def _left(fragments: Sequence[str], text: str, all_kinds: bool = False) -> list[
     ]
     apart = _typed([i for i in every if all(test(i) for test in tests)], fragments)
     if apart:
-        sizes = dict.fromkeys(i.shape for i in apart)
-        raise MnemonicError(f"{shown(text, str)}: no such instruction is {' '.join(shapes)}{_some('there are', sizes)}")
+        sizes, asked = dict.fromkeys(i.shape for i in apart), " ".join(shapes)
+        near = suggestion(asked, sizes) or _some("there are", sizes)
+        raise MnemonicError(f"{shown(text, str)}: no such instruction is {asked}{near}")
     types = " ".join(type_ for type_ in map(type_named, fragments) if type_)
     fitting = [i for i in every if all(fragment_test(x, text)(i) for x in fragments if not has_place(x))]
     if types and fitting:

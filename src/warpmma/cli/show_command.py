@@ -8,7 +8,7 @@ from .._views import view
 from ..isa import AnyInstruction
 from .naming import add_instruction, instruction_of, words_of
 from .streams import write
-from .terminal import Paint, add_output, paint_of
+from .terminal import Paint, add_output, paint_of, prose_width
 
 __all__ = ["add_show"]
 
@@ -29,7 +29,7 @@ def _show(options: argparse.Namespace) -> int:
     if options.json:
         write(view(instruction, "json"))
     else:
-        text = f"{view(instruction, 'text')}\n\n{_next(instruction)}"
+        text = f"{view(instruction, 'text', prose_width())}\n\n{_next(instruction)}"
         write(_painted(text, paint_of(options)))
     return 0
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from .._text import table
 
-__all__ = ["Paint", "add_output", "folded", "paint_of", "tabulated"]
+__all__ = ["Paint", "add_output", "folded", "paint_of", "prose_width", "tabulated"]
 
 _WIDTH = 118  # of prose in a pipe
 _STYLES = {"bold": "1", "dim": "2", "lane": "36", "register": "33", "good": "32", "bad": "31"}
@@ -66,11 +66,15 @@ def _terminal_width() -> int:
     return get_terminal_size().columns
 
 
-def folded(text: str, indent: int = 0) -> str:
-    """Break a line of prose at blanks: at the terminal's width, or where there is none at 118 columns."""
+def prose_width() -> int:
+    """Return how wide a line of prose can be: as the terminal is, or where there is none 118 columns."""
     terminal = sys.stdout is not None and sys.stdout.isatty()
-    width = _terminal_width() if terminal else _WIDTH
-    lines = textwrap.wrap(text, max(20, width - indent), break_long_words=False, break_on_hyphens=False)
+    return max(40, min(_terminal_width(), _WIDTH)) if terminal else _WIDTH
+
+
+def folded(text: str, indent: int = 0) -> str:
+    """Break a line of prose at blanks; what comes behind the first line is indented."""
+    lines = textwrap.wrap(text, prose_width() - indent, break_long_words=False, break_on_hyphens=False)
     return f"\n{' ' * indent}".join(lines)
 
 

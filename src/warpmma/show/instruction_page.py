@@ -112,12 +112,12 @@ def _numbers(recipe: Recipe, i: AnyInstruction) -> dict[str, Any]:
 # The text
 
 
-def text(i: AnyInstruction) -> str:
-    """Return the facts as text."""
+def text(i: AnyInstruction, width: int = _WIDTH) -> str:
+    """Return the facts as text, with prose broken at a width."""
     known = facts(i)
     parts = {
-        "Operands": _operand_lines(known), "Where elements sit": _formula_lines(known),
-        "How it is computed": _arithmetic_lines(known),
+        "Operands": _operand_lines(known, width), "Where elements sit": _formula_lines(known, width),
+        "How it is computed": _arithmetic_lines(known, width),
     }  # fmt: skip
     lines = [known["mnemonic"], _sum(i)]
     for heading, rest in parts.items():
@@ -136,8 +136,8 @@ def _sum(i: AnyInstruction) -> str:
     )
 
 
-def _operand_lines(known: dict[str, Any]) -> list[str]:
-    rows = [("operand", "type", "shape", "registers", "elements of a thread, by register, low bits first")]
+def _operand_lines(known: dict[str, Any], width: int) -> list[str]:
+    rows = [("operand", "type", "shape", "registers", "a thread's elements, low bits first")]
     for name, x in known["operands"].items():
         shape = " x ".join(map(str, x["shape"]))
         if x["in"] == "registers":
@@ -162,7 +162,7 @@ def _operand_lines(known: dict[str, Any]) -> list[str]:
         ids.append(f"byte-id {', '.join(map(str, x['byte_ids']))}")
         lines += _wrapped(
             f"scales of A and of B: 1 register each, {x['type']}, {x['scale_vec']}: one for {x['elements']} elements "
-            f"of k; {', '.join(ids)}", 2,
+            f"of k; {', '.join(ids)}", 2, width,
         )  # fmt: skip
     return lines
 
@@ -174,7 +174,7 @@ def _run(letter: str, run: str) -> str:
     return f"{letter}{first}{between}{letter}{last}" if last else f"{letter}{first}"
 
 
-def _formula_lines(known: dict[str, Any]) -> list[str]:
+def _formula_lines(known: dict[str, Any], width: int) -> list[str]:
     lines, done = [], set()
     for name, x in known["operands"].items():
         if x["in"] != "registers" or name in done:
@@ -184,29 +184,29 @@ def _formula_lines(known: dict[str, Any]) -> list[str]:
         lines.append(f"  {', '.join(same)}")
         lines += [f"    {key:<6} = {value}" for key, value in x["formulas"].items()]
     legend = "groupID = laneid >> 2, threadID_in_group = laneid & 0x3; i counts a thread's elements"
-    return [*lines, f"  {legend}{', warpid the warps' * (known['threads'] == 128)}"]
+    return [*lines, *_wrapped(f"{legend}{', warpid the warps' * (known['threads'] == 128)}", 2, width)]
 
 
-def _arithmetic_lines(known: dict[str, Any]) -> list[str]:
+def _arithmetic_lines(known: dict[str, Any], width: int) -> list[str]:
     lines: list[str] = []
     for each in known["arithmetic"]:
-        lines += _wrapped(f"{' '.join(each['targets'])} ({', '.join(each['generations'])})", 2)
+        lines += _wrapped(f"{' '.join(each['targets'])} ({', '.join(each['generations'])})", 2, width)
         steps = f"{counted(each['steps'], 'step')}, " if "steps" in each else ""
         floor = f", Z = {each['Z']}" if "Z" in each else ""
-        lines += _wrapped(f"{each['machine']}: {steps}{each['how']}{floor}", 4)
+        lines += _wrapped(f"{each['machine']}: {steps}{each['how']}{floor}", 4, width)
         for evidence in each["evidence"]:
             known_by = [evidence["source"], f"on {evidence['device']}" * bool(evidence["device"]), evidence["compared"]]
             known_by.append(f"assuming {evidence['assumption']}" * bool(evidence["assumption"]))
             on = f" ({' '.join(evidence['targets'])})" * (evidence["targets"] != each["targets"])
-            lines += _wrapped(f"{evidence['kind']}{on}: {'; '.join(filter(None, known_by))}", 4)
+            lines += _wrapped(f"{evidence['kind']}{on}: {'; '.join(filter(None, known_by))}", 4, width)
     return lines
 
 
-def _wrapped(line: str, indent: int) -> list[str]:
+def _wrapped(line: str, indent: int, width: int) -> list[str]:
     """Break a line at blanks, but for those of F = 25 and its like."""
     kept = re.sub(r"\b([FZ]) = ", "\\1\xa0=\xa0", line)
     lines = textwrap.wrap(
-        kept, _WIDTH, initial_indent=" " * indent, subsequent_indent=" " * (indent + 2), break_long_words=False,
+        kept, width, initial_indent=" " * indent, subsequent_indent=" " * (indent + 2), break_long_words=False,
         break_on_hyphens=False,
     )  # fmt: skip
     return [each.replace("\xa0", " ") for each in lines]
