@@ -16,7 +16,7 @@ from itertools import product
 from warpmma.isa import AnyInstruction, Instruction, instructions, warpgroup_instructions
 from warpmma.lookup import Cell, ids_of, operand_layout, what, where
 
-__all__ = ["differences", "main", "operands"]
+__all__ = ["differences", "every_operand", "main", "operands"]
 
 
 def operands(instruction: AnyInstruction) -> tuple[str, ...]:
@@ -25,6 +25,12 @@ def operands(instruction: AnyInstruction) -> tuple[str, ...]:
         return "A", "C", "D"
     metadata, scales = ("metadata",) * instruction.sparse, ("scale_a", "scale_b") * instruction.block_scale
     return ("A", "B", "C", "D", *metadata, *scales)
+
+
+def every_operand() -> list[tuple[AnyInstruction, str]]:
+    """List what all instructions have in registers."""
+    every: tuple[AnyInstruction, ...] = (*instructions(), *warpgroup_instructions())
+    return [(instruction, operand) for instruction in every for operand in operands(instruction)]
 
 
 def differences(instruction: AnyInstruction, operand: str, step: int = 1) -> Iterator[str]:
@@ -55,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--step", type=int, default=1, help="every so many elements; 1 by default, which is all")
     options = parser.parse_args(arguments)
-    asked = [(i, operand) for i in (*instructions(), *warpgroup_instructions()) for operand in operands(i)]
+    asked = every_operand()
     wrong = 0
     for instruction, operand in asked:
         for line in differences(instruction, operand, options.step):

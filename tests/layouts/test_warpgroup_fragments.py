@@ -104,7 +104,7 @@ def test_words_of_accumulators_are_pairs() -> None:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: warpgroup("B", 8, WORDS), "operand is 'B'; expected 'A', 'C' or 'D'"),  # type: ignore[arg-type]
+        (lambda: warpgroup("B", 8, WORDS), "operand is 'B'; expected 'A', 'C' or 'D'"),
         (lambda: warpgroup("D", 12, WORDS), "n is 12; expected one of 8, 16, 24, "),
         (lambda: warpgroup("A", 12, WORDS), "k is 12; expected one of 1, 2, 4, "),
         (lambda: Layout(row=("l0",), column=("l1",), packing=WORDS, lanes=64), "lanes is 64; expected one of 32, 128"),

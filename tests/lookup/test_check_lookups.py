@@ -6,15 +6,13 @@ from dataclasses import replace
 
 import check_lookups
 import pytest
-from check_lookups import differences, operands
+from check_lookups import differences, every_operand
 
-from warpmma.isa import AnyInstruction, Instruction, instructions, warpgroup_instructions
+from warpmma.isa import Instruction, instructions
 from warpmma.layouts import Cell
 from warpmma.lookup import operand_layout, what, where
 
-EVERY: list[tuple[AnyInstruction, str]] = [
-    (i, operand) for i in (*instructions(), *warpgroup_instructions()) for operand in operands(i)
-]
+EVERY = every_operand()
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 
 

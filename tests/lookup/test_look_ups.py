@@ -38,7 +38,7 @@ WG = "wgmma.mma_async.sync.aligned.m64n24k16.f16.f16.f16"
         ((WG, "A", 24, 9), {}, (32, 3, 16, 31, 7)),
     ],
 )
-def test_where_an_element_is(arguments: Any, given: dict[str, int], place: tuple[int, ...]) -> None:
+def test_where_an_element_is(arguments: Any, given: Any, place: tuple[int, ...]) -> None:
     found = wm.where(*arguments, **given)
     assert (found.lane, found.register, found.low, found.high, found.index) == place
     assert (found.operand, found.row, found.column) == arguments[1:]

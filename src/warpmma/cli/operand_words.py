@@ -3,7 +3,8 @@
 1. An operand is A, B, C, D, metadata, scale_a or scale_b, in small or capital letters; `sfa` and `sfb` are scales as in
    CUTLASS.
 2. A place is written `a1 of lane 14, bits 16-31 of register 0`; of a warpgroup with thread, lane and warp.
-3. An element is written `A[3, 5]`; what a nibble or a scale is for, by rows and columns of A or B.
+3. An element is written `A[3, 5]`; a stored one of a sparse A is one of its group's columns, `one of A[3, 8-11]`. What
+   a nibble or a scale is for is written by rows and columns of A or B.
 """
 
 from __future__ import annotations
@@ -86,6 +87,10 @@ def element_of(instruction: AnyInstruction, cell: Cell) -> str:
         size = scaling.block_size(instruction)  # type: ignore[arg-type]
         k = f"{size * cell.column}-{size * (cell.column + 1) - 1}"
         return f"A[{cell.row}, {k}]" if cell.operand == "scale_a" else f"B[{k}, {cell.row}]"
+    if cell.operand == "A" and instruction.sparse:
+        law = sparsity.pattern(instruction)  # type: ignore[arg-type]
+        first = law.width * (cell.column // law.kept)
+        return f"one of A[{cell.row}, {first}-{first + law.width - 1}]"
     several = f" of matrix {cell.matrix}" * (operand_layout(instruction, cell.operand).matrices > 1)
     return f"{cell.operand}[{cell.row}, {cell.column}]{several}"
 

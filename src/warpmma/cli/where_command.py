@@ -61,6 +61,5 @@ def _text(instruction: AnyInstruction, cell: Cell, paint: Paint) -> str:
         lane = f"{paint(f'thread {cell.lane}', 'lane')} (lane {cell.lane % 32} of warp {cell.lane // 32})"
     register = paint(f"register {cell.register}", "register")
     text = f"{paint(name_of(instruction, cell), 'bold')} of {lane}, {bits_of(cell)} of {register}"
-    if len(cell.operand) > 1:  # metadata and scales
-        return f"{text}, for {element_of(instruction, cell)}"
-    return text
+    plain = len(cell.operand) == 1 and not (cell.operand == "A" and instruction.sparse)
+    return text if plain else f"{text}, for {element_of(instruction, cell)}"

@@ -136,7 +136,8 @@ class Layout(Record):
             return value
 
         column = coordinate(self.column) + ((i >> self._index_bits) << len(self.column))
-        return tuple(map(_arrays.frozen, (coordinate(self.matrix), coordinate(self.row), column)))
+        matrix, row = coordinate(self.matrix), coordinate(self.row)
+        return _arrays.frozen(matrix), _arrays.frozen(row), _arrays.frozen(column)
 
     @cached_property
     def flat(self) -> Array:

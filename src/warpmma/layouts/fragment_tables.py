@@ -176,8 +176,7 @@ def _runs(cells: Sequence[Cell], matrices: Sequence[str]) -> Iterator[str]:
     for cell in cells:
         fixed, moving = (cell.row, cell.column) if along_row else (cell.column, cell.row)
         lines.setdefault((cell.matrix, fixed), []).append(moving)
-    for (matrix, fixed), moving in lines.items():
-        ends = ranges(moving, " ")
-        for run in ends.split():
+    for (matrix, fixed), along in lines.items():
+        for run in ranges(along, " ").split():
             place = f"[{fixed}, {run}]" if along_row else f"[{run}, {fixed}]"
             yield f"{matrix}{place}" if matrices else place

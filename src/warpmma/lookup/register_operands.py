@@ -95,7 +95,7 @@ def operand_layout(instruction: str | AnyInstruction, operand: str) -> Layout:
     """
     record = checked(instruction, operand)
     if operand in OPERANDS:
-        return record.layout(operand)  # type: ignore[arg-type]
+        return record.layout(operand)
     if not isinstance(record, Instruction):
         raise OperandError(f"{record} has no {operand}; expected 'A', 'C' or 'D'")
     if operand == "metadata":
