@@ -130,7 +130,7 @@ def parser_of(name: str) -> CommandParser:
     """Load a command, and return what reads its arguments."""
     command = COMMANDS[name]
     module = import_module(f".{command.module}", __package__)
-    made = CommandParser(prog="warpmma").add_subparsers(metavar="COMMAND")
+    made = CommandParser(prog="warpmma").add_subparsers(metavar="COMMAND", prog="warpmma")
     getattr(module, f"add_{name}")(made)
     parser: CommandParser = made.choices[name]
     return parser
