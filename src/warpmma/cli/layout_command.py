@@ -9,7 +9,6 @@ from ..layouts import ORDERS, TABLE_FORMATS
 from ..lookup import layout_table
 from .naming import instruction_of
 from .operand_words import add_operand, add_selectors, operand_of, selected
-from .terminal import add_output
 from .whole_files import write_or_replace
 
 __all__ = ["add_layout"]
@@ -25,7 +24,7 @@ def add_layout(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--format", choices=TABLE_FORMATS, default="text", help="text is the default")
     parser.add_argument("-o", "--output", metavar="FILE", help="write it there; a file of that name is replaced")
     add_selectors(parser, None)
-    add_output(parser)
+    parser.add_argument("--json", action="store_true", help="the same as --format json")
     parser.set_defaults(run=_layout)
 
 

@@ -20,7 +20,8 @@ class Cell(Record):
     row, column : int
         Of the element; of metadata the row of A and the group, of scales the row (or column) and the block.
     matrix : int
-        Which of several matrices; 0 but for m8n8k4 of f16.
+        Which of several matrices: of m8n8k4 with f16 operands one of four; of metadata the selector that reads it; of
+        scales a number in `lookup.ids_of`, byte-id and thread-id; else 0.
     lane : int
         0 to 31; of a warpgroup the thread, 0 to 127.
     register : int

@@ -108,8 +108,7 @@ def what(
             holder = f"{operand} is in {counted(most, name)}{' of a warpgroup' * (name == 'lane' and most > 32)}"
             raise OperandError(f"{record}: {holder}; {name} is {shown(value)}, expected 0 to {most - 1}")
     registers = range(layout.registers) if register is None else (int(first),)
-    asked = {"selector": selector, "byte_id": byte_id, "thread_id": thread_id}
-    read = chosen(record, operand, {name: value for name, value in asked.items() if value is not None})
+    read = chosen(record, operand, {"selector": selector, "byte_id": byte_id, "thread_id": thread_id})
     cells = (cell for number in registers for cell in layout.holds(lane, number))
     return tuple(replace(cell, operand=operand) for cell in cells if cell.matrix in read)
 
@@ -145,8 +144,7 @@ def layout_table(
     """
     record, layout = checked(instruction, operand), operand_layout(instruction, operand)
     kind, every = REGISTER_OPERANDS[operand], ids_of(record, operand)
-    asked = {"selector": selector, "byte_id": byte_id, "thread_id": thread_id}
-    read = chosen(record, operand, {name: value for name, value in asked.items() if value is not None})
+    read = chosen(record, operand, {"selector": selector, "byte_id": byte_id, "thread_id": thread_id})
     titles = tuple(", ".join(f"{name.replace('_', '-')} {value}" for name, value in ids.items()) for ids in every)
     return FragmentTable(
         layout=layout, by=by, instruction=str(record), operand=operand, letter=kind.letter,

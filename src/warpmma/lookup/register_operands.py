@@ -120,10 +120,10 @@ def ids_of(instruction: str | AnyInstruction, operand: str) -> tuple[dict[str, i
     return tuple({"byte_id": byte, "thread_id": thread} for byte, thread in pairs)
 
 
-def chosen(record: AnyInstruction, operand: str, given: Mapping[str, int]) -> tuple[int, ...]:
-    """Return which matrices some selectors leave; of those that an operand has not, 0 is as if it were not given."""
+def chosen(record: AnyInstruction, operand: str, selectors: Mapping[str, int | None]) -> tuple[int, ...]:
+    """Return which matrices some selectors leave; None is not given, nor is 0 for one that the operand has not."""
     names = REGISTER_OPERANDS[operand].selectors
-    legal = ids_of(record, operand)
+    legal, given = ids_of(record, operand), {name: x for name, x in selectors.items() if x is not None}
     for name, value in given.items():
         numbers = sorted({ids[name] for ids in legal}) if name in names else [0]
         if not is_integer(value) or value not in numbers:
