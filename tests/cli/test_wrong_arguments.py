@@ -66,7 +66,7 @@ def check(*words: str) -> None:
 
 
 @pytest.mark.parametrize("command", QUIET)
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(words=arguments)
 @example(words=[])
 @example(words=["m16n8k16", "f16", "--target", "sm_70"])
@@ -91,7 +91,7 @@ def test_every_command_is_tried() -> None:
 
 
 @pytest.mark.parametrize("command", QUIET)
-@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_what_is_nearly_right(command: str, data: st.DataObject, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)

@@ -101,6 +101,9 @@ INNER: dict[str, str] = {
         (f"warpmma.analysis:{x}{member}" for x in ("ChainLink", "Explanation") for member in ("", ".__getstate__")),
         "made by `explain`",
     ),
+    **dict.fromkeys(
+        (f"warpmma.isa:Gpus{x}" for x in ("", ".generation", ".meaning")), "a row of `GPUS`, read by messages and lists"
+    ),
     "warpmma.analysis:bounds": "of a product that `prepare` has checked",
     "warpmma.analysis:Parting": "made by `explain`",
     "warpmma.analysis:ulp_at": "of a format, at a rational number, for rooms above",

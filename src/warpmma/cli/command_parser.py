@@ -9,13 +9,25 @@ from typing import Any, NoReturn
 
 from .._arguments import suggestion
 from ..errors import printable
-from .streams import say
+from .streams import say, terminal_width
 
 __all__ = ["CommandParser"]
 
 
+class _Help(argparse.HelpFormatter):
+    """Help as wide as the terminal: argparse asks `shutil`, which loads what archives need."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        more.setdefault("width", terminal_width() - 2)
+        super().__init__(*args, **more)
+
+
 class CommandParser(argparse.ArgumentParser):
     """An `argparse` parser whose errors are one line, with status 2; options may stand among the other arguments."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        more.setdefault("formatter_class", _Help)
+        super().__init__(*args, **more)
 
     def read(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Read arguments; what cannot be read ends the program with status 2."""

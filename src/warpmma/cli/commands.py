@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import io
 import sys
-import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -122,6 +121,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say("warpmma: there is not enough memory for this")
         return 2
     except Exception:  # a fault of ours, which must not look like one of the GPU's: Python's own status would be 1
+        import traceback  # no command that ends well needs it
+
         say(traceback.format_exc().rstrip())
         return 3
 

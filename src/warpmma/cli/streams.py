@@ -6,12 +6,11 @@ import errno
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TextIO, TypeVar
 
 from .._progress import Progressing
 
-__all__ = ["discard", "followed", "note", "say", "silence", "write"]
+__all__ = ["discard", "followed", "note", "say", "silence", "terminal_width", "write"]
 
 T = TypeVar("T")
 _NOTES: list[str] = []
@@ -39,8 +38,9 @@ def silence() -> None:
 def discard(stream: TextIO | None) -> None:
     """Let what a stream still holds go nowhere: the interpreter flushes it again before it exits."""
     if stream is not None:
-        with Path(os.devnull).open("w") as nowhere:
-            os.dup2(nowhere.fileno(), stream.fileno())
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
 
 
 def write(text: str) -> None:
@@ -50,6 +50,20 @@ def write(text: str) -> None:
     if sys.stdout is None:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
     print(text, flush=True)
+
+
+def terminal_width() -> int:
+    """Return the columns of the terminal, or what the variable COLUMNS says, or 80.
+
+    It is what `shutil.get_terminal_size` says, without loading what archives need: a look-up is quick.
+    """
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdigit() and int(columns):
+        return int(columns)
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80 if sys.__stdout__ is not None else 80
+    except (OSError, ValueError, AttributeError):  # none, closed, or no terminal
+        return 80
 
 
 def followed(items: Iterable[T], total: int, what: str = "replaying") -> Iterator[T]:

@@ -18,6 +18,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from .._text import table
+from .streams import terminal_width
 
 __all__ = ["Paint", "add_output", "folded", "paint_of", "prose_width", "tabulated"]
 
@@ -60,16 +61,10 @@ def paint_of(options: argparse.Namespace) -> Paint:
     return Paint(colour=options.color == "always" or (options.color == "auto" and able), terminal=terminal)
 
 
-def _terminal_width() -> int:
-    from shutil import get_terminal_size  # which loads what archives need
-
-    return get_terminal_size().columns
-
-
 def prose_width() -> int:
     """Return how wide a line of prose can be: as the terminal is, or where there is none 118 columns."""
     terminal = sys.stdout is not None and sys.stdout.isatty()
-    return max(40, min(_terminal_width(), _WIDTH)) if terminal else _WIDTH
+    return max(40, min(terminal_width(), _WIDTH)) if terminal else _WIDTH
 
 
 def folded(text: str, indent: int = 0) -> str:
@@ -133,7 +128,7 @@ def _columns(
     for row in rows[1:]:
         shown.add_row(*map(Text, row))
     out = io.StringIO()
-    width = _terminal_width()
+    width = terminal_width()
     console = Console(
         file=out, width=width, force_terminal=paint.colour, no_color=not paint.colour, highlight=False,
         color_system="standard" if paint.colour else None,
