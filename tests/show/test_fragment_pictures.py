@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
-from itertools import combinations
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from picture_places import overlaps, place
 from svg_cells import FIELDS, SVG, boxes, elements, expected
 
 import warpmma as wm
@@ -16,7 +16,7 @@ from warpmma.isa import AnyInstruction, warpgroup_instructions
 from warpmma.layouts import Layout, Operand
 from warpmma.lookup import layout_table, operand_layout
 from warpmma.registers import Packing
-from warpmma.show.drawing import text_width
+from warpmma.show.drawing import document, text
 from warpmma.show.folding import fold
 from warpmma.show.fragment_pictures import instruction_svg, layout_svg
 
@@ -59,33 +59,6 @@ def test_pictures_agree_with_layouts(by: str) -> None:
         assert tuple(int(root[f"data-{name}"]) for name in names) == sizes
 
 
-def place(element: ElementTree.Element) -> tuple[float, float, float, float]:
-    """Left, top, right and bottom of a text or a box."""
-    at = {name: float(element.attrib.get(name, 0)) for name in ("x", "y", "width", "height", "font-size")}
-    if element.tag == f"{SVG}rect":
-        return at["x"], at["y"], at["x"] + at["width"], at["y"] + at["height"]
-    size = at["font-size"]
-    options = {"bold": element.get("font-weight") == "bold", "mono": "Mono" in element.get("font-family", "")}
-    wide = text_width(element.text or "", size, **options)
-    left = at["x"] - wide * {"start": 0.0, "middle": 0.5, "end": 1.0}[element.get("text-anchor", "start")]
-    return left, at["y"] - 0.76 * size, left + wide, at["y"] + 0.05 * size
-
-
-def moved(root: ElementTree.Element, x: float = 0, y: float = 0) -> list[tuple[float, float, float, float, str]]:
-    """Where all texts are, groups' translations heeded."""
-    found = []
-    for element in root:
-        dx, dy = x, y
-        if transform := element.get("transform"):
-            shift = transform.removeprefix("translate(").removesuffix(")").split()
-            dx, dy = x + float(shift[0]), y + float(shift[1])
-        if element.tag == f"{SVG}text":
-            left, top, right, bottom = place(element)
-            found.append((left + dx, top + dy, right + dx, bottom + dy, element.text or ""))
-        found += moved(element, dx, dy)
-    return found
-
-
 @pytest.mark.parametrize("by", BY)
 def test_nothing_runs_over(by: str) -> None:
     """Labels are inside of their boxes, texts inside of the picture, and no two texts overlap."""
@@ -93,23 +66,20 @@ def test_nothing_runs_over(by: str) -> None:
         if instruction.m == 64 and instruction.n not in (8, 16, 24, 256):
             continue
         root = ElementTree.fromstring(instruction_svg(instruction, operand, by))
-        width, height = float(root.attrib["width"]), float(root.attrib["height"])
         for box in boxes(root):
             (rect,), texts = box.findall(f"{SVG}rect"), box.findall(f"{SVG}text")
             left, top, right, bottom = place(rect)
             for words in texts:
                 x1, y1, x2, y2 = place(words)
                 assert left < x1 and x2 < right and top < y1 and y2 < bottom, (str(instruction), operand, words.text)
-        texts_there = sorted(moved(root), key=lambda text: text[1])
-        assert all(x1 >= 4 and x2 <= width - 4 and y1 > 0 and y2 <= height for x1, y1, x2, y2, _ in texts_there)
-        rows: dict[float, list[tuple[float, float, float, float, str]]] = {}
-        for each in texts_there:
-            rows.setdefault(each[3] // 60, []).append(each)
-            rows.setdefault(each[3] // 60 + 1, []).append(each)
-        for near in rows.values():
-            for one, other in combinations(near, 2):
-                apart = one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
-                assert apart, (str(instruction), operand, one, other)
+        assert overlaps(root) == [], (str(instruction), operand)
+
+
+def test_overlaps_are_found() -> None:
+    body = [text(20, 20, "one"), text(35, 24, "two"), text(95, 50, "three"), "<g transform='translate(20 60)'>",
+            text(0, 0, "four"), "</g>", text(20, 62, "five")]  # fmt: skip
+    found = overlaps(ElementTree.fromstring(document(body, 100, 80, "t")))
+    assert set(found) == {"'one' on 'two'", "outside: three", "'four' on 'five'"}
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from .._arguments import check_choice, is_integer
 from .._records import Record
+from .._views import view
 from ..errors import MnemonicError, shown
 from ..formats import FORMATS, Format
 from ..layouts import OPERANDS, Layout, Operand
@@ -99,6 +100,36 @@ class MatrixInstruction(Record):
         if found is None:
             found = self._layouts[operand] = self._layout(operand)
         return found
+
+    def svg(
+        self, operand: str = "A", by: str = "element", *, selector: int | None = None, byte_id: int | None = None,
+        thread_id: int | None = None, theme: str = "auto",
+    ) -> str:  # fmt: skip
+        r"""Draw which lane and register each element of an operand is in, or which elements each register has.
+
+        Parameters
+        ----------
+        operand : {"A", "B", "C", "D", "metadata", "scale_a", "scale_b"}
+        by : {"element", "lane"}
+        selector, byte_id, thread_id : int, optional
+            Of metadata and of scales: only what is read with these.
+        theme : {"auto", "light", "dark"}
+            As the reader's system or page says, or fixed.
+
+        Raises
+        ------
+        OperandError, MetadataError, ScaleError
+            Another operand, order, selector or theme.
+
+        Examples
+        --------
+        >>> from warpmma.isa import parse
+        >>> i = parse("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
+        >>> "<title>A[3, 4\N{EN DASH}5]: a0 a1 of lane 14, register 0, bits 0\N{EN DASH}31</title>" in i.svg("A")
+        True
+        """
+        chosen = {"selector": selector, "byte_id": byte_id, "thread_id": thread_id}
+        return view(self, "svg", operand, by, theme=theme, **chosen)
 
     @cached_property
     def _layouts(self) -> dict[str, Layout]:

@@ -270,9 +270,21 @@ class Layout(Record):
         """
         return view(self, "table", by, format)
 
-    def svg(self, by: str = "element") -> str:
-        """Draw it, by "element" or by "lane"; another order is an `OperandError`."""
-        return self.table(by, "svg")
+    def svg(self, by: str = "element", *, theme: str = "auto") -> str:
+        """Draw it.
+
+        Parameters
+        ----------
+        by : {"element", "lane"}
+        theme : {"auto", "light", "dark"}
+            As the reader's system or page says, or fixed.
+
+        Raises
+        ------
+        OperandError
+            Another order or theme.
+        """
+        return view(self, "svg", by, theme=theme)
 
     def words(self) -> Layout:
         """Return the layout of whole registers, as elements of the coordinate that their elements run along.

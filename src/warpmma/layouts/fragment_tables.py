@@ -152,9 +152,9 @@ class FragmentTable(Record):
         """Write tables of HTML, without a page around them."""
         return view(self, "html")
 
-    def svg(self) -> str:
-        """Draw it."""
-        return view(self, "svg")
+    def svg(self, *, theme: str = "auto") -> str:
+        """Draw it; `theme` is "auto", "light" or "dark", another is an `OperandError`."""
+        return view(self, "svg", theme=theme)
 
 
 def _run(names: Sequence[str]) -> int:

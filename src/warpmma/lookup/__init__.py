@@ -13,17 +13,20 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
     from .finding_places import layout_table, what, where
     from .reading_words import WordPart, read_word
     from .register_operands import REGISTER_OPERANDS, RegisterOperand, ids_of, operand_layout
+    from .warp_words import WarpWords, read_words
 
 __all__ = [
     "REGISTER_OPERANDS",
     "Cell",
     "FragmentTable",
     "RegisterOperand",
+    "WarpWords",
     "WordPart",
     "ids_of",
     "layout_table",
     "operand_layout",
     "read_word",
+    "read_words",
     "what",
     "where",
 ]
@@ -33,6 +36,7 @@ _ORIGINS = {
     ".finding_places": ("layout_table", "what", "where"),
     ".register_operands": ("REGISTER_OPERANDS", "RegisterOperand", "ids_of", "operand_layout"),
     ".reading_words": ("WordPart", "read_word"),
+    ".warp_words": ("WarpWords", "read_words"),
 }
 
 if not TYPE_CHECKING:  # to which every name would be one

@@ -12,6 +12,8 @@ VIEWS: Mapping[tuple[str, str], str] = MappingProxyType({
     ("Explanation", "text"): "sum_text.text",
     ("Explanation", "json"): "sum_json.json",
     ("Explanation", "html"): "sum_html.html",
+    ("WarpWords", "svg"): "word_pictures.words_svg",
+    ("WarpWords", "html"): "word_pictures.words_html",
     ("FragmentTable", "svg"): "fragment_pictures.table_svg",
     ("Layout", "svg"): "fragment_pictures.layout_svg",
     ("Layout", "html"): "record_cards.layout_html",
