@@ -28,6 +28,7 @@ from . import (
     table_kernel,
     table_lookup,
     table_numbers,
+    table_pictures,
     table_ptx,
     table_rows,
     table_threads,
@@ -40,7 +41,7 @@ __all__ = ["INNER", "entries", "missing", "surplus"]
 _WRITTEN = (
     *table_numbers.ENTRIES, *table_instructions.ENTRIES, *table_execution.ENTRIES, *table_kernel.ENTRIES,
     *table_threads.ENTRIES, *table_rows.ENTRIES, *table_files.ENTRIES, *table_devices.ENTRIES,
-    *table_ptx.ENTRIES, *table_cuda.ENTRIES, *table_lookup.ENTRIES, *table_errors.ENTRIES,
+    *table_ptx.ENTRIES, *table_cuda.ENTRIES, *table_lookup.ENTRIES, *table_pictures.ENTRIES, *table_errors.ENTRIES,
 )  # fmt: skip
 
 INNER: dict[str, str] = {
@@ -211,6 +212,10 @@ INNER: dict[str, str] = {
         (f"warpmma.layouts:TableGrid{x}" for x in ("", ".__getstate__")), "what a `FragmentTable` makes"
     ),
     "warpmma.lookup:RegisterOperand": "a row of `REGISTER_OPERANDS`",
+    **dict.fromkeys(
+        (f"warpmma.show:{x}" for x in ("Colour", "contrast", "fields_html", "style_sheet", "viewer")),
+        "for those who draw: tests/show",
+    ),
     "warpmma.show:schedule": "for pictures, of patterns that the machine has made",
 }  # fmt: skip
 """What no user calls, though it can be reached, and why."""
@@ -236,6 +241,7 @@ def _instance(name: str, rng: Rng) -> Any:
         "warpmma.layouts:Cell": table_numbers.cell,
         "warpmma.layouts:FragmentTable": table_numbers.fragment_table,
         "warpmma.lookup:WordPart": table_lookup.part,
+        "warpmma.lookup:WarpWords": table_pictures.warp_words,
         "warpmma.sparsity:Pattern": lambda rng: sparsity.pattern(legal.sparse(rng)),
         "warpmma.kernel:Operation": lambda rng: pick(rng, operations()),
         "warpmma.kernel:MatrixMove": lambda rng: pick(rng, matrix_moves()),
