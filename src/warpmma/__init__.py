@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
     from . import testing as testing
     from . import torch as torch
     from . import triton as triton
-    from .analysis import error, explain
+    from .analysis import error, explain, explain_launch
     from .arithmetic import Evidence, engines
     from .errors import (
         ArchiveError,
@@ -91,6 +91,7 @@ __all__ = [
     "evidence",
     "execute",
     "explain",
+    "explain_launch",
     "find",
     "instructions",
     "load",
@@ -108,7 +109,7 @@ _ORIGINS = {
         "layouts", "lookup", "machine", "operations", "products", "ptx", "registers", "scaling", "show", "sparsity",
         "testing", "torch", "triton",
     ),
-    ".analysis": ("error", "explain"),
+    ".analysis": ("error", "explain", "explain_launch"),
     ".arithmetic": ("Evidence", "engines"),
     ".errors": (
         "ArchiveError", "CompilationError", "KernelError", "LimitError", "MetadataError", "MnemonicError",

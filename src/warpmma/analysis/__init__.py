@@ -3,6 +3,7 @@
 from .error_report import BINS, ErrorPlace, ErrorReport, ProductError
 from .explaining import explain
 from .explanation import ChainLink, Explanation, Parting
+from .in_launches import explain_launch
 from .product_bounds import bounds
 from .product_errors import error
 from .rationals import ulp_at
@@ -10,5 +11,5 @@ from .tolerances import Advice, Judged, Tolerance
 
 __all__ = [
     "BINS", "Advice", "ChainLink", "ErrorPlace", "ErrorReport", "Explanation", "Judged", "Parting", "ProductError",
-    "Tolerance", "bounds", "error", "explain", "ulp_at",
+    "Tolerance", "bounds", "error", "explain", "explain_launch", "ulp_at",
 ]  # fmt: skip

@@ -91,6 +91,8 @@ class Explanation(Record):
         The same on another target.
     parting : Parting, optional
         Where the two part; None where they do not.
+    site : str
+        Of an `mma` in a kernel, where that is, which warp executed it, and when; else empty.
     """
 
     instruction: AnyInstruction
@@ -113,6 +115,7 @@ class Explanation(Record):
     bound: Fraction | None
     against: Explanation | None = None
     parting: Parting | None = None
+    site: str = ""
 
     @cached_property
     def steps(self) -> tuple[SumStep, ...]:

@@ -4,7 +4,7 @@
 mnemonic (`operation`, `matrix_move`), registers in and registers out.
 """
 
-from ..machine import KINDS, Costs, Hazard, HazardError, HazardWarning, Site, Swizzle
+from ..machine import KINDS, Costs, Hazard, HazardError, HazardWarning, Site, Swizzle, Watch
 from ..operations import MatrixMove, Operation, matrix_move, matrix_moves, operation, operations
 from .launching import Launch, Output, launch
 from .threads import Threads
@@ -24,6 +24,7 @@ __all__ = [
     "Site",
     "Swizzle",
     "Threads",
+    "Watch",
     "launch",
     "matrix_move",
     "matrix_moves",

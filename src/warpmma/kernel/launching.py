@@ -29,6 +29,8 @@ from ..machine import (
     Launch,
     Policy,
     Reporter,
+    Watch,
+    Watching,
     literal,
 )
 from .blocks import check_kernel
@@ -51,7 +53,7 @@ class Output(Shown):
 def launch(
     kernel: Callable[..., object], grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any], *,
     target: str | Device | None = None, shared: int = 0, hazards: Policy | Mapping[str, Policy] = "error",
-    engine: Engine = "auto", threads: int | None = None, progress: Watched = None,
+    engine: Engine = "auto", threads: int | None = None, progress: Watched = None, watch: Watch | None = None,
 ) -> Launch:  # fmt: skip
     """Run a kernel written in Python on simulated blocks.
 
@@ -80,6 +82,8 @@ def launch(
         As for `execute`.
     progress : bool or callable, optional
         Called as `progress(done, total)` with numbers of blocks; True shows a bar on a terminal and in a notebook.
+    watch : Watch, optional
+        Which executions of `mma` are kept, for `warpmma.explain_launch`.
 
     Returns
     -------
@@ -106,6 +110,7 @@ def launch(
     resolve(engine)
     _check_calls(kernel, args, threads)
     tell = Progressing(progress, "blocks")
+    watching = None if watch is None else Watching(watch)
     device = _device(target, args)
     check_kernel(kernel)
     extent, site = Grid.checked(grid, block, shared, device.target), caller("launch")
@@ -119,7 +124,7 @@ def launch(
             batch = Batch(
                 blocks=blocks, threads=extent.threads_per_block, target=device.target, memory=memory,
                 shared=extent.shared, reporter=reporter, costs=costs, history=history, engine=engine,
-                workers=workers,
+                workers=workers, watching=watching,
             )  # fmt: skip
             t = Threads(batch, extent, blocks)
             kernel(t, *(_argument(t, kind, value) for kind, value in placed))
@@ -134,7 +139,8 @@ def launch(
         memory.end()
         tell.close()
     order = MappingProxyType(dict(reporter.lines["order"]))
-    return Launch(reporter.found, costs, MappingProxyType(dict(reporter.counts)), order)
+    watched = () if watching is None else tuple(watching.kept)
+    return Launch(reporter.found, costs, MappingProxyType(dict(reporter.counts)), order, watched=watched)
 
 
 def _check_calls(kernel: object, args: object, threads: object) -> None:

@@ -38,6 +38,7 @@ from .steps import (
 from .swizzles import CANDIDATES, Swizzle
 from .unpredicted import Unpredicted
 from .warp_register import WarpRegister, merged
+from .watching import Watch, WatchedProduct, Watching
 
 __all__ = [
     "BANKS",
@@ -81,6 +82,9 @@ __all__ = [
     "Swizzle",
     "Unpredicted",
     "WarpRegister",
+    "Watch",
+    "WatchedProduct",
+    "Watching",
     "execute",
     "fits",
     "let_go",

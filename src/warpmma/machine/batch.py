@@ -28,6 +28,7 @@ from .local_memory import LocalMemory
 from .shared_memory import SharedMemory
 from .site import Site
 from .warp_register import WarpRegister
+from .watching import Watching
 
 __all__ = ["Batch", "Results"]
 
@@ -57,6 +58,8 @@ class Batch:
         Who goes first where CUDA leaves it open; 0 is the order of numbers.
     poison_travels : bool
         Whether what nobody wrote travels through operations on registers: rule 2 of `computing`.
+    watching : Watching, optional
+        Who keeps operands of `mma`.
 
     Attributes
     ----------
@@ -76,11 +79,11 @@ class Batch:
     def __init__(
         self, *, blocks: range, threads: int, target: str, memory: GlobalMemory, shared: int, reporter: Reporter,
         costs: Costs, history: History, engine: Engine = "auto", workers: int | None = None, seed: int = 0,
-        poison_travels: bool = False,
+        poison_travels: bool = False, watching: Watching | None = None,
     ) -> None:  # fmt: skip
         self.target, self.memory, self.reporter, self.costs = target, memory, reporter, costs
         self.engine, self.workers, self.seed, self.blocks = engine, workers, seed, blocks
-        self.poison_travels = poison_travels
+        self.poison_travels, self.watching = poison_travels, watching
         self.loaded_poison: set[Site] = set()
         self.native = resolve(engine) == "native" and runs_elements()
         self.lanes = Lanes(len(blocks), threads)

@@ -55,6 +55,8 @@ def multiply(batch: Batch, site: Site, row: Instruction, operands: Sequence[Any]
     else:
         d, part = np.zeros((*some.shape, *d.shape[1:]), d.dtype), d
         d[some] = part
+    if batch.watching is not None:
+        batch.watching.see(site, row, batch.target, batch.blocks, some, {**given, **words, "D": d}, numbers)
     return tuple(batch.made(d[..., i, :], lanes, site) for i in range(d.shape[-2]))
 
 

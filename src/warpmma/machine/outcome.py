@@ -11,6 +11,7 @@ from .costs import Costs
 from .hazards import Hazard
 from .site import Site
 from .unpredicted import Unpredicted
+from .watching import WatchedProduct
 
 __all__ = ["Launch"]
 
@@ -36,6 +37,8 @@ class Launch(Shown):
     undecided : tuple of Site
         All sums of PTX text of which it is not known whether ptxas fuses them with a product, or with which; here they
         are not, unless they are with another.
+    watched : tuple of WatchedProduct
+        What was kept of `mma` where a `Watch` was given; `warpmma.explain_launch` explains it.
     """
 
     hazards: list[Hazard]
@@ -45,6 +48,7 @@ class Launch(Shown):
     printed: str = ""
     unpredicted: tuple[Unpredicted, ...] = ()
     undecided: tuple[Site, ...] = ()
+    watched: tuple[WatchedProduct, ...] = ()
 
     def text(self) -> str:
         """Tables of instructions, bytes moved, accesses to shared memory with their conflicts, and hazards."""

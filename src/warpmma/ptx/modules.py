@@ -14,7 +14,7 @@ from .._text import counted
 from .._tracebacks import end_at_caller
 from ..arithmetic import Engine
 from ..errors import OperandError, PtxError, WarpmmaError, printable, shown
-from ..machine import Device, DeviceArray, HazardWarning, Launch, Limit, Policy
+from ..machine import Device, DeviceArray, HazardWarning, Launch, Limit, Policy, Watch
 from .arguments import signature
 from .checking import ModuleNeeds, module_needs
 from .linking import Linked, link
@@ -219,6 +219,7 @@ class PtxEntry(Shown):
         shared: int = 0, hazards: Policy | Mapping[str, Policy] = "error", contract: str = "ptxas",
         engine: Engine = "auto", threads: int | None = None, resident: int | None = None,
         limit: int | Limit | None = None, seed: int = 0, progress: Watched = None,
+        watch: Watch | None = None,
     ) -> Launch:  # fmt: skip
         """Run the entry on a device.
 
@@ -232,7 +233,7 @@ class PtxEntry(Shown):
             structs, arrays of the device, plain arrays and `Output`, None for a null pointer.
         shared : int
             Bytes of dynamic shared memory (`extern __shared__`), beyond what the entry declares.
-        hazards, engine, threads, progress
+        hazards, engine, threads, progress, watch
             As of `kernel.launch`.
         contract : {"ptxas", "off"}
             Whether `mul` and `add` without a rounding are fused as ptxas fuses them, or never.
@@ -265,6 +266,7 @@ class PtxEntry(Shown):
             request = Request(
                 grid=grid, block=block, args=args, shared=shared, hazards=hazards, engine=engine, threads=threads,
                 resident=resident, limit=limit, seed=seed, progress=progress,
+                watch=watch,
             )  # fmt: skip
             return launch_entry(self.module.source, self.module.linked(self.name, device, contract), device, request)
         except (WarpmmaError, HazardWarning) as error:

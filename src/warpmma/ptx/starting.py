@@ -29,6 +29,8 @@ from ..machine import (
     Policy,
     Reporter,
     Site,
+    Watch,
+    Watching,
     run_program,
 )
 from .arguments import ArgumentError, parameter_bytes
@@ -55,6 +57,7 @@ class Request:
     limit: Limit | None
     seed: int
     progress: Watched
+    watch: Watch | None
 
 
 def check_device(module: Module, device: object) -> Device:
@@ -106,6 +109,7 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
     reporter, costs, history = Reporter(request.hazards), Costs(), History()
     memory, functions = GlobalMemory(reporter, device.space), DeviceFunctions()
     limit = Limit() if request.limit is None else request.limit
+    watching = None if request.watch is None else Watching(request.watch)
     workers = None if request.threads is None else int(request.threads)
     try:
         tell.begin(extent.total)
@@ -118,7 +122,7 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
             batch = Batch(
                 blocks=blocks, threads=extent.threads_per_block, target=device.target, memory=memory,
                 shared=extent.shared, reporter=reporter, costs=costs, history=history, engine=request.engine,
-                workers=workers, seed=request.seed, poison_travels=True,
+                workers=workers, seed=request.seed, poison_travels=True, watching=watching,
             )  # fmt: skip
             batch.shared.declare(linked.shared.placed(request.shared))
             run_program(batch, program, extent, limit=limit, provided=functions.provided)
@@ -132,13 +136,13 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
             error.add_note(_about_shared(request, linked))
         if isinstance(error, LimitError):
             functions.flush()
-            error.report = _report(reporter, costs, functions, linked)
+            error.report = _report(reporter, costs, functions, linked, watching)
         raise
     finally:
         functions.flush()  # what was printed before an error
         memory.end()
         tell.close()
-    return _report(reporter, costs, functions, linked)
+    return _report(reporter, costs, functions, linked, watching)
 
 
 def _about_shared(request: Request, linked: Linked) -> str:
@@ -148,11 +152,13 @@ def _about_shared(request: Request, linked: Linked) -> str:
     )
 
 
-def _report(reporter: Reporter, costs: Costs, functions: DeviceFunctions, linked: Linked) -> Launch:
+def _report(
+    reporter: Reporter, costs: Costs, functions: DeviceFunctions, linked: Linked, watching: Watching | None
+) -> Launch:
     return Launch(
         reporter.found, costs, MappingProxyType(dict(reporter.counts)),
         MappingProxyType(dict(reporter.lines["order"])), "".join(functions.printed), reporter.comparisons.differing,
-        linked.undecided,
+        linked.undecided, () if watching is None else tuple(watching.kept),
     )  # fmt: skip
 
 

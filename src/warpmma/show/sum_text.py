@@ -83,7 +83,8 @@ def _header(explanation: Explanation, mark: Mark) -> list[str]:
         place += f" of matrix {explanation.matrix}"
     title = f"{place} of {explanation.instruction} on {explanation.target}"
     lines = [mark("heading", line) for line in wrap(title, _WIDTH, break_on_hyphens=False)]
-    words = [how(explanation.recipe), str(explanation.evidence)]
+    words = [explanation.site] if explanation.site else []
+    words += [how(explanation.recipe), str(explanation.evidence)]
     if len(explanation.links) > 1:
         words.append(chain_text(explanation))
     for each in words:
