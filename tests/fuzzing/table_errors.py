@@ -8,6 +8,7 @@ import numpy as np
 
 import warpmma as wm
 from warpmma.analysis import ErrorReport
+from warpmma.kernel import Site, Watch, launch
 
 from .calls import Entry
 from .hostile import Rng, chance, pick
@@ -33,6 +34,12 @@ INNER: dict[str, str] = {
             "Tolerance", "Tolerance.__getstate__",
         )),
         "made by `advise`, whose entry looks at all of them",
+    ),
+    **dict.fromkeys(
+        (f"warpmma.machine:{x}" for x in (
+            "WatchedProduct", "WatchedProduct.lines", "WatchedProduct.place", "Watching", "Watching.see",
+        )),
+        "made by launches that are given a Watch",
     ),
 }  # fmt: skip
 
@@ -67,6 +74,28 @@ def _small() -> ErrorReport:
     return wm.error(np.ones((4, 16), np.float16), np.ones((16, 4), np.float16), targets=["sm_80", "sm_90"])
 
 
+def _kernel(t: Any) -> None:
+    one, zero = t.constant(0x3C003C00, "b32"), t.constant(0, "b32")
+    for _ in range(2):
+        t("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", [one] * 4, [one] * 2, [zero] * 4)
+
+
+def _watched(**given: Any) -> Any:
+    return launch(_kernel, 1, 64, [], target="sm_90", watch=Watch(**given))
+
+
+def _watch(rng: Rng) -> dict[str, Any]:
+    return {
+        "line": pick(rng, (None, 30)), "mnemonic": pick(rng, (None, "mma")), "block": pick(rng, (None, 0)),
+        "warp": pick(rng, (None, 1)), "occurrence": pick(rng, (None, 0, 1)), "most": pick(rng, (4096, 0, 1)),
+    }  # fmt: skip
+
+
+def _explained_launch(rng: Rng) -> dict[str, Any]:
+    given = {"launch": _watched(), "block": 0, "warp": 1, "occurrence": pick(rng, (0, 1)), "against": "sm_80"}
+    return given | pick(rng, ({"lane": 3, "register": 2, "index": 0}, {"row": 3, "column": 5, "matrix": 0}))
+
+
 def _advised(report: ErrorReport, **given: Any) -> str:
     advice = report.advise(**given)
     return advice.text() + advice.json()
@@ -74,6 +103,12 @@ def _advised(report: ErrorReport, **given: Any) -> str:
 
 ENTRIES = (
     Entry(name="warpmma:explain", call=wm.explain, make=_explained, weight=4),
+    Entry(name="warpmma:explain_launch", call=wm.explain_launch, make=_explained_launch, weight=0.5, fixed=("launch",)),
+    Entry(name="warpmma.kernel:Watch", call=_watched, make=_watch, weight=0.3, pure=False),
+    Entry(
+        name="warpmma.kernel:Watch.fits", call=Watch.fits, weight=0.1, fixed=("self", "site"),
+        make=lambda rng: {"self": Watch(**_watch(rng)), "site": Site("k.py", 30, "mma", "k.ptx:4:5")},
+    ),
     Entry(name="warpmma:error", call=wm.error, make=_measured, weight=1, pure=False),
     Entry(name="warpmma:error views", call=_error, make=_measured, weight=1, engines=True),
     Entry(
