@@ -27,6 +27,14 @@ def test_all_are_listed(capsys: Capture) -> None:
     assert [line.split()[0] for line in lines if line.startswith("  ")] == list(COMMANDS)
 
 
+def test_help_as_of_git(capsys: Capture) -> None:
+    assert ended("help") == 0
+    overview = capsys.readouterr().out
+    assert ended("--help") == 0 and capsys.readouterr().out == overview
+    assert ended("help", "list") == 0
+    assert capsys.readouterr().out.startswith("usage: warpmma list ")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

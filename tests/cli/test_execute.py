@@ -6,6 +6,7 @@ import json
 import pickle
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import ml_dtypes
 import numpy as np
@@ -14,7 +15,7 @@ from cli_cases import Capture
 
 import warpmma as wm
 from warpmma import sparsity
-from warpmma.cli import main
+from warpmma.cli import execute_command, main
 from warpmma.cli.naming import named
 
 RNG = np.random.default_rng(0)
@@ -130,6 +131,16 @@ def test_what_was_there_stays_where_nothing_new_came(folder: Path) -> None:
     assert Path("D.npy").read_text() == "before" and len(list(folder.iterdir())) == 3
     executed(f"{F16} A.npy B.npy", "--target", "sm_90")
     assert len(list(folder.iterdir())) == 3
+
+
+def test_an_interrupt_leaves_nothing(folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved("A.npy", 16, 16), saved("B.npy", 16, 8)
+    monkeypatch.setattr(execute_command, "matmul", Mock(side_effect=KeyboardInterrupt))
+    assert main(["execute", *F16.split(), "A.npy", "B.npy", "--target", "sm_90", "-o", "D.npy"]) == 130
+    assert capsys.readouterr() == ("", "warpmma: interrupted\n") and len(list(folder.iterdir())) == 2
+    monkeypatch.setattr(execute_command, "matmul", Mock(side_effect=MemoryError))
+    assert main(["execute", *F16.split(), "A.npy", "B.npy", "--target", "sm_90"]) == 2
+    assert capsys.readouterr() == ("", "warpmma: there is not enough memory for this\n")
 
 
 class Trap:

@@ -203,7 +203,7 @@ INNER: dict[str, str] = {
     **dict.fromkeys(
         (f"warpmma.ptx:{x}" for x in (
             "EntryNeeds", "Function", "Module", "Module.error", "Module.place", "ModuleNeeds", "ModuleNeeds.problems",
-            "ModuleNeeds.text", "PtxEntry", "PtxModule", "PtxModule.linked", "declared",
+            "ModuleNeeds.json", "ModuleNeeds.text", "PtxEntry", "PtxModule", "PtxModule.linked", "declared",
         )),
         "what `load`, `read` and `check` return, and what launches make of it",
     ),

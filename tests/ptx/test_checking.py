@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,13 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(TEXT)
     assert main(["ptx", "check", str(file)]) == 1
     assert "not simulated: 2 lines" in capsys.readouterr().out
+    assert main(["ptx", "check", str(file), "--json"]) == 1
+    facts, needs = json.loads(capsys.readouterr().out), ptx.load(TEXT).check()
+    assert (facts["target"], facts["problems"]) == (needs.target, needs.problems)
+    for found, entry in zip(facts["entries"], needs.entries, strict=True):
+        assert (found["name"], found["registers"]) == (entry.name, dict(entry.registers))
+        assert found["instructions"] == dict(entry.instructions)
+        assert [(x["line"], x["column"]) for x in found["problems"]] == [(x.line, x.column) for x in entry.problems]
     file.write_text(TEXT[: TEXT.index(".visible .entry a_name")])
     assert main(["ptx", "check", str(file), "--target", "sm_90"]) == 0
     assert "all is simulated" in capsys.readouterr().out

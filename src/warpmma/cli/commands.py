@@ -139,6 +139,8 @@ def parser_of(name: str) -> CommandParser:
 
 def _options(words: list[str]) -> argparse.Namespace:
     root = CommandParser(prog="warpmma", usage="warpmma COMMAND ...", add_help=False)
+    if words[:1] == ["help"]:  # as of git
+        words = [*words[1:2], "--help"]
     if words and not words[0].startswith("-"):
         if words[0] not in COMMANDS:
             near = suggestion(words[0], COMMANDS)

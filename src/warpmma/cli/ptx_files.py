@@ -24,10 +24,11 @@ def add_ptx(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     check.add_argument("file", metavar="FILE", help="PTX text, as of `nvcc -ptx`")
     check.add_argument("--target", help="the device's; by default the one that the file was compiled for, or sm_70")
+    check.add_argument("--json", action="store_true", help="print JSON instead of tables")
     check.set_defaults(run=_check)
 
 
 def _check(options: argparse.Namespace) -> int:
     needs = load(options.file).check(options.target)
-    write(needs.text())
+    write(needs.json() if options.json else needs.text())
     return int(needs.problems > 0)

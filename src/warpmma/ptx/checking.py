@@ -86,6 +86,10 @@ class ModuleNeeds(Shown):
         """Tables of what each entry needs, and the lines that are not simulated."""
         return view(self, "text")
 
+    def json(self) -> str:
+        """What the tables say, for programs."""
+        return view(self, "json")
+
 
 def module_needs(module: Module, entries: Sequence[str], target: str) -> ModuleNeeds:
     """Say what entries need on a target.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from textwrap import wrap
+from typing import Any
 
 from .._text import counted, table
 from ..ptx import EntryNeeds, ModuleNeeds
 
-__all__ = ["module_text"]
+__all__ = ["module_json", "module_text"]
 
 _WIDTH, _NAME = 118, 30
 _TIE = "\0"  # a blank at which no line ends
@@ -36,6 +38,23 @@ def module_text(needs: ModuleNeeds) -> str:
             lines += _wrapped(entry.functions, "calls ")
     lines += ["", *_problems(needs)]
     return "\n".join(lines)
+
+
+def module_json(needs: ModuleNeeds) -> str:
+    """Write the same as JSON."""
+    return json.dumps({
+        "file": needs.name, "target": needs.target, "compiled": needs.compiled, "ptx": list(needs.version),
+        "problems": needs.problems, "entries": [_facts(entry) for entry in needs.entries],
+    }, indent=2)  # fmt: skip
+
+
+def _facts(entry: EntryNeeds) -> dict[str, Any]:
+    plain = {name: getattr(entry, name) for name in ("name", "shared", "dynamic", "local", "parameters")}
+    return {
+        **plain, "registers": dict(entry.registers), "instructions": dict(entry.instructions),
+        "functions": list(entry.functions),
+        "problems": [{"line": x.line, "column": x.column, "text": str(x)} for x in entry.problems],
+    }  # fmt: skip
 
 
 def _row(entry: EntryNeeds) -> tuple[str, ...]:

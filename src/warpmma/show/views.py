@@ -38,6 +38,7 @@ VIEWS: Mapping[tuple[str, str], str] = MappingProxyType({
     ("Launch", "json"): "launches.json",
     ("Launch", "svg"): "conflicts.svg",
     ("ModuleNeeds", "text"): "needs.module_text",
+    ("ModuleNeeds", "json"): "needs.module_json",
     ("Advice", "text"): "advice_tables.text",
     ("Advice", "json"): "advice_tables.json",
     ("Advice", "html"): "error_plots.advice_html",
