@@ -87,7 +87,7 @@ class ModuleNeeds(Shown):
         return view(self, "text")
 
     def json(self) -> str:
-        """What the tables say, for programs."""
+        """Return the same as JSON."""
         return view(self, "json")
 
 
