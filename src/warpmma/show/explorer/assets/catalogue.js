@@ -1,10 +1,11 @@
 // The page's data, read once: instructions, their layouts, recipes and evidence, and who has which.
 import { prepared } from "./numbers.js";
 
-
 export const data = JSON.parse(document.getElementById("data").textContent);
 
-export const formats = Object.fromEntries(Object.entries(data.formats).map(([name, row]) => [name, prepared(name, row)]));
+export const formats = Object.fromEntries(
+  Object.entries(data.formats).map(([name, row]) => [name, prepared(name, row)]),
+);
 export const targets = Object.keys(data.targets);
 
 export const instructions = data.instructions.map((row) => {
@@ -14,13 +15,25 @@ export const instructions = data.instructions.map((row) => {
   const sparse = record.sparsity !== "";
   const plan = data.plans[record.plan];
   return {
-    ...record, m, n, k, d, a, b, c, sparse, stored: sparse ? k / 2 : k,
+    ...record,
+    m,
+    n,
+    k,
+    d,
+    a,
+    b,
+    c,
+    sparse,
+    stored: sparse ? k / 2 : k,
     warpgroup: record.name.startsWith("wgmma"),
     shapeName: `m${m}n${n}k${k}`,
     targets: plan.map(([target]) => target),
     metadata: data.layouts[record.metadata] ?? null,
-    scales: record.scales && record.scales.map(([layout, ids]) => ({ layout: data.layouts[layout], ids: data.ids[ids] })),
-    fragments: Object.fromEntries([..."ABCD"].map((operand, i) => [operand, data.layouts[record.layouts[i]] ?? null])),
+    scales:
+      record.scales && record.scales.map(([layout, ids]) => ({ layout: data.layouts[layout], ids: data.ids[ids] })),
+    fragments: Object.fromEntries(
+      [..."ABCD"].map((operand, i) => [operand, data.layouts[record.layouts[i]] ?? null]),
+    ),
   };
 });
 
@@ -35,7 +48,10 @@ export function computed(record, target) {
 
 // Instructions that have every fragment of a filter in their name, or as a target or generation of theirs.
 export function matching(text, { target = "", family = "" } = {}) {
-  const words = text.toLowerCase().split(/[\s,]+/).filter(Boolean);
+  const words = text
+    .toLowerCase()
+    .split(/[\s,]+/)
+    .filter(Boolean);
   return instructions.filter(
     (record) =>
       (!target || record.targets.includes(target)) &&

@@ -26,15 +26,20 @@ export function detailsOf(record, operand, cell, operands, { choose, look, rest 
 
 function pythonOfPlace(record, operand, cell) {
   const { row, column, matrix, lane, register, low, high } = cell;
-  const more = Object.entries(operand.selecting(matrix)).map(([name, value]) => `, ${name.replace(/_[ab]$/, "_id")}=${value}`);
+  const more = Object.entries(operand.selecting(matrix)).map(
+    ([name, value]) => `, ${name.replace(/_[ab]$/, "_id")}=${value}`,
+  );
   return (
-    `import warpmma as wm\n\ncell = wm.lookup.where("${record.name}", "${operand.id}", ${row}, ${column}${more.join("")})\n` +
+    `import warpmma as wm\n\ni = "${record.name}"\n` +
+    `cell = wm.lookup.where(i, "${operand.id}", ${row}, ${column}${more.join("")})\n` +
     `assert (cell.lane, cell.register, cell.low, cell.high) == (${lane}, ${register}, ${low}, ${high})\n`
   );
 }
 
 function commandOfPlace(record, operand, cell) {
-  const more = Object.entries(operand.selecting(cell.matrix)).map(([name, value]) => ` --${name.replace(/_[ab]$/, "-id")} ${value}`);
+  const more = Object.entries(operand.selecting(cell.matrix)).map(
+    ([name, value]) => ` --${name.replace(/_[ab]$/, "-id")} ${value}`,
+  );
   return `warpmma where ${record.name} ${operand.id} ${cell.row} ${cell.column}${more.join("")}`;
 }
 
@@ -53,28 +58,49 @@ function registerStrip(operand, cell, choose) {
         h(
           "button",
           {
-            type: "button", class: "slot", id: `slot-${each.index}`, "aria-pressed": each.index === cell.index,
+            type: "button",
+            class: "slot",
+            id: `slot-${each.index}`,
+            "aria-pressed": each.index === cell.index,
             "aria-label": sentence(operand, { ...each, lane: cell.lane }),
             onclick: () => choose(operand, each.row, each.column, each.matrix),
           },
-          cells.length <= 8 && h("span", {}, cells.length > 4 || operand.id.length > 1 ? `${each.row},${each.column}` : elementName(operand, each)),
+          cells.length <= 8 &&
+            h(
+              "span",
+              {},
+              cells.length > 4 || operand.id.length > 1 ? `${each.row},${each.column}` : elementName(operand, each),
+            ),
           cells.length <= 4 && h("small", {}, `${each.high}\u2026${each.low}`),
         ),
       ),
     ),
-    layout.bits !== layout.slot && h("p", { class: "note" }, `Of every ${layout.slot} bits ${layout.bits} carry the element.`),
+    layout.bits !== layout.slot &&
+      h("p", { class: "note" }, `Of every ${layout.slot} bits ${layout.bits} carry the element.`),
   );
 }
 
 // PTX's formulas, with the numbers of this element.
 function formulaList(operand, cell) {
   const known = {
-    groupID: (cell.lane % 32) >> 2, threadID_in_group: cell.lane & 3, laneid: cell.lane % 32, warpid: cell.lane >> 5,
-    i: cell.index, row: cell.row, col: cell.column, matrix: cell.matrix,
+    groupID: (cell.lane % 32) >> 2,
+    threadID_in_group: cell.lane & 3,
+    laneid: cell.lane % 32,
+    warpid: cell.lane >> 5,
+    i: cell.index,
+    row: cell.row,
+    col: cell.column,
+    matrix: cell.matrix,
   };
   const { formulas } = operand.layout;
   const line = (name) =>
-    formulas[name] && h("li", {}, h("code", {}, `${name} = ${formulas[name]}`.replaceAll("matrix", operand.variant)), h("span", {}, ` = ${known[name]}`));
+    formulas[name] &&
+    h(
+      "li",
+      {},
+      h("code", {}, `${name} = ${formulas[name]}`.replaceAll("matrix", operand.variant)),
+      h("span", {}, ` = ${known[name]}`),
+    );
   const given = ["groupID", "threadID_in_group", "i"].map((name) => `${name} = ${known[name]}`).join(", ");
   return h(
     "details",
@@ -99,7 +125,11 @@ function laneStepper(operand, cell, choose, what) {
     { class: "field lane-field" },
     h("span", { class: "field-name" }, what),
     h("input", {
-      type: "number", min: 0, max: most, value: cell.lane, id: "lane",
+      type: "number",
+      min: 0,
+      max: most,
+      value: cell.lane,
+      id: "lane",
       onchange: (event) => go(Number.parseInt(event.target.value, 10) || 0),
     }),
   );
@@ -119,12 +149,21 @@ function heldBy(operand, cell, chosen, { choose, look, rest }) {
         h(
           "button",
           {
-            type: "button", class: "chip", id: `chip-${operand.id}-${register}`,
+            type: "button",
+            class: "chip",
+            id: `chip-${operand.id}-${register}`,
             "aria-pressed": operand.id === chosen.id && register === cell.register,
             onclick: () => choose(operand, cells[0].row, cells[0].column, cells[0].matrix),
-            onpointerenter: () => look(operand.id, cell.lane, register), onpointerleave: rest,
+            onpointerenter: () => look(operand.id, cell.lane, register),
+            onpointerleave: rest,
           },
-          h("b", {}, cells.length > 1 ? `${shortName(operand, cells[0])}\u2013${cells[cells.length - 1].index}` : shortName(operand, cells[0])),
+          h(
+            "b",
+            {},
+            cells.length > 1
+              ? `${shortName(operand, cells[0])}\u2013${cells[cells.length - 1].index}`
+              : shortName(operand, cells[0]),
+          ),
           ` ${operand.id}[${spanOf(cells, "row")}, ${spanOf(cells, "column")}]`,
         ),
       ),

@@ -4,8 +4,10 @@ import { elementOf, locate, matricesOf } from "./layouts.js";
 import { state } from "./state.js";
 
 // What an instruction's grids are:
-//   id, title; layout, type; variant: what its matrices are called; short, long: what its elements are called in cells and in sentences; row, column: what these are;
-//   selected(): the matrix that is chosen; selecting(matrix): what to change in the state so that it is; named(matrix): a text.
+//   id, title; layout, type; variant: what its matrices are called;
+//   short, long: what its elements are called, in cells and in sentences; row, column: what these are;
+//   selected(): the matrix that is chosen; selecting(matrix): what to change in the state to choose it;
+//   named(matrix): a text.
 export function operandsOf(record) {
   const { A, B, C, D } = record.fragments;
   const same = C === D && record.c === record.d;
@@ -22,7 +24,15 @@ export function operandsOf(record) {
 function fragment(id, layout, type, title) {
   const letter = id.toLowerCase();
   return {
-    id, layout, type, title, short: letter, long: letter, variant: "matrix", row: "row", column: "column",
+    id,
+    layout,
+    type,
+    title,
+    short: letter,
+    long: letter,
+    variant: "matrix",
+    row: "row",
+    column: "column",
     selected: () => (layout.matrix.length ? bounded(state.matrix, matricesOf(layout)) : 0),
     selecting: (matrix) => (layout.matrix.length ? { matrix } : {}),
     named: (matrix) => (layout.matrix.length ? ` of matrix ${matrix}` : ""),
@@ -32,7 +42,14 @@ function fragment(id, layout, type, title) {
 function metadataOf(record) {
   const layout = record.metadata;
   return {
-    id: "metadata", layout, type: "nibbles", title: "Metadata", short: "n", long: "nibble ", row: "row", column: "group",
+    id: "metadata",
+    layout,
+    type: "nibbles",
+    title: "Metadata",
+    short: "n",
+    long: "nibble ",
+    row: "row",
+    column: "group",
     variant: "selector",
     selected: () => bounded(state.selector, matricesOf(layout)),
     selecting: (selector) => ({ selector }),
@@ -41,10 +58,21 @@ function metadataOf(record) {
 }
 
 function scaleWords(record, side, { layout, ids }) {
-  const chosen = () => ids.findIndex(([byte, thread]) => `${byte}` === state[`byte_${side}`] && `${thread}` === state[`thread_${side}`]);
+  const chosen = () =>
+    ids.findIndex(
+      ([byte, thread]) => `${byte}` === state[`byte_${side}`] && `${thread}` === state[`thread_${side}`],
+    );
   return {
-    id: `scale_${side}`, layout, ids, type: record.stype, title: `Scales of ${side.toUpperCase()}`, short: "b", long: "byte ",
-    variant: "ids", row: side === "a" ? "row" : "column", column: "block",
+    id: `scale_${side}`,
+    layout,
+    ids,
+    type: record.stype,
+    title: `Scales of ${side.toUpperCase()}`,
+    short: "b",
+    long: "byte ",
+    variant: "ids",
+    row: side === "a" ? "row" : "column",
+    column: "block",
     selected: () => Math.max(0, chosen()),
     selecting: (matrix) => ({ [`byte_${side}`]: ids[matrix][0], [`thread_${side}`]: ids[matrix][1] }),
     named: (matrix) => `, byte-id ${ids[matrix][0]}, thread-id ${ids[matrix][1]}`,

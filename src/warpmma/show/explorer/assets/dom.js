@@ -9,7 +9,9 @@ export function h(tag, attributes = {}, ...children) {
     else if (name === "value") element.value = value;
     else element.setAttribute(name, value === true && !name.startsWith("aria-") ? "" : String(value));
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(
+    ...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false),
+  );
   return element;
 }
 
@@ -22,13 +24,19 @@ export function announce(text) {
 export function segmented(label, options, chosen, choose) {
   const group = h("div", { class: "segmented", role: "group", "aria-label": label });
   const buttons = options.map(([value, text]) =>
-    h("button", {
-      type: "button", id: `${label}-${value}`, "data-value": value,
-      onclick: () => {
-        press(group, value);
-        choose(value);
+    h(
+      "button",
+      {
+        type: "button",
+        id: `${label}-${value}`,
+        "data-value": value,
+        onclick: () => {
+          press(group, value);
+          choose(value);
+        },
       },
-    }, text),
+      text,
+    ),
   );
   group.append(...buttons);
   press(group, chosen);
@@ -47,7 +55,13 @@ export function replaceChildren(container, ...children) {
 }
 
 export function labelled(label, control, { hint = "" } = {}) {
-  return h("label", { class: "field" }, h("span", { class: "field-name" }, label), control, hint && h("small", {}, hint));
+  return h(
+    "label",
+    { class: "field" },
+    h("span", { class: "field-name" }, label),
+    control,
+    hint && h("small", {}, hint),
+  );
 }
 
 export function select(label, options, chosen, choose) {

@@ -14,12 +14,24 @@ export function explained(record, target, operands) {
   const result = unpack(format, last.result);
   const exact = exactOf(steps);
   const error = exact && result.kind === "finite" ? total([result, negated(exact)]) : null;
-  return { ...how, record, steps, format, code: last.result, number: result, exact, error, ulps: ulpsOf(error, result, format) };
+  return {
+    ...how,
+    record,
+    steps,
+    format,
+    code: last.result,
+    number: result,
+    exact,
+    error,
+    ulps: ulpsOf(error, result, format),
+  };
 }
 
 // The sum of all products and C; null where one of them is NaN or infinite.
 function exactOf(steps) {
-  const given = steps.flatMap((step) => step.addends).filter((each) => ["product", "group", "C"].includes(each.source));
+  const given = steps
+    .flatMap((step) => step.addends)
+    .filter((each) => ["product", "group", "C"].includes(each.source));
   return given.every((each) => each.number.kind === "finite") ? total(given.map((each) => each.number)) : null;
 }
 
@@ -35,11 +47,22 @@ function ulpsOf(error, result, format) {
 }
 
 export const WORDS = {
-  fused: "one fused sum", grouped: "one sum of groups", multiply: "a multiplication", fma: "a fused multiply-add", add: "an addition", integer: "an exact sum",
-  convert: "a conversion", popcount: "a count of ones",
+  fused: "one fused sum",
+  grouped: "one sum of groups",
+  multiply: "a multiplication",
+  fma: "a fused multiply-add",
+  add: "an addition",
+  integer: "an exact sum",
+  convert: "a conversion",
+  popcount: "a count of ones",
 };
 export const ROUNDINGS = {
-  rn: "to nearest even", rz: "toward zero", rm: "down", rp: "up", wrap: "to the low 32 bits", clamp: "into the range of s32",
+  rn: "to nearest even",
+  rz: "toward zero",
+  rm: "down",
+  rp: "up",
+  wrap: "to the low 32 bits",
+  clamp: "into the range of s32",
 };
 // Ascending numbers, runs of them by their ends.
 export function ranges(numbers) {

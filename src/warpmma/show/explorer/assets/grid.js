@@ -1,15 +1,21 @@
 // A grid of any size on a canvas: only what is in sight is drawn, so 64 by 256 scroll as 8 by 8 do.
 //
-// The canvas is for eyes. For keyboards and screen readers there is one real cell, the active one, which takes the focus
-// and moves with the arrow keys; a grid whose other cells are not there is what ARIA's row and column counts are for.
+// The canvas is for eyes. For keyboards and screen readers there is one real cell, the active one, which takes the
+// focus and moves with the arrow keys; ARIA's counts of rows and columns are for grids whose other cells are not there.
 import { h, announce } from "./dom.js";
 import { laneColours } from "./colours.js";
 
 const LEFT = 38; // of the rows' numbers
 const TOP = 22; // of the columns'
 const KEYS = {
-  ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1],
-  PageUp: [-8, 0], PageDown: [8, 0], Home: [0, -Infinity], End: [0, Infinity],
+  ArrowUp: [-1, 0],
+  ArrowDown: [1, 0],
+  ArrowLeft: [0, -1],
+  ArrowRight: [0, 1],
+  PageUp: [-8, 0],
+  PageDown: [8, 0],
+  Home: [0, -Infinity],
+  End: [0, Infinity],
 };
 
 // What a grid shows:
@@ -23,7 +29,10 @@ export function createGrid(shown, { pick, hover }) {
   const element = h(
     "div",
     {
-      class: "grid", role: "grid", "aria-label": shown.label, "aria-rowcount": shown.rows,
+      class: "grid",
+      role: "grid",
+      "aria-label": shown.label,
+      "aria-rowcount": shown.rows,
       "aria-colcount": shown.columns,
     },
     sizer,
@@ -69,8 +78,11 @@ export function createGrid(shown, { pick, hover }) {
     event.preventDefault();
     const clamp = (x, most) => Math.max(0, Math.min(most - 1, x));
     const [row, column] = view.active;
-    const far = event.ctrlKey ? Infinity : 1;
-    const to = [clamp(row + times(move[0], far), shown.rows), clamp(column + times(move[1], far), shown.columns)];
+    const corner = event.ctrlKey ? move[1] : 0; // Ctrl+Home and Ctrl+End: the first and the last of all
+    const to = [
+      clamp(row + (Math.abs(corner) === Infinity ? corner : move[0]), shown.rows),
+      clamp(column + move[1], shown.columns),
+    ];
     pick(...to);
     reveal(view);
     announce(shown.describe(...to));
@@ -84,11 +96,14 @@ export function createGrid(shown, { pick, hover }) {
   return view;
 }
 
-const times = (step, far) => (step ? step * far : 0);
-
-// Width and height of a cell: a block has room for its lane's name, and a whole row of a warp's operand fits on a screen.
+// Width and height of a cell: a block has room for its lane's name, and a row of a warp's operand fits on a screen.
 function sizes(view) {
-  const { run: [across, down], rows, columns, cellSize } = view.shown;
+  const {
+    run: [across, down],
+    rows,
+    columns,
+    cellSize,
+  } = view.shown;
   const room = (pixels, count, most) => Math.min(most, pixels / count);
   const beside = [Math.max(50 / across, room(832, columns, 25)), 34];
   const below = [44, Math.max(34 / down, room(560, rows, 17))];
@@ -150,7 +165,10 @@ function draw(view) {
   const colours = laneColours(element);
   const [across, down] = shown.run;
   const [left, top] = [LEFT - element.scrollLeft, TOP - element.scrollTop];
-  const first = [Math.floor(element.scrollTop / size[1] / down) * down, Math.floor(element.scrollLeft / size[0] / across) * across];
+  const first = [
+    Math.floor(element.scrollTop / size[1] / down) * down,
+    Math.floor(element.scrollLeft / size[0] / across) * across,
+  ];
   const last = [
     Math.min(shown.rows, Math.ceil((element.scrollTop + height) / size[1])),
     Math.min(shown.columns, Math.ceil((element.scrollLeft + width) / size[0])),

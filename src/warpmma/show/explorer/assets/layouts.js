@@ -1,8 +1,8 @@
 // Which lane holds an element, and which element a lane holds: as `warpmma.layouts` has it, a renaming of bits.
 //
-// A layout's `row`, `column` and `matrix` list, from the lowest bit up, the bit of the place that stands there: "l3" of the
-// lane (of a warpgroup the thread), "e0" of the index i into the lane's fragment. What they say stands `repeats` times side by
-// side: what comes later in the fragment lies further right.
+// A layout's `row`, `column` and `matrix` list, from the lowest bit up, the bit of the place that stands there: "l3" of
+// the lane (of a warpgroup the thread), "e0" of the index i into the lane's fragment. What they say stands `repeats`
+// times side by side: what comes later in the fragment lies further right.
 
 const allBits = (layout) => [...layout.row, ...layout.column, ...layout.matrix];
 const indexBits = (layout) => allBits(layout).filter((name) => name[0] === "e").length;
@@ -11,7 +11,11 @@ const bitOf = (name) => [name[0] === "l" ? "lane" : "index", Number(name.slice(1
 // Lane, index, register and bits of an element.
 export function locate(layout, row, column, matrix = 0) {
   const place = { lane: 0, index: (column >> layout.column.length) << indexBits(layout) };
-  for (const [names, value] of [[layout.matrix, matrix], [layout.row, row], [layout.column, column]]) {
+  for (const [names, value] of [
+    [layout.matrix, matrix],
+    [layout.row, row],
+    [layout.column, column],
+  ]) {
     names.forEach((name, weight) => {
       const [where, bit] = bitOf(name);
       place[where] |= ((value >> weight) & 1) << bit;
@@ -43,7 +47,7 @@ export function elementOf(layout, lane, index) {
 
 export const matricesOf = (layout) => 1 << layout.matrix.length;
 
-// How many neighbours of an element in one lane stand beside it in its row, and in its column: what pictures draw as one.
+// How many neighbours of an element in one lane stand beside it in its row and in its column: what is drawn as one.
 export function runOf(layout) {
   const run = (names) => {
     let length = 0;

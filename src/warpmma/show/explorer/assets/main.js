@@ -66,7 +66,8 @@ function start() {
 
 // What a link leads to may lie further down.
 function lookAtChosen() {
-  if (state.op !== "A") document.querySelector(`[data-operand="${CSS.escape(state.op)}"]`)?.scrollIntoView({ block: "nearest" });
+  if (state.op !== "A")
+    document.querySelector(`[data-operand="${CSS.escape(state.op)}"]`)?.scrollIntoView({ block: "nearest" });
 }
 
 function tabs() {
@@ -121,7 +122,11 @@ function themes() {
     }
     apply(theme);
   };
-  const choices = [["auto", "Auto"], ["light", "Light"], ["dark", "Dark"]];
+  const choices = [
+    ["auto", "Auto"],
+    ["light", "Light"],
+    ["dark", "Dark"],
+  ];
   const first = ["light", "dark"].includes(stored()) ? stored() : "auto";
   document.getElementById("themes").append(segmented("Theme", choices, first, choose));
   apply(first);
@@ -131,6 +136,25 @@ start();
 
 // For tests, and for those who open the console.
 globalThis.warpmma = {
-  commandOf, computed, data, decodedMetadata, elementOf, encode, explained, formats, instructionNamed, instructions, locate, matching, parting, pythonOf, readList,
-  readOperands, slotOf, state, sumSteps, targets, typedValues,
+  commandOf,
+  computed,
+  data,
+  decodedMetadata,
+  elementOf,
+  encode,
+  explained,
+  formats,
+  instructionNamed,
+  instructions,
+  locate,
+  matching,
+  parting,
+  pythonOf,
+  readList,
+  readOperands,
+  slotOf,
+  state,
+  sumSteps,
+  targets,
+  typedValues,
 };

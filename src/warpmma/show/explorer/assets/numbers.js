@@ -1,7 +1,7 @@
 // Exact numbers, and codes of formats: as `warpmma.formats` and the head of `warpmma.arithmetic.reference` have them.
 //
-// A number is {kind: "finite" | "infinity" | "nan", sign: 0 | 1, significand: BigInt, exponent: Number}; a finite one is
-// (-1)^sign * significand * 2^exponent. Codes are BigInt. Formats are rows of the page's data, by `formatNamed`.
+// A number is {kind: "finite" | "infinity" | "nan", sign: 0 | 1, significand: BigInt, exponent: Number}; a finite one
+// is (-1)^sign * significand * 2^exponent. Codes are BigInt. Formats are rows of the page's data, by `formatNamed`.
 
 export const bitLength = (x) => (x ? x.toString(2).length : 0);
 
@@ -20,7 +20,8 @@ export function prepared(name, row) {
     fmt.greatest = fmt.least + fmt.mask;
     return fmt;
   }
-  for (const code of ["nan_code", "inf_code", "max_code"]) fmt[code] = row[code] === null ? null : BigInt(row[code]);
+  for (const code of ["nan_code", "inf_code", "max_code"])
+    fmt[code] = row[code] === null ? null : BigInt(row[code]);
   fmt.sign_bit = row.signed ? 1n << (bits - 1n) : 0n;
   return fmt;
 }
@@ -82,7 +83,10 @@ export const fromInteger = (value, exponent) => finite(value < 0n ? 1 : 0, value
 // Sum of finite numbers, exactly; what explanations add up.
 export function total(numbers) {
   const exponent = Math.min(0, ...numbers.map((n) => n.exponent));
-  return fromInteger(numbers.reduce((sum, n) => sum + signedAt(n, exponent), 0n), exponent);
+  return fromInteger(
+    numbers.reduce((sum, n) => sum + signedAt(n, exponent), 0n),
+    exponent,
+  );
 }
 
 export const negated = (x) => ({ ...x, sign: 1 - x.sign });

@@ -1,5 +1,5 @@
-// Where two targets part: as `warpmma.analysis.partings` has it. Two steps are alike if they add the same values of the same
-// products, keep the same of each, and come to the same result; of what is not alike the most telling reason is given.
+// Where two targets part: as `warpmma.analysis.partings` has it. Two steps are alike if they add the same values of the
+// same products, keep the same of each, and come to the same result. If not, the most telling reason is given.
 import { negated, total } from "./numbers.js";
 
 // The first step in which two explanations part: {step, reason}; null if there is none.
@@ -38,9 +38,14 @@ function valueText(number) {
 }
 
 const MADE = {
-  fused: "adds all products of a step at once", grouped: "adds groups of scaled products at once",
-  multiply: "adds one product after the other", fma: "adds one product after the other", add: "adds two sums",
-  convert: "converts the sum", integer: "adds integers", popcount: "counts bits",
+  fused: "adds all products of a step at once",
+  grouped: "adds groups of scaled products at once",
+  multiply: "adds one product after the other",
+  fma: "adds one product after the other",
+  add: "adds two sums",
+  convert: "converts the sum",
+  integer: "adds integers",
+  popcount: "counts bits",
 };
 
 const productsOf = ({ step }) => step.addends.flatMap((each) => each.products).sort((i, j) => i - j);
@@ -55,8 +60,10 @@ function reasonOf(x, y) {
     return `${after} adds C after all products, ${within} with the first of them`;
   }
   const [mine, others] = [productsOf(x), productsOf(y)];
-  if (mine.length !== others.length) return `a step takes ${mine.length} products on ${here}, and ${others.length} on ${there}`;
-  if (String(mine) !== String(others)) return `a step takes products ${listed(mine)} on ${here}, and ${listed(others)} on ${there}`;
+  if (mine.length !== others.length)
+    return `a step takes ${mine.length} products on ${here}, and ${others.length} on ${there}`;
+  if (String(mine) !== String(others))
+    return `a step takes products ${listed(mine)} on ${here}, and ${listed(others)} on ${there}`;
   if (keptOf(x.step) !== keptOf(y.step)) return reasonOfAddends(x, y);
   return reasonOfRounding(x, y);
 }
@@ -78,6 +85,7 @@ function reasonOfRounding(x, y) {
   if (x.recipe.unit.name === "IntegerSum" && x.step.rounding !== y.step.rounding) {
     return `${x.target} ${x.step.rounding}s a sum that is too large, ${y.target} ${y.step.rounding}s it`;
   }
-  const said = ({ step }) => `${step.rounding === "rn" ? "to nearest even" : "toward zero"} to ${step.bits} fraction bits`;
+  const said = ({ step }) =>
+    `${step.rounding === "rn" ? "to nearest even" : "toward zero"} to ${step.bits} fraction bits`;
   return `${x.target} rounds the sum ${said(x)}, ${y.target} ${said(y)}`;
 }

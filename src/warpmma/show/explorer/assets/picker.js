@@ -11,7 +11,12 @@ export function picker() {
   const count = h("p", { class: "count", role: "status" });
   const refresh = () => fillList(list, count);
   const search = h("input", {
-    type: "search", id: "filter", placeholder: "m16n8k16 f16", value: filter.text, spellcheck: "false", autocomplete: "off",
+    type: "search",
+    id: "filter",
+    placeholder: "m16n8k16 f16",
+    value: filter.text,
+    spellcheck: "false",
+    autocomplete: "off",
     oninput: (event) => {
       filter.text = event.target.value;
       refresh();
@@ -36,14 +41,24 @@ export function picker() {
     h(
       "div",
       { class: "filters" },
-      select("Target", [["", "any"], ...targets.map((name) => [name, `${name} (${data.targets[name]})`])], "", (target) => {
-        filter.target = target;
-        refresh();
-      }),
-      select("Kind", [["", "all"], ...Object.entries(FAMILIES).map(([name, { label }]) => [name, label])], "", (family) => {
-        filter.family = family;
-        refresh();
-      }),
+      select(
+        "Target",
+        [["", "any"], ...targets.map((name) => [name, `${name} (${data.targets[name]})`])],
+        "",
+        (target) => {
+          filter.target = target;
+          refresh();
+        },
+      ),
+      select(
+        "Kind",
+        [["", "all"], ...Object.entries(FAMILIES).map(([name, { label }]) => [name, label])],
+        "",
+        (family) => {
+          filter.family = family;
+          refresh();
+        },
+      ),
     ),
     count,
     list,
@@ -61,7 +76,12 @@ function fillList(list, count) {
 function option(record) {
   return h(
     "li",
-    { role: "option", id: `option-${record.name.replace(/\W/g, "-")}`, "data-name": record.name, "aria-selected": false },
+    {
+      role: "option",
+      id: `option-${record.name.replace(/\W/g, "-")}`,
+      "data-name": record.name,
+      "aria-selected": false,
+    },
     h("span", { class: "shape" }, record.shapeName),
     h("span", { class: "types" }, [record.d, record.a, record.b, record.c].join(" ")),
     h("span", { class: "rest" }, restOf(record)),
@@ -71,7 +91,18 @@ function option(record) {
 // What shape and types do not say.
 export function restOf(record) {
   const parts = record.name.split(".").slice(record.warpgroup ? 4 : 3);
-  const said = new Set([record.shapeName, record.d, record.a, record.b, record.c, "row", "col", "aligned", "sync", "mma_async"]);
+  const said = new Set([
+    record.shapeName,
+    record.d,
+    record.a,
+    record.b,
+    record.c,
+    "row",
+    "col",
+    "aligned",
+    "sync",
+    "mma_async",
+  ]);
   const rest = parts.filter((part) => !said.has(part));
   const layouts = /\.(row|col)\.(row|col)\./.exec(record.name);
   if (layouts && layouts[0] !== ".row.col.") rest.unshift(`${layouts[1]}.${layouts[2]}`);
@@ -88,13 +119,21 @@ function mark(list) {
   option.setAttribute("aria-selected", "true");
   list.setAttribute("aria-activedescendant", option.id);
   const [top, bottom] = [option.offsetTop, option.offsetTop + option.offsetHeight];
-  if (top < list.scrollTop || bottom > list.scrollTop + list.clientHeight) list.scrollTop = top - list.clientHeight / 3;
+  if (top < list.scrollTop || bottom > list.scrollTop + list.clientHeight)
+    list.scrollTop = top - list.clientHeight / 3;
 }
 
 function step(event, list) {
   const options = [...list.children];
   const at = options.findIndex((each) => each.getAttribute("aria-selected") === "true");
-  const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: options.length - 1, PageDown: at + 8, PageUp: at - 8 }[event.key];
+  const to = {
+    ArrowDown: at + 1,
+    ArrowUp: at - 1,
+    Home: 0,
+    End: options.length - 1,
+    PageDown: at + 8,
+    PageUp: at - 8,
+  }[event.key];
   if (to === undefined || !options.length) return;
   event.preventDefault();
   const next = options[Math.min(options.length - 1, Math.max(0, to))];

@@ -6,7 +6,7 @@ const quoted = (text) => `"${text}"`;
 // Codes as Python's list; runs of one code are written once.
 function list(codes, fmt) {
   const parts = [];
-  for (let i = 0; i < codes.length; ) {
+  for (let i = 0; i < codes.length;) {
     let n = 1;
     while (i + n < codes.length && codes[i + n] === codes[i]) n += 1;
     const code = `0x${codes[i].toString(16).padStart(Math.ceil(fmt.bits / 4), "0")}`;
@@ -32,7 +32,8 @@ export function pythonOf(record, operands, targets) {
   const columns = columnsOfStored(record);
   const along = columns ? "columns" : ":";
   const lines = [
-    "import numpy as np, warpmma as wm", "",
+    "import numpy as np, warpmma as wm",
+    "",
     `i = ${quoted(record.name)}`,
     `A = np.zeros((${four}${record.m}, ${record.k}), ${dtypeOf(a)})  # codes of ${a.name}`,
     `B = np.zeros((${four}${record.k}, ${record.n}), ${dtypeOf(b)})`,

@@ -3,7 +3,16 @@
 //
 // A step is {operation, rules, addends, exponent, quantum, sum, format, bits, rounding, result}, an addend {source,
 // products, number, nominal, kept}: the fields of `warpmma.arithmetic.SumStep` and `Addend`.
-import { bitLength, exactProduct, exactSum, finite, fromInteger, integerValue, rounded, unpack } from "./numbers.js";
+import {
+  bitLength,
+  exactProduct,
+  exactSum,
+  finite,
+  fromInteger,
+  integerValue,
+  rounded,
+  unpack,
+} from "./numbers.js";
 
 // Steps of a dot product; the result is that of the last. `formats` has formats by name, codes are BigInt.
 export function sumSteps(formats, recipe, a, b, c, scaleA = [], scaleB = []) {
@@ -13,7 +22,13 @@ export function sumSteps(formats, recipe, a, b, c, scaleA = [], scaleB = []) {
 // Which products each step of a fused dot-add takes (1).
 export function stepsOf(order, products, k) {
   const all = Array.from({ length: k }, (_, i) => i);
-  const runs = order === "halves" ? [[0, 1], [2, 3]].map((half) => all.filter((i) => half.includes(i % 4))) : [all];
+  const runs =
+    order === "halves"
+      ? [
+          [0, 1],
+          [2, 3],
+        ].map((half) => all.filter((i) => half.includes(i % 4)))
+      : [all];
   const cut = [];
   for (const run of runs) for (let i = 0; i < run.length; i += products) cut.push(run.slice(i, i + products));
   return cut;
@@ -31,7 +46,13 @@ function scalesOf(formats, recipe, k, scaleA, scaleB) {
 }
 
 // An addend of which nothing is taken.
-const addend = (source, number, products = [], nominal = null) => ({ source, products, number, nominal, kept: number });
+const addend = (source, number, products = [], nominal = null) => ({
+  source,
+  products,
+  number,
+  nominal,
+  kept: number,
+});
 
 // What will be an addend once E is known; `heard` says whether its nominal exponent has a say in E.
 const term = (source, products, number, nominal, heard) => ({ source, products, number, nominal, heard });
@@ -42,7 +63,10 @@ function fused(formats, recipe, a, b, c, scaleA, scaleB) {
   const d = formats[recipe.d];
   const scales = scalesOf(formats, recipe, a.length, scaleA, scaleB);
   const inner = [recipe.a, recipe.b].map((name) => formats[recipe.convert ?? name]);
-  const [rowA, rowB] = [[recipe.a, a], [recipe.b, b]].map(([name, codes], side) =>
+  const [rowA, rowB] = [
+    [recipe.a, a],
+    [recipe.b, b],
+  ].map(([name, codes], side) =>
     codes.map((code) => {
       const number = unpack(formats[name], code);
       return recipe.convert ? unpack(inner[side], rounded(number, inner[side], "rn")) : number; // 10
@@ -53,7 +77,8 @@ function fused(formats, recipe, a, b, c, scaleA, scaleB) {
   let source = after ? "accumulator" : "C";
   let format = after ? d : formats[recipe.c];
   let accumulator = after ? 0n : c;
-  const steps = stepsOf(recipe.order, unit.products, a.length).map((step) => { // 1
+  const steps = stepsOf(recipe.order, unit.products, a.length).map((step) => {
+    // 1
     const terms = step.map((i) => {
       const product = exactProduct(rowA[i], rowB[i]); // 2
       const [scale, nominal] = scales[i];
@@ -73,7 +98,9 @@ function fused(formats, recipe, a, b, c, scaleA, scaleB) {
 function grouped(formats, recipe, a, b, c, scaleA, scaleB) {
   const unit = recipe.unit;
   const scales = scalesOf(formats, recipe, a.length, scaleA, scaleB);
-  const products = a.map((code, i) => exactProduct(unpack(formats[recipe.a], code), unpack(formats[recipe.b], b[i])));
+  const products = a.map((code, i) =>
+    exactProduct(unpack(formats[recipe.a], code), unpack(formats[recipe.b], b[i])),
+  );
   const terms = [];
   for (let first = 0; first < a.length; first += unit.group) {
     const members = products.slice(first, first + unit.group);
@@ -102,7 +129,12 @@ function alignedStep(operation, rules, around, unit, terms, d) {
   const signs = new Set(terms.filter(({ number }) => number.kind === "infinity").map(({ number }) => number.sign));
   if (nan || signs.size) {
     const invalid = nan || signs.size === 2; // 8
-    const sum = { kind: invalid ? "nan" : "infinity", sign: invalid ? 0 : [...signs][0], significand: 0n, exponent: 0 };
+    const sum = {
+      kind: invalid ? "nan" : "infinity",
+      sign: invalid ? 0 : [...signs][0],
+      significand: 0n,
+      exponent: 0,
+    };
     const addends = terms.map((each) => addend(each.source, each.number, each.products, each.nominal));
     const before = rules.slice(0, rules.indexOf(4));
     const result = rounded(sum, d, "rn");
@@ -115,13 +147,25 @@ function alignedStep(operation, rules, around, unit, terms, d) {
     const shift = number.exponent - quantum;
     const magnitude = shift >= 0 ? number.significand << BigInt(shift) : number.significand >> BigInt(-shift); // 5
     total += number.sign ? -magnitude : magnitude; // 6
-    return { source, products, number, nominal, kept: shift >= 0 ? number : finite(number.sign, magnitude, quantum) };
+    return {
+      source,
+      products,
+      number,
+      nominal,
+      kept: shift >= 0 ? number : finite(number.sign, magnitude, quantum),
+    };
   });
   const sum = fromInteger(total, quantum);
   const code = rounded(sum, d, unit.rounding, { bits: unit.result_bits, toInfinity: true }); // 7
   const zero = code === 0n || code === d.sign_bit; // 9
   return {
-    ...common, rules: [...rules, ...(zero ? [9] : []), ...around], addends, exponent, quantum, sum, result: zero ? 0n : code,
+    ...common,
+    rules: [...rules, ...(zero ? [9] : []), ...around],
+    addends,
+    exponent,
+    quantum,
+    sum,
+    result: zero ? 0n : code,
   };
 }
 
@@ -129,7 +173,15 @@ function alignedStep(operation, rules, around, unit, terms, d) {
 function roundedStep(operation, rules, addends, fmt, rounding = "rn") {
   const sum = addends.length === 1 ? addends[0].number : exactSum(addends[0].number, addends[1].number, rounding);
   return {
-    operation, rules, addends, exponent: null, quantum: null, sum, format: fmt.name, bits: fmt.fraction_bits, rounding,
+    operation,
+    rules,
+    addends,
+    exponent: null,
+    quantum: null,
+    sum,
+    format: fmt.name,
+    bits: fmt.fraction_bits,
+    rounding,
     result: rounded(sum, fmt, rounding),
   };
 }
@@ -155,14 +207,17 @@ function f32Chains(formats, recipe, a, b, c) {
   const { length, seed } = recipe.unit;
   const fmt = formats.f32;
   const d = formats[recipe.d];
-  const products = a.map((code, i) => exactProduct(unpack(formats[recipe.a], code), unpack(formats[recipe.b], b[i])));
+  const products = a.map((code, i) =>
+    exactProduct(unpack(formats[recipe.a], code), unpack(formats[recipe.b], b[i])),
+  );
   const steps = [];
   const taken = (step) => {
     steps.push(step);
     return unpack(fmt, step.result);
   };
   let [source, sum] = ["C", unpack(formats[recipe.c], c)];
-  for (const step of stepsOf("ascending", length, a.length)) { // 16
+  for (const step of stepsOf("ascending", length, a.length)) {
+    // 16
     let chain = finite();
     step.forEach((i, position) => {
       const product = addend("product", products[i], [i]);
@@ -190,15 +245,28 @@ function integers(formats, recipe, a, b, c) {
   const clamped = sum < d.least ? d.least : sum > d.greatest ? d.greatest : sum;
   const addends = terms.map((each, i) => addend("product", fromInteger(each, 0), [i]));
   addends.push(addend("C", fromInteger(start, 0)));
-  return [{
-    operation: name === "Popcount" ? "popcount" : "integer", rules: [name === "Popcount" ? 18 : 17], addends,
-    exponent: null, quantum: null, sum: fromInteger(sum, 0), format: d.name, bits: 0,
-    rounding: saturate ? "clamp" : "wrap", result: (saturate ? clamped : sum) & d.mask,
-  }];
+  return [
+    {
+      operation: name === "Popcount" ? "popcount" : "integer",
+      rules: [name === "Popcount" ? 18 : 17],
+      addends,
+      exponent: null,
+      quantum: null,
+      sum: fromInteger(sum, 0),
+      format: d.name,
+      bits: 0,
+      rounding: saturate ? "clamp" : "wrap",
+      result: (saturate ? clamped : sum) & d.mask,
+    },
+  ];
 }
 
 const UNITS = {
-  FusedDotAdd: fused, GroupedDotAdd: grouped, FmaChain: f64Chain, FloatChains: f32Chains, IntegerSum: integers,
+  FusedDotAdd: fused,
+  GroupedDotAdd: grouped,
+  FmaChain: f64Chain,
+  FloatChains: f32Chains,
+  IntegerSum: integers,
   Popcount: integers,
 };
 

@@ -18,7 +18,11 @@ export function registersView(record) {
     }
   };
   const show = (operand, cell) => {
-    const found = detailsOf(record, operand, cell, operands, { choose, look, rest: () => look(operand.id, cell.lane, cell.register) });
+    const found = detailsOf(record, operand, cell, operands, {
+      choose,
+      look,
+      rest: () => look(operand.id, cell.lane, cell.register),
+    });
     replaceChildren(details, ...found.flat().filter(Boolean));
     bar.textContent = sentence(operand, cell);
     look(operand.id, cell.lane, cell.register);
@@ -48,12 +52,22 @@ export function registersView(record) {
     return card;
   });
   refresh();
-  return h("div", { class: "registers" }, toolbar(record, operands), h("div", { class: "cards" }, cards), details, bar);
+  return h(
+    "div",
+    { class: "registers" },
+    toolbar(record, operands),
+    h("div", { class: "cards" }, cards),
+    details,
+    bar,
+  );
 }
 
 function toolbar(record, operands) {
   const several = operands.some((operand) => operand.id === "A" && matricesOf(operand.layout) > 1);
-  const orders = [["element", "Matrices"], ["lane", record.warpgroup ? "Threads" : "Lanes"]];
+  const orders = [
+    ["element", "Matrices"],
+    ["lane", record.warpgroup ? "Threads" : "Lanes"],
+  ];
   return h(
     "div",
     { class: "toolbar" },
@@ -64,7 +78,12 @@ function toolbar(record, operands) {
 }
 
 const chooser = (label, values, chosen, choose) =>
-  select(label, values.map((value) => [String(value), String(value)]), String(chosen), choose);
+  select(
+    label,
+    values.map((value) => [String(value), String(value)]),
+    String(chosen),
+    choose,
+  );
 
 // What chooses one of several matrices of metadata or of scales.
 function selectors(operand) {
@@ -74,10 +93,15 @@ function selectors(operand) {
   }
   if (!operand.ids) return [];
   const side = operand.id.at(-1);
-  return [["Byte-id", "byte"], ["Thread-id", "thread"]].map(([label, name], i) => {
+  return [
+    ["Byte-id", "byte"],
+    ["Thread-id", "thread"],
+  ].map(([label, name], i) => {
     const values = [...new Set(operand.ids.map((ids) => ids[i]))];
     const chosen = operand.ids[operand.selected()][i];
-    return chooser(`${label} of ${side.toUpperCase()}`, values, chosen, (value) => update({ [`${name}_${side}`]: value }));
+    return chooser(`${label} of ${side.toUpperCase()}`, values, chosen, (value) =>
+      update({ [`${name}_${side}`]: value }),
+    );
   });
 }
 
@@ -93,9 +117,19 @@ function operandCard(record, operand, { pick, hover }) {
     view.setActive(...shown.where(cell), chosen.lane, { chosen: mine });
   };
   const { layout, type } = operand;
-  const registers = `${layout.registers} ${layout.width}-bit register${layout.registers > 1 ? "s" : ""} a ${record.warpgroup ? "thread" : "lane"}`;
+  const each = record.warpgroup ? "thread" : "lane";
+  const registers = `${layout.registers} ${layout.width}-bit register${layout.registers > 1 ? "s" : ""} a ${each}`;
   const zoom = (by, label, text) =>
-    h("button", { type: "button", class: "zoom", "aria-label": `${label} ${operand.title}`, onclick: () => view.setZoom(Math.min(4, Math.max(0.1, view.zoom * by))) }, text);
+    h(
+      "button",
+      {
+        type: "button",
+        class: "zoom",
+        "aria-label": `${label} ${operand.title}`,
+        onclick: () => view.setZoom(Math.min(4, Math.max(0.1, view.zoom * by))),
+      },
+      text,
+    );
   const card = h(
     "section",
     { class: "card", "data-operand": operand.id },
@@ -117,7 +151,11 @@ function elementGrid(operand) {
   const matrix = operand.selected();
   const at = (row, column) => cellOf(operand, row, column, matrix);
   return {
-    id: `cell-${operand.id}`, label: `${operand.title} by ${operand.row} and ${operand.column}`, rows: layout.shape[0], columns: layout.shape[1], run: runOf(layout),
+    id: `cell-${operand.id}`,
+    label: `${operand.title} by ${operand.row} and ${operand.column}`,
+    rows: layout.shape[0],
+    columns: layout.shape[1],
+    run: runOf(layout),
     cell: (row, column) => {
       const cell = at(row, column);
       return { lane: cell.lane, register: cell.register, block: `T${cell.lane}`, name: shortName(operand, cell) };
@@ -136,11 +174,20 @@ function laneGrid(operand) {
   };
   const each = layout.width / layout.slot;
   return {
-    id: `cell-${operand.id}`, label: `${operand.title} by lane and register`, rows: layout.lanes, columns: layout.elements, run: [each, 1],
+    id: `cell-${operand.id}`,
+    label: `${operand.title} by lane and register`,
+    rows: layout.lanes,
+    columns: layout.elements,
+    run: [each, 1],
     cellSize: [each > 8 ? 12 : 42, 30],
     cell: (lane, index) => {
       const cell = at(lane, index);
-      return { lane, register: cell.register, block: each > 1 ? `r${cell.register}` : shortName(operand, cell), name: `${cell.row},${cell.column}` };
+      return {
+        lane,
+        register: cell.register,
+        block: each > 1 ? `r${cell.register}` : shortName(operand, cell),
+        name: `${cell.row},${cell.column}`,
+      };
     },
     rowLabel: (lane) => `T${lane}`,
     columnLabel: (index) => `${operand.short}${index}`,

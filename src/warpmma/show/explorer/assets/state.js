@@ -3,10 +3,24 @@
 const DEFAULTS = {
   i: "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
   view: "registers", // or "sums"
-  op: "A", row: "3", col: "5", matrix: "0",
+  op: "A",
+  row: "3",
+  col: "5",
+  matrix: "0",
   by: "element", // or "lane"
-  selector: "0", byte_a: "0", thread_a: "0", byte_b: "0", thread_b: "0", word: "",
-  t1: "", t2: "", a: "", b: "", c: "", sa: "", sb: "",
+  selector: "0",
+  byte_a: "0",
+  thread_a: "0",
+  byte_b: "0",
+  thread_b: "0",
+  word: "",
+  t1: "",
+  t2: "",
+  a: "",
+  b: "",
+  c: "",
+  sa: "",
+  sb: "",
 };
 
 export const state = { ...DEFAULTS };

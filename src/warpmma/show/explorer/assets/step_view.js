@@ -28,8 +28,21 @@ export function stepView(step, number, count, { parts = false, beside = null } =
       h(
         "table",
         { class: "bits" },
-        h("thead", {}, h("tr", {}, ["addend", "value", "bits"].map((name) => h("th", { scope: "col" }, name)))),
-        h("tbody", {}, shown.map((each) => addendRow(each, step, frame)), sumRows(step, frame)),
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            ["addend", "value", "bits"].map((name) => h("th", { scope: "col" }, name)),
+          ),
+        ),
+        h(
+          "tbody",
+          {},
+          shown.map((each) => addendRow(each, step, frame)),
+          sumRows(step, frame),
+        ),
       ),
     ),
     zero.length > 0 && h("p", { class: "zeros" }, `Zero: ${namesOf(zero)}.`),
@@ -39,7 +52,9 @@ export function stepView(step, number, count, { parts = false, beside = null } =
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
 function namesOf(addends) {
-  const products = addends.flatMap((each) => (each.source === "product" ? each.products : [])).sort((x, y) => x - y);
+  const products = addends
+    .flatMap((each) => (each.source === "product" ? each.products : []))
+    .sort((x, y) => x - y);
   const others = addends.filter((each) => each.source !== "product").map(nameOf);
   return [...(products.length ? [`products ${ranges(products)}`] : []), ...others].join(", ");
 }
@@ -123,14 +138,16 @@ function sumRows(step, frame) {
 
 // A number's digits in the columns of a step: kept ones, then those below the edge.
 function digits(number, frame, edge) {
-  if (!frame || number.kind !== "finite") return number.kind === "finite" ? "" : h("span", { class: "special" }, written(number));
+  if (!frame || number.kind !== "finite")
+    return number.kind === "finite" ? "" : h("span", { class: "special" }, written(number));
   const { high, low } = frame;
   const runs = [];
   const top = number.significand ? number.exponent + bitLength(number.significand) - 1 : null;
   const bottom = number.significand ? reach(number)[1] : null;
   for (let weight = high; weight >= low; weight -= 1) {
     const inside = top !== null && weight <= top && weight >= bottom;
-    const bit = inside && (number.significand >> BigInt(weight - number.exponent)) & 1n ? "1" : inside ? "0" : "\u00b7";
+    const bit =
+      inside && (number.significand >> BigInt(weight - number.exponent)) & 1n ? "1" : inside ? "0" : "\u00b7";
     const kind = !inside ? "rest" : weight < edge ? "cut" : "kept";
     const last = runs[runs.length - 1];
     // The edge stands in every row, also where a number has no bits.

@@ -31,7 +31,9 @@ export function readOperands(record, typed) {
   for (const [name, label] of Object.entries(FIELDS)) {
     const count = { c: 1, sa: record.blocks, sb: record.blocks }[name] ?? record.stored;
     try {
-      read[name] = formatOf[name] ? readList(typed[name], formats[formatOf[name]], count) : { codes: [], rounded: 0 };
+      read[name] = formatOf[name]
+        ? readList(typed[name], formats[formatOf[name]], count)
+        : { codes: [], rounded: 0 };
     } catch (error) {
       if (!(error instanceof ValueRefused)) throw error;
       error.field = name;
@@ -47,7 +49,9 @@ export function readOperands(record, typed) {
 export function sumView(record) {
   const typed = typedValues(record);
   const [first, second] = targetsOf(record);
-  const chosen = [state.t1, state.t2].map((target, i) => (record.targets.includes(target) ? target : [first, second][i]));
+  const chosen = [state.t1, state.t2].map((target, i) =>
+    record.targets.includes(target) ? target : [first, second][i],
+  );
   const results = h("div", { class: "sum-results" });
   const compute = () => fill(results, record, typed, chosen);
   const inputs = inputFields(record, typed, (name, value) => {
@@ -56,11 +60,16 @@ export function sumView(record) {
     compute();
   });
   const pickers = ["One target", "Another"].map((label, i) =>
-    select(label, record.targets.map((target) => [target, `${target} (${data.targets[target]})`]), chosen[i], (target) => {
-      chosen[i] = target;
-      update({ [`t${i + 1}`]: target });
-      compute();
-    }),
+    select(
+      label,
+      record.targets.map((target) => [target, `${target} (${data.targets[target]})`]),
+      chosen[i],
+      (target) => {
+        chosen[i] = target;
+        update({ [`t${i + 1}`]: target });
+        compute();
+      },
+    ),
   );
   compute();
   return h(
@@ -82,7 +91,10 @@ function presetButtons(record) {
       h(
         "button",
         {
-          type: "button", class: "preset", "aria-pressed": pressed(preset), title: preset.says,
+          type: "button",
+          class: "preset",
+          "aria-pressed": pressed(preset),
+          title: preset.says,
           onclick: () => {
             const { name, says, ...values } = preset;
             update({ sa: "", sb: "", ...values, view: "sums" });
@@ -108,8 +120,14 @@ function inputFields(record, typed, changed) {
     labelled(
       FIELDS[name],
       h("input", {
-        type: "text", id: `values-${name}`, value: typed[name], spellcheck: "false", autocomplete: "off",
-        autocapitalize: "off", "aria-describedby": "sum-problem", oninput: (event) => changed(name, event.target.value),
+        type: "text",
+        id: `values-${name}`,
+        value: typed[name],
+        spellcheck: "false",
+        autocomplete: "off",
+        autocapitalize: "off",
+        "aria-describedby": "sum-problem",
+        oninput: (event) => changed(name, event.target.value),
       }),
       { hint: notes[name] },
     ),
@@ -118,13 +136,16 @@ function inputFields(record, typed, changed) {
 
 function fill(results, record, typed, targets) {
   let operands;
-  for (const name of Object.keys(FIELDS)) document.getElementById(`values-${name}`)?.removeAttribute("aria-invalid");
+  for (const name of Object.keys(FIELDS))
+    document.getElementById(`values-${name}`)?.removeAttribute("aria-invalid");
   try {
     operands = readOperands(record, typed);
   } catch (error) {
     if (!(error instanceof ValueRefused)) throw error;
     document.getElementById(`values-${error.field}`)?.setAttribute("aria-invalid", "true");
-    results.replaceChildren(h("p", { class: "problem", id: "sum-problem", role: "alert" }, `${error.label}: ${error.message}`));
+    results.replaceChildren(
+      h("p", { class: "problem", id: "sum-problem", role: "alert" }, `${error.label}: ${error.message}`),
+    );
     return;
   }
   const sums = targets.map((target) => explained(record, target, operands));
@@ -132,7 +153,11 @@ function fill(results, record, typed, targets) {
   const rounded = Object.entries(operands.rounded).filter(([, count]) => count);
   results.replaceChildren(
     rounded.length
-      ? h("p", { class: "note" }, `Rounded to their format: ${rounded.map(([name, n]) => `${n} of ${FIELDS[name]}`).join(", ")}.`)
+      ? h(
+          "p",
+          { class: "note" },
+          `Rounded to their format: ${rounded.map(([name, n]) => `${n} of ${FIELDS[name]}`).join(", ")}.`,
+        )
       : "",
     verdict(sums, where),
     h(
@@ -177,7 +202,9 @@ function panel(sum, other, where) {
       exact && [h("dt", {}, "exact"), h("dd", {}, exact, errorText(sum))],
     ),
     h("details", { class: "evidence" }, h("summary", {}, "How this is known"), h("p", {}, evidence.text)),
-    steps.map((step, i) => stepView(step, i, steps.length, { parts: where?.step === i, beside: other.steps[i] ?? null })),
+    steps.map((step, i) =>
+      stepView(step, i, steps.length, { parts: where?.step === i, beside: other.steps[i] ?? null }),
+    ),
   );
 }
 
@@ -197,7 +224,12 @@ export function evidenceBadge(evidence) {
 
 // A result's bits by field; those that differ from the other's are marked.
 function resultBits(sum, other) {
-  const theirs = other.format === sum.format ? fieldsOf(other.code, other.format).map(([, text]) => text).join("") : "";
+  const theirs =
+    other.format === sum.format
+      ? fieldsOf(other.code, other.format)
+          .map(([, text]) => text)
+          .join("")
+      : "";
   let at = 0;
   return h(
     "span",

@@ -36,14 +36,16 @@ export function readValue(word, fmt) {
   if (numerator < 0n && !fmt.signed) throw new ValueRefused(`${fmt.name} has no sign; got ${word}`);
   const exact = quotient(numerator < 0n ? -numerator : numerator, denominator, negative ? 1 : 0);
   const code = encode(exact, fmt);
-  if (code === null || (fmt.overflow === "saturate" && above(exact, unpack(fmt, fmt.max_code)))) throw new ValueRefused(`${word} is beyond ${written(unpack(fmt, fmt.max_code))}, the largest ${fmt.name}`);
+  if (code === null || (fmt.overflow === "saturate" && above(exact, unpack(fmt, fmt.max_code))))
+    throw new ValueRefused(`${word} is beyond ${written(unpack(fmt, fmt.max_code))}, the largest ${fmt.name}`);
   return { code, rounded: !equal(unpack(fmt, code), exact) };
 }
 
 function specialCode([, sign, name], word, fmt) {
   let code = /^nan/i.test(name) ? fmt.nan_code : fmt.inf_code;
   if (fmt.name === "f64" && code === fmt.nan_code) code = 0x7ff8000000000000n; // Python's and everybody's
-  if (code === null || code === undefined) throw new ValueRefused(`${fmt.name} has no ${word.replace(/^[+-]/, "")}`);
+  if (code === null || code === undefined)
+    throw new ValueRefused(`${fmt.name} has no ${word.replace(/^[+-]/, "")}`);
   return sign === "-" ? code | fmt.sign_bit : code;
 }
 
@@ -96,7 +98,8 @@ export function encode(number, fmt) {
   return magnitude > fmt.max_code ? null : sign | magnitude;
 }
 
-const magnitudes = (x, y) => [x, y].map((n) => n.significand << BigInt(n.exponent - Math.min(x.exponent, y.exponent)));
+const magnitudes = (x, y) =>
+  [x, y].map((n) => n.significand << BigInt(n.exponent - Math.min(x.exponent, y.exponent)));
 
 function equal(x, y) {
   const [one, other] = magnitudes(x, y);
@@ -108,7 +111,7 @@ function above(x, y) {
   return one > other;
 }
 
-// A number as people read it: a power of two where it is one, else a decimal with all its digits, or the nearest double.
+// A number as people read it: a power of two where it is one, else all its decimal digits, or the nearest double.
 export function written(number) {
   const sign = number.sign ? "\u2212" : "";
   if (number.kind === "nan") return "NaN";
@@ -127,8 +130,17 @@ export function written(number) {
 // 2 with a raised exponent.
 export const power = (exponent) => `2${[...String(exponent)].map((digit) => RAISED[digit]).join("")}`;
 const RAISED = {
-  "-": "\u207b", 0: "\u2070", 1: "\u00b9", 2: "\u00b2", 3: "\u00b3", 4: "\u2074", 5: "\u2075", 6: "\u2076", 7: "\u2077",
-  8: "\u2078", 9: "\u2079",
+  "-": "\u207b",
+  0: "\u2070",
+  1: "\u00b9",
+  2: "\u00b2",
+  3: "\u00b3",
+  4: "\u2074",
+  5: "\u2075",
+  6: "\u2076",
+  7: "\u2077",
+  8: "\u2078",
+  9: "\u2079",
 };
 
 const minus = (x) => String(x).replace("-", "\u2212");
@@ -149,10 +161,12 @@ export const hex = (code, fmt) => `0x${code.toString(16).padStart(Math.ceil(fmt.
 export function fieldsOf(code, fmt) {
   const bits = code.toString(2).padStart(fmt.bits, "0");
   if (fmt.integer) return [["fraction", bits]];
-  const widths = [["sign", fmt.signed ? 1 : 0], ["exponent", fmt.exponent_bits], ["fraction", fmt.fraction_bits], ["padding", fmt.padding]];
+  const widths = [
+    ["sign", fmt.signed ? 1 : 0],
+    ["exponent", fmt.exponent_bits],
+    ["fraction", fmt.fraction_bits],
+    ["padding", fmt.padding],
+  ];
   let at = 0;
-  return widths
-    .map(([name, width]) => [name, bits.slice(at, (at += width))])
-    .filter(([, text]) => text);
+  return widths.map(([name, width]) => [name, bits.slice(at, (at += width))]).filter(([, text]) => text);
 }
-

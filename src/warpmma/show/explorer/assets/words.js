@@ -25,7 +25,13 @@ export function decodedMetadata(record, lane, word) {
     const nibble = (word >>> (4 * index)) & 15;
     const columns = columnsKept(record.group, nibble).map((x) => column * record.group + x);
     return {
-      index, nibble, row, group: column, selector: matrix, indices: [nibble & 3, nibble >> 2], columns,
+      index,
+      nibble,
+      row,
+      group: column,
+      selector: matrix,
+      indices: [nibble & 3, nibble >> 2],
+      columns,
       legal: record.legal.includes(nibble),
     };
   });
@@ -37,11 +43,19 @@ export function wordView(record, operand, cell) {
   const table = h("div", { class: "word-table", "aria-live": "polite" });
   const show = (text) => {
     const word = /^\s*(?:0x)?([0-9a-f]{1,8})\s*$/i.exec(text);
-    if (!word) table.replaceChildren(h("p", { class: "problem" }, "Up to eight hexadecimal digits, such as 0x4e4e4e4e."));
-    else table.replaceChildren((operand.ids ? scaleTable : metadataTable)(record, operand, cell, Number.parseInt(word[1], 16)));
+    if (!word)
+      table.replaceChildren(h("p", { class: "problem" }, "Up to eight hexadecimal digits, such as 0x4e4e4e4e."));
+    else
+      table.replaceChildren(
+        (operand.ids ? scaleTable : metadataTable)(record, operand, cell, Number.parseInt(word[1], 16)),
+      );
   };
   const input = h("input", {
-    type: "text", id: "word", value: state.word || first, spellcheck: "false", autocomplete: "off",
+    type: "text",
+    id: "word",
+    value: state.word || first,
+    spellcheck: "false",
+    autocomplete: "off",
     oninput: (event) => {
       update({ word: event.target.value });
       show(event.target.value);
@@ -56,7 +70,15 @@ const tableOf = (heads, rows) =>
   h(
     "table",
     { class: "words" },
-    h("thead", {}, h("tr", {}, heads.map((name) => h("th", { scope: "col" }, name)))),
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        heads.map((name) => h("th", { scope: "col" }, name)),
+      ),
+    ),
     h("tbody", {}, rows),
   );
 
@@ -83,7 +105,9 @@ function keptView(record, { columns, group }) {
     h(
       "span",
       { class: "places", "aria-hidden": true },
-      Array.from({ length: record.group }, (_, i) => h("i", { class: columns.includes(first + i) ? "stored" : null })),
+      Array.from({ length: record.group }, (_, i) =>
+        h("i", { class: columns.includes(first + i) ? "stored" : null }),
+      ),
     ),
     columns.join(", "),
   ];
@@ -100,7 +124,13 @@ function scaleTable(record, operand, cell, word) {
       { class: [used ? "used" : "unused", index === cell.index ? "here" : ""].join(" ") },
       h("th", { scope: "row" }, `${index}: ${byte.toString(16).padStart(2, "0").toUpperCase()}`),
       h("td", {}, written(unpack(fmt, BigInt(byte) & fmt.mask))),
-      h("td", {}, used ? `${operand.row} ${row}, block ${column}` : `byte-id ${operand.ids[matrix][0]}, thread-id ${operand.ids[matrix][1]}`),
+      h(
+        "td",
+        {},
+        used
+          ? `${operand.row} ${row}, block ${column}`
+          : `byte-id ${operand.ids[matrix][0]}, thread-id ${operand.ids[matrix][1]}`,
+      ),
     );
   });
   return tableOf(["byte", record.stype, "scale of"], rows);
