@@ -13,7 +13,7 @@ from oracles import CHROMIUM
 
 from warpmma.show import explorer_page
 
-__all__ = ["SIZES", "Watched", "browsing", "opened"]
+__all__ = ["SIZES", "browsing", "frames", "opened", "turned"]
 
 SIZES = {"phone": (400, 800), "tablet": (900, 1100), "desktop": (1600, 1000)}
 
@@ -47,7 +47,9 @@ class Watched:
 
     def __init__(self, browser: Any, size: str, scheme: str) -> None:
         width, height = SIZES[size]
-        self.context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        self.context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
+        )
         self.page = self.context.new_page()
         self.requests: list[str] = []
         self.complaints: list[str] = []
@@ -72,3 +74,20 @@ def opened(browser: Any, state: str = "", *, size: str = "desktop", scheme: str 
         assert {request.partition("#")[0] for request in watched.requests} == {address()}
     finally:
         watched.context.close()
+
+
+def turned(page: Any, state: str) -> None:
+    """Turn an open page to another state, which a link in it would do."""
+    page.evaluate(
+        """(state) => new Promise((done) => {
+          if (location.hash.slice(1) === state) return done();
+          addEventListener("hashchange", () => done(), { once: true });
+          location.hash = state;
+        })""",
+        state,
+    )
+
+
+def frames(page: Any) -> None:
+    """Let the page draw what it was asked to."""
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))")

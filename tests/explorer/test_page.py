@@ -5,12 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from explorer_page import SIZES, opened
+from explorer_page import SIZES, frames, opened, turned
 from oracles import needs
 
 from warpmma.show import explorer_page
 
 pytestmark = needs("browser")
+
+STATES = (
+    "", "by=lane", "i=m16n8k256", "i=m64n256k16.f32.f16&op=C", "i=mxf4nvf4%204x&op=scale_b", "view=sums",
+    "view=sums&i=m16n8k16.row.col.f64", "i=mma.sp.sync.aligned.m16n8k128&op=metadata",
+)  # fmt: skip
 
 
 def test_the_page_is_small_and_names_no_address() -> None:
@@ -20,13 +25,15 @@ def test_the_page_is_small_and_names_no_address() -> None:
     assert page.count("default-src 'none'") == 1
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("view", ["registers", "sums"])
-def test_nothing_overflows_or_complains(browser: Any, view: str, size: str, scheme: str) -> None:
-    with opened(browser, f"view={view}", size=size, scheme=scheme) as page:
-        page.wait_for_selector("h1")
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+def test_nothing_overflows_or_complains(browser: Any, size: str) -> None:
+    with opened(browser, size=size) as page:
+        for state in STATES:
+            turned(page, state)
+            for scheme in ("light", "dark"):
+                page.emulate_media(color_scheme=scheme)
+                frames(page)
+                assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (state, scheme)
 
 
 def test_an_element_is_told_by_mouse_and_by_keys(browser: Any) -> None:
@@ -54,3 +61,66 @@ def test_presets_show_where_bits_went(browser: Any) -> None:
         assert codes == ["0x3f800000", "0x3f800001"]
         page.locator("#values-a").fill("1, 2^-2x")
         assert "no number" in page.get_by_role("alert").inner_text()
+
+
+def test_registers_and_lanes_are_looked_at(browser: Any) -> None:
+    with opened(browser) as page:
+        page.locator("#chip-C-2").click()
+        assert page.locator("#sentence").inner_text() == "C[11, 4]: c2 of lane 14, register 2, bits 0 to 31"
+        page.locator("#lane").fill("31")
+        page.locator("#lane").press("Enter")
+        assert page.locator("#sentence").inner_text() == "C[15, 6]: c2 of lane 31, register 2, bits 0 to 31"
+        page.locator("#chip-A-1").hover()
+        page.locator("#slot-2").click()
+        page.locator("#Order-lane").click()
+        assert page.get_by_role("grid", name="A by lane and register").get_attribute("aria-rowcount") == "32"
+
+
+def test_selectors_and_words_are_controls(browser: Any) -> None:
+    state = "i=mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32&op=metadata&row=9&col=6"
+    with opened(browser, state) as page:
+        assert "nibble 6 of lane 5, bits 24 to 27" in page.locator("#sentence").inner_text()
+        page.locator("#select-Selector").select_option("1")
+        assert "nibble 6 of lane 7, bits 24 to 27" in page.locator("#sentence").inner_text()
+        page.locator("#word").fill("0x0D000000")
+        row = page.locator(".words tr.here").inner_text().split("\t")
+        assert row[0] == "6: D" and row[1:3] == ["9, 6", "(1, 3)"] and row[3].strip() == "25, 27"
+        page.locator("#word").fill("0x05000000")
+        assert "not legal" in page.locator(".words tr.here").inner_text()
+        page.locator("#word").fill("?")
+        assert "hexadecimal" in page.locator(".word-table").inner_text()
+
+
+def test_a_link_shows_what_lies_far_away(browser: Any) -> None:
+    state = "i=wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16&op=D&row=63&col=255"
+    with opened(browser, state, size="phone") as page:
+        frames(page)
+        cell = page.locator("#cell-C").bounding_box()
+        grid = page.locator("[data-operand=C] .grid").bounding_box()
+        assert grid["x"] <= cell["x"] and cell["x"] + cell["width"] <= grid["x"] + grid["width"] + 1
+        assert grid["y"] <= cell["y"] and cell["y"] + cell["height"] <= grid["y"] + grid["height"] + 1
+
+
+def test_instructions_of_every_kind_are_shown(browser: Any) -> None:
+    """One of every kind of types, shapes of a warp and qualifiers; of wgmma, one of all n."""
+    with opened(browser) as page:
+        shown = page.evaluate(
+            """() => {
+              const seen = new Map();
+              for (const record of warpmma.instructions) {
+                const { a, b, c, d, kind, stype, sparsity, warpgroup, layouts } = record;
+                const types = warpgroup ? [a, d] : [a, b === a, c, d, kind, stype, sparsity !== "", layouts];
+                seen.set(JSON.stringify(types), record.name);
+              }
+              for (const name of seen.values()) {
+                for (const view of ["registers", "sums"]) {
+                  warpmma.update({ i: name, view });
+                  if (document.querySelector("h1").textContent !== name) throw new Error(name);
+                  const parts = view === "sums" ? ".panel + .panel" : ".card + .card";
+                  if (!document.querySelector(parts)) throw new Error(name);
+                }
+              }
+              return seen.size;
+            }"""
+        )
+        assert shown > 60

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import re
 import shlex
+from collections.abc import Callable
 from typing import Any
 
-import pytest
-from explorer_page import opened
+from explorer_page import opened, turned
 from oracles import needs
 
 import warpmma as wm
@@ -83,16 +84,45 @@ QUOTES = """() => {
 }"""
 
 
-@pytest.mark.parametrize("state", STATES, ids=lambda state: state.partition("&")[0][2:])
-def test_what_is_copied_gives_the_same_bits(browser: Any, state: str) -> None:
-    with opened(browser, f"view=sums&{state}") as page:
-        python, command, codes, sparse = page.evaluate(QUOTES)
+def test_what_is_copied_gives_the_same_bits(browser: Any) -> None:
+    with opened(browser) as page:
+        for state in STATES:
+            turned(page, f"view=sums&{state}")
+            python, command, codes, sparse = page.evaluate(QUOTES)
+            told = printed(exec, compile(python, "copied", "exec"), {})
+            assert all(code in told for code in codes), state
+            if not sparse:
+                told = printed(main, shlex.split(command)[1:])
+                assert all(code in told for code in codes), command
+
+
+def printed(call: Callable[..., object], *arguments: object) -> str:
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
-        exec(compile(python, "copied", "exec"), {})
-    assert all(code in said.getvalue() for code in codes)
-    if not sparse:
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said):
-            assert main(shlex.split(command)[1:]) == 0
-        assert all(code in said.getvalue() for code in codes)
+        assert not call(*arguments)
+    return said.getvalue()
+
+
+PLACES = (
+    "op=B&row=9&col=3", "i=wgmma.mma_async.sync.aligned.m64n24k16.f32.f16.f16&op=D&row=35&col=21",
+    "i=mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32&op=D&row=3&col=6&matrix=2",
+    "i=mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32&op=metadata&row=9&col=6&selector=1",
+    "i=mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0&op=scale_b&row=5&col=1"
+    "&byte_b=2&thread_b=3",
+)  # fmt: skip
+
+PLACE = """() => {
+  const record = warpmma.instructionNamed(warpmma.state.i);
+  const { operand, ...cell } = warpmma.chosenCell(record);
+  return [warpmma.pythonOfPlace(record, operand, cell), warpmma.commandOfPlace(record, operand, cell), cell.lane];
+}"""
+
+
+def test_what_is_copied_of_a_place_is_true(browser: Any) -> None:
+    with opened(browser) as page:
+        for state in PLACES:
+            turned(page, state)
+            python, command, lane = page.evaluate(PLACE)
+            exec(compile(python, "copied", "exec"), {})
+            told = printed(main, shlex.split(command)[1:])
+            assert f" {lane}" in re.split(r"[,(]", told)[0], command

@@ -24,7 +24,7 @@ export function detailsOf(record, operand, cell, operands, { choose, look, rest 
   ];
 }
 
-function pythonOfPlace(record, operand, cell) {
+export function pythonOfPlace(record, operand, cell) {
   const { row, column, matrix, lane, register, low, high } = cell;
   const more = Object.entries(operand.selecting(matrix)).map(
     ([name, value]) => `, ${name.replace(/_[ab]$/, "_id")}=${value}`,
@@ -36,7 +36,7 @@ function pythonOfPlace(record, operand, cell) {
   );
 }
 
-function commandOfPlace(record, operand, cell) {
+export function commandOfPlace(record, operand, cell) {
   const more = Object.entries(operand.selecting(cell.matrix)).map(
     ([name, value]) => ` --${name.replace(/_[ab]$/, "-id")} ${value}`,
   );

@@ -84,7 +84,8 @@ const bounded = (text, count) => Math.min(Math.max(0, Number.parseInt(text, 10) 
 // The chosen operand, and its chosen element, brought into it.
 export function chosenCell(record) {
   const operands = operandsOf(record);
-  const operand = operands.find((each) => each.id === state.op) ?? operands[0];
+  const named = (id) => operands.find((each) => each.id === id);
+  const operand = named(state.op) ?? named(state.op === "D" ? "C" : "A"); // D may be shown with C
   const [rows, columns] = operand.layout.shape;
   const cell = cellOf(operand, bounded(state.row, rows), bounded(state.col, columns), operand.selected());
   return { operand, ...cell };

@@ -7,6 +7,8 @@ import { elementOf, locate, slotOf } from "./layouts.js";
 import { parting } from "./parting.js";
 import { picker } from "./picker.js";
 import { commandOf, pythonOf } from "./quoting.js";
+import { commandOfPlace, pythonOfPlace } from "./cell_details.js";
+import { chosenCell } from "./cells.js";
 import { sumSteps } from "./reference.js";
 import { registersView } from "./registers_view.js";
 import { readHash, state, update, listen } from "./state.js";
@@ -136,7 +138,9 @@ start();
 
 // For tests, and for those who open the console.
 globalThis.warpmma = {
+  chosenCell,
   commandOf,
+  commandOfPlace,
   computed,
   data,
   decodedMetadata,
@@ -150,6 +154,7 @@ globalThis.warpmma = {
   matching,
   parting,
   pythonOf,
+  pythonOfPlace,
   readList,
   readOperands,
   slotOf,
@@ -157,4 +162,5 @@ globalThis.warpmma = {
   sumSteps,
   targets,
   typedValues,
+  update,
 };

@@ -52,6 +52,8 @@ export function registersView(record) {
     return card;
   });
   refresh();
+  // A link may lead to what lies far to the right; where it is, is known when the page is laid out.
+  requestAnimationFrame(() => views.forEach(reveal));
   return h(
     "div",
     { class: "registers" },
