@@ -15,7 +15,7 @@ from product_cases import F16, NVF4, SP, drawn, some_scales, typed
 
 import warpmma as wm
 from warpmma import sparsity as sp
-from warpmma.analysis import BINS, ErrorReport
+from warpmma.analysis import BINS, ErrorReport, ProductError
 from warpmma.formats import FORMATS, FloatFormat, Format
 from warpmma.isa import Instruction
 from warpmma.scaling import block_size, quantize
@@ -122,8 +122,22 @@ def check(i: Instruction, report: ErrorReport, expected: list[list[Value]]) -> N
         assert product.largest.index == next(place for place, x in ulps.items() if x == product.largest.ulps)
         assert product.largest.exact == expected[product.largest.index[0]][product.largest.index[1]]
         assert product.mean_ulps == pytest.approx(rounded(sum(ulps.values()) / len(ulps)), rel=1e-13)
+        check_bounds(product, errors, ulps)
         assert product.largest_absolute == pytest.approx(rounded(max(errors)), rel=1e-14)
         assert product.largest_relative == pytest.approx(rounded(max(relative, default=Fraction(0))), rel=1e-14)
+
+
+def check_bounds(product: ProductError, errors: list[Fraction], ulps: dict[tuple[int, int], Fraction]) -> None:
+    """No error is above its bound, and the report says how near they come."""
+    bounds = [product.bounds[place] for place in ulps]
+    used = [error / Fraction(bound) for error, bound in zip(errors, bounds, strict=True) if 0 < bound < math.inf]
+    assert max(used, default=Fraction(0)) <= 1
+    assert all(not error for error, bound in zip(errors, bounds, strict=True) if bound == 0)
+    if math.inf not in bounds:
+        assert product.used == pytest.approx(float(max(used, default=0)), rel=1e-12)
+    assert product.largest is not None
+    bound = product.bounds[product.largest.index]
+    assert product.largest.bound == (Fraction(bound) if bound < math.inf else None)
 
 
 def operands(i: Instruction, rng: Rng, adverse: bool) -> tuple[list[Array], Array, dict[str, Any]]:
@@ -239,6 +253,7 @@ def test_operands_of_other_values_have_exact_results_of_their_own() -> None:
     ({"target": "sm_90", "ways": {"x": 3}}, "expected a mapping from names"),
     ({"target": "sm_90", "ways": {"x": {"instrucion": 3}}}, "x: 'instrucion' is nothing that error takes"),
     ({"target": "sm_90", "out": np.zeros((4, 4), np.float32)}, "'out' is nothing that error takes"),
+    ({"target": "sm_90", "bound": 3}, "bound is 3; expected True or False"),
     ({"target": "sm_90", "progress": 3}, "progress is 3; expected a function"),
     ({"target": "sm_999"}, "sm_999"),
     ({"targets": ["sm_80", "sm_70"]}, "sm_70"),
@@ -247,6 +262,15 @@ def test_wrong_arguments(more: dict[str, Any], says: str) -> None:
     ones = np.ones((4, 4), ml_dtypes.bfloat16)
     with pytest.raises(wm.WarpmmaError, match=says):
         wm.error(ones, ones, **more)
+
+
+def test_bounds_can_be_left_out() -> None:
+    ones = np.ones((4, 4), np.float16)
+    [product] = wm.error(ones, ones, target="sm_90", bound=False).products
+    assert (product.used, product.bound_ulps) == (None, None)
+    assert product.largest is not None
+    assert product.largest.bound is None
+    assert wm.error(ones, ones, target="sm_90").products[0].used == 0
 
 
 def test_a_product_is_found_by_its_name() -> None:

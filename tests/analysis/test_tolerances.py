@@ -147,6 +147,16 @@ def test_what_is_recommended_lets_right_outputs_pass_and_finds_faults(mnemonic: 
         assert (best.rtol, best.atol) == (0, 0)
 
 
+def test_what_is_recommended_lets_pass_what_is_within_the_bound() -> None:
+    report = measured()
+    assert report.advise().recommended.basis == "bound"
+    assert wm.error(A, B, C, target="sm_90", bound=False).advise().recommended.basis == "measured"
+    best = report.advise().recommended
+    [expected], [product] = report.expected.values(), report.products
+    assert (product.bounds <= best.atol + best.rtol * np.abs(expected)).all()
+    assert "whatever stays within the proved bound" in report.advise().text()
+
+
 def test_right_outputs_of_all_targets_pass_what_is_recommended() -> None:
     report = wm.error(A, B, C, targets=["sm_75", "sm_90"])
     best = report.advise(name="sm_90").recommended

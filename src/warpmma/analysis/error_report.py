@@ -116,6 +116,8 @@ class ProductError(Record):
         D.
     ulps : ndarray of float64
         Magnitudes of all errors in ulps, in the shape of D; NaN where there is none.
+    bounds : ndarray of float64
+        What the magnitudes of errors cannot exceed; infinite where nothing is proved.
     """
 
     name: str
@@ -143,6 +145,7 @@ class ProductError(Record):
     misplaced: int
     result: npt.NDArray[Any] = field(repr=False)
     ulps: npt.NDArray[np.float64] = field(repr=False)
+    bounds: npt.NDArray[np.float64] = field(repr=False)
 
     @property
     def values(self) -> npt.NDArray[np.float64]:
@@ -261,9 +264,10 @@ class ErrorReport(Record):
         product = self.products[0] if name is None else self[name]
         expected = self.expected[product.name]
         alike = [x for x in self.products if np.array_equal(self.expected[x.name], expected, equal_nan=True)]
+        bounds = np.max([x.bounds for x in alike], axis=0)
         return advising(
             self.operands, self.ways[product.name], product.name, expected=expected,
-            results={x.name: x.values for x in alike}, bounds=None, rtol=rtol, atol=atol, progress=progress,
+            results={x.name: x.values for x in alike}, bounds=bounds, rtol=rtol, atol=atol, progress=progress,
         )  # fmt: skip
 
     def text(self) -> str:

@@ -7,6 +7,7 @@
 3. Errors are of elements of which both the result and the exact result are finite. Others are counted.
 4. The largest error is the largest of exact numbers: those that float64 does not tell apart are compared as rationals.
    Of equal ones it is the first.
+5. Bounds are those of `product_bounds`: float64s, no less than what is proved; infinite where nothing is.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from ..products import Multiplicand, Options, Product, choose, matmul, prepare
 from .error_report import BINS, ErrorPlace, ErrorReport, ProductError
 from .exact_products import ExactOperands, ExactTile, exact, exact_tiles
 from .fixed_point import NOTHING
+from .product_bounds import bounds
 
 __all__ = ["error"]
 
@@ -40,7 +42,7 @@ _FOR_MATMUL_ALONE = ("threads",)
 def error(
     a: Multiplicand, b: Multiplicand, c: npt.ArrayLike | None = None, *, target: str | None = None,
     targets: Sequence[str] | None = None, ways: Mapping[str, Mapping[str, Any]] | None = None,
-    progress: Watched = None, **more: Unpack[Options],
+    bound: bool = True, progress: Watched = None, **more: Unpack[Options],
 ) -> ErrorReport:  # fmt: skip
     """Measure the error of every element of a product, as targets or ways to compute it make it.
 
@@ -53,6 +55,8 @@ def error(
         Several, beside each other.
     ways : mapping from str to mapping, optional
         Several ways to compute the product, by names of your own: of each, what is other than in `target` and `more`.
+    bound : bool
+        Whether every error is held against the bound that is proved for it, which takes as long as all else together.
     progress : bool or callable, optional
         True for a bar; or a function that is called as `progress(done, total)` after each part of the work.
     **more
@@ -69,8 +73,8 @@ def error(
 
     Notes
     -----
-    The time is that of the products, and of an exact one: 1024 x 1024 x 1024 of f16 takes a second or two, of numbers
-    that spread over all exponents of bf16 a minute.
+    The time is that of the products, of an exact one, and of bounds: 1024 x 1024 x 1024 of f16 takes some seconds, of
+    numbers that spread over all exponents of bf16 half a minute.
 
     Examples
     --------
@@ -82,6 +86,8 @@ def error(
     >>> report["sm_90"].largest.index
     (29, 15)
     """
+    if not isinstance(bound, bool):
+        raise OperandError(f"bound is {shown(bound)}; expected True or False")
     measured = [
         _Measured.of(name, a, b, c, options) for name, options in _ways(target, targets, ways, dict(more)).items()
     ]
@@ -102,7 +108,7 @@ def error(
         tiles = ((group, tile) for group in groups for tile in exact(group[0].operands))
         for done, (group, tile) in enumerate(tiles, len(measured) + 1):
             for each in group:
-                each.compare(tile)
+                each.compare(tile, bound=bound)
             told(done, total)
     return ErrorReport(
         products=tuple(each.found() for each in measured), operands=(a, b, c),
@@ -158,10 +164,13 @@ class _Measured:
     ulps: Float64 = field(default_factory=lambda: np.empty(0))
     relative: Float64 = field(default_factory=lambda: np.empty(0))
     expected: Float64 = field(default_factory=lambda: np.empty(0))
+    bounds: Float64 = field(default_factory=lambda: np.empty(0))
     largest: ErrorPlace | None = None
     counts: dict[str, int] = field(default_factory=dict)
     largest_absolute: float = 0.0
     backward: float = 0.0
+    bound_ulps: float | None = None
+    used: float | None = None
 
     @classmethod
     def of(cls, name: str, a: Any, b: Any, c: Any, options: dict[str, Any]) -> _Measured:
@@ -174,12 +183,12 @@ class _Measured:
         fmt, flat = self.product.format, self.product.flat
         self.d = matmul(a, b, c, **self.options)
         self.values = fmt.decode(fmt.codes(self.d)).astype(np.float64, copy=False).reshape(flat)
-        self.ulps, self.relative, self.expected = (np.full(flat, np.nan) for _ in range(3))
+        self.ulps, self.relative, self.expected, self.bounds = (np.full(flat, np.nan) for _ in range(4))
         self.counts = dict.fromkeys(
             ("compared", "exact", "rounded", "zeros", "overflowed", "undefined", "misplaced"), 0
         )
 
-    def compare(self, tile: ExactTile) -> None:
+    def compare(self, tile: ExactTile, *, bound: bool) -> None:
         """Measure the errors of a tile."""
         here = tile.matrix, tile.rows
         values = self.values[here]
@@ -199,6 +208,8 @@ class _Measured:
             backward = np.where(both & (tile.magnitude > 0), absolute / tile.magnitude, 0.0)
         self.largest_absolute = max(self.largest_absolute, float(absolute.max(initial=0)))
         self.backward = max(self.backward, float(backward.max(initial=0)))
+        self.bounds[here] = bounds(self.product, *here) if bound else np.inf
+        self._bound(self.bounds[here], absolute, both, ulp)
         off = both & (ulps > 0)
         found = {
             "compared": both, "exact": both & ~off, "rounded": both & (ulps <= 0.5), "zeros": off & ~nonzero,
@@ -208,6 +219,16 @@ class _Measured:
         for name, which in found.items():
             self.counts[name] += int(which.sum())
         self._extreme(tile, errors, np.where(both, ulps, -1.0), ulp)
+
+    def _bound(self, bound: Float64, absolute: Float64, both: npt.NDArray[np.bool_], ulp: Array) -> None:
+        """Rule 5."""
+        known = both & np.isfinite(bound)
+        if known.any():
+            with np.errstate(all="ignore"):
+                used = np.where(absolute[known] > 0, absolute[known] / bound[known], 0.0)
+                in_ulps = np.ldexp(bound[known], np.clip(-ulp[known], -4096, 4096).astype(np.int32))
+            self.used = max(self.used or 0.0, float(used.max()))
+            self.bound_ulps = max(self.bound_ulps or 0.0, float(in_ulps.max()))
 
     def _extreme(self, tile: ExactTile, errors: Any, ulps: Float64, ulp: Array) -> None:
         """Rule 4."""
@@ -220,9 +241,11 @@ class _Measured:
             )
             exact_value = tile.total[row, column]
             batch = map(int, np.unravel_index(tile.matrix, self.product.shape[:-2]))
+            bound = float(self.bounds[tile.matrix, tile.rows][row, column])
             place = ErrorPlace(
                 index=(*batch, tile.rows.start + row, column), result=code,
                 value=exact_value - errors[row, column], exact=exact_value, ulp=Fraction(2) ** int(ulp[row, column]),
+                bound=Fraction(bound) if np.isfinite(bound) else None,
             )  # fmt: skip
             if self.largest is None or place.ulps > self.largest.ulps:
                 self.largest = place
@@ -243,6 +266,7 @@ class _Measured:
             largest_relative=float(self.relative.reshape(-1)[at]) if known.any() else 0.0,
             relative_at=tuple(map(int, np.unravel_index(at, shape))) if known.any() else (),
             largest_absolute=self.largest_absolute, backward=self.backward,
+            bound_ulps=self.bound_ulps, used=self.used, bounds=self.bounds.reshape(shape),
             nan=int(np.isnan(self.values).sum()), infinite=int(np.isinf(self.values).sum()),
             result=self.d, ulps=self.ulps.reshape(shape),
         )  # fmt: skip
