@@ -78,7 +78,7 @@ def test_what_is_said() -> None:
     assert (
         "A[3, 8–11]" not in svg and "A[3, 8-11]: columns 9 and 11 are stored; nibble 0xd, indices 1 and 3, of " in svg
     )
-    assert "lane 14, bits 8–11<" in svg and "read with selector 1" in svg and ">T14 8–11<" in svg
+    assert "lane 14, bits 8–11<" in svg and "Metadata of m16n8k32: selector 1" in svg and ">T14 8–11<" in svg
     assert found._repr_html_().count("<svg ") == 1 and "#14181d" in found.svg(theme="dark")
     tens = read_words(SCALED, "scale_a", [0x7F85_FF00] * 32, thread_id=1, byte_id=2)
     assert ">2^0<" in tens.svg() and ">2^6<" in tens.svg() and tens.parts[0].meaning == "64"

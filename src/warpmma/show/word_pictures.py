@@ -18,7 +18,7 @@ _Drawn = tuple[list[str], float, float]
 
 
 def words_svg(of: WarpWords, *, theme: Theme = "auto") -> str:
-    """Picture a warp's words of metadata or of scales, and what is read of them; colours are lanes'.
+    """Picture a warp's words of metadata or of scales, and what is read of them; colours are groups of lanes.
 
     Each group of metadata, and each scale, has attributes `data-row`, `data-column`, `data-lane`, `data-low`,
     `data-high` and `data-code`; each lane's word `data-word-lane` and `data-word`.
@@ -26,7 +26,7 @@ def words_svg(of: WarpWords, *, theme: Theme = "auto") -> str:
     metadata = of.operand == "metadata"
     name = {"metadata": "Metadata", "scale_a": "Scales of A", "scale_b": "Scales of B"}[of.operand]
     chosen = ", ".join(f"{key.replace('_', '-')} {value}" for key, value in of.selectors.items())
-    title = f"{name} of {of.instruction.shape}, read with {chosen}"
+    title = f"{name} of {of.instruction.shape}: {chosen}"
     grid, wide, high = _groups(of) if metadata else _scales(of)
     width = max(_LEAST, wide + 2 * MARGIN)
     body, y = header(title, str(of.instruction), _summary(of), width)
@@ -89,8 +89,8 @@ def _groups(of: WarpWords) -> _Drawn:
         parts = [text(x, y + 9, named, size=9, fill="pale"), text(x + wide, y + 9, code, size=9, anchor="end")]
         kept = _kept(part.code)
         for i in range(_PLACES):
-            fill = f"lane{part.cell.lane}" if i in kept else "idle"
-            parts.append(box(x + i * place, y + 12, place, 16, fill, stroke="faint"))
+            fill = _hue(part.cell.lane) if i in kept else "idle"
+            parts.append(box(x + i * place, y + 12, place, 16, fill, stroke="line" if i in kept else "faint"))
             if i in kept:
                 parts.append(text(x + (i + 0.5) * place, y + 24, "=".join(kept[i]), size=10, anchor="middle"))
         if part.code not in legal:
@@ -127,7 +127,7 @@ def _scales(of: WarpWords) -> _Drawn:
         x, y = left + cell.column * wide, top + cell.row * (_ROW + 12)
         bits = f"{cell.low}{_DASH}{cell.high}"
         parts = [
-            box(x, y, wide, _ROW + 12, f"lane{cell.lane}", stroke="paper", weight=1.5),
+            box(x, y, wide, _ROW + 12, _hue(cell.lane), stroke="paper", weight=1.5),
             text(x + 6, y + 15, f"T{cell.lane}", size=13, weight="bold"),
             text(x + wide - 6, y + 15, f"bits {bits}", size=10, anchor="end"),
             text(x + 6, y + 31, f"{part.code:#04x}", size=11, mono=True),
@@ -136,6 +136,11 @@ def _scales(of: WarpWords) -> _Drawn:
         note = f"{outer} {cell.row}, block {cell.column}: {part.meaning}, of lane {cell.lane}, bits {bits}"
         body.append(group(parts, note=note, data=_data(part)))
     return body, left + blocks * wide, top + rows * (_ROW + 12)
+
+
+def _hue(lane: int) -> str:
+    """Return the colour of a lane's group, at its strongest: what is read must differ from what is not."""
+    return f"lane{lane // 4 * 4}"
 
 
 def _value(part: WordPart, stype: str | None) -> str:
@@ -153,7 +158,7 @@ def _words(of: WarpWords, y: float) -> tuple[list[str], float]:
     for lane, word in enumerate(of.words):
         x, top = MARGIN + lane % 4 * 142, y + lane // 4 * 22
         inside = [
-            box(x, top, 138, 20, f"lane{lane}" if lane in read else "idle", stroke="none"),
+            box(x, top, 138, 20, _hue(lane) if lane in read else "idle", stroke="none"),
             text(x + 6, top + 14, f"T{lane}", size=11, weight="bold" if lane in read else "normal"),
             text(x + 132, top + 14, f"0x{word:08x}", size=11, mono=True, anchor="end"),
         ]
