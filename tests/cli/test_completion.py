@@ -67,7 +67,15 @@ def test_options_and_their_values() -> None:
 def test_files() -> None:
     assert candidates(["verify", ""]).files and candidates(["ptx", "check", ""]).files
     assert candidates(["execute", "m16n8k16", "f16", "A.npy", ""]).files
+    assert candidates(["error", "A.npy", ""]).words and candidates(["explain", "m16n8k16", "f16", "--a", ""]).files
     assert not candidates(["show", "m16n8k16", ""]).files
+
+
+def test_operands() -> None:
+    assert offered("where", "m16n8k16", "f16", "dense", "f32", "") == ["A", "B", "C", "D"]
+    assert offered("layout", "m16n8k32", "f16", "f32", "m") == ["metadata"]
+    assert offered("what", "nvfp4", "dense", "s") == ["scale_a", "scale_b"]
+    assert offered("where", "m16n8k16", "f16", "A", "") == []
 
 
 def test_nothing_is_loaded_for_the_most_common() -> None:

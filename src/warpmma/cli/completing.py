@@ -18,6 +18,7 @@ from functools import cache
 
 from ..errors import WarpmmaError
 from ..isa import TARGETS, AnyInstruction, instructions, warpgroup_instructions
+from ..lookup import REGISTER_OPERANDS
 from .command_parser import CommandParser
 from .commands import COMMANDS, parser_of
 from .mnemonic_words import STAND_FOR, TYPES, VOCABULARY, fragment_test, has_place
@@ -25,14 +26,11 @@ from .naming import every_fitting
 
 __all__ = ["Candidates", "candidates", "lines"]
 
-_OPERANDS = {
-    "A": "multiplicand", "B": "multiplicand", "C": "accumulator", "D": "result", "metadata": "of sparse A",
-    "scale_a": "scales of A", "scale_b": "scales of B",
-}  # fmt: skip
 _OTHERWISE = {"sparse", "ordered", "ordered_metadata", "scale_vec::1x", "scale_vec::2x", "scale_vec::4x"} | {
     f"kind::{kind}" for kind in ("f8f6f4", "mxf8f6f4", "mxf4", "mxf4nvf4")
 }
 _OF_OPERANDS = ("where", "what", "layout")
+_OF_FILES = ("execute", "error")
 _NAMED = ("instruction", "words")
 
 
@@ -106,7 +104,7 @@ def _of(parser: CommandParser, command: str, before: Sequence[str], current: str
     if not places:
         return Candidates()
     if places[0].dest in _NAMED:
-        return _instruction(command, positional, current, files=command == "execute")
+        return _instruction(command, positional, current, files=command in _OF_FILES)
     place = places[min(len(positional), len(places) - 1)]
     return _value(place, current) if len(positional) < len(places) or place.nargs in ("*", "+") else Candidates()
 
@@ -132,7 +130,7 @@ def _value(action: argparse.Action, current: str) -> Candidates:
         names = [str(x) for x in action.choices]
     elif action.dest in ("target", "against"):
         return Candidates(words=_beginning(current, [(t.name, t.generation) for t in TARGETS.values()]))
-    elif action.dest in ("type", "a", "b", "c", "d") and not action.type:
+    elif action.dest == "type" or action.metavar == "TYPE":
         names = TYPES
     elif action.dest == "kind":
         names = sorted({i.kind for i in instructions() if i.kind})
@@ -148,12 +146,12 @@ def _instruction(command: str, before: Sequence[str], current: str, *, files: bo
     named = [word for word in before if not word.endswith(".npy")]
     words = _fragments(tuple(named), current)
     if command in _OF_OPERANDS and named:
-        if named[-1] in _OPERANDS or (len(named) > 1 and set(named) & set(_OPERANDS)):
+        if {*named} & {*REGISTER_OPERANDS}:
             return Candidates()
         left = _left(tuple(named))
         has = {"metadata": any(i.sparse for i in left), "scale_a": any(i.block_scale for i in left)}
         has["scale_b"] = has["scale_a"]
-        words += _beginning(current, [row for row in _OPERANDS.items() if has.get(row[0], True)])
+        words += _beginning(current, [(name, "") for name in REGISTER_OPERANDS if has.get(name, True)])
     return Candidates(words=words, files=files and bool(named))
 
 

@@ -212,46 +212,45 @@ def _whole(text: str) -> Named | None:
 
 def _left(fragments: Sequence[str], text: str, all_kinds: bool = False) -> list[AnyInstruction]:
     """Rules 2 and 3. Of `wgmma`, which is many, nothing is made where an `mma` is all of it and one is enough."""
-    tests = [fragment_test(fragment, text) for fragment in fragments if not has_place(fragment)]
-    shapes = [fragment for fragment in fragments if sizes_of(fragment)]
     every: list[AnyInstruction] = list(instructions())
-    for more in (warpgroup_instructions, tuple):
-        found = _typed([i for i in every if all(test(i) for test in tests)], fragments)
-        if (found and not all_kinds) or more is tuple:
-            break
-        every += more()
-    if found:
-        return found
-    tests = [
-        fragment_test(fragment, text) for fragment in fragments if not has_place(fragment) and fragment not in shapes
-    ]
-    apart = _typed([i for i in every if all(test(i) for test in tests)], fragments)
-    if apart:
-        sizes, asked = dict.fromkeys(i.shape for i in apart), " ".join(shapes)
-        near = suggestion(asked, sizes) or _some("there are", sizes)
-        raise MnemonicError(f"{shown(text, str)}: no such instruction is {asked}{near}")
+    found = _typed(_true(fragments, text, every), fragments)
+    if all_kinds or not found:
+        every += warpgroup_instructions()
+        found = _typed(_true(fragments, text, every), fragments)
+    if not found:
+        raise MnemonicError(_refusal(fragments, text, every))
+    return found
+
+
+def _true(fragments: Iterable[str], text: str, every: Sequence[AnyInstruction]) -> list[AnyInstruction]:
+    """Return the instructions of which fragments are true, whatever those mean that have a place."""
+    tests = [fragment_test(fragment, text) for fragment in fragments if not has_place(fragment)]
+    return [i for i in every if all(test(i) for test in tests)]
+
+
+def _refusal(fragments: Sequence[str], text: str, every: Sequence[AnyInstruction]) -> str:
+    """Say why no instruction is all of this: there is no such shape, there are no such types, or words contradict."""
+    quoted = shown(text, str)
+    shapes = [fragment for fragment in fragments if sizes_of(fragment)]
+    rest = [fragment for fragment in fragments if fragment not in shapes]
+    if without := _typed(_true(rest, text, every), rest):
+        return f"{quoted}: no such instruction is {_nearest(' '.join(shapes), (i.shape for i in without))}"
     types = " ".join(type_ for type_ in map(type_named, fragments) if type_)
-    fitting = [i for i in every if all(fragment_test(x, text)(i) for x in fragments if not has_place(x))]
-    if types and fitting:
-        pairs = dict.fromkeys(f"{i.d_type} {i.a_type} {i.b_type}" for i in fitting)
-        near = suggestion(types, pairs) or _some("of D, A and B there are", pairs)
-        raise MnemonicError(f"{shown(text, str)}: no such instruction has the types {types}{near}")
-    raise MnemonicError(f"{shown(text, str)}: no instruction is all of this; {_contrary(fragments, text, every)}")
-
-
-def _some(what: str, values: Iterable[str]) -> str:
-    listed = list(values)
-    return f"; {what} {', '.join(listed[:12])}{', ...' * (len(listed) > 12)}"
-
-
-def _contrary(fragments: Sequence[str], text: str, every: Sequence[AnyInstruction]) -> str:
-    """Name the fragment without which there would be some."""
+    if types and (fitting := _true(fragments, text, every)):
+        named_types = (f"{i.d_type} {i.a_type} {i.b_type}" for i in fitting)
+        return f"{quoted}: no such instruction has the types {_nearest(types, named_types, ' for D, A and B')}"
     for left_out in reversed(fragments):
-        rest = [x for x in fragments if x != left_out]
-        fitting = [i for i in every if all(fragment_test(x, text)(i) for x in rest if not has_place(x))]
-        if rest and _typed(fitting, rest):
-            return f"without {left_out} there are some"
-    return "`warpmma list` shows what there is"
+        rest = [fragment for fragment in fragments if fragment != left_out]
+        if rest and _typed(_true(rest, text, every), rest):
+            return f"{quoted}: no instruction is all of this; without {left_out} there are some"
+    return f"{quoted}: no instruction is all of this; `warpmma list` shows what there is"
+
+
+def _nearest(asked: str, known: Iterable[str], of: str = "") -> str:
+    """Write what was asked for, and the nearest that there is, or some of it."""
+    listed = list(dict.fromkeys(known))
+    few = f"; there are {', '.join(listed[:12])}{', ...' * (len(listed) > 12)}{of}"
+    return asked + (suggestion(asked, listed) or few)
 
 
 def _typed(left: list[AnyInstruction], fragments: Sequence[str]) -> list[AnyInstruction]:
