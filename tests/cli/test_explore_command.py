@@ -43,7 +43,12 @@ def test_what_cannot_be_written_is_one_line(tmp_path: Path, capsys: Capture, nam
 @pytest.mark.parametrize("found", [True, False])
 def test_a_browser_is_opened(tmp_path: Path, capsys: Capture, monkeypatch: Patch, found: bool) -> None:
     opened: list[str] = []
-    monkeypatch.setattr(webbrowser, "open", lambda address: opened.append(address) or found)
+
+    def opens(address: str) -> bool:
+        opened.append(address)
+        return found
+
+    monkeypatch.setattr(webbrowser, "open", opens)
     path = tmp_path / "page.html"
     assert main(["explore", str(path), "--open"]) == 0
     assert opened == [path.as_uri()]

@@ -14,6 +14,7 @@ import warpmma as wm
 from warpmma.arithmetic import Recipe, SumStep, recipe, reference_trace
 from warpmma.formats import Number
 from warpmma.isa import warpgroup_instructions
+from warpmma.layouts import OPERANDS
 from warpmma.show import explorer_data
 from warpmma.testing.generators import operands, recipe_cases, styles
 
@@ -86,8 +87,8 @@ def test_every_step_is_that_of_the_reference(browser: Any) -> None:
             for column in range(ROWS):
                 row = columns_of(drawn, column)
                 rows.append([number_of(how), *row])
-                a, b, c, x, y = ([*map(int, each)] if isinstance(each, list) else int(each) for each in row)
-                expected.append([told(step) for step in reference_trace(how, a, b, c, x, y)])
+                a, b, x, y = ([*map(int, each)] for each in row[:2] + row[3:])
+                expected.append([told(step) for step in reference_trace(how, a, b, int(row[2]), x, y)])
     assert len(rows) > 2000
     with opened(browser) as page:
         found = json.loads(page.evaluate(COMPUTE, json.dumps(rows)))
@@ -125,9 +126,9 @@ def test_targets_part_where_explain_says(browser: Any) -> None:
                 drawn = operands(how, record.k, 1, style, rng)
                 a, b, c, _, _ = columns_of(drawn, 0)
                 found = page.evaluate(EXPLAIN, [name, targets, a, b, c])
-                matrices = [np.zeros(record.layout(x).shape, record.format(x).code_dtype) for x in "ABC"]
-                matrices[0][0], matrices[1][:, 0], matrices[2][0, 0] = drawn["a"][:, 0], drawn["b"][:, 0], drawn["c"][0]
-                one = wm.explain(name, *matrices, row=0, column=0, target=targets[0], against=targets[1])
+                A, B, C = (np.zeros(record.layout(x).shape, record.format(x).code_dtype) for x in OPERANDS[:3])
+                A[0], B[:, 0], C[0, 0] = drawn["a"][:, 0], drawn["b"][:, 0], drawn["c"][0]
+                one = wm.explain(name, A, B, C, row=0, column=0, target=targets[0], against=targets[1])
                 other, where = one.against, one.parting
                 assert other is not None
                 expected = [str(one.result), str(other.result), where and [where.step, where.reason]]

@@ -45,8 +45,11 @@ def layouts() -> dict[int, Layout]:
         assert named["name"] == str(record)
         for number, layout in zip(named["layouts"], layouts_of(record), strict=True):
             see(number, layout)
+        if not isinstance(record, Instruction):
+            assert named["metadata"] is named["scales"] is None
+            continue
         see(named["metadata"], sparsity.metadata_layout(record) if record.sparse else None)
-        for operand, scales in zip("AB", named["scales"] or (), strict=False):
+        for operand, scales in zip(OPERANDS, named["scales"] or (), strict=False):
             see(scales[0], scaling.scale_layout(record, operand))
             assert tuple(map(tuple, explorer_data()["ids"][scales[1]])) == scaling.scale_ids(record, operand)
     assert sorted(found) == list(range(len(explorer_data()["layouts"])))

@@ -51,7 +51,8 @@ def explorer_data() -> dict[str, Any]:
     """
     pools = {"layouts": _Pool(_layout), "ids": _Pool(list), "recipes": _Pool(_recipe), "evidence": _Pool(_evidence)}
     pools["plans"] = _Pool(list)
-    rows = [_row(record, pools) for record in (*instructions(), *warpgroup_instructions())]
+    every: tuple[AnyInstruction, ...] = (*instructions(), *warpgroup_instructions())
+    rows = [_row(record, pools) for record in every]
     return {
         "version": __version__,
         "targets": {target.name: target.generation for target in TARGETS.values()},

@@ -57,12 +57,12 @@ export const WORDS = {
   popcount: "a count of ones",
 };
 export const ROUNDINGS = {
-  rn: "to nearest even",
-  rz: "toward zero",
-  rm: "down",
-  rp: "up",
-  wrap: "to the low 32 bits",
-  clamp: "into the range of s32",
+  rn: "rounded to nearest even",
+  rz: "rounded toward zero",
+  rm: "rounded down",
+  rp: "rounded up",
+  wrap: "wrapped to 32 bits",
+  clamp: "clamped to the range of s32",
 };
 // Ascending numbers, runs of them by their ends.
 export function ranges(numbers) {

@@ -66,8 +66,8 @@ function nameOf(each) {
 }
 
 function saidOf(step) {
-  const rules = `rules ${step.rules.join(", ")}`;
-  const rounding = `rounded ${ROUNDINGS[step.rounding]}${step.bits ? `, to ${step.bits} fraction bits` : ""}`;
+  const rules = `${step.rules.length > 1 ? "rules" : "rule"} ${step.rules.join(", ")}`;
+  const rounding = `${ROUNDINGS[step.rounding]}${step.bits ? `, to ${step.bits} fraction bits` : ""}`;
   if (step.exponent === null) return `${capital(rounding)} (${rules}).`;
   const kept = `The largest nominal exponent is E = ${step.exponent}; bits below ${power(step.quantum)} are cut`;
   return `${kept}. Then the sum is ${rounding} (${rules}).`;

@@ -7,7 +7,7 @@ import { PRESETS, firstValues } from "./presets.js";
 import { commandOf, pythonOf } from "./quoting.js";
 import { state, update } from "./state.js";
 import { stepView } from "./step_view.js";
-import { ValueRefused, fieldsOf, hex, readList, written } from "./values.js";
+import { ValueRefused, briefly, fieldsOf, hex, readList, written } from "./values.js";
 
 const FIELDS = { a: "A's row", b: "B's column", c: "C", sa: "A's scales", sb: "B's scales" };
 
@@ -215,7 +215,7 @@ function errorText(sum) {
   // Units of the last place of a result that has lost all of its places say nothing.
   const ulps = size < 1e6 ? ` (${Number(size.toPrecision(4))} ulp)` : "";
   const sign = sum.error.sign ? "" : "+";
-  return h("span", { class: "error" }, `error ${sign}${written(sum.error)}${ulps}`);
+  return h("span", { class: "error" }, `error ${sign}${briefly(sum.error)}${ulps}`);
 }
 
 export function evidenceBadge(evidence) {

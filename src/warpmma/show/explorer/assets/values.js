@@ -111,7 +111,7 @@ function above(x, y) {
   return one > other;
 }
 
-// A number as people read it: a power of two where it is one, else all its decimal digits, or the nearest double.
+// A number as people read it: a power of two where it is one, else the shortest decimal that names it.
 export function written(number) {
   const sign = number.sign ? "\u2212" : "";
   if (number.kind === "nan") return "NaN";
@@ -125,6 +125,13 @@ export function written(number) {
   if (exponent >= 0 && bits + exponent <= 60) return sign + (odd << BigInt(exponent)).toString();
   if (odd < 16n && (exponent < -12 || exponent > 60)) return `${sign}${odd}\u00b7${power(exponent)}`;
   return sign + decimalOf(odd, exponent, bits);
+}
+
+// The same in few characters.
+export function briefly(number) {
+  const text = written(number);
+  const value = Number(text.replace("\u2212", "-"));
+  return text.length > 12 && Number.isFinite(value) ? `\u2248${minus(Number(value.toPrecision(4)))}` : text;
 }
 
 // 2 with a raised exponent.
@@ -146,12 +153,14 @@ const RAISED = {
 const minus = (x) => String(x).replace("-", "\u2212");
 
 function decimalOf(odd, exponent, bits) {
-  if (bits <= 53 && exponent > -1074 && bits + exponent < 1024) {
-    return minus(Number(odd) * 2 ** Math.max(exponent, -1000) * 2 ** Math.min(0, exponent + 1000));
-  }
   const drop = Math.max(0, bits - 53);
   const head = Number(odd >> BigInt(drop));
-  return `\u2248${minus(head * 2 ** (exponent + drop))}`;
+  const scale = exponent + drop;
+  const value = head * 2 ** Math.max(scale, -1000) * 2 ** Math.min(0, scale + 1000);
+  const about = drop ? "\u2248" : "";
+  if (Number.isFinite(value) && value >= 2 ** -1022) return about + minus(value);
+  const top = Math.min(bits, 53) - 1; // beyond doubles: 1.234 times a power of two
+  return `\u2248${Number((head / 2 ** top).toPrecision(6))}\u00b7${power(scale + top)}`;
 }
 
 // Digits of a code.
