@@ -5,7 +5,7 @@
    there, and notebooks.
 2. The reference has a page for every face of the package, made from `__all__`. A name stands in full in the first face
    that has it, the top's before its rooms', and as a link in the others.
-3. A picture in SVG becomes part of its page, so that it follows the page's theme, not the system's.
+3. A picture that the package drew becomes part of its page, so that it follows the page's theme, not the system's.
 4. Lists in lists are indented by four, as Python-Markdown wants it, where they are by three; and `A[x][y]` is no link.
 """
 
@@ -165,7 +165,7 @@ def members() -> dict[str, dict[str, str]]:
 
 def reference(face: str) -> str:
     """Make the page of a face."""
-    title = f"# {face}\n\n::: {face}\n    options:\n      members: []\n      show_root_heading: false\n"
+    title = f"# {face}\n\n::: {face}\n    options:\n      members: []\n      show_root_heading: false\n      show_root_toc_entry: false\n"
     names = members()[face]
     parts = [f"::: {full}\n" for name, full in names.items() if full == f"{face}.{name}"]
     others = [(name, full) for name, full in names.items() if full != f"{face}.{name}"]
@@ -228,7 +228,7 @@ def on_page_content(html: str, page: Any, config: Any, **_: object) -> str:
 def picture(found: re.Match[str], file: Any, config: Any) -> str:
     folder = posixpath.dirname(file.dest_uri)
     path = Path(config.docs_dir) / posixpath.normpath(posixpath.join(folder, found[2]))
-    if not path.is_file():
+    if not path.is_file() or "class='warpmma'" not in path.read_text()[:1000]:
         return found[0]
     text = re.sub(r"^<\?xml.*?\?>\s*|<!DOCTYPE.*?>\s*", "", path.read_text(), flags=re.S)
     return f'<figure class="picture" role="img" aria-label="{found[1]}">{text}</figure>'

@@ -34,6 +34,11 @@ def test_navigation_has_every_page() -> None:
     assert written == {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
 
 
+def test_gallery_has_every_picture() -> None:
+    shown = set(re.findall(r"!\[[^\]]+\]\(([^)]+)\)", (DOCS / "gallery.md").read_text()))
+    assert shown == {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.svg")}
+
+
 def anchors(text: str) -> set[str]:
     """Of a page's headings, as GitHub makes them."""
     prose = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
