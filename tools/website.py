@@ -165,7 +165,8 @@ def members() -> dict[str, dict[str, str]]:
 
 def reference(face: str) -> str:
     """Make the page of a face."""
-    title = f"# {face}\n\n::: {face}\n    options:\n      members: []\n      show_root_heading: false\n      show_root_toc_entry: false\n"
+    options = "members: []", "show_root_heading: false", "show_root_toc_entry: false"
+    title = f"# {face}\n\n::: {face}\n    options:\n" + "".join(f"      {option}\n" for option in options)
     names = members()[face]
     parts = [f"::: {full}\n" for name, full in names.items() if full == f"{face}.{name}"]
     others = [(name, full) for name, full in names.items() if full != f"{face}.{name}"]
