@@ -131,7 +131,8 @@ def file_of(module: str) -> Path:
 def parsed(module: str) -> tuple[tuple[str, ...], dict[str, tuple[str, str]]]:
     """`__all__` of a module, and where the names that it imports come from, those for type checkers too."""
     path, names = file_of(module), ()
-    tree, origins = ast.parse(path.read_text()), {}
+    tree = ast.parse(path.read_text())
+    origins: dict[str, tuple[str, str]] = {}
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.level:
