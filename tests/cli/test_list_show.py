@@ -61,7 +61,8 @@ def test_list(capsys: Capture, arguments: list[str], expected: Sequence[Any]) ->
 
 
 def test_a_row_names_its_instruction() -> None:
-    for i in (*instructions(), *warpgroup_instructions()[::16]):
+    some: tuple[AnyInstruction, ...] = (*instructions(), *warpgroup_instructions()[::16])
+    for i in some:
         assert named(words_of(i)).instruction.canonical == i.canonical
 
 
