@@ -23,14 +23,14 @@ def addend_cells(
 ) -> tuple[list[str], list[list[str]]]:  # fmt: skip
     """Make the cells of addends and their head; columns without contents are left out."""
     recipe = explanation.recipe
-    head = ["k", "stands at", "a", "", "b", "", "scales", "product", "exponent", "cut"]
+    head = ["k", "column", "a", "", "b", "", "scales", "product", "exponent", "cut"]
     rows = []
     for addend in addends:
         row = [label(each, addend), *[""] * 9]
         found = factors(explanation, each, addend)
         if len(found) == 1 and addend.source == "product":
             [f] = found
-            if f.position != f.k:
+            if explanation.instruction.sparse:
                 row[1] = str(f.position)
             row[2:6] = (
                 unpacked(f.a, recipe.a),
