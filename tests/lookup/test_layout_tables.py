@@ -11,12 +11,11 @@ from itertools import product
 from typing import Any
 
 import pytest
-from check_lookups import every_operand
 from svg_cells import FIELDS, elements
 
 import warpmma as wm
 from warpmma.errors import OperandError
-from warpmma.isa import AnyInstruction
+from warpmma.isa import AnyInstruction, instructions, warpgroup_instructions
 from warpmma.layouts import ORDERS, TABLE_FORMATS, FragmentTable, Layout
 from warpmma.lookup import layout_table, operand_layout
 from warpmma.registers import Packing
@@ -25,10 +24,18 @@ Place = tuple[int, int, int, int, int]  # matrix, row, column, lane, index
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 SP = "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
 
+EVERY: tuple[AnyInstruction, ...] = (*instructions(), *(i for i in warpgroup_instructions() if i.n <= 24))
+
+
+def operands(i: AnyInstruction) -> list[str]:
+    return [*"AC", *["B"] * (i.m < 64), *["metadata"] * i.sparse, *["scale_a", "scale_b"] * i.block_scale]
+
+
 SOME: dict[tuple[Layout, str], AnyInstruction] = {
     (operand_layout(i, x), x): i
-    for i, x in every_operand()
-    if x != "D" and i.n <= 24 and (operand_layout(i, x).elements <= 32 or i.shape == "m16n8k256")
+    for i in EVERY
+    for x in operands(i)
+    if operand_layout(i, x).elements <= 32 or i.shape == "m16n8k256"
 }
 """Every layout but the largest, with an instruction that has it; of the largest one of single bits."""
 
