@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -50,6 +52,14 @@ def test_wrong_arguments_get_one_line(capsys: Capture, arguments: list[str], mes
     assert ended(*arguments) == 2
     output, error = capsys.readouterr()
     assert error.startswith(message) and error.count("\n") == 1 and not output
+
+
+def test_every_command_is_an_example_on_a_page() -> None:
+    """`tests/house/test_pages.py` runs the pages, and compares what they show."""
+    root = Path(__file__).parents[2]
+    pages = "".join(page.read_text() for page in (root / "README.md", root / "docs" / "command_line.md"))
+    shown = set(re.findall(r"^(?:\$|<!-- output:) warpmma (\w+)", pages, re.M))
+    assert shown >= set(COMMANDS)
 
 
 def test_the_list_needs_no_numpy() -> None:
