@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from arrays import Array
+from ptx_products import GEMM
 
 import warpmma as wm
 from warpmma import ptx
@@ -32,7 +33,7 @@ MNEMONICS = {
 }  # fmt: skip
 
 
-def multiplied(i: Instruction, target: str, turns: int = 3, hazards: Any = "error", **watch: int) -> Launch:
+def multiplied(i: Instruction, target: str, turns: int = 3, hazards: Any = "error", **watch: Any) -> Launch:
     """Two blocks of two warps that go round a loop, each turn with operands of its own, from C = 0 on."""
     rng = np.random.default_rng(5)
     drawn = instruction_inputs(i, target, "bits" if i.d_type == "s32" else "near", 2 * 2 * turns, rng)
@@ -123,36 +124,13 @@ def test_two_targets_part_inside_of_a_kernel() -> None:
     assert told.site in told.json()
 
 
-PTX = """.version 8.3
-.target sm_80
-.address_size 64
-.visible .entry gemm(.param .u64 pa, .param .u64 pd, .param .u32 turns)
-{
-  .reg .pred p; .reg .b32 a<4>, b<2>, lane, n; .reg .f32 d<4>; .reg .b64 x, y, at;
-  .loc 1 70 3
-  ld.param.u64 x, [pa]; ld.param.u64 y, [pd]; ld.param.u32 n, [turns];
-  mov.u32 lane, %laneid; mul.wide.u32 at, lane, 16; add.u64 x, x, at; add.u64 y, y, at;
-  mov.f32 d0, 0f00000000; mov.f32 d1, d0; mov.f32 d2, d0; mov.f32 d3, d0;
-again:
-  ld.global.v4.b32 {a0, a1, a2, a3}, [x];
-  .loc 1 77 5
-  mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {d0, d1, d2, d3}, {a0, a1, a2, a3}, {a1, a2}, {d0, d1, d2, d3};
-  add.u64 x, x, 512; sub.u32 n, n, 1; setp.ne.u32 p, n, 0;
-  @p bra again;
-  st.global.v4.f32 [y], {d0, d1, d2, d3};
-  ret;
-}
-.file 1 "gemm.cu"
-"""
-
-
 @pytest.mark.parametrize("line", [77, 14])
 def test_a_program_of_ptx_is_explained_by_its_source_and_by_its_text(line: int) -> None:
     """Lines of the source that `.loc` names, and of the text."""
     device = wm.Device("sm_90")
     a = device.array(np.random.default_rng(1).standard_normal((4, 32, 8)).astype(np.float16))
     d = device.empty((32, 4), np.float32)
-    entry = ptx.load(PTX)["gemm"]
+    entry = ptx.load(GEMM)["gemm"]
     report = entry.launch(device, 1, 32, [a, d, np.uint32(4)], watch=Watch(line=line, warp=0))
     assert [x.occurrence for x in report.watched] == [0, 1, 2, 3]
     result = d.numpy()
@@ -201,9 +179,9 @@ def test_wrong_arguments() -> None:
     with pytest.raises(wm.TargetError, match="sm_70"):
         wm.explain_launch(report, lane=0, against="sm_70", **one)
     unwatched = multiplied(wm.parse(F16), "sm_90", line=1)
-    assert "nothing was watched of test_in_launches.py:" in wrong(unwatched, lane=0)
+    assert "nothing was watched; mma were executed at test_in_launches.py:" in wrong(unwatched, lane=0)
     idle = launch(lambda t: None, 1, 32, [], target="sm_90")
-    assert "nothing was watched, and no mma was executed" in wrong(idle, lane=0)
+    assert "nothing was watched; and no mma was executed" in wrong(idle, lane=0)
 
 
 @pytest.mark.parametrize("watch", [{"line": -1}, {"block": "x"}, {"most": None}, {"mnemonic": 3}, {"warp": True}])

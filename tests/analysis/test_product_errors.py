@@ -35,11 +35,11 @@ def rounded(number: Fraction) -> float:
 
 def value(fmt: Format, code: int) -> Value:
     """What a code means; infinities and NaN as floats."""
-    number = fmt.unpack(code)
+    number: Any = fmt.unpack(code)
     if isinstance(number, int):
         return Fraction(number)
     if number.kind == "finite":
-        return (-1) ** number.sign * number.significand * Fraction(2) ** number.exponent
+        return Fraction((-1) ** number.sign * number.significand) * Fraction(2) ** number.exponent
     return math.nan if number.kind == "nan" else (-1) ** number.sign * math.inf
 
 
@@ -58,7 +58,7 @@ def plus(x: Value, y: Value) -> Value:
 
 def exact(i: Instruction, a: Array, b: Array, c: Array, scales: dict[str, Any]) -> list[list[Value]]:
     """The exact results of codes."""
-    rows = []
+    rows: list[list[Value]] = []
     for row in range(len(a)):
         rows.append([])
         for column in range(b.shape[1]):
@@ -113,7 +113,7 @@ def check(i: Instruction, report: ErrorReport, expected: list[list[Value]]) -> N
     assert (product.compared, product.zeros) == (len(ulps), zeros)
     assert product.exact == sum(x == 0 for x in ulps.values())
     assert product.rounded == sum(x <= Fraction(1, 2) for x in ulps.values())
-    edges = [-1, *BINS, math.inf]
+    edges: list[Any] = [-1, *BINS, math.inf]
     counted = [sum(low < x <= high for x in ulps.values()) for low, high in pairwise(edges)]
     assert list(product.bins) == counted
     if ulps:
@@ -121,7 +121,7 @@ def check(i: Instruction, report: ErrorReport, expected: list[list[Value]]) -> N
         assert product.largest.ulps == max(ulps.values())
         assert product.largest.index == next(place for place, x in ulps.items() if x == product.largest.ulps)
         assert product.largest.exact == expected[product.largest.index[0]][product.largest.index[1]]
-        assert product.mean_ulps == pytest.approx(rounded(sum(ulps.values()) / len(ulps)), rel=1e-13)
+        assert product.mean_ulps == pytest.approx(rounded(sum(ulps.values(), Fraction(0)) / len(ulps)), rel=1e-13)
         check_bounds(product, errors, ulps)
         assert product.largest_absolute == pytest.approx(rounded(max(errors)), rel=1e-14)
         assert product.largest_relative == pytest.approx(rounded(max(relative, default=Fraction(0))), rel=1e-14)
@@ -167,8 +167,7 @@ def test_figures_of_every_recipe_are_those_of_rational_numbers(case: RecipeCase)
     for adverse in (False, True):
         (a, b, c), dense, scales = operands(i, rng, adverse)
         report = wm.error(a, b, c, instruction=i, target=case.target, **scales)
-        codes = (i.format(x).codes(y) for x, y in zip("BC", (b, c), strict=True))  # type: ignore[arg-type]
-        check(i, report, exact(i, dense, *codes, scales))
+        check(i, report, exact(i, dense, i.format("B").codes(b), i.format("C").codes(c), scales))
 
 
 def test_stored_elements_with_indices_are_a_sparse_operand() -> None:
@@ -187,10 +186,12 @@ def test_integers_have_no_error_unless_they_wrap() -> None:
     assert wm.error(a, b, target="sm_80").products[0].exact == 4
     c = np.array([[2**31 - 64 * 127**2, 2**31 - 64 * 127**2 - 1]] * 2, np.int32)
     [wraps] = wm.error(a, b, c, target="sm_80").products
-    assert (wraps.exact, wraps.largest and wraps.largest.ulps) == (2, 2**32)
+    assert wraps.largest is not None
+    assert (wraps.exact, int(wraps.largest.ulps)) == (2, 2**32)
     clamp = "mma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.s8.s32"
     [clamps] = wm.error(a, b, c, instruction=clamp, target="sm_80").products
-    assert (clamps.exact, clamps.largest and clamps.largest.error) == (2, -1)
+    assert clamps.largest is not None
+    assert (clamps.exact, int(clamps.largest.error)) == (2, -1)
 
 
 def test_tensor_scales_multiply_the_exact_result() -> None:
@@ -202,10 +203,11 @@ def test_tensor_scales_multiply_the_exact_result() -> None:
     row, column = product.largest.index
     i = wm.parse(NVF4)
     scales = {"scale_a": a.scales[[row]].view(np.uint8), "scale_b": b.scales[:, [column]].view(np.uint8)}
-    codes = (i.format(x).codes(y) for x, y in (("A", a.elements[[row]]), ("B", b.elements[:, [column]])))  # type: ignore[arg-type]
-    [[plain]] = exact(i, *codes, np.zeros((1, 1), np.uint32), scales)
+    x, y = i.format("A").codes(a.elements[[row]]), i.format("B").codes(b.elements[:, [column]])
+    [[plain]] = exact(i, x, y, np.zeros((1, 1), np.uint32), scales)
     assert isinstance(plain, Fraction)
-    assert product.largest.exact == plain * Fraction(float(a.tensor_scale)) * Fraction(float(b.tensor_scale))
+    of_a, of_b = (Fraction(float(np.float32(x.tensor_scale or 0))) for x in (a, b))
+    assert product.largest.exact == plain * of_a * of_b
 
 
 def test_batches_tiles_and_ways() -> None:

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -112,7 +112,7 @@ class ExactTile:
     @cached_property
     def finite(self) -> npt.NDArray[np.bool_]:
         """Which exact results are finite."""
-        return self.special == 0
+        return np.equal(self.special, 0)
 
     @cached_property
     def leading(self) -> npt.NDArray[np.int64]:
@@ -164,7 +164,7 @@ def _special(a: Float64, b: Float64, c: Float64) -> Float64:
     """Rule 3, by counting addends that are NaN or infinite."""
     if np.isfinite(a).all() and np.isfinite(b).all():
         return np.where(np.isfinite(c), 0.0, c)
-    kinds = {
+    kinds: dict[str, Callable[[Float64], Any]] = {
         "nan": np.isnan, "plus": lambda x: x == np.inf, "minus": lambda x: x == -np.inf, "zero": lambda x: x == 0,
         "positive": lambda x: (x > 0), "negative": lambda x: (x < 0), "any": lambda x: x == x,
     }  # fmt: skip

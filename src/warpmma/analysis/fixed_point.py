@@ -51,7 +51,8 @@ class Scaled(NamedTuple):
         """Divide by powers of two; exact unless the quotient leaves float64's range."""
         shift = np.clip(self.exponent - exponent, -4096, 4096).astype(np.int32)
         with np.errstate(over="ignore", under="ignore"):
-            return np.ldexp(self.significand, shift)
+            quotient: Float64 = np.ldexp(self.significand, shift)
+            return quotient
 
 
 def _parts(values: Float64) -> tuple[Int64, Int64]:

@@ -93,7 +93,7 @@ def _watched(launch: object, line: int | None, block: int | None, warp: int | No
     if not isinstance(launch, Launch):
         raise OperandError(f"launch is {shown(launch)}; expected what kernel.launch or an entry's launch returned")
     if not launch.watched:
-        raise OperandError(f"nothing was watched{_products_of(launch)}; expected launch(..., watch=Watch(line=...))")
+        raise OperandError(f"nothing was watched; {_products_of(launch)}; expected launch(..., watch=Watch(line=...))")
     for name, value in (("line", line), ("block", block), ("warp", warp)):
         if value is not None and not (is_integer(value) and value >= 0):
             raise OperandError(f"{name} is {shown(value)}; expected a number from 0 on")
@@ -112,8 +112,8 @@ def _products_of(launch: Launch) -> str:
     """Name the lines at which a launch executed an `mma`."""
     sites = [site for site in launch.costs.instructions if site.mnemonic.startswith("mma.")]
     if not sites:
-        return ", and no mma was executed"
-    return f" of {', '.join(dict.fromkeys(site.place for site in sites[:_LISTED]))}"
+        return "and no mma was executed"
+    return f"mma were executed at {', '.join(dict.fromkeys(site.place for site in sites[:_LISTED]))}"
 
 
 def _listed(products: Sequence[WatchedProduct]) -> str:

@@ -42,7 +42,7 @@ _FOR_MATMUL_ALONE = ("threads",)
 def error(
     a: Multiplicand, b: Multiplicand, c: npt.ArrayLike | None = None, *, target: str | None = None,
     targets: Sequence[str] | None = None, ways: Mapping[str, Mapping[str, Any]] | None = None,
-    bound: bool = True, progress: Watched = None, **more: Unpack[Options],
+    bound: bool = True, **more: Unpack[Options],
 ) -> ErrorReport:  # fmt: skip
     """Measure the error of every element of a product, as targets or ways to compute it make it.
 
@@ -57,10 +57,8 @@ def error(
         Several ways to compute the product, by names of your own: of each, what is other than in `target` and `more`.
     bound : bool
         Whether every error is held against the bound that is proved for it, which takes as long as all else together.
-    progress : bool or callable, optional
-        True for a bar; or a function that is called as `progress(done, total)` after each part of the work.
     **more
-        What else `matmul` takes, but for `out`.
+        What else `matmul` takes, but for `out`; `progress`, a bool or a function, is told after each part of the work.
 
     Returns
     -------
@@ -88,6 +86,7 @@ def error(
     """
     if not isinstance(bound, bool):
         raise OperandError(f"bound is {shown(bound)}; expected True or False")
+    progress: Watched = more.pop("progress", None)
     measured = [
         _Measured.of(name, a, b, c, options) for name, options in _ways(target, targets, ways, dict(more)).items()
     ]

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .._text import table
+from ..analysis import Explanation
 from ..cuda import CudaModule
 from ..cuda import load as load_cuda
 from ..errors import KernelError, LimitError, OperandError, WarpmmaError, shown
@@ -25,6 +26,7 @@ from ..machine import Device, HazardError, HazardWarning, Launch, Limit
 from ..ptx import PtxEntry, PtxModule, source_name
 from ..ptx import load as load_ptx
 from .kernel_arguments import KernelArgument, arguments_of, ordered
+from .kernel_products import KernelProduct
 from .streams import say, write
 from .whole_files import write_file
 
@@ -37,6 +39,10 @@ _EPILOG = """arguments:
   y=out:f32[32,64]          an array that holds nothing before the launch
   n=1024  scale=0.5         numbers, in the type that the kernel declares
   p=null  s=hex:0a000000    a null pointer; the bytes of a struct
+
+explain:
+  77 lane=13 register=1     of the mma at line 77, of the source or the text; block=0 warp=0, and its first execution
+  77 occurrence=3 chain     after so many others of a loop, and with them; row=, column=, against=sm_80
 
 exit status: 0 if all is well, 1 if there is a hazard or the kernel fails, 2 if the request or the file is unusable
 """
@@ -65,6 +71,7 @@ def add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     add("--seed", type=int, default=0, help="of random contents, and of who goes first where CUDA leaves that open")
     add("--save", metavar="FILE.npz", help="all arrays, as they are after the launch, or when it ended")
     add("--picture", metavar="FILE.svg", help="the line of shared memory with the most bank conflicts")
+    add("--explain", metavar="'LINE lane=L ...'", help="how an element of an mma's result came about; see below")
     add("--json", action="store_true", help="print JSON instead of tables")
     parser.set_defaults(run=_run)
 
@@ -77,6 +84,7 @@ def _run(options: argparse.Namespace) -> int:
             raise OperandError(f"--{name} {shown(path)}: expected a file *{suffix}")
     if options.seed < 0:
         raise OperandError(f"--seed {options.seed}: expected an integer from 0 on")
+    asked = None if options.explain is None else KernelProduct(options.explain)
     module = _module(options)
     entry = _entry(module, options.kernel)
     arguments = ordered(arguments_of(options.arg, options.seed), _parameters(module, entry), source_name(entry.name))
@@ -88,6 +96,7 @@ def _run(options: argparse.Namespace) -> int:
             report = entry.launch(
                 device, sizes["grid"], sizes["block"], [x.value for x in arguments], shared=options.shared,
                 hazards=options.hazards, limit=limit, seed=options.seed,
+                watch=None if asked is None else asked.watch,
             )  # fmt: skip
     except (WarpmmaError, KeyboardInterrupt) as error:  # what there is until then is worth printing, and keeping
         stopped, report = error, error.report if isinstance(error, LimitError) else None
@@ -100,8 +109,9 @@ def _run(options: argparse.Namespace) -> int:
     name = options.kernel or source_name(entry.name)
     title = f"{name} of {options.file} on {device.target}: grid {options.grid}, block {options.block}"
     if ran:
+        told = asked.explained(report) if asked is not None and report is not None else None
         say_all = _json if options.json else _text
-        write(say_all(title, module, arguments, report, stopped, printed.getvalue(), seconds))
+        write(say_all(title, module, arguments, report, stopped, printed.getvalue(), seconds, told))
     if stopped is not None and (not ran or not isinstance(stopped, WarpmmaError)):
         raise stopped
     return int(stopped is not None or bool(report is not None and report.hazards))
@@ -191,7 +201,7 @@ def _picture(path: str, report: Launch) -> None:
 
 def _text(
     title: str, module: PtxModule, arguments: list[KernelArgument], report: Launch | None,
-    stopped: BaseException | None, printed: str, seconds: float,
+    stopped: BaseException | None, printed: str, seconds: float, told: Explanation | None,
 ) -> str:  # fmt: skip
     lines = [title]
     if isinstance(module, CudaModule):
@@ -208,6 +218,8 @@ def _text(
                                             *map(_summary, arrays)], left=(0, 1, 2))]  # fmt: skip
     if report is not None:
         lines += ["", report.text().rstrip("\n")]
+    if told is not None:
+        lines += ["", told.text().rstrip("\n")]
     if stopped is not None:
         lines += ["", f"The launch ended: {stopped}" if str(stopped) else "The launch was interrupted"]
     count = len(report.hazards) if report is not None else 0
@@ -245,7 +257,7 @@ def _summary(argument: KernelArgument) -> tuple[str, ...]:
 
 def _json(
     title: str, module: PtxModule, arguments: list[KernelArgument], report: Launch | None,
-    stopped: BaseException | None, printed: str, seconds: float,
+    stopped: BaseException | None, printed: str, seconds: float, told: Explanation | None,
 ) -> str:  # fmt: skip
     document: dict[str, Any] = {"launch": title}
     if isinstance(module, CudaModule):
@@ -254,4 +266,6 @@ def _json(
         x.name: {"type": str(x.array.dtype), "shape": list(x.array.shape)} for x in arguments if x.array is not None
     }
     document |= {"printed": printed, "seconds": seconds, "error": None if stopped is None else str(stopped)}
+    if told is not None:
+        document["explanation"] = json.loads(told.json())
     return json.dumps(document | (json.loads(report.json()) if report is not None else {}), indent=2)

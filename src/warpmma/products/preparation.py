@@ -60,7 +60,7 @@ class Product(Shown):
     @property
     def flat(self) -> tuple[int, int, int]:
         """Shape of D with one dimension for the batch."""
-        return math.prod(self.shape[:-2]), *self.shape[-2:]
+        return math.prod(self.shape[:-2]), self.shape[-2], self.shape[-1]
 
 
 def prepare(
