@@ -23,7 +23,11 @@ from .streams import terminal_width
 __all__ = ["Paint", "add_output", "folded", "paint_of", "prose_width", "tabulated"]
 
 _WIDTH = 118  # of prose in a pipe
-_STYLES = {"bold": "1", "dim": "2", "lane": "36", "register": "33", "good": "32", "bad": "31"}
+# What a style is to a terminal, and to rich. None is yellow, which nobody reads on white.
+_STYLES = {
+    "bold": ("1", "bold"), "dim": ("2", "dim"), "lane": ("36", "cyan"), "register": ("35", "magenta"),
+    "good": ("32", "green"), "bad": ("31", "red"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ class Paint:
 
     def __call__(self, text: str, style: str) -> str:
         """Paint a text: "bold", "dim", "lane", "register", "good" or "bad"."""
-        return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self.colour and text else text
+        return f"\x1b[{_STYLES[style][0]}m{text}\x1b[0m" if self.colour and text else text
 
 
 def add_output(parser: argparse.ArgumentParser, *, json: bool = True) -> None:
@@ -112,18 +116,9 @@ def _columns(
         from rich.text import Text
     except ImportError:  # rich is an extra
         return None
-    colours = {
-        "": "",
-        "bold": "bold",
-        "dim": "dim",
-        "lane": "cyan",
-        "register": "yellow",
-        "good": "green",
-        "bad": "red",
-    }
     shown = RichTable(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for i, head in enumerate(rows[0]):
-        style = colours[styles[i]] if i < len(styles) else ""
+        style = _STYLES[styles[i]][1] if i < len(styles) and styles[i] else ""
         shown.add_column(Text(head), justify="left" if i in left else "right", style=style, overflow="fold")
     for row in rows[1:]:
         shown.add_row(*map(Text, row))
