@@ -74,11 +74,12 @@ def records() -> dict[type, list[Any]]:
     launch = kernel.launch(
         lambda t, x: tiles(t, x, 64, lambda at: at), 1, 32, [np.zeros(2048, np.uint8)], target="sm_90", shared=2048
     )
-    rows = list(operations.rows())
+    rows, recipes = list(operations.rows()), wm.instructions("sm_90")[::20]
     return collected([
         [wm.parse(x) for x in (F16, SPARSE, SCALED)], isa.parse_any(WARPGROUP), wm.FORMATS, isa.TARGETS, device,
-        device.array(a), launch, launch.costs.sites, [i.layout(x) for x in "ABCD"], lookup.where(i, "A", 3, 5),
-        arithmetic.LOWERINGS, [arithmetic.recipe_of(x, "sm_90") for x in wm.instructions("sm_90")[::20]],
+        device.array(a), launch, launch.costs.sites, [lookup.operand_layout(i, x) for x in "ABCD"],
+        lookup.where(i, "A", 3, 5),
+        arithmetic.LOWERINGS, [arithmetic.recipe_of(x, "sm_90") for x in recipes],
         [wm.evidence(i, target=x) for x in i.targets],
         arithmetic.SPECIAL_FUNCTIONS, arithmetic.SEQUENCES, rows[::37], wm.choose(a, b, target="sm_90"),
         analysis.explain(i, a, b, row=1, column=1, target="sm_90", against="sm_80"),

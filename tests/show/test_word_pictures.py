@@ -63,10 +63,10 @@ def test_scales(i: Instruction) -> None:
     words = rng.integers(0, 1 << 32, 32, dtype=np.uint32)
     for operand in ("A", "B"):
         for byte_id in scaling.byte_ids(i):
-            for thread_id in scaling.thread_ids(operand):  # type: ignore[arg-type]
+            for thread_id in scaling.thread_ids(operand):
                 ids: dict[str, Any] = {"byte_id": byte_id, "thread_id": thread_id}
                 found = read_words(i, f"scale_{operand.lower()}", words.tolist(), **ids)
-                codes = scaling.unpack_scales(words, i, operand, **ids)  # type: ignore[arg-type]
+                codes = scaling.unpack_scales(words, i, operand, **ids)
                 codes = codes if operand == "A" else codes.T
                 assert drawn(found) == {at: int(codes[at]) for at in np.ndindex(codes.shape)}
 

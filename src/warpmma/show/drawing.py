@@ -214,7 +214,7 @@ _SWITCH = (
 
 _DARK = {colour.light: colour.dark for colour in PALETTE.values()}
 _PAINT = re.compile(r"((?:fill|stroke)=)'(#[0-9a-f]{6})'")
-_NAMES = {colour.light: name for name, colour in reversed(PALETTE.items())}
+_NAMES = {colour.light: name for name, colour in reversed(tuple(PALETTE.items()))}
 
 
 def _sheet(drawn: str) -> str:

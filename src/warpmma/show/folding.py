@@ -113,8 +113,8 @@ def fold(layout: Layout) -> FoldedLayout:
     kept = {}
     for name, bits in extents.items():
         unit = run.bit_length() - 1 if name == along else 0
-        repeats = layout.repeats if name == "column" else 1
-        kept[name] = bits if repeats << (bits - unit) <= _MOST else min(bits, unit + 3 + (name == "row"))
+        times = layout.repeats if name == "column" else 1
+        kept[name] = bits if times << (bits - unit) <= _MOST else min(bits, unit + 3 + (name == "row"))
     whole = kept["column"] == extents["column"] and layout.repeats << (kept["column"]) <= _MOST * run
     repeats = [*_further(layout, "row", kept["row"]), *_further(layout, "column", kept["column"])]
     if layout.repeats > 1 and not whole:

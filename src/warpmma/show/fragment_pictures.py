@@ -118,11 +118,11 @@ def _title(table: FragmentTable) -> str:
     record = parse_any(table.instruction)
     if table.operand in OPERANDS:
         stored = " stored" if table.operand == "A" and isinstance(record, Instruction) and record.sparse else ""
-        return f"{table.operand} of {record.shape}, {record.type(table.operand)}: {size_of(layout)}{stored} elements"  # type: ignore[arg-type]
+        return f"{table.operand} of {record.shape}, {record.type(table.operand)}: {size_of(layout)}{stored} elements"
     (row, column), (rows, columns) = table.coordinates, layout.shape[-2:]
     size = f"{rows} {row}s \N{MULTIPLICATION SIGN} {columns} {column}{'s' * (columns > 1)}"
     kind = f", {record.stype}" if isinstance(record, Instruction) and record.stype and "scale" in table.operand else ""
-    return f"{_WORDS[table.operand]} of {record.shape}{kind}: {size}"
+    return f"{_WORDS.get(table.operand, table.operand)} of {record.shape}{kind}: {size}"
 
 
 def _summary(table: FragmentTable) -> str:

@@ -65,6 +65,7 @@ def packing_html(packing: Packing) -> str:
 
 def format_svg(of: FloatFormat | IntegerFormat, theme: Theme = "auto") -> str:
     """Draw the bits of a code: sign, exponent, fraction, padding; the highest bit is at the left."""
+    fields: tuple[tuple[str, int, str], ...]
     if isinstance(of, FloatFormat):
         fields = (("sign", int(of.signed), "sign"), ("exponent", of.exponent_bits, "exponent"),
                   ("fraction", of.fraction_bits, "fraction"), ("padding", of.padding, "padding"))  # fmt: skip
