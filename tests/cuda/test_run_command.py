@@ -65,7 +65,8 @@ def test_the_documented_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:  # fmt: skip
     root = Path(__file__).parents[2]
-    (command,) = re.findall(r"^warpmma (run .*)$", (root / "docs" / "cuda.md").read_text(), re.MULTILINE)
+    (command,) = re.findall(r"^\$ warpmma (run .*\n(?:>.*\n)*)", (root / "docs" / "cuda.md").read_text(), re.MULTILINE)
+    command = command.replace("\\\n>", "")
     monkeypatch.chdir(root)
     arguments = [*command.split(), "--save", str(tmp_path / "sums.npz")]
     assert main(arguments) == 1
