@@ -1,6 +1,6 @@
 """Check explanations against the engines: bits, losses and bounds of random dot products, for every recipe.
 
-    python tools/check_explanations.py [--rows 10000] [--chains 5000] [--only WORD] [--seed 0]
+    python tools/check_explanations.py [--rows 10000] [--chains 5000] [--only WORD] [--part 0:137] [--seed 0]
 
 For every recipe of `mma` and `wgmma`, dot products are drawn in all styles that aim at it: cancellations, subnormals,
 wide exponents, special values. Of each, the trace must end in the bits that every engine gives, its losses must sum to
@@ -49,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rows", type=int, default=10_000, help="dot products of every recipe")
     parser.add_argument("--chains", type=int, default=5_000, help="elements of whole products")
     parser.add_argument("--only", default="", help="recipes of whose instruction the name holds this")
+    parser.add_argument("--part", default=":", help="which recipes, counted from 0: to share work among processes")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
     units: dict[str, Row] = {}
@@ -71,7 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _found(options: argparse.Namespace) -> Iterator[tuple[str, Faults]]:
-    mine = [x for x in cases() if options.only in str(x)]
+    start, _, stop = options.part.partition(":")
+    mine = [x for x in cases() if options.only in str(x)][int(start or 0) : int(stop) if stop else None]
     for number, case in enumerate(mine):
         print(f"\r{number:4} of {len(mine)} recipes: {str(case)[:90]:90}", end="", flush=True)
         yield type(case.recipe.unit).__name__, recipe_faults(case, options.rows, options.seed)

@@ -51,7 +51,7 @@ def product_faults(case: Case, rng: Rng) -> Faults:
     for row, column in np.ndindex(*product.shape):
         element = ElementCodes.of(product, row, column)
         found.rows += 1
-        least = of_whole[row, column]
+        least = float(of_whole[row, column])
         fault = examined(element, [int(d[row, column])], found, Fraction(least) if np.isfinite(least) else None)
         if fault:
             found.faults.append(f"{target} {instruction}, {_told(product)}: {fault}")

@@ -50,7 +50,8 @@ class Faults:
 def cases() -> list[Case]:
     """List every recipe once."""
     found: dict[Recipe, dict[tuple[int, int], tuple[AnyInstruction, str]]] = {}
-    for instruction in (*instructions(), *warpgroup_instructions()):
+    every: list[AnyInstruction] = [*instructions(), *warpgroup_instructions()]
+    for instruction in every:
         for target in instruction.targets:
             uses = found.setdefault(recipe(instruction, target), {})
             uses.setdefault((stored(instruction), instruction.scales_per_row), (instruction, target))
@@ -87,10 +88,13 @@ def _drawn(
     bits = [compute(how, **given)]
     if "native" in engines() and instruction.a_type != "b1":
         turned = {name: np.ascontiguousarray(x.T) for name, x in given.items() if name != "c"}
-        more = {name: turned[name][:, None] if name == "scale_a" else turned[name][:, :, None]
-                for name in ("scale_a", "scale_b") if name in turned}  # fmt: skip
-        a, b, c = turned["a"][:, None], turned["b"][:, :, None], given["c"].reshape(-1, 1, 1)
-        bits.append(product(how, a, b, c, k=k, engine="native", scales=blocks, **more).reshape(-1))
+        scale_a, scale_b = turned.get("scale_a"), turned.get("scale_b")
+        made = product(
+            how, turned["a"][:, None], turned["b"][:, :, None], given["c"].reshape(-1, 1, 1), k=k, engine="native",
+            scale_a=None if scale_a is None else scale_a[:, None], scales=blocks,
+            scale_b=None if scale_b is None else scale_b[:, :, None],
+        )  # fmt: skip
+        bits.append(made.reshape(-1))
     chain = Chain(
         instruction=instruction, recipe=how, engine="numpy", k=instruction.k, slices=(0, instruction.k)
     )  # fmt: skip
@@ -100,13 +104,14 @@ def _drawn(
         alpha=None, epilogue=None, format=instruction.format("D"),
     )  # fmt: skip
     for j in range(count):
-        a, b, scale_a, scale_b = (
-            tuple(given[name][:, j].tolist()) if name in given else () for name in ("a", "b", "scale_a", "scale_b")
-        )
-        yield ElementCodes(
-            product=whole, a=a, b=b, positions=tuple(range(k)), scale_a=scale_a, scale_b=scale_b,
-            c=int(given["c"][j]), factors=(), alpha=None,
-        ), [int(x[j]) for x in bits]  # fmt: skip
+        codes: dict[str, Any] = {
+            name: tuple(given[name][:, j].tolist()) if name in given else ()
+            for name in ("a", "b", "scale_a", "scale_b")
+        }
+        element = ElementCodes(
+            product=whole, positions=tuple(range(k)), c=int(given["c"][j]), factors=(), alpha=None, **codes
+        )  # fmt: skip
+        yield element, [int(x[j]) for x in bits]
 
 
 def examined(element: ElementCodes, bits: list[int], found: Faults, bound: Fraction | None = None) -> str:
@@ -118,8 +123,7 @@ def examined(element: ElementCodes, bits: list[int], found: Faults, bound: Fract
     if any(code != each for each in bits):
         return f"the trace ends in {code:#x}, the engines give {', '.join(map(hex, bits))}: {_shown(element)}"
     fmt, exact, own = element.product.format, exact_result(element), element_bound(element)
-    unpacked = fmt.unpack(code)
-    value = as_fraction(unpacked) if isinstance(fmt, FloatFormat) else Fraction(unpacked)
+    value = as_fraction(fmt.unpack(code)) if isinstance(fmt, FloatFormat) else Fraction(fmt.unpack(code))
     if own is not None and (value is None or exact is None):
         return f"bounded, and not finite: {_shown(element)}"
     if bound is not None and own is not None and bound < own:

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from ..arithmetic import Addend, SumStep, as_fraction, exact_product, reference_trace, rounded_step
+from ..arithmetic import Addend, Popcount, SumStep, as_fraction, exact_product, reference_trace, rounded_step
 from ..formats import FORMATS, FloatFormat, Number, floating
 from ..products import Chain, Operands, Product, finish
 from .explanation import ChainLink
@@ -96,28 +96,36 @@ def _codes(array: Any) -> tuple[int, ...]:
 def exact_result(element: ElementCodes) -> Fraction | None:
     """Exact result of an element's codes; None where an operand is NaN or infinite."""
     recipe, k = element.product.chain.recipe, len(element.a)
-    a, b, (c,) = (_values(name, codes) for name, codes in (
-        (recipe.a, element.a), (recipe.b, element.b), (recipe.c, (element.c,)),
-    ))  # fmt: skip
-    scales = [_values(recipe.scale or "ue8m0", codes) for codes in (element.scale_a, element.scale_b)]
+    values = [
+        _values(name, codes)
+        for name, codes in (
+            (recipe.a, element.a), (recipe.b, element.b), (recipe.c, (element.c,)),
+            (recipe.scale, element.scale_a), (recipe.scale, element.scale_b),
+        )
+    ]  # fmt: skip
     scale = as_fraction(element.scale_product)
-    if c is None or scale is None or any(x is None for values in (a, b, *scales) for x in values):
+    if scale is None or any(x is None for x in values):
         return None
-    if recipe.a == "b1":
-        combine = {"xor": int.__xor__, "and": int.__and__}[recipe.unit.operation]  # type: ignore[union-attr]
-        return c + sum(combine(int(x), int(y)) for x, y in zip(a, b, strict=True))  # type: ignore[arg-type]
-    products = [x * y for x, y in zip(a, b, strict=True)]  # type: ignore[operator]
+    a, b, (c,), *scales = cast(list[list[Fraction]], values)
+    if isinstance(recipe.unit, Popcount):
+        combine = int.__xor__ if recipe.unit.operation == "xor" else int.__and__
+        return c + sum(combine(int(x), int(y)) for x, y in zip(a, b, strict=True))
+    products = [x * y for x, y in zip(a, b, strict=True)]
     if scales[0]:
         each = k // len(scales[0])
-        products = [p * scales[0][i // each] * scales[1][i // each] for i, p in enumerate(products)]  # type: ignore[operator]
+        products = [p * scales[0][i // each] * scales[1][i // each] for i, p in enumerate(products)]
     return sum(products, c) * scale
 
 
-def _values(name: str, codes: tuple[int, ...]) -> list[Fraction | None]:
+def _values(name: str | None, codes: tuple[int, ...]) -> list[Fraction] | None:
+    """Values of codes; None if one is NaN or infinite."""
+    if name is None:
+        return []
     fmt = FORMATS[name]
-    if isinstance(fmt, FloatFormat):
-        return [as_fraction(fmt.unpack(code)) for code in codes]
-    return [Fraction(fmt.unpack(code)) for code in codes]
+    if not isinstance(fmt, FloatFormat):
+        return [Fraction(fmt.unpack(code)) for code in codes]
+    values = [as_fraction(fmt.unpack(code)) for code in codes]
+    return None if None in values else cast(list[Fraction], values)
 
 
 def links(element: ElementCodes) -> tuple[tuple[ChainLink, ...], int]:

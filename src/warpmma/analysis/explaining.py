@@ -152,34 +152,36 @@ def _fits_one(record: Instruction, a: Multiplicand, b: Multiplicand) -> bool:
 
 
 def _of_instruction(
-    record: Instruction, a: Multiplicand, b: Multiplicand, given: dict[str, Any], target: str, metadata: Any,
-    selector: int,
+    record: Instruction, a: Any, b: Any, given: dict[str, Any], target: str, metadata: Any, selector: int,
 ) -> Product:  # fmt: skip
     """Check operands as `mma` does, which computes with them; return their codes."""
-    c, scales = given["c"], (given["scale_a"], given["scale_b"])
+    c, scale_a, scale_b = given["c"], given["scale_a"], given["scale_b"]
     d = mma(
-        record, a, b, c, target=target, metadata=metadata, selector=selector, scale_a=scales[0], scale_b=scales[1]  # type: ignore[arg-type]
+        record, a, b, c, target=target, metadata=metadata, selector=selector, scale_a=scale_a, scale_b=scale_b
     )  # fmt: skip
     layout = record.layout("D")
     if d.shape != layout.shape:
         _refuse_batch(record, d.shape)
-    x = as_array(a, f"{record}: A")  # type: ignore[arg-type]
-    chosen = None
+    of_a, chosen = as_array(a, f"{record}: A"), None
     if record.sparse and metadata is None:
-        x, places = compress(x, record)
-        chosen = rows_met(places, record)
+        of_a, places = compress(of_a, record)
+        chosen = rows_met(places, record).astype(np.intp)
     elif record.sparse:
         chosen = positions(metadata, record, selector=selector)
-    codes = {"A": record.format("A").codes(x), "B": record.format("B").codes(b)}  # type: ignore[arg-type]
-    of_c = record.format("C").codes(np.zeros(layout.shape, record.format("C").code_dtype) if c is None else c)
-    of_a, of_b = (
-        None if x is None else scale_codes(record, operand, x) for operand, x in (("A", scales[0]), ("B", scales[1]))
+    of_c = np.zeros(layout.shape, record.format("C").code_dtype) if c is None else c
+    scales = (
+        None if scale_a is None else scale_codes(record, "A", scale_a),
+        None if scale_b is None else scale_codes(record, "B", scale_b),
     )
-    flat = (None if x is None else x.reshape(-1, *x.shape[-2:]) for x in (codes["A"], codes["B"], chosen, of_a, of_b))
+    flat: list[Any] = [
+        None if x is None else x.reshape(-1, *x.shape[-2:])
+        for x in (record.format("A").codes(of_a), record.format("B").codes(b), chosen, *scales)
+    ]
     chain = Chain(
         instruction=record, recipe=recipe_of(record, target), engine="numpy", k=record.k, slices=(0, record.k)
     )  # fmt: skip
     return Product(
-        chain=chain, target=target, shape=layout.shape, given=Operands(*flat), c=of_c.reshape(-1, record.m, record.n),  # type: ignore[arg-type]
-        tensor_scales=(), alpha=None, epilogue=None, format=record.format("D"),
+        chain=chain, target=target, shape=layout.shape, given=Operands(*flat),
+        c=record.format("C").codes(of_c).reshape(-1, record.m, record.n), tensor_scales=(), alpha=None, epilogue=None,
+        format=record.format("D"),
     )  # fmt: skip

@@ -155,7 +155,7 @@ class _Tile:
     def _grid(self) -> Int:
         """Rule 1."""
         of_a, of_b = _lowest(self._a).min(axis=1, initial=1 << 14), _lowest(self._b).min(axis=0, initial=1 << 14)
-        return np.minimum(of_a[:, None] + of_b, _lowest(self._c))
+        return cast(Int, np.minimum(of_a[:, None] + of_b, _lowest(self._c)))
 
     # Instructions
 

@@ -274,8 +274,9 @@ def rounded_step(
     operation: str, rules: tuple[int, ...], addends: tuple[Addend, ...], fmt: FloatFormat, rounding: Rounding = "rn"
 ) -> SumStep:
     """Rule 14: one or two addends, added exactly and rounded once."""
-    numbers = [addend.number for addend in addends]
-    exact = numbers[0] if len(numbers) == 1 else exact_sum(*numbers, rounding)
+    exact, *more = (addend.number for addend in addends)
+    for number in more:
+        exact = exact_sum(exact, number, rounding)
     return SumStep(
         operation=operation, rules=rules, addends=addends, sum=exact, format=fmt.name, bits=fmt.fraction_bits,
         rounding=rounding, result=rounded(exact, fmt, rounding),
