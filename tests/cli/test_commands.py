@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -60,6 +61,13 @@ def test_every_command_is_an_example_on_a_page() -> None:
     pages = "".join(page.read_text() for page in (root / "README.md", root / "docs" / "command_line.md"))
     shown = set(re.findall(r"^(?:\$|<!-- output:) warpmma (\w+)", pages, re.M))
     assert shown >= set(COMMANDS)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+def test_a_reader_that_has_enough() -> None:
+    script = f'"{sys.executable}" -m warpmma list --json | head -1; echo ${{PIPESTATUS[0]}}'
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[\n141\n", "")
 
 
 def test_the_list_needs_no_numpy() -> None:

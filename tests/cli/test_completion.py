@@ -104,7 +104,11 @@ def shell(tmp_path: Path) -> dict[str, str]:
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m warpmma "$@"\n')
     command.chmod(0o755)
     (tmp_path / "A32.npy").touch()
-    return os.environ | {"PATH": f"{command.parent}:{os.environ['PATH']}", "XDG_CONFIG_HOME": str(tmp_path)}
+    return os.environ | {
+        "PATH": f"{command.parent}:{os.environ['PATH']}",
+        "XDG_CONFIG_HOME": str(tmp_path),
+        "HOME": str(tmp_path),
+    }
 
 
 LINES = {

@@ -104,6 +104,12 @@ def test_show_of_words_and_scales(capsys: Capture) -> None:
     assert [(each["targets"][0], each["steps"]) for each in software] == [("sm_89", 1), ("sm_90", 2), ("sm_120", 1)]
 
 
+def test_show_of_one_target(capsys: Capture) -> None:
+    facts = as_json(capsys, "show", "m16n8k16", "e4m3", "--target", "sm_90")
+    assert [each["targets"] for each in facts["arithmetic"]] == [["sm_90"]] and len(facts["targets"]) > 1
+    assert "sm_89" not in printed(capsys, "show", "m16n8k16", "e4m3", "--target", "sm_90")
+
+
 # targets
 
 
@@ -133,6 +139,10 @@ def test_one_target(capsys: Capture) -> None:
         (["list", "--kind", "mxf5"], "no instruction has kind='mxf5', did you mean 'mxf4'?"),
         (["list", "m16n8k17"], "m16n8k17: no such instruction is m16n8k17; did you mean 'm16n8k16'?"),
         (["show", "m16n8k61", "f16"], "m16n8k61 f16: no such instruction is m16n8k61; did you mean 'm16n8k16'?"),
+        (
+            ["show", "m16n8k32", "e4m3", "--target", "sm_80"],
+            "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 is not legal on sm_80; legal on sm_89, ",
+        ),
         (["targets", "sm_91"], "unknown target 'sm_91'; did you mean 'sm_90'?"),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from .._views import view
-from ..isa import AnyInstruction
+from ..isa import AnyInstruction, check_target
 from .naming import add_instruction, instruction_of, words_of
 from .streams import write
 from .terminal import Paint, add_output, paint_of, prose_width
@@ -20,16 +20,19 @@ def add_show(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "computes it, and how that is known.",
     )  # fmt: skip
     add_instruction(parser)
+    parser.add_argument("--target", help="how this one computes it; by default all that have it")
     add_output(parser)
     parser.set_defaults(run=_show)
 
 
 def _show(options: argparse.Namespace) -> int:
-    instruction = instruction_of(options.instruction)
+    instruction = instruction_of(options.instruction, options.target)
+    if options.target is not None:
+        check_target(instruction, options.target)
     if options.json:
-        write(view(instruction, "json"))
+        write(view(instruction, "json", options.target))
     else:
-        text = f"{view(instruction, 'text', prose_width())}\n\n{_next(instruction)}"
+        text = f"{view(instruction, 'text', options.target, prose_width())}\n\n{_next(instruction)}"
         write(_painted(text, paint_of(options)))
     return 0
 

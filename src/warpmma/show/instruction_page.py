@@ -27,19 +27,20 @@ _FEW = 8  # registers whose elements are listed
 _EVIDENCE = ("kind", "source", "device", "compared", "assumption")
 
 
-def facts(i: AnyInstruction) -> dict[str, Any]:
-    """Return what there is to know, as values that JSON has."""
+def facts(i: AnyInstruction, target: str | None = None) -> dict[str, Any]:
+    """Return what there is to know, as values that JSON has; of arithmetic, that of one target if it is named."""
     operands = {operand: _operand(i, operand) for operand in OPERANDS}
     return {
         "mnemonic": str(i), "shape": {"m": i.m, "n": i.n, "k": i.k}, "ptx": ".".join(map(str, i.ptx)),
         "documented": i.documented, "threads": 128 if isinstance(i, WarpgroupInstruction) else 32,
-        "operands": operands, **_words(i), "targets": list(i.targets), "arithmetic": _arithmetic(i),
+        "operands": operands, **_words(i), "targets": list(i.targets),
+        "arithmetic": _arithmetic(i, i.targets if target is None else (target,)),
     }  # fmt: skip
 
 
-def json(i: AnyInstruction) -> str:
+def json(i: AnyInstruction, target: str | None = None) -> str:
     """Return the facts as JSON."""
-    return json_module.dumps(facts(i), indent=2)
+    return json_module.dumps(facts(i, target), indent=2)
 
 
 def _operand(i: AnyInstruction, operand: Any) -> dict[str, Any]:
@@ -74,20 +75,20 @@ def _words(i: AnyInstruction) -> dict[str, Any]:
     return found
 
 
-def _arithmetic(i: AnyInstruction) -> list[dict[str, Any]]:
+def _arithmetic(i: AnyInstruction, targets: Iterable[str]) -> list[dict[str, Any]]:
     """Rule 2."""
     found: dict[tuple[Recipe, str], dict[Evidence, list[str]]] = {}
-    for target in i.targets:
+    for target in targets:
         known = evidence_of(i, target)
         alike = found.setdefault((recipe_of(i, target), known.machine), {})
         alike.setdefault(known, []).append(target)
     return [
         {
-            **_targets(target for targets in alike.values() for target in targets), "machine": machine,
+            **_targets(target for those in alike.values() for target in those), "machine": machine,
             "how": how(recipe), **_numbers(recipe, i),
             "evidence": [
-                {"targets": targets, **{name: getattr(known, name) for name in _EVIDENCE}}
-                for known, targets in alike.items()
+                {"targets": those, **{name: getattr(known, name) for name in _EVIDENCE}}
+                for known, those in alike.items()
             ],
         }
         for (recipe, machine), alike in found.items()
@@ -112,9 +113,9 @@ def _numbers(recipe: Recipe, i: AnyInstruction) -> dict[str, Any]:
 # The text
 
 
-def text(i: AnyInstruction, width: int = _WIDTH) -> str:
+def text(i: AnyInstruction, target: str | None = None, width: int = _WIDTH) -> str:
     """Return the facts as text, with prose broken at a width."""
-    known = facts(i)
+    known = facts(i, target)
     parts = {
         "Operands": _operand_lines(known, width), "Where elements sit": _formula_lines(known, width),
         "How it is computed": _arithmetic_lines(known, width),
