@@ -136,6 +136,7 @@ def test_the_widest_say_the_same() -> None:
 def test_only_what_a_selector_reads() -> None:
     table = layout_table(SP, "metadata", selector=1)
     assert {x.matrix for x in table.cells} == {1} and len(table.cells) == 16 * 8
+    assert table.text().splitlines()[1] == "lane: nibbles of its register"
     assert "selector 1:" in table.text() and "selector 0" not in table.text()
     assert json.loads(table.json())["matrices"] == ["selector 0", "selector 1"]
     assert {cell[0] for cell in elements(table.svg()).tolist()} == {1} and len(elements(table.svg())) == 16 * 8

@@ -44,7 +44,7 @@ def _key(of: FragmentTable) -> str:
     """Say what entries are."""
     if of.by == "element":
         thread = "thread of the warpgroup" if of.layout.lanes > 32 else "lane"
-        return f"{thread}: elements of its fragment"
+        return f"{thread}: " + (f"{of.letter}s of its register" if len(of.letter) > 1 else "elements of its fragment")
     row, column = of.coordinates
     return f"[{row}, {column}]" + " after the number of its matrix" * bool(of.matrices)
 
