@@ -45,6 +45,9 @@ class WarpWords(Record):
     byte_id: int = 0
     thread_id: int = 0
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "instruction", parse(self.instruction))  # a mnemonic makes the same record
+
     @property
     def selectors(self) -> dict[str, int]:
         """What chooses, as arguments of `what`."""
