@@ -2,7 +2,7 @@
 
 1. Pages of `docs` are written for GitHub and for the site alike. A link that leaves `docs` leads to a page below
    `repository`: a copy of a page, the text of a source file, or a notebook's cells. Only what some page links to is
-   there, and notebooks.
+   there, and notebooks, with what their cells show: those that need nothing else are run.
 2. The reference has a page for every face of the package, made from `__all__`. A name stands in full in the first face
    that has it, the top's before its rooms', and as a link in the others.
 3. A picture that the package drew becomes part of its page, so that it follows the page's theme, not the system's.
@@ -17,7 +17,10 @@ import os
 import posixpath
 import re
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from functools import cache
+from html import escape
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,8 @@ ROOT = Path(__file__).parents[1]
 DOCS, PACKAGE = ROOT / "docs", ROOT / "src"
 LANGUAGES = {".py": "python", ".cu": "cuda", ".cpp": "cpp", ".hpp": "cpp", ".toml": "toml", ".json": "json"}
 INNER = ("hardware.comparison", "testing.generators", "testing.strategies", "testing.plugin")
+_MARKED = re.compile(r"<p>(output-\w+-\d+)</p>")
+_SHOWN: dict[str, str] = {}
 _CODE = re.compile(r"(^```.*?^```$|`[^`\n]*`)", re.M | re.S)
 _LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)\s]*)?\))")
 _IMAGE = re.compile(r'<img alt="([^"]*)" src="([^":]+\.svg)" ?/?>')
@@ -95,16 +100,42 @@ def linked() -> tuple[Path, ...]:
 
 
 def listing(path: Path) -> str:
-    """Make a page of a file's text, or of a notebook's cells."""
-    name = path.relative_to(ROOT).as_posix()
-    if path.suffix != ".ipynb":
-        return f"# {path.name}\n\n`{name}`:\n\n````{LANGUAGES.get(path.suffix, 'text')}\n{path.read_text()}````\n"
-    parts = []
-    for cell in json.loads(path.read_text())["cells"]:
+    """Make a page of a file's text."""
+    name, language = path.relative_to(ROOT).as_posix(), LANGUAGES.get(path.suffix, "text")
+    return f"# {path.name}\n\n`{name}`:\n\n````{language}\n{path.read_text()}````\n"
+
+
+# Notebooks
+
+
+def notebook(path: Path, run: bool) -> tuple[str, dict[str, str]]:
+    """Make a page of a notebook's cells, and what they show by the mark that stands for it."""
+    content = json.loads(path.read_text())
+    run = run and not content["metadata"]["warpmma"]["needs"]
+    parts, shown, names = [], {}, {"__name__": path.stem}
+    for i, cell in enumerate(content["cells"]):
         text = "".join(cell["source"])
         parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+        if run and cell["cell_type"] == "code":
+            mark = f"output-{path.stem}-{i}"
+            shown[mark] = output(text, names)
+            parts.append(f"<p>{mark}</p>")
     title, _, rest = parts[0].partition("\n")
-    return "\n\n".join([title, f"A notebook, `{name}`.", rest, *parts[1:]]) + "\n"
+    where = f"A notebook, `{path.relative_to(ROOT).as_posix()}`."
+    return "\n\n".join([title, where, rest, *parts[1:]]) + "\n", shown
+
+
+def output(text: str, names: dict[str, Any]) -> str:
+    """Run a cell: what it prints, and its last expression as it draws itself, as a notebook shows them."""
+    tree = ast.parse(text)
+    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    with redirect_stdout(StringIO()) as printed:
+        exec(compile(tree, "cell", "exec"), names)
+        value = eval(compile(ast.Expression(last.value), "cell", "eval"), names) if last is not None else None
+    html = f"<pre>{escape(printed.getvalue())}</pre>" if printed.getvalue() else ""
+    if value is not None:
+        html += value._repr_html_() if hasattr(value, "_repr_html_") else f"<pre>{escape(repr(value))}</pre>"
+    return f'<div class="output">{html}</div>' if html else ""
 
 
 # The reference
@@ -207,7 +238,12 @@ def on_files(files: Any, config: Any) -> Any:
     from mkdocs.structure.files import File
 
     made = {f"api/{face}.md": reference(face) for face in faces()} | {"api/index.md": contents()}
-    made |= {address(path): path.read_text() if path.suffix == ".md" else listing(path) for path in linked()}
+    for path in linked():
+        if path.suffix == ".ipynb":
+            made[address(path)], shown = notebook(path, run=True)
+            _SHOWN.update(shown)
+        else:
+            made[address(path)] = path.read_text() if path.suffix == ".md" else listing(path)
     for uri, text in made.items():
         files.append(File.generated(config, uri, content=text))
     return files
@@ -223,7 +259,8 @@ def on_page_markdown(markdown: str, page: Any, **_: object) -> str:
 
 
 def on_page_content(html: str, page: Any, config: Any, **_: object) -> str:
-    """Put pictures into their page."""
+    """Put pictures, and what the cells of notebooks show, into their page."""
+    html = _MARKED.sub(lambda found: _SHOWN[found[1]], html)
     return _IMAGE.sub(lambda found: picture(found, page.file, config), html)
 
 
