@@ -12,6 +12,7 @@ import pytest
 from explanation_cases import ALL, E4M3, F16, F64, MXF4, explained
 
 from warpmma.analysis import Explanation
+from warpmma.errors import OperandError
 from warpmma.show.sum_numbers import code_text, rational_of
 
 each_case = pytest.mark.parametrize("explanation", ALL.values(), ids=ALL.keys())
@@ -24,6 +25,31 @@ def test_lines_are_short_and_name_the_result(explanation: Explanation) -> None:
         assert max(map(len, text.splitlines())) < 120
         assert [line for line in text.splitlines() if line != line.rstrip()] == []
         assert re.search(rf"^result +\S+ +{code_text(explanation.result, explanation.format)}$", text, re.M)
+
+
+@each_case
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_lines_fit_narrow_terminals(explanation: Explanation, width: int) -> None:
+    lines = explanation.text(width=width).splitlines()
+    wide = [line for line in lines if len(line) > width]
+    assert all("mma." in line for line in wide)  # no mnemonic is broken
+
+
+@pytest.mark.parametrize("bad", [59, "80", None, 1.5])
+def test_a_width_is_a_number_of_columns(bad: Any) -> None:
+    with pytest.raises(OperandError, match=r"width is .*; expected 60 columns or more"):
+        ALL["f16"].text(width=bad)
+
+
+def test_a_mark_is_a_function() -> None:
+    mark: Any = 3
+    with pytest.raises(OperandError, match="mark is 3; expected a function"):
+        ALL["f16"].text(mark=mark)
+
+
+def test_narrow_terminals_keep_the_bits_longest() -> None:
+    text = ALL["f16 low bits"].text(width=80)
+    assert "0000000010|0" in text and "0x3c00" not in text and "0x3f800001" in text
 
 
 @each_case

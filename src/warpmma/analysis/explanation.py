@@ -177,8 +177,8 @@ class Explanation(Record):
         ]
         return sums[0] - sums[1]
 
-    def text(self, *, whole: bool = False, mark: Callable[[str, str], str] | None = None) -> str:
-        """Write it as tables of fewer than 120 columns.
+    def text(self, *, whole: bool = False, mark: Callable[[str, str], str] | None = None, width: int = 118) -> str:
+        """Write it as tables.
 
         Parameters
         ----------
@@ -186,8 +186,10 @@ class Explanation(Record):
             Show all steps and all products; otherwise long chains are folded: the ends are shown, and what lost most.
         mark : callable, optional
             Makes of a kind ("heading", "dim", "kept" bits, "cut" bits) and a text what is written for it: colours.
+        width : int
+            Columns that there are, at least 60.
         """
-        return _views.view(self, "text", whole, mark)
+        return _views.view(self, "text", whole, mark, width)
 
     def json(self) -> str:
         """Write it as a JSON document; rational numbers as strings such as "-3/8"."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from shutil import get_terminal_size
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,13 @@ from ..isa import AnyInstruction, check_target
 from .matrix_files import codes_of, is_file, matrix_file
 from .naming import add_instruction, instruction_of
 from .streams import write
-from .terminal import Paint, add_output, paint_of
+from .terminal import add_output, paint_of
 from .whole_files import write_file
 
 __all__ = ["add_explain"]
 
 _EXAMPLE = 'warpmma explain m16n8k16 f16 --target sm_90 --against sm_80 --a "1 6x0 2^-24 2^-24" --b 1'
+_NARROW, _WIDE = 60, 118
 _STYLES = {"heading": "bold", "dim": "dim", "cut": "bad", "kept": ""}
 
 
@@ -76,13 +78,13 @@ def _explain(options: argparse.Namespace) -> int:
         write(found.json())
     else:
         paint = paint_of(options)
-        write(found.text(whole=options.all, mark=lambda kind, text: _painted(paint, kind, text)).rstrip("\n"))
+        width = max(_NARROW, min(_WIDE, get_terminal_size().columns - 1)) if paint.terminal else _WIDE
+
+        def mark(kind: str, text: str) -> str:
+            return paint(text, style) if (style := _STYLES[kind]) else text
+
+        write(found.text(whole=options.all, mark=mark, width=width).rstrip("\n"))
     return 0
-
-
-def _painted(paint: Paint, kind: str, text: str) -> str:
-    style = _STYLES[kind]
-    return paint(text, style) if style else text
 
 
 def _explained(i: AnyInstruction, options: argparse.Namespace) -> Explanation:

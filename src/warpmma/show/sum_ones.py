@@ -14,13 +14,13 @@ __all__ = ["ones_lines", "ones_panel"]
 _LINE, _CELL, _LEFT = 64, 10, 120
 
 
-def ones_lines(explanation: Explanation, each: PlacedStep) -> list[tuple[int, str, str]]:
+def ones_lines(explanation: Explanation, each: PlacedStep, length: int = _LINE) -> list[tuple[int, str, str]]:
     """Return lines of bits: the first k, what they are ("A", "B", "xor" or "and"), and the bits, k ascending."""
     products = [x for x in each.step.addends if x.source == "product"]
     operation = getattr(explanation.recipe.unit, "operation", "")
     lines = []
-    for first in range(0, len(products), _LINE):
-        part = products[first : first + _LINE]
+    for first in range(0, len(products), length):
+        part = products[first : first + length]
         found = [f for x in part for f in factors(explanation, each, x)]
         k = each.chain.k.start + first
         lines += [(k, "A", "".join(str(f.a) for f in found)), (k, "B", "".join(str(f.b) for f in found))]

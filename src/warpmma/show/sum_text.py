@@ -7,9 +7,11 @@ What may be coloured goes through `Mark`, which gets a kind and a text of final 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from textwrap import wrap
 
+from .._arguments import is_integer
 from .._text import counted, table
 from ..analysis import Explanation
 from ..arithmetic import Popcount, SumStep
@@ -37,7 +39,7 @@ from .sum_words import (
 __all__ = ["Mark", "text"]
 
 Mark = Callable[[str, str], str]
-_WIDTH, _LEAST = 118, 4
+_WIDTH, _NARROW, _LEAST = 118, 60, 4
 _TIE = "\0"  # a blank at which no line ends
 
 
@@ -45,7 +47,23 @@ def _plain(kind: str, text: str) -> str:
     return text
 
 
-def text(explanation: Explanation, whole: bool = False, mark: Mark | None = None) -> str:
+@dataclass(frozen=True)
+class _Page:
+    """Where lines are written: how wide it is, and what marks them."""
+
+    mark: Mark
+    width: int
+
+    def lines(self, kind: str, words: str, indent: str = "") -> list[str]:
+        """Wrap words; a kind of "" marks nothing."""
+        found = wrap(
+            words, self.width, initial_indent=indent, subsequent_indent=indent + "  " * bool(indent),
+            break_on_hyphens=False, break_long_words=False,
+        )  # fmt: skip
+        return [self.mark(kind, line) if kind else line for line in found]
+
+
+def text(explanation: Explanation, whole: bool = False, mark: Mark | None = None, width: int = _WIDTH) -> str:
     """Write an explanation.
 
     Parameters
@@ -55,44 +73,50 @@ def text(explanation: Explanation, whole: bool = False, mark: Mark | None = None
         Show every step and every product, of long chains too.
     mark : callable, optional
         Makes of a kind and a text what is written for it; what it adds must have no width.
+    width : int
+        Columns that there are, at least 60; where there are few, codes are left out, then operands, then bits.
 
     Returns
     -------
     str
-        Lines of fewer than 120 columns.
+        Lines of at most so many columns.
     """
     if mark is not None and not callable(mark):
         raise OperandError(f"mark is {shown(mark)}; expected a function of a kind and a text")
-    mark = mark or _plain
-    lines = _header(explanation, mark)
-    lines += _steps(explanation, whole, mark)
-    lines += ["", *_table(summary(explanation), mark)]
+    if not is_integer(width) or width < _NARROW:
+        raise OperandError(f"width is {shown(width)}; expected {_NARROW} columns or more")
+    page = _Page(mark or _plain, int(width))
+    lines = _header(explanation, page)
+    lines += _steps(explanation, whole, page)
+    lines += ["", *_table(summary(explanation), page)]
     if explanation.against is not None:
-        lines += _against(explanation, explanation.against, whole, mark)
+        lines += _against(explanation, explanation.against, whole, page)
     return "\n".join(lines) + "\n"
 
 
-def _table(rows: Sequence[Sequence[str]], mark: Mark) -> list[str]:
+def _table(rows: Sequence[Sequence[str]], page: _Page) -> list[str]:
     lines = table(rows, left=range(len(rows[0])))
-    return [mark("heading", line) if row[0] in ("result", "") else line for row, line in zip(rows, lines, strict=True)]
+    return [
+        page.mark("heading", line) if row[0] in ("result", "") else line for row, line in zip(rows, lines, strict=True)
+    ]
 
 
-def _header(explanation: Explanation, mark: Mark) -> list[str]:
+def _header(explanation: Explanation, page: _Page) -> list[str]:
     place = f"D[{explanation.row}, {explanation.column}]"
     if explanation.matrix:
         place += f" of matrix {explanation.matrix}"
     title = f"{place} of {explanation.instruction} on {explanation.target}"
-    lines = [mark("heading", line) for line in wrap(title, _WIDTH, break_on_hyphens=False)]
+    lines = page.lines("heading", title)
     words = [explanation.site] if explanation.site else []
     words += [how(explanation.recipe), str(explanation.evidence)]
     if len(explanation.links) > 1:
         words.append(chain_text(explanation))
     for each in words:
-        lines += [mark("dim", line) for line in wrap(each, _WIDTH, break_on_hyphens=False)]
+        lines += page.lines("dim", each)
     return lines
 
 
-def _steps(explanation: Explanation, whole: bool, mark: Mark) -> list[str]:
+def _steps(explanation: Explanation, whole: bool, page: _Page) -> list[str]:
     total = len(explanation.steps)
     lines: list[str] = []
     if not total:
@@ -101,14 +125,14 @@ def _steps(explanation: Explanation, whole: bool, mark: Mark) -> list[str]:
     for each in _grouped(folded(explanation, whole)):
         lines.append("")
         if isinstance(each, StepRun):
-            lines.append(mark("dim", run_text(each)))
+            lines += page.lines("dim", run_text(each))
         elif isinstance(each, list):
-            lines += _chain(explanation, each, total, mark)
+            lines += _chain(explanation, each, total, page)
         else:
             if len(explanation.links) > 1 and each.link != link:
-                lines.append(mark("dim", f"{counted_link(each, len(explanation.links))}: {link_of(each)}"))
+                lines += page.lines("dim", f"link {each.link + 1} of {len(explanation.links)}: {link_of(each)}")
                 link = each.link
-            lines += _block(explanation, each, total, whole, mark)
+            lines += _block(explanation, each, total, whole, page)
     return lines
 
 
@@ -124,43 +148,39 @@ def _grouped(items: Iterable[PlacedStep | StepRun]) -> Iterator[PlacedStep | Ste
             group = []
 
 
-def counted_link(each: PlacedStep, total: int) -> str:
-    """Say which link of the chain it is."""
-    return f"link {each.link + 1} of {total}"
-
-
 # A step whose addends meet at once
 
 
-def _block(explanation: Explanation, each: PlacedStep, total: int, whole: bool, mark: Mark) -> list[str]:
+def _block(explanation: Explanation, each: PlacedStep, total: int, whole: bool, page: _Page) -> list[str]:
     if isinstance(explanation.recipe.unit, Popcount):
-        return _ones(explanation, each, total, mark)
+        return _ones(explanation, each, total, page)
     choice = chosen_addends(each.step, whole)
-    lines = [mark("heading", heading(each, total))]
-    if words := aligned_text(each):
-        lines.append(words)
-    lines += _addends(explanation, each, choice.shown, mark)
+    lines = page.lines("heading", heading(each, total)) + page.lines("", aligned_text(each))
+    lines += _addends(explanation, each, choice.shown, page)
     for indices, what in ((choice.zeros, "zero"), (choice.others, "")):
         if indices:
-            lines.append(mark("dim", _counted(each, indices, what)))
-    return lines + _members(explanation, each)
+            lines += page.lines("dim", _counted(each, indices, what), "  ")
+    return lines + _members(explanation, each, page)
 
 
-def _ones(explanation: Explanation, each: PlacedStep, total: int, mark: Mark) -> list[str]:
+def _ones(explanation: Explanation, each: PlacedStep, total: int, page: _Page) -> list[str]:
     """Write bits of A, of B and of what they make, 64 in a line."""
-    lines, step = [mark("heading", heading(each, total))], each.step
+    lines, step = page.lines("heading", heading(each, total)), each.step
     rows = []
-    for k, name, bits in ones_lines(explanation, each):
+    for k, name, bits in ones_lines(explanation, each, 64 if page.width > 95 else 32):
         made = name not in ("A", "B")
         where = f"k {k}-{k + len(bits) - 1}" if name == "A" else ""
         rows.append((where, name, bits, counted(bits.count("1"), "one") if made else ""))
     rows += [(x.source, "", "", number_text(x.number)) for x in step.addends if x.source != "product"]
     rows += [("sum", "", "", number_text(step.sum)), ("result", "", "", number_text(step.number))]
     lines += [f"  {line}" for line in table(rows, left=[0, 1, 2])]
-    return [*lines, mark("dim", f"  {code_text(step.result, step.format)} ({step.format}): {rounding_text(each)}")]
+    return [
+        *lines,
+        *page.lines("dim", f"{code_text(step.result, step.format)} ({step.format}): {rounding_text(each)}", "  "),
+    ]
 
 
-def _members(explanation: Explanation, each: PlacedStep) -> list[str]:
+def _members(explanation: Explanation, each: PlacedStep, page: _Page) -> list[str]:
     """List the products that groups are made of."""
     recipe, lines = explanation.recipe, []
     for addend in each.step.addends:
@@ -169,7 +189,7 @@ def _members(explanation: Explanation, each: PlacedStep) -> list[str]:
                 f"{unpacked(f.a, recipe.a)} x {unpacked(f.b, recipe.b)}" for f in factors(explanation, each, addend)
             ]
             words = f"{label(each, addend)}: " + " + ".join(x.replace(" ", _TIE) for x in pairs)
-            lines += wrap(words, _WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+            lines += wrap(words, page.width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
     return [line.replace(_TIE, " ") for line in lines]
 
 
@@ -177,34 +197,47 @@ def _counted(each: PlacedStep, indices: Sequence[int], what: str) -> str:
     addends = [each.step.addends[i] for i in indices]
     where = listed(sorted(each.chain.k.start + p for x in addends for p in x.products))
     if what:
-        return f"  {counted(len(indices), 'product')} {'is' if len(indices) == 1 else 'are'} {what}: k {where}"
+        return f"{counted(len(indices), 'product')} {'is' if len(indices) == 1 else 'are'} {what}: k {where}"
     value, lost = (
         sum((x for x in parts if x is not None), Fraction(0))
         for parts in ([x.value for x in addends], [x.lost for x in addends])
     )
-    return f"  {counted(len(indices), 'other')}, {short(value)} together, of which {short(lost)} was cut: k {where}"
+    return f"{counted(len(indices), 'other')}, {short(value)} together, of which {short(lost)} was cut: k {where}"
 
 
-def _addends(explanation: Explanation, each: PlacedStep, shown: Sequence[int], mark: Mark) -> list[str]:
+def _addends(explanation: Explanation, each: PlacedStep, shown: Sequence[int], page: _Page) -> list[str]:
     """Lay out addends, their sum and its rounding; bits stand to the right."""
     step, grid = each.step, grid_of(each.step)
     head, cells = addend_cells(explanation, each, [step.addends[i] for i in shown])
-    left = _laid(step, head, cells)
-    canvas = _Canvas(grid, _WIDTH - 4 - max(map(len, left)))
-    if not canvas.fits or max(map(len, left)) > _WIDTH - 2:  # without codes then
-        kept = [i for i, name in enumerate(head) if name]
-        left = _laid(step, [head[i] for i in kept], [[row[i] for i in kept] for row in cells])
-        canvas = _Canvas(grid, _WIDTH - 4 - max(map(len, left)))
+    left, canvas = _fitting(step, grid, head, cells, page.width)
     edge = max(map(len, left)) + 2
     rows = [None, *(grid.addends[i] for i in shown), grid.sum, grid.result]
     lines = []
     for i, (line, row) in enumerate(zip(left, rows, strict=True)):
-        bits = canvas.ruler(mark) if i == 0 else canvas.drawn(row, mark, i >= len(left) - 2)
+        bits = canvas.ruler(page.mark) if i == 0 else canvas.drawn(row, page.mark, i >= len(left) - 2)
         lines.append(f"  {line.ljust(edge)}{bits}".rstrip() if canvas.fits else f"  {line}")
-    rule = mark("dim", "  " + "-" * (max(map(len, left)) + (2 + canvas.width if canvas.fits else 0)))
+    rule = page.mark("dim", "  " + "-" * (max(map(len, left)) + (2 + canvas.width if canvas.fits else 0)))
     off = f", {short(step.rounded_off)} rounded off" if step.rounded_off else ""
-    code = f"  {code_text(step.result, step.format)} ({step.format}): {rounding_text(each)}{off}"
-    return [*lines[:-2], rule, *lines[-2:], mark("dim", code)]
+    code = f"{code_text(step.result, step.format)} ({step.format}): {rounding_text(each)}{off}"
+    return [*lines[:-2], rule, *lines[-2:], *page.lines("dim", code, "  ")]
+
+
+_LEFT_OUT = ((), ("",), ("", "a", "b", "scales", "column"), ("", "a", "b", "scales", "column", "exponent", "cut"))
+
+
+def _fitting(
+    step: SumStep, grid: BitGrid, head: Sequence[str], cells: Sequence[Sequence[str]], width: int
+) -> tuple[list[str], _Canvas]:
+    """Leave out columns until bits fit; where they never do, until the others fit."""
+    tried = []
+    for names in _LEFT_OUT:
+        kept = [i for i, name in enumerate(head) if name not in names]
+        left = _laid(step, [head[i] for i in kept], [[row[i] for i in kept] for row in cells])
+        canvas = _Canvas(grid, width - 4 - max(map(len, left)))
+        tried.append((left, canvas))
+        if canvas.fits:
+            return left, canvas
+    return next((pair for pair in tried if max(map(len, pair[0])) <= width - 2), tried[-1])
 
 
 def _laid(step: SumStep, head: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
@@ -228,7 +261,8 @@ class _Canvas:
         tail = 0 if grid.quantum is None else grid.quantum - grid.bottom
         self.tail = min(tail, max(0, room - self.kept - 3))
         self.bottom = self.last - self.tail
-        self.fits = bool(grid.rows) and self.kept + 3 + min(tail, _LEAST) <= room
+        least = 2 + max(3, min(tail, _LEAST)) if tail else 1  # a sign, a bar, and what the ruler says
+        self.fits = bool(grid.rows) and self.kept + least <= room
         self.width = 1 + self.kept + (1 + max(self.tail, 3) if tail else 0)
 
     def ruler(self, mark: Mark) -> str:
@@ -253,7 +287,7 @@ class _Canvas:
 # Steps of few addends, one after the other: a line for each
 
 
-def _chain(explanation: Explanation, items: Sequence[PlacedStep | StepRun], total: int, mark: Mark) -> list[str]:
+def _chain(explanation: Explanation, items: Sequence[PlacedStep | StepRun], total: int, page: _Page) -> list[str]:
     head = CHAIN_HEAD
     rows: list[tuple[str, ...] | str] = [head]
     for each in items:
@@ -261,10 +295,11 @@ def _chain(explanation: Explanation, items: Sequence[PlacedStep | StepRun], tota
     cells = [row for row in rows if not isinstance(row, str)]
     used = [i for i in range(len(head)) if any(row[i] for row in cells[1:])]
     laid = table([[row[i] for i in used] for row in cells], left=[1])
-    if max(map(len, laid)) > _WIDTH - 2:
-        laid = table([[row[i] for i in used if i not in (4, 6)] for row in cells], left=[1])
+    for left_out in ((4, 6), (3, 4, 5, 6), (*range(3, 7), 10), (*range(3, 9), 10), (*range(3, 9), 10, 11)):
+        if max(map(len, laid)) > page.width - 2:
+            laid = table([[row[i] for i in used if i not in left_out] for row in cells], left=[1])
     rest = iter(laid)
-    lines = [f"  {mark('dim', row)}" if isinstance(row, str) else f"  {next(rest)}" for row in rows]
+    lines = [f"  {page.mark('dim', row)}" if isinstance(row, str) else f"  {next(rest)}" for row in rows]
     steps = [each for each in items if isinstance(each, PlacedStep)]
     words = " or ".join(dict.fromkeys(rounding_text(each) for each in steps))
     title = (
@@ -272,27 +307,30 @@ def _chain(explanation: Explanation, items: Sequence[PlacedStep | StepRun], tota
         if len(items) == 1
         else f"steps {steps[0].number + 1} to {steps[-1].number + 1} of {total}, each {words}"
     )
-    return [mark("heading", title), *lines]
+    return [*page.lines("heading", title), *lines]
 
 
 # Two targets
 
 
-def _against(explanation: Explanation, other: Explanation, whole: bool, mark: Mark) -> list[str]:
-    lines = ["", mark("heading", f"{explanation.target} against {other.target}")]
-    lines += table(summary_against(explanation, other), left=[0])
+def _against(explanation: Explanation, other: Explanation, whole: bool, page: _Page) -> list[str]:
+    lines = ["", page.mark("heading", f"{explanation.target} against {other.target}")]
+    both = table(summary_against(explanation, other), left=[0])
+    if max(map(len, both)) > page.width:
+        both = [*_table(summary(explanation), page), "", f"on {other.target}:", *_table(summary(other), page)]
+    lines += both
     parting = explanation.parting
     if parting is None:
         return [*lines, "", "They do not part: every step gives the same."]
     [each] = [x for x in placed(explanation) if (x.link, x.place) == (parting.link, parting.step)]
-    lines += ["", *wrap(f"They part in step {each.number + 1} of {explanation.target}: {parting.reason}", _WIDTH)]
+    lines += ["", *page.lines("", f"They part in step {each.number + 1} of {explanation.target}: {parting.reason}")]
     if whole:
-        return [*lines, "", *_header(other, mark), *_steps(other, whole, mark)]
+        return [*lines, "", *_header(other, page), *_steps(other, whole, page)]
     for theirs in counterparts(explanation, each, other):
         block = (
-            _chain(other, [theirs], len(other.steps), mark)
+            _chain(other, [theirs], len(other.steps), page)
             if theirs.step.operation in CHAINS
-            else _block(other, theirs, len(other.steps), whole, mark)
+            else _block(other, theirs, len(other.steps), whole, page)
         )
-        lines += ["", mark("dim", f"on {other.target}:"), *block]
+        lines += ["", page.mark("dim", f"on {other.target}:"), *block]
     return lines
