@@ -14,7 +14,7 @@ SCALED = "i=mxf4nvf4%204x&op=scale_a"
 SPARSE = "i=mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32&op=metadata"
 STATES = {"registers": "", "lanes": "by=lane", "sums": "view=sums", "metadata": SPARSE, "scales": SCALED}
 
-# Controls without a name, ids that stand twice, and references that lead nowhere.
+# Controls without a name, headings out of order, regions and ids that stand twice, references that lead nowhere.
 UNNAMED = """() => {
   const CONTROLS = "button, input, select, a, summary, [role=grid], [role=listbox], [tabindex]";
   const wrong = [];
@@ -23,6 +23,10 @@ UNNAMED = """() => {
     const name = element.getAttribute("aria-label") || label || element.textContent;
     if (!name.trim() && element.id !== "main") wrong.push(element.outerHTML.slice(0, 120));
   }
+  const headings = [...document.querySelectorAll("h1, h2, h3, h4")].map((each) => Number(each.tagName[1]));
+  wrong.push(...headings.filter((level, i) => level > (headings[i - 1] ?? 0) + 1).map((level) => `h${level}`));
+  const regions = [...document.querySelectorAll("[role=region], [role=grid]")].map((each) => each.ariaLabel);
+  wrong.push(...regions.filter((name, i) => regions.indexOf(name) !== i));
   const ids = [...document.querySelectorAll("[id]")].map((element) => element.id);
   wrong.push(...ids.filter((id, i) => ids.indexOf(id) !== i));
   for (const element of document.querySelectorAll("[aria-activedescendant]")) {

@@ -96,6 +96,21 @@ def test_what_is_copied_gives_the_same_bits(browser: Any) -> None:
                 assert all(code in told for code in codes), command
 
 
+def test_every_example_shows_something(browser: Any) -> None:
+    """From each to the next, whatever they have in common; and all but the last tell two targets apart."""
+    with opened(browser, "view=sums") as page:
+        names = page.evaluate("warpmma.PRESETS.map((preset) => preset.name)")
+        for name in names:
+            page.get_by_role("button", name=name, exact=True).click()
+            assert page.locator(".preset[aria-pressed=true]").all_inner_texts() == [name]
+            python, command, codes, _ = page.evaluate(QUOTES)
+            assert len(set(codes)) == (1 if name == "NaN" else 2), name
+            for told in (printed(exec, compile(python, "copied", "exec"), {}), printed(main, shlex.split(command)[1:])):
+                assert all(code in told for code in codes), name
+        page.locator("#values-c").fill("2")
+        assert page.locator(".preset[aria-pressed=true]").count() == 0
+
+
 def printed(call: Callable[..., object], *arguments: object) -> str:
     said = io.StringIO()
     with contextlib.redirect_stdout(said):

@@ -62,7 +62,8 @@ function registerStrip(operand, cell, choose) {
             class: "slot",
             id: `slot-${each.index}`,
             "aria-pressed": each.index === cell.index,
-            "aria-label": sentence(operand, { ...each, lane: cell.lane }),
+            title: sentence(operand, { ...each, lane: cell.lane }),
+            "aria-label": cells.length > 8 && sentence(operand, { ...each, lane: cell.lane }),
             onclick: () => choose(operand, each.row, each.column, each.matrix),
           },
           cells.length <= 8 &&

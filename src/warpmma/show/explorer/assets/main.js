@@ -1,14 +1,15 @@
 // The page, started: what is chosen, and what follows from it.
 import { computed, data, formats, instructions, instructionNamed, matching, targets } from "./catalogue.js";
+import { commandOfPlace, pythonOfPlace } from "./cell_details.js";
+import { chosenCell } from "./cells.js";
 import { forgetColours } from "./colours.js";
 import { h, press, replaceChildren, segmented } from "./dom.js";
 import { explained } from "./explaining.js";
 import { elementOf, locate, slotOf } from "./layouts.js";
 import { parting } from "./parting.js";
 import { picker } from "./picker.js";
+import { PRESETS } from "./presets.js";
 import { commandOf, pythonOf } from "./quoting.js";
-import { commandOfPlace, pythonOfPlace } from "./cell_details.js";
-import { chosenCell } from "./cells.js";
 import { sumSteps } from "./reference.js";
 import { registersView } from "./registers_view.js";
 import { readHash, state, update, listen } from "./state.js";
@@ -37,14 +38,13 @@ function start() {
     replaceChildren(main, heading(record), VIEWS[state.view][1](record));
     document.title = `${record.shapeName} ${record.a}: warpmma explorer`;
   };
-  listen((changed) => {
+  listen((changed, anew) => {
     if (changed.has("i")) {
-      if (!changed.has("a")) update({ a: "", b: "", c: "", sa: "", sb: "" });
+      if (!anew) update({ a: "", b: "", c: "", sa: "", sb: "" });
       list.mark();
     }
     if (changed.has("view")) tabs();
-    const typed = ["t1", "t2", "a", "b", "c"].every((name) => changed.has(name));
-    if (typed || REBUILT.some((name) => changed.has(name))) build();
+    if (anew || REBUILT.some((name) => changed.has(name))) build();
   });
   addEventListener("hashchange", () => {
     readHash(legal);
@@ -138,6 +138,7 @@ start();
 
 // For tests, and for those who open the console.
 globalThis.warpmma = {
+  PRESETS,
   chosenCell,
   commandOf,
   commandOfPlace,

@@ -138,7 +138,7 @@ function operandCard(record, operand, { pick, hover }) {
     h(
       "header",
       {},
-      h("h3", {}, operand.title),
+      h("h2", {}, operand.title),
       h("p", {}, `${layout.shape.join(" \u00d7 ")} ${type}${operand.id.length > 1 ? "" : `, ${registers}`}`),
       h("div", { class: "zooms" }, zoom(1 / 1.4, "Smaller", "\u2212"), zoom(1.4, "Larger", "+")),
     ),

@@ -30,13 +30,13 @@ export function listen(listener) {
   listeners.add(listener);
 }
 
-// Change what is chosen, and tell everybody what has changed.
-export function update(changes) {
+// Change what is chosen, and tell everybody what has changed; `anew` if nothing that is shown of it can stay.
+export function update(changes, { anew = false } = {}) {
   const changed = Object.keys(changes).filter((name) => state[name] !== String(changes[name]));
   for (const name of changed) state[name] = String(changes[name]);
   if (!changed.length) return;
   history.replaceState(null, "", hashOf(state));
-  for (const listener of listeners) listener(new Set(changed));
+  for (const listener of listeners) listener(new Set(changed), anew);
 }
 
 export function hashOf(chosen) {

@@ -9,8 +9,9 @@ import { hex, power, written } from "./values.js";
 const WIDEST = 120; // columns of bits
 const BELOW = 26; // columns below the last one that is kept: what is smaller is only mentioned
 
-// `beside` is the step of the other target that stands beside it: both are drawn in the same columns.
-export function stepView(step, number, count, { parts = false, beside = null } = {}) {
+// `beside` is the step of the other target that stands beside it: both are drawn in the same columns; `parts` says
+// whether the targets part here.
+export function stepView(step, number, count, { target, parts = false, beside = null }) {
   // A group that cancels has a say in E, so it is shown.
   const silent = (each) => each.number.kind === "finite" && !each.number.significand && each.source !== "group";
   const zero = step.addends.filter(silent);
@@ -20,11 +21,16 @@ export function stepView(step, number, count, { parts = false, beside = null } =
   return h(
     "section",
     { class: parts ? "step parts" : "step" },
-    h("h4", {}, capital(title), parts && h("span", { class: "badge part-badge" }, "they part here")),
+    h("h3", {}, capital(title), parts && h("span", { class: "badge part-badge" }, "they part here")),
     h("p", { class: "step-said" }, saidOf(step)),
     h(
       "div",
-      { class: "bits-scroll", tabindex: "0", role: "region", "aria-label": `Bits of step ${number + 1}` },
+      {
+        class: "bits-scroll",
+        tabindex: "0",
+        role: "region",
+        "aria-label": `Bits of step ${number + 1} on ${target}`,
+      },
       h(
         "table",
         { class: "bits" },

@@ -53,7 +53,11 @@ export function sumView(record) {
     record.targets.includes(target) ? target : [first, second][i],
   );
   const results = h("div", { class: "sum-results" });
-  const compute = () => fill(results, record, typed, chosen);
+  const presets = presetButtons();
+  const compute = () => {
+    fill(results, record, typed, chosen);
+    for (const [i, preset] of PRESETS.entries()) presets.children[i].setAttribute("aria-pressed", isChosen(preset));
+  };
   const inputs = inputFields(record, typed, (name, value) => {
     typed[name] = value;
     update({ [name]: value });
@@ -75,32 +79,26 @@ export function sumView(record) {
   return h(
     "div",
     { class: "sums" },
-    presetButtons(record),
+    presets,
     h("div", { class: "sum-inputs" }, h("div", { class: "targets-pair" }, pickers), inputs),
     results,
   );
 }
 
-function presetButtons(record) {
-  const pressed = (preset) =>
-    preset.i === record.name && ["a", "b", "c", "t1", "t2"].every((name) => state[name] === preset[name]);
+const isChosen = (preset) => ["i", "a", "b", "c", "t1", "t2"].every((name) => state[name] === preset[name]);
+
+function presetButtons() {
+  const choose = ({ name, says, ...values }) => {
+    update({ sa: "", sb: "", ...values, view: "sums" }, { anew: true });
+    announce(`${name}. ${says}`);
+  };
   return h(
     "div",
     { class: "presets", role: "group", "aria-label": "Examples" },
-    PRESETS.map((preset) =>
+    PRESETS.map((preset, i) =>
       h(
         "button",
-        {
-          type: "button",
-          class: "preset",
-          "aria-pressed": pressed(preset),
-          title: preset.says,
-          onclick: () => {
-            const { name, says, ...values } = preset;
-            update({ sa: "", sb: "", ...values, view: "sums" });
-            announce(`${name}. ${says}`);
-          },
-        },
+        { type: "button", class: "preset", id: `preset-${i}`, title: preset.says, onclick: () => choose(preset) },
         preset.name,
       ),
     ),
@@ -191,7 +189,7 @@ function panel(sum, other, where) {
   return h(
     "article",
     { class: "panel", "data-target": target, "data-code": hex(sum.code, sum.format) },
-    h("h3", {}, target, h("span", { class: "generation" }, data.targets[target]), evidenceBadge(evidence)),
+    h("h2", {}, target, h("span", { class: "generation" }, data.targets[target]), evidenceBadge(evidence)),
     h(
       "dl",
       { class: "outcome" },
@@ -203,7 +201,7 @@ function panel(sum, other, where) {
     ),
     h("details", { class: "evidence" }, h("summary", {}, "How this is known"), h("p", {}, evidence.text)),
     steps.map((step, i) =>
-      stepView(step, i, steps.length, { parts: where?.step === i, beside: other.steps[i] ?? null }),
+      stepView(step, i, steps.length, { target, parts: where?.step === i, beside: other.steps[i] ?? null }),
     ),
   );
 }
