@@ -39,7 +39,8 @@ def value(fmt: Format, code: int) -> Value:
     if isinstance(number, int):
         return Fraction(number)
     if number.kind == "finite":
-        return Fraction((-1) ** number.sign * number.significand) * Fraction(2) ** number.exponent
+        size = Fraction(int(number.significand)) * Fraction(2) ** int(number.exponent)
+        return -size if number.sign else size
     return math.nan if number.kind == "nan" else (-1) ** number.sign * math.inf
 
 
@@ -264,6 +265,12 @@ def test_wrong_arguments(more: dict[str, Any], says: str) -> None:
     ones = np.ones((4, 4), ml_dtypes.bfloat16)
     with pytest.raises(wm.WarpmmaError, match=says):
         wm.error(ones, ones, **more)
+
+
+def test_dask_is_refused() -> None:
+    dask = pytest.importorskip("dask.array")
+    with pytest.raises(wm.OperandError, match="error takes arrays in memory; give what compute"):
+        wm.error(dask.ones((4, 4), dtype=np.float16), np.ones((4, 4), np.float16), target="sm_90")
 
 
 def test_bounds_can_be_left_out() -> None:

@@ -14,7 +14,7 @@ from product_cases import F16, MX, NVF4, S8, SP, drawn, some_scales, typed
 
 import warpmma as wm
 from warpmma import sparsity as sp
-from warpmma.analysis import Advice, ErrorReport, Judged
+from warpmma.analysis import Advice, ErrorReport, Judged, tolerances
 from warpmma.analysis.faults import FAULTS, right_output, wrong_output
 from warpmma.products import Product, prepare
 
@@ -204,6 +204,20 @@ def test_what_is_no_number_is_left_out() -> None:
     advice = wm.error(a, B, target="sm_90").advise(1e-3, 1e-2)
     assert {x.elements for x in advice.judged} == {39 * 24}
     json.loads(advice.json(), parse_constant=pytest.fail)
+
+
+def test_nothing_at_all_is_no_good_tolerance() -> None:
+    for a, b in ((A[:0], B), (A * np.float16(np.nan), B), (A[None, :0][:0], B)):
+        advice = wm.error(a, b, target="sm_90").advise(1e-3, 1e-3)
+        assert advice.good is False
+        assert "Nothing was compared: there is no element whose exact result is finite." in advice.text()
+
+
+@pytest.mark.parametrize("size", [1e-320, 1e-300, 0.1, 0.1 + 1e-12, 123456.0, 2.0**100])
+def test_tolerances_are_rounded_up_to_two_digits(size: float) -> None:
+    rounded = tolerances._up(size)
+    assert size <= rounded <= size * 1.1
+    assert float(f"{rounded:.1e}") == rounded
 
 
 @pytest.mark.parametrize("asked", [(), (1e-2, 1e-3), (0, 1e9), (0, 0)])

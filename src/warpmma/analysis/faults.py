@@ -69,7 +69,7 @@ def _zero(product: Product, right: Float64) -> Float64:
 def _lanes_of_d(product: Product, right: Float64) -> Float64 | None:
     wrong = right.copy()
     layout = product.chain.instruction.layout("D")
-    return wrong if _swap(wrong[0], layout, layout.shape, first=True) else None
+    return wrong if len(wrong) and _swap(wrong[0], layout, layout.shape, first=True) else None
 
 
 def _last_row(product: Product, right: Float64) -> Float64 | None:

@@ -24,7 +24,7 @@ from .._arguments import members
 from .._progress import Progressing, Watched
 from ..errors import OperandError, shown
 from ..formats import FloatFormat, Format
-from ..products import Multiplicand, Options, Product, choose, matmul, prepare
+from ..products import Multiplicand, Options, Product, choose, is_dask, matmul, prepare
 from .error_report import BINS, ErrorPlace, ErrorReport, ProductError
 from .exact_products import ExactOperands, ExactTile, exact, exact_tiles
 from .fixed_point import NOTHING
@@ -87,6 +87,8 @@ def error(
     if not isinstance(bound, bool):
         raise OperandError(f"bound is {shown(bound)}; expected True or False")
     progress: Watched = more.pop("progress", None)
+    if any(is_dask(x) for x in (a, b, c)):
+        raise OperandError("error takes arrays in memory; give what compute() makes of a dask array")
     measured = [
         _Measured.of(name, a, b, c, options) for name, options in _ways(target, targets, ways, dict(more)).items()
     ]
@@ -109,6 +111,9 @@ def error(
             for each in group:
                 each.compare(tile, bound=bound)
             told(done, total)
+    for each in measured:
+        for array in (each.ulps, each.expected, each.bounds):
+            array.setflags(write=False)
     return ErrorReport(
         products=tuple(each.found() for each in measured), operands=(a, b, c),
         ways={each.name: each.options for each in measured},

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 
 import numpy as np
 import numpy.typing as npt
@@ -124,6 +125,11 @@ class Advice(Record):
     least: float
 
     @property
+    def elements(self) -> int:
+        """How many elements were compared."""
+        return self.judged[0].elements
+
+    @property
     def rejected(self) -> tuple[Judged, ...]:
         """Right outputs that the tolerance does not let pass."""
         return tuple(x for x in self.judged if x.right and x.outside)
@@ -135,8 +141,11 @@ class Advice(Record):
 
     @property
     def good(self) -> bool | None:
-        """Whether it lets right outputs pass, and no other; None where no tolerance was asked about."""
-        return None if self.rtol is None else not (self.rejected or self.missed)
+        """Whether it lets right outputs pass, and no other; None where no tolerance was asked about.
+
+        It does not, where no element has an exact result that is finite: nothing was compared.
+        """
+        return None if self.rtol is None else self.elements > 0 and not (self.rejected or self.missed)
 
     def text(self) -> str:
         """Write it as a table of fewer than 120 columns, and what follows from it in sentences."""
@@ -223,9 +232,7 @@ def reach(apart: Float64, allowed: Float64) -> float:
 
 
 def _up(number: float) -> float:
-    """Round up to two digits."""
-    if not number or not math.isfinite(number):
+    """Round up to two digits, as they are written."""
+    if not math.isfinite(number):
         return number
-    unit = 10.0 ** (math.floor(math.log10(number)) - 1)
-    rounded = float(f"{math.ceil(number / unit) * unit:.1e}")
-    return rounded if rounded >= number else float(f"{(math.ceil(number / unit) + 1) * unit:.1e}")
+    return float(Context(prec=2, rounding=ROUND_CEILING).create_decimal(repr(number)))

@@ -60,6 +60,8 @@ def _listed(some: Iterable[Judged | str]) -> str:
 
 
 def _sentences(advice: Advice) -> list[str]:
+    if not advice.elements:
+        return ["Nothing was compared: there is no element whose exact result is finite."]
     sentences = []
     if advice.rtol is not None and advice.atol is not None:
         sentences += _of_the_tolerance(advice, advice.rtol, advice.atol)

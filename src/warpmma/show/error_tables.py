@@ -49,7 +49,7 @@ def text(report: ErrorReport) -> str:
         "\n".join(_specials(report.products)),
         "\n".join(_same_bits(report.products)),
         "\n".join(["How each was computed", *_how(report.products)]),
-        "\n".join(["Elements by error, in ulps", *_bins(report.products)]),
+        "\n".join(["Elements by error, in ulps", *_bins([some[0] for some in alike(report.products)])]),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
