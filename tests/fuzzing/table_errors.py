@@ -30,8 +30,8 @@ INNER: dict[str, str] = {
     **dict.fromkeys(
         (f"warpmma.analysis:{x}" for x in (
             "Advice", "Advice.__getstate__", "Advice.__str__", "Advice.elements", "Advice.good", "Advice.json",
-            "Advice.missed", "Advice.rejected", "Advice.text", "Judged", "Judged.__getstate__", "Judged.hidden", "Judged.passes",
-            "Tolerance", "Tolerance.__getstate__",
+            "Advice.missed", "Advice.rejected", "Advice.text", "Judged", "Judged.__getstate__",
+            "Judged.hidden", "Judged.passes", "Tolerance", "Tolerance.__getstate__",
         )),
         "made by `advise`, whose entry looks at all of them",
     ),
