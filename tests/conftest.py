@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -30,3 +32,12 @@ def pytest_collection(session: pytest.Session) -> None:
         lacking = [absent(name) for name in ORACLES if absent(name)]
         if lacking:
             raise pytest.UsageError("--all-oracles: " + "; ".join(lacking))
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """One browser for all tests of pages and pictures."""
+    from explorer_page import browsing
+
+    with browsing() as started:
+        yield started

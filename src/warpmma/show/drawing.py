@@ -5,7 +5,7 @@
 2. `document` adds what translates light forms to dark ones. `theme="auto"`: as the reader's system says
    (`prefers-color-scheme`), unless a page says otherwise: by the class `warpmma-dark` or `warpmma-light` on the picture
    or around it, or as JupyterLab, VS Code, MkDocs Material, Sphinx and Colab say it. "light" and "dark" are for
-   readers without style sheets, and for print: nothing but colours is written.
+   readers without style sheets, and for print: nothing but colours is written, and no other picture's style is heard.
 3. Every colour is also a variable, `--warpmma-ink`, of each element of class `warpmma`: `style_sheet` gives them to
    HTML. The variables `--warpmma-light` and `--warpmma-dark` choose: one of them is empty, the other is not set, so
    that of `var(--warpmma-light, #fff) var(--warpmma-dark, #000)` one colour is left.
@@ -179,9 +179,9 @@ def document(
     ink = _light("ink")
     if theme == "dark":
         drawn, ink = _PAINT.sub(lambda found: f"{found[1]}'{_DARK.get(found[2], found[2])}'", drawn), _DARK[ink]
-    sheet = f"<style>{_sheet(drawn)}</style>\n" if theme == "auto" else ""
+    named, sheet = (" class='warpmma'", f"<style>{_sheet(drawn)}</style>\n") if theme == "auto" else ("", "")
     return (
-        f"<svg xmlns='http://www.w3.org/2000/svg' class='warpmma' width='{width}' height='{height}' "
+        f"<svg xmlns='http://www.w3.org/2000/svg'{named} width='{width}' height='{height}' "
         f"viewBox='0 0 {width} {height}' style='max-width:100%;height:auto' role='img' "
         f"font-family='{escape(FONT)}' font-size='13' fill='{ink}'{_attributes(data)}>\n{sheet}{drawn}\n</svg>\n"
     )
@@ -222,7 +222,7 @@ def _sheet(drawn: str) -> str:
     ink = _light("ink")
     used = dict.fromkeys([("fill", ink), *sorted({(found[1][:-1], found[2]) for found in _PAINT.finditer(drawn)})])
     rules = "".join(
-        f".warpmma [{kind}='{light}']{{{kind}:var(--warpmma-{_NAMES[light]})}}"
+        f"svg.warpmma [{kind}='{light}']{{{kind}:var(--warpmma-{_NAMES[light]})}}"
         for kind, light in used
         if light in _NAMES
     )
