@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 from xml.etree import ElementTree
@@ -140,3 +141,17 @@ def test_long_chains_draw_where_targets_part() -> None:
     alone = explained(F16, [1.0] * 256, [2.0**-12] * 256)
     steps = {int(data["step"]) for data, _ in rows(alone)}
     assert {0, 15} <= steps and len(steps) <= 3 and "together" in alone.svg()
+
+
+def test_rows_say_codes_when_pointed_at() -> None:
+    notes = {data.get("k", data["row"]): element.find(f"{SVG}title") for data, element in rows(ALL["fp8 of Ada"])}
+    explanation = ALL["fp8 of Ada"]
+    for k, (a, b) in enumerate(zip(explanation.a, explanation.b, strict=True)):
+        note = notes[str(k)]
+        assert note is not None and (note.text or "").startswith(f"k {k}: 0x{a:02x} × 0x{b:02x} = ")
+
+
+def test_a_kernel_is_named_in_every_view() -> None:
+    told = replace(ALL["f16 low bits"], site="k.py:12 (block 0, warp 1, occurrence 2)")
+    for view in (told.text(), told.json(), told.svg(), told._repr_html_()):
+        assert told.site in view

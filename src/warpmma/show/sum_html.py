@@ -23,6 +23,8 @@ def html(explanation: Explanation) -> str:
     title = f"{place} of {explanation.instruction} on {explanation.target}"
     other = explanation.against
     rows = [("computed as", escape(how(explanation.recipe))), ("known by", escape(str(explanation.evidence)))]
+    if explanation.site:
+        rows.insert(0, ("in a kernel", escape(explanation.site)))
     if len(explanation.links) > 1:
         rows.append(("chain", escape(chain_text(explanation))))
     parts = []

@@ -190,7 +190,20 @@ def _addend(
         (columns.right + 2 * SIDE, "start", words.value),
         (columns.right + 3 * SIDE + widths[2], "start", words.lost),
     ]  # fmt: skip
-    return labelled(y, texts, bits_row(columns, y, row) if row else [], data)
+    return labelled(y, texts, bits_row(columns, y, row) if row else [], data, _note(explanation, each, addend))
+
+
+def _note(explanation: Explanation, each: PlacedStep, addend: Addend) -> str:
+    """Say what shows when a row is pointed at: codes, and what was kept."""
+    recipe, found = explanation.recipe, factors(explanation, each, addend)
+    words = label(each, addend)
+    if len(found) == 1 and addend.source == "product":
+        [f] = found
+        words = f"k {f.k}: {code_text(f.a, recipe.a)} × {code_text(f.b, recipe.b)}"
+        if explanation.instruction.sparse:
+            words += f", column {f.position} of A"
+    words += f" = {number_text(addend.number)}"
+    return f"{words}; kept {number_text(addend.kept)}" if addend.lost else words
 
 
 def _of_sum(

@@ -69,7 +69,9 @@ def _reach(columns: Columns, high: int, low: int) -> tuple[float, float]:
     return left, min(right, columns.right) - left
 
 
-def labelled(y: float, words: Sequence[tuple[float, str, str]], parts: Sequence[str], data: dict[str, object]) -> str:
+def labelled(
+    y: float, words: Sequence[tuple[float, str, str]], parts: Sequence[str], data: dict[str, object], note: str = ""
+) -> str:
     """Make a row of its digits and of texts: of each where it stands, how it is anchored, and what it says."""
     texts = [said(x, y + ROW / 2 + 4, each, size=11, anchor=anchor) for x, anchor, each in words if each]
-    return group([*texts, *parts], data=data)
+    return group([*texts, *parts], data=data, note=typeset(note))

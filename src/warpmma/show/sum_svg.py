@@ -42,7 +42,8 @@ def svg(explanation: Explanation, theme: Theme = "auto") -> str:
     widths = (max(w[0] for w in every), max(w[1] for w in every), max(w[2] for w in every))
     left = NAME + max(widths[0] + SIDE + widths[1], text_width("weight: 2 to the", 9)) + 22
     columns = columns_of([grid_of(item.step) for _, item in steps], left)
-    width = max(_LEAST, columns.right + 3 * SIDE + widths[2] + 110)
+    told = text_width(_described(explanation), 12, mono=True)
+    width = max(_LEAST, columns.right + 3 * SIDE + widths[2] + 110, told + 2 * NAME)
     body, y = _title(explanation, [grid_of(item.step) for _, item in steps], columns)
     for x, items in scenes:
         drawn, y = _scene(x, items, columns, y, widths, width, explanation)
@@ -75,7 +76,7 @@ def _title(explanation: Explanation, grids: list[BitGrid], columns: Columns) -> 
         place += f" of matrix {explanation.matrix}"
     body = [
         said(NAME, 28, f"{place}, bit by bit", size=17, weight="bold"),
-        text(NAME, 48, str(explanation.instruction), size=12, mono=True),
+        text(NAME, 48, _described(explanation), size=12, mono=True),
     ]
     x = float(NAME)
     cut, off = any(row.cut for grid in grids for row in grid.addends if row), any(g.sum.cut for g in grids if g.sum)
@@ -91,6 +92,11 @@ def _title(explanation: Explanation, grids: list[BitGrid], columns: Columns) -> 
         body.append(said(x, 72, note, size=11, fill="pale"))
         x += text_width(note, 11) + 14
     return body, 88.0
+
+
+def _described(explanation: Explanation) -> str:
+    where = f"  {explanation.site}" if explanation.site else ""
+    return f"{explanation.instruction}{where}"
 
 
 def _scene(
