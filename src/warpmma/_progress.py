@@ -2,8 +2,8 @@
 
 1. `progress` is None or False: nobody is told; a function: it is called with numbers of what is done and of all; True:
    a bar, where the error stream is a terminal or a notebook shows it.
-2. The bar is rich's where rich is installed, else a line that is written over. When the work ends, however it ends,
-   nothing of it is left.
+2. The bar is rich's where rich is installed, else a line that is written over. It comes when the work has taken a third
+   of a second: what is done at once shows none. When the work ends, however it ends, nothing of it is left.
 3. What cannot be shown stops no work.
 """
 
@@ -21,6 +21,9 @@ __all__ = ["Progress", "Progressing", "Watched"]
 Progress = Callable[[int, int], object]
 """Called with how many pieces are done, and how many there are."""
 
+DELAY = 0.3
+"""Seconds after which a bar comes; 0 for at once."""
+
 Watched = bool | Progress | None
 """What callers give as `progress`."""
 
@@ -33,6 +36,8 @@ class Progressing:
     progress : bool, callable or None
     what : str
         What is done, in a word or two.
+    late : bool
+        Whether a bar waits until the work has taken a while.
 
     Raises
     ------
@@ -40,15 +45,14 @@ class Progressing:
         When `progress` is none of these.
     """
 
-    def __init__(self, progress: Watched, what: str) -> None:
+    def __init__(self, progress: Watched, what: str, *, late: bool = True) -> None:
         self._call: Progress | None = None
-        self._bar: _RichBar | _PlainBar | None = None
-        if progress is True:
-            self._bar = _bar(what)
-            self._call = self._bar
+        self._bar: _LateBar | None = None
+        if progress is True and _is_seen():
+            self._bar = self._call = _LateBar(what, DELAY if late else 0)
         elif callable(progress):
             self._call = progress
-        elif progress is not None and progress is not False:
+        elif progress is not None and not isinstance(progress, bool):
             raise OperandError(f"progress is {shown(progress)}; expected a function of two integers, True or None")
 
     def __call__(self, done: int, total: int) -> None:
@@ -57,7 +61,7 @@ class Progressing:
             self._call(done, total)
 
     def begin(self, total: int) -> None:
-        """Show a bar before the first piece is done."""
+        """Tell a bar how many pieces there are, before the first is done."""
         if self._bar is not None:
             self._bar(0, total)
 
@@ -73,14 +77,57 @@ class Progressing:
         self.close()
 
 
+def _is_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def _is_seen() -> bool:
+    return _is_terminal() or "ipykernel" in sys.modules  # which every notebook has loaded
+
+
 def _bar(what: str) -> _RichBar | _PlainBar | None:
-    terminal = sys.stderr is not None and sys.stderr.isatty()
-    if not terminal and "ipykernel" not in sys.modules:  # which every notebook has loaded
-        return None
     try:
         return _RichBar(what)
     except ImportError:  # rich is an extra
-        return _PlainBar(what) if terminal else None
+        return _PlainBar(what) if _is_terminal() else None
+
+
+class _LateBar:
+    """A bar that comes after some seconds, and is told all from then on; a thread of its own brings it."""
+
+    def __init__(self, what: str, delay: float) -> None:
+        from threading import Lock, Timer  # nothing that is not watched needs them
+
+        self._what, self._lock, self._ended = what, Lock(), False
+        self._reached: tuple[int, int] | None = None
+        self._bar: _RichBar | _PlainBar | None = None
+        self._timer = Timer(delay, self.come)
+        self._timer.daemon = True
+        if delay:
+            self._timer.start()
+        else:
+            self.come()
+
+    def come(self) -> None:
+        """Show the bar, unless the work has ended."""
+        with self._lock:
+            if not self._ended:
+                self._bar = _bar(self._what)
+                if self._bar is not None and self._reached is not None:
+                    self._bar(*self._reached)
+
+    def __call__(self, done: int, total: int) -> None:
+        with self._lock:
+            self._reached = done, total
+            if self._bar is not None:
+                self._bar(done, total)
+
+    def close(self) -> None:
+        self._timer.cancel()
+        with self._lock:
+            self._ended = True
+            if self._bar is not None:
+                self._bar.close()
 
 
 class _RichBar:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import warpmma as wm
+from warpmma import _progress
 from warpmma._progress import Progressing
 from warpmma.kernel import launch
 
@@ -19,6 +20,11 @@ ROWS = np.ones((200, 16), np.float16)
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: Patch) -> None:
+    monkeypatch.setattr(_progress, "DELAY", 0)
 
 
 def terminal(monkeypatch: Patch) -> Terminal:
@@ -92,3 +98,35 @@ def test_a_terminal_that_takes_nothing_stops_no_work(monkeypatch: Patch) -> None
     with Progressing(True, "tiles") as tell:
         tell(1, 2)
         tell(2, 2)
+
+
+def test_a_bar_comes_late(monkeypatch: Patch) -> None:
+    plain = plain_terminal(monkeypatch)
+    monkeypatch.setattr(_progress, "DELAY", 3600)
+    with Progressing(True, "tiles") as tell:
+        tell.begin(3)
+        tell(1, 3)
+        assert plain.getvalue() == "" and tell._bar is not None
+        tell._bar.come()  # as the timer does
+        assert plain.getvalue() == "\rtiles 1/3"
+        tell(2, 3)
+    assert plain.getvalue() == "\rtiles 1/3\rtiles 2/3\r\x1b[K"
+    tell._bar.come()  # too late
+    assert plain.getvalue().endswith("\r\x1b[K")
+
+
+def test_what_is_done_at_once_shows_none(monkeypatch: Patch) -> None:
+    plain = plain_terminal(monkeypatch)
+    monkeypatch.setattr(_progress, "DELAY", 3600)
+    wm.matmul(ROWS, ROWS.T, target="sm_90", progress=True)
+    assert plain.getvalue() == ""
+
+
+def test_the_timer_brings_it(monkeypatch: Patch) -> None:
+    plain = plain_terminal(monkeypatch)
+    monkeypatch.setattr(_progress, "DELAY", 1e-6)
+    with Progressing(True, "tiles") as tell:
+        tell.begin(3)
+        assert tell._bar is not None
+        tell._bar._timer.join()
+    assert plain.getvalue() == "\rtiles 0/3\r\x1b[K"

@@ -68,7 +68,7 @@ def terminal_width() -> int:
 
 def followed(items: Iterable[T], total: int, what: str = "replaying") -> Iterator[T]:
     """Pass items on, with a progress display where the error stream is a terminal."""
-    with Progressing(True, what) as tell:
+    with Progressing(True, what, late=False) as tell:
         for count, item in enumerate(items, 1):
             tell(count, total)
             yield item
