@@ -267,6 +267,39 @@ def test_wrong_arguments(more: dict[str, Any], says: str) -> None:
         wm.error(ones, ones, **more)
 
 
+def test_outputs_that_were_made_elsewhere_are_measured_too() -> None:
+    rng = np.random.default_rng(4)
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((2, 16, 256), (256, 8)))
+    same = wm.matmul(a, b, target="sm_90")
+    half = wm.matmul(a, b, instruction=F16.replace("f32", "f16"), target="sm_90").astype(np.float32)
+    report = wm.error(a, b, targets=["sm_90", "sm_80"], outputs={"mine": same, "codes": half.view(np.uint32)})
+    computed, _, mine, codes = report.products
+    np.testing.assert_array_equal(mine.ulps, computed.ulps)
+    assert (mine.given, mine.largest, mine.used) == (True, computed.largest, computed.used)
+    assert (codes.used or 0) > 1
+    text = report.text()
+    assert "  codes: given; bounds are of sm_90" in text.splitlines()
+    assert "times their bounds; sm_90 has none so large" in text
+    judged = [x.name for x in report.advise().judged if x.right]
+    assert judged == ["right: sm_90", "right: sm_80"]
+    with pytest.raises(wm.OperandError, match="mine was given; faults are of what was computed: sm_90"):
+        report.advise(name="mine")
+
+
+@pytest.mark.parametrize(("outputs", "says"), [
+    (3, "outputs is 3; expected a mapping from names to arrays"),
+    ({3: np.zeros((4, 4), np.float32)}, "expected a mapping from names"),
+    ({"sm_90": np.zeros((4, 4), np.float32)}, "'sm_90' is the name of a product already"),
+    ({"x": np.zeros((4, 3), np.float32)}, r"outputs\['x'\] is float32 \(4, 3\); expected float32 \(4, 4\)$"),
+    ({"x": np.zeros((4, 4), np.float16)}, "expected float32 .* or epilogue= its type"),
+    ({"x": np.zeros((4, 4))}, r"is float64 \(4, 4\); expected float32 \(4, 4\)$"),
+])  # fmt: skip
+def test_wrong_outputs(outputs: Any, says: str) -> None:
+    ones = np.ones((4, 4), np.float16)
+    with pytest.raises(wm.OperandError, match=says):
+        wm.error(ones, ones, target="sm_90", outputs=outputs)
+
+
 def test_dask_is_refused() -> None:
     dask = pytest.importorskip("dask.array")
     with pytest.raises(wm.OperandError, match="error takes arrays in memory; give what compute"):

@@ -57,6 +57,14 @@ def test_words_name_the_instruction_of_types_that_numpy_does_not_name(capsys: Ca
     assert told["advice"] == json.loads(report.advise().json())
 
 
+def test_an_output_of_ones_own_is_measured(capsys: Capture) -> None:
+    d = A.astype(np.float32) @ B.astype(np.float32)
+    np.save("D.npy", d)
+    status, out, _ = said(capsys, "A.npy", "B.npy", "--target", "sm_90", "--output", "D.npy", "--no-bound")
+    assert (status, out) == (0, wm.error(A, B, target="sm_90", outputs={"D.npy": d}, bound=False).text())
+    assert said(capsys, "A.npy", "B.npy", "--target", "sm_90", "--output", "A.npy")[0] == 2
+
+
 def test_values_are_rounded_when_it_is_asked_for(capsys: Capture) -> None:
     words = ["m16n8k16", "f16", "F.npy", "B.npy", "--target", "sm_90"]
     status, out, _ = said(capsys, *words, "--cast")

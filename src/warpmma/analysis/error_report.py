@@ -81,7 +81,9 @@ class ProductError(Record):
     name : str
         The target, or what the caller called it.
     choice : Choice
-        How it was computed.
+        How it was computed, or, if it was given, what its bounds are of.
+    given : bool
+        Whether it is an output that was made elsewhere.
     format : str
         Of the result.
     elements, compared : int
@@ -101,7 +103,8 @@ class ProductError(Record):
     backward : float
         The largest error over the sum of the magnitudes of its addends, |A| |B| + |C|.
     bound_ulps, used : float, optional
-        The largest bound of an error, in ulps; the largest part of its bound that an error took, at most 1.
+        The largest bound of an error, in ulps; the largest part of its bound that an error took, at most 1, but of an
+        output that was given.
     bins : tuple of int
         A histogram: how many errors are above the bin before and at most `BINS` ulps; and how many are larger.
     nan, infinite : int
@@ -122,6 +125,7 @@ class ProductError(Record):
 
     name: str
     choice: Choice
+    given: bool = False
     format: str
     elements: int
     compared: int
@@ -240,7 +244,8 @@ class ErrorReport(Record):
         rtol, atol : float, optional
             A tolerance as `numpy.allclose` and `torch.testing.assert_close` take it.
         name : str, optional
-            Of the product whose kernel has the faults; the first one by default. Right outputs are all of them.
+            Of the product whose kernel has the faults; the first one by default. Right outputs are all of them that
+            were not given.
         progress : bool or callable, optional
             As for `error`.
 
@@ -262,8 +267,12 @@ class ErrorReport(Record):
         ['all zero', 'last row zero']
         """
         product = self.products[0] if name is None else self[name]
+        if product.given:
+            raise OperandError(f"{product.name} was given; faults are of what was computed: {self.products[0].name}")
         expected = self.expected[product.name]
-        alike = [x for x in self.products if np.array_equal(self.expected[x.name], expected, equal_nan=True)]
+        alike = [
+            x for x in self.products if not x.given and np.array_equal(self.expected[x.name], expected, equal_nan=True)
+        ]
         bounds = np.max([x.bounds for x in alike], axis=0)
         return advising(
             self.operands, self.ways[product.name], product.name, expected=expected,

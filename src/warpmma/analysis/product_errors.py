@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arguments import members
+from .._arrays import as_array
 from .._progress import Progressing, Watched
 from ..errors import OperandError, shown
 from ..formats import FloatFormat, Format
@@ -42,7 +43,7 @@ _FOR_MATMUL_ALONE = ("threads",)
 def error(
     a: Multiplicand, b: Multiplicand, c: npt.ArrayLike | None = None, *, target: str | None = None,
     targets: Sequence[str] | None = None, ways: Mapping[str, Mapping[str, Any]] | None = None,
-    bound: bool = True, **more: Unpack[Options],
+    outputs: Mapping[str, npt.ArrayLike] | None = None, bound: bool = True, **more: Unpack[Options],
 ) -> ErrorReport:  # fmt: skip
     """Measure the error of every element of a product, as targets or ways to compute it make it.
 
@@ -55,6 +56,9 @@ def error(
         Several, beside each other.
     ways : mapping from str to mapping, optional
         Several ways to compute the product, by names of your own: of each, what is other than in `target` and `more`.
+    outputs : mapping from str to array_like, optional
+        What else is measured, such as D of a kernel that ran on a GPU: arrays of D's shape and type, by names of your
+        own. They are held against the bounds of the first target or way.
     bound : bool
         Whether every error is held against the bound that is proved for it, which takes as long as all else together.
     **more
@@ -67,7 +71,7 @@ def error(
     Raises
     ------
     WarpmmaError
-        As `matmul` does; no target, or both `targets` and `ways`.
+        As `matmul` does; no target, or both `targets` and `ways`; outputs of another shape or type.
 
     Notes
     -----
@@ -92,6 +96,7 @@ def error(
     measured = [
         _Measured.of(name, a, b, c, options) for name, options in _ways(target, targets, ways, dict(more)).items()
     ]
+    measured += _given(outputs, measured[0], [each.name for each in measured])
     groups: list[list[_Measured]] = []
     for each in measured:
         for group in groups:
@@ -119,6 +124,28 @@ def error(
         ways={each.name: each.options for each in measured},
         expected={each.name: each.expected.reshape(each.product.shape) for each in measured},
     )  # fmt: skip
+
+
+def _given(outputs: object, first: _Measured, names: list[str]) -> list[_Measured]:
+    """Take outputs that were made elsewhere."""
+    if outputs is None:
+        return []
+    if not isinstance(outputs, Mapping) or not all(isinstance(name, str) for name in outputs):
+        raise OperandError(f"outputs is {shown(outputs)}; expected a mapping from names to arrays of D's shape")
+    product, fmt, found = first.product, first.product.format, []
+    for name, x in outputs.items():
+        array = as_array(x, f"outputs[{shown(name)}]")
+        if name in names:
+            raise OperandError(f"outputs: {shown(name)} is the name of a product already; choose another")
+        if array.shape != product.shape or array.dtype not in (fmt.dtype, fmt.code_dtype):
+            raise OperandError(
+                f"outputs[{shown(name)}] is {array.dtype} {array.shape}; expected {fmt.dtype} {product.shape}"
+                + (", or epilogue= its type" if array.dtype.itemsize < fmt.dtype.itemsize else "")
+            )
+        found.append(
+            _Measured(name, first.options, product, first.operands, first.choice, fmt.array(fmt.codes(array)), True)
+        )
+    return found
 
 
 def _ways(
@@ -164,6 +191,7 @@ class _Measured:
     operands: ExactOperands
     choice: Any
     d: Array = field(default_factory=lambda: np.empty(0))
+    given: bool = False
     values: Float64 = field(default_factory=lambda: np.empty(0))
     ulps: Float64 = field(default_factory=lambda: np.empty(0))
     relative: Float64 = field(default_factory=lambda: np.empty(0))
@@ -185,7 +213,8 @@ class _Measured:
     def compute(self, a: Any, b: Any, c: Any) -> None:
         """Let `matmul` make D."""
         fmt, flat = self.product.format, self.product.flat
-        self.d = matmul(a, b, c, **self.options)
+        if not self.given:
+            self.d = matmul(a, b, c, **self.options)
         self.values = fmt.decode(fmt.codes(self.d)).astype(np.float64, copy=False).reshape(flat)
         self.ulps, self.relative, self.expected, self.bounds = (np.full(flat, np.nan) for _ in range(4))
         self.counts = dict.fromkeys(
@@ -263,8 +292,8 @@ class _Measured:
         at = int(np.nanargmax(self.relative)) if known.any() else 0
         shape = self.product.shape
         return ProductError(
-            name=self.name, choice=self.choice, format=self.product.format.name, elements=self.values.size,
-            **self.counts, largest=self.largest, bins=tuple(map(int, bins)),
+            name=self.name, choice=self.choice, given=self.given, format=self.product.format.name,
+            elements=self.values.size, **self.counts, largest=self.largest, bins=tuple(map(int, bins)),
             mean_ulps=float(compared.mean()) if compared.size else 0.0,
             mean_relative=float(self.relative[known].mean()) if known.any() else 0.0,
             largest_relative=float(self.relative.reshape(-1)[at]) if known.any() else 0.0,

@@ -5,9 +5,9 @@
    whose exact result is NaN or infinite are left out.
 2. Right outputs are all that the report holds. Wrong ones are those of `faults`, computed for the same inputs on one
    of the products. One that is equal to the right output, bit for bit, no tolerance finds: the inputs do not show it.
-3. What a tolerance must let pass, `need` of each element, is the bound of its error where there is one ("bound": then
-   no kernel that computes by these rules fails, however it cuts k), or twice the largest error of the right outputs
-   ("measured").
+3. What a tolerance must let pass, `need` of each element, is the largest bound of its error where there is one
+   ("bound": then no kernel fails that takes k as one of the products does), or twice the largest error of the right
+   outputs ("measured").
 4. For an rtol the least atol is the largest of need - rtol |expected|, rounded up to two digits. The *reach* of a fault
    is its largest |output - expected| / (atol + rtol |expected|): above 1 it is found.
 5. Recommended is, of rtol 0 and 1, 2, 5 times powers of ten, the one that finds most faults, and of these the one whose

@@ -43,6 +43,7 @@ def add_error(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     add("--rtol", type=float, help="a tolerance: an element passes if |output - expected| <= atol + rtol |expected|")
     add("--atol", type=float, help="as numpy.allclose and torch.testing.assert_close take them")
     add("--advise", action="store_true", help="recommend a tolerance, whatever others are")
+    add("--output", metavar="D.npy", help="measure this D, too, such as that of a kernel on a GPU")
     add("--no-bound", action="store_true", help="leave the bounds of errors out, which takes half the time")
     add("--worst", action="store_true", help="explain the element with the largest error, on the first target")
     add("--cast", action="store_true", help="round floats and signed integers to the operands' types")
@@ -94,6 +95,8 @@ def _measured(options: argparse.Namespace) -> ErrorReport:
     for name in ("scale_a", "scale_b", "indices"):
         if (path := getattr(options, name)) is not None:
             more[name] = read_npy(path, f"--{name.replace('_', '-')}")
+    if options.output is not None:
+        more["outputs"] = {options.output: read_npy(options.output, "--output")}
     return error(*operands, instruction=i, targets=targets, bound=not options.no_bound, progress=True, **more)
 
 

@@ -122,7 +122,14 @@ _COUNTS = (
 
 
 def _specials(products: Iterable[ProductError]) -> list[str]:
-    return [f"{x.name}: {getattr(x, name):,} {words}" for x in products for name, words in _COUNTS if getattr(x, name)]
+    lines = []
+    for x in products:
+        lines += [f"{x.name}: {getattr(x, name):,} {words}" for name, words in _COUNTS if getattr(x, name)]
+        if x.used is not None and x.used > 1:
+            lines.append(
+                f"{x.name}: errors up to {figure(x.used)} times their bounds; {x.choice.target} has none so large"
+            )
+    return lines
 
 
 def alike(products: Iterable[ProductError]) -> list[list[ProductError]]:
@@ -146,11 +153,12 @@ def _same_bits(products: Iterable[ProductError]) -> list[str]:
     ]  # fmt: skip
 
 
-def _how(products: Iterable[ProductError]) -> list[str]:
+def _how(products: Sequence[ProductError]) -> list[str]:
     lines = []
     for x in products:
         choice = x.choice
         lines += wrap(
+            f"{x.name}: given; bounds are of {products[0].name}" if x.given else
             f"{x.name}: {choice.instruction} on {choice.target}{_along(choice)}; {choice.evidence.kind}",
             _WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False,
         )  # fmt: skip
@@ -240,8 +248,8 @@ def _placed(place: ErrorPlace | None) -> dict[str, Any] | None:
 
 
 _PLAIN = (
-    "name", "format", "elements", "compared", "exact", "rounded", "mean_ulps", "mean_relative", "largest_relative",
-    "relative_at", "zeros", "largest_absolute", "backward", "bound_ulps", "used", "nan", "infinite", "overflowed",
+    "name", "given", "format", "elements", "compared", "exact", "rounded", "mean_ulps", "mean_relative",
+    "largest_relative", "relative_at", "zeros", "largest_absolute", "backward", "bound_ulps", "used", "nan", "infinite", "overflowed",
     "undefined", "misplaced",
 )  # fmt: skip
 
