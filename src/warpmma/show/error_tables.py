@@ -249,8 +249,8 @@ def _placed(place: ErrorPlace | None) -> dict[str, Any] | None:
 
 _PLAIN = (
     "name", "given", "format", "elements", "compared", "exact", "rounded", "mean_ulps", "mean_relative",
-    "largest_relative", "relative_at", "zeros", "largest_absolute", "backward", "bound_ulps", "used", "nan", "infinite", "overflowed",
-    "undefined", "misplaced",
+    "largest_relative", "relative_at", "zeros", "largest_absolute", "backward", "bound_ulps", "used", "nan",
+    "infinite", "overflowed", "undefined", "misplaced",
 )  # fmt: skip
 
 
