@@ -6,7 +6,8 @@
 2. The reference has a page for every face of the package, made from `__all__`. A name stands in full in the first face
    that has it, the top's before its rooms', and as a link in the others.
 3. A picture that the package drew becomes part of its page, so that it follows the page's theme, not the system's.
-4. Lists in lists are indented by four, as Python-Markdown wants it, where they are by three; and `A[x][y]` is no link.
+4. The explorer stands in the site, and its page leads to it: on GitHub there is none that could be opened.
+5. Lists in lists are indented by four, as Python-Markdown wants it, where they are by three; and `A[x][y]` is no link.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ __all__ = ["address", "faces", "links", "members", "on_config", "on_files", "on_
 ROOT = Path(__file__).parents[1]
 DOCS, PACKAGE = ROOT / "docs", ROOT / "src"
 LANGUAGES = {".py": "python", ".cu": "cuda", ".cpp": "cpp", ".hpp": "cpp", ".toml": "toml", ".json": "json"}
+EXPLORER = "warpmma.html"
 INNER = ("hardware.comparison", "testing.generators", "testing.strategies", "testing.plugin")
 _MARKED = re.compile(r"<p>(output-\w+-\d+)</p>")
 _SHOWN: dict[str, str] = {}
@@ -237,6 +239,8 @@ def on_files(files: Any, config: Any) -> Any:
     """Add the pages that are made."""
     from mkdocs.structure.files import File
 
+    from warpmma.show import explorer_page
+
     made = {f"api/{face}.md": reference(face) for face in faces()} | {"api/index.md": contents()}
     for path in linked():
         if path.suffix == ".ipynb":
@@ -244,6 +248,7 @@ def on_files(files: Any, config: Any) -> Any:
             _SHOWN.update(shown)
         else:
             made[address(path)] = path.read_text() if path.suffix == ".md" else listing(path)
+    made[EXPLORER] = explorer_page()
     for uri, text in made.items():
         files.append(File.generated(config, uri, content=text))
     return files
@@ -254,6 +259,9 @@ def on_page_markdown(markdown: str, page: Any, **_: object) -> str:
     uri = page.file.src_uri
     if uri.startswith("api/"):
         return markdown
+    if uri == "explorer.md":
+        title, rest = markdown.split("\n", 1)
+        markdown = f"{title}\n\n[Open the explorer]({EXPLORER}){{ .md-button .md-button--primary }}\n{rest}"
     parts = _CODE.split(re.sub(r"^ {2,3}(?=[*-] )", "    ", markdown, flags=re.M))
     return redirected("".join(part if i % 2 else part.replace("][", "]\\[") for i, part in enumerate(parts)), uri)
 

@@ -17,6 +17,7 @@ import pytest
 from website import address, faces, links, members
 
 import warpmma
+from warpmma.show import explorer_page
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -137,6 +138,11 @@ def test_every_link_leads_somewhere(site: Path) -> None:
     for page, link, target, name in local(pages):
         assert target.exists(), (page, link)
         assert not name or target not in pages or name in pages[target].names | {"__tabbed"}, (page, link)
+
+
+def test_the_explorer_can_be_opened(site: Path) -> None:
+    assert (site / "warpmma.html").read_text() == explorer_page()
+    assert "warpmma.html" in Read(site / "explorer.html").leads
 
 
 def test_every_name_is_in_the_built_reference(site: Path) -> None:
