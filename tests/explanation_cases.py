@@ -1,4 +1,4 @@
-"""Explanations to show: of instructions of every unit, made from the reference's own steps."""
+"""Explanations to show: of instructions of every unit, and of chains."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from warpmma.analysis import Explanation, explain
 from warpmma.formats import FORMATS
 from warpmma.isa import parse_any
 
 __all__ = ["ALL", "B1", "BF16", "E4M3", "F16", "F64", "MXF4", "MXF8", "S8", "codes", "explained"]
+
+Numbers = Sequence[float] | npt.NDArray[np.float64]
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 E4M3 = "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32"
@@ -26,24 +29,25 @@ TF32 = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
 S8 = "mma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.s8.s32"
 
 
-def codes(values: Sequence[float], fmt: str) -> list[int]:
+def codes(values: Numbers, fmt: str) -> list[int]:
     return [int(x) for x in FORMATS[fmt].encode(values)]
 
 
 def explained(
     name: str,
-    a: Sequence[float],
-    b: Sequence[float],
+    a: Numbers,
+    b: Numbers,
     c: float = 0.0,
     target: str = "sm_90",
     against: str | None = None,
-    scales: tuple[Sequence[float], Sequence[float]] | None = None,
+    scales: tuple[Numbers, Numbers] | None = None,
     **more: Any,
 ) -> Explanation:
     """Explain a row and a column, of an instruction's k or longer."""
     i = parse_any(name)
     row, column, of_c = (
-        np.array(codes(x, fmt.name), fmt.code_dtype) for x, fmt in zip((a, b, [c]), map(i.format, "ABC"), strict=True)
+        np.array(codes(x, fmt.name), fmt.code_dtype)
+        for x, fmt in ((a, i.format("A")), (b, i.format("B")), ([c], i.format("C")))
     )
     if scales is not None and i.stype is not None:
         fmt = FORMATS[i.stype]

@@ -8,9 +8,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
+import numpy.typing as npt
 
 import warpmma as wm
 from warpmma.analysis import Explanation
@@ -23,8 +25,8 @@ _F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 _QGMMA = "wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3"
 
 
-def _row(values: Mapping[int, float], k: int, dtype: type = np.float16) -> np.ndarray:
-    row = np.zeros((1, k), dtype)
+def _row(values: Mapping[int, float], k: int, dtype: Any = np.float16) -> npt.NDArray[Any]:
+    row: npt.NDArray[Any] = np.zeros((1, k), dtype)
     for i, value in values.items():
         row[0, i] = value
     return row

@@ -30,7 +30,7 @@ def rows(explanation: Explanation, theme: str = "auto") -> Iterator[tuple[dict[s
 def steps_of(explanation: Explanation) -> dict[tuple[str, int], dict[str, Any]]:
     """Steps of both targets as JSON has them, by target and number."""
     document = json.loads(explanation.json())
-    found = {}
+    found: dict[tuple[str, int], dict[str, Any]] = {}
     for x in (document, document["against"]):
         if x is not None:
             steps = [step for link in x["links"] for step in link["steps"]]

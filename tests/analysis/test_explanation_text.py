@@ -110,7 +110,7 @@ def test_long_chains_fold_and_say_what_the_rest_lost() -> None:
     assert text.count("\n") < 150 and explanation.text(whole=True).count("\nstep ") == 256
     shown = {int(n) for n in re.findall(r"^step (\d+) of 256", text, re.M)}
     assert {1, 256} < shown and len(shown) <= 5
-    losses = [abs(step.lost or 0) for step in explanation.steps]
+    losses = [float(abs(step.lost or Fraction(0))) for step in explanation.steps]
     assert int(np.argmax(losses)) + 1 in shown
     counted: set[int] = set()
     for first, last in re.findall(r"^steps? (\d+)(?: to (\d+))? \(k [-\d]+\): lost \S+ together", text, re.M):

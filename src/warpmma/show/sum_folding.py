@@ -81,7 +81,7 @@ def folded(
         yield from steps
         return
     parting = explanation.parting
-    ranked = sorted(steps, key=lambda x: -abs(x.step.lost or 0))
+    ranked = sorted(steps, key=lambda x: -abs(x.step.lost or Fraction(0)))
     shown = {0, len(steps) - 1, *(x.number for x in ranked[:worst] if x.step.lost)}
     shown |= {x.number for x in [x for x in steps if x.step.sum.kind != "finite"][:1]}
     shown |= {x.number for x in steps if parting is not None and (x.link, x.place) == (parting.link, parting.step)}
