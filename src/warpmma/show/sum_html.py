@@ -9,10 +9,10 @@ from ..analysis import Explanation
 from .cards import card, opened
 from .sum_cells import CHAIN_HEAD, CHAINS, addend_cells, chain_cells
 from .sum_folding import PlacedStep, StepRun, chosen_addends, folded
-from .sum_numbers import code_text, number_text, short, typeset
+from .sum_numbers import number_text, typeset
 from .sum_summary import summary, summary_against
 from .sum_svg import svg
-from .sum_words import aligned_text, chain_text, heading, how, rounding_text, run_text
+from .sum_words import aligned_text, chain_text, heading, how, outcome_text, run_text
 
 __all__ = ["html"]
 
@@ -57,10 +57,8 @@ def _detail(explanation: Explanation, each: PlacedStep) -> tuple[str, str]:
     at, blank = head.index("product"), [""] * len(head)
     for name, number in (("sum", step.sum), ("result", step.number)):
         rows.append([name, *blank[1:at], number_text(number), *blank[at + 1 :]])
-    off = f", {short(step.rounded_off)} rounded off" if step.rounded_off else ""
-    words = f"{rounding_text(each)}: {code_text(step.result, step.format)}{off}"
     counts = f"{len(choice.zeros)} products are zero" if choice.zeros else ""
-    lines = [aligned_text(each), words, counts]
+    lines = [aligned_text(each), outcome_text(each), counts]
     said = "".join(f"<p>{_said(line)}</p>" for line in lines if line)
     return typeset(title), _table(head, rows) + said
 

@@ -7,7 +7,7 @@ from .drawing import box, characters, group
 from .sum_folding import PlacedStep
 from .sum_numbers import code_text, number_text, rational_of
 from .sum_rows import ROW, said
-from .sum_words import factors, heading, rounding_text
+from .sum_words import factors, heading, outcome_text
 
 __all__ = ["ones_lines", "ones_panel"]
 
@@ -60,7 +60,5 @@ def ones_panel(explanation: Explanation, each: PlacedStep, y: float) -> tuple[li
         ]
         parts.append(group(words, data=data))
         y += ROW
-    parts.append(
-        said(16, y + 15, f"{rounding_text(each)}: {code_text(step.result, step.format)}", size=11, fill="pale")
-    )
+    parts.append(said(16, y + 15, outcome_text(each), size=11, fill="pale"))
     return parts, y + 28

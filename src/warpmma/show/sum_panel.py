@@ -16,7 +16,7 @@ from .sum_folding import PlacedStep, chosen_addends
 from .sum_numbers import code_text, number_text, rational_of, short
 from .sum_ones import ones_panel
 from .sum_rows import ROW, bits_row, labelled, said
-from .sum_words import aligned_text, factors, heading, label, listed, rounding_text, unpacked
+from .sum_words import aligned_text, factors, heading, label, listed, outcome_text, unpacked
 
 __all__ = ["NAME", "SIDE", "panel", "row_words", "side"]
 
@@ -103,10 +103,7 @@ def panel(
         drawn = bits_row(columns, y, row, rounded=True) if row else []
         parts.append(_of_sum(name, number, columns, y, drawn, data))
         y += ROW
-    rounding = f"{rounding_text(each)}: {code_text(step.result, step.format)}"
-    if step.rounded_off:
-        rounding += f", {short(step.rounded_off)} rounded off"
-    parts.append(said(NAME, y + 15, rounding, size=11, fill="pale"))
+    parts.append(said(NAME, y + 15, outcome_text(each), size=11, fill="pale"))
     for indices, what in ((choice.zeros, "zero: k"), (choice.others, "not shown: k")):
         if indices:
             reach = sorted(each.chain.k.start + p for i in indices for p in step.addends[i].products)

@@ -19,7 +19,7 @@ from ..errors import OperandError, shown
 from .sum_bits import BitGrid, BitRow, grid_of
 from .sum_cells import CHAIN_HEAD, CHAINS, addend_cells, chain_cells
 from .sum_folding import PlacedStep, StepRun, chosen_addends, counterparts, folded, placed
-from .sum_numbers import code_text, number_text, short
+from .sum_numbers import number_text, short
 from .sum_ones import ones_lines
 from .sum_summary import summary, summary_against
 from .sum_words import (
@@ -31,6 +31,7 @@ from .sum_words import (
     label,
     link_of,
     listed,
+    outcome_text,
     rounding_text,
     run_text,
     unpacked,
@@ -174,10 +175,7 @@ def _ones(explanation: Explanation, each: PlacedStep, total: int, page: _Page) -
     rows += [(x.source, "", "", number_text(x.number)) for x in step.addends if x.source != "product"]
     rows += [("sum", "", "", number_text(step.sum)), ("result", "", "", number_text(step.number))]
     lines += [f"  {line}" for line in table(rows, left=[0, 1, 2])]
-    return [
-        *lines,
-        *page.lines("dim", f"{code_text(step.result, step.format)} ({step.format}): {rounding_text(each)}", "  "),
-    ]
+    return [*lines, *page.lines("dim", outcome_text(each), "  ")]
 
 
 def _members(explanation: Explanation, each: PlacedStep, page: _Page) -> list[str]:
@@ -217,9 +215,7 @@ def _addends(explanation: Explanation, each: PlacedStep, shown: Sequence[int], p
         bits = canvas.ruler(page.mark) if i == 0 else canvas.drawn(row, page.mark, i >= len(left) - 2)
         lines.append(f"  {line.ljust(edge)}{bits}".rstrip() if canvas.fits else f"  {line}")
     rule = page.mark("dim", "  " + "-" * (max(map(len, left)) + (2 + canvas.width if canvas.fits else 0)))
-    off = f", {short(step.rounded_off)} rounded off" if step.rounded_off else ""
-    code = f"{code_text(step.result, step.format)} ({step.format}): {rounding_text(each)}{off}"
-    return [*lines[:-2], rule, *lines[-2:], *page.lines("dim", code, "  ")]
+    return [*lines[:-2], rule, *lines[-2:], *page.lines("dim", outcome_text(each), "  ")]
 
 
 _LEFT_OUT = ((), ("",), ("", "a", "b", "scales", "column"), ("", "a", "b", "scales", "column", "exponent", "cut"))

@@ -12,7 +12,7 @@ from ..analysis import Explanation
 from ..arithmetic import Addend, FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe
 from ..formats import FORMATS, FloatFormat
 from .sum_folding import PlacedStep, StepRun, reach_of
-from .sum_numbers import number_of, number_text, short
+from .sum_numbers import code_text, number_of, number_text, short
 
 __all__ = [
     "ROUNDINGS",
@@ -25,6 +25,7 @@ __all__ = [
     "label",
     "link_of",
     "listed",
+    "outcome_text",
     "rounding_text",
     "run_text",
     "unpacked",
@@ -111,6 +112,14 @@ def aligned_text(each: PlacedStep) -> str:
         f"E = {step.exponent}: every addend is truncated to multiples of 2^{step.quantum} "
         f"(F = {step.exponent - step.quantum} bits below 2^{step.exponent})"
     )
+
+
+def outcome_text(each: PlacedStep) -> str:
+    """Say which code came of a step's sum, how, and what that took."""
+    step = each.step
+    taken = "rounded off" if isinstance(FORMATS[step.format], FloatFormat) else "taken"
+    off = f", {short(step.rounded_off)} {taken}" if step.rounded_off else ""
+    return f"{code_text(step.result, step.format)} ({step.format}): {rounding_text(each)}{off}"
 
 
 def run_text(run: StepRun) -> str:
