@@ -61,6 +61,7 @@ def _rows(explanation: Explanation) -> tuple[tuple[str, str, str], ...]:
         ("error", _or_none(explanation.error, "none: not finite"), ulps_text(explanation.error, explanation)),
         ("cut by truncation", _or_none(cut, "not finite"), ulps_text(cut, explanation)),
         ("rounded off", _or_none(off, "not finite"), ulps_text(off, explanation)),
+        ("lost in all", _or_none(explanation.lost, "not finite"), ulps_text(explanation.lost, explanation)),
         ("bound of the error", _or_none(bound, "none"), ulps_text(bound, explanation)),
         *(("ignored bits", short(explanation.ignored), "of f32 operands, which tf32 has not"),) * bool(ignored),
     )
