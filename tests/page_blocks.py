@@ -246,9 +246,11 @@ def _in_a_shell(command: str) -> tuple[int, str]:
     python = shlex.quote(sys.executable)
     programs = {"python": python, "pytest": f"{python} -m pytest", "warpmma": f"{python} -m warpmma"}
     functions = "".join(f'{name}() {{ {text} "$@"; }}\n' for name, text in programs.items())
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "COV_"))}
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "COV_"))} | {"COLUMNS": "80"}
+    # Of pytest's plugins those that pages use: to look for all that are installed takes as long as a page's tests.
+    kept |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "warpmma.testing.plugin,_hypothesis_pytestplugin"}
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", functions + command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL, text=True, env=kept | {"COLUMNS": "80"},
+        stdin=subprocess.DEVNULL, text=True, env=kept,
     )  # fmt: skip
     return done.returncode, done.stdout
