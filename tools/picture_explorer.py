@@ -33,6 +33,7 @@ STATES = {
 }
 """What is photographed, and the address that leads there."""
 SHOWN = {"registers": "light", "sums": "light"}
+SHOWN_SIZE = (1280, 900)
 SIZES = ((400, 800), (900, 1100), (1600, 1000))
 
 
@@ -61,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _wanted(everything: Path | None) -> Iterator[tuple[Path, str, tuple[int, int], str]]:
     if everything is None:
         for name, scheme in SHOWN.items():
-            yield PAGES / f"{name}.png", STATES[name], (1280, 800), scheme
+            yield PAGES / f"{name}.png", STATES[name], SHOWN_SIZE, scheme
         return
     for name, state in STATES.items():
         for size in SIZES:

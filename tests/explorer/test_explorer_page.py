@@ -124,3 +124,17 @@ def test_instructions_of_every_kind_are_shown(browser: Any) -> None:
             }"""
         )
         assert shown > 60
+
+
+def test_on_a_phone_the_list_makes_way(browser: Any) -> None:
+    with opened(browser, size="phone") as page:
+        shell = page.locator(".picker-shell")
+        assert shell.get_attribute("open") is None
+        shell.locator("summary").click()
+        page.locator("#filter").fill("m16n8k64 s4 satfinite")
+        page.locator("[role=option]").first.click()
+        assert shell.get_attribute("open") is None
+        assert page.locator("h1").inner_text().endswith("m16n8k64.row.col.satfinite.s32.s4.s4.s32")
+        grid = page.locator("[data-operand=A] .grid").bounding_box()
+        page.mouse.click(grid["x"] + 38 + 6, grid["y"] + 22 + 17 + 34)
+        assert page.locator(".bar").inner_text().startswith("A[1, 0]")

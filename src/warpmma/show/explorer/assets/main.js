@@ -7,7 +7,7 @@ import { h, press, replaceChildren, segmented } from "./dom.js";
 import { explained } from "./explaining.js";
 import { elementOf, locate, slotOf } from "./layouts.js";
 import { parting } from "./parting.js";
-import { picker } from "./picker.js";
+import { isSmall, picker } from "./picker.js";
 import { PRESETS } from "./presets.js";
 import { commandOf, pythonOf } from "./quoting.js";
 import { sumSteps } from "./reference.js";
@@ -58,7 +58,7 @@ function start() {
     main.focus();
   });
   // On a small screen the list would be in the way of what it chooses from.
-  if (matchMedia("(max-width: 1099px)").matches) document.querySelector(".picker-shell").open = false;
+  if (isSmall()) document.querySelector(".picker-shell").open = false;
   tabs();
   themes();
   build();

@@ -6,6 +6,8 @@ import { state, update } from "./state.js";
 // Kept while another instruction is chosen, and not in the address: it says nothing about what is shown.
 const filter = { text: "", target: "", family: "" };
 
+export const isSmall = () => matchMedia("(max-width: 1099px)").matches;
+
 export function picker() {
   const list = h("ul", { class: "instructions", role: "listbox", "aria-label": "Instructions", tabindex: "0" });
   const count = h("p", { class: "count", role: "status" });
@@ -31,7 +33,10 @@ export function picker() {
   list.addEventListener("keydown", (event) => step(event, list));
   list.addEventListener("click", (event) => {
     const option = event.target.closest("[role=option]");
-    if (option) update({ i: option.dataset.name });
+    if (!option) return;
+    update({ i: option.dataset.name });
+    // On a small screen the list lies above what was chosen.
+    if (isSmall()) list.closest("details").open = false;
   });
   refresh();
   const element = h(

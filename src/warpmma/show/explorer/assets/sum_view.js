@@ -54,9 +54,11 @@ export function sumView(record) {
   );
   const results = h("div", { class: "sum-results" });
   const presets = presetButtons();
+  const says = h("p", { class: "note says" });
   const compute = () => {
     fill(results, record, typed, chosen);
     for (const [i, preset] of PRESETS.entries()) presets.children[i].setAttribute("aria-pressed", isChosen(preset));
+    says.textContent = PRESETS.find(isChosen)?.says ?? "";
   };
   const inputs = inputFields(record, typed, (name, value) => {
     typed[name] = value;
@@ -80,6 +82,7 @@ export function sumView(record) {
     "div",
     { class: "sums" },
     presets,
+    says,
     h("div", { class: "sum-inputs" }, h("div", { class: "targets-pair" }, pickers), inputs),
     results,
   );
