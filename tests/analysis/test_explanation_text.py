@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -162,3 +163,23 @@ def test_marks_add_nothing_but_themselves() -> None:
     marked = explanation.text(mark=mark)
     assert re.sub(r"</?[a-z]+>", "", marked) == explanation.text()
     assert seen == {"heading", "dim", "kept", "cut"}
+
+
+def test_the_page_names_every_key() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "explain.md").read_text()
+    table = re.findall(r"^\| (\w[\w\' ]*?) \| (.*) \|$", page[page.index("| object |") :], re.M)
+    named: dict[str, set[str]] = {}
+    for name, keys in table:
+        kind = (
+            name.split()[0].removesuffix("'s")
+            if name.split()[0] in ("link", "step", "step's", "addend")
+            else "document"
+        )
+        named.setdefault(kind, set()).update(re.findall(r"`(\w+)`", keys))
+    document = json.loads(ALL["f16 low bits"].json())
+    link = document["links"][0]
+    step = link["steps"][0]
+    assert named["document"] - {"link", "step", "reason"} == set(document)
+    assert set(document["parting"]) == {"link", "step", "reason"}
+    found = {"link": set(link), "step": set(step), "addend": set(step["addends"][0])}
+    assert {kind: named[kind] for kind in found} == found

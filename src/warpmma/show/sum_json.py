@@ -6,9 +6,9 @@ The document is an object with these keys, which stay:
 * "a", "b", "scale_a", "scale_b" (lists of codes), "c", "result": codes, as "0x3c00";
 * "positions": the column of A at which each of a stands;
 * "value", "exact", "error", "lost", "cut", "rounded_off", "bound": rational numbers as "-3/8", of what is not finite
-  null, but "value" says "NaN", "infinity" or "-infinity"; "ulps", the error in units of the result's last place, too;
+  null, but "value" says "NaN", "infinity" or "-infinity"; "ulps", the error with its sign, too;
 * "recipe": the fields of `Recipe`, with the name of the unit as "kind" of "unit"; "evidence": those of `Evidence`;
-* "links": for each "name", "k" (first, and the one after the last), and "steps";
+* "links": for each "name", "k" (first, and the one after the last), "weight" (what its losses count for) and "steps";
 * a step: "operation", "rules", "exponent" (E), "quantum" (addends are kept to multiples of 2^quantum), "addends",
   "sum", "format", "bits", "rounding", "result" (a code), "value", "rounded_off", "lost";
 * an addend: "source", "products" (values of k, counted in its link), "nominal" exponent, "value", "kept", "lost";
@@ -53,7 +53,10 @@ def _document(x: Explanation) -> dict[str, Any]:
         "recipe": {**asdict(recipe), "unit": {"kind": type(recipe.unit).__name__, **asdict(recipe.unit)}},
         "evidence": asdict(x.evidence),
         "links": [
-            {"name": link.name, "k": [link.k.start, link.k.stop], "steps": [_step(step) for step in link.steps]}
+            {
+                "name": link.name, "k": [link.k.start, link.k.stop], "weight": rational(link.weight),
+                "steps": [_step(step) for step in link.steps],
+            }
             for link in x.links
         ],
         "parting": None if x.parting is None else asdict(x.parting),
