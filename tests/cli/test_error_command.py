@@ -78,7 +78,7 @@ def test_the_status_says_whether_a_tolerance_is_good(capsys: Capture, rtol: str,
 
 
 @pytest.mark.parametrize(("arguments", "says"), [
-    ("A.npy --target sm_90", "1 files *.npy; expected those of A, B and, if there is one, C"),
+    ("A.npy --target sm_90", "1 file *.npy; expected those of A, B and, if there is one, C"),
     ("A.npy B.npy --target ,", "--target is empty; expected such as sm_90, or sm_80,sm_90"),
     ("A.npy B.npy --target sm_91", "unknown target 'sm_91'; did you mean 'sm_90'?"),
     ("A.npy B.npy --target sm_90,sm_90", "expected names of targets"),

@@ -16,7 +16,7 @@ from ..analysis import Advice, ErrorReport, error
 from ..errors import OperandError, shown
 from ..isa import AnyInstruction, check_target
 from ..layouts import OPERANDS
-from .matrix_files import operand_file, read_npy
+from .matrix_files import operand_file, read_npy, words_and_files
 from .naming import instruction_of
 from .streams import write
 from .terminal import Paint, add_output, paint_of
@@ -77,10 +77,7 @@ def _error(options: argparse.Namespace) -> int:
 def _measured(options: argparse.Namespace) -> ErrorReport:
     """Rule 1."""
     targets = [target for target in options.target.split(",") if target]
-    files = [word for word in options.words if word.endswith(".npy")]
-    words = [word for word in options.words if not word.endswith(".npy")]
-    if len(files) not in (2, 3):
-        raise OperandError(f"{len(files)} files *.npy; expected those of A, B and, if there is one, C")
+    words, files = words_and_files(options.words)
     if not targets:
         raise OperandError("--target is empty; expected such as sm_90, or sm_80,sm_90")
     i = _instruction(words, targets)

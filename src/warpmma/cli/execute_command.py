@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._text import counted
 from ..arithmetic import Evidence, evidence_of
 from ..errors import MnemonicError, OperandError, shown
 from ..execution import mma
@@ -23,7 +22,7 @@ from ..formats import FORMATS, Format
 from ..isa import AnyInstruction, Instruction, check_target
 from ..layouts import OPERANDS
 from ..products import matmul
-from .matrix_files import matrix_file, operand_file, read_npy
+from .matrix_files import matrix_file, operand_file, read_npy, words_and_files
 from .naming import instruction_of
 from .streams import write
 from .terminal import Paint, add_output, paint_of, prose_width
@@ -69,7 +68,9 @@ def add_execute(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def _execute(options: argparse.Namespace) -> int:
-    words, files = _split(options.words)
+    words, files = words_and_files(options.words)
+    if not words:
+        raise MnemonicError("no instruction; expected one before the files, such as m16n8k16 f16 A.npy B.npy")
     if options.output is not None and not options.output.endswith(".npy"):
         raise OperandError(f"--output {shown(options.output)}: expected a file *.npy")
     i = instruction_of(words, options.target)
@@ -88,17 +89,6 @@ def _execute(options: argparse.Namespace) -> int:
     else:
         write(_text(options, i, d, known, paint_of(options)))
     return 0
-
-
-def _split(words: list[str]) -> tuple[list[str], list[str]]:
-    """Part the words of the instruction from the files."""
-    files = [word for word in words if word.endswith(".npy")]
-    rest = [word for word in words if not word.endswith(".npy")]
-    if not rest:
-        raise MnemonicError("no instruction; expected one before the files, such as m16n8k16 f16 A.npy B.npy")
-    if len(files) not in (2, 3):
-        raise OperandError(f"{counted(len(files), 'file')} *.npy; expected those of A, B and, if there is one, C")
-    return rest, files
 
 
 def _product(options: argparse.Namespace, i: AnyInstruction, operands: list[Array]) -> Array:

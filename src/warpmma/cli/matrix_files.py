@@ -12,19 +12,29 @@ from __future__ import annotations
 import math
 import re
 import struct
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .._text import counted
 from ..errors import OperandError, printable, shown
 from ..formats import FloatFormat, Format
 
-__all__ = ["codes_of", "is_file", "matrix_file", "operand_file", "read_npy"]
+__all__ = ["codes_of", "is_file", "matrix_file", "operand_file", "read_npy", "words_and_files"]
 
 _MOST = 1 << 20  # values that are written out
 _HELP = "expected numbers such as 0.5, 2^-24, 3*2^-24, 1/3, inf, codes such as 0x3c00, 16x0 for sixteen, or FILE.npy"
+
+
+def words_and_files(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Part the words of an instruction from the files of A, B and C; other than two or three are an `OperandError`."""
+    files = [word for word in words if is_file(word)]
+    if len(files) not in (2, 3):
+        raise OperandError(f"{counted(len(files), 'file')} *.npy; expected those of A, B and, if there is one, C")
+    return [word for word in words if not is_file(word)], files
 
 
 def is_file(text: str) -> bool:
