@@ -19,7 +19,7 @@ from .sum_numbers import code_text, number_of, number_text, short
 from .sum_panel import NAME, SIDE, panel, side
 from .sum_rows import hatched, said
 from .sum_summary import ulps_text
-from .sum_words import how, link_of, run_text
+from .sum_words import heading, how, link_of, run_text
 
 __all__ = ["svg"]
 
@@ -42,7 +42,11 @@ def svg(explanation: Explanation, theme: Theme = "auto") -> str:
     widths = (max(w[0] for w in every), max(w[1] for w in every), max(w[2] for w in every))
     left = NAME + max(widths[0] + SIDE + widths[1], text_width("weight: 2 to the", 9)) + 22
     columns = columns_of([grid_of(item.step) for _, item in steps], left)
-    told = text_width(_described(explanation), 12, mono=True)
+    told = max(
+        text_width(_described(explanation), 12, mono=True),
+        *(text_width(heading(item, len(x.steps)), 13, bold=True) for x, item in steps),
+        0,
+    )
     width = max(_LEAST, columns.right + 3 * SIDE + widths[2] + 110, told + 2 * NAME)
     body, y = _title(explanation, [grid_of(item.step) for _, item in steps], columns)
     for x, items in scenes:
@@ -104,10 +108,10 @@ def _scene(
     widths: tuple[float, float, float], width: float, first: Explanation,
 ) -> tuple[list[str], float]:  # fmt: skip
     """Draw what is shown of one target."""
-    body = [box(0, y, width, 26, "panel", stroke="none")]
-    body.append(said(NAME, y + 18, f"{explanation.target}", size=14, weight="bold"))
+    body = [said(NAME, y + 18, explanation.target, size=14, weight="bold")]
     after = NAME + text_width(explanation.target, 14, bold=True) + 14
     lines = wrap(how(explanation.recipe), max(20, int((width - after - NAME) / 6.1)))
+    body.insert(0, box(0, y, width, 12 + 14 * len(lines), "panel", stroke="none"))
     body.append(said(after, y + 18, lines[0], size=11))
     y += 30
     for more in lines[1:]:
