@@ -130,7 +130,8 @@ def notebook(path: Path, run: bool) -> tuple[str, dict[str, str]]:
 def output(text: str, names: dict[str, Any]) -> str:
     """Run a cell: what it prints, and its last expression as it draws itself, as a notebook shows them."""
     tree = ast.parse(text)
-    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    last = end if isinstance(end := tree.body[-1], ast.Expr) else None
+    tree.body = tree.body[:-1] if last is not None else tree.body
     with redirect_stdout(StringIO()) as printed:
         exec(compile(tree, "cell", "exec"), names)
         value = eval(compile(ast.Expression(last.value), "cell", "eval"), names) if last is not None else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from functools import cache
 from typing import Any
 
@@ -20,7 +21,7 @@ from warpmma.testing.generators import operands, recipe_cases, styles
 
 pytestmark = needs("browser")
 
-ROWS = 2  # of every style
+ROWS = int(os.environ.get("WARPMMA_EXPLORER_ROWS", "2"))  # of every style
 
 # As texts: Playwright takes values apart one by one.
 COMPUTE = """rows => JSON.stringify(JSON.parse(rows).map(([number, a, b, c, x, y]) => {
