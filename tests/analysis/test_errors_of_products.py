@@ -16,8 +16,10 @@ from product_cases import F16, NVF4, SP, drawn, some_scales, typed
 import warpmma as wm
 from warpmma import sparsity as sp
 from warpmma.analysis import BINS, ErrorReport, ProductError
+from warpmma.analysis.exact_products import ExactOperands
 from warpmma.formats import FORMATS, FloatFormat, Format
 from warpmma.isa import Instruction
+from warpmma.products import prepare
 from warpmma.scaling import block_size, quantize
 from warpmma.testing.generators import RecipeCase, random_codes, recipe_cases
 
@@ -218,7 +220,8 @@ def test_batches_tiles_and_ways() -> None:
     ways: Any = {"plain": {}, "split": {"split_k": 2}, "bf16": {"epilogue": "bf16"}}
     calls: list[tuple[int, int]] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("warpmma.analysis.exact_products._ELEMENTS", 18)
+        digits = ExactOperands.of(prepare(a, b, target="sm_90")).digits
+        patch.setattr("warpmma.analysis.exact_products._DIGITS", 18 * digits)
         cut = wm.error(a, b, target="sm_90", ways=ways, progress=lambda done, total: calls.append((done, total)))
     whole = wm.error(a, b, target="sm_90", ways=ways)
     assert calls == [(i + 1, 15) for i in range(15)]  # 3 products; 6 matrices in tiles of 3 rows

@@ -21,14 +21,14 @@ import numpy.typing as npt
 from ..arithmetic import Popcount
 from ..formats import FORMATS
 from ..products import Product
-from .fixed_point import NOTHING, Factor, FixedPoint, exact_product
+from .fixed_point import DIGIT_BITS, NOTHING, Factor, FixedPoint, exact_product, extent
 
 __all__ = ["ExactOperands", "ExactTile", "exact_tiles"]
 
 Array = npt.NDArray[Any]
 Float64 = npt.NDArray[np.float64]
 
-_ELEMENTS = 1 << 19  # of D in a tile: its digits are some 30 MB
+_DIGITS = 1 << 22  # of a tile of D, of 8 bytes each
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +73,13 @@ class ExactOperands:
         batch, shape = product.flat[0], product.shape[:-2]
         factors = (np.broadcast_to(x.astype(np.float64), shape).reshape(batch) for x in product.tensor_scales)
         return cls(a, b, c, tuple(factors))
+
+    @cached_property
+    def digits(self) -> int:
+        """About how many digits an exact result has, in `fixed_point`."""
+        found = [extent(_finite(x)) for x in (self.a, self.b, self.c)]
+        of_a, of_b, of_c = (0 if x is None else x[1] - x[0] for x in found)
+        return 3 + max(of_a + of_b, of_c) // DIGIT_BITS
 
     def same(self, other: ExactOperands) -> bool:
         """Whether these are the same numbers, and so the exact results."""
@@ -128,7 +135,7 @@ class ExactTile:
 def exact_tiles(operands: ExactOperands) -> list[tuple[int, slice]]:
     """Cut D into tiles: which matrix of the batch, and which of its rows."""
     batch, m, n = operands.c.shape
-    rows = max(1, _ELEMENTS // max(1, n))
+    rows = max(1, _DIGITS // operands.digits // max(1, n))
     return [(i, slice(start, min(start + rows, m))) for i in range(batch) for start in range(0, m, rows)]
 
 

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["NOTHING", "Factor", "FixedPoint", "Scaled", "exact_product"]
+__all__ = ["DIGIT_BITS", "NOTHING", "Factor", "FixedPoint", "Scaled", "exact_product", "extent"]
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -35,10 +35,12 @@ Int64 = npt.NDArray[np.int64]
 NOTHING = -1 << 20
 """The exponent that is given as that of the leading bit of zero."""
 
-_BITS = 21
-_ALONG_K = 1 << (53 - 2 * _BITS)
+DIGIT_BITS = 21
+"""How far apart digits are."""
+
+_ALONG_K = 1 << (53 - 2 * DIGIT_BITS)
 _PRODUCTS = 1 << 8
-_MASK = (1 << _BITS) - 1
+_MASK = (1 << DIGIT_BITS) - 1
 
 
 class Scaled(NamedTuple):
@@ -72,7 +74,7 @@ def extent(values: Float64) -> tuple[int, int] | None:
 
 def _digit(significand: Int64, place: Int64) -> Int64:
     """One digit of numbers (rule 2); `place` is that of their last bits, counted from the digit's."""
-    up, down = np.clip(place, 0, _BITS), np.clip(-place, 0, 63)
+    up, down = np.clip(place, 0, DIGIT_BITS), np.clip(-place, 0, 63)
     magnitude = np.abs(significand)
     found: Int64 = np.where(place >= 0, (magnitude & (_MASK >> up)) << up, magnitude >> down & _MASK)
     return np.where(significand < 0, -found, found)
@@ -86,7 +88,7 @@ def _digits(values: Float64) -> tuple[int, list[Float64 | None]]:
     base, top = found
     significand, exponent = _parts(values)
     digits = []
-    for start in range(base, top, _BITS):
+    for start in range(base, top, DIGIT_BITS):
         digit = _digit(significand, exponent - start)
         digits.append(digit.astype(np.float64) if digit.any() else None)
     return base, digits
@@ -114,11 +116,11 @@ class FixedPoint:
     def carry(self) -> None:
         """Bring all digits but the highest into 0 to 2^21 - 1 (rule 4), and the highest below 2^21 in magnitude."""
         for low, high in zip(self.digits, self.digits[1:], strict=False):
-            high += low >> _BITS
+            high += low >> DIGIT_BITS
             low &= _MASK
         while (np.abs(self.digits[-1]) > _MASK).any():
             low = self.digits[-1]
-            self.digits.append(low >> _BITS)
+            self.digits.append(low >> DIGIT_BITS)
             low &= _MASK
 
     def plus(self, values: Float64, sign: int = 1) -> FixedPoint:
@@ -127,14 +129,14 @@ class FixedPoint:
         if (found := extent(values)) is not None:
             low, top = found
             while base > low:
-                base -= _BITS
+                base -= DIGIT_BITS
                 digits.insert(0, np.zeros(self.shape, np.int64))
-            while base + _BITS * len(digits) < top:
+            while base + DIGIT_BITS * len(digits) < top:
                 digits.append(np.zeros(self.shape, np.int64))
             significand, exponent = _parts(values)
-            first = (low - base) // _BITS
-            for t, digit in enumerate(digits[first : -(-(top - base) // _BITS)], first):
-                digit += sign * _digit(significand, exponent - (base + _BITS * t))
+            first = (low - base) // DIGIT_BITS
+            for t, digit in enumerate(digits[first : -(-(top - base) // DIGIT_BITS)], first):
+                digit += sign * _digit(significand, exponent - (base + DIGIT_BITS * t))
         total = FixedPoint(base, digits)
         total.carry()
         return total
@@ -153,7 +155,7 @@ class FixedPoint:
 
     def __getitem__(self, index: tuple[int, ...]) -> Fraction:
         """One number."""
-        total = sum(int(digit[index]) << (_BITS * t) for t, digit in enumerate(self.digits))
+        total = sum(int(digit[index]) << (DIGIT_BITS * t) for t, digit in enumerate(self.digits))
         return Fraction(total) * Fraction(2) ** self.base
 
     def signs(self) -> npt.NDArray[np.bool_]:
@@ -172,9 +174,9 @@ class FixedPoint:
         below = found.any(axis=0) & (np.argmax(found, axis=0) < top - 3)
         first, second, third, fourth = (np.take_along_axis(digits, (top - i)[None], 0)[0] for i in range(4))
         length = np.frexp(first.astype(np.float64))[1].astype(np.int64)
-        bits = (first << 42 | second << 21 | third) << (_BITS - length) | fourth >> length
+        bits = (first << 42 | second << 21 | third) << (DIGIT_BITS - length) | fourth >> length
         rest = below | ((fourth & ((1 << length) - 1)) != 0)
-        return bits | rest, self.base + _BITS * (top - 6) + length
+        return bits | rest, self.base + DIGIT_BITS * (top - 6) + length
 
     def to_odd(self) -> Scaled:
         """Tell magnitudes with 53 bits (rule 5)."""
