@@ -12,6 +12,7 @@ prints what was found until then. The exit status is 1 if anything was wrong.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -52,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--part", default=":", help="which recipes, counted from 0: to share work among processes")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it of what runs in the background
     units: dict[str, Row] = {}
     started = time.perf_counter()
     try:

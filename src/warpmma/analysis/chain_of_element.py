@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -96,36 +96,39 @@ def _codes(array: Any) -> tuple[int, ...]:
 def exact_result(element: ElementCodes) -> Fraction | None:
     """Exact result of an element's codes; None where an operand is NaN or infinite."""
     recipe, k = element.product.chain.recipe, len(element.a)
-    values = [
-        _values(name, codes)
+    a, b, (c,), scale_a, scale_b = (
+        _numbers(name, codes)
         for name, codes in (
             (recipe.a, element.a), (recipe.b, element.b), (recipe.c, (element.c,)),
             (recipe.scale, element.scale_a), (recipe.scale, element.scale_b),
         )
-    ]  # fmt: skip
-    scale = as_fraction(element.scale_product)
-    if scale is None or any(x is None for x in values):
-        return None
-    a, b, (c,), *scales = cast(list[list[Fraction]], values)
+    )  # fmt: skip
     if isinstance(recipe.unit, Popcount):
         combine = int.__xor__ if recipe.unit.operation == "xor" else int.__and__
-        return c + sum(combine(int(x), int(y)) for x, y in zip(a, b, strict=True))
-    products = [x * y for x, y in zip(a, b, strict=True)]
-    if scales[0]:
-        each = k // len(scales[0])
-        products = [p * scales[0][i // each] * scales[1][i // each] for i, p in enumerate(products)]
-    return sum(products, c) * scale
+        addends = [Number("finite", 0, combine(x.significand, y.significand)) for x, y in zip(a, b, strict=True)]
+    else:
+        addends = [exact_product(x, y) for x, y in zip(a, b, strict=True)]
+    if recipe.scale:
+        each = k // len(scale_a)
+        pairs = [exact_product(x, y) for x, y in zip(scale_a, scale_b, strict=True)]
+        addends = [exact_product(x, pairs[i // each]) for i, x in enumerate(addends)]
+    addends.append(c)
+    scale = as_fraction(element.scale_product)
+    if scale is None or any(x.kind != "finite" for x in addends):
+        return None
+    lowest = min(x.exponent for x in addends)
+    total = sum((-x.significand if x.sign else x.significand) << (x.exponent - lowest) for x in addends)
+    return total * scale * Fraction(2) ** lowest
 
 
-def _values(name: str | None, codes: tuple[int, ...]) -> list[Fraction] | None:
-    """Values of codes; None if one is NaN or infinite."""
+def _numbers(name: str | None, codes: tuple[int, ...]) -> list[Number]:
     if name is None:
         return []
     fmt = FORMATS[name]
-    if not isinstance(fmt, FloatFormat):
-        return [Fraction(fmt.unpack(code)) for code in codes]
-    values = [as_fraction(fmt.unpack(code)) for code in codes]
-    return None if None in values else cast(list[Fraction], values)
+    if isinstance(fmt, FloatFormat):
+        return [fmt.unpack(code) for code in codes]
+    values = [fmt.unpack(code) for code in codes]
+    return [Number("finite", int(x < 0), abs(x)) for x in values]
 
 
 def links(element: ElementCodes) -> tuple[tuple[ChainLink, ...], int]:

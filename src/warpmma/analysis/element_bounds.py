@@ -138,12 +138,13 @@ def _terms(element: ElementCodes, chain: Chain, number: int) -> list[_Term | Non
     """Products of an instruction, times their scales; a zero is None."""
     recipe, record = chain.recipe, chain.instruction
     each, blocks = record.k // chain.packed, record.scales_per_row
-    formats = [floating(recipe.convert or name) for name in (recipe.a, recipe.b)]
+    of_a, of_b = floating(recipe.a), floating(recipe.b)
+    nominal_a, nominal_b = (floating(recipe.convert or name) for name in (recipe.a, recipe.b))
     start = number * each
     terms: list[_Term | None] = []
     for i in range(start, start + each):
-        x, y = floating(recipe.a).unpack(element.a[i]), floating(recipe.b).unpack(element.b[i])
-        product, nominal = exact_product(x, y), _nominal(x, formats[0]) + _nominal(y, formats[1])
+        x, y = of_a.unpack(element.a[i]), of_b.unpack(element.b[i])
+        product, nominal = exact_product(x, y), _nominal(x, nominal_a) + _nominal(y, nominal_b)
         if recipe.scale:
             fmt, block = floating(recipe.scale), number * blocks + (i - start) * blocks // each
             pair = [fmt.unpack(codes[block]) for codes in (element.scale_a, element.scale_b)]

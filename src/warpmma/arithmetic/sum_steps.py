@@ -116,5 +116,9 @@ class SumStep(Record):
     @property
     def lost(self) -> Fraction | None:
         """All that the step lost, by truncation and by rounding; None where something is not finite."""
-        losses = [addend.lost for addend in self.addends] + [self.rounded_off]
-        return None if None in losses else sum(filter(None, losses), Fraction(0))
+        total = self.rounded_off
+        for loss in (addend.lost for addend in self.addends):
+            if total is None or loss is None:
+                return None
+            total = total + loss if loss else total
+        return total

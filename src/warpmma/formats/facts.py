@@ -178,6 +178,14 @@ class FloatFacts(Facts):
         Number(kind='finite', sign=1, significand=1024, exponent=-9)
         """
         code = _one_code(self, code)
+        return self._numbers[code] if self.bits <= 8 else self._unpacked(code)
+
+    @cached_property
+    def _numbers(self) -> tuple[Number, ...]:
+        """Numbers of all codes, where they are few."""
+        return tuple(self._unpacked(code) for code in range(1 << self.bits))
+
+    def _unpacked(self, code: int) -> Number:
         sign = int(bool(code & self.sign_bit))
         magnitude = (code & ~self.sign_bit) >> self.padding
         field, fraction = magnitude >> self.fraction_bits, magnitude & ((1 << self.fraction_bits) - 1)
