@@ -213,3 +213,9 @@ def test_arguments(capsys: Capture, arguments: list[str], status: int, output: s
     assert raised.value.code == status
     captured = capsys.readouterr()
     assert captured.out == output and error in captured.err
+
+
+@pytest.mark.parametrize("given", [5, "list", [1], [None], {"list": 1}], ids=str)
+def test_arguments_that_are_no_words(given: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(given) == 2
+    assert "expected a sequence of str" in capsys.readouterr().err

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
 
-from .._arguments import suggestion
+from .._arguments import members, suggestion
 from .._version import __version__
-from ..errors import CompilationError, PtxError, WarpmmaError, shown
+from ..errors import CompilationError, OperandError, PtxError, WarpmmaError, shown
 from .command_parser import CommandParser
 from .streams import discard, say, silence, write
 
@@ -74,6 +74,16 @@ COMMANDS: Mapping[str, Command] = MappingProxyType({
 """Every command, by its name, in the order of the list."""
 
 
+_MOST_WORDS = 1 << 20
+
+
+def _checked(arguments: object) -> list[str]:
+    words = members(arguments, _MOST_WORDS)
+    if words is None or not all(isinstance(word, str) for word in words):
+        raise OperandError(f"arguments are {shown(arguments)}; expected a sequence of str")
+    return words
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line.
 
@@ -88,9 +98,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exit status: 0 if all is well, 1 if something differs, 2 if the request or the file is unusable or the output
         cannot be written, 3 if the program fails.
     """
-    words = list(sys.argv[1:] if arguments is None else arguments)
     silence()
     try:
+        words = sys.argv[1:] if arguments is None else _checked(arguments)
         said = io.StringIO()  # help and version: argparse does not notice when these cannot be written
         try:
             with redirect_stdout(said):
