@@ -73,13 +73,6 @@ def _kept(place: _Place) -> list[tuple[object, ...]]:
     )  # fmt: skip
 
 
-def _instructions(x: _Place, y: _Place) -> str | None:
-    mine, theirs = x.told.instruction, y.told.instruction
-    if mine == theirs:
-        return None
-    return f"{x.told.target} computes with {mine}, {y.told.target} with {theirs}"
-
-
 _MADE = {
     "fused": "adds all products of a step at once", "grouped": "adds groups of scaled products at once",
     "multiply": "adds one product after the other", "fma": "adds one product after the other",
@@ -140,6 +133,9 @@ def _fractions(x: _Place, y: _Place) -> str | None:
 def _addends(x: _Place, y: _Place) -> str | None:
     if _kept(x) == _kept(y):
         return None
+    mine, theirs = x.told.instruction, y.told.instruction
+    if mine != theirs:
+        return f"{x.told.target} computes with {mine}, {y.told.target} with {theirs}"
     return f"{x.told.target} and {y.told.target} add other numbers in this step"
 
 
@@ -154,6 +150,6 @@ def _roundings(x: _Place, y: _Place) -> str:
 
 
 _REASONS: tuple[Callable[[_Place, _Place], str | None], ...] = (
-    _instructions, _operations, _conversions, _lengths, _orders, _fractions, _addends, _roundings,
+    _operations, _conversions, _lengths, _orders, _fractions, _addends, _roundings,
 )  # fmt: skip
 """Why two steps are not alike, most telling first."""
