@@ -119,6 +119,7 @@ INNER: dict[str, str] = {
         (f"warpmma.sparsity:{x}" for x in (
             "check_indices_on", "check_metadata_on", "check_selector", "compress_checked", "halves_checked",
             "nibbles_checked", "pack_metadata_checked", "pattern_checked", "positions_checked", "rows_met_checked",
+            "stored_columns",
         )),
         "for sparse records and arrays, as the public functions hand them on",
     ),

@@ -78,10 +78,6 @@ ENTRIES = (
         name="warpmma.sparsity:metadata_layout", call=sparsity.metadata_layout,
         make=lambda rng: {"instruction": legal.spelled(rng, legal.sparse(rng))},
     ),
-    Entry(
-        name="warpmma.sparsity:stored_columns", call=sparsity.stored_columns,
-        make=lambda rng: {"law": sparsity.pattern(legal.sparse(rng)), "nibble": int(rng.integers(16))},
-    ),
     *(
         Entry(
             name=f"warpmma.scaling:{x.__name__}", call=x,

@@ -33,7 +33,7 @@ def check(layout: Layout, row: Array, column: Array) -> None:
         np.testing.assert_array_equal(mine, np.broadcast_to(theirs, mine.shape))
 
 
-def test_accumulators_are_where_figures_and_cutlass_have_them() -> None:
+def test_accumulators_are_where_cutlass_has_them() -> None:
     """PTX ISA 9.1, 9.7.15.5.1.1 has pictures alone; their formulas are CUTLASS's CLayout, which an H200 confirmed."""
     for instruction, operand in product(warpgroup_instructions(), HELD[1:]):
         layout = instruction.layout(operand)
@@ -48,7 +48,7 @@ def test_accumulators_are_where_figures_and_cutlass_have_them() -> None:
     [("f16.f16.f16", 16, 2), ("f32.bf16.bf16", 16, 2), ("f32.tf32.tf32", 8, 1), ("f32.e4m3.e5m2", 32, 4),
      ("s32.u8.s8", 32, 4), ("s32.b1.b1.and.popc", 256, 32)],
 )  # fmt: skip
-def test_a_in_registers_is_where_figures_and_cutlass_have_it(types: str, k: int, per_register: int) -> None:
+def test_a_in_registers_is_where_cutlass_has_it(types: str, k: int, per_register: int) -> None:
     layout = parse_warpgroup(f"wgmma.mma_async.sync.aligned.m64n8k{k}.{types}").layout("A")
     register, j = np.divmod(np.arange(4 * per_register), per_register)
     assert (layout.registers, layout.packing.per_register) == (4, per_register)
@@ -58,13 +58,13 @@ def test_a_in_registers_is_where_figures_and_cutlass_have_it(types: str, k: int,
 @pytest.mark.parametrize(
     ("n", "slot", "element", "place"),
     [
-        # Read off the figures of PTX ISA 9.1, 9.7.15.5.1.1: d0 to d3 of thread 0, and what begins warp 1 and d4.
+        # Worked out by hand: d0 to d3 of thread 0, what begins warp 1 and d4, and the last element.
         (8, 32, (0, 0), (0, 0, 0)), (8, 32, (0, 1), (0, 1, 0)), (8, 32, (8, 0), (0, 2, 0)), (8, 32, (8, 1), (0, 3, 0)),
         (256, 32, (16, 0), (32, 0, 0)), (256, 32, (0, 8), (0, 4, 0)), (256, 32, (63, 255), (127, 127, 0)),
         (24, 16, (0, 1), (0, 0, 16)), (24, 16, (8, 0), (0, 1, 0)), (24, 16, (63, 23), (127, 5, 16)),
     ],
 )  # fmt: skip
-def test_elements_of_the_figures(
+def test_places_worked_out_by_hand(
     n: int, slot: int, element: tuple[int, int], place: tuple[int, int, int]
 ) -> None:  # fmt: skip
     layout = warpgroup("D", n, Packing(slot=slot, bits=slot))
