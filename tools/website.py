@@ -110,10 +110,10 @@ def listing(path: Path) -> str:
 # Notebooks
 
 
-def notebook(path: Path, run: bool) -> tuple[str, dict[str, str]]:
+def notebook(path: Path) -> tuple[str, dict[str, str]]:
     """Make a page of a notebook's cells, and what they show by the mark that stands for it."""
     content = json.loads(path.read_text())
-    run = run and not content["metadata"]["warpmma"]["needs"]
+    run = not content["metadata"]["warpmma"]["needs"]
     parts, shown, names = [], {}, {"__name__": path.stem}
     for i, cell in enumerate(content["cells"]):
         text = "".join(cell["source"])
@@ -245,7 +245,7 @@ def on_files(files: Any, config: Any) -> Any:
     made = {f"api/{face}.md": reference(face) for face in faces()} | {"api/index.md": contents()}
     for path in linked():
         if path.suffix == ".ipynb":
-            made[address(path)], shown = notebook(path, run=True)
+            made[address(path)], shown = notebook(path)
             _SHOWN.update(shown)
         else:
             made[address(path)] = path.read_text() if path.suffix == ".md" else listing(path)

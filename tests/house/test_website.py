@@ -159,7 +159,7 @@ def test_every_name_is_in_the_built_reference(site: Path) -> None:
 
 
 @contextmanager
-def opened(path: Path, width: int, scheme: str) -> Iterator[Any]:
+def opened(path: Path, width: int, scheme: Any) -> Iterator[Any]:
     """Open a page of the site from the file system; it may ask for files alone, and complain of nothing."""
     from playwright.sync_api import sync_playwright
 
