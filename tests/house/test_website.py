@@ -87,15 +87,27 @@ def test_links_are_those_outside_of_code() -> None:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the site, once; a warning is an error."""
+    """Build the site, once for all of pytest-xdist's processes; a warning is an error."""
     if not all(find_spec(name) for name in ("mkdocs", "material", "mkdocstrings")):
         pytest.skip("needs the extra docs")
-    folder = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
-        cwd=ROOT, capture_output=True, text=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr + done.stdout
+    place = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return built(place / "site")
+    import fcntl
+
+    with (place.parent / "site.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # whoever comes second finds it built
+        return built(place.parent / "site")
+
+
+def built(folder: Path) -> Path:
+    if not (folder / "built").exists():
+        done = subprocess.run(
+            [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
+            cwd=ROOT, capture_output=True, text=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr + done.stdout
+        (folder / "built").touch()
     return folder
 
 
