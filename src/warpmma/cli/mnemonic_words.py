@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from .._arguments import suggestion
@@ -48,9 +49,9 @@ _TYPE_NAMES = {
 _OPEN = {
     **dict.fromkeys(("fp8", "float8", "f8"), "e4m3 or e5m2"), **dict.fromkeys(("fp6", "float6", "f6"), "e3m2 or e2m3"),
 }  # fmt: skip
-STAND_FOR = {
+STAND_FOR: Mapping[str, str] = MappingProxyType({
     "nvfp4": "mxf4nvf4 4X ue4m3", "mxfp4": "mxf4 ue8m0", "mxfp8": "mxf8f6f4 ue8m0", "mxfp6": "mxf8f6f4 ue8m0",
-}  # fmt: skip
+})  # fmt: skip
 """Names of number formats with scales, and the fragments that they are."""
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from .._records import Record
 from .._text import counted, ranges
@@ -32,10 +33,10 @@ __all__ = [
 ]
 
 _LISTED = 66
-ROUNDINGS = {
+ROUNDINGS: Mapping[str, str] = MappingProxyType({
     "rn": "to nearest even", "rz": "toward zero", "rm": "down", "rp": "up", "wrap": "wrapped to 32 bits",
     "clamp": "clamped to 32 bits",
-}  # fmt: skip
+})  # fmt: skip
 _OPERATIONS = {
     "fused": "products and accumulator, aligned and added at once",
     "grouped": "groups of products and C, aligned and added at once",
