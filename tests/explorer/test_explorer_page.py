@@ -63,6 +63,23 @@ def test_presets_show_where_bits_went(browser: Any) -> None:
         assert "no number" in page.get_by_role("alert").inner_text()
 
 
+def test_hostile_texts_are_refused_in_a_line(browser: Any) -> None:
+    with opened(browser, "view=__proto__&by=constructor&op=toString&row=-1&col=1e9") as page:
+        assert page.locator("#sentence").is_visible()
+        turned(page, "view=sums")
+        for text in ("9" * 20_000, "0x" + "f" * 20_000, "<script>alert(1)</script>", "2^-99999999", "1/0"):
+            page.locator("#values-a").fill(text)
+            said = page.get_by_role("alert").inner_text()
+            assert said.startswith(f"A's row: {text[:20]}") and len(said) < 160
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_whole_ulps_are_told_exactly(browser: Any) -> None:
+    state = "view=sums&i=m16n8k32.row.col.f32.e4m3.e4m3&t1=sm_89&t2=sm_90&a=256,+31x2&b=256,+31x2&c=0"
+    with opened(browser, state) as page:
+        assert "error \u2212124 (15872 ulp)" in page.locator(".panel").first.inner_text()
+
+
 def test_registers_and_lanes_are_looked_at(browser: Any) -> None:
     with opened(browser) as page:
         page.locator("#chip-C-2").click()

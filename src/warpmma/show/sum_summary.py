@@ -40,7 +40,8 @@ def ulps_text(error: Fraction | None, explanation: Explanation) -> str:
     if not isinstance(FORMATS[explanation.format], FloatFormat):
         return ""
     ulps = in_ulps(error, explanation.exact, explanation.format)
-    return "" if ulps is None else f"{float(ulps):.4g} ulp of {explanation.format}"
+    digits = 4 if ulps is None or abs(ulps) < 1000 else 6
+    return "" if ulps is None else f"{float(ulps):.{digits}g} ulp of {explanation.format}"
 
 
 def _or_none(value: Fraction | None, none: str) -> str:

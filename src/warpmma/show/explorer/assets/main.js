@@ -23,7 +23,7 @@ const REBUILT = ["i", "view", "by", "matrix", "selector", "byte_a", "thread_a", 
 // What an address may say.
 function legal(chosen, defaults) {
   if (!instructionNamed(chosen.i)) chosen.i = matching(chosen.i)[0]?.name ?? defaults.i;
-  if (!VIEWS[chosen.view]) chosen.view = defaults.view;
+  if (!Object.hasOwn(VIEWS, chosen.view)) chosen.view = defaults.view;
   if (chosen.by !== "lane") chosen.by = defaults.by;
   return chosen;
 }

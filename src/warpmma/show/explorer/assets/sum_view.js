@@ -214,7 +214,7 @@ function errorText(sum) {
   if (!sum.error.significand) return h("span", { class: "error-free" }, "no error");
   const size = Math.abs(sum.ulps ?? Infinity);
   // Units of the last place of a result that has lost all of its places say nothing.
-  const ulps = size < 1e6 ? ` (${Number(size.toPrecision(4))} ulp)` : "";
+  const ulps = size < 1e6 ? ` (${Number(size.toPrecision(size < 1000 ? 4 : 6))} ulp)` : "";
   const sign = sum.error.sign ? "" : "+";
   return h("span", { class: "error" }, `error ${sign}${briefly(sum.error)}${ulps}`);
 }

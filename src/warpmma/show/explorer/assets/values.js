@@ -25,7 +25,7 @@ export function readList(text, fmt, k) {
 export function readValue(word, fmt) {
   if (/^0x[0-9a-f]+$/i.test(word)) {
     const code = BigInt(word);
-    if (code > fmt.mask) throw new ValueRefused(`${word} does not fit the ${fmt.bits} bits of ${fmt.name}`);
+    if (code > fmt.mask) throw new ValueRefused(`${shown(word)} does not fit the ${fmt.bits} bits of ${fmt.name}`);
     return { code, rounded: false };
   }
   const special = /^([+-]?)(inf(?:inity)?|nan)$/i.exec(word);
@@ -33,11 +33,11 @@ export function readValue(word, fmt) {
   const [numerator, denominator] = rational(word);
   if (fmt.integer) return { code: integerCode(numerator, denominator, word, fmt), rounded: false };
   const negative = word.startsWith("-") && fmt.signed;
-  if (numerator < 0n && !fmt.signed) throw new ValueRefused(`${fmt.name} has no sign; got ${word}`);
+  if (numerator < 0n && !fmt.signed) throw new ValueRefused(`${fmt.name} has no sign; got ${shown(word)}`);
   const exact = quotient(numerator < 0n ? -numerator : numerator, denominator, negative ? 1 : 0);
   const code = encode(exact, fmt);
   if (code === null || (fmt.overflow === "saturate" && above(exact, unpack(fmt, fmt.max_code))))
-    throw new ValueRefused(`${word} is beyond ${written(unpack(fmt, fmt.max_code))}, the largest ${fmt.name}`);
+    throw new ValueRefused(`${shown(word)} is beyond ${written(unpack(fmt, fmt.max_code))}, the largest ${fmt.name}`);
   return { code, rounded: !equal(unpack(fmt, code), exact) };
 }
 
@@ -50,10 +50,10 @@ function specialCode([, sign, name], word, fmt) {
 }
 
 function integerCode(numerator, denominator, word, fmt) {
-  if (numerator % denominator) throw new ValueRefused(`${word} is no integer, as ${fmt.name} needs`);
+  if (numerator % denominator) throw new ValueRefused(`${shown(word)} is no integer, as ${fmt.name} needs`);
   const value = numerator / denominator;
   if (value < fmt.least || value > fmt.greatest) {
-    throw new ValueRefused(`${word} does not fit ${fmt.name}: ${fmt.least} to ${fmt.greatest}`);
+    throw new ValueRefused(`${shown(word)} does not fit ${fmt.name}: ${fmt.least} to ${fmt.greatest}`);
   }
   return value & fmt.mask;
 }
@@ -73,8 +73,11 @@ function rational(word) {
   return [sign === "-" ? -numerator : numerator, denominator];
 }
 
+// What was typed, as a sentence can quote it.
+const shown = (word) => (word.length > 40 ? `${word.slice(0, 39)}\u2026` : word);
+
 function refuse(word) {
-  throw new ValueRefused(`${word} is no number; write 0.5, 2^-24, 3*2^-24, 1/3, 0x3c00, inf, nan, or 6x0 for six`);
+  throw new ValueRefused(`${shown(word)} is no number; write 0.5, 2^-24, 3*2^-24, 1/3, 0x3c00, inf, nan, or 6x0 for six`);
 }
 
 // A quotient with more bits than any format has; a last one says whether there was more.
