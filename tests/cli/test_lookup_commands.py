@@ -134,6 +134,9 @@ def test_layout_as_json(printed: Printed) -> None:
     [
         (("where", F16, "A", "16", "0"), f"warpmma: {F16}: A has 16 rows; row is 16, expected 0 to 15"),
         (("where", F16, "E", "1", "0"), "warpmma: operand is 'E'; expected 'A', 'B', 'C', 'D', 'metadata', 'scale_a'"),
+        (("where", "m16n8k16", "f16", "3", "5"), "warpmma: operand is 'f16'; expected 'A', 'B', 'C', 'D', 'metadata'"),
+        (("layout", "m16n8k16", "f16"), "warpmma: operand is 'f16'; expected 'A', 'B', 'C', 'D', 'metadata', 'scale"),
+        (("what", "m16n8k16", "f16", "--lane", "3"), "warpmma: operand is 'f16'; expected 'A', 'B', 'C', 'D', 'meta"),
         (("where", WG, "B", "1", "0"), f"warpmma: {WG}: B lies in shared memory, in no registers; expected 'A', 'C'"),
         (("where", F16, "metadata", "1", "0"), f"warpmma: {F16} is dense, without pattern and metadata; expected an"),
         (("what", F16, "A", "--lane", "32"), f"warpmma: {F16}: A is in 32 lanes; lane is 32, expected 0 to 31"),
@@ -156,7 +159,9 @@ def test_wrong_requests_get_one_line(capsys: Capture, arguments: tuple[str, ...]
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("where", F16, "A", "3", "x"), "warpmma where: argument COLUMN: invalid int value: 'x'\n"),
+        (("where", F16, "A", "3", "x"), "warpmma where: argument COLUMN: 'x' is no number; expected INSTRUCTION OPERAND"),
+        (("where", "m16n8k16", "f16", "A[3,5]"), "warpmma where: argument ROW: 'A[3,5]' is no number; expected INSTR"),
+        (("where", "A", "3", "5", "m16n8k16"), "warpmma where: argument COLUMN: 'm16n8k16' is no number; expected INSTR"),
         (("what", F16, "A"), "warpmma what: the following arguments are required: --lane\n"),
         (("what", F16, "A", "--lane", "1", "--word", "0xg"),
          "warpmma what: argument --word: '0xg' is no number; expected one such as 14 or 0x3c00bc00\n"),

@@ -43,7 +43,7 @@ def test_an_element_is_explained_after_the_report(capsys: Capture, tmp_path: Pat
     ("77 chain=3", "'chain=3'"),
     ("77 lane=x", "lane is 'x'"),
     ("79", "nothing was watched; mma were executed at gemm.cu:77"),
-    ("77 warp=1", "nothing was watched"),
+    ("77 warp=1", "gemm.cu:77; expected line, block, warp and occurrence of one that is executed, as in watch=Watch(l"),
     ("77 occurrence=4", "nothing was watched"),
     ("77 lane=32", "lane 32 is none of 32; expected 0 to 31"),
     ("77 lane=3 row=1", "expected lane and register of D's fragment, or row and column of D"),

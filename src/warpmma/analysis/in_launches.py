@@ -93,7 +93,10 @@ def _watched(launch: object, line: int | None, block: int | None, warp: int | No
     if not isinstance(launch, Launch):
         raise OperandError(f"launch is {shown(launch)}; expected what kernel.launch or an entry's launch returned")
     if not launch.watched:
-        raise OperandError(f"nothing was watched; {_products_of(launch)}; expected launch(..., watch=Watch(line=...))")
+        raise OperandError(
+            f"nothing was watched; {_products_of(launch)}; expected line, block, warp and occurrence of one that is "
+            "executed, as in watch=Watch(line=77, warp=0)"
+        )
     for name, value in (("line", line), ("block", block), ("warp", warp)):
         if value is not None and not (is_integer(value) and value >= 0):
             raise OperandError(f"{name} is {shown(value)}; expected a number from 0 on")

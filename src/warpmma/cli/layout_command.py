@@ -29,8 +29,9 @@ def add_layout(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _layout(options: argparse.Namespace) -> int:
+    operand = operand_of(options.operand)
     instruction = instruction_of(options.instruction)
-    table = layout_table(instruction, operand_of(options.operand), by=options.by, **selected(options))
+    table = layout_table(instruction, operand, by=options.by, **selected(options))
     form = "json" if options.json else options.format
     write_or_replace(view(table, "page" if form == "html" else form), options.output)
     return 0

@@ -13,6 +13,7 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from .._arguments import check_choice
 from .._lazy import later
 from ..errors import shown
 from ..isa import AnyInstruction
@@ -25,8 +26,8 @@ else:  # a command loads what it is asked for
     scaling, sparsity = later("..scaling", __package__), later("..sparsity", __package__)
 
 __all__ = [
-    "add_operand", "add_selectors", "bits_of", "cell_facts", "element_of", "name_of", "number", "operand_of",
-    "selected",
+    "add_operand", "add_selectors", "bits_of", "cell_facts", "coordinate", "element_of", "name_of", "number",
+    "operand_of", "selected",
 ]  # fmt: skip
 
 _MEANT = {"meta": "metadata", "sfa": "scale_a", "sfb": "scale_b"}
@@ -55,16 +56,28 @@ def number(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{shown(text)} is no number; expected one such as 14 or 0x3c00bc00") from None
 
 
+def coordinate(text: str) -> int:
+    """Read a row or a column; what is none is often an order of words that is another."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{shown(text)} is no number; expected INSTRUCTION OPERAND ROW COLUMN, such as m16n8k16 f16 A 3 5"
+        ) from None
+
+
 def selected(options: argparse.Namespace) -> dict[str, Any]:
     """Return the selectors that were given, by name."""
     return {name: getattr(options, name) for name in _SELECTORS}
 
 
 def operand_of(word: str) -> str:
-    """Rule 1; a word that means none stays as it is, for the library to refuse."""
+    """Rule 1; of words in which none stands, it is this that is told, not what they leave of an instruction."""
     small = word.lower().replace("-", "_")
     small = _MEANT.get(small, small)
-    return next((name for name in REGISTER_OPERANDS if name.lower() == small), word)
+    named = next((name for name in REGISTER_OPERANDS if name.lower() == small), word)
+    check_choice("operand", named, REGISTER_OPERANDS)
+    return named
 
 
 def name_of(instruction: AnyInstruction, cell: Cell) -> str:

@@ -43,7 +43,8 @@ def add_what(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 
 def _what(options: argparse.Namespace) -> int:
-    instruction, operand = instruction_of(options.instruction), operand_of(options.operand)
+    operand = operand_of(options.operand)
+    instruction = instruction_of(options.instruction)
     parts: Sequence[WordPart] = ()
     if options.word is None:
         cells = what(instruction, operand, lane=options.lane, register=options.register, **selected(options))

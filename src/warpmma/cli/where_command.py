@@ -12,6 +12,7 @@ from .operand_words import (
     add_selectors,
     bits_of,
     cell_facts,
+    coordinate,
     element_of,
     name_of,
     operand_of,
@@ -32,8 +33,8 @@ def add_where(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "of k, and of scale_b ROW is B's column.",
     )
     add_operand(parser)
-    parser.add_argument("row", type=int, metavar="ROW")
-    parser.add_argument("column", type=int, metavar="COLUMN")
+    parser.add_argument("row", type=coordinate, metavar="ROW")
+    parser.add_argument("column", type=coordinate, metavar="COLUMN")
     parser.add_argument("--matrix", type=int, default=0, metavar="N", help="one of m8n8k4's four")
     add_selectors(parser, 0)
     add_output(parser)
@@ -41,8 +42,8 @@ def add_where(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def _where(options: argparse.Namespace) -> int:
-    instruction = instruction_of(options.instruction)
     operand = operand_of(options.operand)
+    instruction = instruction_of(options.instruction)
     found = where(
         instruction, operand, options.row, options.column, matrix=options.matrix, **selected(options)
     )  # fmt: skip
