@@ -72,6 +72,15 @@ def test_values_are_rounded_when_it_is_asked_for(capsys: Capture) -> None:
     assert "--cast" in said(capsys, *words)[2]
 
 
+def test_where_nothing_is_compared_no_figure_is_zero(capsys: Capture) -> None:
+    np.save("nan.npy", np.full(A.shape, np.nan, A.dtype))
+    words = ["nan.npy", "B.npy", "--target", "sm_90"]
+    [row] = [line for line in said(capsys, *words)[1].splitlines() if line.startswith("sm_90 ")]
+    assert set(row.split()[1:]) == {"-"}
+    [product] = json.loads(said(capsys, *words, "--json")[1])["products"]
+    assert (product["compared"], product["mean_ulps"], product["backward"]) == (0, None, None)
+
+
 @pytest.mark.parametrize(("rtol", "atol", "status"), [("1e-3", "1e-3", 0), ("0", "0", 1), ("0", "1e9", 1)])
 def test_the_status_says_whether_a_tolerance_is_good(capsys: Capture, rtol: str, atol: str, status: int) -> None:
     assert said(capsys, "A.npy", "B.npy", "--target", "sm_90", "--rtol", rtol, "--atol", atol)[0] == status
@@ -81,7 +90,7 @@ def test_the_status_says_whether_a_tolerance_is_good(capsys: Capture, rtol: str,
     ("A.npy --target sm_90", "1 file *.npy; expected those of A, B and, if there is one, C"),
     ("A.npy B.npy --target ,", "--target is empty; expected such as sm_90, or sm_80,sm_90"),
     ("A.npy B.npy --target sm_91", "unknown target 'sm_91'; did you mean 'sm_90'?"),
-    ("A.npy B.npy --target sm_90,sm_90", "expected names of targets"),
+    ("A.npy B.npy --target sm_90,sm_90", "['sm_80', 'sm_90'], each once"),
     ("A8.npy B8.npy --target sm_90", "of a type that NumPy does not name; expected words of the instruction"),
     ("A.npy absent.npy --target sm_90", "absent.npy: No such file or directory"),
     ("A.npy A.npy --target sm_90", "A is (32, 64) and B is (32, 64); expected [..., m, k] and [..., k, n]"),

@@ -120,6 +120,7 @@ def test_targets(capsys: Capture) -> None:
         assert row["mma"] == len(instructions(row["name"])) and f" {row['mma']} " in line
         assert row["generation"] in line
     assert [x["gpus"][0] for x in facts if x["name"] in ("sm_70", "sm_90a", "sm_121f")] == ["V100", "H100", "GB10"]
+    assert max(map(len, text.splitlines())) < 120
 
 
 def test_one_target(capsys: Capture) -> None:

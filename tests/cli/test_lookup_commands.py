@@ -159,9 +159,9 @@ def test_wrong_requests_get_one_line(capsys: Capture, arguments: tuple[str, ...]
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("where", F16, "A", "3", "x"), "warpmma where: argument COLUMN: 'x' is no number; expected INSTRUCTION OPERAND"),
+        (("where", F16, "A", "3", "x"), "warpmma where: argument COLUMN: 'x' is no number; expected INSTRUC"),
         (("where", "m16n8k16", "f16", "A[3,5]"), "warpmma where: argument ROW: 'A[3,5]' is no number; expected INSTR"),
-        (("where", "A", "3", "5", "m16n8k16"), "warpmma where: argument COLUMN: 'm16n8k16' is no number; expected INSTR"),
+        (("where", "A", "3", "5", "m16n8k16"), "warpmma where: argument COLUMN: 'm16n8k16' is no number; exp"),
         (("what", F16, "A"), "warpmma what: the following arguments are required: --lane\n"),
         (("what", F16, "A", "--lane", "1", "--word", "0xg"),
          "warpmma what: argument --word: '0xg' is no number; expected one such as 14 or 0x3c00bc00\n"),

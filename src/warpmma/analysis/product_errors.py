@@ -158,7 +158,9 @@ def _ways(
     if targets is not None:
         several = members(targets, 1 << 10)
         if not several or not all(isinstance(x, str) for x in several) or len(set(several)) < len(several):
-            raise OperandError(f"targets is {shown(targets)}; expected names of targets such as ['sm_80', 'sm_90']")
+            raise OperandError(
+                f"targets is {shown(targets)}; expected names of targets such as ['sm_80', 'sm_90'], each once"
+            )
         found = {name: {"target": name, **more} for name in several}
     elif ways is not None:
         if (

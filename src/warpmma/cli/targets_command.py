@@ -25,6 +25,7 @@ _SHORT = {
     **dict.fromkeys(("s8", "u8"), "int8"), **dict.fromkeys(("s4", "u4"), "int4"),
 }  # fmt: skip
 _FEW = 3  # GPUs of a target that the table names
+_ROOM = 28  # of 119 columns, beside the others
 
 
 def add_targets(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -69,8 +70,14 @@ def _row(facts: dict[str, Any]) -> tuple[str, ...]:
     gpus = facts["gpus"] if not TARGETS[facts["name"]].features else ()
     return (
         facts["name"], facts["generation"], str(facts["mma"]), str(facts["wgmma"] or ""), _version(facts), _has(facts),
-        ", ".join(gpus[:_FEW]) + ", ..." * (len(gpus) > _FEW),
+        _few(gpus),
     )  # fmt: skip
+
+
+def _few(gpus: Sequence[str]) -> str:
+    """Name the first, as many as a line has room for."""
+    written = (", ".join(gpus[:n]) + ", ..." * (n < len(gpus)) for n in range(_FEW, 0, -1))
+    return next(text for text in written if len(text) <= _ROOM)
 
 
 def _version(facts: dict[str, Any]) -> str:

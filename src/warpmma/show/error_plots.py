@@ -13,7 +13,7 @@ from itertools import accumulate
 from ..analysis import BINS, Advice, ErrorReport, ProductError
 from .cards import card, preformatted
 from .drawing import Theme, document, group, line, path, text, text_width
-from .error_tables import alike, bin_name, figure, headline, share, shortened, shown_bins
+from .error_tables import alike, bin_name, figure, headline, measured, share, shortened, shown_bins
 
 __all__ = ["advice_html", "html", "svg"]
 
@@ -65,7 +65,7 @@ def _named(some: Sequence[ProductError]) -> str:
 def _said(some: Sequence[ProductError]) -> str:
     product = some[0]
     largest = figure(product.largest.ulps if product.largest else None)
-    return f"{_named(some)}: largest error {largest} ulps, mean {figure(product.mean_ulps)} ulps"
+    return f"{_named(some)}: largest error {largest} ulps, mean {figure(measured(product, 'mean_ulps'))} ulps"
 
 
 def _y(part: float) -> float:
@@ -143,8 +143,9 @@ def _legend(same: Sequence[Sequence[ProductError]], top: float) -> list[str]:
             text(76, y, name, size=12),
         ]
         values = (
-            figure(product.largest.ulps if product.largest else None), figure(product.mean_ulps),
-            figure(product.largest_relative), figure(product.backward), share(product.rounded, product.compared),
+            figure(product.largest.ulps if product.largest else None), figure(measured(product, "mean_ulps")),
+            figure(measured(product, "largest_relative")), figure(measured(product, "backward")),
+            share(product.rounded, product.compared),
         )  # fmt: skip
         for (_, x), value in zip(_COLUMNS, values, strict=True):
             parts.append(text(start + x, y, value, size=12, anchor="end"))

@@ -14,7 +14,9 @@ from .._text import table
 from ..analysis import BINS, ErrorPlace, ErrorReport, ProductError
 from ..products import Choice
 
-__all__ = ["alike", "bin_name", "csv", "figure", "headline", "json", "share", "shortened", "shown_bins", "text"]
+__all__ = [
+    "alike", "bin_name", "csv", "figure", "headline", "json", "measured", "share", "shortened", "shown_bins", "text"
+]  # fmt: skip
 
 _WIDTH = 118
 _ROWS = 13  # of a histogram above 1 ulp
@@ -74,12 +76,19 @@ def _figures(products: Sequence[ProductError]) -> list[str]:
     for x in products:
         largest = x.largest
         row = [
-            x.name, figure(None if largest is None else largest.ulps), figure(x.mean_ulps),
-            _place(largest.index) if largest else "-", figure(x.largest_relative), figure(x.mean_relative),
-            figure(x.largest_absolute), figure(x.backward), share(x.rounded, x.compared),
+            x.name, figure(None if largest is None else largest.ulps), figure(measured(x, "mean_ulps")),
+            _place(largest.index) if largest else "-", figure(measured(x, "largest_relative")),
+            figure(measured(x, "mean_relative")), figure(measured(x, "largest_absolute")),
+            figure(measured(x, "backward")), share(x.rounded, x.compared),
         ]  # fmt: skip
         rows.append([*row, *([figure(x.used)] if bounded else [])])
     return _folded(rows)
+
+
+def measured(product: ProductError, name: str) -> float | None:
+    """Return one of a product's figures; None where no element was compared, of which 0 would be praise."""
+    figure_: float = getattr(product, name)
+    return figure_ if product.compared else None
 
 
 def _folded(rows: list[list[str]]) -> list[str]:
@@ -252,12 +261,14 @@ _PLAIN = (
     "largest_relative", "relative_at", "zeros", "largest_absolute", "backward", "bound_ulps", "used", "nan",
     "infinite", "overflowed", "undefined", "misplaced",
 )  # fmt: skip
+_FIGURES = ("mean_ulps", "mean_relative", "largest_relative", "largest_absolute", "backward")
 
 
 def json(report: ErrorReport) -> str:
     """Write all but arrays: "products", a list; of each its "choice", its figures, "largest" and "histogram".
 
-    Rational numbers are strings such as "-3/8"; a bin has its upper end in ulps as "to", null for the last.
+    Rational numbers are strings such as "-3/8"; figures are null where no element was compared; a bin has its upper
+    end in ulps as "to", null for the last.
     """
     found = []
     for x in report.products:
@@ -268,7 +279,7 @@ def json(report: ErrorReport) -> str:
             "epilogue": choice.epilogue, "evidence": str(choice.evidence),
         }  # fmt: skip
         bins = [{"to": _ratio(end), "count": count} for end, count in x.histogram]
-        plain = {name: getattr(x, name) for name in _PLAIN}
+        plain = {name: measured(x, name) if name in _FIGURES else getattr(x, name) for name in _PLAIN}
         found.append({**plain, "choice": how, "largest": _placed(x.largest), "histogram": bins})
     return json_.dumps({"products": found}, indent=2)
 
