@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import check_explanations
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from explanations.chains import product_faults
 from explanations.recipes import Case, cases, recipe_faults
 
-from warpmma.arithmetic import FusedDotAdd, GroupedDotAdd
+from warpmma.arithmetic import FusedDotAdd, GroupedDotAdd, Recipe
 from warpmma.formats import floating
 
 
@@ -40,7 +41,9 @@ def test_what_the_lemmas_ask_of_recipes(case: Case) -> None:
 def test_a_fault_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Another recipe is noticed; and the table that is printed counts it."""
     case = next(x for x in cases() if isinstance(x.recipe.unit, FusedDotAdd))
-    unit = replace(case.recipe.unit, fraction_bits=case.recipe.unit.fraction_bits - 3)
+    whole = case.recipe.unit
+    assert isinstance(whole, FusedDotAdd)
+    unit = replace(whole, fraction_bits=whole.fraction_bits - 3)
     monkeypatch.setattr("explanations.recipes.compute", lambda how, **given: _computed(replace(how, unit=unit), given))
     found = recipe_faults(case, 60, 0)
     assert found.faults and "the engines give" in found.faults[0]
@@ -49,7 +52,7 @@ def test_a_fault_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     assert "the engines give" in capsys.readouterr().out
 
 
-def _computed(how: object, given: dict[str, np.ndarray]) -> np.ndarray:
+def _computed(how: Recipe, given: dict[str, Any]) -> Any:
     from warpmma.arithmetic import compute
 
     return compute(how, **given)

@@ -13,6 +13,7 @@ from warpmma import sparsity
 from warpmma.analysis import Explanation
 from warpmma.formats import FORMATS, FloatFormat
 from warpmma.isa import Instruction, instructions
+from warpmma.layouts import Operand
 
 HALF = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 TF32 = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
@@ -23,7 +24,7 @@ WGMMA = "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16"
 Rng = np.random.Generator
 
 
-def matrix(record: Any, operand: str, shape: tuple[int, ...], rng: Rng) -> np.ndarray:
+def matrix(record: Any, operand: str, shape: tuple[int, ...], rng: Rng) -> Any:
     """Draw a matrix: of numbers about 1, or of any integers."""
     fmt = record.format(operand)
     if isinstance(fmt, FloatFormat):
@@ -31,10 +32,10 @@ def matrix(record: Any, operand: str, shape: tuple[int, ...], rng: Rng) -> np.nd
     return fmt.array(rng.integers(0, fmt.mask + 1, shape, dtype=np.uint64).astype(fmt.code_dtype))
 
 
-def warp(record: Instruction, rng: Rng) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
+def warp(record: Instruction, rng: Rng) -> tuple[list[Any], dict[str, Any]]:
     """Draw matrices of one instruction, metadata and scales."""
     operands = [matrix(record, name, record.layout(name).shape, rng) for name in ("A", "B", "C")]
-    words: dict[str, np.ndarray] = {}
+    words: dict[str, Any] = {}
     if record.block_scale:
         for name, shape in (("scale_a", (record.m, record.scales_per_row)), ("scale_b", (record.scales_per_row, 8))):
             words[name] = rng.integers(0x30, 0x48, shape).astype(np.uint8)
@@ -115,7 +116,10 @@ def test_links_of_a_split_product() -> None:
         ("mma", range(64, 80)), ("promotion: sum + chain", range(0)),
         ("sum of a slice of k added to the others", range(0)), ("epilogue: to f16", range(0)),
     ]  # fmt: skip
-    assert (len(told.a), told.a[69:71], told.value) == (80, (0x3C00, 0), 70)
+    assert (len(told.a), told.a[69:71]) == (80, (0x3C00, 0)) and told.value == 70
+
+
+_SHAPES: tuple[tuple[tuple[int, int], Operand], ...] = ((3, 112), "A"), ((112, 5), "B")
 
 
 def test_sparse_and_scaled_products() -> None:
@@ -124,10 +128,11 @@ def test_sparse_and_scaled_products() -> None:
     b = rng.standard_normal((76, 5)).astype(np.float16)
     d = wm.matmul(dense, b, instruction=SPARSE, target="sm_90")
     check(wm.explain(SPARSE, dense, b, None, 2, 4, target="sm_90"), d[2, 4])
-    quantized = [wm.scaling.quantize(rng.standard_normal(shape).astype(np.float32), SCALED, operand)
-                 for shape, operand in (((3, 112), "A"), ((112, 5), "B"))]  # fmt: skip
+    quantized: list[Any] = [wm.scaling.quantize(rng.standard_normal(shape).astype(np.float32), SCALED, operand)
+                 for shape, operand in _SHAPES]  # fmt: skip
     d = wm.matmul(*quantized, instruction=SCALED, target="sm_120a", epilogue="bf16")
-    told = wm.explain(SCALED, *quantized, None, 1, 3, target="sm_120a", epilogue="bf16")
+    left, right = quantized
+    told = wm.explain(SCALED, left, right, None, 1, 3, target="sm_120a", epilogue="bf16")
     check(told, d[1, 3])
     assert [x.name for x in told.links[-2:]] == ["tensor scale", "epilogue: to bf16"]
     assert told.lost is not None and told.error != 0
@@ -135,7 +140,8 @@ def test_sparse_and_scaled_products() -> None:
 
 def test_nothing_to_multiply() -> None:
     told = wm.explain(HALF, np.ones((2, 0), np.float16), np.ones((0, 2), np.float16), target="sm_90")
-    assert (told.links, told.result, told.value, told.error, told.parting) == ((), 0, 0, 0, None)
+    assert not told.links and told.parting is None
+    assert told.result == told.value == told.error == 0
 
 
 def test_infinity() -> None:
@@ -158,11 +164,11 @@ def test_ulps() -> None:
     told = wm.explain(HALF, a, b, c, target="sm_90")
     assert (told.error, told.ulps) == (Fraction(-1, 2**24), Fraction(1, 2))
     zero = wm.explain(HALF, np.zeros_like(a), b, target="sm_90")
-    assert (zero.error, zero.ulps) == (0, 0)
+    assert zero.error == zero.ulps == 0
 
 
 def test_bits_that_tf32_ignores_are_told() -> None:
     a, b = np.full((16, 8), 1 + 2.0**-12, np.float32), np.ones((8, 8), np.float32)
     told = wm.explain(TF32, a, b, target="sm_90")
-    assert (told.value, told.error, told.ignored) == (8, 0, 8 * Fraction(1, 2**12))
+    assert told.value == 8 and told.error == 0 and told.ignored == 8 * Fraction(1, 2**12)
     assert wm.explain(HALF, a.astype(np.float16)[:, :4], b.astype(np.float16)[:4], target="sm_90").ignored == 0

@@ -16,9 +16,9 @@ QUAD = "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32"
 def told(instruction: str, a: list[float], targets: tuple[str, str], c: float = 0.0) -> wm.analysis.Explanation:
     """Explain the sum of some numbers, by an instruction whose B is of ones."""
     fmt = FORMATS["e4m3" if "e4m3" in instruction else "f16"]
-    row = fmt.array(fmt.encode([a]))
+    row = fmt.array(fmt.encode(np.array([a])))
     ones = fmt.array(fmt.encode(np.ones((len(a), 1))))
-    return wm.explain(instruction, row, ones, np.float32([[c]]), target=targets[0], against=targets[1])
+    return wm.explain(instruction, row, ones, np.array([[c]], np.float32), target=targets[0], against=targets[1])
 
 
 @pytest.mark.parametrize(

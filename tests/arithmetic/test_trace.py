@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,13 +53,13 @@ def test_losses_are_the_error(case: RecipeCase) -> None:
         ideal, losses = exact(case.recipe, column, c), [step.lost for step in steps]
         if ideal is not None and None not in losses:
             finite += 1
-            assert steps[-1].value == ideal - sum(losses)
+            assert steps[-1].value == ideal - sum(loss for loss in losses if loss is not None)
     assert finite > len(styles(case.recipe)) / 3
 
 
 def trace(**changed: object) -> tuple[SumStep, ...]:
     """Return the steps of 1 x 1 + 2^-24 x 1 + ... + C = 2^-24, with something changed."""
-    given = {
+    given: dict[str, Any] = {
         "recipe": Recipe(d="f32", a="f16", b="f16", c="f32", unit=HALF), "a": [0x3C00, *[0x0001] * 8],
         "b": [0x3C00] * 9, "c": 0x33800000,
     }  # fmt: skip
@@ -120,6 +121,7 @@ def test_wrapping_and_clamping_are_told() -> None:
     for saturate, rounding, result in ((False, "wrap", 0x80000000), (True, "clamp", 0x7FFFFFFF)):
         recipe = Recipe(d="s32", a="s8", b="s8", c="s32", unit=IntegerSum(saturate=saturate))
         (step,) = trace(recipe=recipe, a=[1], b=[1], c=0x7FFFFFFF)
+        assert step.value is not None
         assert (step.rounding, step.result, step.lost) == (rounding, result, 2**31 - step.value)
 
 

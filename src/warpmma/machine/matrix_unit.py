@@ -56,7 +56,8 @@ def multiply(batch: Batch, site: Site, row: Instruction, operands: Sequence[Any]
         d, part = np.zeros((*some.shape, *d.shape[1:]), d.dtype), d
         d[some] = part
     if batch.watching is not None:
-        batch.watching.see(site, row, batch.target, batch.blocks, some, {**given, **words, "D": d}, numbers)
+        registers = {**words, "D": d, **{str(name): x for name, x in given.items()}}
+        batch.watching.see(site, row, batch.target, batch.blocks, np.asarray(some), registers, numbers)
     return tuple(batch.made(d[..., i, :], lanes, site) for i in range(d.shape[-2]))
 
 
