@@ -16,32 +16,9 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
 
 from explanations.chains import chain_faults
 from explanations.recipes import Faults, cases, recipe_faults
-
-
-@dataclass
-class Row:
-    """What was found of one unit."""
-
-    rows: int = 0
-    finite: int = 0
-    bounded: int = 0
-    exact: int = 0
-    tightest: Fraction = Fraction(0)
-    faults: list[str] = field(default_factory=list)
-
-    def add(self, found: Faults) -> None:
-        """Count what was found of one recipe or chain."""
-        self.rows += found.rows
-        self.finite += found.finite
-        self.bounded += found.bounded
-        self.exact += found.exact
-        self.tightest = max(self.tightest, found.tightest)
-        self.faults += found.faults
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,11 +31,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it of what runs in the background
-    units: dict[str, Row] = {}
+    units: dict[str, Faults] = {}
     started = time.perf_counter()
     try:
         for name, found in _found(options):
-            units.setdefault(name, Row()).add(found)
+            units.setdefault(name, Faults()).add(found)
             for fault in found.faults[:3]:
                 print(f"\n{fault}", flush=True)
     except KeyboardInterrupt:

@@ -46,6 +46,15 @@ class Faults:
     tightest: Fraction = Fraction(0)
     faults: list[str] = field(default_factory=list)
 
+    def add(self, found: Faults) -> None:
+        """Count what was found elsewhere too."""
+        self.rows += found.rows
+        self.finite += found.finite
+        self.bounded += found.bounded
+        self.exact += found.exact
+        self.tightest = max(self.tightest, found.tightest)
+        self.faults += found.faults
+
 
 def cases() -> list[Case]:
     """List every recipe once."""
