@@ -131,6 +131,20 @@ def test_the_page_is_walked_by_keys_alone(browser: Any) -> None:
         assert outline == "solid"
 
 
+COVERED = """() => {
+  const [bar, focused] = [document.querySelector(".bar"), document.activeElement].map((x) => x.getBoundingClientRect());
+  return focused.height < 200 && focused.bottom > bar.top && focused.top < bar.bottom;
+}"""
+
+
+def test_what_has_the_focus_is_not_behind_the_bar(browser: Any) -> None:
+    with opened(browser, size="phone") as page:
+        page.locator("main").focus()
+        for _ in range(25):
+            page.keyboard.press("Tab")
+            assert not page.evaluate(COVERED), focused(page)
+
+
 def test_instructions_are_chosen_by_keys(browser: Any) -> None:
     with opened(browser) as page:
         page.locator("#filter").focus()

@@ -35,6 +35,8 @@ _RULES = (
     f".warpmma-card code,.warpmma-card pre{{font:12px/1.45 {MONOSPACE};color:inherit;background:none;margin:0}}"
     ".warpmma-card details{margin:2px 0}.warpmma-card summary{cursor:pointer}"
     ".warpmma-card p{margin:4px 0}"
+    ".warpmma-card .warpmma-numbers{overflow-x:auto}"
+    ".warpmma-card .warpmma-numbers :is(th,td){white-space:nowrap;overflow-wrap:normal}"
 )
 
 

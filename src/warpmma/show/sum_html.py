@@ -67,7 +67,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     top = "".join(f"<th scope='col'>{_said(name)}</th>" for name in head)
     body = "".join("<tr>" + "".join(f"<td>{_said(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     start = f"<thead><tr>{top}</tr></thead>" if any(head) else ""
-    return f"<table>{start}<tbody>{body}</tbody></table>"
+    return f"<div class='warpmma-numbers'><table>{start}<tbody>{body}</tbody></table></div>"
 
 
 def _said(words: str) -> str:

@@ -94,7 +94,7 @@ def _groups(of: WarpWords) -> _Drawn:
             if i in kept:
                 parts.append(text(x + (i + 0.5) * place, y + 24, "=".join(kept[i]), size=10, anchor="middle"))
         if part.code not in legal:
-            parts.append(box(x - 1.5, y + 10.5, wide + 3, 19, "none", stroke="strong", dashed=True))
+            parts.append(box(x - 1.5, y + 11.5, wide + 3, 18, "none", stroke="strong", dashed=True))
         bits = f"lane {part.cell.lane}, bits {part.cell.low}{_DASH}{part.cell.high}"
         note = f"{part.meaning}; nibble {part.code:#x}, indices {part.code & 3} and {part.code >> 2}, of {bits}"
         body.append(group(parts, note=note, data=_data(part)))
