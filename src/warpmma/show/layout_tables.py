@@ -20,7 +20,7 @@ body { background: var(--warpmma-paper); color: var(--warpmma-ink); font: 14px s
 table { border-collapse: collapse; margin-bottom: 2em; font-variant-numeric: tabular-nums; }
 caption { text-align: left; padding-bottom: 0.5em; }
 th, td { border: 1px solid var(--warpmma-line); padding: 2px 8px; text-align: left; white-space: nowrap; }"""
-_WIDTH = 120  # of text: columns that do not fit stand below
+_WIDTH = 119  # of text: columns that do not fit stand below
 _FIELDS = ("row", "column", "matrix", "lane", "register", "low", "high", "index")
 
 
@@ -31,7 +31,7 @@ def layout_as(layout: Layout, by: str = "element", form: str = "text") -> str:
 
 
 def text(of: FragmentTable) -> str:
-    """Write it in columns, no line longer than 120 where an entry leaves the choice."""
+    """Write it in columns, no line longer than 119 where an entry leaves the choice."""
     blocks = [f"{of.title}\n{_key(of)}"]
     for grid in of.grids:
         heading = f"{grid.title}:\n" if grid.title and of.by == "element" else ""
