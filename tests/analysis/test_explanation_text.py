@@ -183,3 +183,7 @@ def test_the_page_names_every_key() -> None:
     assert set(document["parting"]) == {"link", "step", "reason"}
     found = {"link": set(link), "step": set(step), "addend": set(step["addends"][0])}
     assert {kind: named[kind] for kind in found} == found
+
+
+def test_print_shows_the_text() -> None:
+    assert str(ALL["f16 low bits"]) == ALL["f16 low bits"].text()

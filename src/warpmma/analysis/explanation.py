@@ -177,6 +177,9 @@ class Explanation(Record):
         ]
         return sums[0] - sums[1]
 
+    def __str__(self) -> str:
+        return self.text()
+
     def text(self, *, whole: bool = False, mark: Callable[[str, str], str] | None = None, width: int = 118) -> str:
         """Write it as tables.
 
