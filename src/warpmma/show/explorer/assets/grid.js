@@ -230,11 +230,13 @@ function headings(pen, view, colours, first, last, left, top, width, height) {
   pen.fillStyle = colours.pale;
   pen.font = `11px ${colours.font}`;
   const every = (pixels, least) => 2 ** Math.max(0, Math.ceil(Math.log2(least / pixels)));
-  const [skipColumns, skipRows] = [every(size[0], 20), every(size[1], 13)];
+  const named = (column) => String(view.shown.columnLabel?.(column) ?? column);
+  const widest = pen.measureText(named(view.shown.columns - 1)).width;
+  const [skipColumns, skipRows] = [every(size[0], Math.max(20, widest + 6)), every(size[1], 13)];
   const within = (pixel, from, to) => pixel >= from && pixel <= to;
   for (let column = first[1] - (first[1] % skipColumns); column < last[1]; column += skipColumns) {
     const x = left + (column + 0.5) * size[0];
-    if (within(x, LEFT, width)) pen.fillText(view.shown.columnLabel?.(column) ?? column, x, TOP / 2 + 1);
+    if (within(x, LEFT, width)) pen.fillText(named(column), x, TOP / 2 + 1);
   }
   for (let row = first[0] - (first[0] % skipRows); row < last[0]; row += skipRows) {
     const y = top + (row + 0.5) * size[1];
