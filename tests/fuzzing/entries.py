@@ -108,7 +108,7 @@ INNER: dict[str, str] = {
     "warpmma.analysis:bounds": "of a product that `prepare` has checked",
     "warpmma.analysis:Parting": "made by `explain`",
     "warpmma.analysis:ulp_at": "of a format, at a rational number, for rooms above",
-    **dict.fromkeys((f"warpmma.analysis:Explanation.{x}" for x in ("__str__", "json", "svg", "text")), "views: tests/show"),
+    **dict.fromkeys((f"warpmma.analysis:Explanation.{x}" for x in ("__str__", "json", "svg", "text")), "tests/show"),
     "warpmma.operations:float_code": "for rooms above, which check",
     "warpmma.operations:register_type": "for types that rows name",
     **dict.fromkeys(
