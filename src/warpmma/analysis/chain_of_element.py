@@ -188,7 +188,7 @@ def _along_k(element: ElementCodes) -> tuple[list[ChainLink], int]:
     return made, along_k(chain, element.c, 0, instruction, add)
 
 
-SLICE, TOTAL = "promotion: sum + chain", "sum of a slice of k added to the others"
+SLICE, TOTAL = "promotion: sum + chain", "sum of a slice added to the others"
 
 
 def along_k(

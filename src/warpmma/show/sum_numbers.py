@@ -21,7 +21,7 @@ __all__ = [
     "typeset",
 ]
 
-_DIGITS = 8
+_DIGITS = 9
 
 
 def rational(value: Fraction | None) -> str | None:
@@ -57,14 +57,14 @@ def number_text(number: Number, digits: int = _DIGITS) -> str:
 
 
 def short(value: Fraction, digits: int = _DIGITS) -> str:
-    """Write a value for people: exactly where that is short, with 8 digits where it is not.
+    """Write a value for people: exactly where that is short, with 9 digits, which tell all f32 apart, where it is not.
 
     Examples
     --------
     >>> short(Fraction(3, 8)), short(Fraction(1, 2**24)), short(Fraction(-5, 2**30)), short(Fraction(1, 3))
-    ('0.375', '2^-24', '-5*2^-30', '0.33333333')
+    ('0.375', '2^-24', '-5*2^-30', '0.333333333')
     >>> short(Fraction(16777217)), short(Fraction(2**70 + 2**40))
-    ('16777217', '1.1805916e+21')
+    ('16777217', '1.18059162e+21')
     >>> short(Fraction(10004, 10**7), 6), short(Fraction(1, 10**9))
     ('0.0010004', '1e-9')
     """
