@@ -156,6 +156,89 @@ def test_a_chain_must_be_one() -> None:
         wm.explain_launch(report, lane=0, occurrence=1, chain=True)
 
 
+def test_what_a_kernel_changes_beside_an_element_does_not_break_its_chain() -> None:
+    def kernel(t: Any) -> None:
+        one, zero = t.constant(0x3C003C00, "b32"), t.constant(0, "b32")
+        d: Any = [zero] * 4
+        for _ in range(3):
+            d = t(F16, [one] * 4, [one] * 2, [*d[:3], zero])
+
+    report = launch(kernel, 1, 32, [], target="sm_90", watch=Watch())
+    told = wm.explain_launch(report, lane=0, occurrence=2, chain=True)
+    assert told.value == 48
+    assert len(told.a) == 48
+    with pytest.raises(wm.OperandError, match="its C is not what occurrence 1 gave, for this element"):
+        wm.explain_launch(report, lane=0, register=3, occurrence=2, chain=True)
+
+
+def unrolled(a: Array, starts: tuple[float, ...] = (0.0, 0.0)) -> tuple[Launch, Array]:
+    """As a compiler unrolls a loop: accumulators in turn, each turn at a place of its own in the text of one line."""
+    turns, many = a.shape[:2]
+    text = [".version 8.3", ".target sm_80", ".address_size 64", ".visible .entry gemm(.param .u64 pa, .param .u64 pd)",
+            "{", ".reg .b32 a<4>, lane; .reg .b64 x, y, at;", "ld.param.u64 x, [pa]; ld.param.u64 y, [pd];",
+            "mov.u32 lane, %laneid; mul.wide.u32 at, lane, 16; add.u64 x, x, at; add.u64 y, y, at;"]  # fmt: skip
+    for s, start in enumerate(starts):
+        number = f"0f{np.float32(start).view(np.uint32):08X}"
+        text.append(f".reg .f32 d{s}_<4>; {' '.join(f'mov.f32 d{s}_{r}, {number};' for r in range(4))}")
+    for turn in range(turns):
+        for s in range(many):
+            sums = ", ".join(f"d{s}_{r}" for r in range(4))
+            text += [f"ld.global.v4.b32 {{a0, a1, a2, a3}}, [x + {(turn * many + s) * 512}];", ".loc 1 77 5",
+                     f"{F16} {{{sums}}}, {{a0, a1, a2, a3}}, {{a1, a2}}, {{{sums}}};"]  # fmt: skip
+    for s in range(many):
+        text.append(f"st.global.v4.f32 [y + {s * 512}], {{{', '.join(f'd{s}_{r}' for r in range(4))}}};")
+    device = wm.Device("sm_90")
+    d = device.empty((many, 32, 4), np.float32)
+    entry = ptx.load("\n".join([*text, "ret;", "}", '.file 1 "gemm.cu"', ""]))["gemm"]
+    return entry.launch(device, 1, 32, [device.array(a), d], watch=Watch(line=77)), d.numpy()
+
+
+def operands(turns: int, many: int) -> Array:
+    return np.random.default_rng(3).standard_normal((turns, many, 32, 8)).astype(np.float16)
+
+
+@pytest.mark.parametrize("starts", [(0.0, 0.0), (0.5, -3.0), (0.0, 0.0, 1.0)])
+def test_a_chain_follows_its_accumulator_through_an_unrolled_loop(starts: tuple[float, ...]) -> None:
+    turns, many = 4, len(starts)
+    report, result = unrolled(operands(turns, many), starts)
+    assert [x.occurrence for x in report.watched] == list(range(turns * many))
+    for s in range(many):
+        for lane, register in ((0, 0), (17, 3), (31, 1)):
+            at: Any = {"line": 77, "occurrence": (turns - 1) * many + s, "lane": lane, "register": register}
+            told = wm.explain_launch(report, chain=True, **at)
+            assert told.result == result[s, lane, register].view(np.uint32)
+            single = wm.explain_launch(report, line=77, occurrence=s, lane=lane, register=register)
+            assert (len(told.a), told.c) == (turns * len(single.a), single.c)
+            assert told.a[: len(single.a)] == single.a
+    with pytest.raises(wm.OperandError, match="its C is not what occurrence 0 gave"):
+        wm.explain_launch(report, occurrence=1, lane=0, chain=True)
+
+
+def test_a_tile_of_zeros_is_not_taken_for_what_went_before() -> None:
+    """What gave zero does not go before each accumulator that begins with zero; within one it changes nothing."""
+    a = operands(3, 3)
+    a[:, 0] = 0
+    a[1, 2] = 0
+    report, result = unrolled(a, (0.0, 0.0, 0.0))
+    for s in (1, 2):
+        told = wm.explain_launch(report, occurrence=6 + s, lane=9, register=2, chain=True)
+        assert (told.result, len(told.a)) == (result[s, 9, 2].view(np.uint32), 48)
+
+
+def test_accumulators_that_cannot_be_told_apart() -> None:
+    """Of the same operands either is right; of others that gave the same, none."""
+    a = operands(3, 2)
+    a[:, 1] = a[:, 0]
+    report, result = unrolled(a)
+    told = wm.explain_launch(report, occurrence=5, lane=9, register=2, chain=True)
+    assert (told.result, len(told.a)) == (result[1, 9, 2].view(np.uint32), 48)
+    a = np.ones((2, 2, 32, 8), np.float16)
+    a[0, 1] = -1
+    assert "its C is what occurrences 0 and 1 gave, of different operands" in wrong(
+        unrolled(a)[0], occurrence=3, lane=0, chain=True
+    )
+
+
 def wrong(report: Launch | Any, **more: Any) -> str:
     with pytest.raises(wm.OperandError) as caught:
         wm.explain_launch(report, **more)

@@ -42,6 +42,15 @@ def test_an_element_is_explained_after_the_report(capsys: Capture, tmp_path: Pat
     ("77 lane", "'lane'"),
     ("77 chain=3", "'chain=3'"),
     ("77 lane=x", "lane is 'x'"),
+])  # fmt: skip
+def test_wrong_arguments_get_one_line(capsys: Capture, tmp_path: Path, asked: str, says: str) -> None:
+    status, out, err = said(capsys, tmp_path, "--explain", asked)
+    assert (status, out) == (2, "")
+    assert says in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(("asked", "says"), [
     ("79", "nothing was watched; mma were executed at gemm.cu:77"),
     ("77 warp=1", "gemm.cu:77; expected line, block, warp and occurrence of one that is executed, as in watch=Watch(l"),
     ("77 occurrence=4", "nothing was watched"),
@@ -49,11 +58,20 @@ def test_an_element_is_explained_after_the_report(capsys: Capture, tmp_path: Pat
     ("77 lane=3 row=1", "expected lane and register of D's fragment, or row and column of D"),
     ("77 against=sm_70", "sm_70"),
 ])  # fmt: skip
-def test_wrong_arguments_get_one_line(capsys: Capture, tmp_path: Path, asked: str, says: str) -> None:
+def test_what_the_launch_found_is_printed_if_an_element_is_refused(
+    capsys: Capture, tmp_path: Path, asked: str, says: str
+) -> None:  # fmt: skip
+    _, plain, _ = said(capsys, tmp_path)
     status, out, err = said(capsys, tmp_path, "--explain", asked)
-    assert (status, out) == (2, "")
+    assert status == 2
+    assert out.splitlines()[:-1] == plain.splitlines()[:-1]  # the last has the time
+    assert "no hazard was found" in out
     assert says in err
     assert len(err.splitlines()) == 1
+    _, plain, _ = said(capsys, tmp_path, "--json")
+    status, out, err = said(capsys, tmp_path, "--explain", asked, "--json")
+    assert (status, len(err.splitlines())) == (2, 1)
+    assert json.loads(out) | {"seconds": 0} == json.loads(plain) | {"seconds": 0}
 
 
 def test_only_what_is_needed_is_watched() -> None:

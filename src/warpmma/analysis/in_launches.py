@@ -4,9 +4,14 @@
    matrices from them, and `explain` says how an element of D came about.
 2. The element is named as a kernel has it, by the lane, the register of the fragment and its place in it; or by its row
    and column in D.
-3. A chain is the executions of one line by one warp, from the first kept one on, each of which took for this element
-   what the one before gave as its C: a loop along k. Explained as a whole product, it is the same instructions in the
-   same order, and so the same bits.
+3. A chain is executions of one line by one warp, each of which took as its C what one before gave, in all registers
+   of all lanes: a loop along k. Explained as a whole product, it is the same instructions in the same order, and so the
+   same bits.
+4. It is all kept ones, where each took what the last one gave (or, of what a kernel changed between them, this element
+   alone, if it is not zero). Else the line has several accumulators in turn, as that of an unrolled loop: from the one
+   that is explained on backwards, each took its C from the nearest one before that gave it, until a C that is zero or
+   that none gave. Where another one that is not of this chain gave the same of different operands, it is open which
+   was meant, and where nothing goes before there is no chain: these are refused.
 """
 
 from __future__ import annotations
@@ -57,7 +62,8 @@ def explain_launch(
     against : str, optional
         Another target, to be explained beside.
     chain : bool
-        Explain what the same line did before, too, from the first occurrence that was kept on: a loop along k.
+        Explain what the same line summed before in this accumulator, too, as far as it was kept: a loop along k,
+        unrolled or not.
 
     Returns
     -------
@@ -156,20 +162,50 @@ def _cell(
 
 
 def _chain(products: Sequence[WatchedProduct], last: WatchedProduct, cell: Cell) -> list[WatchedProduct]:
-    """Rule 3."""
+    """Rules 3 and 4."""
     parts = [x for x in products if x.occurrence <= last.occurrence]
-    for before, after in pairwise(parts):
-        gave, took = (int(_matrix(x, name)[_index(cell, x, name)]) for x, name in ((before, "D"), (after, "C")))
-        if (
-            after.occurrence != before.occurrence + 1
-            or gave != took
-            or before.instruction.c_type != last.instruction.d_type
-        ):
-            raise OperandError(
-                f"{after.place}: its C is not what occurrence {before.occurrence} gave, for this element; explain it "
-                "without chain"
-            )
-    return parts
+    if all(_follows(after, before, cell) for before, after in pairwise(parts)):
+        return parts
+    chain, taken = [last], []  # a tile of zeros gave zero too: it does not go before all that begin with it
+    while chain[0].registers["C"].any():
+        givers = [x for x in parts if x.occurrence < chain[0].occurrence and _gave(x, chain[0])]
+        if not givers:
+            break
+        taken.append((chain[0], givers))
+        chain.insert(0, givers[-1])
+    if len(chain) == 1:
+        raise OperandError(
+            f"{last.place}: its C is not what occurrence {parts[-2].occurrence} gave, for this element, nor what one "
+            "before did; explain it without chain"
+        )
+    members = {x.occurrence for x in chain}
+    for after, givers in taken:
+        for other in givers:
+            if other.occurrence not in members and not _same_operands(other, givers[-1]):
+                raise OperandError(
+                    f"{after.place}: its C is what occurrences {other.occurrence} and {givers[-1].occurrence} gave, of "
+                    "different operands; explain it without chain"
+                )
+    return chain
+
+
+def _follows(after: WatchedProduct, before: WatchedProduct, cell: Cell) -> bool:
+    """Whether one is the next, and took what was given: all of it, or this element."""
+    if after.occurrence != before.occurrence + 1 or before.instruction.d_type != after.instruction.c_type:
+        return False
+    gave, took = (int(_matrix(x, name)[_index(cell, x, name)]) for x, name in ((before, "D"), (after, "C")))
+    return _gave(before, after) or gave == took != 0
+
+
+def _gave(before: WatchedProduct, after: WatchedProduct) -> bool:
+    """Whether all of D is all of another's C."""
+    alike = before.instruction.d_type == after.instruction.c_type
+    return alike and np.array_equal(before.registers["D"], after.registers["C"])
+
+
+def _same_operands(one: WatchedProduct, other: WatchedProduct) -> bool:
+    same = (np.array_equal(x, other.registers[name]) for name, x in one.registers.items())
+    return one.numbers == other.numbers and all(same)
 
 
 def _matrix(product: WatchedProduct, operand: Any) -> Array:

@@ -89,7 +89,7 @@ def _run(options: argparse.Namespace) -> int:
     entry = _entry(module, options.kernel)
     arguments = ordered(arguments_of(options.arg, options.seed), _parameters(module, entry), source_name(entry.name))
     device = Device(_target(module, options.target))
-    printed, started, stopped, report = StringIO(), time.monotonic(), None, None
+    printed, started, stopped, report, refused = StringIO(), time.monotonic(), None, None, None
     try:
         with warnings.catch_warnings(), redirect_stdout(printed):
             warnings.simplefilter("ignore", HazardWarning)
@@ -109,12 +109,26 @@ def _run(options: argparse.Namespace) -> int:
     name = options.kernel or source_name(entry.name)
     title = f"{name} of {options.file} on {device.target}: grid {options.grid}, block {options.block}"
     if ran:
-        told = asked.explained(report) if asked is not None and report is not None else None
+        told, refused = _explained(asked, report)
         say_all = _json if options.json else _text
         write(say_all(title, module, arguments, report, stopped, printed.getvalue(), seconds, told))
     if stopped is not None and (not ran or not isinstance(stopped, WarpmmaError)):
         raise stopped
+    if refused is not None:
+        raise refused
     return int(stopped is not None or bool(report is not None and report.hazards))
+
+
+def _explained(
+    asked: KernelProduct | None, report: Launch | None
+) -> tuple[Explanation | None, WarpmmaError | None]:  # fmt: skip
+    """Explain what was asked for, or say why not: the launch's report is worth printing all the same."""
+    if asked is None or report is None:
+        return None, None
+    try:
+        return asked.explained(report), None
+    except WarpmmaError as error:
+        return None, error
 
 
 def _refused(error: BaseException) -> bool:
