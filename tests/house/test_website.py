@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-from oracles import CHROMIUM, skip_without
+from oracles import needs
 from website import address, faces, links, members
 
 import warpmma
@@ -171,38 +171,35 @@ def test_every_name_is_in_the_built_reference(site: Path) -> None:
 
 
 @contextmanager
-def opened(path: Path, width: int, scheme: Any) -> Iterator[Any]:
+def opened(browser: Any, path: Path, width: int, scheme: Any) -> Iterator[Any]:
     """Open a page of the site from the file system; it may ask for files alone, and complain of nothing."""
-    from playwright.sync_api import sync_playwright
-
     said: list[str] = []
     own = "file:", "data:", "blob:", "about:"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme).new_page()
-        page.on("request", lambda request: said.extend([request.url] * (not request.url.startswith(own))))
-        page.on("console", lambda message: said.extend([message.text] * (message.type in ("error", "warning"))))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.goto(path.as_uri())
-        yield page
-        browser.close()
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = context.new_page()
+    page.on("request", lambda request: said.extend([request.url] * (not request.url.startswith(own))))
+    page.on("console", lambda message: said.extend([message.text] * (message.type in ("error", "warning"))))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(path.as_uri())
+    yield page
+    context.close()
     assert said == []
 
 
+@needs("browser")
 @pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (900, "light"), (1600, "dark")])
-def test_pages_are_no_wider_than_the_window(site: Path, width: int, scheme: str) -> None:
+def test_pages_are_no_wider_than_the_window(browser: Any, site: Path, width: int, scheme: str) -> None:
     """Tables, blocks of code and pictures scroll by themselves."""
-    skip_without("browser")
     names = ["index", "tutorial", "gallery", "api/warpmma.machine", "specification/ptx", "explain", "error"]
-    with opened(site / "index.html", width, scheme) as page:
+    with opened(browser, site / "index.html", width, scheme) as page:
         for name in [*names, "repository/examples/notebooks/tour.ipynb.code"]:
             page.goto((site / f"{name}.html").as_uri())
             assert page.evaluate("document.documentElement.scrollWidth") <= width, name
 
 
-def test_search_and_theme_work_from_the_file_system(site: Path) -> None:
-    skip_without("browser")
-    with opened(site / "gallery.html", 1300, "light") as page:
+@needs("browser")
+def test_search_and_theme_work_from_the_file_system(browser: Any, site: Path) -> None:
+    with opened(browser, site / "gallery.html", 1300, "light") as page:
         ground = "getComputedStyle(document.querySelector('figure.picture svg')).getPropertyValue('--warpmma-paper')"
         light = page.evaluate(ground)
         page.locator("label[title=Dark]").click()
