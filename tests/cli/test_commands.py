@@ -78,3 +78,10 @@ def test_the_list_needs_no_numpy() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert not done.returncode, done.stderr
     assert "warpmma.isa" not in done.stdout.splitlines()[-1]
+
+
+def test_an_option_is_compared_without_its_dashes(capsys: pytest.CaptureFixture[str]) -> None:
+    for option, meant in (("--sparce", "; did you mean '--sparse'?"), ("--wg", "")):
+        with pytest.raises(SystemExit):
+            main(["list", option])
+        assert capsys.readouterr().err == f"warpmma list: unrecognized arguments: {option}{meant}\n"

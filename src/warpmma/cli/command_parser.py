@@ -37,7 +37,9 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Say in one line what was wrong, and end with status 2."""
         if unknown := re.search(r"unrecognized arguments: (-\S*)", message):
-            message += suggestion(unknown[1].partition("=")[0], list(self._every_option()))
+            names = {option.lstrip("-"): option for option in self._every_option()}  # dashes would make all alike
+            near = suggestion(unknown[1].partition("=")[0].lstrip("-"), list(names))
+            message += re.sub("'(.*)'", lambda found: repr(names[found[1]]), near)
         elif refused := re.search(r"invalid choice: '(.*?)' ", message):
             choices = [str(x) for action in self._actions for x in action.choices or ()]
             message += suggestion(refused[1], choices)

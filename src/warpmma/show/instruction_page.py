@@ -31,7 +31,7 @@ def facts(i: AnyInstruction, target: str | None = None) -> dict[str, Any]:
     """Return what there is to know, as values that JSON has; of arithmetic, that of one target if it is named."""
     operands = {operand: _operand(i, operand) for operand in OPERANDS}
     return {
-        "mnemonic": str(i), "shape": {"m": i.m, "n": i.n, "k": i.k}, "ptx": ".".join(map(str, i.ptx)),
+        "mnemonic": str(i), "shape": {"m": i.m, "n": i.n, "k": i.k}, "ptx": list(i.ptx),
         "documented": i.documented, "threads": 128 if isinstance(i, WarpgroupInstruction) else 32,
         "operands": operands, **_words(i), "targets": list(i.targets),
         "arithmetic": _arithmetic(i, i.targets if target is None else (target,)),
