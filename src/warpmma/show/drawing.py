@@ -110,20 +110,24 @@ def box(
 ) -> str:
     """Draw a rectangle, with a note that shows when it is pointed at; a `fill` or `stroke` of "none" draws none."""
     marks = f" rx='{radius:g}'" if radius else ""
-    marks += f" stroke-width='{weight:g}'" if weight != 1 else ""
-    marks += " stroke-dasharray='3 2'" if dashed else ""
+    marks += _strokes(weight, "3 2" if dashed else "")
     place = f"x='{x:g}' y='{y:g}' width='{width:g}' height='{height:g}'"
     return _noted(
         f"<rect {place} fill='{_light(fill)}' stroke='{_light(stroke)}'{marks}{_attributes(data)}", note, "rect"
     )
 
 
+def _strokes(weight: float, dashes: str) -> str:
+    """Attributes of a stroke that is not plain."""
+    marks = f" stroke-width='{weight:g}'" if weight != 1 else ""
+    return marks + (f" stroke-dasharray='{dashes}'" if dashes else "")
+
+
 def line(
     x1: float, y1: float, x2: float, y2: float, stroke: str = "line", *, weight: float = 1, dashed: bool = False
 ) -> str:
     """Draw a straight line."""
-    marks = f" stroke-width='{weight:g}'" if weight != 1 else ""
-    marks += " stroke-dasharray='4 3'" if dashed else ""
+    marks = _strokes(weight, "4 3" if dashed else "")
     return f"<line x1='{x1:g}' y1='{y1:g}' x2='{x2:g}' y2='{y2:g}' stroke='{_light(stroke)}'{marks}/>"
 
 
@@ -131,8 +135,7 @@ def path(
     d: str, stroke: str = "line", *, fill: str = "none", weight: float = 1, dashed: bool = False, note: str = ""
 ) -> str:
     """Draw a path, in SVG's own words: "M0 0L10 5"."""
-    marks = f" stroke-width='{weight:g}'" if weight != 1 else ""
-    marks += " stroke-dasharray='4 3'" if dashed else ""
+    marks = _strokes(weight, "4 3" if dashed else "")
     return _noted(f"<path d='{escape(d)}' fill='{_light(fill)}' stroke='{_light(stroke)}'{marks}", note, "path")
 
 

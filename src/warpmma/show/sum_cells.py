@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..analysis import Explanation
-from ..arithmetic import Addend
+from ..arithmetic import Addend, Recipe
 from .sum_folding import PlacedStep
 from .sum_numbers import code_text, number_text, short
-from .sum_words import factors, label, unpacked
+from .sum_words import Factors, factors, label, unpacked
 
 __all__ = ["CHAINS", "CHAIN_HEAD", "addend_cells", "chain_cells"]
 
@@ -32,12 +32,7 @@ def addend_cells(
             [f] = found
             if explanation.instruction.sparse:
                 row[1] = str(f.position)
-            row[2:6] = (
-                unpacked(f.a, recipe.a),
-                code_text(f.a, recipe.a),
-                unpacked(f.b, recipe.b),
-                code_text(f.b, recipe.b),
-            )
+            row[2:6] = _operands(f, recipe)
         if found and found[0].scale_a is not None and found[0].scale_b is not None and recipe.scale:
             row[6] = f"{unpacked(found[0].scale_a, recipe.scale)} x {unpacked(found[0].scale_b, recipe.scale)}"
         if addend.source == "C" and each.link == 0:
@@ -59,9 +54,7 @@ def chain_cells(explanation: Explanation, each: PlacedStep) -> tuple[str, ...]:
     operands = ("", "", "", "")
     if first.source == "product" and found:
         [f] = found
-        operands = (
-            unpacked(f.a, recipe.a), code_text(f.a, recipe.a), unpacked(f.b, recipe.b), code_text(f.b, recipe.b)
-        )  # fmt: skip
+        operands = _operands(f, recipe)
     name = step.operation if len(each.chain.k) else each.chain.name
     if first.source != "product" and len(each.chain.k):
         name += " " + " + ".join(label(each, x).removesuffix(" before") for x in step.addends)
@@ -70,4 +63,12 @@ def chain_cells(explanation: Explanation, each: PlacedStep) -> tuple[str, ...]:
         str(each.number + 1), name, k, *operands, number_text(first.number), *(number_text(x.number) for x in rest[:1]),
         *([""] if not rest else []), number_text(step.number), code_text(step.result, step.format),
         short(step.rounded_off) if step.rounded_off else "",
+    )  # fmt: skip
+
+
+def _operands(found: Factors, recipe: Recipe) -> tuple[str, str, str, str]:
+    """Values and codes of the two factors of a product."""
+    return (
+        unpacked(found.a, recipe.a), code_text(found.a, recipe.a), unpacked(found.b, recipe.b),
+        code_text(found.b, recipe.b),
     )  # fmt: skip
