@@ -152,7 +152,8 @@ def _meeting(
     refresh: list[Refresh],
 ) -> Meeting | None:  # fmt: skip
     """Return where lanes meet, if they do: rule 1 of `meetings`."""
-    row, key, mask, barrier = step.row, place, None, False
+    row, mask, barrier = step.row, None, False
+    key: object = place
     if isinstance(row, Barrier) and row.action != "warp":
         # Threads that come to a barrier one by one meet there, and not here; but those who wait are taken apart.
         mask, barrier = None if row.aligned else _nobody(state), True
