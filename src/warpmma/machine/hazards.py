@@ -183,16 +183,10 @@ class Reporter:
         if not bad.any() or (not self.tracking and kind in TRACKED):
             return
         if self._sites and site is self._sites[0][0]:
-            for own, lanes in self._sites:
-                self._report(kind, own, bad & lanes, address, detail, other)
-        else:
-            self._report(kind, site, bad, address, detail, other)
-
-    def _report(
-        self, kind: str, site: Site, bad: Array, address: Array | None, detail: str | Callable[[int], str],
-        other: Site | None,
-    ) -> None:  # fmt: skip
-        if not bad.any():
+            parts, self._sites = self._sites, []
+            for own, lanes in parts:
+                self.report(kind, own, bad & lanes, address, detail, other)
+            self._sites = parts
             return
         if self._policy.get(kind) is None and kind in _COUNTED:
             self.counts[kind] += int(bad.sum())
