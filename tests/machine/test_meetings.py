@@ -107,27 +107,32 @@ def test_activemask_names_those_who_run_together() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "says"),
+    ("line", "other", "why"),
     [
-        ("shfl.sync.idx.b32 x, _, tid, 0, 31, 0xFFFFFFFF", "shfl.sync.idx.b32: divergent"),
-        ("bar.warp.sync 0xFFFFFFFF", "bar.warp.sync: divergent"),
+        ("shfl.sync.idx.b32 x, _, tid, 0, 31, 0xFFFFFFFF", "bar.warp.sync 0xFFFFFFFF", "the same opcode"),
+        ("bar.warp.sync 0xFFFFFFFF", "shfl.sync.idx.b32 x, _, tid, 0, 31, 0xFFFFFFFF", "the same opcode"),
+        ("bar.warp.sync 0xFFFF0001", "bar.warp.sync 0xFFFFFFFF", "its membermask has another value"),
     ],
 )
-def test_two_instructions_that_wait_for_each_other(line: str, says: str) -> None:
+def test_two_instructions_that_wait_for_each_other(line: str, other: str, why: str) -> None:
     text = f"""
         setp.lt.u32 p, lane, 16
         @p bra low
         {line}
         exit
         low:
-        {line}
+        {other}
     """
     with pytest.raises(HazardError) as caught:
         go(text, threads=32)
-    message = str(caught.value)
-    assert message.startswith(f"program.ptx:3: {says}: block 0, warp 0, lane 16 (and 15 more lanes): nobody can run")
+    message, (mnemonic, _, _), (others, _, _) = str(caught.value), line.partition(" "), other.partition(" ")
+    assert message.startswith(
+        f"program.ptx:3: {mnemonic}: divergent: block 0, warp 0, lane 16 (and 15 more lanes): nobody can run"
+    )
+    assert f"Other lanes of the warp wait at program.ptx:6 ({others}): " in message and why in message
     assert "16 lanes of block 0, warp 0, wait for lanes of their warp at program.ptx:3" in message
     assert "16 lanes of block 0, warp 0, wait for lanes of their warp at program.ptx:6" in message
+    assert caught.value.hazard.other is not None and caught.value.hazard.other.line == 6
     with pytest.warns(HazardWarning, match="nobody can run"):
         go(text, threads=32, policy="warn")
 

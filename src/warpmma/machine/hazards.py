@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
@@ -129,6 +130,8 @@ class Reporter:
         By kind, how many lanes met hazards that are counted alone.
     lines : dict of str to Counter of Site
         The same by line.
+    joined : Counter of (Site, Site)
+        How often lanes of one warp executed a `.sync` instruction together from two lines.
     first_block : int
         Number of the first of the blocks that run now.
     comparisons : Comparisons
@@ -149,7 +152,9 @@ class Reporter:
         self._found: dict[tuple[str, Site], Hazard] = {}
         self.counts: Counter[str] = Counter()
         self.lines: dict[str, Counter[Site]] = {kind: Counter() for kind in _COUNTED}
+        self.joined: Counter[tuple[Site, Site]] = Counter()
         self.first_block = 0
+        self._sites: list[tuple[Site, Array]] = []
         self.comparisons = Comparisons()
 
     @property
@@ -177,6 +182,12 @@ class Reporter:
         """
         if not bad.any() or (not self.tracking and kind in TRACKED):
             return
+        if self._sites and site is self._sites[0][0]:
+            parts, self._sites = self._sites, []
+            for own, lanes in parts:
+                self.report(kind, own, bad & lanes, address, detail, other)
+            self._sites = parts
+            return
         if self._policy.get(kind) is None and kind in _COUNTED:
             self.counts[kind] += int(bad.sum())
             self.lines[kind][site] += int(bad.sum())
@@ -188,6 +199,15 @@ class Reporter:
             count=int(bad.sum()), detail=detail if isinstance(detail, str) else detail(at or 0),
             other=other,
         ))  # fmt: skip
+
+    @contextmanager
+    def sites(self, parts: list[tuple[Site, Array]]) -> Iterator[None]:
+        """Report what is reported of the first of some sites at each lane's own."""
+        self._sites = parts
+        try:
+            yield
+        finally:
+            self._sites = []
 
     def report_launch(self, kind: str, site: Site, detail: str) -> None:
         """Report what no thread met."""

@@ -278,9 +278,7 @@ class _Run:
     def _stuck(self) -> None:
         scheduler, batch = self.state.scheduler, self._batch
         where = where_lanes_are(self.state, self._meetings)
-        if meetings := self._meetings.open:
-            meetings[0].stuck(where)
-        elif batch.lanes.any_waiting:
+        if not self._meetings.stuck(where) and batch.lanes.any_waiting:
             batch.barriers.stand(batch.lanes.waiting, None, where)
             scheduler.release()
         if not scheduler.ready:  # nothing helped

@@ -30,6 +30,9 @@ class Launch(Shown):
     order : dict of Site to int
         The lines whose results depend on which of several threads came first, where CUDA leaves that open, and how
         often: values that atomics return, sums of floats.
+    joined : dict of (Site, Site) to int
+        Pairs of lines from which lanes of one warp executed a `.sync` instruction together, and how many times warps
+        did. It is legal (the opcode, the qualifiers and the membermask are the same), but may be a mistake.
     printed : str
         What the kernel's `printf` printed.
     unpredicted : tuple of Unpredicted
@@ -49,6 +52,7 @@ class Launch(Shown):
     unpredicted: tuple[Unpredicted, ...] = ()
     undecided: tuple[Site, ...] = ()
     watched: tuple[WatchedProduct, ...] = ()
+    joined: Mapping[tuple[Site, Site], int] = field(default_factory=dict)
 
     def text(self) -> str:
         """Tables of instructions, bytes moved, accesses to shared memory with their conflicts, and hazards."""

@@ -20,11 +20,12 @@ from .._text import counted
 from ..errors import OperandError
 from ..isa import Instruction
 from ..operations import Barrier, Operation
+from .batch import Results
 from .computing import compute
 from .door import handler
 from .groups import Group
 from .guards import Choose, chooser, divided
-from .meetings import Meeting, Meetings
+from .meetings import Meeting, MeetingPlace, Meetings
 from .scheduling import STOP
 from .state import Refresh, State
 from .steps import Constant, RowStep, Slot
@@ -53,9 +54,9 @@ def prepared(state: State, meetings: Meetings, place: int, step: RowStep) -> Adv
     act = _refreshed(_handled(state, step, operands), refresh)
     if getattr(step.row, "observes", False):
         return _observing(state, place, step, act, choose)
-    meeting = _meeting(state, place, step, act, operands, refresh)
+    meeting = _meeting(state, meetings, place, step, act, operands, refresh)
     if meeting is not None:
-        return _met(state, place, meetings.add(meeting), choose)
+        return _met(place, meeting, choose)
     return _alone(state, place, act, choose)
 
 
@@ -136,36 +137,56 @@ def _observing(state: State, place: int, step: RowStep, act: Act, choose: Choose
     return advance
 
 
-def _met(state: State, place: int, meeting: Meeting, choose: Choose | None) -> Advance:
+def _met(place: int, meeting: Meeting, choose: Choose | None) -> Advance:
     after = place + 1
 
     def advance(group: Group) -> int:
         acting = group if choose is None else choose(group)
-        return after if acting is None else meeting.come(group, acting)
+        return after if acting is None else meeting.come(place, group, acting)
 
     return advance
 
 
 def _meeting(
-    state: State, place: int, step: RowStep, act: Act, operands: tuple[Any, ...], refresh: list[Refresh]
-) -> Meeting | None:
-    """Return where lanes meet, if they do."""
-    row = step.row
+    state: State, meetings: Meetings, place: int, step: RowStep, act: Act, operands: tuple[Any, ...],
+    refresh: list[Refresh],
+) -> Meeting | None:  # fmt: skip
+    """Return where lanes meet, if they do: rule 1 of `meetings`."""
+    row, mask, barrier = step.row, None, False
+    key: object = place
+    if isinstance(row, Barrier) and row.action != "warp":
+        # Threads that come to a barrier one by one meet there, and not here; but those who wait are taken apart.
+        mask, barrier = None if row.aligned else _nobody(state), True
+    elif isinstance(row, Barrier) or (isinstance(row, Operation) and row.membermask):
+        mask, key = _mask(state, operands[-1], refresh), row.mnemonic
+    elif not isinstance(row, Instruction) and ".aligned" not in str(row):
+        return None
     counts = state.counts
 
     def count(group: Group) -> None:
         counts[place] += group.warps
+
+    def counted_act(group: Group) -> None:
+        count(group)
         act(group)
 
-    if isinstance(row, Barrier):
-        if row.action == "warp":
-            return Meeting(state, place, count, _mask(state, operands[0], refresh))
-        # Threads that come to a barrier one by one meet there, and not here; but those who wait are taken apart.
-        return Meeting(state, place, count, None if row.aligned else _nobody(state), barrier=True)
-    if isinstance(row, Operation) and row.membermask:
-        return Meeting(state, place, count, _mask(state, operands[-1], refresh))
-    whole = isinstance(row, Instruction) or ".aligned" in str(row)
-    return Meeting(state, place, count, None) if whole else None
+    given, batch = _given(state.registers, step, operands), state.batch
+    handle = handler(row)
+
+    def read() -> list[Any]:
+        for each in refresh:
+            each()
+        return given()
+
+    def write(results: Results, group: Group) -> None:
+        _put(state, step, results, group)
+
+    meeting = meetings.at(key, lambda: Meeting(state, barrier=barrier))
+    meeting.add(MeetingPlace(
+        number=place, site=step.site, act=counted_act, mask=mask, read=read, write=write, count=count,
+        handle=lambda site, operands, lanes: handle(batch, site, row, operands, lanes),
+    ))  # fmt: skip
+    return meeting
 
 
 def _mask(state: State, at: int, refresh: list[Refresh]) -> Callable[[], Array]:
@@ -371,18 +392,22 @@ def _slow(state: State, step: RowStep, operands: tuple[Any, ...]) -> Callable[[G
 
 def _handled(state: State, step: RowStep, operands: tuple[Any, ...]) -> Act:
     """Rule 3."""
-    batch, registers, row, site, put = state.batch, state.registers, step.row, step.site, state.put
-    handle, given, slots = handler(row), _given(registers, step, operands), step.results
+    batch, row, site = state.batch, step.row, step.site
+    handle, given = handler(row), _given(state.registers, step, operands)
 
     def act(group: Group) -> None:
-        results = handle(batch, site, row, given(), group.bits)
-        if len(results) != len(slots):
-            raise OperandError(f"{site.mnemonic} gives {counted(len(results), 'result')}; got {len(slots)}")
-        for slot, new in zip(slots, results, strict=True):
-            if slot is not None:
-                put(slot.number, new, group, site)
+        _put(state, step, handle(batch, site, row, given(), group.bits), group)
 
-    return _late(state, act, slots[0]) if isinstance(row, Barrier) and row.reduction else act
+    return _late(state, act, step.results[0]) if isinstance(row, Barrier) and row.reduction else act
+
+
+def _put(state: State, step: RowStep, results: Results, group: Group) -> None:
+    """Write what a handler gave into the step's registers."""
+    if len(results) != len(step.results):
+        raise OperandError(f"{step.site.mnemonic} gives {counted(len(results), 'result')}; got {len(step.results)}")
+    for slot, new in zip(step.results, results, strict=True):
+        if slot is not None:
+            state.put(slot.number, new, group, step.site)
 
 
 def _late(state: State, act: Act, slot: Slot | None) -> Act:

@@ -38,8 +38,8 @@ def _found(state: State, meetings: Meetings) -> Iterator[tuple[int, str, Array]]
     for groups in (scheduler.ready, scheduler.late):
         for key, group in groups.items():
             yield scheduler.place(key)[0], "are", group.bits
-    for meeting in meetings.open:
-        yield meeting.place, "wait for lanes of their warp", meeting.everybody()
+    for place, bits in meetings.waiting():
+        yield place.number, "wait for lanes of their warp", bits
     for key, bits in scheduler.waiting.items():
         yield scheduler.place(key)[0] - 1, "wait for threads of their block", bits
 

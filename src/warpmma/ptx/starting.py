@@ -159,6 +159,7 @@ def _report(
         reporter.found, costs, MappingProxyType(dict(reporter.counts)),
         MappingProxyType(dict(reporter.lines["order"])), "".join(functions.printed), reporter.comparisons.differing,
         linked.undecided, () if watching is None else tuple(watching.kept),
+        joined=MappingProxyType(dict(reporter.joined)),
     )  # fmt: skip
 
 

@@ -48,6 +48,10 @@ def text(launch: Launch) -> str:
             ((f"{n:,}", site.place, site.mnemonic) for site, n in launch.order.items()),
         ),
         _table(
+            "Lanes of a warp met from two lines", ("times", "lines", "instruction"),
+            ((f"{n:,}", f"{a.place}, {b.place}", a.mnemonic) for (a, b), n in launch.joined.items()),
+        ),
+        _table(
             "Not predicted: what ptxas fuses, and here that changes bits", ("",),
             ((str(one),) for one in launch.unpredicted),
         ),
@@ -88,7 +92,8 @@ def json(launch: Launch) -> str:
     "mnemonic", "text" and "column" (of PTX: file, line and column of the text, and the column again), "instructions",
     "bytes" by space, and "shared" of accesses to shared memory; "barriers"; "hazards"; and "counts" of those that are
     counted alone; "order", the sites of atomics whose order mattered, with "lanes"; "undecided", sites of sums that
-    ptxas may fuse or not; and "unpredicted", those of them where that changes bits, with all of `Unpredicted`.
+    ptxas may fuse or not; "unpredicted", those of them where that changes bits, with all of `Unpredicted`; and "joined",
+    pairs of "sites" from which lanes of one warp executed a `.sync` instruction together, with "times".
     """
     costs = launch.costs
     advice = costs.advice()
@@ -113,5 +118,6 @@ def json(launch: Launch) -> str:
              "counts": dict(launch.counts),
              "order": [{**asdict(site), "lanes": n} for site, n in launch.order.items()],
              "unpredicted": [asdict(one) for one in launch.unpredicted],
-             "undecided": [asdict(site) for site in launch.undecided]}  # fmt: skip
+             "undecided": [asdict(site) for site in launch.undecided],
+             "joined": [{"sites": [asdict(a), asdict(b)], "times": n} for (a, b), n in launch.joined.items()]}  # fmt: skip
     return json_.dumps(found, indent=2)
