@@ -25,7 +25,7 @@ Array = npt.NDArray[Any]
 _PAIRS = 2_000  # of mistakes that a failing comparison tries
 _INPUTS = (
     "a", "b", "c", "target", "metadata", "selector", "scale_a", "scale_b", "byte_id_a", "thread_id_a", "byte_id_b",
-    "thread_id_b", "pairs", "engine",
+    "thread_id_b", "pairs", "elements", "engine",
 )  # fmt: skip
 
 
