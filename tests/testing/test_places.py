@@ -154,6 +154,12 @@ def test_tiles_of_a_grid_are_named() -> None:
     ]  # fmt: skip
 
 
+def test_tiles_may_be_larger_than_the_matrix() -> None:
+    assert places(area((74, 100), slice(64, 67)), tile=(64, 2**64 + 2))[1:] == [
+        "program_id of tiles of 64 x 18446744073709551618: 1 of 2", "  (1, 0): 300 of 1,000 elements",
+    ]  # fmt: skip
+
+
 def test_many_tiles_of_a_grid_are_named_by_axis() -> None:
     mask = area((256, 256), slice(32, 64))
     assert places(mask, tile=(16, 16))[1] == "program_id of tiles of 16 x 16: 32 of 256; axis 0 2-3; axis 1 all"

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import as_array
-from ..errors import OperandError
+from ..errors import OperandError, shown
 from ..isa import Instruction
 from ..layouts import Operand
 from .elements import Elements, Place, elements_of
@@ -42,7 +42,9 @@ def describe_difference(actual: npt.ArrayLike, expected: npt.ArrayLike, rule: Ru
         return "\n".join(f"{word} differ: {names[0]} {a}, {names[1]} {b}" for word, a, b in others)
     found = elements_of(np.atleast_1d(x), np.atleast_1d(y), record, view.operand)
     if len(view.tile) > len(found.shape):
-        raise OperandError(f"tile is {view.tile}; expected sides along at most {len(found.shape)} axes: {found.shape}")
+        raise OperandError(
+            f"tile is {shown(view.tile)}; expected sides along at most {len(found.shape)} axes: {found.shape}"
+        )
     at = rule.wrong(found)
     if not at[0].size:
         return ""

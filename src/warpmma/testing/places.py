@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import shown
 from ..registers import LANES
 from .elements import Elements, Place
 
@@ -155,12 +156,13 @@ def _offset(by: int) -> str:
 
 def _in_tiles(index: Indices, shape: tuple[int, ...], tile: tuple[int, ...]) -> list[str]:
     """Rule 4; axes before those of a tile are numbered one by one."""
-    sides = (*(1,) * (len(shape) - len(tile)), *tile)
+    given = (*(1,) * (len(shape) - len(tile)), *tile)
+    sides = tuple(min(side, size) for side, size in zip(given, shape, strict=True))
     grid = tuple(-(-size // side) for size, side in zip(shape, sides, strict=True))
     at = tuple(i // side for i, side in zip(index, sides, strict=True))
     counts = np.bincount(np.ravel_multi_index(at, grid))
     numbers = np.flatnonzero(counts)
-    head = f"program_id of tiles of {' x '.join(map(str, tile))}: {len(numbers):,} of {math.prod(grid):,}"
+    head = f"program_id of tiles of {' x '.join(map(shown, tile))}: {len(numbers):,} of {math.prod(grid):,}"
     if len(numbers) > _RUNS:
         seen = [_present(i) for i in at]
         axes = [
