@@ -30,7 +30,8 @@ def through_shared(matrix: Array, store: Place, load: Place, chunks: int = 0) ->
             shared[store(r, c)] = cut[r, first + c]
         for r, c in np.ndindex(len(raw), panel):
             out[r, first + c] = shared[load(r, c)]
-    return out.reshape(len(raw), -1).view(raw.dtype).reshape(matrix.shape)
+    loaded: Array = out.reshape(len(raw), -1).view(raw.dtype)
+    return loaded
 
 
 def plain(pitch: int) -> Place:
@@ -49,7 +50,8 @@ def by_address(pitch: int, most: int) -> Place:
 
 def product(instruction: str, given: Given, **changed: Any) -> Array:
     of = {**given, **changed}
-    return wm.matmul(of["a"], of["b"], of["c"], instruction=instruction, target="sm_90")
+    d: Array = wm.matmul(of["a"], of["b"], of["c"], instruction=instruction, target="sm_90")
+    return d
 
 
 def turned(matrix: Array) -> Array:

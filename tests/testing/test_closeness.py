@@ -72,7 +72,9 @@ def test_integers_are_compared_exactly() -> None:
     assert [row[0] for row in rows(text)] == ["[0]", "[1]"]
     assert [row[3] for row in rows(text)] == ["+1", "-18,446,744,073,709,551,615"]
     assert_close(np.array([250, 3], np.uint8), np.array([255, 0], np.uint8), rtol=0, atol=5)
-    assert "off by 5 where 4 is allowed" in failing(np.uint8([250]), np.uint8([255]), rtol=0, atol=4)
+    assert "off by 5 where 4 is allowed" in failing(
+        np.array([250], np.uint8), np.array([255], np.uint8), rtol=0, atol=4
+    )
 
 
 def test_the_report_has_all_that_is_known() -> None:
@@ -93,8 +95,8 @@ def test_the_report_has_all_that_is_known() -> None:
 
 def test_what_is_no_number_is_counted() -> None:
     nan, inf = np.nan, np.inf
-    x = np.float32([nan, nan, 1, inf, inf, 2])
-    y = np.float32([nan, 1, nan, -inf, 1, 2])
+    x = np.array([nan, nan, 1, inf, inf, 2], np.float32)
+    y = np.array([nan, 1, nan, -inf, 1, 2], np.float32)
     lines = failing(x, y, rtol=1).splitlines()
     assert lines[0] == "5 of 6 elements are not close (f32; rtol 1, atol 0)"
     assert lines[-3:] == [
@@ -108,8 +110,10 @@ def test_what_is_no_number_is_counted() -> None:
 
 
 def test_a_tolerance_of_nothing_asks_for_equal_values() -> None:
-    assert_close(np.float32([0.0, 1]), np.float32([-0.0, 1]), rtol=0)
-    text = failing(np.float32([1, 2]), np.float32([1, np.nextafter(np.float32(2), np.float32(3))]), rtol=0)
+    assert_close(np.array([0.0, 1], np.float32), np.array([-0.0, 1], np.float32), rtol=0)
+    text = failing(
+        np.array([1, 2], np.float32), np.array([1, np.nextafter(np.float32(2), np.float32(3))], np.float32), rtol=0
+    )
     assert "worst: [1], off by 2.38e-07 where 0 is allowed, 1 ulp of f32" in text
 
 

@@ -36,7 +36,7 @@ def describe_difference(actual: npt.ArrayLike, expected: npt.ArrayLike, rule: Ru
     """Say how two arrays differ; nothing if no element is wrong."""
     names, record = view.names, view.record
     x, y = (as_array(z, name) for z, name in zip((actual, expected), names, strict=True))
-    others = [("shapes", x.shape, y.shape)] if x.shape != y.shape else []
+    others: list[tuple[str, Any, Any]] = [("shapes", x.shape, y.shape)] if x.shape != y.shape else []
     others += [] if rule.compares(x.dtype, y.dtype) else [("dtypes", x.dtype, y.dtype)]
     if others:
         return "\n".join(f"{word} differ: {names[0]} {a}, {names[1]} {b}" for word, a, b in others)

@@ -104,7 +104,7 @@ def mistake_of(operand: str, text: str, gather: Array, rank: int = USUAL) -> Mis
 
 def digest(array: Array) -> bytes:
     """Return a few bytes that differ where arrays of one dtype differ."""
-    return blake2b(np.ascontiguousarray(array), digest_size=16).digest()
+    return blake2b(np.ascontiguousarray(array).data, digest_size=16).digest()
 
 
 def distinct(*families: Iterable[tuple[str, Array, int]]) -> list[tuple[str, Array, int]]:
