@@ -86,6 +86,17 @@ def rows_padded_to_256_bytes(given: Given) -> Array:
     return product(F16, given, a=through_shared(given["a"], xored(16, lambda r: r & 7), plain(16)))
 
 
+@plant(F16, "A, in panels of 48 k, were exchanged by row % 8, reading what follows in memory", shape=(32, 16, 96))
+def panels_of_six_chunks(given: Given) -> Array:
+    return product(F16, given, a=through_shared(given["a"], plain(6), xored(6, lambda r: r & 7), chunks=6))
+
+
+@plant(BF16, "by columns in memory, in panels of 48 k, were exchanged by bits 8:7 of their", shape=(16, 32, 96))
+def a_64_byte_swizzle_of_rows_of_96_bytes(given: Given) -> Array:
+    b = through_shared(turned(given["b"]), by_address(6, 4), plain(6), chunks=6)
+    return product(BF16, given, b=turned(b))
+
+
 @plant(S8, "16 bytes of A were exchanged by (row >> 2) % 2", shape=(32, 8, 96))
 def bytes_in_tiles_of_32(given: Given) -> Array:
     return product(S8, given, a=through_shared(given["a"], plain(2), by_address(2, 2), chunks=2))

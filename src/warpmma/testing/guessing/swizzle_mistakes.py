@@ -5,10 +5,12 @@ own inverse: which of the two sides forgot it cannot be seen. Lines of the matri
 its columns; a line has `chunks` of them.
 
 1. By the line: chunk c of line r lies at c ^ ((r >> shift) % most), most 8, 4 or 2. Where `chunks` is a multiple of
-   `most`, chunks stay within their line. Otherwise the other side reads beyond its end: what follows in memory, or 0 in
-   lines that are padded.
-2. By the address, as TMA's swizzles of 128, 64 and 32 bytes and CuTe's Swizzle<3 | 2 | 1, 4, 3> do: chunk n of a panel
-   lies at n ^ ((n >> 3) % most). A panel has all lines, and a power of two of chunks of each, or whole lines.
+   `most`, chunks stay within their line.
+2. Otherwise the other side reads beyond the end of a line: what follows in memory, or 0 in lines that are padded.
+3. By the address, as TMA's swizzles of 128, 64 and 32 bytes and CuTe's Swizzle<3 | 2 | 1, 4, 3> do: chunk n lies at
+   n ^ ((n >> 3) % most).
+4. A matrix may lie in memory in panels, each with some neighbouring chunks of all lines, 16 at most. That matters to
+   rules 2 and 3.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ Named = Iterator[tuple[str, Array, int]]
 
 _BITS = 128  # of a chunk
 _MOST = (8, 4, 2)  # chunks that are exchanged with each other
+_PANEL = 16  # chunks of a line of a panel, at most
 
 
 def swizzles(
@@ -48,47 +51,62 @@ def _of_lines(index: Array, name: str, order: str, line: str, along: str, bits: 
     if length % size or length < 2 * size:
         return
     cut = index.reshape(lines, -1, size)
+    chunks = cut.shape[1]
     said = f"chunks of 16 bytes of {name}"
-    for text, places, rank in _by_line(lines, cut.shape[1], line, f"{length} {along}"):
-        yield f"{said} were exchanged by {text}{_WHY}", _chunks(cut, places), rank
-    for panel, text, places, rank in _by_address(lines, cut.shape[1]):
-        panels = "" if panel == cut.shape[1] else f" in panels of {panel * size} {along},"
-        yield f"{said}, {order} in memory,{panels} were exchanged by {text}{_WHY}", _chunks(cut, places), rank
+    for text, places in _within_lines(lines, chunks, line):
+        yield f"{said} were exchanged by {text}{_WHY}", _chunks(cut, places), USUAL
+    for panel in dict.fromkeys((chunks, *(n for n in range(_PANEL, 1, -1) if chunks % n == 0))):
+        of = "" if panel == chunks else f", in panels of {panel * size} {along},"
+        for text, places in _beyond_lines(lines, chunks, panel, line, f"{panel * size} {along}"):
+            yield f"{said}{of} were exchanged by {text}{_WHY}", _chunks(cut, places), RARE
+        for text, places in _by_address(lines, chunks, panel):
+            rank = USUAL if panel == chunks else RARE
+            yield f"{said}, {order} in memory{of or ','} were exchanged by {text}{_WHY}", _chunks(cut, places), rank
 
 
 _WHY = ": only the store or only the load was swizzled"
+Places = Iterator[tuple[str, Array]]  # a text, and which of all chunks stands at each place, `[line, chunk]`; -1 for 0
 
 
-def _by_line(lines: int, chunks: int, line: str, length: str) -> Named:
-    """Rule 1: text, where each chunk comes from `[line, chunk]` in all of them, rank."""
-    r, c = np.indices((lines, chunks))
+def _masks(lines: int, line: str, most: int) -> Places:
+    """List what chunks are exchanged by, `[line, 1]`."""
+    r = np.arange(lines)[:, None]
     for shift in range(3):
-        for most in _MOST:
-            by = f"({line} >> {shift}) % {most}" if shift else f"{line} % {most}"
-            to = c ^ ((r >> shift) & (most - 1))
-            n = r * chunks + to
-            if chunks % most == 0:
-                yield by, n, USUAL
-            elif chunks > most // 2:
-                yield f"{by}, reading what follows in memory", np.where(n < lines * chunks, n, -1), RARE
-                yield f"{by}, reading 0 beyond {length}", np.where(to < chunks, n, -1), RARE
+        yield f"({line} >> {shift}) % {most}" if shift else f"{line} % {most}", r >> shift & (most - 1)
 
 
-def _by_address(lines: int, chunks: int) -> Iterator[tuple[int, str, Array, int]]:
-    """Rule 2: chunks of a panel's line, and what `_by_line` yields."""
+def _within_lines(lines: int, chunks: int, line: str) -> Places:
+    """Rule 1."""
     r, c = np.indices((lines, chunks))
-    powers = [1 << i for i in range(1, chunks.bit_length()) if chunks % (1 << i) == 0]
-    for panel in dict.fromkeys((chunks, *powers)):
-        n = r * panel + c % panel
-        for most in _MOST:
-            if lines * panel % most == 0:
-                to = n ^ ((n >> 3) & (most - 1))
-                text = f"bits {most.bit_length() + 5}:7 of their addresses" if most > 2 else "bit 7 of their addresses"
-                yield panel, text, to // panel * chunks + c // panel * panel + to % panel, _rank(panel, chunks)
+    for most in (n for n in _MOST if chunks % n == 0):
+        for by, mask in _masks(lines, line, most):
+            yield by, r * chunks + (c ^ mask)
 
 
-def _rank(panel: int, chunks: int) -> int:
-    return USUAL if panel == chunks else RARE
+def _beyond_lines(lines: int, chunks: int, panel: int, line: str, length: str) -> Places:
+    """Rule 2."""
+    r, c = np.indices((lines, chunks))
+    for most in (n for n in _MOST if panel % n and panel > n // 2):
+        for by, mask in _masks(lines, line, most):
+            to = c % panel ^ mask
+            n = r * panel + to
+            inside = _of_panels(n, c, chunks, panel)
+            yield f"{by}, reading what follows in memory", np.where(n < lines * panel, inside, -1)
+            yield f"{by}, reading 0 beyond {length}", np.where(to < panel, inside, -1)
+
+
+def _by_address(lines: int, chunks: int, panel: int) -> Places:
+    """Rule 3."""
+    r, c = np.indices((lines, chunks))
+    n = r * panel + c % panel
+    for most in (x for x in _MOST if lines * panel % x == 0):
+        text = f"bits {most.bit_length() + 5}:7 of their addresses" if most > 2 else "bit 7 of their addresses"
+        yield text, _of_panels(n ^ (n >> 3 & (most - 1)), c, chunks, panel)
+
+
+def _of_panels(n: Array, c: Array, chunks: int, panel: int) -> Array:
+    """Return which of all chunks is chunk n of the panel of each place."""
+    return n // panel * chunks + c // panel * panel + n % panel
 
 
 def _chunks(cut: Array, places: Array) -> Array:
