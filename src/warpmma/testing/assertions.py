@@ -16,9 +16,9 @@ from ..errors import OperandError, WarpmmaError, shown
 from ..formats import FORMATS, FloatFormat, Format
 from ..isa import Instruction, parse
 from ..layouts import OPERANDS, Operand
+from .criteria import Close, SameBits
 from .difference import View, describe_difference
 from .reading import reader
-from .rules import Close, SameBits
 
 __all__ = ["assert_close", "assert_same_bits", "ulps"]
 

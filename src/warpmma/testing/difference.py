@@ -12,9 +12,9 @@ from .._arrays import as_array
 from ..errors import OperandError, shown
 from ..isa import Instruction
 from ..layouts import Operand
-from .elements import Elements, Place, elements_of
-from .places import describe_places
-from .rules import Rule
+from .compared import Compared, RegisterPlace, by_element
+from .criteria import Rule
+from .element_places import describe_places
 
 __all__ = ["View", "describe_difference"]
 
@@ -40,7 +40,7 @@ def describe_difference(actual: npt.ArrayLike, expected: npt.ArrayLike, rule: Ru
     others += [] if rule.compares(x.dtype, y.dtype) else [("dtypes", x.dtype, y.dtype)]
     if others:
         return "\n".join(f"{word} differ: {names[0]} {a}, {names[1]} {b}" for word, a, b in others)
-    found = elements_of(np.atleast_1d(x), np.atleast_1d(y), record, view.operand)
+    found = by_element(np.atleast_1d(x), np.atleast_1d(y), record, view.operand)
     if len(view.tile) > len(found.shape):
         raise OperandError(
             f"tile is {shown(view.tile)}; expected sides along at most {len(found.shape)} axes: {found.shape}"
@@ -59,7 +59,7 @@ def describe_difference(actual: npt.ArrayLike, expected: npt.ArrayLike, rule: Ru
     )
 
 
-def _headline(found: Elements, count: int, rule: Rule, view: View) -> str:
+def _headline(found: Compared, count: int, rule: Rule, view: View) -> str:
     of = "" if view.record is None else f" of {view.operand}"
     types = " and ".join(dict.fromkeys(read.name for read in found.reads))
     what = ", ".join(str(x) for x in (types, view.record) if x is not None)
@@ -69,7 +69,12 @@ def _headline(found: Elements, count: int, rule: Rule, view: View) -> str:
 
 
 def _table(
-    found: Elements, at: tuple[Array, ...], index: tuple[Array, ...], place: Place | None, rule: Rule, view: View
+    found: Compared,
+    at: tuple[Array, ...],
+    index: tuple[Array, ...],
+    place: RegisterPlace | None,
+    rule: Rule,
+    view: View,
 ) -> list[str]:
     """List the first of the wrong elements."""
     count, some = at[0].size, tuple(i[: view.limit] for i in at)

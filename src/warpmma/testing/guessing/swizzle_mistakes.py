@@ -106,7 +106,7 @@ def _by_address(lines: int, chunks: int, panel: int) -> Places:
 
 def _of_panels(n: Array, c: Array, chunks: int, panel: int) -> Array:
     """Return which of all chunks is chunk n of the panel of each place."""
-    return n // panel * chunks + c // panel * panel + n % panel
+    return np.asarray(n // panel * chunks + c // panel * panel + n % panel)
 
 
 def _chunks(cut: Array, places: Array) -> Array:

@@ -14,13 +14,13 @@ from ..layouts import Operand
 from ..registers import LANES, Packing
 from .reading import Order, Reader, format_of, reader, reader_of
 
-__all__ = ["Elements", "Place", "elements_of"]
+__all__ = ["Compared", "RegisterPlace", "by_element"]
 
 Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class RegisterPlace:
     """Where elements sit in the registers of a warp: an array each."""
 
     lane: Array
@@ -29,7 +29,7 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Elements:
+class Compared:
     """Two arrays, by element.
 
     `bits` are what is compared bit for bit: the codes, with their padding where they come in registers. `tile` is the
@@ -46,7 +46,7 @@ class Elements:
     packing: Packing | None = None
     registers: int = 0
     tile: tuple[int, ...] = ()
-    locate: Callable[[tuple[Array, ...]], tuple[tuple[Array, ...], Place | None]]
+    locate: Callable[[tuple[Array, ...]], tuple[tuple[Array, ...], RegisterPlace | None]]
 
     def orders(self, at: tuple[Array, ...]) -> tuple[Order, Order]:
         """Return places in the order of values of the first type, to which those of the second are rounded; and NaN."""
@@ -62,7 +62,7 @@ class Elements:
         return x, y
 
 
-def elements_of(x: Array, y: Array, record: Instruction | None, operand: Operand) -> Elements:
+def by_element(x: Array, y: Array, record: Instruction | None, operand: Operand) -> Compared:
     """Take arrays of one shape, at least 1-dimensional; with an instruction, of one of its operands."""
     if record is not None:
         return _placed(x, y, record, operand)
@@ -71,12 +71,12 @@ def elements_of(x: Array, y: Array, record: Instruction | None, operand: Operand
     codes = (reads[0].codes(x), reads[1].codes(y))
     own = ("row", "column") if x.ndim > 1 else ()
     axes = (*_indices(x.ndim - len(own)), *own)
-    return Elements(
+    return Compared(
         reads=reads, codes=codes, bits=codes, width=read.bits, shape=x.shape, axes=axes, locate=lambda at: (at, None)
     )
 
 
-def _placed(x: Array, y: Array, record: Instruction, operand: Operand) -> Elements:
+def _placed(x: Array, y: Array, record: Instruction, operand: Operand) -> Compared:
     """Elements of an operand, given as registers or as matrices."""
     layout, read = record.layout(operand), reader(format_of(record, operand, x.dtype))
     reads = (read, read if y.dtype == x.dtype else reader_of(y.dtype))
@@ -87,13 +87,13 @@ def _placed(x: Array, y: Array, record: Instruction, operand: Operand) -> Elemen
         bits = (slots.unpack(x), slots.unpack(y))
         a, b = (packing.unpack(z) for z in (x, y))
 
-        def of_registers(at: tuple[Array, ...]) -> tuple[tuple[Array, ...], Place]:
+        def of_registers(at: tuple[Array, ...]) -> tuple[tuple[Array, ...], RegisterPlace]:
             *warp, register, lane, position = at
             number = register * packing.per_register + position
             coordinates = (c[lane, number] for c in layout.places[-rank:])
-            return (*warp, *coordinates), Place(lane=lane, register=register, position=position)
+            return (*warp, *coordinates), RegisterPlace(lane=lane, register=register, position=position)
 
-        return Elements(
+        return Compared(
             reads=reads, codes=(a, b), bits=bits, width=packing.slot, shape=(*x.shape[:-2], *layout.shape),
             axes=(*_batch_axes(x.ndim - 2), *own), packing=packing, registers=layout.registers, locate=of_registers,
         )  # fmt: skip
@@ -109,11 +109,11 @@ def _placed(x: Array, y: Array, record: Instruction, operand: Operand) -> Elemen
         raise OperandError(f"{record}: {operand}: {error}") from None
     word, slot = layout.slots
 
-    def of_matrices(at: tuple[Array, ...]) -> tuple[tuple[Array, ...], Place]:
+    def of_matrices(at: tuple[Array, ...]) -> tuple[tuple[Array, ...], RegisterPlace]:
         inside = tuple(i % n for i, n in zip(at[-rank:], layout.shape, strict=True))
-        return at, Place(lane=word[inside] % LANES, register=word[inside] // LANES, position=slot[inside])
+        return at, RegisterPlace(lane=word[inside] % LANES, register=word[inside] // LANES, position=slot[inside])
 
-    return Elements(
+    return Compared(
         reads=reads, codes=codes, bits=codes, width=read.bits, shape=x.shape, axes=(*_batch_axes(x.ndim - rank), *own),
         packing=packing, registers=layout.registers, tile=layout.shape, locate=of_matrices,
     )  # fmt: skip

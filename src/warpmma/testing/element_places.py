@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ..errors import shown
 from ..registers import LANES
-from .elements import Elements, Place
+from .compared import Compared, RegisterPlace
 
 __all__ = ["describe_places"]
 
@@ -31,7 +31,7 @@ _SIDE = 4  # of the smallest tile that is worth a line
 _CHANCE = 0.01  # that so many random elements lie in one tile: above it a tile says nothing
 
 
-def describe_places(found: Elements, index: Indices, place: Place | None, tile: tuple[int, ...]) -> list[str]:
+def describe_places(found: Compared, index: Indices, place: RegisterPlace | None, tile: tuple[int, ...]) -> list[str]:
     """Say where elements are: `index` into the matrices, and in registers."""
     lines = _in_operand(found, index, place) if place else _in_array(found, index)
     if tile:
@@ -44,7 +44,7 @@ def describe_places(found: Elements, index: Indices, place: Place | None, tile: 
     return lines
 
 
-def _in_array(found: Elements, index: Indices) -> list[str]:
+def _in_array(found: Compared, index: Indices) -> list[str]:
     """Rule 1, of plain arrays."""
     seen = [_present(values) for values in index]
     some = [len(values) < size for values, size in zip(seen, found.shape, strict=True)]
@@ -61,7 +61,7 @@ def _in_array(found: Elements, index: Indices) -> list[str]:
     return [f"where: {'; '.join(filter(None, words))}{share if among > 1 else ''}"]
 
 
-def _in_operand(found: Elements, index: Indices, place: Place) -> list[str]:
+def _in_operand(found: Compared, index: Indices, place: RegisterPlace) -> list[str]:
     """Rules 1 and 5, of an operand, whose larger matrices are tiles of it."""
     own = list(zip(found.axes, index, found.shape, strict=True))
     tiles = [

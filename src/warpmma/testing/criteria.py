@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from .elements import Elements
+from .compared import Compared
 from .reading import Order, Reader, distance, reader_of
 
 __all__ = ["Close", "Rule", "SameBits"]
@@ -39,13 +39,13 @@ class Rule(Protocol):
     def compares(self, x: np.dtype[Any], y: np.dtype[Any]) -> bool:
         """Whether arrays of these dtypes can be compared at all."""
 
-    def wrong(self, found: Elements) -> Indices:
+    def wrong(self, found: Compared) -> Indices:
         """Return indices of the elements that are wrong."""
 
-    def columns(self, found: Elements, at: Indices, names: tuple[str, str]) -> list[list[str]]:
+    def columns(self, found: Compared, at: Indices, names: tuple[str, str]) -> list[list[str]]:
         """Return columns of the report's table, of wrong elements, each with its head."""
 
-    def extent(self, found: Elements, at: Indices, index: Indices) -> list[str]:
+    def extent(self, found: Compared, at: Indices, index: Indices) -> list[str]:
         """Say how large the differences are; `index` is where elements are for users."""
 
 
@@ -61,7 +61,7 @@ class SameBits:
         """Whether they are the same."""
         return x == y
 
-    def wrong(self, found: Elements) -> Indices:
+    def wrong(self, found: Compared) -> Indices:
         """Return where bits differ."""
         at = np.nonzero(found.bits[0] != found.bits[1])
         if not self.any_nan:
@@ -70,7 +70,7 @@ class SameBits:
         keep = ~(nan_x & nan_y)
         return tuple(i[keep] for i in at)
 
-    def columns(self, found: Elements, at: Indices, names: tuple[str, str]) -> list[list[str]]:
+    def columns(self, found: Compared, at: Indices, names: tuple[str, str]) -> list[list[str]]:
         """Return the bits of both, and their distance."""
         digits = -(-found.width // 4)
         bits = [
@@ -79,7 +79,7 @@ class SameBits:
         ]
         return [*bits, _steps(found.reads[0], found.orders(at))]
 
-    def extent(self, found: Elements, at: Indices, index: Indices) -> list[str]:
+    def extent(self, found: Compared, at: Indices, index: Indices) -> list[str]:
         """Say how large the differences are."""
         (x, nan_x), (y, nan_y) = found.orders(at)
         nan = nan_x | nan_y
@@ -115,7 +115,7 @@ class Close:
         """Whether they are the same, or two floating-point types."""
         return x == y or (_floating(x) and _floating(y))
 
-    def wrong(self, found: Elements) -> Indices:
+    def wrong(self, found: Compared) -> Indices:
         """Return where rules 1 to 4 fail."""
         everywhere: Any = (...,)
         x, y = found.values(everywhere)
@@ -123,7 +123,7 @@ class Close:
         close = (off == 0) | (np.isfinite(x) & np.isfinite(y) & (off <= allowed))
         return np.nonzero(~(close | (np.isnan(x) & np.isnan(y) & self.equal_nan)))
 
-    def columns(self, found: Elements, at: Indices, names: tuple[str, str]) -> list[list[str]]:
+    def columns(self, found: Compared, at: Indices, names: tuple[str, str]) -> list[list[str]]:
         """Return differences, what is allowed, and distances."""
         (x, y), orders = found.values(at), found.orders(at)
         allowed = ["allowed", *(f"{v:.3g}" for v in self._allowed(y))]
@@ -133,7 +133,7 @@ class Close:
             apart = ["difference", *(f"{v:+.3g}" for v in x - y)]
         return [apart, allowed, _steps(found.reads[0], orders)]
 
-    def extent(self, found: Elements, at: Indices, index: Indices) -> list[str]:
+    def extent(self, found: Compared, at: Indices, index: Indices) -> list[str]:
         """Name the worst element, and count what is no number."""
         x, y = found.values(at)
         lines, finite = [], np.flatnonzero(np.isfinite(x) & np.isfinite(y))
@@ -154,7 +154,7 @@ class Close:
             )
         return lines
 
-    def _worst(self, found: Elements, at: Indices, index: Indices) -> list[str]:
+    def _worst(self, found: Compared, at: Indices, index: Indices) -> list[str]:
         """Describe the element that exceeds its tolerance most, and the largest differences."""
         _, y = found.values(at)
         off, allowed = self._off(found, at), self._allowed(y)
@@ -175,7 +175,7 @@ class Close:
             f"largest relative difference: {relative[much]:.3g}, at {_at(index, much)}",
         ]
 
-    def _off(self, found: Elements, at: Indices) -> Array:
+    def _off(self, found: Compared, at: Indices) -> Array:
         """Return |actual - expected|; 0 of equal values, infinities too."""
         if not found.reads[0].floating:
             (x, _), (y, _) = found.orders(at)
