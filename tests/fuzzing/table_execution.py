@@ -211,7 +211,7 @@ def _compared(rng: Rng) -> dict[str, Any]:
     expected = actual.copy()
     if chance(rng, 0.6):
         expected.flat[int(rng.integers(expected.size))] = actual.flat[0]
-    given: dict[str, Any] = {"actual": actual, "expected": expected}
+    given: dict[str, Any] = {"actual": actual, "expected": expected, "tile": pick(rng, (None, 2, (4, 8)))}
     if chance(rng, 0.6):
         given |= {"instruction": legal.spelled(rng, i), "operand": operand}
         if operand == "D" and not i.sparse and not i.block_scale and chance(rng, 0.2):
@@ -346,6 +346,10 @@ ENTRIES = (
     Entry(name="warpmma.arithmetic:product", call=arithmetic.product, make=_products, weight=3, fixed=("recipe",)),
     Entry(
         name=f"{_M}:assert_same_bits", call=testing.assert_same_bits, make=_compared, weight=5, may=(AssertionError,),
+    ),
+    Entry(
+        name=f"{_M}:assert_close", call=testing.assert_close, weight=3, may=(AssertionError,),
+        make=lambda rng: {"rtol": 1e-3, "atol": 0.5, **{k: x for k, x in _compared(rng).items() if k != "inputs"}},
     ),
     Entry(name=f"{_M}:ulps", call=testing.ulps, make=_stepped, weight=4),
     Entry(name=f"{_M}:array_with", call=_array_with, make=_sparse_array, weight=2),

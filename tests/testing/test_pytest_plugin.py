@@ -233,6 +233,26 @@ def test_swapped(gpu):
     assert "E       guess: as if A was transposed\n" in swapped and "assertions.py" not in swapped
 
 
+def test_values_that_are_not_close_are_reported_at_the_line_of_the_test(run: Run) -> None:
+    text = run(
+        """
+from warpmma.testing import assert_close
+
+def test_close(gpu):
+    rng = np.random.default_rng(0)
+    A, B = rng.standard_normal((16, 16)).astype("f2"), rng.standard_normal((16, 8)).astype("f2")
+    expected = A.astype("f8") @ B.astype("f8")
+    assert_close(gpu.mma(F16, A, B), expected, rtol=1e-4, atol=1e-5)
+    assert_close(gpu.mma(F16, A, B, expected.astype("f4")), expected, rtol=1e-4, tile=(8, 8))
+""",
+        status=1,
+    )
+    assert ">       assert_close(gpu.mma(F16, A, B, expected" in text
+    assert "E       AssertionError: 128 of 128 elements are not close (f32 and f64; rtol 0.0001, atol 0)\n" in text
+    assert "E       program_id of tiles of 8 x 8: 2 of 2\n" in text
+    assert "assertions.py" not in text and "difference.py" not in text
+
+
 def test_it_goes_with_hypothesis_and_with_fixtures_of_any_scope(run: Run) -> None:
     text = run(
         """

@@ -78,8 +78,13 @@ def launch(
         What to do about hazards, or about kinds of them (`hazards.KINDS`): raise `HazardError`, or a `HazardWarning`
         at the kernel's line, once for each kind and line. "off" is faster: nobody keeps track of who touched what, so
         races, unwritten memory and poison are not found; addresses are checked, and barriers kept.
-    engine, threads
+    engine
         As for `execute`.
+    threads : int, optional
+        How many host threads share one execution of `mma` over the blocks that run together; 1 by default. Blocks do
+        not run on them: a launch uses one core for everything else, and the native engine does an `mma` of fewer than
+        65,536 GPU threads in one piece, so more threads do not make a launch faster. Use processes to run launches on
+        several cores. Bits, hazards and costs do not depend on it.
     progress : bool or callable, optional
         Called as `progress(done, total)` with numbers of blocks; True shows a bar on a terminal and in a notebook.
     watch : Watch, optional

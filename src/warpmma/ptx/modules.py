@@ -234,7 +234,7 @@ class PtxEntry(Shown):
         shared : int
             Bytes of dynamic shared memory (`extern __shared__`), beyond what the entry declares.
         hazards, engine, threads, progress, watch
-            As of `kernel.launch`.
+            As of `kernel.launch`; `threads` reaches each `mma`, not blocks, and changes no bit.
         contract : {"ptxas", "off"}
             Whether `mul` and `add` without a rounding are fused as ptxas fuses them, or never.
         resident : int, optional

@@ -11,16 +11,16 @@ from .._lazy import on_demand as _on_demand
 if TYPE_CHECKING:  # what `_ORIGINS` says
     from . import plugin as plugin
     from . import strategies as strategies
-    from .assertions import assert_same_bits, ulps
+    from .assertions import assert_close, assert_same_bits, ulps
     from .guessing import Guesses, guess, guess_fragment
     from .simulated import Gpu
     from .written import array_with
 
-__all__ = ["Gpu", "Guesses", "array_with", "assert_same_bits", "guess", "guess_fragment", "ulps"]
+__all__ = ["Gpu", "Guesses", "array_with", "assert_close", "assert_same_bits", "guess", "guess_fragment", "ulps"]
 
 _ORIGINS = {
     ".": ("plugin", "strategies"),
-    ".assertions": ("assert_same_bits", "ulps"),
+    ".assertions": ("assert_close", "assert_same_bits", "ulps"),
     ".guessing": ("Guesses", "guess", "guess_fragment"),
     ".simulated": ("Gpu",),
     ".written": ("array_with",),

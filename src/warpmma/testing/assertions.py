@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -10,38 +11,40 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arguments import check_choice, is_integer, members
-from .._arrays import as_array
+from .._arrays import MOST_DIMENSIONS, as_array
 from ..errors import OperandError, WarpmmaError, shown
 from ..formats import FORMATS, FloatFormat, Format
 from ..isa import Instruction, parse
 from ..layouts import OPERANDS, Operand
-from .difference import describe_difference
+from .criteria import Close, SameBits
+from .difference import View, describe_difference
 from .reading import reader
 
-__all__ = ["assert_same_bits", "ulps"]
+__all__ = ["assert_close", "assert_same_bits", "ulps"]
 
 Array = npt.NDArray[Any]
 
 _PAIRS = 2_000  # of mistakes that a failing comparison tries
 _INPUTS = (
     "a", "b", "c", "target", "metadata", "selector", "scale_a", "scale_b", "byte_id_a", "thread_id_a", "byte_id_b",
-    "thread_id_b", "pairs", "engine",
+    "thread_id_b", "pairs", "elements", "engine",
 )  # fmt: skip
 
 
 def assert_same_bits(
     actual: npt.ArrayLike, expected: npt.ArrayLike, *, instruction: str | Instruction | None = None,
     operand: Operand = "D", names: tuple[str, str] = ("actual", "expected"), limit: int = 10,
-    nan: Literal["bits", "any"] = "bits", inputs: Mapping[str, Any] | None = None,
+    tile: int | Sequence[int] | None = None, nan: Literal["bits", "any"] = "bits",
+    inputs: Mapping[str, Any] | None = None,
 ) -> None:  # fmt: skip
     """Raise `AssertionError`, with a report, unless two arrays are the same bit for bit.
 
     Parameters
     ----------
     actual, expected : array_like
-        NumPy or ml_dtypes arrays of one shape and dtype. With an instruction: matrices of the operand (whole ones too,
-        which are taken as tiles of it, from row 0 and column 0 on), raw codes of its elements, or its registers
-        `[..., register, 32]`. An f32 D may be what a kernel stored of it, as float16 or bfloat16.
+        NumPy or ml_dtypes arrays, or tensors, of one shape and dtype. With an instruction: matrices of the operand
+        (whole ones too, which are taken as tiles of it, from row 0 and column 0 on), raw codes of its elements, or its
+        registers `[..., register, 32]`. An f32 D may be what a kernel stored of it, as float16 or bfloat16.
     instruction : str or Instruction, optional
         By which the report says in which lane and register elements sit.
     operand : {"A", "B", "C", "D"}
@@ -50,6 +53,9 @@ def assert_same_bits(
         What to call the two in the report.
     limit : int
         How many differing elements to list.
+    tile : int or sequence of int, optional
+        Elements that one block of the grid writes, along the last axes, such as `(64, 64)`: the report says of which
+        tiles elements differ, by `program_id` along each axis and by number, row by row.
     nan : {"bits", "any"}
         Whether NaN of different sign and payload differ, or all of them are alike. Zeros of different sign differ.
     inputs : dict, optional
@@ -60,8 +66,9 @@ def assert_same_bits(
     ------
     AssertionError
         The report: how many elements differ; the first of them with index, values, bits, distance (see `ulps`; of
-        integers their difference) and place; in which rows, columns, lanes and registers they are; with an
-        instruction, a mistake that explains all of it, if there is one (see `guess`).
+        integers their difference) and place; where they are: rows and columns, a tile or a triangle if they fill it,
+        tiles of the grid, lanes and registers; with an instruction, a mistake that explains all of it, if there is one
+        (see `guess`).
     OperandError
         Arrays that have no bits to compare (of objects, say), or that do not go with the operand.
 
@@ -82,21 +89,70 @@ def assert_same_bits(
     largest difference: 1 ulp, at [8, 2]
     """
     __tracebackhide__ = True
-    listed = members(names, 2)
-    if listed is None or len(listed) != 2 or not all(isinstance(x, str) for x in listed):
-        raise OperandError(f"names are {shown(names)}; expected two strings")
-    if not is_integer(limit) or limit < 0:
-        raise OperandError(f"limit is {shown(limit)}; expected how many elements to list")
     check_choice("nan", nan, ("bits", "any"))
-    check_choice("operand", operand, OPERANDS)
-    record = None if instruction is None else parse(instruction)
+    view = _view(instruction, operand, names, limit, tile)
     if inputs is not None:
-        inputs = _checked_inputs(inputs, record, operand)
-    report = describe_difference(
-        actual, expected, record=record, operand=operand, names=names, limit=limit, any_nan=nan == "any"
-    )  # fmt: skip
+        inputs = _checked_inputs(inputs, view.record, operand)
+    report = describe_difference(actual, expected, SameBits(nan == "any"), view)
     if report:
-        raise AssertionError(report + _explained(actual, expected, record, operand, inputs))
+        raise AssertionError(report + _explained(actual, expected, view.record, operand, inputs))
+
+
+def assert_close(
+    actual: npt.ArrayLike, expected: npt.ArrayLike, *, rtol: float, atol: float = 0.0, equal_nan: bool = False,
+    instruction: str | Instruction | None = None, operand: Operand = "D",
+    names: tuple[str, str] = ("actual", "expected"), limit: int = 10, tile: int | Sequence[int] | None = None,
+) -> None:  # fmt: skip
+    """Raise `AssertionError`, with a report, unless |actual - expected| <= atol + rtol |expected| for all elements.
+
+    Parameters
+    ----------
+    actual, expected : array_like
+        NumPy or ml_dtypes arrays, or tensors, of one shape: of one dtype, or of two floating-point ones, such as
+        bfloat16 and a reference in float64. Differences and tolerances are computed in float64.
+    rtol, atol : float
+        The tolerance, as of `numpy.testing.assert_allclose` and `torch.testing.assert_close`; there is no default for
+        `rtol`. `warpmma.error(A, B, target=...).advise(rtol, atol)` says which wrong products a tolerance lets pass.
+    equal_nan : bool
+        Whether NaN is close to NaN, whatever its bits; else NaN is close to nothing. Infinity is close only to itself.
+        Zeros of different sign are equal.
+    instruction, operand, names, limit, tile
+        As of `assert_same_bits`.
+
+    Raises
+    ------
+    AssertionError
+        The report: how many elements are not close; the first of them with index, values, difference, what is allowed,
+        and distance (see `ulps`; `expected` is rounded to the type of `actual` for it); where they are; the worst one;
+        the largest differences; how many are NaN or infinite.
+    OperandError
+        A tolerance that is not a number of at least 0, arrays that are no numbers, or that do not go with the operand.
+
+    Examples
+    --------
+    >>> expected = np.ones((256, 256))
+    >>> actual = expected.astype(np.float16)
+    >>> actual[64:128, :32] += np.float16(0.5)
+    >>> assert_close(actual, expected, rtol=1e-3, limit=1, tile=(64, 64))
+    Traceback (most recent call last):
+        ...
+    AssertionError: 2,048 of 65,536 elements are not close (f16 and f64; rtol 0.001, atol 0)
+        index  actual  expected  difference  allowed  ulps
+      [64, 0]     1.5         1        +0.5    0.001  +512
+      and 2,047 more
+    where: rows 64-127; columns 0-31 (all 2,048 elements)
+    program_id of tiles of 64 x 64: 1 of 16
+      (1, 0), number 4: 2,048 of 4,096 elements
+    worst: [64, 0], off by 0.5 where 0.001 is allowed, 500 times as much, 512 ulps of f16
+    largest difference: 0.5, at [64, 0]; largest relative difference: 0.5, at [64, 0]
+    """
+    __tracebackhide__ = True
+    if not isinstance(equal_nan, bool | np.bool_):
+        raise OperandError(f"equal_nan is {shown(equal_nan)}; expected True or False")
+    rule = Close(_tolerance("rtol", rtol), _tolerance("atol", atol), bool(equal_nan))
+    report = describe_difference(actual, expected, rule, _view(instruction, operand, names, limit, tile))
+    if report:
+        raise AssertionError(report)
 
 
 def ulps(format: str | Format, x: npt.ArrayLike, y: npt.ArrayLike) -> Any:
@@ -142,6 +198,29 @@ def ulps(format: str | Format, x: npt.ArrayLike, y: npt.ArrayLike) -> Any:
     steps[...] = of_x.astype(object) - of_y.astype(object)  # Python's integers: f64's do not fit 64 bits
     steps[np.broadcast_to(nan_x | nan_y, shape)] = None
     return steps if shape else steps.item()
+
+
+def _view(instruction: Any, operand: Any, names: Any, limit: Any, tile: Any) -> View:
+    """Check what the two assertions share."""
+    listed = members(names, 2)
+    if listed is None or len(listed) != 2 or not all(isinstance(x, str) for x in listed):
+        raise OperandError(f"names are {shown(names)}; expected two strings")
+    if not is_integer(limit) or limit < 0:
+        raise OperandError(f"limit is {shown(limit)}; expected how many elements to list")
+    sides = [] if tile is None else [tile] if is_integer(tile) else members(tile, MOST_DIMENSIONS)
+    if sides is None or (tile is not None and not sides) or not all(is_integer(x) and x > 0 for x in sides):
+        raise OperandError(f"tile is {shown(tile)}; expected sides of a tile, such as (64, 64)")
+    check_choice("operand", operand, OPERANDS)
+    record = None if instruction is None else parse(instruction)
+    return View(record=record, operand=operand, names=tuple(listed), limit=int(limit), tile=tuple(map(int, sides)))
+
+
+def _tolerance(name: str, value: object) -> float:
+    if isinstance(value, float | np.floating) or is_integer(value):
+        with suppress(OverflowError):  # of an integer
+            if 0 <= float(value) < math.inf:
+                return float(value)
+    raise OperandError(f"{name} is {shown(value)}; expected a number of at least 0")
 
 
 def _explained(

@@ -39,6 +39,10 @@ class Reader:
         From codes to their places in the order of values, int64 or uint64, neighbours one apart; and which are NaN.
     show : callable
         From a code to its value, in as few digits as tell it from every other.
+    values : callable
+        From codes to values, float64; wide integers are rounded.
+    rounded : callable or None
+        From values, float64, to the nearest codes; None of integers.
     """
 
     name: str
@@ -47,6 +51,8 @@ class Reader:
     codes: Callable[[Array], Array]
     order: Callable[[Array], Order]
     show: Callable[[int], str]
+    values: Callable[[Array], Array]
+    rounded: Callable[[Array], Array] | None = None
 
 
 def format_of(record: Instruction, operand: Operand, dtype: np.dtype[Any]) -> Format:
@@ -91,7 +97,7 @@ def reader(fmt: Format) -> Reader:
         return Reader(
             name=fmt.name, bits=fmt.bits, floating=False, codes=fmt.codes,
             order=lambda codes: (fmt.decode(codes), np.zeros(codes.shape, bool)),
-            show=lambda code: str(fmt.unpack(code)),
+            show=lambda code: str(fmt.unpack(code)), values=lambda codes: fmt.decode(codes).astype(np.float64),
         )  # fmt: skip
     top = (fmt.max_code if fmt.inf_code is None else fmt.inf_code) >> fmt.padding
 
@@ -102,8 +108,9 @@ def reader(fmt: Format) -> Reader:
         return np.where(negative, -magnitude, magnitude), magnitude > top
 
     return Reader(
-        name=fmt.name, bits=fmt.bits, floating=True, codes=fmt.codes, order=order, show=lambda code: _show(fmt, code)
-    )
+        name=fmt.name, bits=fmt.bits, floating=True, codes=fmt.codes, order=order, show=lambda code: _show(fmt, code),
+        values=lambda codes: fmt.decode(codes).astype(np.float64), rounded=fmt.encode,
+    )  # fmt: skip
 
 
 def _show(fmt: FloatFormat, code: int) -> str:
@@ -138,6 +145,7 @@ def _wide_integers(dtype: np.dtype[Any]) -> Reader:
         codes=lambda array: np.ascontiguousarray(array).view(unsigned).reshape(array.shape),
         order=lambda codes: (value(codes).astype(wide), np.zeros(codes.shape, bool)),
         show=lambda code: str(value(np.array(code, unsigned)).astype(dtype)),
+        values=lambda codes: value(codes).astype(np.float64),
     )  # fmt: skip
 
 
@@ -152,7 +160,7 @@ def _narrow_integers(dtype: np.dtype[Any], bits: int) -> Reader:
         name=str(dtype), bits=bits, floating=False,
         codes=lambda array: array.astype(np.int8).view(np.uint8) & np.uint8((1 << bits) - 1),
         order=lambda codes: (value(codes), np.zeros(codes.shape, bool)),
-        show=lambda code: str(value(np.array(code))),
+        show=lambda code: str(value(np.array(code))), values=lambda codes: value(codes).astype(np.float64),
     )  # fmt: skip
 
 
@@ -178,4 +186,5 @@ def _other_floats(dtype: np.dtype[Any], bits: int) -> Reader:
     return Reader(
         name=str(dtype), bits=bits, floating=True,
         codes=lambda array: np.ascontiguousarray(array).view(unsigned).reshape(array.shape), order=order, show=show,
+        values=values, rounded=lambda values: values.astype(dtype).view(unsigned),
     )  # fmt: skip

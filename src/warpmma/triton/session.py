@@ -98,7 +98,8 @@ def device(
         What Triton compiles for; by default a target whose PTX is simulated (`PTX_TARGETS`): sm_80 for sm_90, where
         Triton would write `wgmma`.
     hazards, contract, engine, threads, resident, limit, seed, progress
-        Of every launch, as of `PtxEntry.launch`. A kernel that Triton compiles without fusing has contract "off".
+        Of every launch, as of `PtxEntry.launch` (`threads` reaches each `mma`, not programs). A kernel that Triton
+        compiles without fusing has contract "off".
 
     Returns
     -------

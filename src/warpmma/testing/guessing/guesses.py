@@ -16,15 +16,17 @@ from ...arithmetic import Engine, resolve
 from ...errors import OperandError, shown
 from ...isa import Instruction, check_target, parse
 from ...layouts import Operand
+from .mistakes import Mistake
 from .problem import Problem, posed, tiles_of
 from .searching import Found, gives, search
-from .suspects import mistakes_in_fragments
+from .suspects import mistakes_in_fragments, mistakes_in_matrices, too_large
 
 __all__ = ["Guesses", "guess", "guess_fragment", "target_of"]
 
 Array = npt.NDArray[Any]
 
 _LISTED = 8  # mistakes that are told; more are none
+_OF_THE_SEARCH = ("pairs", "elements", "engine", "got")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +44,8 @@ class Guesses(Shown):
         How many mistakes give the result, if they are too many to be named: the operands do not tell them apart.
     alone, pairs : int
         How many mistakes were tried alone, and how many pairs of them.
+    untried : tuple of str
+        What a limit kept from being tried, and how to raise it.
     target : str
         On which they were tried; "" where nothing was executed.
     """
@@ -51,6 +55,7 @@ class Guesses(Shown):
     alike: int = 0
     alone: int = 0
     pairs: int = 0
+    untried: tuple[str, ...] = ()
     target: str = ""
 
     @property
@@ -67,7 +72,8 @@ class Guesses(Shown):
             )
         if not self.mistakes:
             pairs = f", nor any of {counted(self.pairs, 'pair')} of them" if self.pairs else ""
-            return f"guess: none; no one of {counted(self.alone, 'mistake')} has this result{pairs}"
+            untried = "".join(f"\n  not tried: {what}" for what in self.untried)
+            return f"guess: none; no one of {counted(self.alone, 'mistake')} has this result{pairs}{untried}"
         if len(self.mistakes) == 1:
             return f"guess: as if {self.mistakes[0]}"
         return "guess: as if one of these, which the operands do not tell apart\n  " + "\n  ".join(self.mistakes)
@@ -77,7 +83,8 @@ def guess(
     instruction: str | Instruction, a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike | None = None, *,
     got: npt.ArrayLike, target: str, metadata: npt.ArrayLike | None = None, selector: int = 0,
     scale_a: npt.ArrayLike | None = None, scale_b: npt.ArrayLike | None = None, byte_id_a: int = 0,
-    thread_id_a: int = 0, byte_id_b: int = 0, thread_id_b: int = 0, pairs: int = 20_000, engine: Engine = "auto",
+    thread_id_a: int = 0, byte_id_b: int = 0, thread_id_b: int = 0, pairs: int | None = None,
+    elements: int = 1 << 16, engine: Engine = "auto",
 ) -> Guesses:  # fmt: skip
     """Guess which mistake with an instruction's operands makes its result what it is.
 
@@ -103,8 +110,12 @@ def guess(
         Matrices of scales as `warpmma.mma` takes them, or words, uint32 `[..., 32]`.
     byte_id_a, thread_id_a, byte_id_b, thread_id_b : int
         Where scales are in their words.
-    pairs : int
-        How many pairs of mistakes to try, if none gives the result alone.
+    pairs : int, optional
+        How many pairs of mistakes to try, if none gives the result alone; by default 20,000, or fewer for products of
+        more than 13 tiles along k.
+    elements : int
+        Matrices of more elements are not rearranged as a whole (transposed, swizzled, shifted). The time and memory
+        that this takes grow with them; the default is 256 x 256.
     engine
         As of `warpmma.execute`.
 
@@ -112,7 +123,7 @@ def guess(
     -------
     Guesses
         Printed, it says what was found: one mistake; several that give the same bits; too many to tell, where operands
-        are too much alike; or none.
+        are too much alike; or none, with what was not tried because of `pairs`, `elements` or another limit.
 
     Raises
     ------
@@ -133,13 +144,14 @@ def guess(
     record = parse(instruction)
     check_target(record, target)
     resolve(engine)
-    if not is_integer(pairs) or pairs < 0:
+    if pairs is not None and (not is_integer(pairs) or pairs < 0):
         raise OperandError(f"pairs is {shown(pairs)}; expected how many pairs of mistakes to try")
+    _check_elements(elements)
     problem = _posed(
         record, target, a, b, c, got, metadata=metadata, selector=selector, scale_a=scale_a, scale_b=scale_b,
         byte_id_a=byte_id_a, thread_id_a=thread_id_a, byte_id_b=byte_id_b, thread_id_b=thread_id_b,
     )  # fmt: skip
-    return _said(search(problem, int(pairs), engine), target)
+    return _said(search(problem, None if pairs is None else int(pairs), engine, int(elements)), target)
 
 
 def _posed(
@@ -162,13 +174,14 @@ def _posed(
 
 def target_of(record: Instruction, expected: npt.ArrayLike, given: Mapping[str, Any]) -> str | None:
     """Return the first target on which operands, as `guess` takes them, have a result; None if there is none."""
-    operands = {"c": None, **{name: x for name, x in given.items() if name not in ("pairs", "engine", "got")}}
+    operands = {"c": None, **{name: x for name, x in given.items() if name not in _OF_THE_SEARCH}}
     problem = _posed(record, record.targets[0], got=expected, **operands)
     return next((t for t in record.targets if gives(replace(problem, target=t), given.get("engine", "auto"))), None)
 
 
 def guess_fragment(
-    instruction: str | Instruction, operand: Operand, actual: npt.ArrayLike, expected: npt.ArrayLike
+    instruction: str | Instruction, operand: Operand, actual: npt.ArrayLike, expected: npt.ArrayLike, *,
+    elements: int = 1 << 16,
 ) -> Guesses:  # fmt: skip
     """Guess which mistake makes an operand's fragment, or its matrix, what it is.
 
@@ -178,6 +191,8 @@ def guess_fragment(
     operand : {"A", "B", "C", "D"}
     actual, expected : array_like
         Matrices of the operand, whole numbers of them, or registers.
+    elements : int
+        As of `guess`.
 
     Returns
     -------
@@ -197,24 +212,44 @@ def guess_fragment(
     """
     record = parse(instruction)
     check_choice("operand", operand, ("A", "B", "C", "D"))
+    _check_elements(elements)
     got, right = (tiles_of(record, operand, x) for x in (actual, expected))
     if got.shape != right.shape:
         raise OperandError(f"{record}: {operand} has tiles {got.shape} and {right.shape}")
     if np.array_equal(got, right):
         return Guesses(as_given=True)
+    got, right = (x.reshape(-1, *x.shape[-3:]) for x in (got, right))
     table = mistakes_in_fragments(record, operand)
     one = tuple(np.argwhere((got != right).any(axis=-1))[0])  # a tile that differs: what fails there need not be tried
-    found = tuple(
-        (m,) for m in table
-        if np.array_equal(m.steps[0].change(right[one]), got[one]) and np.array_equal(m.steps[0].change(right), got)
-    )  # fmt: skip
+    found = tuple(m for m in table if np.array_equal(m.steps[0].change(right[one]), got[one]) and _makes(m, right, got))
     without_effect = sum(np.array_equal(m.steps[0].change(right[one]), right[one]) for m in table)
-    return _said(Found(candidates=found, alone=len(table), alike=2 * without_effect > len(table)))
+    whole: tuple[Mistake, ...] = ()
+    if not found:
+        whole = tuple(mistakes_in_matrices(record, operand, right, elements))
+        found = tuple(m for m in whole if _makes(m, right, got))
+    return _said(
+        Found(
+            candidates=tuple((m,) for m in found), alone=len(table) + len(whole),
+            alike=2 * without_effect > len(table), untried=tuple(too_large(record, operand, right, elements)),
+        )
+    )  # fmt: skip
+
+
+def _makes(mistake: Mistake, right: Array, got: Array) -> bool:
+    return np.array_equal(mistake.steps[0].change(right), got)
+
+
+def _check_elements(elements: object) -> None:
+    if not is_integer(elements) or elements < 0:
+        raise OperandError(f"elements is {shown(elements)}; expected a number of elements of a matrix")
 
 
 def _said(found: Found, target: str = "") -> Guesses:
     texts = tuple(" and ".join(m.text for m in candidate) for candidate in found.candidates)
-    tried: dict[str, Any] = {"as_given": found.as_given, "alone": found.alone, "pairs": found.pairs, "target": target}
+    tried: dict[str, Any] = {
+        "as_given": found.as_given, "alone": found.alone, "pairs": found.pairs, "untried": found.untried,
+        "target": target,
+    }  # fmt: skip
     if len(texts) > _LISTED or (found.alike and len(texts) > 1):
         return Guesses(alike=len(texts), **tried)
     return Guesses(mistakes=texts, **tried)

@@ -15,7 +15,7 @@ from ..._text import counted
 from ...formats import FloatFormat, Format
 from .mistakes import COMMON, RARE, USUAL, Change
 
-__all__ = ["axis_sources", "matrix_gathers", "swizzles", "value_changes"]
+__all__ = ["axis_sources", "matrix_gathers", "value_changes"]
 
 Array = npt.NDArray[Any]
 Named = Iterator[tuple[str, Array, int]]
@@ -61,7 +61,7 @@ def matrix_gathers(
     *before, rows, columns = shape
     if before:  # several matrices to an instruction
         return
-    index = np.arange(rows * columns).reshape(rows, columns)
+    index = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
     if rows == columns:
         yield f"{name} was transposed", index.T.reshape(-1), COMMON
     else:
@@ -108,25 +108,6 @@ def _taken(index: Array, source: Array, axis: int) -> Array:
     empty = source < 0
     shape = (-1, 1) if axis == 0 else (1, -1)
     return np.where(empty.reshape(shape), -1, index.take(source, axis=axis)).reshape(-1)
-
-
-def swizzles(shape: tuple[int, int], name: str, bits: int, along: int) -> Named:
-    """Chunks of 16 bytes exchanged by low bits of the row, where a swizzle was left out or done twice."""
-    index = np.arange(shape[0] * shape[1]).reshape(shape)
-    lines = index if along == 1 else index.T
-    size = 128 // bits
-    chunks = lines.shape[1] // size
-    if chunks < 2 or lines.shape[1] % size or chunks & (chunks - 1):
-        return
-    cut = lines.reshape(len(lines), chunks, size)
-    for shift in range(3):
-        for most in dict.fromkeys((min(chunks, 8), min(chunks, 4), min(chunks, 2))):
-            mask = np.arange(len(lines)) >> shift & (most - 1)
-            order = np.arange(chunks)[None, :] ^ mask[:, None]
-            moved = np.take_along_axis(cut, order[:, :, None], axis=1).reshape(lines.shape)
-            by = f"(row >> {shift}) % {most}" if shift else f"row % {most}"
-            text = f"chunks of 16 bytes of {name} were exchanged by {by}, as if a swizzle was left out"
-            yield text, (moved if along == 1 else moved.T).reshape(-1), USUAL
 
 
 def value_changes(fmt: Format, name: str, bits_in_slot: int) -> Iterator[tuple[str, Change, int]]:

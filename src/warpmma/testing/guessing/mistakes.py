@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from ..._arrays import frozen
 
-__all__ = ["COMMON", "RARE", "USUAL", "Mistake", "Step", "distinct", "gathered", "inverse", "mistake_of"]
+__all__ = ["COMMON", "RARE", "USUAL", "Mistake", "Step", "digest", "distinct", "gathered", "inverse", "mistake_of"]
 
 Array = npt.NDArray[Any]
 Change = Callable[[Array], Array]
@@ -101,6 +102,11 @@ def mistake_of(operand: str, text: str, gather: Array, rank: int = USUAL) -> Mis
     return Mistake(text=text, steps=(step,), rank=rank)
 
 
+def digest(array: Array) -> bytes:
+    """Return a few bytes that differ where arrays of one dtype differ."""
+    return blake2b(np.ascontiguousarray(array).data, digest_size=16).digest()
+
+
 def distinct(*families: Iterable[tuple[str, Array, int]]) -> list[tuple[str, Array, int]]:
     """Keep one text for each gather that changes something, that of the lowest rank.
 
@@ -110,7 +116,7 @@ def distinct(*families: Iterable[tuple[str, Array, int]]) -> list[tuple[str, Arr
     for named in families:
         own: dict[bytes, tuple[str, Array, int]] = {}
         for text, gather, rank in sorted(named, key=lambda x: x[2]):
-            own.setdefault(gather.astype(np.intp).tobytes(), (text, gather, rank))
+            own.setdefault(digest(gather.astype(np.int32)), (text, gather, rank))
         for key, (text, gather, rank) in own.items():
             before = found.get(key)
             if before is None or rank < before[2]:

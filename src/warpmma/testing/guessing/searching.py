@@ -2,7 +2,7 @@
 
 1. If the operands as given give these bits, nothing is guessed.
 2. Every mistake alone; if none gives the bits, pairs of those that are not far-fetched, the simplest first, until as
-   many were tried as asked for.
+   many were tried as asked for, by default 20,000 and as few as cost so many instructions.
 3. They are tried on two tiles of D that differ most from what should have come out; those that give the bits there, on
    all tiles.
 4. A mistake with D itself, such as how it was stored, is undone on what was seen: so it goes with any other.
@@ -22,7 +22,7 @@ from ...arithmetic import Engine
 from ...errors import OperandError
 from .mistakes import COMMON, USUAL, Mistake, Step, inverse
 from .problem import Problem
-from .suspects import likely_mistakes
+from .suspects import left_out, likely_mistakes
 from .trials import Candidate, Trials
 
 __all__ = ["Found", "gives", "search"]
@@ -34,7 +34,7 @@ MOST = 1 << 18
 
 _MANY = 32  # that give the bits: more are not looked at
 _AT_ONCE = 2048
-_MOST_PAIRED = 1 << 19  # instructions that pairs may take
+_PAIRS, _MOST_PAIRED = 20_000, 1 << 19  # pairs that are tried unless more are asked for, and their instructions
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,6 +51,8 @@ class Found:
         How many mistakes were tried alone, and how many pairs.
     alike : bool
         Whether most mistakes have no effect at all on such operands.
+    untried : tuple of str
+        What a limit kept from being tried, and how to raise it.
     """
 
     as_given: bool = False
@@ -58,22 +60,29 @@ class Found:
     alone: int = 0
     pairs: int = 0
     alike: bool = False
+    untried: tuple[str, ...] = ()
 
 
-def search(problem: Problem, most: int, engine: Engine) -> Found:
-    """Search for mistakes that give the bits; try `most` pairs at most."""
+def search(problem: Problem, most: int | None, engine: Engine, elements: int) -> Found:
+    """Search for mistakes that give the bits; try `most` pairs, and whole matrices of `elements`, at most."""
     tiles, own, all_tiles = _executed(problem, engine)
     wrong = (own != all_tiles.chosen("D", problem.operands["D"])).sum(axis=-1)
     if not wrong.any():
         return Found(as_given=True)
-    table = likely_mistakes(problem)
+    table, untried = likely_mistakes(problem, elements), left_out(problem, elements)
     picked = [n for n in np.argsort(-wrong, kind="stable")[:2] if wrong[n]]
     hunt = _Hunt(problem, all_tiles, own, Trials(problem, tiles[picked], engine), table)
     alone = hunt.confirmed(hunt.alone())
-    if alone or not most:
-        return Found(candidates=alone, alone=len(table), alike=2 * hunt.without_effect > len(table))
-    pairs, tried = hunt.pairs(min(most, _MOST_PAIRED // (len(picked) * problem.counts[3])))
-    return Found(candidates=pairs, alone=len(table), pairs=tried)
+    if alone or most == 0:
+        return Found(
+            candidates=alone, alone=len(table), alike=2 * hunt.without_effect > len(table), untried=untried
+        )  # fmt: skip
+    if most is None:
+        most = min(_PAIRS, _MOST_PAIRED // (len(picked) * problem.counts[3]))
+    pairs, tried, more = hunt.pairs(most)
+    if more:
+        untried = (*untried, f"other pairs of mistakes; pass pairs={4 * most} to try more")
+    return Found(candidates=pairs, alone=len(table), pairs=tried, untried=untried)
 
 
 def gives(problem: Problem, engine: Engine) -> bool:
@@ -87,7 +96,9 @@ def _executed(problem: Problem, engine: Engine) -> tuple[Array, Array, Trials]:
     warps, rows, columns, along_k = problem.counts
     count = warps * rows * columns * along_k
     if count > MOST:
-        raise OperandError(f"{problem.record}: {count:,} instructions; guesses take {MOST:,}")
+        raise OperandError(
+            f"{problem.record}: {count:,} instructions; guesses take {MOST:,}: pass fewer rows, columns or k"
+        )
     tiles = np.stack(np.unravel_index(np.arange(warps * rows * columns), (warps, rows, columns)), axis=1)
     all_tiles = Trials(problem, tiles, engine)
     ((_, own),) = all_tiles.outputs([()])
@@ -125,21 +136,22 @@ class _Hunt:
             if _undone(mistake.steps[0], self._problem.operands["D"]) is None:
                 yield (mistake,)  # loses elements: seen only on all tiles
 
-    def pairs(self, most: int) -> tuple[tuple[Candidate, ...], int]:
-        """Try pairs: those found, and how many were tried."""
+    def pairs(self, most: int) -> tuple[tuple[Candidate, ...], int, bool]:
+        """Try pairs: those found, how many were tried, and whether there are more."""
         plausible = [m for m in self._made if m.rank <= USUAL]
         results = sum(len(x) for x in self._seen.values())
         found = [c for c in self._paired if all(m.rank <= USUAL for m in c)]
         with_result = self._distinct(self.confirmed(found))
         kept: tuple[Candidate, ...] = ()
         tried = len(plausible) * results
-        couples = islice(_couples(plausible), most)
+        all_couples = _couples(plausible)
+        couples = islice(all_couples, most)
         while part := list(islice(couples, _AT_ONCE)):
             tried += len(part)
             kept = self._distinct(self.confirmed(c for c in self._tried(part) if len(c) == 2))
             if kept:
                 break
-        return tuple(sorted((*kept, *with_result), key=_rank)), tried
+        return tuple(sorted((*kept, *with_result), key=_rank)), tried, next(all_couples, None) is not None
 
     def _tried(self, candidates: list[Candidate]) -> Iterator[Candidate]:
         """Yield those that give the bits on few tiles, with a mistake of D where that is needed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from functools import cache, partial
 from typing import Any
@@ -14,18 +15,18 @@ from ...isa import Instruction
 from ...layouts import Layout, Operand
 from .call_mistakes import instruction_mistakes
 from .fragment_mistakes import fragment_gathers, lane_sources
-from .matrix_mistakes import matrix_gathers, swizzles, value_changes
-from .mistakes import COMMON, USUAL, Mistake, Step, distinct, gathered, inverse, mistake_of
+from .matrix_mistakes import matrix_gathers, value_changes
+from .mistakes import COMMON, USUAL, Mistake, Step, digest, distinct, gathered, inverse, mistake_of
 from .problem import Problem
-from .tile_mistakes import mistakes_in_tiles
+from .swizzle_mistakes import swizzles
+from .tile_mistakes import MOST_NAMED, mistakes_in_tiles
 from .word_mistakes import metadata_mistakes, scale_mistakes
 
-__all__ = ["likely_mistakes", "mistakes_in_fragments"]
+__all__ = ["left_out", "likely_mistakes", "mistakes_in_fragments", "mistakes_in_matrices", "too_large"]
 
 Array = npt.NDArray[Any]
 
-_MOST_WHOLE = 1 << 14  # elements of a matrix that is rearranged as a whole, 128 x 128
-_MOST_PROBED = 1 << 17  # elements of operands on which changes are compared
+_MOST_PROBED = 1 << 18  # elements of operands on which changes are compared
 
 
 def mistakes_in_fragments(record: Instruction, operand: Operand) -> tuple[Mistake, ...]:
@@ -37,7 +38,7 @@ def mistakes_in_fragments(record: Instruction, operand: Operand) -> tuple[Mistak
 def _mistakes_in_fragments(layout: Layout, operand: Operand, bits: int) -> tuple[Mistake, ...]:
     of_matrices = [*matrix_gathers(layout.shape, operand, _axes(operand), 8)]
     if len(layout.shape) == 2:
-        of_matrices += swizzles((layout.shape[0], layout.shape[1]), operand, bits, 0 if operand == "B" else 1)
+        of_matrices += swizzles((layout.shape[0], layout.shape[1]), operand, _axes(operand), bits)
     of_fragments = fragment_gathers(layout, operand, "stored" if operand == "D" else "loaded")
     return tuple(mistake_of(operand, *named) for named in distinct(of_fragments, of_matrices))
 
@@ -48,8 +49,8 @@ def _axes(operand: Operand) -> tuple[tuple[str, str], tuple[str, str]]:
     return {"A": (rows, along_k), "B": (along_k, columns)}.get(operand, (rows, columns))
 
 
-def likely_mistakes(problem: Problem) -> tuple[Mistake, ...]:
-    """List the mistakes that are tried, the simplest first."""
+def likely_mistakes(problem: Problem, elements: int) -> tuple[Mistake, ...]:
+    """List the mistakes that are tried, the simplest first; matrices of more elements are not rearranged as a whole."""
     record, settings = problem.record, problem.settings
     warps, rows, columns, along_k = problem.counts
 
@@ -74,13 +75,26 @@ def likely_mistakes(problem: Problem) -> tuple[Mistake, ...]:
             yield from mistakes_in_tiles(tuple(problem.operands), warps, rows, columns, along_k)
         for operand in ("A", "B", "C", "D"):
             if operand != "C" or problem.operands["C"].any():
-                yield from _whole(problem, operand)
+                yield from mistakes_in_matrices(record, operand, problem.operands[operand], elements)
 
-    return tuple(sorted((*of_fragments(), *_different(problem, others())), key=lambda mistake: mistake.rank))
+    known = tuple(of_fragments())
+    return tuple(sorted((*known, *_different(problem, known, others())), key=lambda mistake: mistake.rank))
 
 
-def _different(problem: Problem, mistakes: Iterable[Mistake]) -> Iterator[Mistake]:
-    """Leave out what changes random operands as another mistake does, or not at all."""
+def left_out(problem: Problem, elements: int) -> tuple[str, ...]:
+    """Say which mistakes are not in the table because of a limit, and how to raise it."""
+    operands: tuple[Operand, ...] = ("A", "B", "C", "D")
+    said = [
+        text for name in operands if name != "C" or problem.operands["C"].any()
+        for text in too_large(problem.record, name, problem.operands[name], elements)
+    ]  # fmt: skip
+    if (along_k := problem.counts[3]) > MOST_NAMED:
+        said.append(f"k-tiles after the first {MOST_NAMED} of {along_k}, one by one; pass a product with fewer of them")
+    return tuple(said)
+
+
+def _different(problem: Problem, known: Iterable[Mistake], mistakes: Iterable[Mistake]) -> Iterator[Mistake]:
+    """Leave out what changes random operands as another mistake or a known one does, or not at all."""
     if sum(x.size for x in problem.operands.values()) > _MOST_PROBED:
         yield from mistakes
         return
@@ -89,13 +103,17 @@ def _different(problem: Problem, mistakes: Iterable[Mistake]) -> Iterator[Mistak
         name: rng.integers(0, 2**64 - 1, x.shape, np.uint64, endpoint=True).astype(x.dtype)
         for name, x in problem.operands.items()
     }  # fmt: skip
-    own = {name: x.tobytes() for name, x in probes.items()}
-    seen = set()
+    own = {name: digest(x) for name, x in probes.items()}
+
+    def made_by(mistake: Mistake) -> frozenset[tuple[str, bytes]]:
+        return frozenset((step.operand, digest(step.change(probes[step.operand]))) for step in mistake.steps)
+
+    seen = set() if problem.counts == (1, 1, 1, 1) else {made_by(mistake) for mistake in known}
     for mistake in sorted(mistakes, key=lambda x: x.rank):
         if mistake.settings:
             yield mistake
             continue
-        made = frozenset((step.operand, step.change(probes[step.operand]).tobytes()) for step in mistake.steps)
+        made = made_by(mistake)
         if made not in seen and any(own[name] != bits for name, bits in made):
             seen.add(made)
             yield mistake
@@ -148,13 +166,13 @@ def _exchanged(problem: Problem) -> Iterator[Mistake]:
         return
     if record.block_scale or len(record.layout("A").shape) > 2:
         return
-    whole_a, whole_b = _joined(problem, "A", a), _joined(problem, "B", b)
+    whole_a, whole_b = _joined(record, "A", a), _joined(record, "B", b)
     if whole_a.shape != whole_b.shape:
         swapped = {"A": whole_b.swapaxes(1, 2), "B": whole_a.swapaxes(1, 2)}
         text = "A and B, transposed, were exchanged"
     else:
         swapped, text = {"A": whole_b, "B": whole_a}, "A and B were exchanged"
-    cut = {name: _cut(problem, name, array) for name, array in swapped.items()}  # type: ignore[arg-type]
+    cut = {name: _cut(record, name, array) for name, array in swapped.items()}  # type: ignore[arg-type]
     steps = tuple(Step(operand=name, change=partial(_replaced, array), whole=True) for name, array in cut.items())
     yield Mistake(text=text, steps=steps, rank=COMMON)
 
@@ -163,40 +181,51 @@ def _replaced(other: Array, own: Array) -> Array:
     return other
 
 
-def _joined(problem: Problem, operand: Operand, tiles: Array) -> Array:
+def _joined(record: Instruction, operand: Operand, tiles: Array) -> Array:
     """Whole matrices `[warp, rows, columns]` of tiles."""
-    rows, columns = problem.record.layout(operand).shape
+    rows, columns = record.layout(operand).shape
     warps, i, j, _ = tiles.shape
     return tiles.reshape(warps, i, j, rows, columns).swapaxes(2, 3).reshape(warps, i * rows, j * columns)
 
 
-def _cut(problem: Problem, operand: Operand, whole: Array) -> Array:
+def _cut(record: Instruction, operand: Operand, whole: Array) -> Array:
     """Undo `_joined`."""
-    rows, columns = problem.record.layout(operand).shape
+    rows, columns = record.layout(operand).shape
     warps, m, k = whole.shape
     cut = whole.reshape(warps, m // rows, rows, k // columns, columns).swapaxes(2, 3)
     return cut.reshape(warps, m // rows, k // columns, -1)
 
 
-def _whole(problem: Problem, operand: Operand) -> Iterator[Mistake]:
-    """Mistakes with whole matrices of several tiles."""
-    array, layout = problem.operands[operand], problem.record.layout(operand)
-    if array.shape[1:3] == (1, 1) or len(layout.shape) > 2 or array[0].size > _MOST_WHOLE:
+def mistakes_in_matrices(record: Instruction, operand: Operand, tiles: Array, elements: int) -> Iterator[Mistake]:
+    """List mistakes with whole matrices of several tiles `[warp, I, J, element]`, of so many elements at most."""
+    shape = _whole_shape(record, operand, tiles)
+    if shape is None or math.prod(shape) > elements:
         return
-    shape = (array.shape[1] * layout.shape[0], array.shape[2] * layout.shape[1])
-    name = f"the whole {operand}"
-    bits, along = problem.record.format(operand).bits, 0 if operand == "B" else 1
+    name, axes, bits = f"the whole {operand}", _axes(operand), record.format(operand).bits
+    for text, gather, rank in distinct(matrix_gathers(shape, name, axes, 8), swizzles(shape, name, axes, bits)):
+        change = partial(_rearranged, record, operand, gathered(gather.astype(np.int32)))
+        step = Step(operand=operand, change=change, whole=True)
+        yield Mistake(text=text, steps=(step,), rank=max(rank, USUAL))
 
-    listed = (*matrix_gathers(shape, name, _axes(operand), 8), *swizzles(shape, name, bits, along))
-    for text, gather, rank in distinct(listed):
-        change = partial(_rearranged, problem, operand, gathered(gather))
-        yield Mistake(
-            text=text,
-            steps=(Step(operand=operand, change=change, whole=True),),
-            rank=max(rank, USUAL),
+
+def too_large(record: Instruction, operand: Operand, tiles: Array, elements: int) -> Iterator[str]:
+    """Say that `mistakes_in_matrices` has none because a matrix has more elements."""
+    shape = _whole_shape(record, operand, tiles)
+    if shape is not None and (size := math.prod(shape)) > elements:
+        yield (
+            f"rearrangements of the whole {operand}, such as swizzles: {shape[0]} x {shape[1]} is more than "
+            f"{elements:,} elements; pass elements={size}"
         )
 
 
-def _rearranged(problem: Problem, operand: Operand, change: Any, tiles: Array) -> Array:
-    whole = _joined(problem, operand, tiles)
-    return _cut(problem, operand, change(whole.reshape(len(whole), -1)).reshape(whole.shape))
+def _whole_shape(record: Instruction, operand: Operand, tiles: Array) -> tuple[int, int] | None:
+    """Return the shape of a matrix of several tiles; None where there is but one, or an instruction has several."""
+    own = record.layout(operand).shape
+    if tiles.shape[1:3] == (1, 1) or len(own) > 2:
+        return None
+    return tiles.shape[1] * own[0], tiles.shape[2] * own[1]
+
+
+def _rearranged(record: Instruction, operand: Operand, change: Any, tiles: Array) -> Array:
+    whole = _joined(record, operand, tiles)
+    return _cut(record, operand, change(whole.reshape(len(whole), -1)).reshape(whole.shape))

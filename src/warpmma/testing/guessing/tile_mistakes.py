@@ -12,16 +12,18 @@ import numpy.typing as npt
 from .matrix_mistakes import axis_sources
 from .mistakes import COMMON, RARE, USUAL, Mistake, Step
 
-__all__ = ["mistakes_in_tiles"]
+__all__ = ["MOST_NAMED", "mistakes_in_tiles"]
 
 Array = npt.NDArray[Any]
+
+MOST_NAMED = 64
+"""Tiles along k that are left out or used twice one by one."""
 
 # Of operands' arrays: the dimension that runs along k, along rows of D, along its columns.
 _ALONG_K = {"A": 2, "B": 1, "metadata": 2, "scale_a": 2, "scale_b": 1}
 _ROWS = {"A": 1, "C": 1, "D": 1, "metadata": 1, "scale_a": 1}
 _COLUMNS = {"B": 2, "C": 2, "D": 2, "scale_b": 2}
 _WITH = {"A": ("A", "metadata", "scale_a"), "B": ("B", "scale_b")}
-_MOST_NAMED = 64  # tiles along k that are left out or used twice one by one
 
 
 def mistakes_in_tiles(
@@ -55,7 +57,7 @@ def _along_k(operands: tuple[str, ...], count: int) -> Iterator[Mistake]:
         steps = tuple(_taken(name, np.asarray(order), _ALONG_K[name]) for name in names)
         return Mistake(text=text, steps=steps, rank=rank)
 
-    for t in range(count)[:_MOST_NAMED]:
+    for t in range(count)[:MOST_NAMED]:
         left = x[x != t]
         yield mistake(f"k-tile {t} of {count} was left out", everything, left, COMMON)
     last = mistake("accumulators were set back to C at every k-tile: only the last counts", everything, x[-1:], COMMON)
@@ -80,7 +82,7 @@ def _along_k(operands: tuple[str, ...], count: int) -> Iterator[Mistake]:
         if count % 2 == 0:
             yield mistake(f"k-tiles of {said} were overwritten before use: 1, 1, 3, 3, ...", names, x | 1, USUAL)
             yield mistake(f"k-tiles of {said} were exchanged in pairs", names, x ^ 1, USUAL)
-        for t in range(count - 1)[:_MOST_NAMED]:
+        for t in range(count - 1)[:MOST_NAMED]:
             twice = np.where(x == t + 1, t, x)
             yield mistake(f"k-tile {t} of {said} was used again in place of k-tile {t + 1}", names, twice, COMMON)
             before = np.where(x == t, t + 1, x)
