@@ -77,9 +77,15 @@ def test_f64_that_is_mapped_to_f32_is_an_error() -> None:
         run(body, ".version 1.4\n.target sm_10, map_f64_to_f32")
 
 
-def test_prototypes_without_a_semicolon_and_textures_that_nobody_reads() -> None:
-    before = """.tex .u64 image;
-    .visible .func (.param .s32 r) twice (.param .s32 a)
+def test_textures_that_nobody_reads() -> None:
+    head = ".version {}\n.target sm_13"
+    assert set(run("mov.u32 %r2, 7;", head.format("1.4"), ".tex .u64 image;").tolist()) == {7}
+    with pytest.raises(PtxError, match=r"\.tex ended with PTX 1\.4"):
+        run("mov.u32 %r2, 7;", head.format("1.5"), ".tex .u64 image;")
+
+
+def test_prototypes_without_a_semicolon() -> None:
+    before = """.visible .func (.param .s32 r) twice (.param .s32 a)
     .visible .func (.param .s32 r) thrice (.param .s32 a)
     .file 1 "k.cu"
     .visible .func (.param .s32 r) twice (.param .s32 a)

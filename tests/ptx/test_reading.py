@@ -61,7 +61,7 @@ def test_an_entry_has_parameters_directives_and_a_body() -> None:
         )
         .maxntid 128, 2 .minnctapersm 2
         .pragma "something";
-        .explicitcluster
+        .maxnreg 64
         { ret; }
         """
     ).functions["k"]
@@ -69,7 +69,7 @@ def test_an_entry_has_parameters_directives_and_a_body() -> None:
     assert out == Variable("param", "u64", 1, "out", None, 8, pointer=("global", 16), position=Position(6, 48))
     assert isinstance(s, Variable) and (s.dimensions, s.alignment, s.size) == ((24,), 8, 24)
     assert isinstance(x, Variable) and x.size == 4
-    assert found.directives == {"maxntid": (128, 2), "minnctapersm": (2,), "explicitcluster": ()}
+    assert found.directives == {"maxntid": (128, 2), "minnctapersm": (2,), "maxnreg": (64,)}
     assert (found.kind, found.linkage, found.defined) == ("entry", "visible", True)
     assert found.body == (Statement("ret", (), position=Position(13, 11)),)
 

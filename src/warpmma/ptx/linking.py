@@ -9,6 +9,7 @@ from functools import cached_property
 from ..errors import PtxError
 from ..machine import Branch, BranchTable, Callee, Constant, Program, RowStep, Site, let_go
 from .contraction import contracted
+from .directives import cluster_problem
 from .entry_parameters import Argument, EntryParameters
 from .lowering import AnyStep, Body, lower, site_of
 from .older_forms import modernised
@@ -77,7 +78,8 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
     found = reach(module, entry)
     memory.place(found.functions)
     shared, slots, addresses = SharedVariables.of(module, found), Slots(), function_addresses(module)
-    parameters = EntryParameters(module.functions[entry])
+    head = module.functions[entry]
+    parameters = EntryParameters(head)
     places = EntryPlaces(memory, shared, addresses, {(entry, 0, x): at for x, (at, _) in parameters.places.items()})
     steps: list[AnyStep] = []
     callees: dict[str, Callee] = {}
@@ -86,8 +88,10 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
     frame = 0
     recursive = found.recursive
     if parameters.size > MOST_PARAMETERS:
-        where = module.functions[entry].position
-        problems.append(module.error(f"{parameters.size} bytes of parameters; there are {MOST_PARAMETERS}", where))
+        text = f"{parameters.size} bytes of parameters; there are {MOST_PARAMETERS}"
+        problems.append(module.error(text, head.position))
+    if says := cluster_problem(head.directives):
+        problems.append(module.error(f"{entry}: {says}", head.position))
     for name in found.functions:
         first, before = len(steps), len(slots.kinds)
         function = modernised(module, module.functions[name])
