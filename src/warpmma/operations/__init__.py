@@ -3,6 +3,7 @@
 from .approximations import divided_factors
 from .atomics import Atomic
 from .bulk import AsyncStore, BulkCopy
+from .addresses import ClusterAddress
 from .caches import CacheControl, CachePolicy
 from .effects import Access, Barrier, Copy, CopyGroup, Exit
 from .elements import float_code
@@ -48,6 +49,7 @@ __all__ = [
     "BulkCopy",
     "CacheControl",
     "CachePolicy",
+    "ClusterAddress",
     "Control",
     "Copy",
     "CopyGroup",

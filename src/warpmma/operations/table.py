@@ -45,6 +45,7 @@ from . import (
 )
 from .atomics import Atomic
 from .bulk import AsyncStore, BulkCopy
+from .addresses import ClusterAddress
 from .caches import CacheControl, CachePolicy
 from .effects import Access, Barrier, Copy, CopyGroup, Exit
 from .fences import Fence, Hint, Trap
@@ -341,7 +342,7 @@ def _by_name(instance: Row) -> Any:
 
 
 for _kind in (
-    Access, AsyncStore, Atomic, Barrier, BulkCopy, CacheControl, CachePolicy, Copy, CopyGroup, Exit, Fence, Hint,
-    MatrixMove, Mbarrier, Operation, Stack, Trap, WmmaMove, WmmaMultiply,
+    Access, AsyncStore, Atomic, Barrier, BulkCopy, CacheControl, CachePolicy, ClusterAddress, Copy, CopyGroup, Exit,
+    Fence, Hint, MatrixMove, Mbarrier, Operation, Stack, Trap, WmmaMove, WmmaMultiply,
 ):  # fmt: skip
     copyreg.pickle(_kind, cast(Any, _by_name))

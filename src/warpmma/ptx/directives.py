@@ -129,7 +129,7 @@ def attributes(cursor: Cursor) -> tuple[str, ...]:
     found: list[str] = []
     while not found or cursor.skip(","):
         if cursor.token not in _ATTRIBUTES:
-            cursor.expected(f"an attribute, {' or '.join(_ATTRIBUTES)},")
+            cursor.expected(f"an attribute, {' or '.join(_ATTRIBUTES)}")
         found.append(cursor.token)
         cursor.advance()
         if found[-1] == ".unified":

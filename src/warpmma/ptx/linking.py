@@ -43,6 +43,8 @@ class Linked:
     reach : Reach
     problems : tuple of PtxError
         What is not simulated.
+    conditional : tuple of PtxError
+        What is refused when it is executed, if its operands say what is not simulated.
     undecided : tuple of Site
         Sums of which it is not known what ptxas fuses them with, if with anything.
     """
@@ -53,6 +55,7 @@ class Linked:
     shared: SharedVariables
     reach: Reach
     problems: tuple[PtxError, ...]
+    conditional: tuple[PtxError, ...] = ()
     undecided: tuple[Site, ...] = ()
 
     @cached_property
@@ -84,6 +87,7 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
     steps: list[AnyStep] = []
     callees: dict[str, Callee] = {}
     problems: list[PtxError] = []
+    conditional: list[PtxError] = []
     undecided: list[Site] = []
     frame = 0
     recursive = found.recursive
@@ -102,6 +106,7 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
         body = lower(module, function, slots, places, target)
         steps += [_moved(step, first) for step in body.steps]
         problems += body.problems
+        conditional += body.conditional
         if body.frame.size > MOST_LOCAL:
             what = f"{body.frame.size} bytes of local memory in one function; a thread has {MOST_LOCAL}"
             problems.append(module.error(what, function.position))
@@ -115,7 +120,9 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
         frame=frame, shared=(*(place for _, place in shared.variables), range(shared.dynamic, shared.dynamic)),
     )  # fmt: skip
     reading = tuple(i for i, step in enumerate(steps) if isinstance(step, RowStep) and _argument(step))
-    return Linked(program, reading, parameters.size, shared, found, tuple(problems), tuple(undecided))
+    return Linked(
+        program, reading, parameters.size, shared, found, tuple(problems), tuple(conditional), tuple(undecided)
+    )
 
 
 def _callee(name: str, body: Body, first: int, address: int, slots: range, recursive: bool) -> Callee:

@@ -27,8 +27,8 @@ from pathlib import Path
 
 from ..errors import PtxError, WarpmmaError
 from ..isa import Instruction
-from ..machine import Alternative, Branch, BranchTable, Call, Guard, Return, RowStep, Site
-from ..operations import Row, divided_factors, packing, row, unpacking
+from ..machine import Alternative, Branch, BranchTable, Call, Constant, Guard, Return, RowStep, Site
+from ..operations import ClusterAddress, Row, divided_factors, packing, row, unpacking
 from .alternatives import ALTERNATIVE, FACTORS
 from .basic_blocks import ENDS, BasicBlock, cut
 from .calls import CallLowering
@@ -60,11 +60,14 @@ class Body:
     frame : FrameLayout
     problems : list of PtxError
         What is not simulated, by line.
+    conditional : list of PtxError
+        What is refused when it is executed, if its operands say what is not simulated.
     """
 
     frame: FrameLayout
     steps: list[AnyStep] = field(default_factory=list)
     problems: list[PtxError] = field(default_factory=list)
+    conditional: list[PtxError] = field(default_factory=list)
 
 
 def lower(module: Module, function: Function, slots: Slots, places: Places, target: str) -> Body:
@@ -260,6 +263,9 @@ class _Lowering:
         except WarpmmaError as error:
             raise self._module.error(str(error), statement.position) from None
         matched = match(self._names, statement, found)
+        if isinstance(found, ClusterAddress) and matched.operands[1] != Constant(0, "b32"):
+            text = "ranks other than 0 are refused when they are executed: clusters of more than one block are not simulated"
+            self._body.conditional.append(self._names.fail(statement, text))
         return RowStep(
             site=site, row=matched.row, operands=matched.operands, results=matched.results, guard=guard,
             beside=bool(statement.beside),

@@ -21,6 +21,7 @@ from ..operations import (
     BulkCopy,
     CacheControl,
     CachePolicy,
+    ClusterAddress,
     Copy,
     CopyGroup,
     MatrixMove,
@@ -38,6 +39,7 @@ __all__ = [
     "copy_step",
     "counted_step",
     "group_step",
+    "mapped_step",
     "move_step",
     "policy_step",
 ]
@@ -149,3 +151,10 @@ def policy_step(names: Resolver, statement: Statement, row: CachePolicy) -> Matc
         raise names.fail(statement, f"got {counted(len(given) + 1, 'operand')}; expected {row.syntax}")
     operands = (taken(names, statement, x, type_) for x, type_ in zip(given, takes, strict=False))
     return Matched(row, tuple(operands), (names.target(first, "b64", statement),))
+
+
+def mapped_step(names: Resolver, statement: Statement, row: ClusterAddress) -> Matched:
+    """Return what a `mapa` has."""
+    to, where, rank = exactly_as_many(names, statement, row, 3)
+    operands = (names.source(where, row.kind, row.type, statement), names.source(rank, "b32", "u32", statement))
+    return Matched(row, operands, (names.target(to, row.kind, statement),))
