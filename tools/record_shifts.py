@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from cuda_driver import Driver, argument_bytes
 
-__all__ = ["AMOUNTS", "LEVELS", "SHIFTS", "VALUES", "WAYS", "text"]
+__all__ = ["AMOUNTS", "LEVELS", "SHIFTS", "VALUES", "WAYS", "grouped", "text"]
 
 SHIFTS = ("shr.s16", "shr.u16", "shr.b16", "shl.b16", "shr.s32", "shr.u32", "shl.b32", "shr.s64", "shr.u64", "shl.b64")
 AMOUNTS = (
@@ -72,6 +72,14 @@ def names() -> list[str]:
     return [f"{shift.replace('.', '_')}_{way}" for shift in SHIFTS for way in WAYS]
 
 
+def grouped(results: dict[str, dict[str, list[list[int]]]]) -> dict[str, dict[str, list[list[int]]]]:
+    """Put levels of the same results together: "-O0 -O1" for both."""
+    levels: dict[str, list[str]] = {}
+    for level, found in results.items():
+        levels.setdefault(json.dumps(found), []).append(level)
+    return {" ".join(those): json.loads(found) for found, those in levels.items()}
+
+
 def _machine_code(level: str, architecture: str) -> bytes | str:
     """Return what the driver loads for a level."""
     if level == "jit":
@@ -87,7 +95,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run every kernel at every level; 0."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--arch", default="sm_90", help="of the GPU (default: %(default)s)")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="results by level and kernel, JSON")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="results by levels and kernel, JSON")
     options = parser.parse_args(arguments)
     driver = Driver()
     values, amounts = np.array(VALUES, np.int64), np.array(AMOUNTS, np.uint32)
@@ -103,7 +111,7 @@ def main(arguments: list[str] | None = None) -> int:
             driver.synchronise()
             results[level][name] = driver.fetch(places["results"], like).tolist()
     ptxas = subprocess.run(["ptxas", "--version"], check=True, capture_output=True, text=True).stdout.splitlines()[-2]
-    found = {**driver.about(), "ptxas": ptxas, "source": "tools/record_shifts.py", "results": results}
+    found = {**driver.about(), "ptxas": ptxas, "source": "tools/record_shifts.py", "results": grouped(results)}
     if options.out:
         options.out.write_text(json.dumps(found))
     for shift in SHIFTS:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from oracles import needs
 from ptxas_cases import verdict
@@ -26,13 +25,14 @@ def launched(text: str) -> None:
 
 ONE_BLOCK = [
     ".reqnctapercluster 1", ".reqnctapercluster 1, 1, 1", ".explicitcluster .reqnctapercluster 1, 1, 1",
-    ".maxclusterrank 1", ".reqntid 32 .reqnctapercluster 1 .blocksareclusters",
+    ".maxclusterrank 1", ".reqnctapercluster 0",
+    ".reqntid 32 .reqnctapercluster 1 .blocksareclusters",
 ]  # fmt: skip
 MORE_BLOCKS = [
     (".reqnctapercluster 2", "reqnctapercluster 2: clusters of more than one block"),
     (".reqnctapercluster 1, 2, 1", "reqnctapercluster 1, 2, 1: clusters of more than one block"),
     (".explicitcluster .reqnctapercluster 2", "reqnctapercluster 2: clusters of more than one block"),
-    (".explicitcluster", r"explicitcluster: clusters whose size the launch gives"),
+    (".explicitcluster", "explicitcluster without .reqnctapercluster: clusters whose size the launch gives"),
     (".maxclusterrank 8", "maxclusterrank 8: clusters of more than one block"),
     (".reqntid 32 .reqnctapercluster 2 .blocksareclusters", "reqnctapercluster 2: clusters of more"),
 ]
@@ -141,12 +141,3 @@ def test_ptxas_takes_and_refuses_the_same() -> None:
     assert not [(x, said) for x in taken if (said := verdict(x))]
     assert not [x for x in refused if not verdict(x)]
 
-
-def test_numbers_of_the_recorded_clusters_are_what_is_right() -> None:
-    """A kernel that nobody declares a cluster for is one of clusters of one block."""
-    y = np.zeros((4, 2), np.uint32)
-    text = f"""{HEAD}.visible .entry k(.param .u64 y) {{ .reg .b32 %r<4>; .reg .b64 %rd<4>;
-    ld.param.u64 %rd1, [y]; mov.u32 %r1, %ctaid.x; mul.wide.u32 %rd2, %r1, 8; add.u64 %rd1, %rd1, %rd2;
-    mov.u32 %r2, %cluster_ctarank; mov.u32 %r3, %cluster_nctarank; st.global.v2.u32 [%rd1], {{%r2, %r3}}; ret; }}"""
-    ptx.load(text)["k"].launch(wm.Device("sm_90"), 4, 1, [y])
-    assert y.tolist() == [[0, 1]] * 4

@@ -5,7 +5,8 @@ The rules (PTX ISA 9.1, 11.4 to 11.6; what ptxas 13.0 takes):
 1. A directive belongs to entries, or to functions and prototypes, and stands behind the parameters. One that is not in
    `_KNOWN` is an error.
 2. `reqntid` and `maxntid` bound a launch. The directives of clusters say how many blocks a cluster has; here a block is
-   a cluster of its own, so an entry with any other size is refused (`cluster_problem`). A size of 1 is legal.
+   a cluster of its own, so an entry with any other size is refused (`cluster_problem`). A size of 1 is legal, and what
+   `%is_explicit_cluster` tells; one of 0 says nothing (`tools/record_clusters.py`).
 3. All other directives are ignored on purpose: they tell ptxas how many registers to use, or what a call preserves, and
    change no bits. So are strings of `.pragma`, but for those of a loop, and attributes of variables and functions.
 """
@@ -18,7 +19,7 @@ from typing import Literal, NamedTuple
 
 from .tokens import Cursor, Token
 
-__all__ = ["FunctionKind", "attributes", "cluster_problem", "pragmas", "read_directives"]
+__all__ = ["FunctionKind", "attributes", "cluster_problem", "cluster_size", "pragmas", "read_directives"]
 
 FunctionKind = Literal["entry", "func"]
 
@@ -84,6 +85,17 @@ def read_directives(cursor: Cursor, kind: FunctionKind) -> dict[str, tuple[int, 
     return found
 
 
+def cluster_size(directives: Mapping[str, tuple[int, ...]]) -> int | None:
+    """Return how many blocks a cluster of an entry has; None where it does not say so. Sizes of 0 say nothing.
+
+    Examples
+    --------
+    >>> cluster_size({"reqnctapercluster": (2, 2)}), cluster_size({"maxclusterrank": (8,)})
+    (4, None)
+    """
+    return math.prod(directives.get("reqnctapercluster", (0,))) or None
+
+
 def cluster_problem(directives: Mapping[str, tuple[int, ...]]) -> str:
     """Say what of an entry's clusters is not simulated; "" where each block is a cluster of its own (rule 2).
 
@@ -94,15 +106,13 @@ def cluster_problem(directives: Mapping[str, tuple[int, ...]]) -> str:
     >>> cluster_problem({"explicitcluster": (), "reqnctapercluster": (1, 1, 1)})
     ''
     """
-    size = directives.get("reqnctapercluster", directives.get("maxclusterrank"))
-    if size is None:
-        if "explicitcluster" in directives:
-            return ".explicitcluster: clusters whose size the launch gives are not simulated"
+    size = cluster_size(directives)
+    if size is None and "explicitcluster" in directives:
+        return ".explicitcluster without .reqnctapercluster: clusters whose size the launch gives are not simulated"
+    name = "maxclusterrank" if size is None else "reqnctapercluster"
+    if (size or directives.get(name, (1,))[0]) == 1:
         return ""
-    if math.prod(size) == 1:
-        return ""
-    name = "reqnctapercluster" if "reqnctapercluster" in directives else "maxclusterrank"
-    return f".{name} {', '.join(map(str, size))}: clusters of more than one block are not simulated"
+    return f".{name} {', '.join(map(str, directives[name]))}: clusters of more than one block are not simulated"
 
 
 def pragmas(cursor: Cursor) -> tuple[str, ...]:
