@@ -98,8 +98,6 @@ class _Body:
                 cursor.advance()
             elif cursor.kind == Token.DOTTED:
                 self._directive()
-            elif token == ";":  # an empty statement
-                cursor.advance()
             else:
                 cursor.expected("a statement")
         return self._done()

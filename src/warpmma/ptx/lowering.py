@@ -25,6 +25,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
+from .._text import counted
 from ..errors import PtxError, WarpmmaError
 from ..isa import Instruction
 from ..machine import Alternative, Branch, BranchTable, Call, Constant, Guard, Return, RowStep, Site
@@ -184,12 +185,15 @@ class _Lowering:
         if opcode == "call":
             return self._calls.call(statement, site, guard)
         if opcode == "ret":
+            if statement.operands:
+                raise self._names.fail(statement, f"got {counted(len(statement.operands), 'operand')}; expected none")
             back = Return(site=site, guard=guard, uniform=".uni" in statement.mnemonic)
             return [*self._calls.returned(statement, site, guard), back]
         if statement.mnemonic == "mov.b128" and len(statement.operands) == 2:
             halves = zip(*(self._names.items(x) for x in statement.operands), strict=False)
             return [self._step(replace(statement, mnemonic="mov.b64", operands=x), site, guard) for x in halves]
         if opcode == "mov" and len(statement.operands) == 2:
+            self._check_move(statement)
             statement = self._without_undefined(statement)
             moves = self._vector_moves(statement, site, guard)
             if moves:
@@ -206,6 +210,20 @@ class _Lowering:
                 ]
             name = self._in_frame(statement, name)
         return [self._step(replace(statement, mnemonic=name) if name != statement.mnemonic else statement, site, guard)]
+
+    def _check_move(self, statement: Statement) -> None:
+        """Refuse a `mov` between vectors that does not say `.v2` or `.v4` as they are, and all else that says so."""
+        vectors = [x for x in statement.operands if self._names.is_vector(x)]
+        counts = {len(self._names.items(x)) for x in vectors}
+        _, *words, type_ = statement.mnemonic.split(".")
+        if len(vectors) < 2 and not words:
+            return
+        kind = register_class(type_)
+        bits = 0 if kind in (None, "pred") else int(kind[1:])
+        fits = [n for n in (2, 4) if counts == {n} and words == [f"v{n}"] and 0 < n * bits <= 128]
+        if len(vectors) < 2 or not fits:
+            expected = "mov.v2 or mov.v4 between two vectors of 128 bits at most, or mov of one vector and one register"
+            raise self._names.fail(statement, f"got vectors of {sorted(counts)} registers; expected {expected}")
 
     def _without_undefined(self, statement: Statement) -> Statement:
         """Return a `mov` into which some registers go that somebody writes, and zeros for the others (rule 7)."""

@@ -133,9 +133,7 @@ class _Reader:
         cursor = self.cursor
         while cursor.kind:
             if cursor.kind != Token.DOTTED:
-                if not cursor.skip(";"):
-                    cursor.expected("a directive, such as '.entry'")
-                continue
+                cursor.expected("a directive, such as '.entry'")
             if self.version is None and cursor.token != ".version":
                 cursor.expected("'.version' first")
             self._directive()

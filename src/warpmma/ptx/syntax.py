@@ -253,7 +253,7 @@ class VectorOf:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """`[base + offset]`, `[base]`, `[4096]`.
+    """`[base + offset]`, `[base]`, `[4096]`; without brackets `base + offset` and `base[3]`.
 
     Attributes
     ----------
@@ -262,11 +262,14 @@ class Place:
     offset : int
     more : tuple
         What follows in the brackets: `[a, {x, y}]` of tensors.
+    form : {"address", "sum", "element"}
+        Of `[base + 8]`, of `base + 8` without brackets, and of `base[2]`, which is an address or a value.
     """
 
     base: Symbol | None
     offset: int = 0
     more: tuple[Operand, ...] = ()
+    form: Literal["address", "sum", "element"] = "address"
 
 
 Operand = Symbol | Immediate | Negation | Element | Selection | VectorOf | Place
