@@ -15,7 +15,7 @@ from .lowering import AnyStep, Body, lower, site_of
 from .older_forms import modernised
 from .reaching import Reach, reach
 from .slots import Slots
-from .symbols import EntryPlaces, ModuleMemory, SharedVariables, function_addresses
+from .symbols import EntryPlaces, ModuleMemory, SharedVariables, function_addresses, local_variables
 from .syntax import Module
 
 __all__ = ["Linked", "bound", "link"]
@@ -83,7 +83,9 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
     shared, slots, addresses = SharedVariables.of(module, found), Slots(), function_addresses(module)
     head = module.functions[entry]
     parameters = EntryParameters(head)
-    places = EntryPlaces(memory, shared, addresses, {(entry, 0, x): at for x, (at, _) in parameters.places.items()})
+    local, start = local_variables(module, found)
+    at_entry = {(entry, 0, x): at for x, (at, _) in parameters.places.items()}
+    places = EntryPlaces(memory, shared, addresses, at_entry, local)
     steps: list[AnyStep] = []
     callees: dict[str, Callee] = {}
     problems: list[PtxError] = []
@@ -103,7 +105,7 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
             fused = contracted(function, target)
             function = fused.function
             undecided += (site_of(module, one) for one in fused.open)
-        body = lower(module, function, slots, places, target)
+        body = lower(module, function, slots, places, target, start if name == entry else 0)
         steps += [_moved(step, first) for step in body.steps]
         problems += body.problems
         conditional += body.conditional

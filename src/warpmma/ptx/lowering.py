@@ -37,10 +37,11 @@ from .entry_parameters import EntryParameters
 from .flow import placed
 from .frames import FrameLayout
 from .matching import match
+from .older_forms import without_sync
 from .registers_used import Register, uses
 from .resolving import Places, Resolver
 from .slots import Slots, register_class
-from .syntax import Function, Immediate, LineOf, Module, Place, RegisterRange, Statement, Symbol, VectorOf
+from .syntax import Function, Immediate, LineOf, Module, Place, RegisterRange, Statement, Symbol, Variable, VectorOf
 
 __all__ = ["Body", "lower", "site_of"]
 
@@ -71,7 +72,7 @@ class Body:
     conditional: list[PtxError] = field(default_factory=list)
 
 
-def lower(module: Module, function: Function, slots: Slots, places: Places, target: str) -> Body:
+def lower(module: Module, function: Function, slots: Slots, places: Places, target: str, start: int = 0) -> Body:
     """Return the steps of a function.
 
     Parameters
@@ -83,21 +84,24 @@ def lower(module: Module, function: Function, slots: Slots, places: Places, targ
     places : Places
     target : str
         Of the device.
+    start : int
+        Bytes of the frame that other variables take.
 
     Raises
     ------
     PtxError
         A branch to what is no label. What is not simulated is in the result.
     """
-    return _Lowering(module, function, slots, places, target).run()
+    return _Lowering(module, function, places, target, slots, FrameLayout(function, start)).run()
 
 
 class _Lowering:
     """The way from one function to its steps."""
 
-    def __init__(self, module: Module, function: Function, slots: Slots, places: Places, target: str) -> None:
-        self._module, self._function, self._target = module, function, target
-        self._frame = FrameLayout(function)
+    def __init__(
+        self, module: Module, function: Function, places: Places, target: str, slots: Slots, frame: FrameLayout
+    ) -> None:
+        self._module, self._function, self._target, self._frame = module, function, target, frame
         self._names = Resolver(module, function, slots, places)
         self._names.frame = self._frame.offsets
         self._parameters = EntryParameters(function)
@@ -202,8 +206,10 @@ class _Lowering:
             return [self._alternative(statement, site, guard)]
         name = statement.mnemonic
         if opcode in ("ld", "st") and any(word.partition("::")[0] == "param" for word in name.split(".")):
+            self._check_direction(statement, opcode)
             constants = self._parameters.load(self._names, statement) if opcode == "ld" else None
             if constants is not None:
+                self._step(statement, site, guard)  # which checks the mnemonic and the operands
                 return [
                     RowStep(site=site, row=row(f"mov.{x.kind}"), operands=(x,), results=(slot,), guard=guard)  # type: ignore[arg-type]
                     for x, slot in constants
@@ -266,6 +272,20 @@ class _Lowering:
         operands = tuple(VectorOf(tuple(items)) if len(items) > 1 else items[0] for items in given)
         return [self._step(replace(statement, operands=operands), site, guard)]
 
+    def _check_direction(self, statement: Statement, opcode: str) -> None:
+        """Refuse what no text of a compiler does: to read what is given away, and to write what is received."""
+        place = next((x for x in statement.operands if isinstance(x, Place)), None)
+        base = None if place is None else place.base
+        found = None if base is None else self._names.declared.find(base)
+        if base is None or not isinstance(found, Variable):
+            return
+        if opcode == "st" and found in self._function.parameters:
+            raise self._names.fail(statement, f"{base.name} is a parameter of {self._function.name}, which is read alone")
+        if opcode == "ld" and found in self._function.results:
+            raise self._names.fail(statement, f"{base.name} is a result of {self._function.name}, which is written alone")
+        if opcode == "ld" and found not in self._function.parameters and base not in self._calls.results:
+            raise self._names.fail(statement, f"{base.name} is a .param that no call gives as a result")
+
     def _in_frame(self, statement: Statement, name: str) -> str:
         """Return the mnemonic by which parameters are accessed that lie in a frame (rule 2)."""
         places = [x for x in statement.operands if isinstance(x, Place)]
@@ -279,7 +299,7 @@ class _Lowering:
         try:
             found = _row(statement, self._target)
         except WarpmmaError as error:
-            raise self._module.error(str(error), statement.position) from None
+            raise self._module.error(without_sync(statement) or str(error), statement.position) from None
         matched = match(self._names, statement, found)
         if isinstance(found, ClusterAddress) and matched.operands[1] != Constant(0, "b32"):
             text = "ranks other than 0 are refused when they are executed: clusters of more than one block are not simulated"
