@@ -149,6 +149,10 @@ class _Lowering:
             elif after is not None and after != following:
                 self._jump(self._site(last, "bra"), None, after)
             return
+        try:
+            self._check_flow(branch)
+        except PtxError as error:
+            self._body.problems.append(error)
         guard, site = self._guard(branch), self._site(branch)
         if _opcode(branch) == "brx":
             index = self._names.register(branch.operands[0], branch)
@@ -182,15 +186,23 @@ class _Lowering:
 
     # Statements
 
+    def _check_flow(self, statement: Statement) -> None:
+        """Refuse what follows the opcode of a branch, call or return, but for `.uni`."""
+        opcode = "brx.idx" if _opcode(statement) == "brx" else _opcode(statement)
+        if statement.mnemonic not in (opcode, f"{opcode}.uni"):
+            raise self._names.fail(statement, f"expected {opcode} or {opcode}.uni")
+
     def _statement(self, statement: Statement) -> Sequence[AnyStep]:
         """Return the steps of a statement that is no branch."""
         opcode, guard = _opcode(statement), self._guard(statement)
         site = self._site(statement)
         if opcode == "call":
+            self._check_flow(statement)
             return self._calls.call(statement, site, guard)
         if opcode == "ret":
             if statement.operands:
                 raise self._names.fail(statement, f"got {counted(len(statement.operands), 'operand')}; expected none")
+            self._check_flow(statement)
             back = Return(site=site, guard=guard, uniform=".uni" in statement.mnemonic)
             return [*self._calls.returned(statement, site, guard), back]
         if statement.mnemonic == "mov.b128" and len(statement.operands) == 2:
@@ -219,17 +231,15 @@ class _Lowering:
 
     def _check_move(self, statement: Statement) -> None:
         """Refuse a `mov` between vectors that does not say `.v2` or `.v4` as they are, and all else that says so."""
-        vectors = [x for x in statement.operands if self._names.is_vector(x)]
-        counts = {len(self._names.items(x)) for x in vectors}
-        _, *words, type_ = statement.mnemonic.split(".")
-        if len(vectors) < 2 and not words:
+        said = [word for word in statement.mnemonic.split(".") if word in ("v2", "v4")]
+        plain = ".".join(word for word in statement.mnemonic.split(".") if word not in said)
+        bits = _row(replace(statement, mnemonic=plain, operands=()), self._target).inputs[0][1:]
+        counts = [len(self._names.items(x)) for x in statement.operands if self._names.is_vector(x)]
+        if len(counts) < 2 and not said:
             return
-        kind = register_class(type_)
-        bits = 0 if kind in (None, "pred") else int(kind[1:])
-        fits = [n for n in (2, 4) if counts == {n} and words == [f"v{n}"] and 0 < n * bits <= 128]
-        if len(vectors) < 2 or not fits:
-            expected = "mov.v2 or mov.v4 between two vectors of 128 bits at most, or mov of one vector and one register"
-            raise self._names.fail(statement, f"got vectors of {sorted(counts)} registers; expected {expected}")
+        if len(said) != 1 or counts != [int(said[0][1:])] * 2 or not bits.isdigit() or int(bits) * counts[0] > 128:
+            expected = "mov.v2 or mov.v4 of two vectors, of 128 bits at most, or mov of one vector and one register"
+            raise self._names.fail(statement, f"got vectors of {counts} registers; expected {expected}")
 
     def _without_undefined(self, statement: Statement) -> Statement:
         """Return a `mov` into which some registers go that somebody writes, and zeros for the others (rule 7)."""

@@ -107,7 +107,10 @@ def move_step(names: Resolver, statement: Statement, row: MatrixMove) -> Matched
 def copy_step(names: Resolver, statement: Statement, row: Copy) -> Matched:
     """Return what a `cp.async` has."""
     to, source, *rest = between(names, statement, row, 3 + row.hint, 4 + row.hint)
-    operands = [names.place(to, statement), names.place(source, statement), immediate(names, statement, rest[0])]
+    size = immediate(names, statement, rest[0])
+    if size.bits not in row.sizes:
+        raise names.fail(statement, f"copies {size.bits} bytes; expected {' or '.join(map(str, row.sizes))}")
+    operands = [names.place(to, statement), names.place(source, statement), size]
     for i, x in enumerate(rest[1:]):
         policy = row.hint and i == len(rest) - 2
         kind: RegisterType = "b64" if policy else "b32"

@@ -51,6 +51,9 @@ _TAKE_ADDRESSES = frozenset(("mov", "cvta", "mapa", "getctarank", "call"))
 _DISCARD = frozenset("atom call elect ld ldmatrix lop3 match mbarrier mma mov setp wmma".split())
 """Opcodes that may discard a result, or elements of one, by `_`."""
 
+_OF_SHARED = frozenset(("ldmatrix", "stmatrix", "wmma"))
+"""Opcodes whose addresses may have 32 bits where no state space is named: those of shared memory."""
+
 
 class Places(Protocol):
     """Where variables and functions lie: see `symbols`."""
@@ -253,7 +256,8 @@ class Resolver:
             if slot is not None:
                 if self.kind(slot) not in ("b32", "b64"):
                     raise self.fail(statement, f"{x.base.name} is a register of {self.kind(slot)}, and no address")
-                if self.kind(slot) == "b32" and not self._named(statement) - {"global"}:
+                long = statement.mnemonic.partition(".")[0] not in _OF_SHARED and not self._named(statement) - {"global"}
+                if self.kind(slot) == "b32" and long:
                     raise self.fail(statement, f"{x.base.name} has 32 bits; generic and global addresses have 64")
                 return Sum(slot, x.offset) if x.offset else slot
             return self._in_window(self._address_of(x, "b64", statement), self.space(x), statement)
