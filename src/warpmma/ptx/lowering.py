@@ -22,14 +22,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 
 from .._text import counted
 from ..errors import PtxError, WarpmmaError
 from ..isa import Instruction
 from ..machine import Alternative, Branch, BranchTable, Call, Constant, Guard, Return, RowStep, Site
-from ..operations import ClusterAddress, Row, divided_factors, packing, row, unpacking
+from ..operations import ClusterAddress, Operation, Row, divided_factors, packing, row, unpacking
 from .alternatives import ALTERNATIVE, FACTORS
 from .basic_blocks import ENDS, BasicBlock, cut
 from .calls import CallLowering
@@ -41,7 +40,7 @@ from .older_forms import without_sync
 from .registers_used import Register, uses
 from .resolving import Places, Resolver
 from .slots import Slots, register_class
-from .syntax import Function, Immediate, LineOf, Module, Place, RegisterRange, Statement, Symbol, Variable, VectorOf
+from .syntax import Function, Immediate, Module, Place, RegisterRange, Statement, Symbol, Variable, VectorOf
 
 __all__ = ["Body", "lower", "site_of"]
 
@@ -233,7 +232,8 @@ class _Lowering:
         """Refuse a `mov` between vectors that does not say `.v2` or `.v4` as they are, and all else that says so."""
         said = [word for word in statement.mnemonic.split(".") if word in ("v2", "v4")]
         plain = ".".join(word for word in statement.mnemonic.split(".") if word not in said)
-        bits = _row(replace(statement, mnemonic=plain, operands=()), self._target).inputs[0][1:]
+        found = self._row(replace(statement, mnemonic=plain, operands=()))
+        bits = found.inputs[0][1:] if isinstance(found, Operation) else ""
         counts = [len(self._names.items(x)) for x in statement.operands if self._names.is_vector(x)]
         if len(counts) < 2 and not said:
             return
@@ -306,10 +306,7 @@ class _Lowering:
         return name
 
     def _step(self, statement: Statement, site: Site, guard: Guard | None) -> RowStep:
-        try:
-            found = _row(statement, self._target)
-        except WarpmmaError as error:
-            raise self._module.error(without_sync(statement) or str(error), statement.position) from None
+        found = self._row(statement)
         matched = match(self._names, statement, found)
         if isinstance(found, ClusterAddress) and matched.operands[1] != Constant(0, "b32"):
             text = "ranks other than 0 are refused when they are executed: clusters of more than one block are not simulated"
@@ -318,6 +315,12 @@ class _Lowering:
             site=site, row=matched.row, operands=matched.operands, results=matched.results, guard=guard,
             beside=bool(statement.beside),
         )  # fmt: skip
+
+    def _row(self, statement: Statement) -> Row | Instruction:
+        try:
+            return _row(statement, self._target)
+        except WarpmmaError as error:
+            raise self._module.error_at(statement, without_sync(statement) or str(error)) from None
 
     def _alternative(self, statement: Statement, site: Site, guard: Guard | None) -> Alternative:
         """Return the comparison of a sum with what it may be (rule 6)."""
@@ -350,20 +353,10 @@ def site_of(module: Module, statement: Statement, mnemonic: str = "") -> Site:
     mnemonic = mnemonic or statement.beside or statement.mnemonic
     if loc is None:
         return Site(module.name, line, mnemonic, column=column)
-    own, text = _own(loc), f"{Path(module.name).name}:{line}:{column}"
+    own, text = loc.own, f"{Path(module.name).name}:{line}:{column}"
     if own != loc:
         text += f" in {Path(loc.file).name}:{loc.line}"
     return Site(own.file, own.line, mnemonic, text=text, column=column)
-
-
-@lru_cache(maxsize=1 << 12)
-def _own(loc: LineOf) -> LineOf:
-    """Return the line that a report names first (rule 4)."""
-    lines = [loc]
-    while lines[-1].inlined_at is not None:
-        lines.append(lines[-1].inlined_at)
-    home = Path(lines[-1].file).parent
-    return next(line for line in lines if home in Path(line.file).parents)
 
 
 def _opcode(statement: Statement) -> str:

@@ -66,9 +66,7 @@ class _Modernising:
         if self._unsynchronised and without_sync(one):
             return self._synchronised(one, opcode, words)
         if self._mapping and "f64" in words:
-            raise self._module.error(
-                f"{one.mnemonic}: f64 of a text with map_f64_to_f32 is not simulated", one.position
-            )
+            raise self._module.error_at(one, f"{one.mnemonic}: f64 of a text with map_f64_to_f32 is not simulated")
         if self._flushing and "f32" in words:
             return [self._flushed(one, opcode, words)]
         return [one]

@@ -107,7 +107,7 @@ class Resolver:
 
     def fail(self, statement: Statement, text: str) -> PtxError:
         """Make an error at a statement."""
-        return self._module.error(f"{statement.mnemonic}: {text}", statement.position)
+        return self._module.error_at(statement, f"{statement.mnemonic}: {text}")
 
     # Registers
 
