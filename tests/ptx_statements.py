@@ -94,7 +94,7 @@ stmatrix.sync.aligned.m8n8.x2.shared.b16 [%r5], {%r1, %r2};
 movmatrix.sync.aligned.m8n8.trans.b16 %r1, %r2;
 mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2,%r3,%r4}, {%r5,%r6}, {%f5,%f6,%f7,%f8};
 mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%fd1,%fd2}, {%fd3}, {%fd4}, {%fd5,%fd6};
-mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2,%r3,%r4}, {%r5,%r6,%r7,%r8}, {%f5,%f6,%f7,%f8}, %r8, 0x0;
+mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%r1,%r2},{%r1,%r2},{%r5,%r6},{%r7,%r8}, %r8, 0;
 wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%r1,%r2,%r3,%r4,%r5,%r6,%r7,%r8}, [%r1], 16;
 wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r1,%r2,%r3,%r4,%r5,%r6,%r7,%r8}, [%rd1];
 wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [%rd1], {%f1,%f2,%f3,%f4,%f5,%f6,%f7,%f8}, %r1;
@@ -258,11 +258,13 @@ REFUSED = {
     "add.s32 %r1, {%r2}, %r3;": "{%r2} stands where one register is expected",
     "atom.global.add.f32 %f1, [%rd1], {%f2};": "{%f2} stands where one register is expected",
     "ldmatrix.sync.aligned.m8n8.x1.shared.b16 %r1, [%r5];": "%r1 stands where a vector is expected",
-    "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%fd1,%fd2}, %fd3, {%fd4}, {%fd5,%fd6};": "%fd3 stands where a vector is expected",
+    "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%fd1,%fd2}, %fd3, {%fd4}, {%fd5,%fd6};":
+        "%fd3 stands where a vector is expected",
     "ld.global.b128 {%rd1, %rd2}, [%rd1];": "{%rd1, %rd2} stands where one register is expected",
     "ld.param.u32 {%r1, %r2}, [p];": "got 2 registers; expected 1",
     "ld.param.gpu.u64 %rd1, [p];": "'ld.param.gpu.u64' is no instruction",
-    "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%fd1,%fd2}, {%fd3}, {%fd4}, {%fd5,%fd6}, 7;": "got 5 operands; expected 4",
+    "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%fd1,%fd2}, {%fd3}, {%fd4}, {%fd5,%fd6}, 7;":
+        "got 5 operands; expected 4",
     "cp.async.cg.shared.global [%r1], [%rd1], 16, %r2, gl;": "got 5 operands; expected [p], [q], size",
     "cp.async.ca.shared.global [%r1], [%rd1], -4;": "copies -4 bytes; expected 4 or 8 or 16",
     "cp.async.wait_group 1, 2;": "got 2 operands; expected n",
@@ -293,5 +295,5 @@ REFUSED = {
     "{ .param .b32 x; ld.param.b32 %r1, [x]; }": "x is a .param that no call gives as a result",
     "ld.global.u32 %r1, [gl[3]];": "expected a register, a variable or a number as an address",
     "ret; ;": "expected a statement, found ';'",
-}
+}  # fmt: skip
 """Statements that ptxas refuses, and what we say of each."""

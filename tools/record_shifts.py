@@ -31,7 +31,9 @@ LEVELS = ("-O0", "-O1", "-O2", "-O3", "jit")
 WAYS = ("immediate", "loaded", "moved")
 """How an amount comes to its shift."""
 
-_KERNEL = """.visible .entry {name}(.param .u64 {name}_values, .param .u64 {name}_amounts, .param .u64 {name}_results) {{
+_KERNEL = """.visible .entry {name}(
+    .param .u64 {name}_values, .param .u64 {name}_amounts, .param .u64 {name}_results
+) {{
 .reg .b{bits} %x, %y; .reg .b32 %i, %n; .reg .b64 %v, %a, %r, %w;
 ld.param.u64 %v, [{name}_values];
 ld.param.u64 %a, [{name}_amounts];

@@ -1,9 +1,9 @@
 """Every instruction but `mma` and `wgmma` as a row: form, operands, what it computes, targets. No state."""
 
+from .addresses import ClusterAddress
 from .approximations import divided_factors
 from .atomics import Atomic
 from .bulk import AsyncStore, BulkCopy
-from .addresses import ClusterAddress
 from .caches import CacheControl, CachePolicy
 from .effects import Access, Barrier, Copy, CopyGroup, Exit
 from .elements import float_code

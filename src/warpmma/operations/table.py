@@ -43,9 +43,9 @@ from . import (
     video_pairs,
     wmma,
 )
+from .addresses import ClusterAddress
 from .atomics import Atomic
 from .bulk import AsyncStore, BulkCopy
-from .addresses import ClusterAddress
 from .caches import CacheControl, CachePolicy
 from .effects import Access, Barrier, Copy, CopyGroup, Exit
 from .fences import Fence, Hint, Trap

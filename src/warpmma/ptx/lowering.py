@@ -290,9 +290,13 @@ class _Lowering:
         if base is None or not isinstance(found, Variable):
             return
         if opcode == "st" and found in self._function.parameters:
-            raise self._names.fail(statement, f"{base.name} is a parameter of {self._function.name}, which is read alone")
+            raise self._names.fail(
+                statement, f"{base.name} is a parameter of {self._function.name}, which is read alone"
+            )
         if opcode == "ld" and found in self._function.results:
-            raise self._names.fail(statement, f"{base.name} is a result of {self._function.name}, which is written alone")
+            raise self._names.fail(
+                statement, f"{base.name} is a result of {self._function.name}, which is written alone"
+            )
         if opcode == "ld" and found not in self._function.parameters and base not in self._calls.results:
             raise self._names.fail(statement, f"{base.name} is a .param that no call gives as a result")
 
@@ -309,7 +313,7 @@ class _Lowering:
         found = self._row(statement)
         matched = match(self._names, statement, found)
         if isinstance(found, ClusterAddress) and matched.operands[1] != Constant(0, "b32"):
-            text = "ranks other than 0 are refused when they are executed: clusters of more than one block are not simulated"
+            text = "ranks other than 0 are refused when they are executed: a cluster has one block here"
             self._body.conditional.append(self._names.fail(statement, text))
         return RowStep(
             site=site, row=matched.row, operands=matched.operands, results=matched.results, guard=guard,

@@ -63,7 +63,7 @@ def access_step(names: Resolver, statement: Statement, row: Access) -> Matched:
 
 
 def _accessed(names: Resolver, statement: Statement, row: Access, x: Operand) -> list[Operand]:
-    """Return the registers that are loaded or stored: braces may stand around one, but not around halves of 128 bits."""
+    """Return the registers that are loaded or stored: braces may hold one, but not the halves of 128 bits."""
     return vector(names, statement, x, wanted=False) if row.bits == 128 else names.items(x)
 
 

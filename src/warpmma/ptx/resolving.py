@@ -48,7 +48,9 @@ __all__ = ["Places", "Resolver", "number", "written"]
 _TAKE_ADDRESSES = frozenset(("mov", "cvta", "mapa", "getctarank", "call"))
 """Opcodes that take the name of a variable or function as an operand."""
 
-_DISCARD = frozenset("atom call elect ld ldmatrix lop3 match mbarrier mma mov setp wmma".split())
+_DISCARD = frozenset((
+    "atom", "call", "elect", "ld", "ldmatrix", "lop3", "match", "mbarrier", "mma", "mov", "setp", "wmma",
+))  # fmt: skip
 """Opcodes that may discard a result, or elements of one, by `_`."""
 
 _OF_SHARED = frozenset(("ldmatrix", "stmatrix", "wmma"))
@@ -256,7 +258,9 @@ class Resolver:
             if slot is not None:
                 if self.kind(slot) not in ("b32", "b64"):
                     raise self.fail(statement, f"{x.base.name} is a register of {self.kind(slot)}, and no address")
-                long = statement.mnemonic.partition(".")[0] not in _OF_SHARED and not self._named(statement) - {"global"}
+                long = statement.mnemonic.partition(".")[0] not in _OF_SHARED and not self._named(statement) - {
+                    "global"
+                }
                 if self.kind(slot) == "b32" and long:
                     raise self.fail(statement, f"{x.base.name} has 32 bits; generic and global addresses have 64")
                 return Sum(slot, x.offset) if x.offset else slot

@@ -28,7 +28,11 @@ from .slots import Declared
 from .syntax import AddressOf, Module, Variable, bytes_of
 
 __all__ = [
-    "EntryPlaces", "Key", "ModuleMemory", "SharedVariables", "function_addresses",
+    "EntryPlaces",
+    "Key",
+    "ModuleMemory",
+    "SharedVariables",
+    "function_addresses",
     "local_variables",
 ]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy.typing as npt
 
 from .._text import counted
-from ..machine import Constant, Slot, StepOperand
+from ..machine import Slot, StepOperand
 from ..operations import (
     Barrier,
     Control,
