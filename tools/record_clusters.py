@@ -153,12 +153,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--arch", default="sm_90", help="of the GPU (default: %(default)s)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="words by kernel and size, JSON")
     options = parser.parse_args(arguments)
-    found = {**Driver.about(), "source": "tools/record_clusters.py", "blocks": BLOCKS, "words": list(WORDS)}
-    found |= {source: measured(source, options.arch) for source in ("cuda", "ptx")}
+    about = {**Driver.about(), "source": "tools/record_clusters.py", "blocks": BLOCKS, "words": list(WORDS)}
+    found = {source: measured(source, options.arch) for source in ("cuda", "ptx")}
     if options.out:
-        options.out.write_text(json.dumps(found, indent=0))
-    for source in ("cuda", "ptx"):
-        for key, value in found[source].items():
+        options.out.write_text(json.dumps({**about, **found}, indent=0))
+    for source, launches in found.items():
+        for key, value in launches.items():
             print(f"{source}: {key}: {value}")
     return 0
 
