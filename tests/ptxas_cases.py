@@ -54,3 +54,10 @@ def assembled(kernels: list[str], folder: Path) -> str:
     source.write_text(ptx_module(kernels, "sm_90a", (8, 3)))
     command = ["ptxas", "-arch=sm_90a", "-O0", str(source), "-o", str(folder / "k.cubin")]
     return subprocess.run(command, capture_output=True, text=True, check=False).stderr
+
+
+def verdict(text: str, target: str = "sm_90") -> str:
+    """What ptxas has against a text; nothing if it takes it."""
+    command = ["ptxas", f"-arch={target}", "-O0", "/dev/stdin", "-o", "/dev/null"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    return "" if done.returncode == 0 else done.stderr or f"ptxas ended with {done.returncode}"

@@ -20,6 +20,7 @@ __all__ = ["Driver", "DriverError", "Function", "printed"]
 Array = npt.NDArray[Any]
 _ERROR_LOG, _ERROR_LOG_SIZE, _DYNAMIC_SHARED = 5, 6, 8  # of CUjit_option and CUfunction_attribute
 _LOG = 1 << 14
+_CLUSTER_DIMENSION = 4  # of CUlaunchAttributeID
 _NOT_READY = 600  # of CUresult
 _STACK_SIZE, _STACK = 0, 16 << 10  # of CUlimit; bytes of a thread
 
@@ -33,6 +34,24 @@ class Function:
 
     def __init__(self, handle: ctypes.c_void_p) -> None:
         self.handle = handle
+
+
+class _Attribute(ctypes.Structure):
+    """`CUlaunchAttribute`: of its union of 64 bytes a cluster's size takes three words."""
+
+    _fields_ = (("id", ctypes.c_int), ("padding", ctypes.c_char * 4), ("value", ctypes.c_uint * 16))
+
+
+class _Config(ctypes.Structure):
+    """`CUlaunchConfig`."""
+
+    _fields_ = (
+        ("sizes", ctypes.c_uint * 6),
+        ("shared", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.POINTER(_Attribute)),
+        ("count", ctypes.c_uint),
+    )
 
 
 class Driver:
@@ -111,15 +130,20 @@ class Driver:
         self._call("cuMemFree_v2", ctypes.c_uint64(address))
 
     def launch(
-        self, function: Function, grid: Sequence[int], block: Sequence[int], arguments: Sequence[bytes], shared: int = 0
-    ) -> None:
-        """Begin a launch; each argument is its bytes."""
+        self, function: Function, grid: Sequence[int], block: Sequence[int], arguments: Sequence[bytes],
+        shared: int = 0, cluster: int | None = None,
+    ) -> None:  # fmt: skip
+        """Begin a launch, in clusters of so many blocks; each argument is its bytes."""
         kept = [ctypes.create_string_buffer(x, len(x)) for x in arguments]
         pointers = (ctypes.c_void_p * max(len(kept), 1))(*(ctypes.addressof(x) for x in kept))
         if shared > 48 << 10:
             self._call("cuFuncSetAttribute", function.handle, _DYNAMIC_SHARED, shared)
         sizes = [*grid, *[1] * (3 - len(grid)), *block, *[1] * (3 - len(block))]
-        self._call("cuLaunchKernel", function.handle, *map(ctypes.c_uint, (*sizes, shared)), None, pointers, None)
+        attribute = _Attribute(_CLUSTER_DIMENSION)
+        attribute.value[:3] = cluster or 1, 1, 1
+        attributes = ctypes.pointer(attribute)
+        config = _Config((ctypes.c_uint * 6)(*sizes), shared, None, attributes, cluster is not None)
+        self._call("cuLaunchKernelEx", ctypes.byref(config), function.handle, pointers, None)
 
     def synchronise(self, seconds: float = 60) -> None:
         """Wait for all that was begun; `DriverError` if it takes longer: then the process can use the GPU no more."""

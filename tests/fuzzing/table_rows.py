@@ -21,6 +21,7 @@ from warpmma.operations import (
     BulkCopy,
     CacheControl,
     CachePolicy,
+    ClusterAddress,
     Copy,
     CopyGroup,
     Exit,
@@ -41,8 +42,8 @@ from .hostile import Rng, chance, pick
 __all__ = ["ENTRIES", "KINDS", "a_row"]
 
 KINDS: tuple[type[Row], ...] = (
-    Access, AsyncStore, Atomic, Barrier, BulkCopy, CacheControl, CachePolicy, Copy, CopyGroup, Exit, Fence, Hint,
-    Mbarrier, Stack, Trap, WmmaMove, WmmaMultiply,
+    Access, AsyncStore, Atomic, Barrier, BulkCopy, CacheControl, CachePolicy, ClusterAddress, Copy, CopyGroup, Exit,
+    Fence, Hint, Mbarrier, Stack, Trap, WmmaMove, WmmaMultiply,
 )  # fmt: skip
 _K, _A = "warpmma.operations", "warpmma.arithmetic"
 _ALONE = {"f16", "bf16", "f32", "f64"}

@@ -9,7 +9,7 @@ import pytest
 from kernels import outcome
 
 import warpmma as wm
-from warpmma.errors import OperandError, TargetError
+from warpmma.errors import OperandError, TargetError, UnsupportedError
 from warpmma.kernel import HazardError, launch
 from warpmma.machine import Batch, Costs, GlobalMemory, History, Reporter, Site, WarpRegister, execute
 from warpmma.operations import WINDOWS, row, window_of
@@ -97,11 +97,21 @@ def test_global_addresses_are_generic_ones() -> None:
 def test_a_block_is_a_cluster_of_its_own() -> None:
     def mapped(t: Any) -> Any:
         assert (t("getctarank.shared::cluster.u32", t.laneid).bits == 0).all()
-        return t("mapa.shared::cluster.u32", t.laneid * 4, t.laneid // 16)
+        return t("mapa.shared::cluster.u32", t.laneid * 4, 0)
 
-    assert outcome(mapped).tolist() == [*range(0, 64, 4), *[0xFFFFFFFF] * 16]
+    assert outcome(mapped).tolist() == [*range(0, 128, 4)]
     with pytest.raises(TargetError):
         outcome(mapped, target="sm_80")
+
+
+def test_another_rank_of_a_cluster_is_refused_in_lanes_that_ask_for_it() -> None:
+    def guarded(t: Any) -> Any:
+        with t.where(t("setp.lt.u32", t.laneid, 16)):
+            return t("mapa.u64", t.constant(1 << 40, "b64"), t.laneid // 16)
+
+    assert (outcome(guarded)[:16] == 1 << 40).all()
+    with pytest.raises(UnsupportedError, match="block 0, warp 0, lane 16 maps an address to rank 1; expected 0"):
+        outcome(lambda t: t("mapa.shared::cluster.u32", t.laneid * 4, t.laneid // 16))
 
 
 @pytest.mark.parametrize("mnemonic", ["ld.shared::cluster.b32", "ld.volatile.shared.b32", "ld.acquire.cta.b32"])

@@ -8,7 +8,7 @@ import pytest
 import warpmma as wm
 from warpmma import ptx
 
-HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
+HEAD = ".version 8.3\n.target sm_80\n.address_size 64\n"
 REGISTERS = """.reg .pred %p<5>; .reg .b16 %rs<9>; .reg .b32 %r<20>; .reg .b64 %rd<9>; .reg .b128 %q<3>;
 mov.u32 %r1, %tid.x;"""
 END = (

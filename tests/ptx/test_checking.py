@@ -10,7 +10,7 @@ import pytest
 import warpmma as wm
 from warpmma import ptx
 from warpmma.cli import main
-from warpmma.errors import TargetError
+from warpmma.errors import PtxError, TargetError
 
 TEXT = """.version 8.0
 .target sm_80
@@ -95,3 +95,23 @@ def test_nothing_is_placed_on_a_device() -> None:
     device = wm.Device("sm_80")
     ptx.load(TEXT).check(device.target)
     assert not device.space.regions
+
+
+def test_lines_of_the_source_stand_beside_those_of_the_text() -> None:
+    head = '.version 8.0\n.target sm_90a\n.address_size 64\n.file 1 "/home/kernels/gemm.cu"\n.file 2 "/cuda/mma.hpp"\n'
+    text = f"""{head}.visible .entry k() {{
+.reg .b32 %r<3>;
+.loc 1 12 3
+wgmma.fence.sync.aligned;
+.loc 2 88 1, function_name $L__info_string0, inlined_at 1 14 5
+add.s32 %r1, %r2;
+ret;
+}}"""
+    module = ptx.load(text, "k.ptx")
+    fence, add = module.check().entries[0].problems
+    assert str(fence).splitlines()[0].startswith("k.ptx:9:1: 'wgmma.fence.sync.aligned'")
+    assert str(fence).splitlines()[0].endswith("wgmma.fence is PTX, not simulated yet (gemm.cu:12)")
+    assert str(add).splitlines()[0].endswith("got 2 operands; expected d0, a0, a1 (gemm.cu:14, from mma.hpp:88)")
+    with pytest.raises(PtxError, match=r"not simulated yet \(gemm\.cu:12\)"):
+        module["k"].launch(wm.Device("sm_90a"), 1, 1, [])
+    assert "(gemm.cu:12)" in module.check().text()

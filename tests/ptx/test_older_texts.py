@@ -39,8 +39,11 @@ def test_shuffles_without_sync(version: str) -> None:
 
 
 def test_votes_without_sync_ended_with_ptx_6_4() -> None:
-    with pytest.raises(wm.WarpmmaError, match=r"vote\.sync\.ballot\.b32"):
-        run("setp.lt.u32 %p1, %r1, 5; vote.ballot.b32 %r2, %p1;", ".version 6.4\n.target sm_60\n.address_size 64")
+    body, head = "setp.lt.u32 %p1, %r1, 5; vote.ballot.b32 %r2, %p1;", ".version 6.4\n.target {}\n.address_size 64"
+    says = r"vote without \.sync ended with PTX 6\.4 on sm_70 .*; expected vote\.sync\.ballot\.b32, with a membermask"
+    with pytest.raises(PtxError, match=says):
+        run(body, head.format("sm_70"))
+    assert set(run(body, head.format("sm_60")).tolist()) == {31}
 
 
 SUBNORMAL = "mov.b32 %f1, 0x00400000; mov.b32 %f2, 0x3F800001; mov.b32 %f3, 0xBF800002;"
@@ -77,9 +80,15 @@ def test_f64_that_is_mapped_to_f32_is_an_error() -> None:
         run(body, ".version 1.4\n.target sm_10, map_f64_to_f32")
 
 
-def test_prototypes_without_a_semicolon_and_textures_that_nobody_reads() -> None:
-    before = """.tex .u64 image;
-    .visible .func (.param .s32 r) twice (.param .s32 a)
+def test_textures_that_nobody_reads() -> None:
+    head = ".version {}\n.target sm_13"
+    assert set(run("mov.u32 %r2, 7;", head.format("1.4"), ".tex .u64 image;").tolist()) == {7}
+    with pytest.raises(PtxError, match=r"\.tex ended with PTX 1\.4"):
+        run("mov.u32 %r2, 7;", head.format("1.5"), ".tex .u64 image;")
+
+
+def test_prototypes_without_a_semicolon() -> None:
+    before = """.visible .func (.param .s32 r) twice (.param .s32 a)
     .visible .func (.param .s32 r) thrice (.param .s32 a)
     .file 1 "k.cu"
     .visible .func (.param .s32 r) twice (.param .s32 a)
@@ -124,3 +133,19 @@ def test_an_alias_is_called_as_what_it_means() -> None:
     .alias other, next;"""
     body = """{ .param .b32 a; .param .b32 r; st.param.b32 [a], %r1; call (r), other, (a); ld.param.b32 %r2, [r]; }"""
     np.testing.assert_array_equal(run(body, ".version 8.0\n.target sm_80\n.address_size 64", before), LANES + 1)
+
+
+def test_local_variables_of_a_module_are_each_threads_own() -> None:
+    before = """.local .align 8 .b32 L1[4]; .local .u32 unused; .local .b64 L2;
+    .func bump () { .reg .b32 %r; ld.local.u32 %r, [L1+4]; add.u32 %r, %r, 100; st.local.u32 [L1+4], %r; ret; }"""
+    body = """.local .b32 own; .reg .b64 %rd<9>; .reg .b32 %a;
+    st.local.u32 [own], 7; st.local.u32 [L1+4], %r1; st.local.u64 [L2], 5; call bump; call bump;
+    mov.u64 %rd5, L1; cvta.local.u64 %rd5, %rd5; ld.u32 %r2, [%rd5+4]; ld.local.u32 %r3, [own]; add.u32 %r2, %r2, %r3;
+    ld.local.u32 %a, [L2]; add.u32 %r2, %r2, %a;"""
+    head = ".version 2.3\n.target sm_20\n.address_size 64"
+    np.testing.assert_array_equal(run(f"{{{body}}}", head, before), LANES + 212)
+
+
+def test_local_variables_of_a_module_ended_with_ptx_2_3() -> None:
+    with pytest.raises(PtxError, match=r"k\.ptx:\d+:13: variables of a module in \.local ended with PTX 2\.3"):
+        run("mov.u32 %r2, 1;", before=".local .b32 L1[4];")

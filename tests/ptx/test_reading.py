@@ -61,7 +61,7 @@ def test_an_entry_has_parameters_directives_and_a_body() -> None:
         )
         .maxntid 128, 2 .minnctapersm 2
         .pragma "something";
-        .explicitcluster
+        .maxnreg 64
         { ret; }
         """
     ).functions["k"]
@@ -69,7 +69,7 @@ def test_an_entry_has_parameters_directives_and_a_body() -> None:
     assert out == Variable("param", "u64", 1, "out", None, 8, pointer=("global", 16), position=Position(6, 48))
     assert isinstance(s, Variable) and (s.dimensions, s.alignment, s.size) == ((24,), 8, 24)
     assert isinstance(x, Variable) and x.size == 4
-    assert found.directives == {"maxntid": (128, 2), "minnctapersm": (2,), "explicitcluster": ()}
+    assert found.directives == {"maxntid": (128, 2), "minnctapersm": (2,), "maxnreg": (64,)}
     assert (found.kind, found.linkage, found.defined) == ("entry", "visible", True)
     assert found.body == (Statement("ret", (), position=Position(13, 11)),)
 
@@ -125,7 +125,7 @@ def test_operands() -> None:
     assert setp.operands[2:] == (r1, Immediate(-1), Negation(Symbol("%p1", 0)))
     assert mov.operands == (Element(Symbol("%v", 0), 1), Immediate(0x3F800000, "f32"))
     assert st.operands == (Place(Symbol("%rd1", 0), -8), VectorOf((r1, Immediate(16, "u"))))
-    assert address.operands[1] == Place(Symbol("p", 0), 8)
+    assert address.operands[1] == Place(Symbol("p", 0), 8, form="sum")
     assert video.operands[1:] == (Selection(r2, "b1"), Selection(Symbol("%r3", 0), "h0"))
     assert special.operands[1] == Symbol("%tid.x")
     assert tensor.operands[1] == Place(Symbol("%rd2", 0), 0, (VectorOf((r1, r2)),))
@@ -133,7 +133,8 @@ def test_operands() -> None:
 
 def test_an_index_counts_elements() -> None:
     found = statements("ld.global.u32 %r1, a[3]; mov.u64 %rd1, b[2];", ".global .u32 a[4]; .global .v2 .f64 b[4];")
-    assert found[0].operands[1] == Place(Symbol("a"), 12) and found[1].operands[1] == Place(Symbol("b"), 32)
+    assert found[0].operands[1] == Place(Symbol("a"), 12, form="element")
+    assert found[1].operands[1] == Place(Symbol("b"), 32, form="element")
 
 
 @pytest.mark.parametrize(

@@ -35,11 +35,14 @@ class Grid(Shown):
         Blocks of the grid, and threads of a block, along x, y and z.
     shared : int
         Bytes of shared memory of a block.
+    clustered : bool
+        Whether the kernel declares how many blocks a cluster has: one, which is what each block is.
     """
 
     blocks: tuple[int, int, int]
     threads: tuple[int, int, int]
     shared: int
+    clustered: bool = False
 
     @classmethod
     def checked(

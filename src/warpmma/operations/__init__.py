@@ -1,5 +1,6 @@
 """Every instruction but `mma` and `wgmma` as a row: form, operands, what it computes, targets. No state."""
 
+from .addresses import ClusterAddress
 from .approximations import divided_factors
 from .atomics import Atomic
 from .bulk import AsyncStore, BulkCopy
@@ -48,6 +49,7 @@ __all__ = [
     "BulkCopy",
     "CacheControl",
     "CachePolicy",
+    "ClusterAddress",
     "Control",
     "Copy",
     "CopyGroup",

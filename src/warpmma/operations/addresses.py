@@ -5,8 +5,8 @@ The rules (PTX ISA 9.1, 9.7.9.20 to 9.7.9.24; `windows`):
 1. `cvta` adds the base of a space's window to an address in it, `cvta.to` subtracts it. An address of global memory is
    its generic address.
 2. `isspacep` tells whether a generic address lies in a window. PTX has the window of parameters in global memory.
-3. A block is a cluster of its own, of rank 0: `mapa` gives the address that it takes, for any other rank one of nobody,
-   and `getctarank` 0.
+3. A block is a cluster of its own, of rank 0: `mapa` to rank 0 gives the address that it takes, to any other rank it is
+   refused when it is executed, and `getctarank` gives 0.
 
 Generic addresses of 32 bits are not here: from sm_90 on no GPU has them.
 """
@@ -14,6 +14,7 @@ Generic addresses of 32 bits are not here: from sm_90 on no GPU has them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -22,14 +23,37 @@ import numpy.typing as npt
 
 from .forms import Form
 from .measurements import derived, published
-from .records import Operation
+from .records import Operation, RegisterType, Row, register_type
 from .value_forms import Words, value_row
 from .windows import WINDOWS
 
-__all__ = ["FORMS"]
+__all__ = ["FORMS", "ClusterAddress"]
 
 Array = npt.NDArray[Any]
 _SPACES = "shared shared::cta shared::cluster local const param param::entry"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterAddress(Row):
+    """One `mapa`: the address of the same shared memory in the block of another rank of the cluster.
+
+    Attributes
+    ----------
+    type : {"u32", "u64"}
+        Of both addresses; the rank is u32.
+    """
+
+    type: str
+
+    @property
+    def kind(self) -> RegisterType:
+        """Class of the registers that hold the addresses."""
+        return register_type(self.type)
+
+    @property
+    def syntax(self) -> str:
+        """Operands as PTX writes them: `a1` is the rank."""
+        return "d0, a0, a1"
 
 
 def _space(words: Words) -> str:
@@ -56,10 +80,6 @@ def _isspacep(words: Words) -> Callable[[Array], Array]:
     return lambda a: ~np.logical_or.reduce([inside(a, name) for name in others])
 
 
-def _mapa(words: Words) -> Callable[[Array, Array], Array]:
-    return lambda a, rank: np.where(rank == 0, a, ~a.dtype.type(0))
-
-
 def _getctarank(words: Words) -> Callable[[Array], Array]:
     return lambda a: np.zeros(a.shape, np.uint32)
 
@@ -72,6 +92,9 @@ _WINDOWS = derived("cvta", "the bases of the windows of state spaces, which PTX 
 _CLUSTER = derived("mapa, getctarank", "a block is launched as a cluster of its own")
 
 _mapped = partial(_form, since="sm_90", ptx=(7, 8), evidence=_CLUSTER)
+_mapa = partial(
+    Form, kind=ClusterAddress, fields=lambda words: {"type": words[-1]}, since="sm_90", ptx=(7, 8), evidence=_CLUSTER
+)
 
 FORMS = (
     _form("T -> T", _cvta, spelling=f"cvta.<{_SPACES}>.u64", ptx=(2, 0), evidence=_WINDOWS),
@@ -80,8 +103,8 @@ FORMS = (
     _form(
         "u64 -> pred", _isspacep, spelling=f"isspacep.<global {_SPACES}>", ptx=(2, 0), evidence=published("isspacep")
     ),
-    _mapped("T u32 -> T", _mapa, spelling="mapa.shared::cluster.<u32 u64>"),
-    _mapped("T u32 -> T", _mapa, spelling="mapa.u64"),
+    _mapa(spelling="mapa.shared::cluster.<u32 u64>"),
+    _mapa(spelling="mapa.u64"),
     _mapped("T -> u32", _getctarank, spelling="getctarank.shared::cluster.<u32 u64>"),
     _mapped("T -> u32", _getctarank, spelling="getctarank.u64"),
 )  # fmt: skip

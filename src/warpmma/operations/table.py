@@ -43,6 +43,7 @@ from . import (
     video_pairs,
     wmma,
 )
+from .addresses import ClusterAddress
 from .atomics import Atomic
 from .bulk import AsyncStore, BulkCopy
 from .caches import CacheControl, CachePolicy
@@ -341,7 +342,7 @@ def _by_name(instance: Row) -> Any:
 
 
 for _kind in (
-    Access, AsyncStore, Atomic, Barrier, BulkCopy, CacheControl, CachePolicy, Copy, CopyGroup, Exit, Fence, Hint,
-    MatrixMove, Mbarrier, Operation, Stack, Trap, WmmaMove, WmmaMultiply,
+    Access, AsyncStore, Atomic, Barrier, BulkCopy, CacheControl, CachePolicy, ClusterAddress, Copy, CopyGroup, Exit,
+    Fence, Hint, MatrixMove, Mbarrier, Operation, Stack, Trap, WmmaMove, WmmaMultiply,
 ):  # fmt: skip
     copyreg.pickle(_kind, cast(Any, _by_name))

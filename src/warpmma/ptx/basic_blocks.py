@@ -92,10 +92,10 @@ def _names(module: Module, function: Function, branch: Statement) -> list[str]:
         if isinstance(last, Symbol) and last.name in function.targets:
             return list(function.targets[last.name])
     expected = "an index and a list of labels" if _opcode(branch) == "brx" else "one label"
-    raise module.error(f"{branch.mnemonic} takes {expected}", branch.position)
+    raise module.error_at(branch, f"{branch.mnemonic} takes {expected}")
 
 
 def _found(module: Module, branch: Statement, name: str, labels: dict[str, int]) -> int:
     if name not in labels:
-        raise module.error(f"{branch.mnemonic}: no label {name} is in this function", branch.position)
+        raise module.error_at(branch, f"{branch.mnemonic}: no label {name} is in this function")
     return labels[name]

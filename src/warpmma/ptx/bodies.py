@@ -98,8 +98,6 @@ class _Body:
                 cursor.advance()
             elif cursor.kind == Token.DOTTED:
                 self._directive()
-            elif token == ";":  # an empty statement
-                cursor.advance()
             else:
                 cursor.expected("a statement")
         return self._done()
@@ -229,10 +227,10 @@ class _Body:
     def _prototype(self) -> tuple[tuple[Declaration, ...], tuple[Declaration, ...]]:
         cursor = self.cursor
         cursor.advance()
-        results = parameters(cursor) if cursor.token == "(" else []
+        results = parameters(cursor, "result") if cursor.token == "(" else []
         cursor.name("'_'")
-        given = parameters(cursor) if cursor.token == "(" else []
-        read_directives(cursor, (".noreturn", ".abi_preserve", ".abi_preserve_control"))
+        given = parameters(cursor, "func") if cursor.token == "(" else []
+        read_directives(cursor, "func")
         cursor.take(";")
         return tuple(one for one, _ in results), tuple(one for one, _ in given)
 

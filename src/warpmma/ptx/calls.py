@@ -13,6 +13,7 @@ The rules:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import cast
 
 from .._text import counted
@@ -92,6 +93,13 @@ class CallLowering:
             results=tuple(places[: len(results)]), guard=guard, uniform=".uni" in statement.mnemonic,
         )  # fmt: skip
         return [*before, call, *after]
+
+    @cached_property
+    def results(self) -> frozenset[Operand]:
+        """What the calls of the function give as results."""
+        calls = (x for x in self._function.body if isinstance(x, Statement) and callee(x) is not None)
+        given = (x.operands[0] for x in calls)
+        return frozenset(y for x in given if isinstance(x, VectorOf) for y in x.items)
 
     def _place(self, x: Operand) -> tuple[int, int] | None:
         """Return where a `.param` variable of the caller lies, and its bytes; None for what is no such variable."""

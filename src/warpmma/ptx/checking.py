@@ -42,7 +42,7 @@ class EntryNeeds(Shown):
     instructions : mapping of str to int
         How often each mnemonic stands in the text, in what may run.
     problems : tuple of PtxError
-        Lines that are not simulated.
+        Lines that are not simulated, or are refused when they are executed with some operands.
     """
 
     name: str
@@ -120,7 +120,7 @@ def _needs(module: Module, name: str, memory: ModuleMemory, target: str) -> Entr
         name=name, functions=tuple(linked.reach.functions[1:]), shared=linked.shared.static,
         dynamic=linked.shared.has_dynamic, local=linked.program.frame, parameters=linked.parameters,
         registers=_registers(linked.program), instructions=_counts(module, linked),
-        problems=linked.problems,
+        problems=(*linked.problems, *linked.conditional),
     )  # fmt: skip
 
 

@@ -34,6 +34,8 @@ class FrameLayout:
     Parameters
     ----------
     function : Function
+    start : int
+        Bytes of an entry's frame that other variables take.
 
     Attributes
     ----------
@@ -46,12 +48,12 @@ class FrameLayout:
         Bytes.
     """
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, start: int = 0) -> None:
         entry = function.kind == "entry"
         self.offsets: dict[tuple[str, int], int] = {}
         self.sizes: dict[tuple[str, int], int] = {}
         given = () if entry else (*function.results, *function.parameters)
-        places, self._end = laid_out(given)
+        places, self._end = laid_out(given, start)
         for x, (offset, size) in zip(given, places, strict=True):
             if isinstance(x, Variable):
                 self.offsets[x.name, 0], self.sizes[x.name, 0] = offset, size

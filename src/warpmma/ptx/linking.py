@@ -9,12 +9,13 @@ from functools import cached_property
 from ..errors import PtxError
 from ..machine import Branch, BranchTable, Callee, Constant, Program, RowStep, Site, let_go
 from .contraction import contracted
+from .directives import cluster_problem
 from .entry_parameters import Argument, EntryParameters
 from .lowering import AnyStep, Body, lower, site_of
 from .older_forms import modernised
 from .reaching import Reach, reach
 from .slots import Slots
-from .symbols import EntryPlaces, ModuleMemory, SharedVariables, function_addresses
+from .symbols import EntryPlaces, ModuleMemory, SharedVariables, function_addresses, local_variables
 from .syntax import Module
 
 __all__ = ["Linked", "bound", "link"]
@@ -42,6 +43,8 @@ class Linked:
     reach : Reach
     problems : tuple of PtxError
         What is not simulated.
+    conditional : tuple of PtxError
+        What is refused when it is executed, if its operands say what is not simulated.
     undecided : tuple of Site
         Sums of which it is not known what ptxas fuses them with, if with anything.
     """
@@ -52,6 +55,7 @@ class Linked:
     shared: SharedVariables
     reach: Reach
     problems: tuple[PtxError, ...]
+    conditional: tuple[PtxError, ...] = ()
     undecided: tuple[Site, ...] = ()
 
     @cached_property
@@ -77,17 +81,23 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
     found = reach(module, entry)
     memory.place(found.functions)
     shared, slots, addresses = SharedVariables.of(module, found), Slots(), function_addresses(module)
-    parameters = EntryParameters(module.functions[entry])
-    places = EntryPlaces(memory, shared, addresses, {(entry, 0, x): at for x, (at, _) in parameters.places.items()})
+    head = module.functions[entry]
+    parameters = EntryParameters(head)
+    local, start = local_variables(module, found)
+    at_entry = {(entry, 0, x): at for x, (at, _) in parameters.places.items()}
+    places = EntryPlaces(memory, shared, addresses, at_entry, local)
     steps: list[AnyStep] = []
     callees: dict[str, Callee] = {}
     problems: list[PtxError] = []
+    conditional: list[PtxError] = []
     undecided: list[Site] = []
     frame = 0
     recursive = found.recursive
     if parameters.size > MOST_PARAMETERS:
-        where = module.functions[entry].position
-        problems.append(module.error(f"{parameters.size} bytes of parameters; there are {MOST_PARAMETERS}", where))
+        text = f"{parameters.size} bytes of parameters; there are {MOST_PARAMETERS}"
+        problems.append(module.error(text, head.position))
+    if says := cluster_problem(head.directives):
+        problems.append(module.error(f"{entry}: {says}", head.position))
     for name in found.functions:
         first, before = len(steps), len(slots.kinds)
         function = modernised(module, module.functions[name])
@@ -95,9 +105,10 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
             fused = contracted(function, target)
             function = fused.function
             undecided += (site_of(module, one) for one in fused.open)
-        body = lower(module, function, slots, places, target)
+        body = lower(module, function, slots, places, target, start if name == entry else 0)
         steps += [_moved(step, first) for step in body.steps]
         problems += body.problems
+        conditional += body.conditional
         if body.frame.size > MOST_LOCAL:
             what = f"{body.frame.size} bytes of local memory in one function; a thread has {MOST_LOCAL}"
             problems.append(module.error(what, function.position))
@@ -111,7 +122,9 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
         frame=frame, shared=(*(place for _, place in shared.variables), range(shared.dynamic, shared.dynamic)),
     )  # fmt: skip
     reading = tuple(i for i, step in enumerate(steps) if isinstance(step, RowStep) and _argument(step))
-    return Linked(program, reading, parameters.size, shared, found, tuple(problems), tuple(undecided))
+    return Linked(
+        program, reading, parameters.size, shared, found, tuple(problems), tuple(conditional), tuple(undecided)
+    )
 
 
 def _callee(name: str, body: Body, first: int, address: int, slots: range, recursive: bool) -> Callee:

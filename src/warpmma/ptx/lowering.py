@@ -22,13 +22,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 
+from .._text import counted
 from ..errors import PtxError, WarpmmaError
 from ..isa import Instruction
-from ..machine import Alternative, Branch, BranchTable, Call, Guard, Return, RowStep, Site
-from ..operations import Row, divided_factors, packing, row, unpacking
+from ..machine import Alternative, Branch, BranchTable, Call, Constant, Guard, Return, RowStep, Site
+from ..operations import ClusterAddress, Operation, Row, divided_factors, packing, row, unpacking
 from .alternatives import ALTERNATIVE, FACTORS
 from .basic_blocks import ENDS, BasicBlock, cut
 from .calls import CallLowering
@@ -36,10 +36,11 @@ from .entry_parameters import EntryParameters
 from .flow import placed
 from .frames import FrameLayout
 from .matching import match
+from .older_forms import without_sync
 from .registers_used import Register, uses
 from .resolving import Places, Resolver
 from .slots import Slots, register_class
-from .syntax import Function, Immediate, LineOf, Module, Place, RegisterRange, Statement, Symbol, VectorOf
+from .syntax import Function, Immediate, Module, Place, RegisterRange, Statement, Symbol, Variable, VectorOf
 
 __all__ = ["Body", "lower", "site_of"]
 
@@ -60,14 +61,17 @@ class Body:
     frame : FrameLayout
     problems : list of PtxError
         What is not simulated, by line.
+    conditional : list of PtxError
+        What is refused when it is executed, if its operands say what is not simulated.
     """
 
     frame: FrameLayout
     steps: list[AnyStep] = field(default_factory=list)
     problems: list[PtxError] = field(default_factory=list)
+    conditional: list[PtxError] = field(default_factory=list)
 
 
-def lower(module: Module, function: Function, slots: Slots, places: Places, target: str) -> Body:
+def lower(module: Module, function: Function, slots: Slots, places: Places, target: str, start: int = 0) -> Body:
     """Return the steps of a function.
 
     Parameters
@@ -79,21 +83,24 @@ def lower(module: Module, function: Function, slots: Slots, places: Places, targ
     places : Places
     target : str
         Of the device.
+    start : int
+        Bytes of the frame that other variables take.
 
     Raises
     ------
     PtxError
         A branch to what is no label. What is not simulated is in the result.
     """
-    return _Lowering(module, function, slots, places, target).run()
+    return _Lowering(module, function, places, target, slots, FrameLayout(function, start)).run()
 
 
 class _Lowering:
     """The way from one function to its steps."""
 
-    def __init__(self, module: Module, function: Function, slots: Slots, places: Places, target: str) -> None:
-        self._module, self._function, self._target = module, function, target
-        self._frame = FrameLayout(function)
+    def __init__(
+        self, module: Module, function: Function, places: Places, target: str, slots: Slots, frame: FrameLayout
+    ) -> None:
+        self._module, self._function, self._target, self._frame = module, function, target, frame
         self._names = Resolver(module, function, slots, places)
         self._names.frame = self._frame.offsets
         self._parameters = EntryParameters(function)
@@ -141,6 +148,10 @@ class _Lowering:
             elif after is not None and after != following:
                 self._jump(self._site(last, "bra"), None, after)
             return
+        try:
+            self._check_flow(branch)
+        except PtxError as error:
+            self._body.problems.append(error)
         guard, site = self._guard(branch), self._site(branch)
         if _opcode(branch) == "brx":
             index = self._names.register(branch.operands[0], branch)
@@ -174,19 +185,30 @@ class _Lowering:
 
     # Statements
 
+    def _check_flow(self, statement: Statement) -> None:
+        """Refuse what follows the opcode of a branch, call or return, but for `.uni`."""
+        opcode = "brx.idx" if _opcode(statement) == "brx" else _opcode(statement)
+        if statement.mnemonic not in (opcode, f"{opcode}.uni"):
+            raise self._names.fail(statement, f"expected {opcode} or {opcode}.uni")
+
     def _statement(self, statement: Statement) -> Sequence[AnyStep]:
         """Return the steps of a statement that is no branch."""
         opcode, guard = _opcode(statement), self._guard(statement)
         site = self._site(statement)
         if opcode == "call":
+            self._check_flow(statement)
             return self._calls.call(statement, site, guard)
         if opcode == "ret":
+            if statement.operands:
+                raise self._names.fail(statement, f"got {counted(len(statement.operands), 'operand')}; expected none")
+            self._check_flow(statement)
             back = Return(site=site, guard=guard, uniform=".uni" in statement.mnemonic)
             return [*self._calls.returned(statement, site, guard), back]
         if statement.mnemonic == "mov.b128" and len(statement.operands) == 2:
             halves = zip(*(self._names.items(x) for x in statement.operands), strict=False)
             return [self._step(replace(statement, mnemonic="mov.b64", operands=x), site, guard) for x in halves]
         if opcode == "mov" and len(statement.operands) == 2:
+            self._check_move(statement)
             statement = self._without_undefined(statement)
             moves = self._vector_moves(statement, site, guard)
             if moves:
@@ -195,14 +217,29 @@ class _Lowering:
             return [self._alternative(statement, site, guard)]
         name = statement.mnemonic
         if opcode in ("ld", "st") and any(word.partition("::")[0] == "param" for word in name.split(".")):
+            self._check_direction(statement, opcode)
             constants = self._parameters.load(self._names, statement) if opcode == "ld" else None
             if constants is not None:
+                self._step(statement, site, guard)  # which checks the mnemonic and the operands
                 return [
                     RowStep(site=site, row=row(f"mov.{x.kind}"), operands=(x,), results=(slot,), guard=guard)  # type: ignore[arg-type]
                     for x, slot in constants
                 ]
             name = self._in_frame(statement, name)
         return [self._step(replace(statement, mnemonic=name) if name != statement.mnemonic else statement, site, guard)]
+
+    def _check_move(self, statement: Statement) -> None:
+        """Refuse a `mov` between vectors that does not say `.v2` or `.v4` as they are, and all else that says so."""
+        said = [word for word in statement.mnemonic.split(".") if word in ("v2", "v4")]
+        plain = ".".join(word for word in statement.mnemonic.split(".") if word not in said)
+        found = self._row(replace(statement, mnemonic=plain, operands=()))
+        bits = found.inputs[0][1:] if isinstance(found, Operation) else ""
+        counts = [len(self._names.items(x)) for x in statement.operands if self._names.is_vector(x)]
+        if len(counts) < 2 and not said:
+            return
+        if len(said) != 1 or counts != [int(said[0][1:])] * 2 or not bits.isdigit() or int(bits) * counts[0] > 128:
+            expected = "mov.v2 or mov.v4 of two vectors, of 128 bits at most, or mov of one vector and one register"
+            raise self._names.fail(statement, f"got vectors of {counts} registers; expected {expected}")
 
     def _without_undefined(self, statement: Statement) -> Statement:
         """Return a `mov` into which some registers go that somebody writes, and zeros for the others (rule 7)."""
@@ -245,6 +282,24 @@ class _Lowering:
         operands = tuple(VectorOf(tuple(items)) if len(items) > 1 else items[0] for items in given)
         return [self._step(replace(statement, operands=operands), site, guard)]
 
+    def _check_direction(self, statement: Statement, opcode: str) -> None:
+        """Refuse what no text of a compiler does: to read what is given away, and to write what is received."""
+        place = next((x for x in statement.operands if isinstance(x, Place)), None)
+        base = None if place is None else place.base
+        found = None if base is None else self._names.declared.find(base)
+        if base is None or not isinstance(found, Variable):
+            return
+        if opcode == "st" and found in self._function.parameters:
+            raise self._names.fail(
+                statement, f"{base.name} is a parameter of {self._function.name}, which is read alone"
+            )
+        if opcode == "ld" and found in self._function.results:
+            raise self._names.fail(
+                statement, f"{base.name} is a result of {self._function.name}, which is written alone"
+            )
+        if opcode == "ld" and found not in self._function.parameters and base not in self._calls.results:
+            raise self._names.fail(statement, f"{base.name} is a .param that no call gives as a result")
+
     def _in_frame(self, statement: Statement, name: str) -> str:
         """Return the mnemonic by which parameters are accessed that lie in a frame (rule 2)."""
         places = [x for x in statement.operands if isinstance(x, Place)]
@@ -255,15 +310,21 @@ class _Lowering:
         return name
 
     def _step(self, statement: Statement, site: Site, guard: Guard | None) -> RowStep:
-        try:
-            found = _row(statement, self._target)
-        except WarpmmaError as error:
-            raise self._module.error(str(error), statement.position) from None
+        found = self._row(statement)
         matched = match(self._names, statement, found)
+        if isinstance(found, ClusterAddress) and matched.operands[1] != Constant(0, "b32"):
+            text = "ranks other than 0 are refused when they are executed: a cluster has one block here"
+            self._body.conditional.append(self._names.fail(statement, text))
         return RowStep(
             site=site, row=matched.row, operands=matched.operands, results=matched.results, guard=guard,
             beside=bool(statement.beside),
         )  # fmt: skip
+
+    def _row(self, statement: Statement) -> Row | Instruction:
+        try:
+            return _row(statement, self._target)
+        except WarpmmaError as error:
+            raise self._module.error_at(statement, without_sync(statement) or str(error)) from None
 
     def _alternative(self, statement: Statement, site: Site, guard: Guard | None) -> Alternative:
         """Return the comparison of a sum with what it may be (rule 6)."""
@@ -296,20 +357,10 @@ def site_of(module: Module, statement: Statement, mnemonic: str = "") -> Site:
     mnemonic = mnemonic or statement.beside or statement.mnemonic
     if loc is None:
         return Site(module.name, line, mnemonic, column=column)
-    own, text = _own(loc), f"{Path(module.name).name}:{line}:{column}"
+    own, text = loc.own, f"{Path(module.name).name}:{line}:{column}"
     if own != loc:
         text += f" in {Path(loc.file).name}:{loc.line}"
     return Site(own.file, own.line, mnemonic, text=text, column=column)
-
-
-@lru_cache(maxsize=1 << 12)
-def _own(loc: LineOf) -> LineOf:
-    """Return the line that a report names first (rule 4)."""
-    lines = [loc]
-    while lines[-1].inlined_at is not None:
-        lines.append(lines[-1].inlined_at)
-    home = Path(lines[-1].file).parent
-    return next(line for line in lines if home in Path(line.file).parents)
 
 
 def _opcode(statement: Statement) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from .._text import counted
 from ..isa import Instruction
 from ..machine import Constant, Slot, StepOperand
 from ..operations import (
@@ -15,10 +16,10 @@ from ..operations import (
     Row,
     register_type,
 )
-from .resolving import Resolver, number
+from .resolving import Resolver, number, written
 from .syntax import Immediate, Operand, Statement, Symbol
 
-__all__ = ["Matched", "all_targets", "at_least", "check_registers", "exactly_as_many", "immediate", "taken"]
+__all__ = ["Matched", "all_targets", "between", "check_registers", "exactly_as_many", "immediate", "taken", "vector"]
 
 Array = npt.NDArray[Any]
 
@@ -64,10 +65,10 @@ def immediate(names: Resolver, statement: Statement, x: Operand) -> Constant:
     return Constant(number(x, "imm", "imm"), "imm")
 
 
-def at_least(names: Resolver, statement: Statement, row: Row, least: int) -> tuple[Operand, ...]:
-    """Return the operands, of which there are so many at least."""
-    if len(statement.operands) < least:
-        raise names.fail(statement, f"got {len(statement.operands)} operands; expected {row.syntax}")
+def between(names: Resolver, statement: Statement, row: Row, least: int, most: int) -> tuple[Operand, ...]:
+    """Return the operands, of which there are so many at least, and so many at most."""
+    if not least <= len(statement.operands) <= most:
+        raise names.fail(statement, f"got {counted(len(statement.operands), 'operand')}; expected {row.syntax}")
     return statement.operands
 
 
@@ -75,8 +76,16 @@ def exactly_as_many(names: Resolver, statement: Statement, row: Row, count: int)
     """Return the operands, of which there are so many."""
     if len(statement.operands) != count:
         expected = row.syntax or "none"
-        raise names.fail(statement, f"got {len(statement.operands)} operands; expected {expected}")
+        raise names.fail(statement, f"got {counted(len(statement.operands), 'operand')}; expected {expected}")
     return statement.operands
+
+
+def vector(names: Resolver, statement: Statement, x: Operand, wanted: bool = True) -> list[Operand]:
+    """Return what an operand holds that stands in braces, or is a vector register; or must not."""
+    if names.is_vector(x) != wanted and not (isinstance(x, Symbol) and x.name == "_"):
+        what = "a vector" if wanted else "one register"
+        raise names.fail(statement, f"{written(x)} stands where {what} is expected")
+    return names.items(x)
 
 
 def check_registers(names: Resolver, statement: Statement, items: Sequence[Operand], count: int, what: str) -> None:

@@ -14,6 +14,7 @@ from ..operations import (
     BulkCopy,
     CacheControl,
     CachePolicy,
+    ClusterAddress,
     Control,
     Copy,
     CopyGroup,
@@ -34,6 +35,7 @@ from .memory_steps import (
     copy_step,
     counted_step,
     group_step,
+    mapped_step,
     move_step,
     policy_step,
 )
@@ -72,6 +74,7 @@ _WAYS: Mapping[type, Callable[[Resolver, Statement, Any], Matched]] = {
     Control: control_step,
     CacheControl: cache_step,
     CachePolicy: policy_step,
+    ClusterAddress: mapped_step,
     Exit: exit_step,
     Instruction: multiply_step,
     WmmaMove: wmma_move_step,

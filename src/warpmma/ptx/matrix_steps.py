@@ -1,4 +1,4 @@
-"""Steps of `mma` and `wmma`: a fragment is what stands in `{ }`; one register needs none."""
+"""Steps of `mma` and `wmma`: a fragment is what stands in `{ }`, of one register too."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import numpy.typing as npt
 
+from .._text import counted
 from ..isa import Instruction
 from ..layouts import Layout
 from ..layouts import Operand as OperandName
@@ -16,7 +17,7 @@ from ..operations import (
     WmmaMove,
     WmmaMultiply,
 )
-from .matched import Matched, all_targets, at_least, check_registers, exactly_as_many, immediate
+from .matched import Matched, all_targets, between, check_registers, exactly_as_many, immediate, vector
 from .resolving import Resolver
 from .syntax import Immediate, Operand, Statement, VectorOf
 
@@ -27,6 +28,9 @@ Array = npt.NDArray[Any]
 
 def multiply_step(names: Resolver, statement: Statement, row: Instruction) -> Matched:
     """Return what an `mma` has."""
+    expected = 4 + 2 * row.sparse + 4 * row.block_scale
+    if len(statement.operands) != expected:
+        raise names.fail(statement, f"got {counted(len(statement.operands), 'operand')}; expected {expected}")
     operands, results = _fragments(names, statement, row, row.layout)
     more = statement.operands[4:]
     return Matched(row, (*operands, *(_word(names, statement, x) for x in more)), results)
@@ -44,13 +48,11 @@ def _fragments(
     names: Resolver, statement: Statement, row: Instruction | WmmaMultiply, layout: Callable[[OperandName], Layout]
 ) -> tuple[tuple[StepOperand, ...], tuple[Slot | None, ...]]:
     """Return fragments of A, B and C, and the registers of D."""
-    if len(statement.operands) < 4:
-        raise names.fail(statement, f"got {len(statement.operands)} operands; expected fragments of D, A, B and C")
     operands: list[StepOperand] = []
     results: tuple[Slot | None, ...] = ()
     for letter, x in zip("DABC", statement.operands, strict=False):
         name = cast(OperandName, letter)
-        kind, items = cast(RegisterType, f"b{layout(name).packing.width}"), names.items(x)
+        kind, items = cast(RegisterType, f"b{layout(name).packing.width}"), vector(names, statement, x)
         if name == "D":
             results = all_targets(names, statement, items, kind, layout(name).registers, "D")
         else:
@@ -61,14 +63,13 @@ def _fragments(
 
 def wmma_move_step(names: Resolver, statement: Statement, row: WmmaMove) -> Matched:
     """Return what a `wmma.load` or `wmma.store` has."""
-    first, second, *more = at_least(names, statement, row, 2)
+    first, second, *more = between(names, statement, row, 2, 3)
     stride = [names.source(x, "b32", "u32", statement) for x in more]
-    if len(stride) > 1:
-        raise names.fail(statement, f"got {len(statement.operands)} operands; expected {row.syntax}")
     if row.direction == "load":
-        results = all_targets(names, statement, names.items(first), row.kind, row.registers, row.syntax)
+        items = vector(names, statement, first)
+        results = all_targets(names, statement, items, row.kind, row.registers, row.syntax)
         return Matched(row, (names.place(second, statement), *stride), results)
-    items = names.items(second)
+    items = vector(names, statement, second)
     check_registers(names, statement, items, row.registers, row.syntax)
     fragment = tuple(names.source(x, row.kind, row.type, statement) for x in items)
     return Matched(row, (names.place(first, statement), fragment, *stride))

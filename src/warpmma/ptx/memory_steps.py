@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy.typing as npt
 
-from .._text import counted
 from ..machine import Slot, StepOperand
 from ..operations import (
     Access,
@@ -21,14 +20,15 @@ from ..operations import (
     BulkCopy,
     CacheControl,
     CachePolicy,
+    ClusterAddress,
     Copy,
     CopyGroup,
     MatrixMove,
     RegisterType,
 )
-from .matched import Matched, all_targets, at_least, check_registers, exactly_as_many, immediate, taken
+from .matched import Matched, all_targets, between, check_registers, exactly_as_many, immediate, taken, vector
 from .resolving import Resolver
-from .syntax import Statement
+from .syntax import Negation, Operand, Statement
 
 __all__ = [
     "access_step",
@@ -38,6 +38,7 @@ __all__ = [
     "copy_step",
     "counted_step",
     "group_step",
+    "mapped_step",
     "move_step",
     "policy_step",
 ]
@@ -48,19 +49,22 @@ _POLICIES = {"fractional": ("f32",), "range": ("address", "u32", "u32"), "cvt": 
 
 def access_step(names: Resolver, statement: Statement, row: Access) -> Matched:
     """Return what a load or a store has."""
-    first, *rest = at_least(names, statement, row, 2)
+    first, *rest = exactly_as_many(names, statement, row, 2 + row.hint)
     policy = [names.source(x, "b64", "b64", statement) for x in rest[1:]]
-    if len(policy) != row.hint:
-        raise names.fail(statement, f"got {len(statement.operands)} operands; expected {row.syntax}")
     if row.direction == "load":
-        items = names.items(first)
+        items = _accessed(names, statement, row, first)
         check_registers(names, statement, items, row.registers, row.syntax)
         targets = [names.target(x, row.kind, statement, wider=True) for x in items]
         return Matched(_into(names, row, targets), (names.place(rest[0], statement), *policy), tuple(targets))
-    items = names.items(rest[0])
+    items = _accessed(names, statement, row, rest[0])
     check_registers(names, statement, items, row.registers, row.syntax)
     values = [names.source(x, row.kind, row.type, statement, wider=True) for x in items]
     return Matched(row, (names.place(first, statement), *values, *policy))
+
+
+def _accessed(names: Resolver, statement: Statement, row: Access, x: Operand) -> list[Operand]:
+    """Return the registers that are loaded or stored: braces may hold one, but not the halves of 128 bits."""
+    return vector(names, statement, x, wanted=False) if row.bits == 128 else names.items(x)
 
 
 def _into(names: Resolver, row: Access, targets: Sequence[Slot | None]) -> Access:
@@ -76,10 +80,11 @@ def atomic_step(names: Resolver, statement: Statement, row: Atomic) -> Matched:
     given = exactly_as_many(names, statement, row, expected)
     results: tuple[Slot | None, ...] = ()
     if row.returns:
-        results = all_targets(names, statement, names.items(given[0]), row.kind, row.registers, row.syntax)
+        items = vector(names, statement, given[0], row.count > 1)
+        results = all_targets(names, statement, items, row.kind, row.registers, row.syntax)
     operands: list[StepOperand] = [names.place(given[first], statement)]
     for x in given[first + 1 : first + 1 + row.values]:
-        items = names.items(x)
+        items = vector(names, statement, x, row.count > 1)
         check_registers(names, statement, items, row.registers, row.syntax)
         operands += [names.source(y, row.kind, row.type, statement) for y in items]
     operands += [names.source(x, "b64", "b64", statement) for x in given[expected - row.hint :]]
@@ -90,7 +95,7 @@ def move_step(names: Resolver, statement: Statement, row: MatrixMove) -> Matched
     """Return what an `ldmatrix` or `stmatrix` has."""
     first, second = exactly_as_many(names, statement, row, 2)
     load = row.direction == "load"
-    items = names.items(first if load else second)
+    items = vector(names, statement, first if load else second)
     check_registers(names, statement, items, row.registers, row.syntax)
     if load:
         results = tuple(names.target(x, "b32", statement) for x in items)
@@ -101,17 +106,19 @@ def move_step(names: Resolver, statement: Statement, row: MatrixMove) -> Matched
 
 def copy_step(names: Resolver, statement: Statement, row: Copy) -> Matched:
     """Return what a `cp.async` has."""
-    to, source, *rest = at_least(names, statement, row, 3)
-    operands = [names.place(to, statement), names.place(source, statement), immediate(names, statement, rest[0])]
+    to, source, *rest = between(names, statement, row, 3 + row.hint, 4 + row.hint)
+    size = immediate(names, statement, rest[0])
+    if size.bits not in row.sizes:
+        raise names.fail(statement, f"copies {size.bits} bytes; expected {' or '.join(map(str, row.sizes))}")
+    operands = [names.place(to, statement), names.place(source, statement), size]
     for i, x in enumerate(rest[1:]):
         policy = row.hint and i == len(rest) - 2
         kind: RegisterType = "b64" if policy else "b32"
-        slot = names.register(x, statement)
-        operands.append(
-            slot
-            if slot is not None and names.kind(slot) == "pred"
-            else names.source(x, kind, f"u{kind[1:]}", statement)
-        )
+        slot = names.register(x.operand if isinstance(x, Negation) else x, statement)
+        if slot is not None and names.kind(slot) == "pred":
+            operands.append(names.source(x, "pred", "pred", statement))
+        else:
+            operands.append(names.source(x, kind, f"u{kind[1:]}", statement))
     return Matched(row, tuple(operands))
 
 
@@ -132,7 +139,8 @@ def counted_step(names: Resolver, statement: Statement, row: AsyncStore) -> Matc
 
 def group_step(names: Resolver, statement: Statement, row: CopyGroup) -> Matched:
     """Return what a commit or a wait for copies has."""
-    return Matched(row, tuple(immediate(names, statement, x) for x in statement.operands))
+    given = exactly_as_many(names, statement, row, row.action == "wait_group")
+    return Matched(row, tuple(immediate(names, statement, x) for x in given))
 
 
 def cache_step(names: Resolver, statement: Statement, row: CacheControl) -> Matched:
@@ -144,8 +152,14 @@ def cache_step(names: Resolver, statement: Statement, row: CacheControl) -> Matc
 def policy_step(names: Resolver, statement: Statement, row: CachePolicy) -> Matched:
     """Return what a `createpolicy` has."""
     takes = _POLICIES[row.by]
-    first, *given = at_least(names, statement, row, 1)
-    if len(given) != len(takes) and not (row.by == "fractional" and not given):
-        raise names.fail(statement, f"got {counted(len(given) + 1, 'operand')}; expected {row.syntax}")
+    least = 0 if row.by == "fractional" else len(takes)
+    first, *given = between(names, statement, row, 1 + least, 1 + len(takes))
     operands = (taken(names, statement, x, type_) for x, type_ in zip(given, takes, strict=False))
     return Matched(row, tuple(operands), (names.target(first, "b64", statement),))
+
+
+def mapped_step(names: Resolver, statement: Statement, row: ClusterAddress) -> Matched:
+    """Return what a `mapa` has."""
+    to, where, rank = exactly_as_many(names, statement, row, 3)
+    operands = (names.source(where, row.kind, row.type, statement), names.source(rank, "b32", "u32", statement))
+    return Matched(row, operands, (names.target(to, row.kind, statement),))

@@ -5,8 +5,8 @@ module   = {".version" number | ".target" name {"," name} | ".address_size" inte
 file     = ".file" integer string ["," integer "," integer]
 section  = ".section" name "{" ... "}"
 alias    = ".alias" name "," name ";"
-function = {linkage} (".entry" name | ".func" ["(" parameter ")"] name) ["(" parameters ")"] {directive}
-           (body | ";")
+function = [linkage] (".entry" name | ".func" [".attribute" "(" ... ")"] ["(" parameter ")"] name)
+           ["(" parameters ")"] {directive} (body | ";")
 
 Why this is no grammar of a parser library: lark 1.3, LALR with a contextual lexer, takes 0.11 s for the tree, with
 positions, of a body of 2,000 lines (76 KB, 1,337 instructions), before a record is made or a name is resolved; this
@@ -23,7 +23,7 @@ from dataclasses import replace
 from ..errors import OperandError, PtxError, shown
 from .bodies import body
 from .declarations import LINKAGES, SPACES, parameters, variables
-from .directives import OF_FUNCTIONS, read_directives
+from .directives import FunctionKind, attributes, pragmas, read_directives
 from .other_formats import no_text, other_language
 from .syntax import Declaration, Function, Module, Position, RegisterRange, Variable
 from .tokens import Cursor, Text, Token
@@ -133,9 +133,7 @@ class _Reader:
         cursor = self.cursor
         while cursor.kind:
             if cursor.kind != Token.DOTTED:
-                if not cursor.skip(";"):
-                    cursor.expected("a directive, such as '.entry'")
-                continue
+                cursor.expected("a directive, such as '.entry'")
             if self.version is None and cursor.token != ".version":
                 cursor.expected("'.version' first")
             self._directive()
@@ -164,7 +162,8 @@ class _Reader:
             cursor.advance()
             reader()
         elif cursor.token == ".pragma":
-            read_directives(cursor, (".pragma",))
+            cursor.advance()
+            pragmas(cursor)
         else:
             self._declaration()
 
@@ -173,7 +172,7 @@ class _Reader:
         found = re.fullmatch(r"(\d{1,3})\.(\d{1,3})", cursor.token)
         if not found:
             cursor.expected("a version, such as 8.0")
-        self.version = int(found[1]), int(found[2])
+        self.version = self.source.version = int(found[1]), int(found[2])
         if self.version >= (10, 0):
             cursor.fail("PTX is known up to version 9")
         cursor.advance()
@@ -184,6 +183,7 @@ class _Reader:
         self.target = cursor.name("a target, such as sm_80")
         if not re.fullmatch(r"sm_\d{2,3}[af]?", self.target):
             cursor.fail(f"expected a target, such as sm_80, found {self.target[:40]!r}", start)
+        self.source.target = self.target
         while cursor.skip(","):
             self.options += (cursor.name("what a target may have, such as debug"),)
 
@@ -226,17 +226,19 @@ class _Reader:
     def _declaration(self) -> None:
         cursor = self.cursor
         linkage = ""
-        while cursor.token in LINKAGES:
+        if cursor.token in LINKAGES:
             linkage = cursor.token[1:]
             cursor.advance()
         if cursor.token in (".entry", ".func"):
             self._function(linkage)
         elif cursor.token == ".tex":  # a texture's name, of PTX 1: what reads it is found where it stands
+            if self.source.version >= (1, 5):
+                cursor.fail(".tex ended with PTX 1.4")
             cursor.advance()
             while cursor.kind and not cursor.skip(";"):
                 cursor.advance()
         elif cursor.token in SPACES and cursor.token not in (".param", ".reg"):
-            for one, start in variables(cursor, linkage):
+            for one, start in variables(cursor, linkage, outside=True):
                 self._variable(one, start)
         else:
             cursor.expected("a directive, such as '.entry'")
@@ -252,16 +254,17 @@ class _Reader:
 
     def _function(self, linkage: str) -> None:
         cursor = self.cursor
-        kind = cursor.token[1:]
+        kind: FunctionKind = "entry" if cursor.token == ".entry" else "func"
         cursor.advance()
-        said = read_directives(cursor, OF_FUNCTIONS)
-        results = parameters(cursor) if kind == "func" and cursor.token == "(" else []
+        if kind == "func" and cursor.skip(".attribute"):
+            attributes(cursor)
+        results = parameters(cursor, "result") if kind == "func" and cursor.token == "(" else []
         start = cursor.start
         name = cursor.name("a function's name")
-        given = parameters(cursor) if cursor.token == "(" else []
-        said |= read_directives(cursor, OF_FUNCTIONS)
+        given = parameters(cursor, kind) if cursor.token == "(" else []
+        said = read_directives(cursor, kind)
         head = Function(
-            "entry" if kind == "entry" else "func",
+            kind,
             name,
             tuple(one for one, _ in given),
             tuple(one for one, _ in results),

@@ -2,8 +2,8 @@
 
 The rules (PTX ISA 9.1, of `vote`, `shfl`, `mad` and `.target`):
 
-1. Before PTX 6.4, `vote` and `shfl` may stand without `.sync`; ptxas takes them for later devices, too. They are the
-   `.sync` ones of the lanes that run together at that place.
+1. Before PTX 6.4, and in texts for targets before sm_70, `vote` and `shfl` may stand without `.sync`; ptxas takes them
+   for later devices, too. They are the `.sync` ones of the lanes that run together at that place.
 2. Texts for sm_10 to sm_13: operations on f32 flush subnormals whether or not they say `.ftz`, and `mad.f32` is
    `fma.rn.ftz.f32`, as it is on every device since sm_20.
 3. `map_f64_to_f32` of such texts makes f32 of f64, which nobody has measured: an f64 in one is an error.
@@ -16,7 +16,7 @@ from dataclasses import replace
 from .hidden_registers import HiddenRegisters
 from .syntax import Function, Label, Module, Statement
 
-__all__ = ["modernised"]
+__all__ = ["modernised", "without_sync"]
 
 _WORDS = "abs add cos cvt div ex2 lg2 max min mul neg rcp rsqrt set setp sin slct sqrt sub"
 _FLUSHING = frozenset(_WORDS.split())
@@ -33,10 +33,22 @@ def modernised(module: Module, function: Function) -> Function:
     return _Modernising(module, function).done()
 
 
+def without_sync(one: Statement) -> str:
+    """Say what stands now for a `vote` or `shfl` without `.sync`; "" of all else (rule 1)."""
+    opcode, *words = one.mnemonic.split(".")
+    if opcode not in ("vote", "shfl") or "sync" in words:
+        return ""
+    name = ".".join((opcode, "sync", *words))
+    return (
+        f"{one.mnemonic}: {opcode} without .sync ended with PTX 6.4 on sm_70 and later; expected {name}, with a "
+        "membermask as its last operand"
+    )
+
+
 class _Modernising:
     def __init__(self, module: Module, function: Function) -> None:
         self._module, self._function = module, function
-        self._unsynchronised = module.version < (6, 4)
+        self._unsynchronised = module.version < (6, 4) or int(module.target.removeprefix("sm_").rstrip("af")) < 70
         self._flushing = module.target in ("sm_10", "sm_11", "sm_12", "sm_13")
         self._mapping = "map_f64_to_f32" in module.options
         self._hidden = HiddenRegisters("%older")
@@ -51,12 +63,10 @@ class _Modernising:
 
     def _written(self, one: Statement) -> list[Statement]:
         opcode, *words = one.mnemonic.split(".")
-        if opcode in ("vote", "shfl") and self._unsynchronised and "sync" not in words:
+        if self._unsynchronised and without_sync(one):
             return self._synchronised(one, opcode, words)
         if self._mapping and "f64" in words:
-            raise self._module.error(
-                f"{one.mnemonic}: f64 of a text with map_f64_to_f32 is not simulated", one.position
-            )
+            raise self._module.error_at(one, f"{one.mnemonic}: f64 of a text with map_f64_to_f32 is not simulated")
         if self._flushing and "f32" in words:
             return [self._flushed(one, opcode, words)]
         return [one]

@@ -105,7 +105,7 @@ def _place(cursor: Cursor, names: Names) -> Place:
     if cursor.kind == Token.WORD and cursor.token != "WARP_SZ":
         start = cursor.start
         found = read_operand(cursor, names)
-        if isinstance(found, Place):
+        if isinstance(found, Place) and found.form == "sum":
             base, offset = found.base, found.offset
         elif isinstance(found, Symbol):
             base = found
@@ -129,7 +129,7 @@ def _moved(cursor: Cursor, names: Names, name: str, start: int) -> Place:
     if not isinstance(base, Symbol):
         cursor.fail(f"{name!r} is a part of a register, which has no address", start)
     if cursor.skip("+"):
-        return Place(base, integer_constant(cursor, "an offset in bytes"))
+        return Place(base, integer_constant(cursor, "an offset in bytes"), form="sum")
     found = names.find(name)
     one = found[0] if found else names.outside.get(name)
     if not isinstance(one, Variable):
@@ -137,4 +137,4 @@ def _moved(cursor: Cursor, names: Names, name: str, start: int) -> Place:
     cursor.take("[")
     index = integer_constant(cursor, "an index")
     cursor.take("]")
-    return Place(base, index * bytes_of(one.type) * one.vector)
+    return Place(base, index * bytes_of(one.type) * one.vector, form="element")

@@ -29,7 +29,7 @@ from ..operations import (
     with_complement,
     with_selectors,
 )
-from .matched import Matched
+from .matched import Matched, vector
 from .resolving import Resolver
 from .syntax import Negation, Operand, Selection, Statement
 
@@ -70,9 +70,10 @@ def operation_step(names: Resolver, statement: Statement, row: Operation) -> Mat
     outputs = row.outputs[: len(row.outputs) - writes]
     written = min(len(outputs), 1 + statement.paired)
     targets, given = statement.operands[:written], statement.operands[written:]
-    if row.vectors[0] and targets:
-        targets = tuple(names.items(targets[0]))
-    sources = [y for x in given for y in names.items(x)]
+    if targets:
+        items = vector(names, statement, targets[0], bool(row.vectors[0]))
+        targets = tuple(items) if row.vectors[0] else targets
+    sources = [y for x in given for y in vector(names, statement, x, bool(row.vectors[1]))]
     whole = len(targets) == written or (row.vectors[0] and len(targets) == len(outputs))
     if not whole or len(sources) != len(inputs) or (statement.paired and len(outputs) < 2):
         raise names.fail(statement, f"got {counted(len(statement.operands), 'operand')}; expected {row.syntax}")

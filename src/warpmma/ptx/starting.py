@@ -36,6 +36,7 @@ from ..machine import (
 from .arguments import ArgumentError, parameter_bytes
 from .cooperation import cooperates, with_workspace
 from .device_functions import DeviceFunctions
+from .directives import cluster_size
 from .linking import Linked, bound
 from .syntax import Function, Module
 
@@ -216,7 +217,8 @@ def _extent(module: Module, linked: Linked, device: Device, request: Request) ->
                 f"{declared}: block is {shown(request.block)}; {function.name} declares .{name} "
                 f"{', '.join(map(str, wanted))}: {says} {math.prod(sizes)} threads"
             )
-    return Grid(given.blocks, given.threads, linked.shared.size(int(shared)))
+    size = linked.shared.size(int(shared))
+    return Grid(given.blocks, given.threads, size, clustered=cluster_size(function.directives) is not None)
 
 
 def _batches(extent: Grid, resident: int | None) -> Any:

@@ -7,7 +7,8 @@ The rules:
 2. `.shared` variables that an entry can reach lie as ptxas packs them, in the order of the text, but `GAP` bytes apart,
    which keeps their banks: an index one too far finds nobody's bytes. Dynamic shared memory (`.extern`) is last; its
    variables all begin there.
-3. `.local` variables and parameters lie in the frame of their function.
+3. `.local` variables and parameters lie in the frame of their function; those of a module (PTX 2.3 and before) at the
+   beginning of the entry's, where all functions find them.
 4. A function's address is a number that its place in the text gives it.
 """
 
@@ -21,11 +22,19 @@ import numpy as np
 from ..errors import OperandError
 from ..machine import Device, DeviceArray
 from ..operations import WINDOWS
+from .frames import laid_out
 from .reaching import Reach
 from .slots import Declared
 from .syntax import AddressOf, Module, Variable, bytes_of
 
-__all__ = ["EntryPlaces", "Key", "ModuleMemory", "SharedVariables", "function_addresses"]
+__all__ = [
+    "EntryPlaces",
+    "Key",
+    "ModuleMemory",
+    "SharedVariables",
+    "function_addresses",
+    "local_variables",
+]
 
 Key = tuple[str, int, str]
 """Function, scope and name; of a variable of the module ("", -1, name)."""
@@ -188,6 +197,13 @@ class SharedVariables:
         return cls({**addresses, **dict.fromkeys(extern, dynamic)}, tuple(variables), packed, dynamic, bool(extern))
 
 
+def local_variables(module: Module, found: Reach) -> tuple[dict[Key, int], int]:
+    """Lay out the module's `.local` variables that an entry can reach; return where each begins, and where they end."""
+    variables = [x for key, x in keyed(module, (), ("local",)) if x.name in found.variables]
+    places, end = laid_out(variables)
+    return {("", -1, x.name): at for x, (at, _) in zip(variables, places, strict=True)}, end
+
+
 class EntryPlaces:
     """Where all that an entry can reach lies: what `operands` asks.
 
@@ -196,15 +212,16 @@ class EntryPlaces:
     memory : ModuleMemory
     shared : SharedVariables
     functions : mapping of str to int
-    parameters : mapping of Key to int
-        Offsets of those of the entry, which lie at the beginning of the space .param.
+    parameters, local : mapping of Key to int
+        Offsets of the entry's, which lie at the beginning of the space .param, and of the module's `.local` variables.
     """
 
     def __init__(
         self, memory: ModuleMemory, shared: SharedVariables, functions: Mapping[str, int],
-        parameters: Mapping[Key, int],
+        parameters: Mapping[Key, int], local: Mapping[Key, int],
     ) -> None:  # fmt: skip
-        self._memory, self._shared, self._functions, self._parameters = memory, shared, functions, parameters
+        self._memory, self._shared, self._functions = memory, shared, functions
+        self._parameters, self._local = parameters, local
 
     def address(self, key: Key) -> tuple[str, int] | None:
         """Space and address, in it, of a variable; of a function, ("func", address); None for others."""
@@ -214,4 +231,6 @@ class EntryPlaces:
             return "func", self._functions[key[2]]
         if key in self._parameters:
             return "param", self._parameters[key]
+        if key in self._local:
+            return "local", self._local[key]
         return self._memory.address(key)

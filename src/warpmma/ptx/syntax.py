@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
@@ -91,6 +93,20 @@ class LineOf:
     line: int
     column: int = 0
     inlined_at: LineOf | None = None
+
+    @property
+    def own(self) -> LineOf:
+        """The line in the folder of the kernel's own file, or below it, into which this one is inlined."""
+        return _own(self)
+
+
+@lru_cache(maxsize=1 << 12)
+def _own(loc: LineOf) -> LineOf:
+    lines = [loc]
+    while lines[-1].inlined_at is not None:
+        lines.append(lines[-1].inlined_at)
+    home = Path(lines[-1].file).parent
+    return next(line for line in lines if home in Path(line.file).parents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +269,7 @@ class VectorOf:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """`[base + offset]`, `[base]`, `[4096]`.
+    """`[base + offset]`, `[base]`, `[4096]`; without brackets `base + offset` and `base[3]`.
 
     Attributes
     ----------
@@ -262,11 +278,14 @@ class Place:
     offset : int
     more : tuple
         What follows in the brackets: `[a, {x, y}]` of tensors.
+    form : {"address", "sum", "element"}
+        Of `[base + 8]`, of `base + 8` without brackets, and of `base[2]`, which is an address or a value.
     """
 
     base: Symbol | None
     offset: int = 0
     more: tuple[Operand, ...] = ()
+    form: Literal["address", "sum", "element"] = "address"
 
 
 Operand = Symbol | Immediate | Negation | Element | Selection | VectorOf | Place
@@ -405,3 +424,14 @@ class Module(Shown):
     def error(self, what: str, position: Position) -> PtxError:
         """Make the error that shows a place in the text."""
         return PtxError.at(self.name, position.line, position.column, what, self.text)
+
+    def error_at(self, statement: Statement, what: str) -> PtxError:
+        """Make the error that shows a statement, and names the line of the source that it was compiled from."""
+        loc = statement.loc
+        if loc is not None:
+            what += f" ({_line(loc.own)}{f', from {_line(loc)}' * (loc.own != loc)})"
+        return self.error(what, statement.position)
+
+
+def _line(loc: LineOf) -> str:
+    return f"{printable(Path(loc.file).name)}:{loc.line}"

@@ -7,14 +7,14 @@ from typing import Any
 import numpy.typing as npt
 
 from .._text import counted
-from ..machine import Constant, Slot, StepOperand
+from ..machine import Slot, StepOperand
 from ..operations import (
     Barrier,
     Control,
     Exit,
     register_type,
 )
-from .matched import Matched, all_targets, exactly_as_many, immediate
+from .matched import Matched, all_targets, between, exactly_as_many, immediate
 from .resolving import Resolver
 from .syntax import Immediate, Statement
 
@@ -30,14 +30,14 @@ def barrier_step(names: Resolver, statement: Statement, row: Barrier) -> Matched
         return Matched(row, ())
     operands: list[StepOperand] = []
     number = len(row.outputs)
-    if len(statement.operands) < 1 + 2 * number:
-        raise names.fail(statement, f"got {counted(len(statement.operands), 'operand')}; expected {row.syntax}")
+    least, most = {"warp": (1, 1), "arrive": (2, 2), "red": (3, 4)}.get(row.action, (1, 2))
+    between(names, statement, row, least, most)
     results = tuple(names.target(x, kind, statement) for x, kind in zip(statement.operands, row.outputs, strict=False))
     for i, x in enumerate(statement.operands[number:], number):
         if number and i == len(statement.operands) - 1:
             operands.append(names.source(x, "pred", "pred", statement))
         elif isinstance(x, Immediate) and row.action != "warp":
-            operands.append(Constant(x.value, "imm"))
+            operands.append(immediate(names, statement, x))
         else:
             operands.append(names.source(x, "b32", "u32", statement))
     return Matched(row, tuple(operands), results)

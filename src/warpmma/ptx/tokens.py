@@ -54,7 +54,10 @@ class Token(IntEnum):
 
 
 class Text:
-    """A text, its name, and its lines."""
+    """A text, its name, its lines, and the version and target that it names once they are read."""
+
+    version: tuple[int, int] = (0, 0)
+    target = ""
 
     def __init__(self, text: str, name: str):
         self.text = text
@@ -143,6 +146,14 @@ class Cursor:
     def fail(self, what: str, offset: int | None = None) -> NoReturn:
         """Refuse the text at the token, or at another offset."""
         raise self.error(what, offset)
+
+    def requires(self, what: str, ptx: tuple[int, int] = (0, 0), target: int = 0) -> None:
+        """Refuse what the text's version of PTX, or its target, does not have."""
+        of = self.source
+        if of.version < ptx:
+            self.fail(f"{what} requires PTX {ptx[0]}.{ptx[1]}; this text is PTX {of.version[0]}.{of.version[1]}")
+        if int(of.target.removeprefix("sm_").rstrip("af") or target) < target:
+            self.fail(f"{what} requires sm_{target}; this text is for {of.target}")
 
     def expected(self, what: str) -> NoReturn:
         """Refuse the token."""
