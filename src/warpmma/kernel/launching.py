@@ -115,6 +115,7 @@ def launch(
     check_kernel(kernel)
     extent, site = Grid.checked(grid, block, shared, device.target), caller("launch")
     reporter, costs, history = Reporter(hazards), Costs(), History()
+    reporter.extends(extent.blocks, "ctaid")
     memory = GlobalMemory(reporter, device.space)
     workers = None if threads is None else int(threads)
     try:
@@ -130,8 +131,8 @@ def launch(
             kernel(t, *(_argument(t, kind, value) for kind, value in placed))
             batch.finish()
             tell(blocks.stop, extent.total)
-        for number in memory.unwritten():
-            reporter.report_launch("unwritten", site, f"array {number} is an Output, and no thread wrote any of it")
+        for name in memory.unwritten():
+            reporter.report_launch("unwritten", site, f"{name} is an Output, and no thread wrote any of it")
     except (WarpmmaError, HazardWarning) as error:
         end_outside(error)  # at the kernel's line
         raise

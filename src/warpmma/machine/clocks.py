@@ -45,6 +45,7 @@ from .access_words import (
     TIME_BIT,
     Who,
     block_of,
+    thread_of,
     time_of,
 )
 from .causality import Causality, Moment, Signals
@@ -288,7 +289,13 @@ class Clocks:
         """Let threads access memory strongly, one after another: see `Causality.act`."""
         moment = self.moment() if order in ("release", "acq_rel") else None
         threads = (who.block, who.warp, who.lane)
+        self.causality.note_strong(signals, threads, offset, self.now)
         self.causality.act(signals, threads, offset, order, scope, moment, reads=reads, writes=writes)
+
+    def unfenced(self, other: Any, own: Any) -> Signals | None:
+        """Return the memory in which the threads of two accesses met without fences: see `Causality.unfenced`."""
+        mine, its = ((int(block_of(x)) - self._first, *map(int, thread_of(x))) for x in (own, other))
+        return self.causality.unfenced(mine, its, int(time_of(other)))
 
     # The question
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 __all__ = ["MangledFunction", "function_named", "meant", "unmangled", "variable_named"]
 
@@ -53,6 +54,7 @@ class MangledFunction:
     parameters: tuple[str, ...] | None
 
 
+@lru_cache(maxsize=1024)
 def function_named(name: str) -> MangledFunction | None:
     """Read the mangled name of a function; None for a name that is not mangled, or is not read (rule 4).
 
