@@ -241,8 +241,9 @@ class GlobalMemory:
         return allocation
 
     def _called(self, region: Region) -> str:
-        """Return the name of a region: of the argument that is all of it, if one is."""
-        return next((x.name for x in self._named if x.start == region.start and x.stop == region.stop), region.name)
+        """Return the name of a region, and that of the argument which is all of it, if one is."""
+        names = [x.name for x in self._named if x.start == region.start and x.stop == region.stop]
+        return " = ".join(dict.fromkeys([*names, region.name]))
 
     def _element(self, address: int, size: int) -> str:
         """Name the element at a generic address, "x[3]"; "" where nothing lies."""

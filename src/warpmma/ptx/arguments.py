@@ -120,8 +120,8 @@ def parameter_bytes(
         Arguments of another number, type or size than the entry declares.
     """
     if len(args) != len(function.parameters):
-        text = f"{signature(function, names)} takes {counted(len(function.parameters), 'argument')}; got {len(args)}"
-        raise ArgumentError(text, function.position)
+        takes = f"{source_name(function.name)} takes {counted(len(function.parameters), 'argument')}"
+        raise ArgumentError(f"{takes}, {signature(function, names)}; got {len(args)}", function.position)
     layout, types = EntryParameters(function), cpp_types(function)
     data = bytearray(layout.size)
     for i, (x, declared) in enumerate(zip(args, function.parameters, strict=True)):
