@@ -103,7 +103,7 @@ def test_accesses_are_reported_where_nothing_is_declared(compiler: str) -> None:
 @each_compiler
 def test_names_of_the_source_are_taken_and_told(compiler: str) -> None:
     device, module, x = wm.Device("sm_90"), loaded(compiler), np.ones(4, np.float32)
-    module["scale"].launch(device, 1, 4, dict(n=4, factor=3.0, x=x))
+    module["scale"].launch(device, 1, 4, {"n": 4, "factor": 3.0, "x": x})
     assert x.tolist() == [3] * 4
     out, tiles = np.zeros(4, np.float32), np.zeros(2, np.float64)
     module["n::widen<double>"].launch(device, 1, 4, {"in": np.ones(4), "out": out, "tiles": tiles})
@@ -126,7 +126,9 @@ def test_shared_memory_is_told_by_variable() -> None:
 @pytest.mark.parametrize(("grid", "block"), [(1, 32), (1, 64), ((2, 2), 1)])
 def test_a_lock_without_fences_is_advised_fences(grid: Any, block: int) -> None:
     device, args = wm.Device("sm_90"), [np.zeros(1, np.int32), np.zeros(1, np.int32)]
-    with pytest.raises(HazardError, match=r"orders them only with __threadfence\(\) \(fence.acq_rel.gpu\) on both sides"):
+    with pytest.raises(
+        HazardError, match=r"orders them only with __threadfence\(\) \(fence.acq_rel.gpu\) on both sides"
+    ):
         loaded()["lock"].launch(device, grid, block, args)
     args = [np.zeros(1, np.int32), np.zeros(1, np.int32)]
     loaded(options=["-DFENCED"])["lock"].launch(device, grid, block, args)

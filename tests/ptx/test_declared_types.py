@@ -1,4 +1,4 @@
-"""Types that are declared are checked: names of C++ say what a pointer leads to, and arrays of other elements are errors."""
+"""Declared types are checked: a mangled name says what a pointer leads to; arrays of other elements are errors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ PARAMETERS: dict[str, tuple[str, ...] | None] = {
         "const volatile float*", "float*", "n::Arr<volatile float, 4>", "n::Arr<float, 4>*",
         "n::Ten<const volatile float>", "volatile float",
     ),
-    "_Z2fpPFiiEPf": None, "_Z1kDv4_fPf": None, "_ZN8__main__3foB2v1B4testEPf": None, "_Z1kPT_": None, "_Z1kPf.part": None,
+    "_Z2fpPFiiEPf": None, "_Z1kDv4_fPf": None,
+    "_ZN8__main__3foB2v1B4testEPf": None, "_Z1kPT_": None, "_Z1kPf.part": None,
 }  # fmt: skip
 """As nvcc and NVRTC 13.0 mangle them."""
 
@@ -108,7 +109,9 @@ def test_what_a_pointer_takes(mangled: str, const: str) -> None:
         if dtype in TAKEN[mangled]:
             launched(name, array)
         else:
-            with pytest.raises(ArgumentError, match=rf"^<ptx>:1:\d+: args\[0\] of k\(.*is an array of {dtype}; expected"):
+            with pytest.raises(
+                ArgumentError, match=rf"^<ptx>:1:\d+: args\[0\] of k\(.*is an array of {dtype}; expected"
+            ):
                 launched(name, array)
 
 

@@ -60,7 +60,9 @@ def test_names_that_are_wrong(args: Any, says: str) -> None:
 
 
 def test_names_that_nvcc_numbered_are_told() -> None:
-    with pytest.raises(OperandError, match=r"scale\(float\*, float, int\) has no .*'x'; it has param_0, param_1, param_2"):
+    with pytest.raises(
+        OperandError, match=r"scale\(float\*, float, int\) has no .*'x'; it has param_0, param_1, param_2"
+    ):
         numbered().launch(wm.Device("sm_80"), 1, 1, {"x": None})
     with pytest.raises(OperandError, match=r"scale takes 3 arguments, scale\(float\*, float, int\); got 1"):
         numbered().launch(wm.Device("sm_80"), 1, 1, [None])
@@ -85,7 +87,9 @@ def test_hazards_name_the_element() -> None:
         entry.launch(device, 2, 8, [np.ones(8, np.float32), 2, 8])
     with pytest.raises(HazardError, match=r"at address 0x\w+, x\[0, 0\] \(and 15 more"):
         entry.launch(device, 2, 8, [np.ones((4, 2), np.float32), 2, 8])
-    with pytest.raises(HazardError, match=r"unwritten: .*, x\[0\] \(and 7 more lanes\): nobody wrote it: x is an Output"):
+    with pytest.raises(
+        HazardError, match=r"unwritten: .*, x\[0\] \(and 7 more lanes\): nobody wrote it: x is an Output"
+    ):
         entry.launch(device, 1, 8, [Output(np.ones(8, np.float32)), 2, 8])
     whole = np.ones(16, np.float32)
     mapped = device.map(whole)

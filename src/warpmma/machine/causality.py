@@ -163,7 +163,6 @@ class Causality:
     def __init__(self, blocks: range, shape: tuple[int, int]) -> None:
         self._first, self._shape = blocks.start, (*shape, LANES)
         self.active = False
-        self._strong: tuple[Array, Array, Array] | None = None
         self.held: Array = np.empty(0, object)
 
     def _begin(self) -> None:
@@ -184,37 +183,6 @@ class Causality:
     def snapshot(self) -> Array:
         """Return what each holds now, as it will stay; nothing is there before anything was learned."""
         return self.held.copy() if self.active else np.full(self._shape, None, object)
-
-    # What reports ask
-
-    def note_strong(self, signals: Signals, who: tuple[Array, Array, Array], offset: Array, time: int) -> None:
-        """Note where threads accessed memory strongly last, and when."""
-        if self._strong is None:
-            self._strong = (np.empty(self._shape, object), *(np.full(self._shape, -1, np.int64) for _ in range(2)))
-        memory, cell, when = self._strong
-        memory[who], cell[who], when[who] = signals, offset // _CELL, time
-
-    def unfenced(self, own: tuple[int, int, int], other: tuple[int, int, int], time: int) -> Signals | None:
-        """Return the memory in which two threads met, so that fences would have ordered them; None if they did not.
-
-        Both accessed one place strongly, the other one behind what it did at a time; and not both executed fences. Of
-        threads of earlier batches that is not known: there it is enough that this one accessed memory strongly.
-
-        Parameters
-        ----------
-        own, other : (int, int, int)
-            Block of the batch, warp and lane; the block may be of an earlier batch.
-        time : int
-        """
-        if self._strong is None:
-            return None
-        memory, cell, when = self._strong
-        if other[0] in range(self._shape[0]):
-            met = memory[own] is memory[other] and cell[own] == cell[other] and when[other] > time
-            if not met or (self.active and self._fenced[own] and self._fenced[other]):
-                return None
-        found: Signals | None = memory[own]
-        return found
 
     # Rules 1 and 2
 
@@ -402,7 +370,11 @@ class Causality:
                 known = joined(dict.fromkeys(before[other] for other in np.flatnonzero(together[lane]).tolist()))
                 self._learn((block, warp, lane), known)
 
-    # The question
+    # The questions
+
+    def has_fenced(self, who: tuple[int, int, int]) -> bool:
+        """Whether a thread has executed a fence that releases."""
+        return self.active and bool(self._fenced[who])
 
     def ordered(self, who: tuple[Array, Array, Array], block: Array, thread: Array, time: Array) -> Array:
         """Tell which accesses, `[n]`, lie before what threads do now, by what these have learned."""

@@ -12,6 +12,7 @@ The rules, for types by the names that NumPy and ml_dtypes have:
 from __future__ import annotations
 
 import re
+
 __all__ = ["contradicts", "expected"]
 
 _WIDTHS = (8, 16, 32, 64, 128)

@@ -94,8 +94,8 @@ class Hazard(Shown):
     other : Site or None
         The line of the other party, see rule 2.
     element : str
-        What lies at the address: "x[3, 0]" of an array that the launch was given, "tile[31] of 4 bytes" of a variable in
-        shared memory, in elements of as many bytes as were accessed; "" where that is not known.
+        What lies at the address: "x[3, 0]" of an array that the launch was given, "tile[31] of 4 bytes" of a variable
+        in shared memory, in elements of as many bytes as were accessed; "" where that is not known.
     block_index : tuple of int, or None
         The block's place in a grid of more than one dimension.
     index_name : str
@@ -120,7 +120,8 @@ class Hazard(Shown):
         at += f", {self.element}" if self.element else ""
         index = f" = {self.index_name} {self.block_index}" if self.block_index else ""
         more = f" (and {self.count - 1} more lane{'s' * (self.count > 2)})" if self.count > 1 else ""
-        where = "" if self.block is None else f"block {self.block}{index}, warp {self.warp}, lane {self.lane}{at}{more}: "
+        thread = f"block {self.block}{index}, warp {self.warp}, lane {self.lane}"
+        where = "" if self.block is None else f"{thread}{at}{more}: "
         return f"{self.site}: {self.kind}: {where}{self.detail or KINDS[self.kind]}"
 
 

@@ -13,9 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+import numpy as np
+
 from .._records import Shown
+from .._text import counted
 from ..formats import FORMATS, FloatFormat
 from .element_types import contradicts
 from .global_memory import GlobalMemory
@@ -47,7 +51,7 @@ class Retyped(Shown):
     sites: tuple[Site, ...]
 
     def __str__(self) -> str:
-        more = f" and {len(self.sites) - 1} more lines" if len(self.sites) > 1 else ""
+        more = f" and {counted(len(self.sites) - 1, 'more line')}" if len(self.sites) > 1 else ""
         return f"{self.array} holds {self.holds} and was accessed as .{self.accessed}: {self.sites[0]}{more}"
 
 
@@ -55,11 +59,15 @@ def retyped(memory: GlobalMemory, steps: Iterable[Any]) -> tuple[Retyped, ...]:
     """List what a program accessed as another type than it was given."""
     accessed = list(memory.accessed())
     sites = {number for _, those in accessed for number in those}
-    types = {id(step.site): _float_type(step.row) for step in steps if isinstance(step, RowStep) and id(step.site) in sites}
+    types = {
+        id(step.site): _float_of(getattr(step.row, "type", ""))
+        for step in steps
+        if isinstance(step, RowStep) and id(step.site) in sites
+    }
     found: dict[tuple[str, str, str], dict[Site, None]] = {}
     for array, those in accessed:
         for number, site in those.items():
-            if (type_ := types.get(number)) and contradicts(FORMATS[type_].dtype.name, array.dtype.name):
+            if (type_ := types.get(number)) and _contradicts(type_, array.dtype):
                 found.setdefault((array.name, str(array.dtype), type_), {})[site] = None
     return tuple(
         Retyped(array=name, holds=holds, accessed=type_, sites=tuple(where))
@@ -67,7 +75,13 @@ def retyped(memory: GlobalMemory, steps: Iterable[Any]) -> tuple[Retyped, ...]:
     )
 
 
-def _float_type(row: object) -> str:
-    """Rule 1."""
-    type_ = str(getattr(row, "type", "")).removesuffix("x2")
-    return type_ if isinstance(FORMATS.get(type_), FloatFormat) else ""
+@cache
+def _float_of(type_: str) -> str:
+    """Return the scalar float of a PTX type, "" of others (rule 1)."""
+    scalar = type_.removesuffix("x2")
+    return scalar if isinstance(FORMATS.get(scalar), FloatFormat) else ""
+
+
+@cache
+def _contradicts(type_: str, held: np.dtype[Any]) -> bool:
+    return contradicts(FORMATS[type_].dtype.name, held.name)

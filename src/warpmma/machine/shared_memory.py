@@ -145,7 +145,9 @@ class SharedMemory:
         for name, place in self._variables:
             if address in place:
                 offset = address - place.start
-                return element_at(name, offset, 0 if offset % size else size) + f" of {size} bytes" * (not offset % size)
+                return (
+                    element_at(name, offset) if offset % size else f"{element_at(name, offset, size)} of {size} bytes"
+                )
         return ""
 
     def _beyond(self, size: int) -> Callable[[int], str]:

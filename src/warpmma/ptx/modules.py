@@ -274,15 +274,14 @@ class PtxEntry(Shown):
                 limit = Limit(instructions=limit)
             names = self.module.parameters(self.name)
             request = Request(
-                grid=grid, block=block, args=self._in_order(args, names), names=names, shared=shared, hazards=hazards, engine=engine, threads=threads,
-                resident=resident, limit=limit, seed=seed, progress=progress,
-                watch=watch, index_name=self.index_name,
+                grid=grid, block=block, args=self._in_order(args, names), names=names, shared=shared,
+                hazards=hazards, engine=engine, threads=threads, resident=resident, limit=limit, seed=seed,
+                progress=progress, watch=watch, index_name=self.index_name,
             )  # fmt: skip
             return launch_entry(self.module.source, self.module.linked(self.name, device, contract), device, request)
         except (WarpmmaError, HazardWarning) as error:
             end_at_caller(error)
             raise
-
 
     def _in_order(self, args: Any, names: Sequence[str]) -> Any:
         try:

@@ -33,7 +33,7 @@ __all__ = ["flat_arguments", "parameter_value"]
 _ELEMENTS = {
     "fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64", "fp8e4nv": "float8_e4m3fn",
     "fp8e5": "float8_e5m2", "fp8e4b8": "float8_e4m3fnuz", "fp8e5b16": "float8_e5m2fnuz", "i1": "bool",
-    **{f"{sign}{bits}": f"{sign.replace('i', 'int').replace('u', 'uint')}{bits}" for sign in "iu" for bits in (16, 32, 64)},
+    "i16": "int16", "i32": "int32", "i64": "int64", "u16": "uint16", "u32": "uint32", "u64": "uint64",
 }  # fmt: skip
 """What pointers lead to, as NumPy and ml_dtypes name it."""
 
