@@ -177,6 +177,7 @@ def _place(memory: GlobalMemory, argument: Any, name: str) -> tuple[str, Any]:
     if isinstance(argument, Output):
         return "b64", memory.add(argument.array, name, written=False)
     if isinstance(argument, DeviceArray):
+        memory.call(argument.address, name, argument.shape, argument.dtype)
         return "b64", argument.address
     if isinstance(argument, np.ndarray):
         return "b64", memory.add(argument, name)

@@ -21,7 +21,6 @@ The rules:
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -355,8 +354,11 @@ class Allocation:
         if bad.any():
             where = np.zeros(touch.lanes.shape, bool)
             where[touch.lanes] = bad.any(axis=1)
-            named = partial(self._element, size=touch.size)
-            self._reporter.report(kind, touch.site, where, touch.address, detail, other, named)
+
+            def element(address: int) -> str:
+                return self._element(address, touch.size)
+
+            self._reporter.report(kind, touch.site, where, touch.address, detail, other, element)
 
 
 def _at(site: Site | None) -> str:

@@ -296,7 +296,7 @@ class Clocks:
 
     def unfenced(self, other: Any, own: Any) -> Signals | None:
         """Return the memory in which the threads of two accesses met without fences (`encounters`)."""
-        mine, its = ((int(block_of(x)) - self._first, *map(int, thread_of(x))) for x in (own, other))
+        mine, its = ((block_of(x) - self._first, *thread_of(x)) for x in (own, other))
         return self._encounters.unfenced(mine, its, int(time_of(other)))
 
     # The question

@@ -1,7 +1,7 @@
 """Where threads meet through memory: what a race is told by, which would be none with fences.
 
-Threads that access one place strongly, by an atomic or a volatile load, have met there, as those who take a lock or look
-at a flag. That orders nothing without fences (`causality`), and a barrier is not what such code lacks.
+Threads that access one place strongly, by an atomic or a volatile load, have met there, as those do who take a lock or
+look at a flag. That orders nothing without fences (`causality`), and a barrier is not what such code lacks.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from ..errors import OperandError, shown
 from ..kernel import Output
 from ..machine import DeviceArray, GlobalMemory, contradicts, expected, fits
 from ..operations import float_code
-from .cpp_types import cpp_types, declaration, element_of
+from .cpp_types import declaration, declared_types, element_of
 from .entry_parameters import EntryParameters
 from .syntax import Declaration, Function, Position, Variable, bytes_of
 from .template_names import source_name
@@ -67,13 +67,13 @@ def signature(function: Function, names: Sequence[str] = ()) -> str:
     >>> signature(read(text).functions["_Z1kPKfi"], ["x", "n"])
     'k(const float* x, int n)'
     """
-    types = cpp_types(function)
+    types = declared_types(function)
     name = source_name(function.name) if types else function.name
     return f"{name}({', '.join(_parameter(function, i, names) for i in range(len(function.parameters)))})"
 
 
 def _parameter(function: Function, i: int, names: Sequence[str]) -> str:
-    types, declared = cpp_types(function), function.parameters[i]
+    types, declared = declared_types(function), function.parameters[i]
     if types:
         return declaration(types[i], names[i] if names else "")
     dimensions = (declared.dimensions or ()) if isinstance(declared, Variable) else ()
@@ -122,7 +122,7 @@ def parameter_bytes(
     if len(args) != len(function.parameters):
         takes = f"{source_name(function.name)} takes {counted(len(function.parameters), 'argument')}"
         raise ArgumentError(f"{takes}, {signature(function, names)}; got {len(args)}", function.position)
-    layout, types = EntryParameters(function), cpp_types(function)
+    layout, types = EntryParameters(function), declared_types(function)
     data = bytearray(layout.size)
     for i, (x, declared) in enumerate(zip(args, function.parameters, strict=True)):
         offset, size = layout.places[declared.name]

@@ -16,7 +16,7 @@ import re
 from .mangled_names import function_named
 from .syntax import Function, Variable, bytes_of
 
-__all__ = ["cpp_types", "declaration", "element_of"]
+__all__ = ["declaration", "declared_types", "element_of"]
 
 _ELEMENTS = {
     "float": "float32", "double": "float64", "half": "float16", "_Float16": "float16", "__half": "float16",
@@ -34,7 +34,7 @@ _SIZES = {
 }  # fmt: skip
 
 
-def cpp_types(function: Function) -> tuple[str, ...]:
+def declared_types(function: Function) -> tuple[str, ...]:
     """Return the types of an entry's parameters in C++; none where they are not known (rule 1)."""
     found = function_named(function.name)
     types = None if found is None else found.parameters

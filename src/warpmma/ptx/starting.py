@@ -177,7 +177,8 @@ def _first(problems: Sequence[PtxError]) -> PtxError:
 
 def _check(request: Request, device: Device) -> None:
     if not isinstance(request.args, list | tuple):
-        raise OperandError(f"args is {type(request.args).__name__}; expected a list or tuple of the entry's arguments")
+        what = "a list or tuple of the entry's arguments, or a mapping by their names"
+        raise OperandError(f"args is {type(request.args).__name__}; expected {what}")
     for i, x in enumerate(request.args):
         if isinstance(x, DeviceArray) and x.device is not device:
             raise OperandError(f"args[{i}] is {x!r}, an array of another device than {device!r}")

@@ -89,8 +89,8 @@ def json(launch: Launch) -> str:
     "mnemonic", "text" and "column" (of PTX: file, line and column of the text, and the column again), "instructions",
     "bytes" by space, and "shared" of accesses to shared memory; "barriers"; "hazards"; and "counts" of those that are
     counted alone; "retyped", arrays that were accessed as another type; "order", the sites of atomics whose order
-    mattered, with "lanes"; "undecided", sites of sums that ptxas may fuse or not; and "unpredicted", those of them where
-    that changes bits, with all of `Unpredicted`.
+    mattered, with "lanes"; "undecided", sites of sums that ptxas may fuse or not; and "unpredicted", those of them
+    where that changes bits, with all of `Unpredicted`.
     """
     costs = launch.costs
     advice = costs.advice()

@@ -189,6 +189,7 @@ class Gpu(Shown):
         from ..ptx import PtxEntry, PtxModule
 
         __tracebackhide__ = True
+        given: Any = args  # a kernel in Python refuses a mapping
         common: Any = {
             "shared": shared, "hazards": hazards, "engine": engine, "threads": threads, "progress": progress,
         }  # fmt: skip
@@ -200,7 +201,7 @@ class Gpu(Shown):
             raise OperandError(f"{shown(kernel)} is a kernel of Triton; expected with gpu.triton(): kernel[grid](...)")
         if of_ptx:
             raise OperandError(f"{', '.join(of_ptx)}: of entries of PTX alone; the kernel is {shown(kernel)}")
-        return launch(kernel, grid, block, args, target=self.target, **common)
+        return launch(kernel, grid, block, given, target=self.target, **common)
 
     def _device_of(self, args: Sequence[Any] | Mapping[str, Any]) -> Device:
         """Return the device that arguments lie on, or a new one."""
