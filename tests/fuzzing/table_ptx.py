@@ -61,9 +61,10 @@ def _launch(
 
 
 def _launched(rng: Rng) -> dict[str, Any]:
+    x, n = np.zeros(64, np.uint32), pick(rng, (0, 8, 64))
     return {
         "self": entry(rng), "device": Device(legal.target(rng)), "grid": 1, "block": pick(rng, (32, 64, (8, 4))),
-        "args": [np.zeros(64, np.uint32), pick(rng, (0, 8, 64))], "contract": pick(rng, ("ptxas", "off")),
+        "args": pick(rng, ([x, n], {"n": n, "x": x})), "contract": pick(rng, ("ptxas", "off")),
     }  # fmt: skip
 
 
@@ -85,6 +86,8 @@ ENTRIES = (
     Entry(name=f"{_M}.__iter__", call=lambda self: list(self), make=lambda rng: {"self": module(rng)}, weight=0.2),
     Entry(name=f"{_M}.check", call=PtxModule.check, pure=False,
           make=lambda rng: {"self": module(rng), "target": pick(rng, (None, legal.target(rng)))}),
+    Entry(name=f"{_M}.parameters", call=PtxModule.parameters, make=lambda rng: {"self": module(rng), "name": "add"},
+          weight=0.2),
     Entry(name=f"{_M}.variable", call=PtxModule.variable, pure=False, writes=("device",),
           make=lambda rng: {"self": module(rng), "name": "counter", "device": wm.Device(legal.target(rng))}),
     Entry(name=f"{_E}.__repr__", call=PtxEntry.__repr__, make=lambda rng: {"self": entry(rng)}, weight=0.2),

@@ -109,7 +109,7 @@ UNWRITTEN = [
     Case(unwritten_byte, "unwritten", address=0, count=16, options=ONE),
     Case(unwritten_row, "unwritten", lane=31, address=496, options=ONE),
     Case(unwritten_output, "unwritten", lane=20, address=BASE + 1280 + 80, count=12, args=OUT, options=ONE,
-         says="array 1 is an Output"),
+         says="args[1] is an Output"),
     Case(unwritten_source, "unwritten", address=BASE + 1280, count=32, args=OUT, options=ONE),
     Case(masked_write, "poison", lane=5, count=54, says="never wrote"),
     Case(masked_update, "poison", lane=5, count=2),

@@ -156,7 +156,7 @@ def test_sparse_is_not_supported() -> None:
 
 
 def test_each_parser_names_the_other_kind() -> None:
-    with pytest.raises(MnemonicError, match=r"expected 'mma' \(wgmma is PTX, for matmul: warpmma.isa\)"):
+    with pytest.raises(MnemonicError, match=r"expected 'mma' \(wgmma is PTX, computed by warpmma.matmul\("):
         parse(F16)
     mma = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
     with pytest.raises(MnemonicError, match=r"starts with 'mma.sync'; expected 'wgmma.mma_async'"):

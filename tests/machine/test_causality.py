@@ -298,7 +298,7 @@ def test_threads_of_a_block_pass_a_flag_in_shared_memory() -> None:
             t("ld.shared.b32", 64)
 
     run(lambda t: kernel(t, "st.release.cta.shared.b32", "ld.acquire.cta.shared.b32"), block=64)
-    with pytest.raises(HazardError, match=r"race.*no barrier lies between"):
+    with pytest.raises(HazardError, match=r"race.*only with __threadfence_block\(\) \(fence.acq_rel.cta\) on both"):
         run(lambda t: kernel(t, "st.relaxed.cta.shared.b32", "ld.acquire.cta.shared.b32"), block=64)
 
 

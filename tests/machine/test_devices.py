@@ -283,5 +283,5 @@ def test_an_output_beside_arrays_of_a_device() -> None:
     x = device.array(np.arange(32, dtype=np.uint32))
     launch(double, 1, 32, [x, Output(y)])
     assert y.tolist() == [2 * n for n in range(32)]
-    with pytest.raises(HazardError, match="array 0 is an Output, and no thread wrote any of it"):
+    with pytest.raises(HazardError, match=r"args\[1\] is an Output, and no thread wrote any of it"):
         launch(lambda t, x, y: None, 1, 32, [x, Output(y)])

@@ -285,7 +285,7 @@ def test_every_row_says_how_we_know() -> None:
         ("cp.async.bulk.tensor.1d", "cp.async.bulk.tensor is PTX, not simulated yet"),
         ("add.f31", "no operation that is simulated. Nearest: add.f32"),
         ("mma.foo", "mma.foo: unknown qualifier '.foo'"),
-        ("wgmma.mma_async.sync.aligned", "wgmma is PTX, for matmul"),
+        ("wgmma.mma_async.sync.aligned", "wgmma is PTX, computed by warpmma.matmul"),
     ],
 )
 def test_names_of_no_row_are_explained(name: str, says: str) -> None:

@@ -162,7 +162,7 @@ def test_constant_variables_are_read_through_pointers(engine: Engine) -> None:
     out, table = device.zeros(40, np.uint32), module.variable("table", device)
     module["through"].launch(device, 1, 40, [table, out], engine=engine)
     assert out.numpy().tolist() == [3, 1, 4, *[0] * 37]
-    with pytest.raises(HazardError, match=r"st.global.u32.*bounds.*a store to table, which is read-only"):
+    with pytest.raises(HazardError, match=r"st.global.u32.*bounds.*a store to out = table, which is read-only"):
         module["through"].launch(device, 1, 40, [out, table], engine=engine)
     with pytest.raises(HazardError, match=r"ld.global.u32.*bounds: block 0, warp 1, lane 8 at .*"):
         module["through"].launch(device, 1, 41, [table, out], engine=engine)

@@ -94,7 +94,7 @@ def test_outputs_hold_nothing_before() -> None:
     assert (b == 1).all()
     with pytest.raises(HazardError, match="unwritten"):
         module["add"].launch(device, 1, 32, [Output(a), b, 8])
-    with pytest.raises(HazardError, match="array 1 is an Output, and no thread wrote any of it"):
+    with pytest.raises(HazardError, match="b is an Output, and no thread wrote any of it"):
         module["add"].launch(device, 1, 32, [a, Output(b), 0])
 
 

@@ -188,3 +188,10 @@ def test_the_limit_of_instructions() -> None:
     x = np.zeros(128, np.float32)
     with wm.triton.device("sm_90", limit=4), pytest.raises(wm.LimitError):
         unmasked[(1,)](x, x, BLOCK=128)
+
+
+def test_blocks_are_told_by_their_program_id() -> None:
+    with wm.triton.device("sm_90"), pytest.raises(wm.machine.HazardError, match="race") as caught:
+        racing[(2, 1, 2)](np.zeros(32, np.int32), BLOCK=32)
+    assert "block 0 = program_id (0, 0, 0), warp 0" in str(caught.value)
+    assert "of block 3 = program_id (1, 0, 1)" in str(caught.value)

@@ -156,3 +156,24 @@ def test_descriptors_and_tuples() -> None:
             ):
                 moved[(1,)](there, (out, 2.0), BLOCK=16)
     assert (out == 2 * x[:16, 16:32]).all()
+
+
+def test_a_compiled_kernel_takes_the_types_that_it_was_compiled_for() -> None:
+    x, out = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    with wm.triton.device("sm_90") as gpu:
+        compiled = copied[(2,)](x, out, BLOCK=32)
+        for wrong in (np.float64, np.float16, np.int64, np.uint8):
+            with pytest.raises(wm.OperandError, match=rf"x is an array of {np.dtype(wrong)}; .* compiled for \*fp32: "):
+                compiled[(2, 1, 1)](x.astype(wrong), out, 32)
+            with pytest.raises(wm.OperandError, match=rf"x is an array of {np.dtype(wrong)}"):
+                compiled[(2, 1, 1)](gpu.device.array(x.astype(wrong)), out, 32)
+        codes = np.zeros(64, np.uint32)
+        compiled[(2, 1, 1)](x[::-1].copy(), codes, 32)
+    assert (codes.view(np.float32) == x[::-1]).all() and (out == x).all()
+
+
+def test_bytes_take_all_types() -> None:
+    x, out = np.arange(64, dtype=np.float32), np.zeros(64, np.float16)
+    with wm.triton.device("sm_90"):
+        compiled = copied[(2,)](x.view(np.int8), out.view(np.int8), BLOCK=32)
+        compiled[(2, 1, 1)](x, out, 32)

@@ -87,7 +87,7 @@ def _run(options: argparse.Namespace) -> int:
     asked = None if options.explain is None else KernelProduct(options.explain)
     module = _module(options)
     entry = _entry(module, options.kernel)
-    arguments = ordered(arguments_of(options.arg, options.seed), _parameters(module, entry), source_name(entry.name))
+    arguments = ordered(arguments_of(options.arg, options.seed), module.parameters(entry.name), source_name(entry.name))
     device = Device(_target(module, options.target))
     printed, started, stopped, report, refused = StringIO(), time.monotonic(), None, None, None
     try:
@@ -184,14 +184,6 @@ def _target(module: PtxModule, target: str | None) -> str:
         return target
     needs: str = module.check().target
     return needs
-
-
-def _parameters(module: PtxModule, entry: PtxEntry) -> list[str]:
-    """Return the names of an entry's parameters, as far as somebody gave them any."""
-    if isinstance(module, CudaModule):
-        return list(module.parameters(entry.name))
-    names = [x.name for x in entry.function.parameters]
-    return [] if any(re.search(r"_param_\d+$", x) for x in names) else names
 
 
 # What is said

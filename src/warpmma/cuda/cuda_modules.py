@@ -51,7 +51,7 @@ class CudaModule(PtxModule):
 
     def __init__(self, compiled: Compiled, source: CudaSource) -> None:
         super().__init__(read(compiled.ptx, f"{source.name}.ptx"))
-        self._text = source.text
+        self._text, self._parameters = source.text, dict[str, tuple[str, ...]]()
         self.compiler, self.ptx, self.log = compiled.compiler, compiled.ptx, compiled.log.strip()
         self.names: Mapping[str, str] = MappingProxyType(dict(compiled.names))
         self.left_out = compiled.left_out
@@ -70,9 +70,11 @@ class CudaModule(PtxModule):
     def parameters(self, name: str) -> tuple[str, ...]:
         """Return the names of a kernel's parameters in the source; none where that does not tell, as of overloads."""
         entry = self[name]
-        plain = source_name(entry.name).partition("<")[0].rpartition("::")[2]
-        found = {x for x in parameter_names(self._text, plain) if len(x) == len(entry.function.parameters)}
-        return found.pop() if len(found) == 1 else ()
+        if entry.name not in self._parameters:  # to look through the source takes as long as a small launch
+            plain = source_name(entry.name).partition("<")[0].rpartition("::")[2]
+            found = {x for x in parameter_names(self._text, plain) if len(x) == len(entry.function.parameters)}
+            self._parameters[entry.name] = found.pop() if len(found) == 1 else ()
+        return self._parameters[entry.name]
 
 
 def load(

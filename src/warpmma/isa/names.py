@@ -18,13 +18,17 @@ __all__ = ["ABSENT", "OPCODES", "SIMULATED", "Door", "explained", "near"]
 
 Door = Literal["mma", "wgmma", "operation", "move", "access"]
 
+_NO_KERNELS = "not simulated yet in kernels: compile them for sm_80, where they have mma.sync instead"
 _WHERE: dict[Door, str] = {
     "mma": "read by warpmma.parse",
-    "wgmma": "for matmul: warpmma.isa",
+    "wgmma": f"computed by warpmma.matmul(A, B, instruction='wgmma...', target='sm_90a'), {_NO_KERNELS}",
     "operation": "for kernels: warpmma.kernel",
     "move": "for kernels: warpmma.kernel",
     "access": "for kernels: warpmma.kernel",
 }
+
+_PRODUCTS = ("wgmma", "tcgen05")
+"""Opcodes of which compilers write mma.sync in place for older targets."""
 
 _OPERATIONS = """
     abs activemask add addc and bfe bfi bfind bmsk brev clz cnot copysign cos cvt cvta div dp2a dp4a elect ex2
@@ -137,6 +141,6 @@ def _absent(name: str) -> str:
 def _where(mnemonic: str, here: Door) -> str:
     """Where PTX is simulated, as the end of a sentence; "" if here."""
     if _absent(mnemonic):
-        return ", not simulated yet"
+        return f", {_NO_KERNELS if _opcode(mnemonic) in _PRODUCTS else 'not simulated yet'}"
     door = SIMULATED[_opcode(mnemonic)]
     return "" if door == here else f", {_WHERE[door]}"

@@ -120,6 +120,7 @@ def launch(
     check_kernel(kernel)
     extent, site = Grid.checked(grid, block, shared, device.target), caller("launch")
     reporter, costs, history = Reporter(hazards), Costs(), History()
+    reporter.extends(extent.blocks, "ctaid")
     memory = GlobalMemory(reporter, device.space)
     workers = None if threads is None else int(threads)
     try:
@@ -135,8 +136,8 @@ def launch(
             kernel(t, *(_argument(t, kind, value) for kind, value in placed))
             batch.finish()
             tell(blocks.stop, extent.total)
-        for number in memory.unwritten():
-            reporter.report_launch("unwritten", site, f"array {number} is an Output, and no thread wrote any of it")
+        for name in memory.unwritten():
+            reporter.report_launch("unwritten", site, f"{name} is an Output, and no thread wrote any of it")
     except (WarpmmaError, HazardWarning) as error:
         end_outside(error)  # at the kernel's line
         raise
@@ -181,6 +182,7 @@ def _place(memory: GlobalMemory, argument: Any, name: str) -> tuple[str, Any]:
     if isinstance(argument, Output):
         return "b64", memory.add(argument.array, name, written=False)
     if isinstance(argument, DeviceArray):
+        memory.call(argument.address, name, argument.shape, argument.dtype)
         return "b64", argument.address
     if isinstance(argument, np.ndarray):
         return "b64", memory.add(argument, name)

@@ -6,6 +6,7 @@ from .clocks import History
 from .costs import Costs, no_site
 from .device import Device, DeviceArray
 from .door import execute
+from .element_types import contradicts, expected
 from .global_memory import GlobalMemory
 from .grid import Grid
 from .hazards import KINDS, Hazard, HazardError, HazardWarning, Policy, Reporter
@@ -15,6 +16,7 @@ from .liveness import let_go
 from .outcome import Launch
 from .provided import Provided
 from .register_file import RegisterFile
+from .retyping import Retyped, retyped
 from .site import Site
 from .special import special_kind
 from .steps import (
@@ -73,6 +75,7 @@ __all__ = [
     "RegisterFile",
     "Reporter",
     "Return",
+    "Retyped",
     "RowStep",
     "SharedSite",
     "Site",
@@ -85,12 +88,15 @@ __all__ = [
     "Watch",
     "WatchedProduct",
     "Watching",
+    "contradicts",
     "execute",
+    "expected",
     "fits",
     "let_go",
     "literal",
     "merged",
     "no_site",
+    "retyped",
     "run_program",
     "special_kind",
     "wavefronts",

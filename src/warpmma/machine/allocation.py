@@ -39,6 +39,9 @@ __all__ = ["Allocation"]
 
 Array = npt.NDArray[Any]
 
+_FENCES = {False: ("__threadfence()", "fence.acq_rel.gpu"), True: ("__threadfence_block()", "fence.acq_rel.cta")}
+"""What orders accesses of threads that meet in global memory, and in shared memory: of CUDA C++ and of PTX."""
+
 
 class Allocation:
     """A piece of memory.
@@ -55,22 +58,27 @@ class Allocation:
         What to say of bytes that nobody wrote.
     phase : int
         Where its first byte lies in 32 bytes that begin at a multiple of 32.
+    element : callable
+        What reports call the element at an address, of an access of so many bytes.
 
     Attributes
     ----------
     sources : list of Touch
         What copies under way read of it.
+    sites : dict of int to Site
+        What has accessed it, by identity: of global memory.
     """
 
     def __init__(
         self, reporter: Reporter, data: Array, *, written: bool | WrittenGrains, private: bool, nobody: str = "",
-        phase: int = 0,
+        phase: int = 0, element: Callable[[int, int], str] = lambda address, size: "",
     ) -> None:  # fmt: skip
         self.data, self.grains = data, Grains(data.size, written=written, private=private, phase=phase)
         self.phase = phase
         self.sources: list[Touch] = []
-        self.signals = Signals()
-        self._reporter, self._nobody = reporter, nobody
+        self.sites: dict[int, Site] = {}
+        self.signals = Signals(private=private)
+        self._reporter, self._nobody, self._element = reporter, nobody, element
 
     def load(self, touch: Touch, element: int, *, travels: bool = False) -> tuple[Array, Array | None]:
         """Bytes `[n, size]`; and which elements of so many bytes are poison, `[n, elements]`, or None for none.
@@ -258,7 +266,7 @@ class Allocation:
     def _report_race(self, touch: Touch, bad: Array, words: Array, did: str) -> None:
         if bad.any():
             lane, place = np.argwhere(bad)[0]
-            who, between = _other(words[lane, place], touch.who.words[lane])
+            who, between = self._other(touch, words[lane, place], touch.who.words[lane])
             other = touch.clocks.site(words[lane, place])
             self._report("race", touch, bad, f"{who} {did} it {_at(other)}, and {between}", other)
 
@@ -270,15 +278,29 @@ class Allocation:
         if word >> WARP_BIT == own >> WARP_BIT:
             self._report("race", touch, words != 0, f"another lane of the warp {does} in this very access")
         else:
-            who, _ = _other(word, own)
+            who, _ = self._other(touch, word, own)
             self._report("race", touch, words != 0, f"{who} writes it in this very access", touch.site)
 
     def _report_same(self, touch: Touch, same: Array, words: Array) -> None:
         if same.any():
             lane, place = np.argwhere(same)[0]
-            who, _ = _other(words[lane, place], touch.who.words[lane])
+            who, _ = self._other(touch, words[lane, place], touch.who.words[lane])
             other = touch.clocks.site(words[lane, place])
             self._report("same value", touch, same, f"{who} has stored it {_at(other)}", other)
+
+    def _other(self, touch: Touch, word: Any, own: Any) -> tuple[str, str]:
+        """Name the other of two threads for the one, and what does not order them."""
+        warp, lane = thread_of(word)
+        if block_of(word) != block_of(own):
+            who, between = f"warp {warp} of {self._reporter.block_named(int(block_of(word)))}", "blocks are in no order"
+        elif warp != thread_of(own)[0]:
+            who, between = f"warp {warp}", "no barrier lies between"
+        else:
+            who, between = f"lane {lane} of its own warp", "no bar.warp.sync lies between"
+        if (met := touch.clocks.unfenced(word, own)) is not None:  # a barrier is not what such code lacks
+            function, fence = _FENCES[met.private]
+            between = f"an atomic or volatile access orders them only with {function} ({fence}) on both sides"
+        return who, between
 
     # Rules 3 and 4
 
@@ -332,17 +354,11 @@ class Allocation:
         if bad.any():
             where = np.zeros(touch.lanes.shape, bool)
             where[touch.lanes] = bad.any(axis=1)
-            self._reporter.report(kind, touch.site, where, touch.address, detail, other)
 
+            def element(address: int) -> str:
+                return self._element(address, touch.size)
 
-def _other(word: Any, own: Any) -> tuple[str, str]:
-    """Name the other of two threads for the one, and what does not order them."""
-    warp, lane = thread_of(word)
-    if block_of(word) != block_of(own):
-        return f"warp {warp} of block {block_of(word)}", "blocks are in no order"
-    if warp != thread_of(own)[0]:
-        return f"warp {warp}", "no barrier lies between"
-    return f"lane {lane} of its own warp", "no bar.warp.sync lies between"
+            self._reporter.report(kind, touch.site, where, touch.address, detail, other, element)
 
 
 def _at(site: Site | None) -> str:

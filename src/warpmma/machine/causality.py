@@ -109,8 +109,17 @@ _Heard = dict[_Left, tuple["Known | None", "Known | None"]]
 
 @dataclass(eq=False)
 class Signals:
-    """What was left in a piece of memory."""
+    """What was left in a piece of memory.
 
+    Attributes
+    ----------
+    private : bool
+        Whether it is one block's: shared memory.
+    left : dict
+        By place.
+    """
+
+    private: bool = False
     left: dict[int, _Left] = field(default_factory=dict)
     _cells: Array = field(default_factory=lambda: np.zeros(0, np.int64))
     _stale: bool = False
@@ -361,7 +370,11 @@ class Causality:
                 known = joined(dict.fromkeys(before[other] for other in np.flatnonzero(together[lane]).tolist()))
                 self._learn((block, warp, lane), known)
 
-    # The question
+    # The questions
+
+    def has_fenced(self, who: tuple[int, int, int]) -> bool:
+        """Whether a thread has executed a fence that releases."""
+        return self.active and bool(self._fenced[who])
 
     def ordered(self, who: tuple[Array, Array, Array], block: Array, thread: Array, time: Array) -> Array:
         """Tell which accesses, `[n]`, lie before what threads do now, by what these have learned."""

@@ -45,9 +45,11 @@ from .access_words import (
     TIME_BIT,
     Who,
     block_of,
+    thread_of,
     time_of,
 )
 from .causality import Causality, Moment, Signals
+from .encounters import Encounters
 from .grain_engine import GrainRuns, ordered
 from .knowledge import Known
 from .site import Site
@@ -120,6 +122,7 @@ class Clocks:
         self.floor = 0
         self.touched = np.zeros(self._shape, np.int64)
         self.causality = Causality(blocks, self._shape)
+        self._encounters = Encounters(self._shape, self.causality)
         self._now_known: Moment | None = None
 
     def tick(self, site: Site | None = None) -> int:
@@ -288,7 +291,13 @@ class Clocks:
         """Let threads access memory strongly, one after another: see `Causality.act`."""
         moment = self.moment() if order in ("release", "acq_rel") else None
         threads = (who.block, who.warp, who.lane)
+        self._encounters.note(signals, threads, offset, self.now)
         self.causality.act(signals, threads, offset, order, scope, moment, reads=reads, writes=writes)
+
+    def unfenced(self, other: Any, own: Any) -> Signals | None:
+        """Return the memory in which the threads of two accesses met without fences (`encounters`)."""
+        mine, its = ((block_of(x) - self._first, *thread_of(x)) for x in (own, other))
+        return self._encounters.unfenced(mine, its, int(time_of(other)))
 
     # The question
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from ..operations import WINDOWS
 from .address_space import AddressSpace, Region, nearest
 from .allocation import Allocation
 from .clocks import Clocks
+from .element_names import NamedArray, element_at
 from .hazards import Reporter
 from .memory_engine import acting, flat, locate
 from .site import Site
@@ -52,6 +53,11 @@ class GlobalMemory:
         self._allocations: dict[Region, Allocation] = {}
         self._added: list[Region] = []
         self._constant: list[Region] = []
+        self._named: list[NamedArray] = []
+
+    def call(self, address: int, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        """Say what reports call the elements of an array that lies at an address."""
+        self._named.append(NamedArray(name=name, start=address, shape=shape, dtype=dtype))
 
     def add(self, array: Array, name: str, *, written: bool = True) -> int:
         """Place an array, which is read and written in place, and return its address; errors call it by `name`.
@@ -66,14 +72,14 @@ class GlobalMemory:
         """
         data, held = check_array(array, name)
         if (region := self._space.holder(held, name)) is not None:
-            return region.start + held.start - region.held.start
-        number = len(self._added)
-        region = Region(
-            name=f"array {number}", start=0, data=data, written=written, held=held,
-            nobody=f"nobody wrote it: array {number} is an Output",
-        )  # fmt: skip
-        self._added.append(self._space.place(region))
-        return region.start
+            start = region.start + held.start - region.held.start
+        else:
+            nobody = f"nobody wrote it: {name} is an Output"
+            region = Region(name=name, start=0, data=data, written=written, held=held, nobody=nobody)
+            self._added.append(self._space.place(region))
+            start = region.start
+        self.call(start, name, array.shape, array.dtype)
+        return start
 
     @property
     def constants_end(self) -> np.uint64:
@@ -138,14 +144,24 @@ class GlobalMemory:
         """Give the bytes of every array that was touched."""
         return (allocation.data for allocation in self._allocations.values())
 
-    def unwritten(self) -> list[int]:
-        """Numbers of the arrays of the launch that nobody has written, and that hold nothing else."""
+    def accessed(self) -> Iterator[tuple[NamedArray, Mapping[int, Site]]]:
+        """Give each array of the launch with the sites that accessed its memory, by identity (see `retyping`).
+
+        Left out is memory that arrays of several types share.
+        """
+        for region, allocation in self._allocations.items():
+            named = [x for x in self._named if x.start < region.stop and region.start < x.stop]
+            if len({x.dtype for x in named}) == 1:
+                yield named[0], allocation.sites
+
+    def unwritten(self) -> list[str]:
+        """Names of the arrays of the launch that nobody has written, and that hold nothing else."""
         found = []
-        for number, region in enumerate(self._added):
+        for region in self._added:
             allocation = self._allocations.get(region)
             known = region.written if allocation is None else allocation.grains.known
             if known is not True and region.data.size and (known is False or not known.flags.any()):
-                found.append(number)
+                found.append(region.name)
         return found
 
     def load(
@@ -173,7 +189,7 @@ class GlobalMemory:
                 allocation.store(touch, acting(data, touch.lanes))
             else:
                 region = next(r for r, x in self._allocations.items() if x is allocation)
-                says = f"a store to {region.name}, which is read-only"
+                says = f"a store to {self._called(region)}, which is read-only"
                 self._reporter.report("bounds", site, touch.lanes, address, says)
 
     def touched(
@@ -184,7 +200,7 @@ class GlobalMemory:
         if (one := locate(flat(address), flat(lanes), self._space.bounds, size, alignment)) is not None:
             only, offset = one
             yield (
-                self._allocation(self._space.regions[only]),
+                self._allocation(self._space.regions[only], site),
                 self._touch(clocks, site, time, address, lanes, offset, size),
             )
             return
@@ -201,7 +217,7 @@ class GlobalMemory:
             some = number == each
             offset = inside[some].astype(np.int64)
             yield (
-                self._allocation(self._space.regions[each]),
+                self._allocation(self._space.regions[each], site),
                 self._touch(clocks, site, time, address, some, offset, size),
             )
 
@@ -213,15 +229,28 @@ class GlobalMemory:
             site=site, time=time, clocks=clocks, address=address, lanes=lanes, size=size, offset=offset, who=who
         )
 
-    def _allocation(self, region: Region) -> Allocation:
-        """Return what this launch knows of a region."""
+    def _allocation(self, region: Region, site: Site) -> Allocation:
+        """Return what this launch knows of a region, which a site accesses."""
         allocation = self._allocations.get(region)
         if allocation is None:
             allocation = self._allocations[region] = Allocation(
                 self._reporter, region.data, written=region.written, private=False, nobody=region.nobody,
-                phase=region.start % _PHASE,
+                phase=region.start % _PHASE, element=self._element,
             )  # fmt: skip
+        allocation.sites[id(site)] = site
         return allocation
+
+    def _called(self, region: Region) -> str:
+        """Return the name of a region, and that of the argument which is all of it, if one is."""
+        names = [x.name for x in self._named if x.start == region.start and x.stop == region.stop]
+        return " = ".join(dict.fromkeys([*names, region.name]))
+
+    def _element(self, address: int, size: int) -> str:
+        """Name the element at a generic address, "x[3]"; "" where nothing lies."""
+        if (found := next((x for x in self._named if x.start <= address < x.stop), None)) is not None:
+            return element_at(found.name, address - found.start, found.dtype.itemsize, found.shape)
+        region = self._space.find(address)
+        return "" if region is None else element_at(region.name, address - region.start)
 
     def _nearest(self, size: int) -> Callable[[int], str]:
         """Say where an address outside of all allocations is."""
@@ -234,7 +263,8 @@ class GlobalMemory:
                 return (
                     f"{size} bytes next to address 0, where nothing lies: a null pointer, or an array without elements"
                 )
-            near = nearest(((region.name, region.start, region.stop) for region in self._space.regions), address, size)
+            pieces = ((self._called(region), region.start, region.stop) for region in self._space.regions)
+            near = nearest(pieces, address, size)
             return f"{size} bytes outside of all arrays; the nearest, {near}"
 
         return says

@@ -94,6 +94,13 @@ class Hazard(Shown):
         What was there, and what was expected.
     other : Site or None
         The line of the other party, see rule 2.
+    element : str
+        What lies at the address: "x[3, 0]" of an array that the launch was given, "tile[31] of 4 bytes" of a variable
+        in shared memory, in elements of as many bytes as were accessed; "" where that is not known.
+    block_index : tuple of int, or None
+        The block's place in a grid of more than one dimension.
+    index_name : str
+        What the kernel's language calls that: "blockIdx" of CUDA C++, "program_id" of Triton.
     """
 
     kind: str
@@ -105,11 +112,17 @@ class Hazard(Shown):
     count: int = 1
     detail: str = ""
     other: Site | None = None
+    element: str = ""
+    block_index: tuple[int, int, int] | None = None
+    index_name: str = "blockIdx"
 
     def __str__(self) -> str:
         at = "" if self.address is None else f" at address {self.address:#x}"
+        at += f", {self.element}" if self.element else ""
+        index = f" = {self.index_name} {self.block_index}" if self.block_index else ""
         more = f" (and {self.count - 1} more lane{'s' * (self.count > 2)})" if self.count > 1 else ""
-        where = "" if self.block is None else f"block {self.block}, warp {self.warp}, lane {self.lane}{at}{more}: "
+        thread = f"block {self.block}{index}, warp {self.warp}, lane {self.lane}"
+        where = "" if self.block is None else f"{thread}{at}{more}: "
         return f"{self.site}: {self.kind}: {where}{self.detail or KINDS[self.kind]}"
 
 
@@ -134,6 +147,10 @@ class Reporter:
         How often lanes of one warp executed a `.sync` instruction together from two lines.
     first_block : int
         Number of the first of the blocks that run now.
+    grid : tuple of int
+        Blocks of the launch, by dimension; () if it has one.
+    index_name : str
+        As of `Hazard`.
     comparisons : Comparisons
         Of results with what they may be on a GPU.
     """
@@ -155,6 +172,8 @@ class Reporter:
         self.joined: Counter[tuple[Site, Site]] = Counter()
         self.first_block = 0
         self._sites: list[tuple[Site, Array]] = []
+        self.grid: tuple[int, ...] = ()
+        self.index_name = "blockIdx"
         self.comparisons = Comparisons()
 
     @property
@@ -162,9 +181,24 @@ class Reporter:
         """Hazards that were warnings: of each kind and line, the first."""
         return list(self._found.values())
 
+    def extends(self, blocks: tuple[int, int, int], index_name: str) -> None:
+        """Say which grid the blocks are of, and what the kernel's language calls their places in it."""
+        self.grid, self.index_name = blocks if blocks[1:] != (1, 1) else (), index_name
+
+    def block_named(self, number: int) -> str:
+        """Name a block of the grid: by its number, and by its place where the grid has more dimensions than one."""
+        index = self._index(number)
+        return f"block {number} = {self.index_name} {index}" if index else f"block {number}"
+
+    def _index(self, number: int) -> tuple[int, int, int] | None:
+        if not self.grid:
+            return None
+        x, y, _ = self.grid
+        return number % x, number // x % y, number // (x * y)
+
     def report(
         self, kind: str, site: Site, bad: Array, address: Array | None = None, detail: str | Callable[[int], str] = "",
-        other: Site | None = None,
+        other: Site | None = None, element: Callable[[int], str] | None = None,
     ) -> None:  # fmt: skip
         """Report lanes `[block, warp, lane]` that met a hazard, if any did.
 
@@ -179,13 +213,15 @@ class Reporter:
             What was there, and what was expected; a function of the first such lane's address.
         other : Site, optional
             The other line that has to do with it.
+        element : callable, optional
+            Names what lies at an address.
         """
         if not bad.any() or (not self.tracking and kind in TRACKED):
             return
         if self._sites and site is self._sites[0][0]:
             parts, self._sites = self._sites, []
             for own, lanes in parts:
-                self.report(kind, own, bad & lanes, address, detail, other)
+                self.report(kind, own, bad & lanes, address, detail, other, element)
             self._sites = parts
             return
         if self._policy.get(kind) is None and kind in _COUNTED:
@@ -197,7 +233,8 @@ class Reporter:
         self._tell(Hazard(
             kind=kind, site=site, block=self.first_block + block, warp=warp, lane=lane, address=at,
             count=int(bad.sum()), detail=detail if isinstance(detail, str) else detail(at or 0),
-            other=other,
+            other=other, element="" if element is None or at is None else element(at),
+            block_index=self._index(self.first_block + block), index_name=self.index_name,
         ))  # fmt: skip
 
     @contextmanager

@@ -9,6 +9,7 @@ from .._records import Shown
 from .._views import view
 from .costs import Costs
 from .hazards import Hazard
+from .retyping import Retyped
 from .site import Site
 from .unpredicted import Unpredicted
 from .watching import WatchedProduct
@@ -42,6 +43,8 @@ class Launch(Shown):
         are not, unless they are with another.
     watched : tuple of WatchedProduct
         What was kept of `mma` where a `Watch` was given; `warpmma.explain_launch` explains it.
+    retyped : tuple of Retyped
+        Arrays that PTX accessed as floats of another type than they hold.
     """
 
     hazards: list[Hazard]
@@ -53,6 +56,7 @@ class Launch(Shown):
     undecided: tuple[Site, ...] = ()
     watched: tuple[WatchedProduct, ...] = ()
     joined: Mapping[tuple[Site, Site], int] = field(default_factory=dict)
+    retyped: tuple[Retyped, ...] = ()
 
     def text(self) -> str:
         """Tables of instructions, bytes moved, accesses to shared memory with their conflicts, and hazards."""

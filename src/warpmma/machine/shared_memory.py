@@ -11,6 +11,7 @@ import numpy.typing as npt
 from .address_space import nearest
 from .allocation import Allocation
 from .clocks import Clocks
+from .element_names import element_at
 from .hazards import Reporter
 from .memory_engine import acting, flat, locate
 from .site import Site
@@ -38,7 +39,7 @@ class SharedMemory:
         self.size = size
         stride = -(-size // _ALIGNMENT) * _ALIGNMENT
         data = np.zeros(blocks * stride // 8, np.uint64).view(np.uint8)
-        self._all = Allocation(reporter, data, written=False, private=True)
+        self._all = Allocation(reporter, data, written=False, private=True, element=self._element)
         self._base = (np.arange(blocks, dtype=np.int64) * stride)[:, None, None]
         self._bounds = np.zeros(1, np.uint64), np.array([size], np.uint64)
         self._reporter, self._clocks = reporter, clocks
@@ -131,10 +132,7 @@ class SharedMemory:
             return self._at(site, address, size, lanes, inside, int(self._bounds[0][piece]))
         lanes = lanes & self._reporter.aligned(site, address, alignment, lanes)
         outside = lanes & ((address > self.size) | (address.astype(np.int64) > self.size - size))
-        self._reporter.report(
-            "bounds", site, outside, address,
-            f"{size} bytes that are not all in shared memory, which has {self.size} bytes",
-        )  # fmt: skip
+        self._reporter.report("bounds", site, outside, address, self._beyond(size))
         lanes = lanes & ~outside
         if self._room is not None:
             between = lanes & (self._room[np.where(lanes, address, 0).astype(np.int64)] < size)
@@ -142,11 +140,33 @@ class SharedMemory:
             lanes = lanes & ~between
         return self._at(site, address, size, lanes)
 
+    def _element(self, address: int, size: int) -> str:
+        """Name the element of a variable at an address, in elements of as many bytes as are accessed."""
+        for name, place in self._variables:
+            if address in place:
+                offset = address - place.start
+                return (
+                    element_at(name, offset) if offset % size else f"{element_at(name, offset, size)} of {size} bytes"
+                )
+        return ""
+
+    def _beyond(self, size: int) -> Callable[[int], str]:
+        """Say where an address behind all of shared memory is."""
+
+        def says(address: int) -> str:
+            text = f"{size} bytes that are not all in shared memory, which has {self.size} bytes"
+            return f"{text}; the nearest, {self._near(address, size)}" if self._variables else text
+
+        return says
+
+    def _near(self, address: int, size: int) -> str:
+        return nearest(((name, place.start, place.stop) for name, place in self._variables), address, size)
+
     def _nearest(self, size: int) -> Callable[[int], str]:
         """Say where an address between variables is."""
 
         def says(address: int) -> str:
-            near = nearest(((name, place.start, place.stop) for name, place in self._variables), address, size)
+            near = self._near(address, size)
             return f"{size} bytes that are not all in one variable of shared memory; the nearest, {near}"
 
         return says

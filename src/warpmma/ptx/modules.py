@@ -15,7 +15,7 @@ from .._tracebacks import end_at_caller
 from ..arithmetic import Engine
 from ..errors import OperandError, PtxError, WarpmmaError, printable, shown
 from ..machine import Device, DeviceArray, HazardWarning, Launch, Limit, Policy, Watch
-from .arguments import signature
+from .arguments import ArgumentError, in_order, parameter_names, signature
 from .checking import ModuleNeeds, module_needs
 from .linking import Linked, link
 from .module_text import read
@@ -159,6 +159,10 @@ class PtxModule(Shown, Mapping[str, "PtxEntry"]):
             )
         return found
 
+    def parameters(self, name: str) -> tuple[str, ...]:
+        """Return the names of an entry's parameters; none where nvcc has numbered them."""
+        return parameter_names(self[name].function)
+
     def check(self, target: str | None = None) -> ModuleNeeds:
         """Say what each entry needs, and which lines are not simulated, before anything runs.
 
@@ -201,10 +205,12 @@ class PtxEntry(Shown):
     ----------
     module : PtxModule
     name : str
+    index_name : str
+        What hazards call the place of a block in the grid: "blockIdx"; of kernels of Triton "program_id".
     """
 
-    def __init__(self, module: PtxModule, name: str) -> None:
-        self.module, self.name = module, name
+    def __init__(self, module: PtxModule, name: str, *, index_name: str = "blockIdx") -> None:
+        self.module, self.name, self.index_name = module, name, index_name
 
     @property
     def function(self) -> Function:
@@ -215,7 +221,8 @@ class PtxEntry(Shown):
         return f"<PtxEntry {signature(self.function)}>"
 
     def launch(
-        self, device: Device, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any] = (), *,
+        self, device: Device, grid: int | Sequence[int], block: int | Sequence[int],
+        args: Sequence[Any] | Mapping[str, Any] = (), *,
         shared: int = 0, hazards: Policy | Mapping[str, Policy] = "error", contract: str = "ptxas",
         engine: Engine = "auto", threads: int | None = None, resident: int | None = None,
         limit: int | Limit | None = None, seed: int = 0, progress: Watched = None,
@@ -228,9 +235,11 @@ class PtxEntry(Shown):
         device : Device
             Of the module's target or a later one. The module's variables lie there from the first launch on.
         grid, block : int or sequence of up to 3 int
-        args : sequence
+        args : sequence or mapping
             One for each parameter, of the type that it declares: integers, floats, bytes or structured scalars for
-            structs, arrays of the device, plain arrays and `Output`, None for a null pointer.
+            structs, arrays of the device, plain arrays and `Output`, None for a null pointer. A mapping has them by the
+            names of the parameters, in the source of CUDA C++ or in the text; "param_0" and so on where nvcc numbered
+            them. Where a mangled name declares another type of elements than an array's, that is an error.
         shared : int
             Bytes of dynamic shared memory (`extern __shared__`), beyond what the entry declares.
         hazards, engine, threads, progress, watch
@@ -263,15 +272,22 @@ class PtxEntry(Shown):
             check_device(self.module.source, device)
             if limit is not None and not isinstance(limit, Limit):
                 limit = Limit(instructions=limit)
+            names = self.module.parameters(self.name)
             request = Request(
-                grid=grid, block=block, args=args, shared=shared, hazards=hazards, engine=engine, threads=threads,
-                resident=resident, limit=limit, seed=seed, progress=progress,
-                watch=watch,
+                grid=grid, block=block, args=self._in_order(args, names), names=names, shared=shared,
+                hazards=hazards, engine=engine, threads=threads, resident=resident, limit=limit, seed=seed,
+                progress=progress, watch=watch, index_name=self.index_name,
             )  # fmt: skip
             return launch_entry(self.module.source, self.module.linked(self.name, device, contract), device, request)
         except (WarpmmaError, HazardWarning) as error:
             end_at_caller(error)
             raise
+
+    def _in_order(self, args: Any, names: Sequence[str]) -> Any:
+        try:
+            return in_order(self.function, args, names)
+        except ArgumentError as error:
+            raise ArgumentError(f"{self.module.source.place(error.position)}: {error}", error.position) from None
 
 
 def _both(name: str) -> str:

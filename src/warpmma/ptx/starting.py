@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -31,6 +31,7 @@ from ..machine import (
     Site,
     Watch,
     Watching,
+    retyped,
     run_program,
 )
 from .arguments import ArgumentError, parameter_bytes
@@ -50,6 +51,7 @@ class Request:
     grid: int | Sequence[int]
     block: int | Sequence[int]
     args: Sequence[Any]
+    names: Sequence[str]
     shared: int
     hazards: Policy | Mapping[str, Policy]
     engine: Engine
@@ -59,6 +61,7 @@ class Request:
     seed: int
     progress: Watched
     watch: Watch | None
+    index_name: str
 
 
 def check_device(module: Module, device: object) -> Device:
@@ -108,13 +111,14 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
         raise _first(linked.problems)
     extent = _extent(module, linked, device, request)
     reporter, costs, history = Reporter(request.hazards), Costs(), History()
+    reporter.extends(extent.blocks, request.index_name)
     memory, functions = GlobalMemory(reporter, device.space), DeviceFunctions()
     limit = Limit() if request.limit is None else request.limit
     watching = None if request.watch is None else Watching(request.watch)
     workers = None if request.threads is None else int(request.threads)
     try:
         tell.begin(extent.total)
-        data = _parameters(module, function, request.args, memory)
+        data = _parameters(module, function, request, memory)
         memory.parameters(data)
         program, resident = bound(linked, data), request.resident
         if cooperates(program):
@@ -130,8 +134,9 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
             functions.flush()
             tell(blocks.stop, extent.total)
         site = Site(module.name, function.position.line, "launch", column=function.position.column)
-        for number in memory.unwritten():
-            reporter.report_launch("unwritten", site, f"array {number} is an Output, and no thread wrote any of it")
+        for name in memory.unwritten():
+            reporter.report_launch("unwritten", site, f"{name} is an Output, and no thread wrote any of it")
+        found = retyped(memory, program.steps)
     except (WarpmmaError, HazardWarning) as error:
         if linked.shared.has_dynamic and isinstance(error, HazardError) and "shared memory" in error.hazard.detail:
             error.add_note(_about_shared(request, linked))
@@ -143,7 +148,7 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
         functions.flush()  # what was printed before an error
         memory.end()
         tell.close()
-    return _report(reporter, costs, functions, linked, watching)
+    return replace(_report(reporter, costs, functions, linked, watching), retyped=found)
 
 
 def _about_shared(request: Request, linked: Linked) -> str:
@@ -174,7 +179,8 @@ def _first(problems: Sequence[PtxError]) -> PtxError:
 
 def _check(request: Request, device: Device) -> None:
     if not isinstance(request.args, list | tuple):
-        raise OperandError(f"args is {type(request.args).__name__}; expected a list or tuple of the entry's arguments")
+        what = "a list or tuple of the entry's arguments, or a mapping by their names"
+        raise OperandError(f"args is {type(request.args).__name__}; expected {what}")
     for i, x in enumerate(request.args):
         if isinstance(x, DeviceArray) and x.device is not device:
             raise OperandError(f"args[{i}] is {x!r}, an array of another device than {device!r}")
@@ -186,11 +192,11 @@ def _check(request: Request, device: Device) -> None:
         raise OperandError(f"seed is {shown(request.seed)}; expected an integer from 0 on")
 
 
-def _parameters(module: Module, function: Function, args: Sequence[Any], memory: GlobalMemory) -> bytes:
+def _parameters(module: Module, function: Function, request: Request, memory: GlobalMemory) -> bytes:
     try:
-        return parameter_bytes(function, args, memory)
+        return parameter_bytes(function, request.args, memory, request.names)
     except ArgumentError as error:
-        raise OperandError(f"{module.place(error.position)}: {error}") from None
+        raise ArgumentError(f"{module.place(error.position)}: {error}", error.position) from None
 
 
 def _extent(module: Module, linked: Linked, device: Device, request: Request) -> Grid:

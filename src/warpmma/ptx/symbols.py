@@ -23,6 +23,7 @@ from ..errors import OperandError
 from ..machine import Device, DeviceArray
 from ..operations import WINDOWS
 from .frames import laid_out
+from .mangled_names import variable_named
 from .reaching import Reach
 from .slots import Declared
 from .syntax import AddressOf, Module, Variable, bytes_of
@@ -169,7 +170,9 @@ class SharedVariables:
     def placed(self, dynamic: int) -> list[tuple[str, range]]:
         """List variables with so many bytes of dynamic shared memory behind them."""
         behind = range(self.dynamic, self.dynamic + dynamic)
-        return [*self.variables, *([("dynamic shared memory", behind)] if dynamic else [])]
+        names = {variable_named(name) for (_, _, name), at in self.addresses.items() if at == self.dynamic}
+        name = names.pop() if len(names) == 1 else "dynamic shared memory"
+        return [*self.variables, *([(name, behind)] if dynamic else [])]
 
     def size(self, dynamic: int) -> int:
         """Bytes in all, with so many dynamic ones."""
@@ -191,7 +194,7 @@ class SharedVariables:
             packed = -(-packed // max(x.alignment, 1)) * max(x.alignment, 1)
             start = packed + GAP * len(variables)
             addresses[key] = start
-            variables.append((x.name, range(start, start + x.size)))
+            variables.append((variable_named(x.name), range(start, start + x.size)))
             packed += x.size
         dynamic = -(-packed // alignment) * alignment + GAP * len(variables)
         return cls({**addresses, **dict.fromkeys(extern, dynamic)}, tuple(variables), packed, dynamic, bool(extern))

@@ -41,6 +41,7 @@ def text(launch: Launch) -> str:
                 for site, entry in sorted(costs.sites.items(), key=lambda item: (-item[1].conflicts, item[0].line))
             ),
         ),
+        _table("Arrays accessed as another type than they hold", ("",), ((str(one),) for one in launch.retyped)),
         _table("Hazards: of each kind and line, the first", ("",), ((str(hazard),) for hazard in launch.hazards)),
         _table("Counted", ("lanes", ""), ((f"{n:,}", f"{kind}: {KINDS[kind]}") for kind, n in launch.counts.items())),
         _table(
@@ -91,9 +92,10 @@ def json(launch: Launch) -> str:
     Its keys are "sites", one for each line and instruction, in the order in which they were first met: "file", "line",
     "mnemonic", "text" and "column" (of PTX: file, line and column of the text, and the column again), "instructions",
     "bytes" by space, and "shared" of accesses to shared memory; "barriers"; "hazards"; and "counts" of those that are
-    counted alone; "order", the sites of atomics whose order mattered, with "lanes"; "undecided", sites of sums that
-    ptxas may fuse or not; "unpredicted", those of them where that changes bits, with all of `Unpredicted`; and "joined",
-    pairs of "sites" from which lanes of one warp executed a `.sync` instruction together, with "times".
+    counted alone; "retyped", arrays that were accessed as another type; "order", the sites of atomics whose order
+    mattered, with "lanes"; "undecided", sites of sums that ptxas may fuse or not; "unpredicted", those of them where
+    that changes bits, with all of `Unpredicted`; and "joined", pairs of "sites" from which lanes of one warp executed a
+    `.sync` instruction together, with "times".
     """
     costs = launch.costs
     advice = costs.advice()
@@ -116,6 +118,7 @@ def json(launch: Launch) -> str:
     ]
     found = {"sites": sites, "barriers": costs.barriers, "hazards": [asdict(hazard) for hazard in launch.hazards],
              "counts": dict(launch.counts),
+             "retyped": [asdict(one) for one in launch.retyped],
              "order": [{**asdict(site), "lanes": n} for site, n in launch.order.items()],
              "unpredicted": [asdict(one) for one in launch.unpredicted],
              "undecided": [asdict(site) for site in launch.undecided],

@@ -158,7 +158,7 @@ class Gpu(Shown):
 
     def launch(
         self, kernel: Callable[..., object] | PtxEntry | PtxModule, grid: int | Sequence[int],
-        block: int | Sequence[int], args: Sequence[Any], *, shared: int = 0,
+        block: int | Sequence[int], args: Sequence[Any] | Mapping[str, Any], *, shared: int = 0,
         hazards: Policy | Mapping[str, Policy] = "error", engine: Engine = "auto", threads: int | None = None,
         progress: Watched = None, **of_ptx: Unpack[PtxOptions],
     ) -> Launch:  # fmt: skip
@@ -189,6 +189,7 @@ class Gpu(Shown):
         from ..ptx import PtxEntry, PtxModule
 
         __tracebackhide__ = True
+        given: Any = args  # a kernel in Python refuses a mapping
         common: Any = {
             "shared": shared, "hazards": hazards, "engine": engine, "threads": threads, "progress": progress,
         }  # fmt: skip
@@ -200,13 +201,13 @@ class Gpu(Shown):
             raise OperandError(f"{shown(kernel)} is a kernel of Triton; expected with gpu.triton(): kernel[grid](...)")
         if of_ptx:
             raise OperandError(f"{', '.join(of_ptx)}: of entries of PTX alone; the kernel is {shown(kernel)}")
-        return launch(kernel, grid, block, args, target=self.target, **common)
+        return launch(kernel, grid, block, given, target=self.target, **common)
 
-    def _device_of(self, args: Sequence[Any]) -> Device:
+    def _device_of(self, args: Sequence[Any] | Mapping[str, Any]) -> Device:
         """Return the device that arguments lie on, or a new one."""
         from ..machine import DeviceArray
 
-        listed = args if isinstance(args, list | tuple) else ()
+        listed = args.values() if isinstance(args, Mapping) else args if isinstance(args, list | tuple) else ()
         device = next((x.device for x in listed if isinstance(x, DeviceArray)), None)
         if device is None:
             return self.device()

@@ -7,7 +7,9 @@ The rules:
 2. A tuple is its elements, one behind the other.
 3. A descriptor that the host made is, for targets without TMA: pointer, shape, strides, whether what lies outside is a
    NaN, from 3.7 on whether f32 is rounded to tf32, and shape and strides once more.
-4. A pointer is what `data_ptr()` returns, an integer or None.
+4. A pointer is what `data_ptr()` returns, an integer or None. A compiled kernel may be given arrays of another type
+   than those it was compiled for: elements that contradict it (`machine.contradicts`) are an error, but for bytes (i8,
+   u8) and for what `triton.reinterpret` returns.
 5. An integer is cut to nothing: one that does not fit is an error. fp16 is rounded to nearest, bf16 is fp32 cut, as
    Triton's launcher does.
 6. Behind these come pointers to scratch memory, one from 3.3 on and two from 3.5 on.
@@ -23,9 +25,17 @@ from typing import Any
 import numpy as np
 
 from ..errors import OperandError, UnsupportedError, shown
+from ..machine import contradicts, expected
 from .host_memory import HostArray
 
 __all__ = ["flat_arguments", "parameter_value"]
+
+_ELEMENTS = {
+    "fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64", "fp8e4nv": "float8_e4m3fn",
+    "fp8e5": "float8_e5m2", "fp8e4b8": "float8_e4m3fnuz", "fp8e5b16": "float8_e5m2fnuz", "i1": "bool",
+    "i16": "int16", "i32": "int32", "i64": "int64", "u16": "uint16", "u32": "uint32", "u64": "uint64",
+}  # fmt: skip
+"""What pointers lead to, as NumPy and ml_dtypes name it."""
 
 _FLOATS = frozenset(("fp16", "bf16", "fp32", "f32", "fp64"))
 
@@ -93,7 +103,7 @@ def parameter_value(name: str, type_: str, x: Any) -> Any:
         What is no such number, or no pointer.
     """
     if type_[0] == "*":
-        return _pointer(name, x)
+        return _pointer(name, type_, x)
     if type_ == "nvTmaDesc":
         raise UnsupportedError(f"{name} is a TMA descriptor, which is not simulated")
     if type_ in _FLOATS:
@@ -119,10 +129,13 @@ def _float(name: str, type_: str, x: float) -> Any:
     return x
 
 
-def _pointer(name: str, x: Any) -> int:
+def _pointer(name: str, type_: str, x: Any) -> int:
     """Rule 4."""
     if x is None:
         return 0
+    held, declared = str(getattr(x, "dtype", "")).rpartition(".")[2], _ELEMENTS.get(type_.lstrip("*k"), "")
+    if contradicts(declared, held):
+        raise OperandError(f"{name} is an array of {held}; the kernel was compiled for {type_}: {expected(declared)}")
     if hasattr(x, "data_ptr"):
         x = x.data_ptr()
     try:

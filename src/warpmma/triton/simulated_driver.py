@@ -36,7 +36,8 @@ class Utilities:
     def load_binary(self, name: str, text: bytes, shared: int, device: int) -> tuple[Any, ...]:
         """Read PTX. Returned are module, entry, registers of a thread (see `_registers`), spills, and most threads."""
         module = ptx.load(text, f"{name}.ptx")
-        loaded = module, module[name], _registers(text.decode()), 0
+        entry = ptx.PtxEntry(module, module[name].name, index_name="program_id")
+        loaded = module, entry, _registers(text.decode()), 0
         return (*loaded, 1024) if self._most_threads else loaded
 
     def unload_module(self, module: Any) -> None:
