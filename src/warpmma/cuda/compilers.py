@@ -1,0 +1,97 @@
+"""Which compiler takes a source: NVRTC, NVRTC without the code of the host, or nvcc.
+
+1. NVRTC takes the source as it is, and then, unless a header is missing, without the code of the host (`host_code`).
+2. nvcc, where it is found, takes what NVRTC refuses and what may need the host: the source has code of the host, a
+   header is missing, or lines with errors are not the user's but CUDA's, as in CUB and Thrust.
+3. Without nvcc, errors in CUDA's headers become one line that names the header that the user includes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import CompilationError, printable
+from .host_code import compile_without_host, has_host_code
+from .nvcc import compile_with_nvcc, find_nvcc
+from .nvrtc import compile_with_nvrtc, include_folders, nvrtc_version, why_no_nvrtc
+from .sources import INSTALL, Compiled, CudaSource, SourceFile, error_places, files_of, missing_header
+
+__all__ = ["COMPILERS", "compiled"]
+
+COMPILERS = ("auto", "nvrtc", "nvcc")
+_GET_NVCC = "pip install 'warpmma[nvcc]' has nvcc, which needs a C++ compiler"
+
+
+def compiled(source: CudaSource, compiler: str) -> Compiled:
+    """Compile a source by one of `COMPILERS`.
+
+    Raises
+    ------
+    CompilationError
+        It does not compile, or there is no compiler.
+    """
+    nvrtc, nvcc = not why_no_nvrtc() and compiler != "nvcc", find_nvcc() and compiler != "nvrtc"
+    if not nvrtc and not nvcc:
+        raise CompilationError(_nothing(compiler), source.name)
+    if not nvrtc:
+        return compile_with_nvcc(source)
+    files = files_of(source)
+    try:
+        return _by_nvrtc(source, files)
+    except CompilationError as error:
+        of_cuda = _errors_of_cuda(error.log)
+        if nvcc and (of_cuda or missing_header(error.log) or has_host_code(source)):
+            return compile_with_nvcc(source)
+        if of_cuda:
+            raise _needs_nvcc(source, files, error, of_cuda) from None
+        raise
+
+
+def _by_nvrtc(source: CudaSource, files: Sequence[SourceFile]) -> Compiled:
+    """Rule 1."""
+    try:
+        return compile_with_nvrtc(source, files)
+    except CompilationError as error:
+        if missing_header(error.log):
+            raise
+    return compile_without_host(source, files)
+
+
+def _errors_of_cuda(log: str) -> list[str]:
+    """List the headers of CUDA in which a log has errors, as they are included: "thrust/sort.h"."""
+    folders = include_folders(nvrtc_version()[0])
+    files = [Path(file) for file, _ in error_places(log)]
+    return [
+        str(file.relative_to(max((x for x in folders if file.is_relative_to(x)), key=lambda x: len(x.parts))))
+        for file in files if any(file.is_relative_to(x) for x in folders)
+    ]  # fmt: skip
+
+
+def _needs_nvcc(
+    source: CudaSource, files: Sequence[SourceFile], error: CompilationError, of_cuda: Sequence[str]
+) -> CompilationError:  # fmt: skip
+    """Rule 3."""
+    folders = include_folders(nvrtc_version()[0])
+    asked = [
+        (name, file.name, line) for file in files for _, name, line in file.includes
+        if any((folder / name).is_file() for folder in folders)
+    ]  # fmt: skip
+    near = [x for x in asked if x[0].partition("/")[0] == of_cuda[0].partition("/")[0]]
+    name, file, line = [*near, *asked, (of_cuda[0], source.name, 0)][0]
+    get = 'compiler="nvcc" takes it' if find_nvcc() else _GET_NVCC
+    place = f"{printable(file)}:{line}" if line else printable(file)
+    text = f"{place}: <{name}> needs nvcc, since NVRTC takes code for the device alone ({len(of_cuda)} errors): {get}"
+    return CompilationError(text, source.name, line if file == source.name else 0, error.log)
+
+
+def _nothing(compiler: str) -> str:
+    """Say what to install."""
+    if compiler == "nvcc":
+        return "nvcc is on no PATH, and not in $CUDA_HOME: install CUDA's toolkit, or compile by NVRTC"
+    if sys.platform == "darwin":
+        return "CUDA C++ needs NVRTC, which is for Linux and Windows; compile there, and run the PTX here: ptx.load"
+    return f"CUDA C++ needs NVRTC, and {why_no_nvrtc()}: {INSTALL}" + (
+        "" if compiler == "nvrtc" else " (or have nvcc on the PATH)"
+    )
