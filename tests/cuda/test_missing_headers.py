@@ -164,3 +164,12 @@ def test_the_list_is_of_the_host() -> None:
     assert STANDARD_HEADERS.keys() >= LEFT_OUT and MACROS.keys() <= STANDARD_HEADERS.keys()
     of_device = {"helper_math.h", "curand_kernel.h", "cuda_fp16.h", "mma.h", "config.h", "cub/cub.cuh"}
     assert not of_device & STANDARD_HEADERS.keys()
+
+
+@NVRTC
+def test_numbers_of_integers_are_those_of_the_host() -> None:
+    text = """#include <cstdint>
+        static_assert(sizeof(UINT64_C(1)) == 8 && UINT64_C(1) << 63 == UINT64_MAX - INT64_MAX && UINT32_C(0) - 1 > 0);
+        static_assert(SIZE_MAX == UINT64_MAX && INTPTR_MAX == INT64_MAX && INT8_C(3) == 3 && PTRDIFF_MIN == INT64_MIN);
+        __global__ void k() { }"""
+    assert wm.cuda.load(text, compiler="nvrtc")["k"]

@@ -59,27 +59,22 @@ def _by_nvrtc(source: CudaSource, files: Sequence[SourceFile]) -> Compiled:
     return compile_without_host(source, files)
 
 
-def _errors_of_cuda(log: str) -> list[str]:
-    """List the headers of CUDA in which a log has errors, as they are included: "thrust/sort.h"."""
-    folders = include_folders(nvrtc_version()[0])
+def _errors_of_cuda(log: str) -> list[tuple[Path, str]]:
+    """List the headers of CUDA in which a log has errors: the folder, and the name that `#include` gives it."""
+    folders = sorted(include_folders(nvrtc_version()[0]), key=lambda x: -len(x.parts))  # CCCL's lies within the other
     files = [Path(file) for file, _ in error_places(log)]
-    return [
-        str(file.relative_to(max((x for x in folders if file.is_relative_to(x)), key=lambda x: len(x.parts))))
-        for file in files if any(file.is_relative_to(x) for x in folders)
-    ]  # fmt: skip
+    homes = [(next((x for x in folders if file.is_relative_to(x)), None), file) for file in files]
+    return [(folder, file.relative_to(folder).as_posix()) for folder, file in homes if folder is not None]
 
 
 def _needs_nvcc(
-    source: CudaSource, files: Sequence[SourceFile], error: CompilationError, of_cuda: Sequence[str]
+    source: CudaSource, files: Sequence[SourceFile], error: CompilationError, of_cuda: Sequence[tuple[Path, str]]
 ) -> CompilationError:  # fmt: skip
-    """Rule 3."""
-    folders = include_folders(nvrtc_version()[0])
-    asked = [
-        (name, file.name, line) for file in files for _, name, line in file.includes
-        if any((folder / name).is_file() for folder in folders)
-    ]  # fmt: skip
-    near = [x for x in asked if x[0].partition("/")[0] == of_cuda[0].partition("/")[0]]
-    name, file, line = [*near, *asked, (of_cuda[0], source.name, 0)][0]
+    """Rule 3: the header to name is of the same library as the first one with an error, or lies in the same folder."""
+    folder, name = of_cuda[0]
+    asked = [(x, file.name, line) for file in files for _, x, line in file.includes if (folder / x).is_file()]
+    near = [x for x in asked if x[0].partition("/")[0] == name.partition("/")[0]]
+    name, file, line = [*near, *asked, (name, source.name, 0)][0]
     get = 'compiler="nvcc" takes it' if find_nvcc() else _GET_NVCC
     place = f"{printable(file)}:{line}" if line else printable(file)
     text = f"{place}: <{name}> needs nvcc, since NVRTC takes code for the device alone ({len(of_cuda)} errors): {get}"

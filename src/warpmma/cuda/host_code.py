@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from ..errors import CompilationError
 from .nvrtc import compile_with_nvrtc
 from .pieces import Piece, blanked, launched, pieces_of
-from .sources import Compiled, CudaSource, SourceFile, error_places
+from .sources import Compiled, CudaSource, SourceFile, error_places, missing_header
 
 __all__ = ["compile_without_host", "has_host_code"]
 
@@ -94,6 +94,8 @@ def compile_without_host(source: CudaSource, files: Sequence[SourceFile]) -> Com
             return _left(source, files, [_Unit(x.name, x.text) for x in some])
         except CompilationError as error:
             errors.append(error)
+            if missing_header(error.log):
+                break
     raise min(errors, key=lambda error: len(error_places(error.log)))
 
 
@@ -108,6 +110,8 @@ def _left(source: CudaSource, files: Sequence[SourceFile], units: Sequence[_Unit
         try:
             made = compile_with_nvrtc(given, files, {x.name: x.left for x in units[1:]})
         except CompilationError as error:
+            if missing_header(error.log):
+                raise
             last = error
         else:
             return replace(made, left_out=(*_listed(units), *made.left_out))

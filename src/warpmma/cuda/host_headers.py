@@ -70,20 +70,23 @@ _STANDARD = """
 """Rule 4."""
 
 _MACROS = {
-    "stdio.h cstdio": r"BUFSIZ|EOF|\w+_MAX|L_tmpnam|SEEK_\w+|std(?:in|out|err)",
-    "stdlib.h cstdlib": r"EXIT_\w+|RAND_MAX|MB_CUR_MAX",
-    "limits.h climits": r"\w+_(?:MAX|MIN|WIDTH)|CHAR_BIT|PIPE_BUF",
+    "stdio.h cstdio": r"BUFSIZ|EOF|(?:FILENAME|FOPEN|TMP)_MAX|L_tmpnam|SEEK_(?:SET|CUR|END)|std(?:in|out|err)",
+    "stdlib.h cstdlib": r"EXIT_(?:SUCCESS|FAILURE)|RAND_MAX|MB_CUR_MAX",
+    "limits.h climits": r"(?:PATH|NAME|IOV|SSIZE|MB_LEN)_MAX|PIPE_BUF",
     "float.h cfloat": r"(?:FLT|DBL|LDBL)_\w+|DECIMAL_DIG",
-    "math.h cmath": r"M_\w+|FP_\w+|HUGE_VAL\w?|NAN|INFINITY|MAXFLOAT|MATH_\w+|math_errhandling",
-    "stdint.h cstdint": r"U?INT\w*_(?:MAX|MIN|C)|(?:SIZE|PTRDIFF|WCHAR|WINT|SIG_ATOMIC)_(?:MAX|MIN)",
-    "inttypes.h cinttypes": r"(?:PRI|SCN)\w+|U?INT\w*_(?:MAX|MIN|C)|(?:SIZE|PTRDIFF)_(?:MAX|MIN)",
-    "time.h ctime": r"CLOCKS_PER_SEC|CLOCK_\w+|TIME_UTC", "errno.h cerrno": r"errno|E[A-Z0-9]{2,}",
-    "signal.h csignal": r"SIG[A-Z0-9_]+", "fenv.h cfenv": r"FE_\w+", "locale.h clocale": r"LC_\w+",
-    "complex.h": r"I|complex|_Complex_I", "stdatomic.h": r"ATOMIC_\w+", "wchar.h cwchar": r"WEOF|WCHAR_\w+",
+    "math.h cmath": r"FP_(?:NAN|INFINITE|ZERO|SUBNORMAL|NORMAL|FAST_FMA[FL]?|ILOGB\w+)|HUGE_VALL|MAXFLOAT|MATH_ERR\w+",
+    "stdint.h cstdint inttypes.h cinttypes":
+        r"(?:PRI|SCN)[diouxX]\w+|U?INT_(?:LEAST|FAST)\d+_(?:MAX|MIN)|(?:WCHAR|WINT|SIG_ATOMIC)_(?:MAX|MIN)",
+    "time.h ctime": r"CLOCKS_PER_SEC|CLOCK_(?:REALTIME|MONOTONIC|PROCESS|THREAD|BOOTTIME)\w*|TIME_UTC",
+    "errno.h cerrno": r"errno|E(?:PERM|NOENT|INTR|IO|AGAIN|NOMEM|ACCES|EXIST|INVAL|DOM|RANGE|ILSEQ)",
+    "signal.h csignal": r"SIG(?:ABRT|FPE|ILL|INT|SEGV|TERM|HUP|KILL|PIPE|ALRM|USR[12]|_DFL|_IGN|_ERR)",
+    "fenv.h cfenv": r"FE_\w+", "locale.h clocale": r"LC_[A-Z]+", "complex.h": r"complex|_Complex_I",
+    "stdatomic.h": r"ATOMIC_\w+", "wchar.h cwchar": r"WEOF|WCHAR_(?:MAX|MIN)",
     "unistd.h": r"_POSIX_\w+|_XOPEN_\w+|_SC_\w+|STD(?:IN|OUT|ERR)_FILENO|[FRWX]_OK",
-    "fcntl.h": r"O_\w+|F_\w+|AT_\w+", "sys/param.h": r"MAXPATHLEN|NBBY|MIN|MAX|BSD",
-    "endian.h": r"__BYTE_ORDER|BYTE_ORDER|(?:__)?(?:LITTLE|BIG)_ENDIAN", "features.h": r"__USE_\w+|_POSIX_\w+",
-    "cuda.h": r"CUDA_\w+|CU_\w+", "cuda_runtime.h cuda_runtime_api.h": r"CUDART_VERSION|__CUDART_\w+",
+    "fcntl.h": r"O_(?:RDONLY|WRONLY|RDWR|CREAT|EXCL|TRUNC|APPEND|NONBLOCK|SYNC|DIRECT|CLOEXEC)",
+    "sys/param.h": r"MAXPATHLEN|NBBY|BSD", "endian.h": r"(?:__)?(?:BYTE_ORDER|LITTLE_ENDIAN|BIG_ENDIAN)",
+    "features.h": r"__USE_\w+|_POSIX_\w+", "cuda.h": r"CUDA_VERSION|CUDAAPI|CUDA_CB",
+    "cuda_runtime.h cuda_runtime_api.h": r"CUDART_VERSION|__CUDART_\w+",
     "cublas.h cublas_v2.h cublas_api.h cublasLt.h cublasXt.h": r"CUBLAS\w*", "cudnn.h": r"CUDNN_\w+",
     "cufft.h cufftXt.h": r"CUFFT_\w+", "curand.h": r"CURAND_\w+", "cusparse.h cusparse_v2.h": r"CUSPARSE_\w+",
     "cusolverDn.h cusolverMg.h cusolverRf.h cusolverSp.h cusolver_common.h": r"CUSOLVER_\w+",
@@ -131,9 +134,15 @@ _MATH = {
 
 _INTEGERS = {8: "char", 16: "short", 32: "int", 64: "long long"}  # of 64 as <cuda/std/cstdint> has them
 
+_WITH_SUFFIX = {
+    **{f"{u}INT{bits}_C(x)": "x" for u in ("", "U") for bits in (8, 16)}, "INT32_C(x)": "x", "UINT32_C(x)": "x##U",
+    "INT64_C(x)": "x##LL", "UINT64_C(x)": "x##ULL", "INTMAX_C(x)": "x##LL", "UINTMAX_C(x)": "x##ULL",
+}  # fmt: skip
+
 
 def _macros(values: Mapping[str, str]) -> str:
-    return "".join(f"#ifndef {name}\n#define {name} {text}\n#endif\n" for name, text in values.items())
+    names = {name: name.partition("(")[0] for name in values}
+    return "".join(f"#ifndef {names[x]}\n#define {x} {text}\n#endif\n" for x, text in values.items())
 
 
 def _integers() -> str:
@@ -149,9 +158,12 @@ def _integers() -> str:
         numbers |= {f"UINT{bits}_MAX": f"U{unsigned}_MAX"}
     for name in ("intptr_t", "intmax_t"):
         types |= {name: "int64_t", f"u{name}": "uint64_t"}
+    for name, like in (("INTMAX", "INT64"), ("INTPTR", "INT64"), ("PTRDIFF", "LONG")):
+        numbers |= {f"{name}_MIN": f"{like}_MIN", f"{name}_MAX": f"{like}_MAX"}
+    numbers |= {"UINTMAX_MAX": "UINT64_MAX", "UINTPTR_MAX": "UINT64_MAX", "SIZE_MAX": "ULONG_MAX"}
     declared = "".join(f"typedef {text} {name};\n" for name, text in types.items())
     in_std = f"namespace std {{ {' '.join(f'using ::{x};' for x in (*types, 'size_t'))} }}\n"
-    return declared + _macros({**_LIMITS, **numbers}) + in_std
+    return declared + _macros({**_LIMITS, **numbers, **_WITH_SUFFIX}) + in_std
 
 
 def _guarded(name: str, text: str) -> str:
