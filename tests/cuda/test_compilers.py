@@ -57,6 +57,15 @@ def test_what_is_wrong_for_the_device_is_not_tried_by_nvcc(monkeypatch: pytest.M
 
 
 @NVRTC
+def test_host_code_of_a_header_may_be_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilers, "find_nvcc", lambda: "nvcc")
+    monkeypatch.setattr(compilers, "compile_with_nvcc", _refuse)
+    (tmp_path / "own.h").write_text("int sizes[3];\n")
+    with pytest.raises(AssertionError, match="wrong compiler"):
+        wm.cuda.load('#include "own.h"\n__global__ void k(int *x) { *x = y; }', options=[f"-I{tmp_path}"])
+
+
+@NVRTC
 def test_only_headers_of_cuda_are_those_that_need_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilers, "find_nvcc", lambda: "")
     (tmp_path / "own.h").write_text("__device__ int f() { return y; }\n")

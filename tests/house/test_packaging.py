@@ -6,6 +6,7 @@ import base64
 import hashlib
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -15,6 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from warpmma.cuda.compilers import GET_NVCC
+from warpmma.cuda.sources import INSTALL
 
 ROOT = Path(__file__).parents[2]
 HOOK = "_editable_skbc_warpmma.py"
@@ -119,3 +123,16 @@ def test_a_build_that_fails_is_an_error_where_the_engine_is_required(required: b
     assert done.returncode == 0, done.stdout + done.stderr
     assert [wheel.name for wheel in wheels] == ["warpmma-0.1.0-py3-none-any.whl"]
     assert "without its native engine" in done.stdout + done.stderr
+
+
+def test_extras_have_what_errors_and_pages_promise() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    parts = {
+        name: {part for each in wanted for part in re.findall(r"cuda-toolkit\[(.*?)\]", each)}
+        for name, wanted in project["optional-dependencies"].items()
+    }
+    (cuda,), (nvcc,) = parts["cuda"], parts["nvcc"]
+    assert {"nvrtc", "curand", "cccl", "cudart"} <= {*cuda.split(",")}
+    assert {"nvcc", "nvvm", "crt", "curand", "cccl", "cudart"} <= {*nvcc.split(",")}
+    named = {x for text in (INSTALL, GET_NVCC) for x in re.findall(r"'warpmma\[(.*?)\]'", text)}
+    assert named == {"cuda", "nvcc"}

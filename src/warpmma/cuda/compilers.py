@@ -18,10 +18,10 @@ from .nvcc import compile_with_nvcc, find_nvcc
 from .nvrtc import compile_with_nvrtc, include_folders, nvrtc_version, why_no_nvrtc
 from .sources import INSTALL, Compiled, CudaSource, SourceFile, error_places, files_of, missing_header
 
-__all__ = ["COMPILERS", "compiled"]
+__all__ = ["COMPILERS", "GET_NVCC", "compiled"]
 
 COMPILERS = ("auto", "nvrtc", "nvcc")
-_GET_NVCC = "pip install 'warpmma[nvcc]' has nvcc, which needs a C++ compiler"
+GET_NVCC = "pip install 'warpmma[nvcc]' has nvcc, which needs a C++ compiler"
 
 
 def compiled(source: CudaSource, compiler: str) -> Compiled:
@@ -42,7 +42,7 @@ def compiled(source: CudaSource, compiler: str) -> Compiled:
         return _by_nvrtc(source, files)
     except CompilationError as error:
         of_cuda = _errors_of_cuda(error.log)
-        if nvcc and (of_cuda or missing_header(error.log) or has_host_code(source)):
+        if nvcc and (of_cuda or missing_header(error.log) or has_host_code(files)):
             return compile_with_nvcc(source)
         if of_cuda:
             raise _needs_nvcc(source, files, error, of_cuda) from None
@@ -75,7 +75,7 @@ def _needs_nvcc(
     asked = [(x, file.name, line) for file in files for _, x, line in file.includes if (folder / x).is_file()]
     near = [x for x in asked if x[0].partition("/")[0] == name.partition("/")[0]]
     name, file, line = [*near, *asked, (name, source.name, 0)][0]
-    get = 'compiler="nvcc" takes it' if find_nvcc() else _GET_NVCC
+    get = 'compiler="nvcc" takes it' if find_nvcc() else GET_NVCC
     place = f"{printable(file)}:{line}" if line else printable(file)
     text = f"{place}: <{name}> needs nvcc, since NVRTC takes code for the device alone ({len(of_cuda)} errors): {get}"
     return CompilationError(text, source.name, line if file == source.name else 0, error.log)

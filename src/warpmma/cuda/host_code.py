@@ -69,9 +69,9 @@ class _Unit:
         return [f"{name} ({where}{line})" for line, name in placed]
 
 
-def has_host_code(source: CudaSource) -> bool:
-    """Whether a source has functions or variables of the host."""
-    return any(True for _ in _of_host(pieces_of(source.text)))
+def has_host_code(files: Sequence[SourceFile]) -> bool:
+    """Whether a source, or a header of it, has functions or variables of the host."""
+    return any(True for file in files for _ in _of_host(pieces_of(file.text)))
 
 
 def compile_without_host(source: CudaSource, files: Sequence[SourceFile]) -> Compiled:
