@@ -57,6 +57,16 @@ def test_what_is_wrong_for_the_device_is_not_tried_by_nvcc(monkeypatch: pytest.M
 
 
 @NVRTC
+def test_wrong_use_of_a_header_of_cuda_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is in CUDA's header, and nvcc would find it, too."""
+    monkeypatch.setattr(compilers, "find_nvcc", lambda: "")
+    text = """#include <cuda/std/tuple>
+        __global__ void k(int *x) { *x = cuda::std::get<5>(cuda::std::tuple<int>(1)); }"""
+    with pytest.raises(wm.CompilationError, match=r"(?s)^k\.cu: NVRTC .* refuses it for sm_80\n.*static.assert"):
+        wm.cuda.load(text, name="k.cu")
+
+
+@NVRTC
 def test_host_code_of_a_header_may_be_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilers, "find_nvcc", lambda: "nvcc")
     monkeypatch.setattr(compilers, "compile_with_nvcc", _refuse)

@@ -3,13 +3,15 @@
 1. NVRTC takes the source as it is, and then, unless a header is missing, without the code of the host (`host_code`).
 2. nvcc, where it is found, takes what NVRTC refuses and what may need the host: the source has code of the host, a
    header is missing, or lines with errors are not the user's but CUDA's, as in CUB and Thrust.
-3. Without nvcc, errors in CUDA's headers become one line that names the header that the user includes.
+3. Without nvcc, errors in CUDA's headers become one line that names the header that the user includes, if NVRTC refuses
+   these headers alone, too; else they come from how the user's code uses them.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ..errors import CompilationError, printable
@@ -44,8 +46,8 @@ def compiled(source: CudaSource, compiler: str) -> Compiled:
         of_cuda = _errors_of_cuda(error.log)
         if nvcc and (of_cuda or missing_header(error.log) or has_host_code(files)):
             return compile_with_nvcc(source)
-        if of_cuda:
-            raise _needs_nvcc(source, files, error, of_cuda) from None
+        if of_cuda and (refused := _refused_headers(source, files)):
+            raise _needs_nvcc(source, files, refused) from None
         raise
 
 
@@ -67,10 +69,21 @@ def _errors_of_cuda(log: str) -> list[tuple[Path, str]]:
     return [(folder, file.relative_to(folder).as_posix()) for folder, file in homes if folder is not None]
 
 
-def _needs_nvcc(
-    source: CudaSource, files: Sequence[SourceFile], error: CompilationError, of_cuda: Sequence[tuple[Path, str]]
-) -> CompilationError:  # fmt: skip
+def _refused_headers(source: CudaSource, files: Sequence[SourceFile]) -> CompilationError | None:
+    """Rule 3: compile the headers of CUDA that the user includes, alone."""
+    folders = include_folders(nvrtc_version()[0])
+    names = [x for file in files for _, x, _ in file.includes if any((folder / x).is_file() for folder in folders)]
+    alone = replace(source, text="".join(f"#include <{x}>\n" for x in dict.fromkeys(names)), names=())
+    try:
+        compile_without_host(alone, [SourceFile(name=alone.name, text=alone.text, folder=alone.folder)])
+    except CompilationError as error:
+        return error if _errors_of_cuda(error.log) else None
+    return None
+
+
+def _needs_nvcc(source: CudaSource, files: Sequence[SourceFile], error: CompilationError) -> CompilationError:
     """Rule 3: the header to name is of the same library as the first one with an error, or lies in the same folder."""
+    of_cuda = _errors_of_cuda(error.log)
     folder, name = of_cuda[0]
     asked = [(x, file.name, line) for file in files for _, x, line in file.includes if (folder / x).is_file()]
     near = [x for x in asked if x[0].partition("/")[0] == name.partition("/")[0]]

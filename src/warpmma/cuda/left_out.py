@@ -74,7 +74,7 @@ def _lacking(condition: str, headers: Sequence[str]) -> Iterator[tuple[str, str]
 def about_empty_headers(files: Sequence[SourceFile], replaced: Collection[str], log: str) -> str:
     """Name the empty headers that errors come from: by undefined names, else those of the first file with an error."""
     undefined = [x.lower() for x in re.findall(r'identifier "(\w+)" is undefined', log)]
-    told = [x for x in _left_out_of(files, replaced) if any(name.startswith(_stem(x)) for name in undefined)]
+    told = [x for x in _left_out_of(files, replaced) if any(_may_declare(x, name) for name in undefined)]
     if not told and re.search(r"\bstd\b", log):
         place = [file for file, _ in error_places(log)[:1]]
         first = [x for x in files if any(file == x.name or file.endswith(f"/{x.name}") for file in place)]
@@ -90,6 +90,7 @@ def _left_out_of(files: Sequence[SourceFile], replaced: Collection[str]) -> list
     return list(dict.fromkeys(names))
 
 
-def _stem(header: str) -> str:
-    """Return what names of a header begin with, such as "cusparse" of "cusparse_v2.h"."""
-    return re.split(r"[_.]", header.lower().rpartition("/")[2])[0]
+def _may_declare(header: str, name: str) -> bool:
+    """Whether a name in small letters sounds like a header's: "vector" of <vector>, "mpi_comm" of <mpi.h>."""
+    stem = re.split(r"[_.]", header.lower().rpartition("/")[2])[0]
+    return name.startswith(stem) if "." in header else name == stem
