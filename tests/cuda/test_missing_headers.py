@@ -107,6 +107,10 @@ def test_macros_that_a_replacement_defines_are_no_doubt() -> None:
     file = SourceFile(name="k.cu", text=text, folder=Path())
     assert [x.split(": ")[0] for x in doubts([file], {"climits"}, set())] == ["k.cu:4"]
     assert doubts([file], set(), set()) == ()  # the header is there
+    guards = SourceFile(
+        name="k.cu", text="#include <mpi.h>\n#ifdef MPI_H_\n#endif\n#ifdef MPI_COMM\n#endif", folder=Path()
+    )
+    assert [x.split(": ")[0] for x in doubts([guards], {"mpi.h"}, set())] == ["k.cu:4"]
 
 
 @NVRTC

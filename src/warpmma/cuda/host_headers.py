@@ -43,9 +43,11 @@ _EMPTY = {
         cuda.h cuda_profiler_api.h cuda_runtime.h cuda_runtime_api.h cudaProfiler.h device_launch_parameters.h
     """,
     "libraries": """
-        cupti.h curand.h cusolverDn.h cusolverMg.h cusolverRf.h cusolverSp.h cusolver_common.h cusparse.h cusparseLt.h
-        cusparse_v2.h cutensor.h GL/freeglut.h GL/gl.h GL/glew.h GL/glu.h GL/glut.h GLFW/glfw3.h mpi.h nccl.h npp.h
-        nppi.h npps.h nvcomp.h nvjpeg.h nvml.h nvToolsExt.h nvtx3/nvToolsExt.h nvtx3/nvtx3.hpp omp.h
+        cudla.h cupti.h curand.h cusolverDn.h cusolverMg.h cusolverRf.h cusolverSp.h cusolver_common.h cusparse.h
+        cusparseLt.h cusparse_v2.h cutensor.h mpi.h nccl.h npp.h nppi.h npps.h nvcomp.h nvjpeg.h nvml.h nvscibuf.h
+        nvscisync.h nvToolsExt.h nvtx3/nvToolsExt.h nvtx3/nvtx3.hpp omp.h EGL/egl.h EGL/eglext.h GL/freeglut.h GL/gl.h
+        GL/glew.h GL/glu.h GL/glut.h GLES3/gl31.h GLES3/gl32.h GLFW/glfw3.h GLUT/glut.h vulkan/vulkan.h X11/Xlib.h
+        X11/Xutil.h
     """,
     "samples": """
         drvapi_error_string.h helper_cuda.h helper_cuda_drvapi.h helper_functions.h helper_gl.h helper_image.h
@@ -93,7 +95,9 @@ _MACROS = {
     "cusparseLt.h": r"CUSPARSELT_\w+", "cutensor.h": r"CUTENSOR_\w+", "cupti.h": r"CUPTI_\w+",
     "mpi.h": r"O?MPI_\w+|MPICH\w*|OPEN_MPI", "nccl.h": r"NCCL_\w+", "nvml.h": r"NVML_\w+",
     "nvToolsExt.h nvtx3/nvToolsExt.h nvtx3/nvtx3.hpp": r"NVTX\w+", "npp.h nppi.h npps.h": r"NPP\w*_\w+",
-    "GL/freeglut.h GL/gl.h GL/glew.h GL/glu.h GL/glut.h GLFW/glfw3.h": r"(?:GLFW|GLEW|GLUT|GLU|GL|FREEGLUT)_\w+",
+    "EGL/egl.h EGL/eglext.h": r"EGL_\w+", "vulkan/vulkan.h": r"VK_\w+", "cudla.h": r"CUDLA_\w+",
+    "GL/freeglut.h GL/gl.h GL/glew.h GL/glu.h GL/glut.h GLES3/gl31.h GLES3/gl32.h GLFW/glfw3.h GLUT/glut.h":
+        r"(?:GLFW|GLEW|GLUT|GLU|GL|FREEGLUT)_\w+",
     "helper_cuda.h helper_string.h helper_functions.h": r"EXIT_WAIVED|CUDART_VERSION",
 }  # fmt: skip
 """Rule 6."""

@@ -18,6 +18,7 @@ from .sources import SourceFile, error_places
 __all__ = ["LeftOutWarning", "about_empty_headers", "doubts", "listed"]
 
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if(?:n?def)?\b(?:\\\n|[^\n])*", re.MULTILINE)
+_GUARD = re.compile(r"_H(?:PP)?_*$")
 _DEFINED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 
 
@@ -65,6 +66,8 @@ def _conditions(text: str) -> Iterator[tuple[int, str]]:
 
 def _lacking(condition: str, headers: Sequence[str]) -> Iterator[tuple[str, str]]:
     for macro in dict.fromkeys(re.findall(r"\b[A-Za-z_]\w*", condition)):
+        if _GUARD.search(macro):  # asks whether a header is there, and it is not
+            continue
         for header in headers:
             if MACROS[header].fullmatch(macro) and macro not in _DEFINED.findall(STANDARD_HEADERS[header]):
                 yield macro, header
