@@ -1,14 +1,19 @@
-"""Builds the package: scikit-build-core, and a word to pytest in the module that makes an editable install work.
+"""Builds the package: scikit-build-core on all cores, and a word to pytest in the module of an editable install.
 
-That module finds the sources and the built engine; Python imports it at every start. pytest rewrites the assertions of
-its plugins' modules, takes it for one of them, and warns that it is imported already, which `pytest -W error` makes an
-error at the start of every run. With PYTEST_DONT_REWRITE in its docstring, pytest leaves a module alone.
+CMake's makefiles build one file after the other unless they are told otherwise; $CMAKE_BUILD_PARALLEL_LEVEL, where it
+is set, says how many at a time.
+
+The module that makes an editable install work finds the sources and the built engine; Python imports it at every start.
+pytest rewrites the assertions of its plugins' modules, takes it for one of them, and warns that it is imported already,
+which `pytest -W error` makes an error at the start of every run. With PYTEST_DONT_REWRITE in its docstring, pytest
+leaves a module alone.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import re
 import shutil
 import zipfile
@@ -22,10 +27,20 @@ _HOOK = re.compile(r"_editable_\w+\.py")
 _LINE = '\n__doc__ = "PYTEST_DONT_REWRITE"\n'
 
 
+def build_wheel(
+    wheel_directory: str, config_settings: dict[str, Any] | None = None, metadata_directory: str | None = None
+) -> str:
+    """Build a wheel, and return its name."""
+    _use_all_cores()
+    name: str = build.build_wheel(wheel_directory, config_settings, metadata_directory)
+    return name
+
+
 def build_editable(
     wheel_directory: str, config_settings: dict[str, Any] | None = None, metadata_directory: str | None = None
 ) -> str:
     """Build a wheel that refers to the sources, and return its name."""
+    _use_all_cores()
     name: str = build.build_editable(wheel_directory, config_settings, metadata_directory)
     wheel = Path(wheel_directory) / name
     changed = wheel.with_suffix(".changed")
@@ -38,6 +53,12 @@ def build_editable(
             new.writestr(each, data)
     shutil.move(changed, wheel)
     return name
+
+
+def _use_all_cores() -> None:
+    """Let CMake run as many compilers as this process may use cores."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    os.environ.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", str(cores))
 
 
 def _recorded(record: str, files: dict[str, bytes]) -> str:

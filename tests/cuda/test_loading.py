@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import warpmma as wm
-from warpmma.cuda import cuda_modules, nvcc, nvrtc
+from warpmma.cuda import compilers, nvcc, nvrtc
 from warpmma.machine import HazardError
 
 NVRTC = pytest.mark.skipif(bool(nvrtc.why_no_nvrtc()), reason=nvrtc.why_no_nvrtc())
@@ -146,7 +146,7 @@ def test_what_cannot_be_a_source(given: dict[str, Any], error: type[wm.WarpmmaEr
 def test_without_a_compiler_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cuda.bindings", None)
     nvrtc._library.cache_clear()
-    monkeypatch.setattr(cuda_modules, "find_nvcc", lambda: "")
+    monkeypatch.setattr(compilers, "find_nvcc", lambda: "")
     try:
         for compiler, says in (
             ("auto", r"^CUDA C\+\+ needs NVRTC, and cuda-bindings is not installed: pip install 'warpmma\[cuda\]' "

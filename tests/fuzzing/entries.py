@@ -77,10 +77,11 @@ INNER: dict[str, str] = {
     "warpmma.arithmetic:compute_checked": "`compute` for codes that are checked",
     **dict.fromkeys(
         (f"warpmma.arithmetic:{x}" for x in (
-            "NativeRegisters", "NativeRegisters.run", "approximate_reference", "as_fraction", "exact_product",
-            "fma64", "fused_steps", "machine_text", "native_product", "quotient", "quotient_reference", "reference_dot",
-            "reference_trace", "resolve", "rounded_step", "run_elements", "runs_elements",
+            "NativeRegisters", "NativeRegisters.run", "approximate_reference", "as_fraction", "engine_text",
+            "exact_product", "fma64", "fused_steps", "machine_text", "native_product", "quotient", "quotient_reference",
+            "reference_dot", "reference_trace", "resolve", "rounded_step", "run_elements", "runs_elements",
             "special_function_reference", "square_root", "square_root_reference", "squarer", "take_rows",
+            "warn_of_numpy",
         )),
         "for rooms above, which check"
     ),

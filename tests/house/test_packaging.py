@@ -6,6 +6,7 @@ import base64
 import hashlib
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -15,6 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from warpmma.cuda.compilers import GET_NVCC
+from warpmma.cuda.sources import INSTALL
 
 ROOT = Path(__file__).parents[2]
 HOOK = "_editable_skbc_warpmma.py"
@@ -56,8 +60,13 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> Any:
                 wheel.writestr(name, text)
         return "warpmma.whl"
 
+    def build_wheel(folder: str, settings: Any, metadata: Any) -> str:
+        return os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", "one")
+
+    monkeypatch.delenv("CMAKE_BUILD_PARALLEL_LEVEL", raising=False)
     fake: Any = types.ModuleType("scikit_build_core.build")
-    fake.build_editable, fake.build_wheel, fake.__all__ = build_editable, print, ["build_editable", "build_wheel"]
+    fake.build_editable, fake.build_wheel, fake.build_sdist = build_editable, build_wheel, print
+    fake.__all__ = ["build_editable", "build_wheel", "build_sdist"]
     above: Any = types.ModuleType("scikit_build_core")
     above.build = fake
     monkeypatch.setitem(sys.modules, "scikit_build_core", above)
@@ -70,7 +79,7 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_the_module_of_an_editable_install_asks_not_to_be_rewritten(backend: Any, tmp_path: Path) -> None:
-    assert backend.build_wheel is print  # other hooks are scikit-build-core's
+    assert backend.build_sdist is print  # other hooks are scikit-build-core's
     assert backend.build_editable(str(tmp_path)) == "warpmma.whl"
     with zipfile.ZipFile(tmp_path / "warpmma.whl") as wheel:
         files = {name: wheel.read(name) for name in wheel.namelist()}
@@ -83,3 +92,47 @@ def test_the_module_of_an_editable_install_asks_not_to_be_rewritten(backend: Any
         f"{HOOK},sha256={digest},{len(files[HOOK])}", "warpmma/_native.so,sha256=kept,4", f"{INFO}/RECORD,,",
     ]  # fmt: skip
     assert files["_editable_skbc_warpmma.pth"] == b"import _editable_skbc_warpmma\n/src\n"
+
+
+def test_the_engine_is_built_on_all_cores(backend: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(os, "environ", {})
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 4, 5}, raising=False)
+    assert backend.build_wheel(str(tmp_path)) == "3"
+    monkeypatch.setattr(os, "environ", {"CMAKE_BUILD_PARALLEL_LEVEL": "7"})
+    assert backend.build_wheel(str(tmp_path)) == "7"
+    monkeypatch.setattr(os, "environ", {})
+    backend.build_editable(str(tmp_path))
+    assert os.environ == {"CMAKE_BUILD_PARALLEL_LEVEL": "3"}
+
+
+@pytest.mark.parametrize("required", [False, True])
+def test_a_build_that_fails_is_an_error_where_the_engine_is_required(required: bool, tmp_path: Path) -> None:
+    """With a compiler that refuses everything: by default the package is pure Python then."""
+    pytest.importorskip("scikit_build_core")
+    pytest.importorskip("nanobind")
+    environment = {**os.environ, "CXX": "/bin/false", "WARPMMA_REQUIRE_NATIVE": "1" if required else "0"}
+    environment.pop("CMAKE_ARGS", None)
+    call = "import sys; sys.path.insert(0, 'tools'); import build_backend; build_backend.build_wheel(sys.argv[1])"
+    done = subprocess.run(
+        [sys.executable, "-c", call, str(tmp_path)], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
+    wheels = list(tmp_path.glob("*.whl"))
+    if required:
+        assert done.returncode != 0 and not wheels and "CMake" in done.stdout + done.stderr
+        return
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [wheel.name for wheel in wheels] == ["warpmma-0.1.0-py3-none-any.whl"]
+    assert "without its native engine" in done.stdout + done.stderr
+
+
+def test_extras_have_what_errors_and_pages_promise() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    parts = {
+        name: {part for each in wanted for part in re.findall(r"cuda-toolkit\[(.*?)\]", each)}
+        for name, wanted in project["optional-dependencies"].items()
+    }
+    (cuda,), (nvcc,) = parts["cuda"], parts["nvcc"]
+    assert {"nvrtc", "curand", "cccl", "cudart"} <= {*cuda.split(",")}
+    assert {"nvcc", "nvvm", "crt", "curand", "cccl", "cudart"} <= {*nvcc.split(",")}
+    named = {x for text in (INSTALL, GET_NVCC) for x in re.findall(r"'warpmma\[(.*?)\]'", text)}
+    assert named == {"cuda", "nvcc"}

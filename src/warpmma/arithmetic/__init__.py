@@ -5,7 +5,7 @@
 """
 
 from . import native, recipes
-from .engine import Engine, Resolved, engines, resolve
+from .engine import Engine, EngineWarning, Resolved, engine_text, engines, resolve, warn_of_numpy
 from .evaluation import compute, compute_checked, product
 from .evidence import Evidence, evidence_of
 from .exact_numbers import as_fraction, exact_product
@@ -47,6 +47,7 @@ __all__ = [
     "ApproximateForm",
     "ElementForm",
     "Engine",
+    "EngineWarning",
     "Evidence",
     "FloatChains",
     "FmaChain",
@@ -68,6 +69,7 @@ __all__ = [
     "as_fraction",
     "compute",
     "compute_checked",
+    "engine_text",
     "engines",
     "evidence_of",
     "exact_product",
@@ -99,4 +101,5 @@ __all__ = [
     "squarer",
     "take_rows",
     "variants",
+    "warn_of_numpy",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Literal
 
 import numpy as np
@@ -10,10 +11,19 @@ from .._arguments import check_choice
 from ..errors import UnsupportedError
 from . import native
 
-__all__ = ["Engine", "Resolved", "engines", "resolve"]
+__all__ = ["Engine", "EngineWarning", "Resolved", "engine_text", "engines", "resolve", "warn_of_numpy"]
 
 Engine = Literal["auto", "numpy", "native"]
 Resolved = Literal["numpy", "native"]
+
+HEAVY = 2**28
+"""Multiply-adds for which NumPy takes seconds."""
+
+_warned = False
+
+
+class EngineWarning(UserWarning):
+    """A heavy product is computed by NumPy, since the native engine was not built."""
 
 
 def engines() -> dict[str, str]:
@@ -43,3 +53,22 @@ def resolve(engine: str) -> Resolved:
             "the native engine is not built: warpmma was installed without a C++ compiler; use engine='auto' or 'numpy'"
         )
     return "native" if engine != "numpy" and native.levels() else "numpy"
+
+
+def engine_text() -> str:
+    """Say which engine "auto" takes, and if the native one was not built."""
+    name, what = next(iter(engines().items()))
+    return f"{name} ({what})" if native.levels() else f"{name} (the native engine was not built)"
+
+
+def warn_of_numpy(multiply_adds: int) -> None:
+    """Warn, once in a process, where "auto" takes NumPy for a heavy product, at the line that calls the caller."""
+    global _warned
+    if _warned or multiply_adds < HEAVY or native.levels():
+        return
+    _warned = True
+    warnings.warn(
+        f"{multiply_adds:,} multiply-adds in NumPy, since the native engine was not built: install again with a C++ "
+        "compiler (WARPMMA_REQUIRE_NATIVE=1 makes a failed build an error); it is tens of times as fast",
+        EngineWarning, stacklevel=3,
+    )  # fmt: skip

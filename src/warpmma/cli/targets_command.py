@@ -50,8 +50,18 @@ def _targets(options: argparse.Namespace) -> int:
         write(_one(facts[0], paint))
     else:
         rows = [_row(each) for each in facts]
-        write(f"{tabulated([_HEAD, *rows], paint, (0, 1, 5, 6), _STYLES)}\n\n{paint(folded(_BELOW), 'dim')}")
+        below = "\n".join([folded(_BELOW), *_engine()])
+        write(f"{tabulated([_HEAD, *rows], paint, (0, 1, 5, 6), _STYLES)}\n\n{paint(below, 'dim')}")
     return 0
+
+
+def _engine() -> list[str]:
+    """Name the engine that computes them, where NumPy is there to ask."""
+    try:
+        from ..arithmetic import engine_text
+    except ImportError:
+        return []
+    return [f"engine: {engine_text()}"]
 
 
 def _facts(target: Target) -> dict[str, Any]:

@@ -4,5 +4,6 @@
 """
 
 from .cuda_modules import CudaModule, load
+from .left_out import LeftOutWarning
 
-__all__ = ["CudaModule", "load"]
+__all__ = ["CudaModule", "LeftOutWarning", "load"]

@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import os
-import re
-import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from .._arguments import check_choice, members
 from .._tracebacks import end_at_caller
-from ..errors import CompilationError, OperandError, WarpmmaError, shown
+from ..errors import OperandError, WarpmmaError, shown
 from ..isa import check_known
 from ..ptx import PtxEntry, PtxModule, entries_meant, read, source_name
-from .host_code import compile_without_host
-from .nvcc import compile_with_nvcc, find_nvcc
-from .nvrtc import compile_with_nvrtc, why_no_nvrtc
+from .compilers import COMPILERS, compiled
+from .left_out import LeftOutWarning
 from .pieces import is_template, parameter_names
 from .sources import Compiled, CudaSource, source_of
 
 __all__ = ["CudaModule", "load"]
 
-COMPILERS = ("auto", "nvrtc", "nvcc")
-
 _MOST = 1000  # options, and names
 _KEPT = 64  # sources
-
-_PROGRAM = re.compile("host function|host variable|__host__ function|cannot open source file")
-"""What NVRTC says of programs that are for the host, too."""
-
-INSTALL = "pip install 'warpmma[cuda]'"
 
 
 class CudaModule(PtxModule):
@@ -46,7 +37,7 @@ class CudaModule(PtxModule):
     names : mapping of str to str
         Names in the text, by what `names` of `load` asked for.
     left_out : tuple of str
-        Code of the host that NVRTC does not take and that was left out, with its lines.
+        Code and headers of the host that NVRTC does not take and that were left out, with their lines.
     """
 
     def __init__(self, compiled: Compiled, source: CudaSource) -> None:
@@ -95,7 +86,8 @@ def load(
         Instances of templates to compile, as C++ writes them: "scale<float, 4>".
     compiler : {"auto", "nvrtc", "nvcc"}
         NVRTC is fast, needs no compiler of the host, and compiles what is for the device; nvcc takes whole programs.
-        "auto" is NVRTC, where it is installed; then what it refuses without the code of the host; then nvcc.
+        "auto" is NVRTC, where it is installed; then what it refuses without the code of the host; then nvcc, for what
+        may need the host.
     name : str, optional
         What errors and hazards call a text; a file is called by its path.
 
@@ -111,6 +103,11 @@ def load(
         No such target.
     OperandError
         Options or names that are no strings.
+
+    Warns
+    -----
+    LeftOutWarning
+        A condition of the preprocessor asks for a macro of a header that NVRTC does not have.
     """
     __tracebackhide__ = True
     try:
@@ -119,10 +116,14 @@ def load(
         if not isinstance(name, str):
             raise OperandError(f"the name of a module is {shown(name)}; expected a string")
         given = source_of(source, name, arch, _strings("options", options), _strings("names", names))
-        return CudaModule(_compiled(given, compiler), given)
+        made = _compiled(given, compiler)
+        module = CudaModule(made, given)
     except WarpmmaError as error:
         end_at_caller(error)
         raise
+    if made.doubts:
+        warnings.warn("\n".join(made.doubts), LeftOutWarning, stacklevel=2)
+    return module
 
 
 def _strings(what: str, given: object) -> tuple[str, ...]:
@@ -140,37 +141,8 @@ def _compiled(source: CudaSource, compiler: str) -> Compiled:
     key = source.text, source.name, source.folder, source.arch, source.options, source.names, compiler
     reads = '#include "' in source.text or any(x.startswith(("-I", "-i", "--i")) for x in source.options)
     if reads or key not in _cache:
-        made = _made(source, compiler)
+        made = compiled(source, compiler)
         if len(_cache) >= _KEPT:
             _cache.pop(next(iter(_cache)), None)
         _cache[key] = made
     return _cache[key]
-
-
-def _made(source: CudaSource, compiler: str) -> Compiled:
-    nvrtc, nvcc = not why_no_nvrtc() and compiler != "nvcc", find_nvcc() and compiler != "nvrtc"
-    if not nvrtc and not nvcc:
-        raise CompilationError(_nothing(compiler), source.name)
-    if not nvrtc:
-        return compile_with_nvcc(source)
-    try:
-        return compile_with_nvrtc(source)
-    except CompilationError as error:
-        program = bool(_PROGRAM.search(error.log))
-    try:
-        return compile_without_host(source)
-    except CompilationError:
-        if not (nvcc and program):
-            raise
-    return compile_with_nvcc(source)
-
-
-def _nothing(compiler: str) -> str:
-    """Say what to install."""
-    if compiler == "nvcc":
-        return "nvcc is on no PATH, and not in $CUDA_HOME: install CUDA's toolkit, or compile by NVRTC"
-    if sys.platform == "darwin":
-        return "CUDA C++ needs NVRTC, which is for Linux and Windows; compile there, and run the PTX here: ptx.load"
-    return f"CUDA C++ needs NVRTC, and {why_no_nvrtc()}: {INSTALL}" + (
-        "" if compiler == "nvrtc" else " (or have nvcc on the PATH)"
-    )

@@ -5,7 +5,8 @@
 2. What then still does not compile and does not say that it is the device's is left out, too: methods, templates,
    declarations and types that need what only the host has. Types and templates that both sides may use stay.
    Types go last, and whole: what needs them does not compile then, and never has another layout.
-3. Headers that are not there are empty. As for nvcc, <cmath> and its like are there without being included.
+3. Headers of libraries, in folders that options name, are taken as they are, if they compile so. As for nvcc, <cmath>
+   and its like are there without being included.
 4. Instances of templates that the host's code launches are compiled, as far as their arguments are known without it.
 """
 
@@ -15,14 +16,13 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from ..errors import CompilationError
 from .nvrtc import compile_with_nvrtc
 from .pieces import Piece, blanked, launched, pieces_of
-from .sources import Compiled, CudaSource
+from .sources import Compiled, CudaSource, SourceFile, error_places, missing_header
 
-__all__ = ["compile_without_host"]
+__all__ = ["compile_without_host", "has_host_code"]
 
 _OPTIONS = ("-default-device", *(f"--pre-include={x}" for x in ("cmath", "cstdint", "climits", "cfloat", "cstdlib")))
 _STD = re.compile(r'namespace "std" has no member|qualified name is not allowed')
@@ -30,10 +30,7 @@ _OF_STD = tuple(f"--pre-include={x}" for x in ("type_traits", "limits", "utility
 """What headers of the host's library bring along, where it is asked for: these take half a second."""
 
 _ROUNDS = 16
-_MOST_TEXT = 1_000_000  # characters of headers that are looked through
-_ERROR = re.compile(r"^(.+?)\((\d+)\): (?:catastrophic )?error: ", re.MULTILINE)
 _NAME = re.compile(r"#pragma nv_mangled_name (.*)$", re.MULTILINE)
-_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*([\"<])([^\">\n]+)[\">]", re.MULTILINE)
 
 
 @dataclass
@@ -42,7 +39,6 @@ class _Unit:
 
     name: str
     text: str
-    folder: Path
     pieces: list[Piece] = field(init=False)
     gone: list[Piece] = field(init=False)
 
@@ -73,15 +69,37 @@ class _Unit:
         return [f"{name} ({where}{line})" for line, name in placed]
 
 
-def compile_without_host(source: CudaSource) -> Compiled:
+def has_host_code(files: Sequence[SourceFile]) -> bool:
+    """Whether a source, or a header of it, has functions or variables of the host."""
+    return any(True for file in files for _ in _of_host(pieces_of(file.text)))
+
+
+def compile_without_host(source: CudaSource, files: Sequence[SourceFile]) -> Compiled:
     """Compile by NVRTC what is the device's.
+
+    Parameters
+    ----------
+    source : CudaSource
+    files : sequence of SourceFile
+        The source and the headers of the user's.
 
     Raises
     ------
     CompilationError
         With the last log, and with what was left out.
     """
-    units = _units(source)
+    errors = []
+    for some in dict.fromkeys((tuple(x for x in files if x.beside), tuple(files))):  # rule 3
+        try:
+            return _left(source, files, [_Unit(x.name, x.text) for x in some])
+        except CompilationError as error:
+            errors.append(error)
+            if missing_header(error.log):
+                break
+    raise min(errors, key=lambda error: len(error_places(error.log)))
+
+
+def _left(source: CudaSource, files: Sequence[SourceFile], units: Sequence[_Unit]) -> Compiled:
     main = units[0]
     named = [x for x in launched(source.text) if x not in source.names]
     last: CompilationError | None = None
@@ -90,8 +108,10 @@ def compile_without_host(source: CudaSource) -> Compiled:
         options = (*source.options, *_OPTIONS, *(_OF_STD if wide else ()))
         given = replace(source, text=main.left, names=(*source.names, *named), options=options)
         try:
-            made = compile_with_nvrtc(given, {**{x.name: x.left for x in units[1:]}, "*": ""})
+            made = compile_with_nvrtc(given, files, {x.name: x.left for x in units[1:]})
         except CompilationError as error:
+            if missing_header(error.log):
+                raise
             last = error
         else:
             return replace(made, left_out=(*_listed(units), *made.left_out))
@@ -100,7 +120,7 @@ def compile_without_host(source: CudaSource) -> Compiled:
             continue
         wrong = {_plain(x) for x in _NAME.findall(last.log)}
         kept = [x for x in named if _plain(x) not in wrong]
-        places = [(file, int(line)) for file, line in _ERROR.findall(last.log)]
+        places = error_places(last.log)
         lines = [[line for file, line in places if file == x.name] for x in units]
         for types in (False, True):
             more = [unit.in_the_way(wrong_lines, types) for unit, wrong_lines in zip(units, lines, strict=True)]
@@ -113,22 +133,6 @@ def compile_without_host(source: CudaSource) -> Compiled:
     if last is None:
         raise CompilationError(f"{source.name}: nothing was compiled", source.name)
     raise _explained(last, _listed(units))
-
-
-def _units(source: CudaSource) -> list[_Unit]:
-    """Find the source and the headers that it includes by quoted names, or from folders that options name."""
-    units, seen, total = [_Unit(source.name, source.text, source.folder)], {source.name}, 0
-    for unit in units:
-        for mark, name in _INCLUDE.findall(unit.text):
-            places = [*([unit.folder] if mark == '"' else []), *source.folders]
-            path = next((x / name for x in places if (x / name).is_file()), None)
-            if path is None or name in seen or total > _MOST_TEXT:
-                continue
-            seen.add(name)
-            text = path.read_text(encoding="utf-8", errors="replace")
-            total += len(text)
-            units.append(_Unit(name, text.replace("\r\n", "\n"), path.parent))
-    return units
 
 
 def _of_host(pieces: Sequence[Piece]) -> Iterator[Piece]:

@@ -1,36 +1,106 @@
-"""Standard headers that NVRTC does not have, as far as kernels use them.
+"""The headers of the host that NVRTC does not have, and what stands for them: the list is all that may be missing.
 
 1. What is for the host alone (streams, containers, files) is empty: `printf` and `assert` are NVRTC's own.
 2. Numbers of <limits.h>, <float.h> and types of <stdint.h> are CUDA's, on 64-bit Linux.
 3. Functions of <math.h> are NVRTC's own; in <cmath> they are in `std`, too.
 4. What CUDA has in `cuda::std` is in `std`, too.
 5. Headers of libraries that the host calls bring the types of numbers that they do.
+6. Beside headers stand the macros that they define, for conditions of the preprocessor (`left_out`). Those that ask
+   which library of the host is there (`__cpp_lib_span`, `__GLIBCXX__`) are rightly not defined.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-__all__ = ["STANDARD_HEADERS"]
+from ..errors import TableError
 
-_EMPTY = """
-    algorithm assert.h cassert cctype chrono condition_variable cstdio ctime ctype.h deque exception filesystem
-    fstream future getopt.h iomanip ios iosfwd iostream istream list map mutex omp.h ostream queue random regex set
-    signal.h sstream stack stdexcept stdio.h streambuf string strings.h sys/resource.h sys/stat.h sys/time.h
-    thread time.h typeinfo unistd.h unordered_map unordered_set vector
-    cuda_runtime_api.h cuda.h cuda_profiler_api.h device_launch_parameters.h nvToolsExt.h
-"""
-"""Rule 1."""
+__all__ = ["LEFT_OUT", "MACROS", "STANDARD_HEADERS"]
 
-_CUBLAS = "cublas.h cublas_v2.h cublas_api.h cublasLt.h cublasXt.h cudnn.h"
+_EMPTY = {
+    "C++": """
+        algorithm any charconv chrono ciso646 codecvt compare condition_variable coroutine deque exception execution
+        filesystem format forward_list fstream future generator iomanip ios iosfwd iostream istream list locale map
+        memory_resource mutex new ostream print queue random regex scoped_allocator set shared_mutex spanstream sstream
+        stack stacktrace stdexcept stdfloat stop_token streambuf string string_view strstream syncstream system_error
+        thread typeindex typeinfo unordered_map unordered_set valarray vector version
+    """,
+    "C": """
+        assert.h cassert ctype.h cctype complex.h errno.h cerrno fenv.h cfenv iso646.h locale.h clocale setjmp.h csetjmp
+        signal.h csignal stdalign.h cstdalign stdarg.h cstdarg stdatomic.h stdbool.h cstdbool stdio.h cstdio
+        stdnoreturn.h tgmath.h ctgmath threads.h time.h ctime uchar.h cuchar wchar.h cwchar wctype.h cwctype
+    """,
+    "POSIX": """
+        alloca.h arpa/inet.h cpuid.h dirent.h dlfcn.h emmintrin.h endian.h err.h error.h execinfo.h fcntl.h features.h
+        getopt.h glob.h immintrin.h libgen.h malloc.h netdb.h netinet/in.h poll.h pthread.h pwd.h sched.h semaphore.h
+        strings.h sys/ioctl.h sys/ipc.h sys/mman.h sys/param.h sys/resource.h sys/sem.h sys/shm.h sys/socket.h
+        sys/stat.h sys/syscall.h sys/time.h sys/timeb.h sys/times.h sys/uio.h sys/un.h sys/utsname.h sys/wait.h syslog.h
+        termios.h unistd.h utime.h x86intrin.h xmmintrin.h
+    """,
+    "CUDA": """
+        cuda.h cuda_profiler_api.h cuda_runtime.h cuda_runtime_api.h cudaProfiler.h device_launch_parameters.h
+    """,
+    "libraries": """
+        cudla.h cupti.h curand.h cusolverDn.h cusolverMg.h cusolverRf.h cusolverSp.h cusolver_common.h cusparse.h
+        cusparseLt.h cusparse_v2.h cutensor.h mpi.h nccl.h npp.h nppi.h npps.h nvcomp.h nvjpeg.h nvml.h nvscibuf.h
+        nvscisync.h nvToolsExt.h nvtx3/nvToolsExt.h nvtx3/nvtx3.hpp omp.h EGL/egl.h EGL/eglext.h GL/freeglut.h GL/gl.h
+        GL/glew.h GL/glu.h GL/glut.h GLES3/gl31.h GLES3/gl32.h GLFW/glfw3.h GLUT/glut.h vulkan/vulkan.h X11/Xlib.h
+        X11/Xutil.h
+    """,
+    "samples": """
+        drvapi_error_string.h helper_cuda.h helper_cuda_drvapi.h helper_functions.h helper_gl.h helper_image.h
+        helper_multiprocess.h helper_string.h helper_timer.h multithreading.h nvrtc_helper.h rendercheck_gl.h
+    """,
+}
+"""Rule 1, by where they are from; the last are those of NVIDIA's samples without code for the device."""
+
+_WITH_TYPES = {
+    "#include <cuComplex.h>\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n":
+        "cublas.h cublas_v2.h cublas_api.h cublasLt.h cublasXt.h cudnn.h",
+    "#include <cuComplex.h>\ntypedef float cufftReal;\ntypedef double cufftDoubleReal;\n"
+    "typedef cuFloatComplex cufftComplex;\ntypedef cuDoubleComplex cufftDoubleComplex;\n":
+        "cufft.h cufftXt.h",
+}  # fmt: skip
 """Rule 5."""
 
 _STANDARD = """
-    array atomic bit bitset complex concepts functional initializer_list iterator limits memory numbers numeric
-    optional ratio span tuple type_traits utility variant
+    array atomic barrier bit bitset ccomplex complex concepts expected functional initializer_list iterator latch limits
+    mdspan memory numbers numeric optional ranges ratio semaphore source_location span tuple type_traits utility variant
 """
 """Rule 4."""
+
+_MACROS = {
+    "stdio.h cstdio": r"BUFSIZ|EOF|(?:FILENAME|FOPEN|TMP)_MAX|L_tmpnam|SEEK_(?:SET|CUR|END)|std(?:in|out|err)",
+    "stdlib.h cstdlib": r"EXIT_(?:SUCCESS|FAILURE)|RAND_MAX|MB_CUR_MAX",
+    "limits.h climits": r"(?:PATH|NAME|IOV|SSIZE|MB_LEN)_MAX|PIPE_BUF",
+    "float.h cfloat": r"(?:FLT|DBL|LDBL)_\w+|DECIMAL_DIG",
+    "math.h cmath": r"FP_(?:NAN|INFINITE|ZERO|SUBNORMAL|NORMAL|FAST_FMA[FL]?|ILOGB\w+)|HUGE_VALL|MAXFLOAT|MATH_ERR\w+",
+    "stdint.h cstdint inttypes.h cinttypes":
+        r"(?:PRI|SCN)[diouxX]\w+|U?INT_(?:LEAST|FAST)\d+_(?:MAX|MIN)|(?:WCHAR|WINT|SIG_ATOMIC)_(?:MAX|MIN)",
+    "time.h ctime": r"CLOCKS_PER_SEC|CLOCK_(?:REALTIME|MONOTONIC|PROCESS|THREAD|BOOTTIME)\w*|TIME_UTC",
+    "errno.h cerrno": r"errno|E(?:PERM|NOENT|INTR|IO|AGAIN|NOMEM|ACCES|EXIST|INVAL|DOM|RANGE|ILSEQ)",
+    "signal.h csignal": r"SIG(?:ABRT|FPE|ILL|INT|SEGV|TERM|HUP|KILL|PIPE|ALRM|USR[12]|_DFL|_IGN|_ERR)",
+    "fenv.h cfenv": r"FE_\w+", "locale.h clocale": r"LC_[A-Z]+", "complex.h": r"complex|_Complex_I",
+    "stdatomic.h": r"ATOMIC_\w+", "wchar.h cwchar": r"WEOF|WCHAR_(?:MAX|MIN)",
+    "unistd.h": r"_POSIX_\w+|_XOPEN_\w+|_SC_\w+|STD(?:IN|OUT|ERR)_FILENO|[FRWX]_OK",
+    "fcntl.h": r"O_(?:RDONLY|WRONLY|RDWR|CREAT|EXCL|TRUNC|APPEND|NONBLOCK|SYNC|DIRECT|CLOEXEC)",
+    "sys/param.h": r"MAXPATHLEN|NBBY|BSD", "endian.h": r"(?:__)?(?:BYTE_ORDER|LITTLE_ENDIAN|BIG_ENDIAN)",
+    "features.h": r"__USE_\w+|_POSIX_\w+", "cuda.h": r"CUDA_VERSION|CUDAAPI|CUDA_CB",
+    "cuda_runtime.h cuda_runtime_api.h": r"CUDART_VERSION|__CUDART_\w+",
+    "cublas.h cublas_v2.h cublas_api.h cublasLt.h cublasXt.h": r"CUBLAS\w*", "cudnn.h": r"CUDNN_\w+",
+    "cufft.h cufftXt.h": r"CUFFT_\w+", "curand.h": r"CURAND_\w+", "cusparse.h cusparse_v2.h": r"CUSPARSE_\w+",
+    "cusolverDn.h cusolverMg.h cusolverRf.h cusolverSp.h cusolver_common.h": r"CUSOLVER_\w+",
+    "cusparseLt.h": r"CUSPARSELT_\w+", "cutensor.h": r"CUTENSOR_\w+", "cupti.h": r"CUPTI_\w+",
+    "mpi.h": r"O?MPI_\w+|MPICH\w*|OPEN_MPI", "nccl.h": r"NCCL_\w+", "nvml.h": r"NVML_\w+",
+    "nvToolsExt.h nvtx3/nvToolsExt.h nvtx3/nvtx3.hpp": r"NVTX\w+", "npp.h nppi.h npps.h": r"NPP\w*_\w+",
+    "EGL/egl.h EGL/eglext.h": r"EGL_\w+", "vulkan/vulkan.h": r"VK_\w+", "cudla.h": r"CUDLA_\w+",
+    "GL/freeglut.h GL/gl.h GL/glew.h GL/glu.h GL/glut.h GLES3/gl31.h GLES3/gl32.h GLFW/glfw3.h GLUT/glut.h":
+        r"(?:GLFW|GLEW|GLUT|GLU|GL|FREEGLUT)_\w+",
+    "helper_cuda.h helper_string.h helper_functions.h": r"EXIT_WAIVED|CUDART_VERSION",
+}  # fmt: skip
+"""Rule 6."""
 
 _FUNCTIONS = """
     abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs fdim floor fma
@@ -68,9 +138,15 @@ _MATH = {
 
 _INTEGERS = {8: "char", 16: "short", 32: "int", 64: "long long"}  # of 64 as <cuda/std/cstdint> has them
 
+_WITH_SUFFIX = {
+    **{f"{u}INT{bits}_C(x)": "x" for u in ("", "U") for bits in (8, 16)}, "INT32_C(x)": "x", "UINT32_C(x)": "x##U",
+    "INT64_C(x)": "x##LL", "UINT64_C(x)": "x##ULL", "INTMAX_C(x)": "x##LL", "UINTMAX_C(x)": "x##ULL",
+}  # fmt: skip
+
 
 def _macros(values: Mapping[str, str]) -> str:
-    return "".join(f"#ifndef {name}\n#define {name} {text}\n#endif\n" for name, text in values.items())
+    names = {name: name.partition("(")[0] for name in values}
+    return "".join(f"#ifndef {names[x]}\n#define {x} {text}\n#endif\n" for x, text in values.items())
 
 
 def _integers() -> str:
@@ -86,9 +162,12 @@ def _integers() -> str:
         numbers |= {f"UINT{bits}_MAX": f"U{unsigned}_MAX"}
     for name in ("intptr_t", "intmax_t"):
         types |= {name: "int64_t", f"u{name}": "uint64_t"}
+    for name, like in (("INTMAX", "INT64"), ("INTPTR", "INT64"), ("PTRDIFF", "LONG")):
+        numbers |= {f"{name}_MIN": f"{like}_MIN", f"{name}_MAX": f"{like}_MAX"}
+    numbers |= {"UINTMAX_MAX": "UINT64_MAX", "UINTPTR_MAX": "UINT64_MAX", "SIZE_MAX": "ULONG_MAX"}
     declared = "".join(f"typedef {text} {name};\n" for name, text in types.items())
     in_std = f"namespace std {{ {' '.join(f'using ::{x};' for x in (*types, 'size_t'))} }}\n"
-    return declared + _macros({**_LIMITS, **numbers}) + in_std
+    return declared + _macros({**_LIMITS, **numbers, **_WITH_SUFFIX}) + in_std
 
 
 def _guarded(name: str, text: str) -> str:
@@ -97,8 +176,8 @@ def _guarded(name: str, text: str) -> str:
 
 
 def _headers() -> dict[str, str]:
-    headers = dict.fromkeys(_EMPTY.split(), "")
-    headers |= dict.fromkeys(_CUBLAS.split(), "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n")
+    headers = dict.fromkeys(" ".join(_EMPTY.values()).split(), "")
+    headers |= {name: text for text, names in _WITH_TYPES.items() for name in names.split()}
     for name in _STANDARD.split():
         headers[name] = _guarded(
             name.upper(), f"#include <cuda/std/{name}>\nnamespace std {{ using namespace ::cuda::std; }}\n"
@@ -111,6 +190,7 @@ def _headers() -> dict[str, str]:
         ("inttypes.h", "cinttypes", integers, ""), ("limits.h", "climits", limits, ""),
         ("float.h", "cfloat", floats, ""), ("stddef.h", "cstddef", "", "namespace std { using ::size_t; }\n"),
         ("string.h", "cstring", "", "namespace std { using ::memcpy; using ::memset; }\n"),
+        ("memory.h", "memory.h", "", ""),
     ):  # fmt: skip
         headers |= {c: text, cpp: text + more}
     headers |= dict.fromkeys(("sys/types.h", "stdlib.h", "cstdlib"), _guarded("TYPES", _TYPES))
@@ -119,3 +199,17 @@ def _headers() -> dict[str, str]:
 
 STANDARD_HEADERS: Mapping[str, str] = MappingProxyType(_headers())
 """Texts, by what is written between the brackets of `#include`."""
+
+LEFT_OUT = frozenset(" ".join((*_EMPTY.values(), *_WITH_TYPES.values())).split())
+"""Those of which nothing is left, or only types of numbers."""
+
+
+def _macros_of_headers() -> dict[str, re.Pattern[str]]:
+    own = {name: re.compile(pattern) for names, pattern in _MACROS.items() for name in names.split()}
+    if unknown := own.keys() - STANDARD_HEADERS.keys():
+        raise TableError(f"macros of headers that are not listed: {', '.join(sorted(unknown))}")
+    return own
+
+
+MACROS: Mapping[str, re.Pattern[str]] = MappingProxyType(_macros_of_headers())
+"""Rule 6: what the macros of a header are called, of those that have any."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
-from collections.abc import Container, Mapping
+import sys
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -13,12 +13,11 @@ from typing import Any
 
 from ..errors import CompilationError
 from .host_headers import STANDARD_HEADERS
-from .sources import Compiled, CudaSource, refused
+from .left_out import about_empty_headers, doubts, listed
+from .sources import Compiled, CudaSource, SourceFile, missing_header, refused
 
 __all__ = ["compile_with_nvrtc", "include_folders", "nvrtc_version", "why_no_nvrtc"]
 
-_MISSING = re.compile(r'cannot open source file "([^"\n]+)"')
-_INCLUDED = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)", re.MULTILINE)
 _MOST_HEADERS = 100  # that are supplied, one after the other
 
 
@@ -46,14 +45,18 @@ def nvrtc_version() -> tuple[int, int]:
     return _library()[1]
 
 
-def compile_with_nvrtc(source: CudaSource, headers: Mapping[str, str] | None = None) -> Compiled:
-    """Compile what is for the device. Standard headers of the host that are not there are supplied.
+def compile_with_nvrtc(
+    source: CudaSource, files: Sequence[SourceFile], headers: Mapping[str, str] | None = None
+) -> Compiled:  # fmt: skip
+    """Compile what is for the device. Headers of the host that are missing are supplied, as far as they are listed.
 
     Parameters
     ----------
     source : CudaSource
+    files : sequence of SourceFile
+        The source and the headers of the user's, as they are.
     headers : mapping of str to str, optional
-        Texts of headers, by their names; that of "*" is the text of all that cannot be found.
+        Texts of headers, by their names.
 
     Raises
     ------
@@ -61,36 +64,26 @@ def compile_with_nvrtc(source: CudaSource, headers: Mapping[str, str] | None = N
         With NVRTC's log.
     """
     own = dict(headers or {})
-    rest = own.pop("*", None)
     supplied = dict(own)
     for _ in range(_MOST_HEADERS):
         log, made = _once(source, supplied)
-        missing = _MISSING.search(log)
-        if made is not None:
-            empty = [x for x in supplied if x not in own and x not in STANDARD_HEADERS]
-            return replace(made, left_out=tuple(f"#include <{x}>, which is not here" for x in empty))
-        if missing is None or missing[1] in supplied or (text := STANDARD_HEADERS.get(missing[1], rest)) is None:
+        missing = missing_header(log)
+        if made is not None or missing is None or missing.name in supplied or missing.name not in STANDARD_HEADERS:
             break
-        supplied |= {missing[1]: text, **_nowhere(source, own, supplied, rest)}
-    raise refused(source, _who(), log, _about_headers(log))
+        supplied |= {missing.name: STANDARD_HEADERS[missing.name], **_nowhere(source, files, supplied)}
+    replaced = supplied.keys() - own.keys()
+    if made is None:
+        raise refused(source, _who(), log, "" if missing else about_empty_headers(files, replaced, log))
+    return replace(made, left_out=listed(files, replaced), doubts=doubts(files, replaced, source.defined))
 
 
-def _nowhere(
-    source: CudaSource, own: Mapping[str, str], there: Container[str], rest: str | None
-) -> dict[str, str]:  # fmt: skip
-    """Return texts for what is nowhere, of what texts include and the host has: NVRTC tells of one each time."""
-    folders = [*include_folders(nvrtc_version()[0]), *source.folders, source.folder]
-    named = {name for text in (source.text, *own.values()) for name in _INCLUDED.findall(text)} | {*STANDARD_HEADERS}
-    lacking = [x for x in sorted(named) if x not in there and not any((folder / x).is_file() for folder in folders)]
-    texts = {x: STANDARD_HEADERS.get(x, rest) for x in lacking}
-    return {name: text for name, text in texts.items() if text is not None}
-
-
-def _about_headers(log: str) -> str:
-    missing = _MISSING.search(log)
-    if missing is None:
-        return ""
-    return f'{missing[1]!r} is not there for NVRTC: options=["-I FOLDER"] names a folder that has it'
+def _nowhere(source: CudaSource, files: Sequence[SourceFile], there: Container[str]) -> dict[str, str]:
+    """Return texts for all listed headers that are nowhere: NVRTC tells of one each time."""
+    folders = [*include_folders(nvrtc_version()[0]), *source.folders, *{x.folder for x in files}]
+    return {
+        name: text for name, text in STANDARD_HEADERS.items()
+        if name not in there and not any((folder / name).is_file() for folder in folders)
+    }  # fmt: skip
 
 
 def _who() -> str:
@@ -132,6 +125,7 @@ def _text(size_of: Any, read: Any, program: Any) -> str:
 
 def _options(source: CudaSource) -> list[str]:
     own = [f"-arch={source.arch.replace('sm_', 'compute_')}", "-lineinfo"]
+    own += ["--device-int128"] * (sys.platform == "linux")  # as nvcc, for which it is always there
     return [*own, *source.options, *(f"-I{folder}" for folder in include_folders(nvrtc_version()[0]))]
 
 

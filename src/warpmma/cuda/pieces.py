@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Piece", "blanked", "is_template", "launched", "parameter_names", "pieces_of"]
+__all__ = ["Piece", "blanked", "is_template", "launched", "parameter_names", "pieces_of", "without_comments"]
 
 _NO_CODE = re.compile(
     r"//[^\n]*|/\*.*?\*/|(?:u8|[LuU])?R\"([^()\\\s]{0,16})\(.*?\)\1\"|\"(?:\\.|[^\"\\\n])*\""
@@ -178,7 +178,7 @@ def _flat(head: str) -> str:
 
 def blanked(text: str, parts: Sequence[tuple[int, int]]) -> str:
     """Blank parts of a text, but for their directives; lines and columns stay."""
-    kept = [x.span() for x in _DIRECTIVE.finditer(_without_comments(text))]
+    kept = [x.span() for x in _DIRECTIVE.finditer(without_comments(text))]
     letters = list(text)
     for start, end in parts:
         at = start
@@ -190,7 +190,8 @@ def blanked(text: str, parts: Sequence[tuple[int, int]]) -> str:
     return "".join(letters)
 
 
-def _without_comments(text: str) -> str:
+def without_comments(text: str) -> str:
+    """Replace what is neither code nor a directive by blanks; lines stay."""
     return _NO_CODE.sub(lambda x: x[0] if x[0].lstrip().startswith("#") else re.sub(r"[^\n]", " ", x[0]), text)
 
 

@@ -1,4 +1,4 @@
-"""What is compiled: a file or a text, with what it asks of a compiler; and what comes of it."""
+"""What is compiled: a file or a text, what it includes, and what it asks of a compiler; and what comes of it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,23 @@ from pathlib import Path
 
 from ..errors import CompilationError, OperandError, printable, shown
 
-__all__ = ["Compiled", "CudaSource", "refused", "source_of"]
+__all__ = [
+    "INSTALL", "Compiled", "CudaSource", "MissingHeader", "SourceFile", "error_places", "files_of", "missing_header",
+    "refused", "source_of",
+]  # fmt: skip
+
+INSTALL = "pip install 'warpmma[cuda]'"
 
 _MOST_LINES = 60  # of a log that an error shows
+_MOST_TEXT = 1_000_000  # characters of headers that are looked through
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*([\"<])([^\">\n]+)[\">]", re.MULTILINE)
+_AT = r"(.+?)\((\d+)\): (?:catastrophic )?error"
+_ERROR = re.compile(f"^{_AT}: ", re.MULTILINE)
+_MISSING = (  # as EDG writes it (NVRTC, nvcc for the device), and GCC and Clang (nvcc for the host)
+    re.compile(rf'^(?:{_AT}|Command-line error): cannot open source file "([^"\n]+)"', re.MULTILINE),
+    re.compile(r"^(.+?):(\d+):\d+: fatal error: '?([^'\n]+?)'?(?:: No such file or directory| file not found)", re.M),
+)
+_OF_TOOLKIT = re.compile(r"(?:cub|cuda|thrust|nv|cooperative_groups)/|(?:curand|cuda_|mma\.h|cooperative_groups\.h)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +64,48 @@ class CudaSource:
     @property
     def folders(self) -> list[Path]:
         """Folders that options name for what is included."""
-        pairs = [x for x in pairwise([*self.options, ""]) if x[0].startswith("-I") or x[0] == "--include-path"]
-        return [Path(after if x in ("-I", "--include-path") else x[2:].strip()) for x, after in pairs]
+        return [Path(x) for x in self._values("-I", "--include-path")]
+
+    @property
+    def defined(self) -> set[str]:
+        """Macros that options define."""
+        return {x.partition("=")[0].strip() for x in self._values("-D", "--define-macro")}
+
+    def _values(self, short: str, long: str) -> list[str]:
+        """Return the values of an option, written as "-Ix", "-I x", "--include-path x" or "--include-path=x"."""
+        found = []
+        for option, after in pairwise([*self.options, ""]):
+            if option in (short, long):
+                found.append(after)
+            elif option.startswith((short, f"{long}=")):
+                found.append(option.removeprefix(f"{long}=").removeprefix(short).strip())
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceFile:
+    """A text that a source is made of: its own, or a header of the user's.
+
+    Attributes
+    ----------
+    name : str
+        As logs call the source, or as `#include` names the header.
+    text : str
+    folder : Path
+        Where files that it includes by quoted names are looked for.
+    beside : bool
+        Whether it is the source, or lies beside the file that includes it; else an option names its folder.
+    """
+
+    name: str
+    text: str
+    folder: Path
+    beside: bool = True
+
+    @property
+    def includes(self) -> list[tuple[str, str, int]]:
+        """List what it includes: the quote or the bracket, the name, and the line."""
+        return [(x[1], x[2], self.text.count("\n", 0, x.start(1)) + 1) for x in _INCLUDE.finditer(self.text)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +122,9 @@ class Compiled:
     compiler : str
         Which one, with its version.
     left_out : tuple of str
-        Functions and variables of the host, which were not compiled, with their lines.
+        Functions, variables and headers of the host, which were not compiled, with their lines.
+    doubts : tuple of str
+        Where the code may depend on what was left out.
     """
 
     ptx: str
@@ -76,6 +132,7 @@ class Compiled:
     log: str
     compiler: str
     left_out: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
 
 
 def source_of(
@@ -111,15 +168,62 @@ def source_of(
     )  # fmt: skip
 
 
+def files_of(source: CudaSource) -> list[SourceFile]:
+    """Return the source, and the headers that lie beside it or in folders that options name."""
+    files, seen, total = [SourceFile(name=source.name, text=source.text, folder=source.folder)], {source.name}, 0
+    for file in files:
+        for mark, name, _ in file.includes:
+            beside = mark == '"' and (file.folder / name).is_file()
+            path = next((x / name for x in [file.folder] * beside + source.folders if (x / name).is_file()), None)
+            if path is None or name in seen or total > _MOST_TEXT:
+                continue
+            seen.add(name)
+            text = path.read_text(encoding="utf-8", errors="replace").replace("\r\n", "\n")
+            total += len(text)
+            files.append(SourceFile(name=name, text=text, folder=path.parent, beside=beside and file.beside))
+    return files
+
+
+def error_places(log: str) -> list[tuple[str, int]]:
+    """List the files and lines of the errors of a log, as it calls the files."""
+    return [(file, int(line)) for file, line in _ERROR.findall(log)]
+
+
+@dataclass(frozen=True)
+class MissingHeader:
+    """A header that a compiler did not find, and the line that includes it: 0 where an option does."""
+
+    name: str
+    file: str
+    line: int
+
+    @property
+    def cure(self) -> str:
+        """Say where to get it."""
+        if _OF_TOOLKIT.match(self.name):
+            return f"it is part of CUDA's toolkit: {INSTALL}"
+        return 'name its folder with options=["-IFOLDER"], or --option=-IFOLDER in the shell'
+
+
+def missing_header(log: str) -> MissingHeader | None:
+    """Find the header that a log says is missing."""
+    found = next((x for pattern in _MISSING if (x := pattern.search(log))), None)
+    return found and MissingHeader(found[3], found[1] or "", int(found[2] or 0))
+
+
 def refused(source: CudaSource, compiler: str, log: str, hint: str = "") -> CompilationError:
     """Make the error of a source that a compiler refused: what it says, and where first."""
     log = printable(log.strip("\0\n "))
     lines = log.splitlines()
-    first = re.search(r"^(.+?)\((\d+)\): (?:catastrophic )?error", log, re.MULTILINE)
-    line = int(first[2]) if first and Path(first[1]).name == Path(source.name).name else 0
+    missing = missing_header(log)
+    first = [(missing.file, missing.line)] if missing else error_places(log)[:1]
+    line = first[0][1] if first and Path(first[0][0]).name == Path(source.name).name else 0
     cut = lines[:_MOST_LINES] + ([f"... and {len(lines) - _MOST_LINES} lines more"] if len(lines) > _MOST_LINES else [])
     place = f"{printable(source.name)}:{line}" if line else printable(source.name)
     message = f"{place}: {compiler} refuses it for {source.arch}"
+    if missing:
+        place = f"{missing.file}:{missing.line}" if missing.line else printable(source.name)
+        message = f"{place}: missing header {missing.name!r}: {missing.cure}"
     return CompilationError(
         "\n".join([message, *(f"  {x}" for x in cut), *([hint] if hint else [])]), source.name, line, log
     )

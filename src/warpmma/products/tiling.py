@@ -7,6 +7,7 @@ does is said by arguments: which instruction, how k is split, when sums are prom
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product as pairs
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from .._progress import Watched
 from .._tasks import for_each
-from ..arithmetic import Engine
+from ..arithmetic import Engine, warn_of_numpy
 from ..errors import OperandError
 from ..isa import AnyInstruction
 from .choice import Lazy, Multiplicand, Options, is_dask, quantized
@@ -111,6 +112,11 @@ def matmul(
     WarpmmaError
         No such instruction or target, operands that do not go together or with it, and as `mma` does.
 
+    Warns
+    -----
+    EngineWarning
+        The first product of 2^28 multiply-adds, with `engine="auto"`, where the native engine was not built.
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -140,6 +146,8 @@ def matmul(
         target=target, split_k=split_k, promote_every=promote_every, epilogue=epilogue, indices=indices,
         scale_a=scale_a, scale_b=scale_b, engine=engine,
     )  # fmt: skip
+    if engine == "auto":
+        warn_of_numpy(math.prod(product.flat) * product.chain.k)
     shape, flat, result = product.shape, product.flat, product.format
     wanted = None if out is None else checked_out(out, shape, result).reshape(flat)
     d = wanted

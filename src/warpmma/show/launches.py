@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from .._text import table
+from ..arithmetic import engine_text, engines
 from ..machine import KINDS, Launch, SharedSite, Site, Swizzle
 
 __all__ = ["json", "text"]
@@ -17,7 +18,10 @@ __all__ = ["json", "text"]
 
 
 def text(launch: Launch) -> str:
-    """Write tables: instructions by mnemonic, bytes moved, accesses to shared memory, and hazards."""
+    """Write tables: instructions by mnemonic, bytes moved, accesses to shared memory, and hazards.
+
+    Where the native engine was not built, the last line says so.
+    """
     costs = launch.costs
     instructions: Counter[str] = Counter()
     moved: Counter[tuple[str, str]] = Counter()
@@ -61,6 +65,8 @@ def text(launch: Launch) -> str:
             ((site.place, site.mnemonic) for site in _unchanged(launch)),
         ),
     ]  # fmt: skip
+    if "native" not in engines():
+        parts.append(f"engine: {engine_text()}")
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

@@ -1,0 +1,105 @@
+"""Which compiler takes a source: NVRTC, NVRTC without the code of the host, or nvcc.
+
+1. NVRTC takes the source as it is, and then, unless a header is missing, without the code of the host (`host_code`).
+2. nvcc, where it is found, takes what NVRTC refuses and what may need the host: the source has code of the host, a
+   header is missing, or lines with errors are not the user's but CUDA's, as in CUB and Thrust.
+3. Without nvcc, errors in CUDA's headers become one line that names the header that the user includes, if NVRTC refuses
+   these headers alone, too; else they come from how the user's code uses them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ..errors import CompilationError, printable
+from .host_code import compile_without_host, has_host_code
+from .nvcc import compile_with_nvcc, find_nvcc
+from .nvrtc import compile_with_nvrtc, include_folders, nvrtc_version, why_no_nvrtc
+from .sources import INSTALL, Compiled, CudaSource, SourceFile, error_places, files_of, missing_header
+
+__all__ = ["COMPILERS", "GET_NVCC", "compiled"]
+
+COMPILERS = ("auto", "nvrtc", "nvcc")
+GET_NVCC = "pip install 'warpmma[nvcc]' has nvcc, which needs a C++ compiler"
+
+
+def compiled(source: CudaSource, compiler: str) -> Compiled:
+    """Compile a source by one of `COMPILERS`.
+
+    Raises
+    ------
+    CompilationError
+        It does not compile, or there is no compiler.
+    """
+    nvrtc, nvcc = not why_no_nvrtc() and compiler != "nvcc", find_nvcc() and compiler != "nvrtc"
+    if not nvrtc and not nvcc:
+        raise CompilationError(_nothing(compiler), source.name)
+    if not nvrtc:
+        return compile_with_nvcc(source)
+    files = files_of(source)
+    try:
+        return _by_nvrtc(source, files)
+    except CompilationError as error:
+        of_cuda = _errors_of_cuda(error.log)
+        if nvcc and (of_cuda or missing_header(error.log) or has_host_code(files)):
+            return compile_with_nvcc(source)
+        if of_cuda and (refused := _refused_headers(source, files)):
+            raise _needs_nvcc(source, files, refused) from None
+        raise
+
+
+def _by_nvrtc(source: CudaSource, files: Sequence[SourceFile]) -> Compiled:
+    """Rule 1."""
+    try:
+        return compile_with_nvrtc(source, files)
+    except CompilationError as error:
+        if missing_header(error.log):
+            raise
+    return compile_without_host(source, files)
+
+
+def _errors_of_cuda(log: str) -> list[tuple[Path, str]]:
+    """List the headers of CUDA in which a log has errors: the folder, and the name that `#include` gives it."""
+    folders = sorted(include_folders(nvrtc_version()[0]), key=lambda x: -len(x.parts))  # CCCL's lies within the other
+    files = [Path(file) for file, _ in error_places(log)]
+    homes = [(next((x for x in folders if file.is_relative_to(x)), None), file) for file in files]
+    return [(folder, file.relative_to(folder).as_posix()) for folder, file in homes if folder is not None]
+
+
+def _refused_headers(source: CudaSource, files: Sequence[SourceFile]) -> CompilationError | None:
+    """Rule 3: compile the headers of CUDA that the user includes, alone."""
+    folders = include_folders(nvrtc_version()[0])
+    names = [x for file in files for _, x, _ in file.includes if any((folder / x).is_file() for folder in folders)]
+    alone = replace(source, text="".join(f"#include <{x}>\n" for x in dict.fromkeys(names)), names=())
+    try:
+        compile_without_host(alone, [SourceFile(name=alone.name, text=alone.text, folder=alone.folder)])
+    except CompilationError as error:
+        return error if _errors_of_cuda(error.log) else None
+    return None
+
+
+def _needs_nvcc(source: CudaSource, files: Sequence[SourceFile], error: CompilationError) -> CompilationError:
+    """Rule 3: the header to name is of the same library as the first one with an error, or lies in the same folder."""
+    of_cuda = _errors_of_cuda(error.log)
+    folder, name = of_cuda[0]
+    asked = [(x, file.name, line) for file in files for _, x, line in file.includes if (folder / x).is_file()]
+    near = [x for x in asked if x[0].partition("/")[0] == name.partition("/")[0]]
+    name, file, line = [*near, *asked, (name, source.name, 0)][0]
+    get = 'compiler="nvcc" takes it' if find_nvcc() else GET_NVCC
+    place = f"{printable(file)}:{line}" if line else printable(file)
+    text = f"{place}: <{name}> needs nvcc, since NVRTC takes code for the device alone ({len(of_cuda)} errors): {get}"
+    return CompilationError(text, source.name, line if file == source.name else 0, error.log)
+
+
+def _nothing(compiler: str) -> str:
+    """Say what to install."""
+    if compiler == "nvcc":
+        return "nvcc is on no PATH, and not in $CUDA_HOME: install CUDA's toolkit, or compile by NVRTC"
+    if sys.platform == "darwin":
+        return "CUDA C++ needs NVRTC, which is for Linux and Windows; compile there, and run the PTX here: ptx.load"
+    return f"CUDA C++ needs NVRTC, and {why_no_nvrtc()}: {INSTALL}" + (
+        "" if compiler == "nvrtc" else " (or have nvcc on the PATH)"
+    )
