@@ -39,6 +39,8 @@ class Launch(Shown):
         are not, unless they are with another.
     watched : tuple of WatchedProduct
         What was kept of `mma` where a `Watch` was given; `warpmma.explain_launch` explains it.
+    notes : tuple of str
+        What else should be known of the results, such as which bits another compiler's text would give.
     """
 
     hazards: list[Hazard]
@@ -49,6 +51,7 @@ class Launch(Shown):
     unpredicted: tuple[Unpredicted, ...] = ()
     undecided: tuple[Site, ...] = ()
     watched: tuple[WatchedProduct, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def text(self) -> str:
         """Tables of instructions, bytes moved, accesses to shared memory with their conflicts, and hazards."""

@@ -55,6 +55,7 @@ def text(launch: Launch) -> str:
             "Not predicted: what ptxas fuses, and here that changes nothing", ("line", "instruction"),
             ((site.place, site.mnemonic) for site in _unchanged(launch)),
         ),
+        _table("Notes", ("",), ((note,) for note in launch.notes)),
     ]  # fmt: skip
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -88,7 +89,7 @@ def json(launch: Launch) -> str:
     "mnemonic", "text" and "column" (of PTX: file, line and column of the text, and the column again), "instructions",
     "bytes" by space, and "shared" of accesses to shared memory; "barriers"; "hazards"; and "counts" of those that are
     counted alone; "order", the sites of atomics whose order mattered, with "lanes"; "undecided", sites of sums that
-    ptxas may fuse or not; and "unpredicted", those of them where that changes bits, with all of `Unpredicted`.
+    ptxas may fuse or not; "unpredicted", those of them where that changes bits, with all of `Unpredicted`; and "notes".
     """
     costs = launch.costs
     advice = costs.advice()
@@ -113,5 +114,5 @@ def json(launch: Launch) -> str:
              "counts": dict(launch.counts),
              "order": [{**asdict(site), "lanes": n} for site, n in launch.order.items()],
              "unpredicted": [asdict(one) for one in launch.unpredicted],
-             "undecided": [asdict(site) for site in launch.undecided]}  # fmt: skip
+             "undecided": [asdict(site) for site in launch.undecided], "notes": list(launch.notes)}  # fmt: skip
     return json_.dumps(found, indent=2)

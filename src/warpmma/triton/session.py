@@ -24,23 +24,22 @@ from .._progress import Watched
 from .._tracebacks import end_at_caller
 from ..arithmetic import Engine
 from ..errors import OperandError, TargetError, WarpmmaError, shown
+from ..isa import TARGETS
 from ..machine import Device, DeviceArray, HazardWarning, Limit, Policy
 from ..ptx import PtxEntry
-from .active_device import ActiveDevice, active
+from .active_device import ActiveDevice, active, current
 from .argument_checks import given_to_triton
 from .benchmarking import tuned_by_counting
 from .compiling import ptx_backend
 from .environment import described
 from .interface import TritonInterface, find_triton
-from .ptx_targets import device_target, ptx_number
+from .ptx_targets import device_target, ptx_numbers
 from .simulated_driver import driver_class
 from .torch_answers import TorchAnswers
 
 __all__ = ["TritonDevice", "device", "install", "uninstall"]
 
 _replaced: list[Callable[[], None]] = []
-
-_WITH_E4M3 = "Triton has fp8e4nv from sm_89 on; sm_90 and later run that PTX: device(..., ptx_target='sm_89')"
 
 
 class TritonDevice(ActiveDevice):
@@ -51,7 +50,7 @@ class TritonDevice(ActiveDevice):
     target : str
         Whose bits are computed.
     ptx_target : str
-        What Triton compiles for.
+        What Triton compiles for, unless a kernel has types that this target lacks: then for a later one.
     device : Device
         Its memory: `device.array(x)`, `device.empty(shape, dtype)`.
     launches : list of KernelLaunch
@@ -95,8 +94,8 @@ def device(
     target : str or Device
         Whose bits are computed; a Device is used itself, with what it holds.
     ptx_target : str, optional
-        What Triton compiles for; by default a target whose PTX is simulated (`PTX_TARGETS`): sm_80 for sm_90, where
-        Triton would write `wgmma`.
+        What Triton compiles for; by default a target whose PTX is simulated (`PTX_TARGETS`): for sm_90, where Triton
+        would write `wgmma`, sm_80, and sm_89 for kernels with e4m3.
     hazards, contract, engine, threads, resident, limit, seed, progress
         Of every launch, as of `PtxEntry.launch`. A kernel that Triton compiles without fusing has contract "off".
 
@@ -114,8 +113,8 @@ def device(
     find_triton()
     check_choice("contract", contract, ("ptxas", "off"))
     own, name = (target, target.target) if isinstance(target, Device) else (None, target)
-    number = ptx_number(name, ptx_target)
-    wanted = device_target(name, number)
+    numbers = ptx_numbers(name, ptx_target)
+    wanted = device_target(name, numbers[0])
     if own is not None and own.target != wanted:
         raise TargetError(
             f"Triton writes PTX for {wanted}, which a device of {own.target} does not run; give {wanted!r}"
@@ -124,7 +123,7 @@ def device(
         "hazards": hazards, "contract": contract, "engine": engine, "threads": threads, "resident": resident,
         "limit": limit, "seed": seed, "progress": progress,
     }  # fmt: skip
-    return TritonDevice(own or Device(wanted), number, options)
+    return TritonDevice(own or Device(wanted), numbers, options)
 
 
 def install(target: str | Device, **options: Any) -> TritonDevice:
@@ -242,7 +241,14 @@ def _checked(run: Any, triton: TritonInterface) -> Any:
             raise
         except Exception as error:
             if "fp8e4nv not supported" in str(error):
-                error.add_note(_WITH_E4M3)
+                error.add_note(_without_e4m3(current()))
             raise
 
     return checked_run
+
+
+def _without_e4m3(session: ActiveDevice) -> str:
+    """Say how a kernel with e4m3 is compiled."""
+    if TARGETS[session.target].number < 89:
+        return f"{session.target} has no fp8e4nv, GPUs have it from sm_89 on: device('sm_89'), or a later one"
+    return f"{session.ptx_target} has no fp8e4nv: leave ptx_target out, or give ptx_target='sm_89'"
