@@ -46,6 +46,4 @@ def test_no_warning_and_no_error(folder: Path, start: list[str]) -> None:
         [sys.executable, *start, "-p", "no:cacheprovider"], cwd=folder, env=environment, capture_output=True, text=True,
         check=False,
     )  # fmt: skip
-    assert not done.returncode and "1 passed in" in done.stdout and "warning" not in done.stdout, (
-        done.stdout + done.stderr
-    )
+    assert "= 1 passed in" in done.stdout, done.stdout + done.stderr  # "1 passed, 1 warning in" where one is no error

@@ -99,7 +99,7 @@ def _compiler(base: type[Any]) -> type[Any]:
 
 
 def _numbers(arch: int) -> tuple[int, ...]:
-    """Return the numbers of the targets to compile for, where code asks for one: the active device's, if it is its first."""
+    """Return the numbers of the targets to compile for where code asks for one: the active device's, if that is its."""
     numbers = active[-1].ptx_numbers if active else ()
     return numbers if numbers[:1] == (arch,) else (arch,)
 
