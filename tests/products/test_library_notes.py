@@ -14,7 +14,8 @@ from warpmma.arithmetic import LIBRARY_SUMS, library_note, library_sums
 from warpmma.isa import TARGETS
 
 F16, E4M3 = np.float16, ml_dtypes.float8_e4m3fn
-PUBLISHED = "on {} libraries use tcgen05, whose sums are those of mma.m16n8k16 (published for a B200: Xie et al., arXiv 2511.10909)"
+TCGEN05 = "on {} libraries use tcgen05, whose sums are those of mma.m16n8k16"
+PUBLISHED = f"{TCGEN05} (published for a B200: Xie et al., arXiv 2511.10909)"
 UNKNOWN = "on {} libraries use tcgen05; whether its sums differ is not known: nothing is published for this target"
 WGMMA = "on sm_90 libraries use wgmma, whose sums differ: they keep 13 fraction bits, mma 25 (measured on an H200)"
 

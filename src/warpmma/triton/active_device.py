@@ -61,9 +61,14 @@ class ActiveDevice:
         Numbers of the targets that Triton compiles for: for the first that has all types of a kernel.
     options : mapping
         Of every launch.
+    cuda_on_cpu : bool
+        Whether the CPU stands for PyTorch's "cuda".
     """
 
-    def __init__(self, own: Device, ptx: tuple[int, ...], options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, own: Device, ptx: tuple[int, ...], options: Mapping[str, Any], *, cuda_on_cpu: bool = False
+    ) -> None:  # fmt: skip
+        self.cuda_on_cpu = cuda_on_cpu
         self.device, self.target, self.ptx_target, self.ptx_numbers = own, own.target, f"sm_{ptx[0]}", ptx
         self.options, self.launches = dict(options), _Launches()
         self.number = _numbers.setdefault((own.target, ptx), _FIRST_NUMBER + len(_numbers))

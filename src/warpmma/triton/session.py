@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from contextlib import ExitStack, nullcontext
+from typing import Any, Literal
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from .active_device import ActiveDevice, active, current
 from .argument_checks import given_to_triton
 from .benchmarking import tuned_by_counting
 from .compiling import ptx_backend
+from .cuda_as_cpu import check_pytorch, cuda_as_cpu
 from .environment import described
 from .interface import TritonInterface, find_triton
 from .ptx_targets import device_target, ptx_numbers
@@ -85,7 +87,7 @@ def device(
     target: str | Device, *, ptx_target: str | None = None,
     hazards: Policy | Mapping[str, Policy] = "error", contract: str = "ptxas", engine: Engine = "auto",
     threads: int | None = None, resident: int | None = None, limit: int | Limit | None = None, seed: int = 0,
-    progress: Watched = None,
+    progress: Watched = None, cuda: Literal["cpu"] | None = None,
 ) -> TritonDevice:  # fmt: skip
     """Make a simulated GPU, for `with warpmma.triton.device("sm_90"):`.
 
@@ -98,6 +100,9 @@ def device(
         would write `wgmma`, sm_80, and sm_89 for kernels with e4m3.
     hazards, contract, engine, threads, resident, limit, seed, progress
         Of every launch, as of `PtxEntry.launch`. A kernel that Triton compiles without fusing has contract "off".
+    cuda : {"cpu"}, optional
+        Let the CPU stand for PyTorch's device "cuda", while the device is active: tensors made there or moved there are
+        the CPU's, and a list of questions to `torch.cuda` is answered; by rule (docs/triton.md).
 
     Returns
     -------
@@ -106,12 +111,15 @@ def device(
     Raises
     ------
     UnsupportedError
-        Triton is not installed, or has another interface.
+        Triton is not installed, or has another interface; PyTorch is not, and cuda is given.
     TargetError
         No such target.
     """
     find_triton()
     check_choice("contract", contract, ("ptxas", "off"))
+    if cuda is not None:
+        check_choice("cuda", cuda, ("cpu",))
+        check_pytorch()
     own, name = (target, target.target) if isinstance(target, Device) else (None, target)
     numbers = ptx_numbers(name, ptx_target)
     wanted = device_target(name, numbers[0])
@@ -123,7 +131,7 @@ def device(
         "hazards": hazards, "contract": contract, "engine": engine, "threads": threads, "resident": resident,
         "limit": limit, "seed": seed, "progress": progress,
     }  # fmt: skip
-    return TritonDevice(own or Device(wanted), numbers, options)
+    return TritonDevice(own or Device(wanted), numbers, options, cuda_on_cpu=cuda == "cpu")
 
 
 def install(target: str | Device, **options: Any) -> TritonDevice:
@@ -140,10 +148,21 @@ def install(target: str | Device, **options: Any) -> TritonDevice:
     return made
 
 
+def install_described(text: str | None = None) -> TritonDevice:
+    """Make the device that a text describes the active one, until `uninstall`.
+
+    Parameters
+    ----------
+    text : str, optional
+        A target, and options of `device` behind it: "sm_90,hazards=warn"; by default what WARPMMA_TRITON says.
+    """
+    target, options = described(text)
+    return install(target, **options)
+
+
 def install_from_environment() -> Any:
     """Make the device that WARPMMA_TRITON describes the active one, and return Triton's driver of it."""
-    target, options = described()
-    install(target, **options)
+    install_described()
     return find_triton().active()
 
 
@@ -164,6 +183,7 @@ def uninstall() -> None:
 _answers = TorchAnswers()
 _installed: list[TritonDevice] = []
 _threads: list[threading.Thread] = []
+_redirected: list[ExitStack] = []
 _lock = threading.RLock()
 
 
@@ -174,15 +194,19 @@ def _activate(session: TritonDevice) -> None:
                 f"{active[-1]!r} is active in another thread, {_threads[-1].name}, and Triton has one driver for all "
                 f"threads: launch in its `with`, or take processes"
             )
-        if not active:
-            try:
+        redirected = ExitStack()
+        try:
+            if not active:
                 _replaced.extend(_replace(find_triton()))
-            except BaseException:
+            _answers.give()
+            redirected.enter_context(cuda_as_cpu() if session.cuda_on_cpu else nullcontext())
+        except BaseException:
+            if not active:
                 _restore()
-                raise
+            raise
         active.append(session)
         _threads.append(threading.current_thread())
-        _answers.give()
+        _redirected.append(redirected)
 
 
 def _deactivate(session: TritonDevice) -> None:
@@ -191,12 +215,13 @@ def _deactivate(session: TritonDevice) -> None:
             raise OperandError(f"{session!r} is not the innermost device that is active")
         active.pop()
         _threads.pop()
+        _redirected.pop().close()
         if not active:
-            _answers.take_back()
             _restore()
 
 
 def _restore() -> None:
+    _answers.take_back()
     while _replaced:
         _replaced.pop()()
 
