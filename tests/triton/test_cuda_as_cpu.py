@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import warpmma as wm
+from warpmma.triton import cuda_as_cpu
 
 tl: Any = pytest.importorskip("triton.language")
 triton: Any = pytest.importorskip("triton")
@@ -156,6 +157,13 @@ def test_what_is_not_answered_is_an_error(gpu: Any) -> None:
         torch.cuda.memory_allocated()
     with pytest.raises(wm.UnsupportedError, match=r"torch.cuda.seed_alt?|did you mean 'reset_peak_memory_stats'"):
         torch.cuda.reset_peak_host_memory_stats()
+
+
+def test_the_page_lists_what_is_answered(gpu: Any) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "triton.md").read_text()
+    answers = cuda_as_cpu._answers(torch)["cuda"]
+    named = {*cuda_as_cpu._ELSEWHERE, *answers} - {name for name in answers if "seed" in name or "rng" in name}
+    assert [name for name in sorted(named) if f"`{name}`" not in page] == []
 
 
 def test_autocast_is_the_cpus_in_float16(gpu: Any) -> None:

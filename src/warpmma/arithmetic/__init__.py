@@ -13,7 +13,7 @@ from .fma import fma64
 from .functions import special_function
 from .instruction_groups import group
 from .interpolation import Interpolator, Squarer, interpolators, squarer
-from .library_sums import LIBRARY_SUMS, LibrarySums, library_note, library_sums
+from .library_products import LIBRARY_SUMS, LibrarySums, library_note, library_sums
 from .native import Registers as NativeRegisters
 from .native import product as native_product
 from .native_elements import ElementForm, run_elements, runs_elements
