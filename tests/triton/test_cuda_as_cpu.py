@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -13,14 +14,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from oracles import skip_without
 
 import warpmma as wm
 from warpmma.triton import cuda_as_cpu
 
 tl: Any = pytest.importorskip("triton.language")
 triton: Any = pytest.importorskip("triton")
-torch: Any = pytest.importorskip("torch")
-
+skip_without("PyTorch")
+torch: Any = importlib.import_module("torch")
 if torch.cuda.is_available():
     pytest.skip("PyTorch has a GPU", allow_module_level=True)
 
