@@ -141,7 +141,7 @@ def _answers() -> dict[Any, Callable[..., Any]]:
     """Return what is answered in place of functions of PyTorch."""
     import torch
 
-    tensor = torch.Tensor
+    tensor: Any = torch.Tensor
     cuda = torch.device("cuda", 0)
     return {
         tensor.device.__get__: lambda x, *_: cuda if on_cuda(x) else x.device,
@@ -166,6 +166,8 @@ def tensor_mode() -> Any:
     import torch
     from torch.overrides import TorchFunctionMode
     from torch.utils._device import DeviceContext, _device_constructors
+
+    overrides: Any = torch.overrides
 
     answers, constructors, backward = _answers(), _device_constructors(), torch.Tensor.backward
     saying = {torch.device, torch._C._nn._parse_to}  # they return which device was meant, and make nothing there
@@ -194,7 +196,7 @@ def tensor_mode() -> Any:
             return results
 
     def _default_is_cuda() -> bool:
-        stack = torch.overrides._get_current_function_mode_stack()
+        stack = overrides._get_current_function_mode_stack()
         return any(isinstance(x, DeviceContext) and x.device.type == "cuda" for x in stack)
 
     return CudaTensors
