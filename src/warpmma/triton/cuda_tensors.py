@@ -164,15 +164,15 @@ def _answers() -> dict[Any, Callable[..., Any]]:
 def tensor_mode() -> Any:
     """Return the class of contexts in which "cuda" is the CPU for functions of PyTorch."""
     import torch
-    from torch.overrides import TorchFunctionMode
     from torch.utils._device import DeviceContext, _device_constructors
 
     overrides: Any = torch.overrides
+    mode: type[Any] = overrides.TorchFunctionMode
 
     answers, constructors, backward = _answers(), _device_constructors(), torch.Tensor.backward
     saying = {torch.device, torch._C._nn._parse_to}  # they return which device was meant, and make nothing there
 
-    class CudaTensors(TorchFunctionMode):  # type: ignore[misc]
+    class CudaTensors(mode):  # type: ignore[misc]
         """Answers by the rules."""
 
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
