@@ -27,7 +27,7 @@ from .benchmarking import InstructionEvent
 from .cuda_tensors import GENUINE, is_cuda_device, put_on_cuda, tensor_mode
 from .torch_answers import has_gpu, machine_memory
 
-__all__ = ["check_pytorch", "cuda_as_cpu"]
+__all__ = ["check_pytorch", "redirected_cuda"]
 
 
 class _Stream:
@@ -142,7 +142,7 @@ def check_pytorch() -> None:
 
 
 @contextlib.contextmanager
-def cuda_as_cpu() -> Iterator[None]:
+def redirected_cuda() -> Iterator[None]:
     """Make the CPU stand for "cuda", for as long as the context lasts."""
     import torch
 

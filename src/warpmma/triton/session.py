@@ -32,7 +32,7 @@ from .active_device import ActiveDevice, active, current
 from .argument_checks import given_to_triton
 from .benchmarking import tuned_by_counting
 from .compiling import ptx_backend
-from .cuda_as_cpu import check_pytorch, cuda_as_cpu
+from .cuda_as_cpu import check_pytorch, redirected_cuda
 from .environment import described
 from .interface import TritonInterface, find_triton
 from .ptx_targets import device_target, ptx_numbers
@@ -199,7 +199,7 @@ def _activate(session: TritonDevice) -> None:
             if not active:
                 _replaced.extend(_replace(find_triton()))
             _answers.give()
-            redirected.enter_context(cuda_as_cpu() if session.cuda_on_cpu else nullcontext())
+            redirected.enter_context(redirected_cuda() if session.cuda_on_cpu else nullcontext())
         except BaseException:
             if not active:
                 _restore()
