@@ -117,6 +117,13 @@ def test_types_whose_sums_are_the_same_have_no_note() -> None:
     assert (wm.matmul(a, b, target="sm_90a") == wm.matmul(a, b, instruction=wgmma, target="sm_90a")).all()
 
 
+def test_f32_is_tf32_where_the_kernel_asks_for_it() -> None:
+    tiles = "tensor<64x32xf32> * tensor<32x64xf32> -> tensor<64x64xf32>"
+    assert dots.dots_of(f"tt.dot %x, %y, %z, inputPrecision = tf32 : {tiles}") == [["tf32", "tf32", [64, 64]]]
+    (ieee,) = dots.dots_of(f"tt.dot %x, %y, %z : {tiles}")
+    assert ieee == ["f32", "f32", [64, 64]] and dots.dot_notes([ieee], 4, "sm_80", "sm_103") == ()
+
+
 @pytest.mark.parametrize(
     ("dot", "warps", "notes"),
     [

@@ -23,14 +23,14 @@ from ..isa import TARGETS
 __all__ = ["dot_notes", "dots_of"]
 
 _TYPES: Mapping[str, str] = MappingProxyType({
-    "f8E4M3FN": "e4m3", "f8E5M2": "e5m2", "f16": "f16", "bf16": "bf16", "f32": "tf32", "i8": "s8", "f64": "f64",
+    "f8E4M3FN": "e4m3", "f8E5M2": "e5m2", "f16": "f16", "bf16": "bf16", "i8": "s8", "f64": "f64",
 })  # fmt: skip
 """Types of operands, as Triton's IR names them, and as PTX does."""
 
 _FP8 = frozenset(("e4m3", "e5m2"))
 _WITH_FP8 = frozenset((89, 120, 121))
 _TILE = r"tensor<((?:\d+x)+)(\w+)>"
-_DOT = re.compile(rf"\btt\.dot\b[^\n]*: {_TILE} \* {_TILE} -> {_TILE}")
+_DOT = re.compile(rf"\btt\.dot\b([^\n]*): {_TILE} \* {_TILE} -> {_TILE}")
 
 
 def dots_of(text: str) -> list[list[object]]:
@@ -42,8 +42,10 @@ def dots_of(text: str) -> list[list[object]]:
     [['e5m2', 'e5m2', [64, 16]]]
     """
     found: list[list[object]] = []
-    for _, a, _, b, shape, _ in _DOT.findall(text):
-        dot: list[object] = [_TYPES.get(a, a), _TYPES.get(b, b), [int(n) for n in shape.strip("x").split("x")]]
+    for options, _, *types, shape, _ in _DOT.findall(text):
+        f32 = "tf32" if "inputPrecision = tf32" in options else "f32"  # else it is a chain of fma
+        a, b = (f32 if types[i] == "f32" else _TYPES.get(types[i], types[i]) for i in (0, 2))
+        dot: list[object] = [a, b, [int(n) for n in shape.strip("x").split("x")]]
         if dot not in found:
             found.append(dot)
     return found
