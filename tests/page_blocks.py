@@ -14,8 +14,9 @@
    `<!-- file: NAME -->` writes the block into a file instead, which a later block must use;
    `<!-- printed -->` compares a text with what the last block of Python printed, as in 4;
    `<!-- output: COMMAND -->` compares it with the end of what a command prints, as in 4;
-   `<!-- needs: MODULE -->` leaves the block out where a module is not installed (CI's second step has most); with an
-   empty line behind it, it holds for all blocks of the page;
+   `<!-- needs: MODULE -->` leaves the block out where a module, or one of several with ", " between them, is not
+   installed (CI's second step has most); with an empty line behind it, it holds for all blocks of the page that have
+   no such mark;
    `<!-- not run: REASON -->` has a reason of `REASONS`, each of which can be wrong.
 """
 
@@ -114,9 +115,10 @@ def needs(page: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(module for block in blocks(page) if (module := block.marks.get("needs"))))
 
 
-def installed(module: str) -> bool:
+def installed(modules: str) -> bool:
+    """Whether all modules of a mark are there."""
     try:
-        return importlib.util.find_spec(module) is not None
+        return all(importlib.util.find_spec(module) is not None for module in modules.split(", "))
     except (ImportError, ValueError):
         return False
 

@@ -6,6 +6,8 @@ matrices. On simulated blocks, `kernel.launch` runs kernels that are written in 
 a compiler made: `ptx.load("kernel.ptx")["name"].launch(Device("sm_90"), grid, block, args)`.
 
 Every name, and every submodule such as `warpmma.kernel`, is loaded when it is first used.
+
+PYTEST_DONT_REWRITE: this is a pytest plugin that may be imported before pytest starts, which would be a warning.
 """
 
 from typing import TYPE_CHECKING

@@ -60,7 +60,7 @@ INNER: dict[str, str] = {
         (f"warpmma.triton:{x}" for x in (
             "KernelLaunch", "TritonDevice", "TritonDevice.__enter__", "TritonDevice.__exit__", "TritonDevice.__repr__",
             "TritonDevice.device_of", "TritonDevice.instructions", "TritonDevice.map", "device", "install",
-            "uninstall",
+            "install_described", "uninstall",
         )),
         "for those who have Triton, which this environment need not have: tests/triton"
     ),
@@ -78,17 +78,18 @@ INNER: dict[str, str] = {
     **dict.fromkeys(
         (f"warpmma.arithmetic:{x}" for x in (
             "NativeRegisters", "NativeRegisters.run", "approximate_reference", "as_fraction", "engine_text",
-            "exact_product", "fma64", "fused_steps", "machine_text", "native_product", "quotient", "quotient_reference",
-            "reference_dot", "reference_trace", "resolve", "rounded_step", "run_elements", "runs_elements",
-            "special_function_reference", "square_root", "square_root_reference", "squarer", "take_rows",
-            "warn_of_numpy",
+            "exact_product", "fma64", "fused_steps", "library_note", "library_sums", "machine_text", "native_product",
+            "quotient", "quotient_reference", "reference_dot", "reference_trace", "resolve", "rounded_step",
+            "run_elements", "runs_elements", "special_function_reference", "square_root", "square_root_reference",
+            "squarer", "take_rows", "warn_of_numpy",
         )),
         "for rooms above, which check"
     ),
     **dict.fromkeys(
         (f"warpmma.arithmetic:{x}" for x in (
             "ApproximateForm", "ElementForm", "FloatChains", "FmaChain", "FusedDotAdd", "GroupedDotAdd", "IntegerSum",
-            "Interpolator", "Interpolator.scaled_rows", "Interpolator.sum", "Popcount", "Recipe", "SpecialFunction",
+            "Interpolator", "Interpolator.scaled_rows", "Interpolator.sum", "LibrarySums", "LibrarySums.__str__",
+            "Popcount", "Recipe", "SpecialFunction",
             "Squarer",
             "Squarer.square", "interpolators",
         )),

@@ -136,18 +136,6 @@ def test_wgmma_is_explained() -> None:
     assert (out == 64).all()
 
 
-def test_e4m3_is_explained() -> None:
-    import ml_dtypes
-
-    a, out = np.ones((32, 32), ml_dtypes.float8_e4m3fn), np.zeros((32, 32), np.float32)
-    with wm.triton.device("sm_90"), pytest.raises(triton.CompilationError) as caught:
-        dot[(1,)](a, a, out, M=32)
-    assert "ptx_target='sm_89'" in caught.value.__notes__[0]
-    with wm.triton.device("sm_90", ptx_target="sm_89"):
-        dot[(1,)](a, a, out, M=32)
-    assert (out == 32).all()
-
-
 @pytest.mark.parametrize(("ptx_target", "kind"), [("sm_80", "float8_e5m2"), ("sm_89", "float8_e4m3fn")])
 def test_bytes_that_triton_fills_up_are_no_mistake(ptx_target: str, kind: str) -> None:
     import ml_dtypes

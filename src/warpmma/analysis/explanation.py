@@ -9,7 +9,7 @@ from functools import cached_property
 
 from .. import _views
 from .._records import Record, Shown
-from ..arithmetic import Evidence, Recipe, SumStep, as_fraction
+from ..arithmetic import Evidence, Recipe, SumStep, as_fraction, library_note
 from ..formats import FORMATS, FloatFormat
 from ..isa import AnyInstruction
 from .rationals import ulp_at
@@ -116,6 +116,11 @@ class Explanation(Record):
     against: Explanation | None = None
     parting: Parting | None = None
     site: str = ""
+
+    @property
+    def note(self) -> str:
+        """What libraries use on the target in place of the instruction, if its sums may have other bits; else empty."""
+        return "" if self.site else library_note(self.instruction, self.target)
 
     @cached_property
     def steps(self) -> tuple[SumStep, ...]:

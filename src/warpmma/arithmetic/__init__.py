@@ -13,6 +13,7 @@ from .fma import fma64
 from .functions import special_function
 from .instruction_groups import group
 from .interpolation import Interpolator, Squarer, interpolators, squarer
+from .library_products import LIBRARY_SUMS, LibrarySums, library_note, library_sums
 from .native import Registers as NativeRegisters
 from .native import product as native_product
 from .native_elements import ElementForm, run_elements, runs_elements
@@ -40,6 +41,7 @@ from .units import steps as fused_steps
 
 __all__ = [
     "GENERATIONS",
+    "LIBRARY_SUMS",
     "LOWERINGS",
     "SEQUENCES",
     "SPECIAL_FUNCTIONS",
@@ -55,6 +57,7 @@ __all__ = [
     "GroupedDotAdd",
     "IntegerSum",
     "Interpolator",
+    "LibrarySums",
     "Lowering",
     "NativeRegisters",
     "Popcount",
@@ -77,6 +80,8 @@ __all__ = [
     "fused_steps",
     "group",
     "interpolators",
+    "library_note",
+    "library_sums",
     "lowering",
     "machine_text",
     "native",

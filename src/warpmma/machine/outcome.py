@@ -45,6 +45,8 @@ class Launch(Shown):
         What was kept of `mma` where a `Watch` was given; `warpmma.explain_launch` explains it.
     retyped : tuple of Retyped
         Arrays that PTX accessed as floats of another type than they hold.
+    notes : tuple of str
+        What else should be known of the results, such as which bits another compiler's text would give.
     """
 
     hazards: list[Hazard]
@@ -57,6 +59,7 @@ class Launch(Shown):
     watched: tuple[WatchedProduct, ...] = ()
     joined: Mapping[tuple[Site, Site], int] = field(default_factory=dict)
     retyped: tuple[Retyped, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def text(self) -> str:
         """Tables of instructions, bytes moved, accesses to shared memory with their conflicts, and hazards."""

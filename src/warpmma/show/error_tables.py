@@ -168,7 +168,8 @@ def _how(products: Sequence[ProductError]) -> list[str]:
         choice = x.choice
         lines += wrap(
             f"{x.name}: given; bounds are of {products[0].name}" if x.given else
-            f"{x.name}: {choice.instruction} on {choice.target}{_along(choice)}; {choice.evidence.kind}",
+            f"{x.name}: {choice.instruction} on {choice.target}{_along(choice)}; {choice.evidence.kind}"
+            + f"; {choice.note}" * bool(choice.note),
             _WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False,
         )  # fmt: skip
     return lines
@@ -276,7 +277,7 @@ def json(report: ErrorReport) -> str:
         how = {
             "instruction": str(choice.instruction), "target": choice.target, "shape": list(choice.shape),
             "k": choice.k, "slices": [list(each) for each in choice.slices], "promote_every": choice.promote_every,
-            "epilogue": choice.epilogue, "evidence": str(choice.evidence),
+            "epilogue": choice.epilogue, "evidence": str(choice.evidence), "note": choice.note,
         }  # fmt: skip
         bins = [{"to": _ratio(end), "count": count} for end, count in x.histogram]
         plain = {name: measured(x, name) if name in _FIGURES else getattr(x, name) for name in _PLAIN}

@@ -64,6 +64,7 @@ def text(launch: Launch) -> str:
             "Not predicted: what ptxas fuses, and here that changes nothing", ("line", "instruction"),
             ((site.place, site.mnemonic) for site in _unchanged(launch)),
         ),
+        _table("Notes", ("",), ((note,) for note in launch.notes)),
     ]  # fmt: skip
     if "native" not in engines():
         parts.append(f"engine: {engine_text()}")
@@ -100,8 +101,8 @@ def json(launch: Launch) -> str:
     "bytes" by space, and "shared" of accesses to shared memory; "barriers"; "hazards"; and "counts" of those that are
     counted alone; "retyped", arrays that were accessed as another type; "order", the sites of atomics whose order
     mattered, with "lanes"; "undecided", sites of sums that ptxas may fuse or not; "unpredicted", those of them where
-    that changes bits, with all of `Unpredicted`; and "joined", pairs of "sites" from which lanes of one warp executed a
-    `.sync` instruction together, with "times".
+    that changes bits, with all of `Unpredicted`; "joined", pairs of "sites" from which lanes of one warp executed a
+    `.sync` instruction together, with "times"; and "notes".
     """
     costs = launch.costs
     advice = costs.advice()
@@ -128,5 +129,6 @@ def json(launch: Launch) -> str:
              "order": [{**asdict(site), "lanes": n} for site, n in launch.order.items()],
              "unpredicted": [asdict(one) for one in launch.unpredicted],
              "undecided": [asdict(site) for site in launch.undecided],
-             "joined": [{"sites": [asdict(a), asdict(b)], "times": n} for (a, b), n in launch.joined.items()]}  # fmt: skip
+             "joined": [{"sites": [asdict(a), asdict(b)], "times": n} for (a, b), n in launch.joined.items()],
+             "notes": list(launch.notes)}  # fmt: skip
     return json_.dumps(found, indent=2)

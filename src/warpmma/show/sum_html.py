@@ -27,6 +27,8 @@ def html(explanation: Explanation) -> str:
         rows.insert(0, ("in a kernel", escape(explanation.site)))
     if len(explanation.links) > 1:
         rows.append(("chain", escape(chain_text(explanation))))
+    if explanation.note:
+        rows.append(("elsewhere", escape(explanation.note)))
     parts = []
     if other is not None:
         title += f", against {other.target}"

@@ -51,7 +51,7 @@ def _document(x: Explanation) -> dict[str, Any]:
         "ulps": rational(in_ulps(x.error, x.exact, x.format)), "lost": rational(x.lost), "cut": rational(cut),
         "rounded_off": rational(off), "bound": rational(x.bound),
         "recipe": {**asdict(recipe), "unit": {"kind": type(recipe.unit).__name__, **asdict(recipe.unit)}},
-        "evidence": asdict(x.evidence),
+        "evidence": asdict(x.evidence), "note": x.note,
         "links": [
             {
                 "name": link.name, "k": [link.k.start, link.k.stop], "weight": rational(link.weight),

@@ -112,6 +112,8 @@ def _header(explanation: Explanation, page: _Page) -> list[str]:
     words += [how(explanation.recipe), str(explanation.evidence)]
     if len(explanation.links) > 1:
         words.append(chain_text(explanation))
+    if explanation.note:
+        words.append(explanation.note)
     for each in words:
         lines += page.lines("dim", each)
     return lines

@@ -2,14 +2,16 @@
 
 The fixture `gpu` is a `warpmma.testing.Gpu` for each target that `--warpmma-target` names (sm_90 if none is named). Two
 marks choose targets for a test: `warpmma_targets("sm_80", "sm_90")` names others, and `warpmma_instruction(mnemonic)`
-skips those that lack an instruction. Tests of one target run together. Reports of a `WarpmmaError` end at the line of
-the test or kernel, not inside this package.
+skips those that lack an instruction. Tests of one target run together. `--warpmma-triton sm_90,cuda=cpu` makes a
+simulated GPU Triton's before anything of the tests is imported. Reports of a `WarpmmaError` end at the line of the test
+or kernel, not inside this package.
 
 pytest imports this module whenever it starts. So it imports nothing that it may not need.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +31,7 @@ _MARKS = (
     "warpmma_instruction(*mnemonics): skip this test on simulated GPUs that lack one of these instructions.",
 )
 _USED = pytest.StashKey[set[str]]()  # targets of the tests that were collected
+_TRITON = pytest.StashKey[Any]()  # Triton's simulated GPU
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,6 +40,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--warpmma-target", action="append", dest="warpmma_targets", metavar="TARGET",
         help=f"Target of the fixture `gpu`, such as sm_80; may be given several times. The default is {_DEFAULT}.",
     )  # fmt: skip
+    parser.getgroup("warpmma").addoption(
+        "--warpmma-triton", dest="warpmma_triton", metavar="DEVICE", default=os.environ.get("WARPMMA_TRITON", ""),
+        help="Run Triton's kernels on a simulated GPU: a target, and options of warpmma.triton.device behind it, such "
+        "as sm_90,hazards=warn,cuda=cpu. The default is the variable WARPMMA_TRITON.",
+    )  # fmt: skip
+
+
+# First, before conftest files, which may ask whether there is a GPU.
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Make the simulated GPU of `--warpmma-triton` Triton's."""
+    described = early_config.known_args_namespace.warpmma_triton
+    if described:
+        from ..triton import install_described
+
+        try:
+            early_config.stash[_TRITON] = install_described(described)
+        except WarpmmaError as error:
+            raise pytest.UsageError(f"--warpmma-triton: {error}") from None
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say how many kernels were launched in this process."""
+    if _TRITON in config.stash:
+        terminalreporter.write_line(f"warpmma: {config.stash[_TRITON]!r}")
 
 
 def pytest_configure(config: pytest.Config) -> None:

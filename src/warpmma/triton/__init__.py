@@ -14,12 +14,12 @@ from .._lazy import on_demand as _on_demand
 
 if TYPE_CHECKING:  # what `_ORIGINS` says
     from .active_device import KernelLaunch
-    from .session import TritonDevice, device, install, uninstall
+    from .session import TritonDevice, device, install, install_described, uninstall
 
-__all__ = ["KernelLaunch", "TritonDevice", "device", "install", "uninstall"]
+__all__ = ["KernelLaunch", "TritonDevice", "device", "install", "install_described", "uninstall"]
 
 _ORIGINS = {
-    ".session": ("TritonDevice", "device", "install", "uninstall"),
+    ".session": ("TritonDevice", "device", "install", "install_described", "uninstall"),
     ".active_device": ("KernelLaunch",),
 }
 

@@ -1,4 +1,7 @@
-"""`python -m warpmma.triton [--device sm_90,hazards=warn] [-m] script.py ...`: run a script on a simulated GPU."""
+"""`python -m warpmma.triton [--device sm_90,hazards=warn] [-m] script.py ...`: run a script on a simulated GPU.
+
+With `cuda=cpu` it says at the end how many kernels were launched: code that found no GPU after all launches none.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ import sys
 from pathlib import Path
 
 from ..errors import WarpmmaError
-from .environment import VARIABLE, described
-from .session import install
+from .environment import VARIABLE
+from .session import install_described
 
 
 def main() -> None:
@@ -23,17 +26,20 @@ def main() -> None:
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     given = parser.parse_args()
     try:
-        target, options = described(given.device)
-        install(target, **options)
+        installed = install_described(given.device)
     except WarpmmaError as error:
         parser.exit(2, f"{parser.prog}: {error}\n")
     sys.argv = [given.script, *given.arguments]
-    if given.module:
-        sys.path[0] = str(Path.cwd())
-        runpy.run_module(given.script, run_name="__main__", alter_sys=True)
-    else:
-        sys.path[0] = str(Path(given.script).resolve().parent)
-        runpy.run_path(given.script, run_name="__main__")
+    try:
+        if given.module:
+            sys.path[0] = str(Path.cwd())
+            runpy.run_module(given.script, run_name="__main__", alter_sys=True)
+        else:
+            sys.path[0] = str(Path(given.script).resolve().parent)
+            runpy.run_path(given.script, run_name="__main__")
+    finally:
+        if installed.cuda_on_cpu:
+            print(f"{parser.prog}: {installed!r}", file=sys.stderr)
 
 
 main()

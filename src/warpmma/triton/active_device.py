@@ -16,7 +16,7 @@ from ..ptx import PtxEntry
 __all__ = ["ActiveDevice", "KernelLaunch", "active", "current"]
 
 _FIRST_NUMBER = 1000
-_numbers: dict[tuple[str, int], int] = {}
+_numbers: dict[tuple[str, tuple[int, ...]], int] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +35,10 @@ class KernelLaunch:
         What ran.
     device : Device
         On which it ran.
+    ptx_target : str
+        For which Triton compiled it.
     report : Launch
-        Costs, hazards that were warnings, what was printed, `unpredicted`.
+        Costs, hazards that were warnings, what was printed, `unpredicted`, `notes`.
     """
 
     name: str
@@ -45,6 +47,7 @@ class KernelLaunch:
     shared: int
     entry: PtxEntry
     device: Device
+    ptx_target: str
     report: Launch
 
 
@@ -54,14 +57,19 @@ class ActiveDevice:
     Parameters
     ----------
     own : Device
-    ptx : int
-        Number of the target that Triton compiles for.
+    ptx : tuple of int
+        Numbers of the targets that Triton compiles for: for the first that has all types of a kernel.
     options : mapping
         Of every launch.
+    cuda_on_cpu : bool
+        Whether the CPU stands for PyTorch's "cuda".
     """
 
-    def __init__(self, own: Device, ptx: int, options: Mapping[str, Any]) -> None:
-        self.device, self.target, self.ptx_target = own, own.target, f"sm_{ptx}"
+    def __init__(
+        self, own: Device, ptx: tuple[int, ...], options: Mapping[str, Any], *, cuda_on_cpu: bool = False
+    ) -> None:  # fmt: skip
+        self.cuda_on_cpu = cuda_on_cpu
+        self.device, self.target, self.ptx_target, self.ptx_numbers = own, own.target, f"sm_{ptx[0]}", ptx
         self.options, self.launches = dict(options), _Launches()
         self.number = _numbers.setdefault((own.target, ptx), _FIRST_NUMBER + len(_numbers))
 

@@ -7,19 +7,31 @@ are the first's.
 
 A register that nothing in a kernel writes is LLVM's undef: Triton fills up four bytes with it, of which it stores some.
 It is no mistake of the kernel's, and is 0 here: poison is known of registers, not of bytes.
+
+A device may have several targets to compile for (`PTX_TARGETS`). Triton's front end accepts the types of all of them;
+when it has made its first IR, the first target that has all types in it compiles the rest. What Triton keeps with a
+kernel says which target that was, and which `tl.dot` the kernel has.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
+from .active_device import active
+from .dots import dots_of
 from .interface import TritonInterface
 
 __all__ = ["ptx_backend"]
 
-_REWRITTEN = 3  # which form of the text lies in the cache: one more whenever `_for_simulation` changes
+_REWRITTEN = 4  # which form lies in the cache: one more whenever `_for_simulation` or what is kept changes
+
+_IN_IR: Mapping[str, str] = MappingProxyType({"fp8e4nv": "f8E4M3FN"})
+"""Types that not all targets have, as Triton's front end names them, and as its IR does."""
 
 _DECLARED = re.compile(r"^\s*\.reg \.[bf](16|32|64)\s+(%[a-z]+)<(\d+)>;.*$", re.MULTILINE)
 _BODY = re.compile(r"^(?:\.\w+ )*\.(?:entry|func)\b", re.MULTILINE)
@@ -37,12 +49,59 @@ def _compiler(base: type[Any]) -> type[Any]:
             """Name what compiles."""
             return f"warpmma-{_REWRITTEN}-{super().hash()}"
 
-        def add_stages(self, stages: dict[str, Any], *args: Any) -> None:
-            """Leave ptxas out."""
-            super().add_stages(stages, *args)
+        def parse_options(self, given: Mapping[str, Any]) -> Any:
+            """Accept the types of all targets that the device has to compile for."""
+            own = super().parse_options(given)
+            if "supported_fp8_dtypes" in given or len(_numbers(self.target.arch)) == 1:
+                return own
+            types = {name for each in self._candidates() for name in each._types()}
+            return replace(own, supported_fp8_dtypes=tuple(sorted(types)))
+
+        def add_stages(self, stages: dict[str, Any], options: Any, *args: Any) -> None:
+            """Leave ptxas out, and compile the first IR for the first target that has its types."""
+            super().add_stages(stages, options, *args)
             stages[self.binary_ext] = lambda text, metadata: _for_simulation(text).encode()
+            if "ttir" not in stages:
+                return
+            chosen = dict(stages)
+
+            def first(module: Any, metadata: dict[str, Any]) -> Any:
+                compiler = self._first_with_types(str(module))
+                metadata["warpmma_ptx_target"] = f"sm_{compiler.target.arch}"
+                if compiler is not self:
+                    given = replace(options, arch=f"sm{compiler.target.arch}") if hasattr(options, "arch") else options
+                    super(PtxCompiler, compiler).add_stages(chosen, given, *args)
+                done = chosen["ttir"](module, metadata)
+                metadata["warpmma_dots"] = dots_of(str(done))
+                return done
+
+            def later(name: str) -> Any:
+                return lambda source, metadata: chosen[name](source, metadata)
+
+            stages |= {name: later(name) for name in stages if name != self.binary_ext} | {"ttir": first}
+
+        def _candidates(self) -> list[Any]:
+            """Return the compilers for the targets of the device, this one first."""
+            target = self.target
+            others = (n for n in _numbers(target.arch) if n != target.arch)
+            return [self, *(type(self)(type(target)(target.backend, n, target.warp_size)) for n in others)]
+
+        def _first_with_types(self, text: str) -> Any:
+            """Return the compiler for the first target that has all types in a text; this one where none has."""
+            used = {name for name, written in _IN_IR.items() if written in text}
+            return next((each for each in self._candidates() if used <= each._types()), self)
+
+        def _types(self) -> set[str]:
+            """Return the types of its target that others may lack."""
+            return {*super().parse_options({}).supported_fp8_dtypes}
 
     return PtxCompiler
+
+
+def _numbers(arch: int) -> tuple[int, ...]:
+    """Return the numbers of the targets to compile for where code asks for one: the active device's, if that is its."""
+    numbers = active[-1].ptx_numbers if active else ()
+    return numbers if numbers[:1] == (arch,) else (arch,)
 
 
 def ptx_backend(triton: TritonInterface, original: Any) -> Any:

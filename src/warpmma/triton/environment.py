@@ -19,7 +19,7 @@ VARIABLE = "WARPMMA_TRITON"
 
 OPTIONS: Mapping[str, Callable[[str], Any]] = MappingProxyType({
     "ptx_target": str, "hazards": str, "contract": str, "engine": str, "threads": int, "resident": int, "limit": int,
-    "seed": int,
+    "seed": int, "cuda": str,
 })  # fmt: skip
 
 

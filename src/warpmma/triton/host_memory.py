@@ -15,6 +15,7 @@ import gc
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ import numpy.typing as npt
 
 from ..errors import OperandError
 from ..machine import Device
+from .cuda_tensors import GENUINE
 
 __all__ = ["HostArray", "is_tensor", "mapped_for_launch", "storage_of"]
 
@@ -82,6 +84,20 @@ def is_tensor(x: Any) -> bool:
     return torch is not None and hasattr(torch, "Tensor") and issubclass(type(x), torch.Tensor)
 
 
+def _genuinely(function: Any) -> Any:
+    """Return a function within which tensors answer as PyTorch has them, whatever stands for "cuda"."""
+
+    @wraps(function)
+    def genuine(*args: Any) -> Any:
+        __tracebackhide__ = True
+        if "torch" not in sys.modules:
+            return function(*args)
+        with GENUINE():
+            return function(*args)
+
+    return genuine
+
+
 def _wrapped(x: Any) -> Any:
     """Return the tensor in what `triton.reinterpret` returns."""
     while hasattr(x, "data_ptr") and hasattr(x, "base") and not isinstance(x, HostArray) and not is_tensor(x):
@@ -89,6 +105,7 @@ def _wrapped(x: Any) -> Any:
     return x
 
 
+@_genuinely
 def storage_of(name: str, x: Any) -> Storage | None:
     """Return the storage of a tensor or array; None for what has none, or none in this process's memory."""
     x = _wrapped(x)
@@ -157,6 +174,7 @@ def _lies_there(device: Device, piece: Storage) -> bool:
     return region is not None and region.held.start == region.start and piece.stop <= region.stop
 
 
+@_genuinely
 def _pointed_at(args: list[tuple[str, str, Any]]) -> list[Storage]:
     """Rule 3."""
     addresses = np.unique(np.concatenate([_NONE, *(_addresses(type_, x) for _, type_, x in args)]))
@@ -186,6 +204,7 @@ def _addresses(type_: str, x: Any) -> npt.NDArray[np.uint64]:
     return values[(values > _LOWEST) & (values < _HIGHEST)]
 
 
+@_genuinely
 def check_place(name: str, x: Any) -> None:
     """Refuse a tensor that is not in this process's memory.
 

@@ -1,7 +1,8 @@
-"""For which target Triton writes PTX, by the target whose bits are computed.
+"""For which targets Triton writes PTX, by the target whose bits are computed.
 
 A driver assembles PTX for older targets, too: what Triton writes for sm_80 has sm_90's bits on sm_90. For sm_90 itself
 `tl.dot` becomes `wgmma`, for sm_100 to sm_110 `tcgen05`, and descriptors become TMA from sm_90 on: none is simulated.
+A kernel is compiled for the first target of its row that has all of its types: sm_80 has no e4m3, sm_89 has.
 """
 
 from __future__ import annotations
@@ -11,16 +12,17 @@ from types import MappingProxyType
 from ..errors import TargetError, shown
 from ..isa import TARGETS, check_known
 
-__all__ = ["PTX_TARGETS", "device_target", "ptx_number"]
+__all__ = ["PTX_TARGETS", "device_target", "ptx_numbers"]
 
 PTX_TARGETS = MappingProxyType({
-    70: 70, 72: 70, 75: 75, 80: 80, 86: 86, 87: 87, 88: 86, 89: 89, 90: 80, 100: 80, 103: 80, 110: 80, 120: 89, 121: 89,
+    70: (70,), 72: (70,), 75: (75,), 80: (80,), 86: (86,), 87: (87,), 88: (86,), 89: (89,), 90: (80, 89),
+    100: (80, 89), 103: (80, 89), 110: (80, 89), 120: (89,), 121: (89,),
 })  # fmt: skip
-"""Number of a target, and of the one for which Triton writes, unless `ptx_target` says another."""
+"""Number of a target, and of those for which Triton writes, in order, unless `ptx_target` names one."""
 
 
-def ptx_number(target: str, ptx_target: str | None) -> int:
-    """Return the number of the target that Triton compiles for.
+def ptx_numbers(target: str, ptx_target: str | None) -> tuple[int, ...]:
+    """Return the numbers of the targets that Triton compiles for: for the first that has all types of a kernel.
 
     Raises
     ------
@@ -29,8 +31,8 @@ def ptx_number(target: str, ptx_target: str | None) -> int:
 
     Examples
     --------
-    >>> ptx_number("sm_90", None), ptx_number("sm_90", "sm_89")
-    (80, 89)
+    >>> ptx_numbers("sm_90", None), ptx_numbers("sm_90", "sm_89")
+    ((80, 89), (89,))
     """
     check_known(target)
     mine = TARGETS[target].number
@@ -41,9 +43,9 @@ def ptx_number(target: str, ptx_target: str | None) -> int:
     if number > mine:
         raise TargetError(
             f"ptx_target is {shown(ptx_target)}, later than {target}, which does not run it; give an earlier one, or "
-            f"none for sm_{PTX_TARGETS[mine]}"
+            f"none for sm_{PTX_TARGETS[mine][0]}"
         )
-    return number
+    return (number,)
 
 
 def device_target(target: str, ptx: int) -> str:

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from contextlib import ExitStack, nullcontext
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,23 +25,23 @@ from .._progress import Watched
 from .._tracebacks import end_at_caller
 from ..arithmetic import Engine
 from ..errors import OperandError, TargetError, WarpmmaError, shown
+from ..isa import TARGETS
 from ..machine import Device, DeviceArray, HazardWarning, Limit, Policy
 from ..ptx import PtxEntry
-from .active_device import ActiveDevice, active
+from .active_device import ActiveDevice, active, current
 from .argument_checks import given_to_triton
 from .benchmarking import tuned_by_counting
 from .compiling import ptx_backend
+from .cuda_as_cpu import check_pytorch, redirected_cuda
 from .environment import described
 from .interface import TritonInterface, find_triton
-from .ptx_targets import device_target, ptx_number
+from .ptx_targets import device_target, ptx_numbers
 from .simulated_driver import driver_class
 from .torch_answers import TorchAnswers
 
 __all__ = ["TritonDevice", "device", "install", "uninstall"]
 
 _replaced: list[Callable[[], None]] = []
-
-_WITH_E4M3 = "Triton has fp8e4nv from sm_89 on; sm_90 and later run that PTX: device(..., ptx_target='sm_89')"
 
 
 class TritonDevice(ActiveDevice):
@@ -51,7 +52,7 @@ class TritonDevice(ActiveDevice):
     target : str
         Whose bits are computed.
     ptx_target : str
-        What Triton compiles for.
+        What Triton compiles for, unless a kernel has types that this target lacks: then for a later one.
     device : Device
         Its memory: `device.array(x)`, `device.empty(shape, dtype)`.
     launches : list of KernelLaunch
@@ -86,7 +87,7 @@ def device(
     target: str | Device, *, ptx_target: str | None = None,
     hazards: Policy | Mapping[str, Policy] = "error", contract: str = "ptxas", engine: Engine = "auto",
     threads: int | None = None, resident: int | None = None, limit: int | Limit | None = None, seed: int = 0,
-    progress: Watched = None,
+    progress: Watched = None, cuda: Literal["cpu"] | None = None,
 ) -> TritonDevice:  # fmt: skip
     """Make a simulated GPU, for `with warpmma.triton.device("sm_90"):`.
 
@@ -95,11 +96,14 @@ def device(
     target : str or Device
         Whose bits are computed; a Device is used itself, with what it holds.
     ptx_target : str, optional
-        What Triton compiles for; by default a target whose PTX is simulated (`PTX_TARGETS`): sm_80 for sm_90, where
-        Triton would write `wgmma`.
+        What Triton compiles for; by default a target whose PTX is simulated (`PTX_TARGETS`): for sm_90, where Triton
+        would write `wgmma`, sm_80, and sm_89 for kernels with e4m3.
     hazards, contract, engine, threads, resident, limit, seed, progress
         Of every launch, as of `PtxEntry.launch` (`threads` reaches each `mma`, not programs). A kernel that Triton
         compiles without fusing has contract "off".
+    cuda : {"cpu"}, optional
+        Let the CPU stand for PyTorch's device "cuda", while the device is active: tensors made there or moved there are
+        the CPU's, and a list of questions to `torch.cuda` is answered; by rule (docs/triton.md).
 
     Returns
     -------
@@ -108,15 +112,18 @@ def device(
     Raises
     ------
     UnsupportedError
-        Triton is not installed, or has another interface.
+        Triton is not installed, or has another interface; PyTorch is not, and cuda is given.
     TargetError
         No such target.
     """
     find_triton()
     check_choice("contract", contract, ("ptxas", "off"))
+    if cuda is not None:
+        check_choice("cuda", cuda, ("cpu",))
+        check_pytorch()
     own, name = (target, target.target) if isinstance(target, Device) else (None, target)
-    number = ptx_number(name, ptx_target)
-    wanted = device_target(name, number)
+    numbers = ptx_numbers(name, ptx_target)
+    wanted = device_target(name, numbers[0])
     if own is not None and own.target != wanted:
         raise TargetError(
             f"Triton writes PTX for {wanted}, which a device of {own.target} does not run; give {wanted!r}"
@@ -125,7 +132,7 @@ def device(
         "hazards": hazards, "contract": contract, "engine": engine, "threads": threads, "resident": resident,
         "limit": limit, "seed": seed, "progress": progress,
     }  # fmt: skip
-    return TritonDevice(own or Device(wanted), number, options)
+    return TritonDevice(own or Device(wanted), numbers, options, cuda_on_cpu=cuda == "cpu")
 
 
 def install(target: str | Device, **options: Any) -> TritonDevice:
@@ -142,10 +149,21 @@ def install(target: str | Device, **options: Any) -> TritonDevice:
     return made
 
 
+def install_described(text: str | None = None) -> TritonDevice:
+    """Make the device that a text describes the active one, until `uninstall`.
+
+    Parameters
+    ----------
+    text : str, optional
+        A target, and options of `device` behind it: "sm_90,hazards=warn"; by default what WARPMMA_TRITON says.
+    """
+    target, options = described(text)
+    return install(target, **options)
+
+
 def install_from_environment() -> Any:
     """Make the device that WARPMMA_TRITON describes the active one, and return Triton's driver of it."""
-    target, options = described()
-    install(target, **options)
+    install_described()
     return find_triton().active()
 
 
@@ -166,6 +184,7 @@ def uninstall() -> None:
 _answers = TorchAnswers()
 _installed: list[TritonDevice] = []
 _threads: list[threading.Thread] = []
+_redirected: list[ExitStack] = []
 _lock = threading.RLock()
 
 
@@ -176,15 +195,19 @@ def _activate(session: TritonDevice) -> None:
                 f"{active[-1]!r} is active in another thread, {_threads[-1].name}, and Triton has one driver for all "
                 f"threads: launch in its `with`, or take processes"
             )
-        if not active:
-            try:
+        redirected = ExitStack()
+        try:
+            if not active:
                 _replaced.extend(_replace(find_triton()))
-            except BaseException:
+            _answers.give()
+            redirected.enter_context(redirected_cuda() if session.cuda_on_cpu else nullcontext())
+        except BaseException:
+            if not active:
                 _restore()
-                raise
+            raise
         active.append(session)
         _threads.append(threading.current_thread())
-        _answers.give()
+        _redirected.append(redirected)
 
 
 def _deactivate(session: TritonDevice) -> None:
@@ -193,12 +216,13 @@ def _deactivate(session: TritonDevice) -> None:
             raise OperandError(f"{session!r} is not the innermost device that is active")
         active.pop()
         _threads.pop()
+        _redirected.pop().close()
         if not active:
-            _answers.take_back()
             _restore()
 
 
 def _restore() -> None:
+    _answers.take_back()
     while _replaced:
         _replaced.pop()()
 
@@ -243,7 +267,14 @@ def _checked(run: Any, triton: TritonInterface) -> Any:
             raise
         except Exception as error:
             if "fp8e4nv not supported" in str(error):
-                error.add_note(_WITH_E4M3)
+                error.add_note(_without_e4m3(current()))
             raise
 
     return checked_run
+
+
+def _without_e4m3(session: ActiveDevice) -> str:
+    """Say how a kernel with e4m3 is compiled."""
+    if TARGETS[session.target].number < 89:
+        return f"{session.target} has no fp8e4nv, GPUs have it from sm_89 on: device('sm_89'), or a later one"
+    return f"{session.ptx_target} has no fp8e4nv: leave ptx_target out, or give ptx_target='sm_89'"

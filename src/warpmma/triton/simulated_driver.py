@@ -114,7 +114,7 @@ def driver_class(triton: TritonInterface) -> type[Any]:
             import torch
 
             self._asked()
-            return torch.device("cpu")
+            return torch.device("cuda", 0) if current().cuda_on_cpu else torch.device("cpu")
 
         def get_device_interface(self) -> Any:
             return DeviceInterface()

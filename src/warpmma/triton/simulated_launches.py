@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..errors import OperandError, PtxError, UnsupportedError, shown
 from ..machine import Hazard, HazardError
 from ..ptx import PtxEntry
 from .active_device import ActiveDevice, KernelLaunch, current
+from .dots import dot_notes
 from .host_memory import mapped_for_launch
 from .launch_arguments import flat_arguments, parameter_value
 
@@ -91,10 +93,12 @@ class Launcher:
                 if note := _note(error.hazard):
                     error.add_note(note)
                 raise
+        compiled = getattr(metadata, "warpmma_ptx_target", session.ptx_target)
+        notes = dot_notes(getattr(metadata, "warpmma_dots", ()), metadata.num_warps, compiled, device.target)
         session.launches.append(
             KernelLaunch(
                 name=entry.name, grid=grid, num_warps=metadata.num_warps, shared=metadata.shared, entry=entry,
-                device=device, report=report,
+                device=device, ptx_target=compiled, report=replace(report, notes=report.notes + notes),
             )
         )  # fmt: skip
 

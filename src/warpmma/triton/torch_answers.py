@@ -3,12 +3,13 @@
 The rules:
 
 1. As long as a device is active and PyTorch has no GPU, the functions of `torch.cuda` below answer. `is_available`
-   still says no: no tensor can be made on "cuda".
+   still says no: no tensor can be made on "cuda", unless the CPU stands for it (`cuda_as_cpu`).
 2. The capability is that of the target which Triton compiles for: code asks to know what the compiler may use.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -18,7 +19,19 @@ from typing import Any
 from ..isa import TARGETS
 from .active_device import current
 
-__all__ = ["TorchAnswers"]
+__all__ = ["TorchAnswers", "has_gpu", "machine_memory"]
+
+
+def has_gpu(torch: Any) -> bool:
+    """Whether PyTorch has a GPU, whatever answers for it."""
+    count = getattr(torch._C, "_cuda_getDeviceCount", None)  # a PyTorch for the CPU lacks it
+    return count is not None and count() > 0
+
+
+def machine_memory(device: Any = None) -> tuple[int, int]:
+    """Return free and all bytes of this machine's memory, in which tensors lie."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    return os.sysconf("SC_AVPHYS_PAGES") * page, os.sysconf("SC_PHYS_PAGES") * page
 
 
 class TorchAnswers:
@@ -31,7 +44,7 @@ class TorchAnswers:
         """Answer from now on, if PyTorch was imported and has no GPU."""
         torch = sys.modules.get("torch")
         cuda = getattr(torch, "cuda", None)
-        if self._before or cuda is None or cuda.is_available():
+        if self._before or cuda is None or has_gpu(torch):
             return
         for name, answer in self._answers().items():
             self._before[name] = getattr(cuda, name)
@@ -51,7 +64,7 @@ class TorchAnswers:
                 name=f"simulated {target}", major=major, minor=minor, multi_processor_count=132, warp_size=32,
                 max_threads_per_multi_processor=target.threads_per_sm, regs_per_multiprocessor=65536,
                 shared_memory_per_block=target.static_shared, shared_memory_per_multiprocessor=target.shared_per_sm,
-                shared_memory_per_block_optin=target.shared_per_block,
+                shared_memory_per_block_optin=target.shared_per_block, total_memory=machine_memory()[1],
             )  # fmt: skip
 
         return {

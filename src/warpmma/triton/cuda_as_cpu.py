@@ -1,0 +1,231 @@
+"""`cuda="cpu"`: code that says "cuda" runs on a machine without a GPU, its tensors on the CPU.
+
+The rules:
+
+1. Tensors: those of `cuda_tensors`.
+2. The functions of `torch.cuda` and `torch.accelerator` in `_ANSWERS` answer, those of `torch_answers` among them; any
+   other function of theirs is an error that names the nearest that answers.
+3. Nothing is invented that a test could be decided by: memory in use and time are not answered, a device's memory is
+   the machine's.
+4. Seeds and states of random numbers are the CPU's, whose generator makes all numbers: they are not a GPU's.
+5. `autocast("cuda")` is the CPU's, in float16 unless a type is given; which functions it casts is the CPU's list.
+6. All is put back when the device is no longer active; marks of tensors stay, and mean nothing then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from types import FunctionType
+from typing import Any
+
+from .._arguments import suggestion
+from ..errors import OperandError, UnsupportedError
+from ..isa import TARGETS
+from .active_device import current
+from .benchmarking import InstructionEvent
+from .cuda_tensors import GENUINE, is_cuda_device, put_on_cuda, tensor_mode
+from .torch_answers import has_gpu, machine_memory
+
+__all__ = ["check_pytorch", "redirected_cuda"]
+
+
+class _Stream:
+    """A stream: launches have ended when they return."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        self.cuda_stream = self.stream_id = self.device_index = 0
+        self.priority = 0
+
+    def __enter__(self) -> _Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing."""
+
+    def record_event(self, event: Any = None) -> Any:
+        event = event or _Event()
+        event.record(self)
+        return event
+
+    def query(self) -> bool:
+        return True
+
+    def synchronize(self) -> None:
+        """Do nothing."""
+
+    wait_stream = wait_event = lambda self, _: None
+
+
+class _Event(InstructionEvent):
+    """An event, whose time is instructions of warps."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        super().__init__()
+
+    def query(self) -> bool:
+        return True
+
+    def wait(self, stream: Any = None) -> None:
+        """Do nothing."""
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    """Do nothing."""
+
+
+def _answers(torch: Any) -> Mapping[str, Mapping[str, Any]]:
+    """Return what answers, by the module whose name it takes (rule 2)."""
+
+    def stream(device: Any = None) -> Any:
+        return _Stream()
+
+    def number(device: Any = None) -> int:
+        return 0
+
+    random = {
+        "manual_seed": torch.default_generator.manual_seed, "manual_seed_all": torch.default_generator.manual_seed,
+        "seed": torch.default_generator.seed, "seed_all": torch.default_generator.seed,
+        "initial_seed": torch.default_generator.initial_seed,
+        "get_rng_state": lambda device=None: torch.default_generator.get_state(),
+        "set_rng_state": lambda state, device=None: torch.default_generator.set_state(state),
+        "get_rng_state_all": lambda: [torch.default_generator.get_state()],
+        "set_rng_state_all": lambda states: torch.default_generator.set_state(next(iter(states))),
+    }  # fmt: skip
+    cuda = {
+        **random,
+        "is_available": lambda: True, "is_initialized": lambda: True, "init": _nothing, "device_count": lambda: 1,
+        "set_device": _nothing, "device_of": lambda x=None: contextlib.nullcontext(),
+        "Stream": _Stream, "Event": _Event, "stream": lambda stream: stream or _Stream(), "current_stream": stream,
+        "default_stream": stream, "set_stream": _nothing, "is_current_stream_capturing": lambda: False,
+        "empty_cache": _nothing, "ipc_collect": _nothing, "reset_peak_memory_stats": _nothing,
+        "mem_get_info": machine_memory, "get_arch_list": lambda: [current().target],
+        "is_bf16_supported": lambda including_emulation=True: TARGETS[current().target].number >= 80,
+        "is_tf32_supported": lambda: TARGETS[current().target].number >= 80,
+    }  # fmt: skip
+    accelerator = {
+        "is_available": lambda: True, "current_accelerator": lambda check_available=False: torch.device("cuda"),
+        "device_count": lambda: 1, "current_device_index": number, "current_device_idx": number,
+        "set_device_index": _nothing, "set_device_idx": _nothing, "synchronize": _nothing, "empty_cache": _nothing,
+        "current_stream": stream, "get_device_capability": torch.accelerator.get_device_capability,
+    }  # fmt: skip
+    return {"cuda": cuda, "accelerator": accelerator}
+
+
+_ELSEWHERE = (
+    "current_device",
+    "device",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "synchronize",
+)
+"""What `torch_answers` answers of `torch.cuda`, with this option or without."""
+
+
+def check_pytorch() -> None:
+    """Import PyTorch, and see that it has no GPU.
+
+    Raises
+    ------
+    UnsupportedError
+        PyTorch is not installed.
+    OperandError
+        It has a GPU.
+    """
+    try:
+        import torch
+    except ImportError:
+        raise UnsupportedError("cuda='cpu' is for PyTorch, which is not installed: pip install torch") from None
+    if has_gpu(torch):
+        raise OperandError("cuda='cpu' is for machines without a GPU, and PyTorch has one here: leave it out")
+
+
+@contextlib.contextmanager
+def redirected_cuda() -> Iterator[None]:
+    """Make the CPU stand for "cuda", for as long as the context lasts."""
+    import torch
+
+    with contextlib.ExitStack() as put_back:
+        for holder, name, value in _replacements(torch):
+            put_back.callback(setattr, holder, name, getattr(holder, name))
+            setattr(holder, name, value)
+        put_back.enter_context(tensor_mode()())
+        yield
+
+
+def _replacements(torch: Any) -> Iterator[tuple[Any, str, Any]]:
+    """Return what takes whose place: the object that has it, its name, and what stands there meanwhile."""
+    for module, answers in _answers(torch).items():
+        holder = getattr(torch, module)
+        yield from ((holder, name, _one(answer)) for name, answer in answers.items())
+        known = [*answers, *(_ELSEWHERE if module == "cuda" else ())]
+        for name in holder.__all__:
+            if name not in known and isinstance(getattr(holder, name, None), FunctionType):
+                yield holder, name, _refused(f"torch.{module}", name, known)
+    yield torch, "Generator", _generator(torch.Generator)
+    yield torch.autograd, "has_torch_function", lambda _: False  # else `grad` and `backward` run outside of the mode
+    function = torch.autograd.function.BackwardCFunction
+    yield function, "apply", _given_on_cuda(function.apply)
+    yield from _casts(torch)
+
+
+def _one(answer: Any) -> Any:
+    """Return a function of its own for each name: `torch.compile` keeps a table by function, and refuses one twice."""
+    return answer if isinstance(answer, type) else lambda *args, **options: answer(*args, **options)
+
+
+def _refused(module: str, name: str, known: list[str]) -> Callable[..., Any]:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise UnsupportedError(
+            f"{module}.{name} is not answered where cuda='cpu'{suggestion(name, known)}; answered are "
+            f"{', '.join(sorted(known))}"
+        )
+
+    return refuse
+
+
+def _generator(original: Any) -> Any:
+    class Either(type(original)):  # type: ignore[misc]
+        def __instancecheck__(cls, x: Any) -> bool:
+            return isinstance(x, original)
+
+    class Generator(original, metaclass=Either):  # type: ignore[misc]
+        """A generator of random numbers, the CPU's in place of one of CUDA (rule 4)."""
+
+        def __new__(cls, device: Any = "cpu") -> Any:
+            return original("cpu" if is_cuda_device(device) else device)
+
+    return Generator
+
+
+def _given_on_cuda(apply: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what runs a backward function, which marks what it gives (rule 6 of tensors)."""
+
+    def marked(self: Any, *gradients: Any) -> Any:
+        with GENUINE():
+            for x in gradients:
+                if hasattr(x, "untyped_storage"):
+                    put_on_cuda(x)
+        return apply(self, *gradients)
+
+    return marked
+
+
+def _casts(torch: Any) -> Iterator[tuple[Any, str, Any]]:
+    """Rule 5."""
+    autocast = torch.amp.autocast_mode.autocast
+    make, enabled, dtype = autocast.__init__, torch.is_autocast_enabled, torch.get_autocast_dtype
+
+    def made(self: Any, device_type: str, dtype: Any = None, *args: Any, **options: Any) -> None:
+        if device_type == "cuda":
+            device_type, dtype = "cpu", dtype or torch.float16
+        make(self, device_type, dtype, *args, **options)
+
+    def cpu_for(device: str) -> str:
+        return "cpu" if device == "cuda" else device
+
+    yield autocast, "__init__", made
+    yield torch, "is_autocast_enabled", lambda device="cuda": enabled(cpu_for(device))
+    yield torch, "get_autocast_dtype", lambda device: dtype(cpu_for(device))
+    yield torch, "get_autocast_gpu_dtype", lambda: dtype("cpu")
