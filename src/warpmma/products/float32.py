@@ -57,7 +57,8 @@ class Float32Way(Shown):
 FLOAT32: Mapping[str, Float32Way] = MappingProxyType({
     "ieee": Float32Way(tensor_cores=False, rounded=False, meaning="a chain of fma.rn.f32 along k"),
     "tf32": Float32Way(
-        tensor_cores=True, rounded=True, meaning="A and B rounded to tf32, to nearest even, as PyTorch with TF32 allowed"
+        tensor_cores=True, rounded=True,
+        meaning="A and B rounded to tf32, to nearest even, as PyTorch with TF32 allowed",
     ),
     "tf32-truncated": Float32Way(tensor_cores=True, rounded=False, meaning="A and B truncated to tf32"),
 })  # fmt: skip

@@ -77,8 +77,8 @@ def prepare(
     a, b = (as_array(cast(npt.ArrayLike, x), name) for x, name in ((a, "A"), (b, "B")))
     c = None if c is None else as_array(c, "C")
     record, chain = decide(
-        a, b, c, instruction, float32, target, engine, stored=indices is not None, split_k=split_k, promote_every=promote_every,
-        epilogue=epilogue,
+        a, b, c, instruction, float32, target, engine, stored=indices is not None, split_k=split_k,
+        promote_every=promote_every, epilogue=epilogue,
     )  # fmt: skip
     scales = [cast(npt.ArrayLike | None, x) for x in (scale_a, scale_b)]
     batch, given = codes_of_operands(chain, target, a, b, indices, *scales)

@@ -129,9 +129,9 @@ def matmul(
     True
     >>> matmul(A, B, target="sm_90", split_k=2, epilogue="bf16").dtype
     dtype(bfloat16)
-    >>> x, y = np.float32([[1, 2.0**-12]]), np.float32([[1], [2.0**-12]])
-    >>> [float(matmul(x, y + np.float32(2.0**-12), target="sm_90", float32=way)[0, 0]) for way in ("ieee", "tf32")]
-    [1.0002442598342896, 1.0]
+    >>> x, y = np.float32([[2 / 3]]), np.float32([[3]])
+    >>> [matmul(x, y, target="sm_90", float32=way).item() for way in ("ieee", "tf32", "tf32-truncated")]
+    [2.0, 2.0009765625, 1.99951171875]
     """
     (x, s, alpha_a), (y, t, alpha_b) = quantized("A", a, scale_a), quantized("B", b, scale_b)
     if any(is_dask(each) for each in (x, y, c)):
@@ -147,8 +147,8 @@ def matmul(
         )  # fmt: skip
     product = prepare(
         cast(Multiplicand, a), cast(Multiplicand, b), cast(npt.ArrayLike | None, c), instruction=instruction,
-        float32=float32, target=target, split_k=split_k, promote_every=promote_every, epilogue=epilogue, indices=indices,
-        scale_a=scale_a, scale_b=scale_b, engine=engine,
+        float32=float32, target=target, split_k=split_k, promote_every=promote_every, epilogue=epilogue,
+        indices=indices, scale_a=scale_a, scale_b=scale_b, engine=engine,
     )  # fmt: skip
     shape, flat, result = product.shape, product.flat, product.format
     wanted = None if out is None else checked_out(out, shape, result).reshape(flat)
