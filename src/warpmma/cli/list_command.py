@@ -16,8 +16,17 @@ from typing import Any
 from .._arguments import suggestion
 from .._text import counted
 from ..errors import MnemonicError, shown
-from ..isa import AnyInstruction, WarpgroupInstruction, check_known, find, instructions, warpgroup_instructions
-from .naming import every_fitting, qualifiers, type_named
+from ..isa import (
+    AnyInstruction,
+    WarpgroupInstruction,
+    check_known,
+    every_fitting,
+    find,
+    instructions,
+    qualifiers,
+    type_named,
+    warpgroup_instructions,
+)
 from .streams import write
 from .terminal import add_output, paint_of, tabulated
 
