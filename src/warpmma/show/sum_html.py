@@ -21,23 +21,23 @@ def html(explanation: Explanation) -> str:
     """Write a card; its tables have what the text has, but for the bits, which the picture has."""
     place = f"D[{explanation.row}, {explanation.column}]"
     title = f"{place} of {explanation.instruction} on {explanation.target}"
-    other = explanation.against
     rows = [("computed as", escape(how(explanation.recipe))), ("known by", escape(str(explanation.evidence)))]
     if explanation.site:
         rows.insert(0, ("in a kernel", escape(explanation.site)))
     if len(explanation.links) > 1:
         rows.append(("chain", escape(chain_text(explanation))))
     parts = []
-    if other is not None:
-        title += f", against {other.target}"
-        reason = explanation.parting.reason if explanation.parting else "they do not"
-        rows.append(("they part", escape(reason)))
+    if explanation.others:
+        title += f", against {', '.join(other.target for other in explanation.others)}"
+    for other, parting in zip(explanation.others, explanation.partings, strict=True):
+        which = f" from {other.target}" if len(explanation.others) > 1 else ""
+        rows.append((f"first differs{which}", escape(parting.reason if parting else "nowhere: every step is the same")))
         head, *body = summary_against(explanation, other)
         parts.append(_table(head, body))
-    else:
+    if not explanation.others:
         parts.append(_table(("", "", ""), summary(explanation)))
     parts.append(svg(explanation))
-    for x in filter(None, (explanation, other)):
+    for x in (explanation, *explanation.others):
         for item in folded(x):
             if isinstance(item, StepRun):
                 parts.append(f"<p>{_said(run_text(item))}</p>")

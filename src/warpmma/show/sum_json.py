@@ -12,7 +12,8 @@ The document is an object with these keys, which stay:
 * a step: "operation", "rules", "exponent" (E), "quantum" (addends are kept to multiples of 2^quantum), "addends",
   "sum", "format", "bits", "rounding", "result" (a code), "value", "rounded_off", "lost";
 * an addend: "source", "products" (values of k, counted in its link), "nominal" exponent, "value", "kept", "lost";
-* "parting": null, or "link", "step" and "reason"; "against": null, or such a document for the other target.
+* "parting": null, or "link", "step" and "reason"; "against": null, or such a document for the other target; of further
+  targets "further", a list of objects with these two keys.
 """
 
 from __future__ import annotations
@@ -37,6 +38,10 @@ def json(explanation: Explanation) -> str:
 def _document(x: Explanation) -> dict[str, Any]:
     recipe = x.recipe
     cut, off = losses(x)
+    beside = [
+        {"parting": None if parting is None else asdict(parting), "against": _document(other)}
+        for other, parting in zip(x.others, x.partings, strict=True)
+    ]
     scales = {
         name: [code_text(code, recipe.scale) for code in codes] if recipe.scale else []
         for name, codes in (("scale_a", x.scale_a), ("scale_b", x.scale_b))
@@ -59,8 +64,7 @@ def _document(x: Explanation) -> dict[str, Any]:
             }
             for link in x.links
         ],
-        "parting": None if x.parting is None else asdict(x.parting),
-        "against": None if x.against is None else _document(x.against),
+        **(beside[0] if beside else {"parting": None, "against": None}), "further": beside[1:],
     }  # fmt: skip
 
 

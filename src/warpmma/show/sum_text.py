@@ -13,7 +13,7 @@ from textwrap import wrap
 
 from .._arguments import is_integer
 from .._text import counted, table
-from ..analysis import Explanation
+from ..analysis import Explanation, Parting
 from ..arithmetic import Popcount, SumStep
 from ..errors import OperandError, shown
 from .sum_bits import BitGrid, BitRow, grid_of
@@ -90,8 +90,8 @@ def text(explanation: Explanation, whole: bool = False, mark: Mark | None = None
     lines = _header(explanation, page)
     lines += _steps(explanation, whole, page)
     lines += ["", *_table(summary(explanation), page)]
-    if explanation.against is not None:
-        lines += _against(explanation, explanation.against, whole, page)
+    for other, parting in zip(explanation.others, explanation.partings, strict=True):
+        lines += _against(explanation, other, parting, whole, page)
     return "\n".join(lines) + "\n"
 
 
@@ -306,16 +306,17 @@ def _chain(explanation: Explanation, items: Sequence[PlacedStep | StepRun], tota
     return [*page.lines("heading", title), *lines]
 
 
-# Two targets
+# Other targets
 
 
-def _against(explanation: Explanation, other: Explanation, whole: bool, page: _Page) -> list[str]:
+def _against(
+    explanation: Explanation, other: Explanation, parting: Parting | None, whole: bool, page: _Page
+) -> list[str]:
     lines = ["", page.mark("heading", f"{explanation.target} against {other.target}")]
     both = table(summary_against(explanation, other), left=[0])
     if max(map(len, both)) > page.width:
         both = [*_table(summary(explanation), page), "", f"on {other.target}:", *_table(summary(other), page)]
     lines += both
-    parting = explanation.parting
     if parting is None:
         return [*lines, "", "They do not part: every step gives the same."]
     [each] = [x for x in placed(explanation) if (x.link, x.place) == (parting.link, parting.step)]
