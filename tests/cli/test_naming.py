@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from warpmma.cli import main
+from warpmma.cli.naming import instruction_of
 from warpmma.cli.streams import write
 from warpmma.errors import MnemonicError
-from warpmma.cli.naming import instruction_of
 from warpmma.isa import instructions, named, warpgroup_instructions
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"

@@ -42,10 +42,9 @@ Array = npt.NDArray[Any]
 _MOST_TARGETS = 1 << 10
 
 
-class ExplainOptions(TypedDict, total=False):
-    """What `explain` takes beside operands and an element's place."""
+class _Options(TypedDict, total=False):
+    """What `explain` takes beside the instruction, operands and an element's place."""
 
-    instruction: str | AnyInstruction | None
     float32: Float32 | None
     target: str | None
     targets: Sequence[str] | None
@@ -67,12 +66,12 @@ class _Explain(Protocol):
     @overload
     def __call__(
         self, instruction: str | AnyInstruction | None, a: Multiplicand, b: Multiplicand,
-        c: npt.ArrayLike | None = None, row: int = 0, column: int = 0, **more: Unpack[ExplainOptions],
+        c: npt.ArrayLike | None = None, row: int = 0, column: int = 0, **more: Unpack[_Options],
     ) -> Explanation: ...  # fmt: skip
     @overload
     def __call__(
-        self, a: Multiplicand, b: Multiplicand, c: npt.ArrayLike | None = None, row: int = 0, column: int = 0,
-        **more: Unpack[ExplainOptions],
+        self, a: Multiplicand, b: Multiplicand, c: npt.ArrayLike | None = None, row: int = 0, column: int = 0, *,
+        instruction: str | AnyInstruction | None = None, **more: Unpack[_Options],
     ) -> Explanation: ...  # fmt: skip
 
 

@@ -89,7 +89,7 @@ def compute_checked(
 _FMA32 = ElementForm(op="fma", source="f32", result="f32")
 
 
-def _native_chain(recipe: Recipe, a: Array, b: Array, c: Array, **_: None) -> Array:
+def _native_chain(recipe: Recipe, a: Array, b: Array, c: Array, **_: Array | None) -> Array:
     """Compute D of a chain in f32 as `compute_checked` does, element by element in the native engine."""
     form = replace(_FMA32, rounding=cast(FmaChain, recipe.unit).rounding)
     for x, y in zip(a, b, strict=True):
