@@ -7,6 +7,7 @@ from html import escape
 
 from ..analysis import Explanation
 from .cards import card, opened
+from .cards import page as in_page
 from .sum_cells import CHAIN_HEAD, CHAINS, addend_cells, chain_cells
 from .sum_folding import PlacedStep, StepRun, chosen_addends, folded
 from .sum_numbers import number_text, typeset
@@ -14,7 +15,7 @@ from .sum_summary import summary, summary_against
 from .sum_svg import svg
 from .sum_words import aligned_text, chain_text, heading, how, outcome_text, run_text
 
-__all__ = ["html"]
+__all__ = ["html", "page"]
 
 
 def html(explanation: Explanation) -> str:
@@ -44,6 +45,11 @@ def html(explanation: Explanation) -> str:
             else:
                 parts.append(opened(*_detail(x, item)))
     return card(title, rows, parts)
+
+
+def page(explanation: Explanation) -> str:
+    """Write a page of HTML: the card."""
+    return in_page(f"{explanation.instruction} on {explanation.target}", html(explanation))
 
 
 def _detail(explanation: Explanation, each: PlacedStep) -> tuple[str, str]:
