@@ -70,7 +70,8 @@ def test_an_output_of_ones_own_is_measured(capsys: Capture) -> None:
 
 def test_float32_is_multiplied_as_the_word_says(capsys: Capture) -> None:
     a, b = A.astype(np.float32), B.astype(np.float32)
-    np.save("A32.npy", a), np.save("B32.npy", b)
+    np.save("A32.npy", a)
+    np.save("B32.npy", b)
     files = ("A32.npy", "B32.npy", "--target", "sm_80,sm_90", "--no-bound")
     for way in FLOAT32:
         status, out, err = said(capsys, *files, "--float32", way)

@@ -63,7 +63,7 @@ def test_three_targets(capsys: Capture) -> None:
 def test_a_chain_of_float32_needs_no_instruction(capsys: Capture) -> None:
     status, out, err = said(capsys, "--float32", "ieee", "--target", "sm_90", "--a", "1 2^-12 3", "--b", "2^-13")
     assert (status, err) == (0, "") and out.startswith("D[0, 0] of fma.rn.f32 on sm_90")
-    a, b = np.float32([[1, 2.0**-12, 3]]), np.full((3, 1), 2.0**-13, np.float32)
+    a, b = np.array([[1, 2.0**-12, 3]], np.float32), np.full((3, 1), 2.0**-13, np.float32)
     assert out == explain(a, b, target="sm_90", float32="ieee").text()
     rounded = said(capsys, "m16n8k8", "tf32", "--float32", "tf32", "--target", "sm_90", "--a", "0x3f801fff", "--b", "1")
     assert "ignored bits" not in rounded[1] and "0x41002000" in rounded[1]  # 8 times what 1 + 2^-10 is rounded to

@@ -72,7 +72,7 @@ def test_ieee_at_both_ends_of_the_range(engine: Any) -> None:
         b = np.ascontiguousarray(a.T)
         found = wm.matmul(a, b, target="sm_90", float32="ieee", engine=engine)
         same(found, oracle(a, b))
-    assert np.isinf(found).any()  # type: ignore[possibly-undefined]
+    assert np.isinf(found).any()
 
 
 @each_engine
@@ -99,10 +99,8 @@ SPECIAL = np.array(
 def test_ieee_is_far_more_accurate_than_truncated_tf32() -> None:
     a, b = drawn(64, 1024), drawn(1024, 64)
     exact = a.astype(np.float64) @ b.astype(np.float64)
-    error = {
-        way: np.abs(wm.matmul(a, b, target="sm_90", float32=way).astype(np.float64) - exact).max()  # type: ignore[arg-type]
-        for way in FLOAT32
-    }
+    ways: list[Any] = [*FLOAT32]
+    error = {way: np.abs(wm.matmul(a, b, target="sm_90", float32=way) - exact).max() for way in ways}
     assert error["ieee"] < 2e-4 and error["tf32-truncated"] > 0.05
     assert error["tf32"] < error["tf32-truncated"]
 
@@ -111,8 +109,9 @@ def test_ieee_is_far_more_accurate_than_truncated_tf32() -> None:
 def test_bits_do_not_depend_on_engine_threads_or_place(way: Any) -> None:
     a, b = drawn(530, 70), drawn(70, 520)
     d = wm.matmul(a, b, target="sm_90", float32=way, threads=1)
-    for more in ({"threads": 3}, *({"engine": engine} for engine in wm.engines())):
-        same(wm.matmul(a[:140], b, target="sm_90", float32=way, **more), d[:140])  # type: ignore[arg-type]
+    options: list[dict[str, Any]] = [{"threads": 3}, *({"engine": engine} for engine in wm.engines())]
+    for more in options:
+        same(wm.matmul(a[:140], b, target="sm_90", float32=way, **more), d[:140])
     same(wm.matmul(np.asfortranarray(a), b[:, ::-1], target="sm_90", float32=way)[:, ::-1], d)
     same(wm.matmul(a[None, :3], np.stack([b, b]), target="sm_90", float32=way)[1], d[:3])
 
@@ -250,9 +249,10 @@ def test_error_measures_each_way_within_its_bound(way: Any) -> None:
 @each_way
 def test_explain_follows_the_same_chain(way: Any) -> None:
     a, b, c = drawn(3, 30, spread=8), drawn(30, 4, spread=8), drawn(3, 4)
-    for more in ({}, {"split_k": 2, "epilogue": "bf16"}):
-        d = wm.matmul(a, b, c, target="sm_90", float32=way, **more)  # type: ignore[arg-type]
-        told = wm.explain(a, b, c, row=2, column=1, target="sm_90", against="sm_80", float32=way, **more)  # type: ignore
+    options: list[dict[str, Any]] = [{}, {"split_k": 2, "epilogue": "bf16"}]
+    for more in options:
+        d = wm.matmul(a, b, c, target="sm_90", float32=way, **more)
+        told = wm.explain(a, b, c, row=2, column=1, target="sm_90", against="sm_80", float32=way, **more)
         assert told.result == int(d.view(np.uint16 if more else np.uint32)[2, 1])
         assert told.error is not None and told.bound is not None and told.lost == -told.error
         assert abs(told.error) <= told.bound
@@ -261,7 +261,7 @@ def test_explain_follows_the_same_chain(way: Any) -> None:
         assert ("IEEE fused multiply-adds in f32, k ascending" in text) == (way == "ieee")
         assert told.json() and told.svg()
     if way == "ieee":
-        assert told.parting is None and len(told.steps) == 30 + 2 + 1  # type: ignore[possibly-undefined]
+        assert told.parting is None and len(told.steps) == 30 + 2 + 1
 
 
 def test_explain_rounds_the_operands_of_one_instruction_too() -> None:

@@ -192,6 +192,7 @@ def _explained(product: Product, row: int, column: int, matrix: int) -> Explanat
         b=element.b, positions=element.positions, scale_a=element.scale_a, scale_b=element.scale_b, c=element.c,
         recipe=product.chain.recipe, evidence=evidence_on(record, product.target), links=made,
         format=product.format.name, result=result, exact=exact_result(element), bound=element_bound(element),
+        float32=product.chain.float32,
     )  # fmt: skip
 
 
@@ -260,7 +261,8 @@ def _of_instruction(
         for x in (record.format("A").codes(of_a), record.format("B").codes(b), chosen, *scales)
     ]
     chain = Chain(
-        instruction=record, recipe=recipe_of(record, target), engine="numpy", k=record.k, slices=(0, record.k)
+        instruction=record, recipe=recipe_of(record, target), engine="numpy", k=record.k, slices=(0, record.k),
+        float32="tf32-truncated" if record.a_type == "tf32" else None,
     )  # fmt: skip
     return Product(
         chain=chain, target=target, shape=layout.shape, given=Operands(*flat),

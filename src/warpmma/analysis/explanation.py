@@ -11,7 +11,7 @@ from .. import _views
 from .._records import Record, Shown
 from ..arithmetic import Evidence, Recipe, SumStep, as_fraction
 from ..formats import FORMATS, FloatFormat
-from ..products import ChainInstruction
+from ..products import ChainInstruction, Float32
 from .rationals import ulp_at
 
 __all__ = ["ChainLink", "Explanation", "Parting"]
@@ -91,6 +91,8 @@ class Explanation(Record):
         The same on other targets.
     partings : tuple of (Parting or None)
         For each of these, where the two first differ; None where they do not.
+    float32 : {"ieee", "tf32", "tf32-truncated"} or None
+        How float32 was multiplied; None of other types. With "tf32" `a` and `b` are rounded: that is no error here.
     site : str
         Of an `mma` in a kernel, where that is, which warp executed it, and when; else empty.
     """
@@ -115,6 +117,7 @@ class Explanation(Record):
     bound: Fraction | None
     others: tuple[Explanation, ...] = ()
     partings: tuple[Parting | None, ...] = ()
+    float32: Float32 | None = None
     site: str = ""
 
     @property

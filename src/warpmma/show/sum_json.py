@@ -2,7 +2,8 @@
 
 The document is an object with these keys, which stay:
 
-* "instruction", "target", "format" (of the result), "row", "column", "matrix", and "site" in a kernel;
+* "instruction", "target", "format" (of the result), "row", "column", "matrix", "float32" (null of other types), and
+  "site" in a kernel;
 * "a", "b", "scale_a", "scale_b" (lists of codes), "c", "result": codes, as "0x3c00";
 * "positions": the column of A at which each of a stands;
 * "value", "exact", "error", "lost", "cut", "rounded_off", "bound": rational numbers as "-3/8", of what is not finite
@@ -48,7 +49,7 @@ def _document(x: Explanation) -> dict[str, Any]:
     }
     return {
         "instruction": str(x.instruction), "target": x.target, "format": x.format,
-        "row": x.row, "column": x.column, "matrix": x.matrix, "site": x.site,
+        "row": x.row, "column": x.column, "matrix": x.matrix, "float32": x.float32, "site": x.site,
         "a": [code_text(code, recipe.a) for code in x.a], "b": [code_text(code, recipe.b) for code in x.b],
         "positions": list(x.positions), **scales, "c": code_text(x.c, recipe.c),
         "result": code_text(x.result, x.format), "value": rational_of(number_of(x.result, x.format)),

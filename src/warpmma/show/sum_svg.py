@@ -75,7 +75,7 @@ def _scenes(explanation: Explanation) -> list[tuple[Explanation, list[PlacedStep
     mine = sorted({x.number for x in where if x is not None})
     if not mine or all(len(steps) + len(other.steps) <= _BOTH for other in others):
         return [(x, list(folded(x, short=_BOTH))) for x in (explanation, *others)]
-    theirs = [
+    theirs: list[tuple[Explanation, list[PlacedStep | StepRun]]] = [
         (other, list(counterparts(explanation, each or steps[mine[0]], other)))
         for other, each in zip(others, where, strict=True)
     ]

@@ -16,6 +16,7 @@ from .._text import counted, table
 from ..analysis import Explanation, Parting
 from ..arithmetic import Popcount, SumStep
 from ..errors import OperandError, shown
+from ..products import FLOAT32
 from .sum_bits import BitGrid, BitRow, grid_of
 from .sum_cells import CHAIN_HEAD, CHAINS, addend_cells, chain_cells
 from .sum_folding import PlacedStep, StepRun, chosen_addends, counterparts, folded, placed
@@ -110,6 +111,8 @@ def _header(explanation: Explanation, page: _Page) -> list[str]:
     lines = page.lines("heading", title)
     words = [explanation.site] if explanation.site else []
     words += [how(explanation.recipe), str(explanation.evidence)]
+    if explanation.float32 is not None and FLOAT32[explanation.float32].rounded:
+        words.append(f"{FLOAT32[explanation.float32].meaning}; what that lost is no error here")
     if len(explanation.links) > 1:
         words.append(chain_text(explanation))
     for each in words:
