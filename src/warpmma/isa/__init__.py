@@ -8,13 +8,13 @@ from .families import FAMILIES, Family
 from .finding import find
 from .gpus import GPUS, Gpus
 from .grammar import Version, bare
+from .instruction_words import Named, every_fitting, named, qualifiers, words_of
 from .kinds import AnyInstruction, check_target
 from .known import check_known, since
 from .mma import Instruction, instructions
 from .mnemonic_words import STAND_FOR, TYPES, VOCABULARY, fragment_test, has_place, type_named
 from .names import OPCODES, SIMULATED, Door, explained, near
-from .naming import Named, every_fitting, named, qualifiers, words_of
-from .reading import parse, parse_any, plainest
+from .parsing import parse, parse_any, plainest
 from .targets import TARGET_NAMES, TARGETS, Target
 from .warpgroups import WarpgroupFamily
 from .wgmma import WarpgroupInstruction, parse_warpgroup, warpgroup_instructions

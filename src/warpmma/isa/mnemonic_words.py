@@ -1,4 +1,4 @@
-"""Fragments of mnemonics that people type, and what each says of an instruction: the vocabulary of `naming`."""
+"""Fragments of mnemonics that people type, and what each says of an instruction: the words of `instruction_words`."""
 
 from __future__ import annotations
 

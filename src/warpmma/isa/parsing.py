@@ -1,6 +1,6 @@
 """Instructions as people write them: a mnemonic, or words that leave one, such as "m16n8k16 f32 f16".
 
-Words have a blank between them, which no mnemonic has; what they mean is said in `naming`.
+Words have a blank between them, which no mnemonic has; what they mean is said in `instruction_words`.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from typing import TypeGuard
 
+from .instruction_words import LONGEST, named
 from .kinds import AnyInstruction, parse_mnemonic
 from .mma import Instruction, parse_mma
 from .mnemonic_words import is_fragment
-from .naming import LONGEST, named
 
 __all__ = ["parse", "parse_any", "plainest"]
 
