@@ -11,7 +11,16 @@ from messages import exactly
 
 import warpmma as wm
 from warpmma.errors import MnemonicError
-from warpmma.isa import Instruction, instructions, named, parse_any, plainest, warpgroup_instructions, words_of
+from warpmma.isa import (
+    AnyInstruction,
+    Instruction,
+    instructions,
+    named,
+    parse_any,
+    plainest,
+    warpgroup_instructions,
+    words_of,
+)
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 WORDS = "m16n8k16 f32 f16"
@@ -40,7 +49,8 @@ def test_words_name_an_instruction(words: str, mnemonic: str) -> None:
 
 
 def test_short_words_of_every_instruction_name_it() -> None:
-    for i in (*instructions(), *warpgroup_instructions()[::17]):
+    every: list[AnyInstruction] = [*instructions(), *warpgroup_instructions()[::17]]
+    for i in every:
         short = words_of(i)
         found = named(short, for_bits=True).instruction
         assert found.canonical == i.canonical and parse_any(short) == found
@@ -69,8 +79,9 @@ def test_where_bits_come_out_words_must_say_the_type_of_d(call: Callable[[str], 
 
 
 def test_results_are_those_of_the_mnemonic() -> None:
-    for take in (lambda i: wm.mma(i, A, B, target="sm_90"), lambda i: wm.matmul(A, B, instruction=i, target="sm_90")):
-        assert (take(WORDS) == take(F16)).all()
+    assert (wm.mma(WORDS, A, B, target="sm_90") == wm.mma(F16, A, B, target="sm_90")).all()
+    by_words, by_name = (wm.matmul(A, B, instruction=i, target="sm_90") for i in (WORDS, F16))
+    assert (by_words == by_name).all()
 
 
 def test_where_the_answer_names_it_or_is_a_place_the_plainest_is_taken() -> None:
