@@ -226,7 +226,7 @@ def test_three_targets_and_more() -> None:
         ({"targets": []}, "targets is []; expected names of targets such as ['sm_80', 'sm_90']"),
         ({"targets": 3}, "targets is 3; expected names of targets ~"),
         ({"target": "sm_90", "against": [3]}, "against is [3]; expected names of targets ~"),
-        ({"target": "sm_90", "against": ["sm_80", "sm_90"]}, "against is ['sm_80', 'sm_90']; 'sm_90' is named twice"),
+        ({"targets": ["sm_90", "sm_80", "sm_90"]}, "targets is ['sm_90', 'sm_80', 'sm_90']; 'sm_90' is named twice"),
         ({"targets": ["sm_90", "sm_99"]}, "unknown target 'sm_99'; ~"),
     ],
 )  # fmt: skip

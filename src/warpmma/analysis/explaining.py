@@ -174,7 +174,7 @@ def _targets(target: object, targets: object, against: object) -> list[str]:
     if several is None or not all(isinstance(x, str) for x in several) or (targets is not None and not several):
         raise OperandError(f"{name} is {shown(given)}; expected names of targets such as ['sm_80', 'sm_90']")
     found = several if target is None else [target, *several]
-    if repeated := [x for i, x in enumerate(found) if x in found[:i]]:
+    if repeated := [x for i, x in enumerate(several) if x in several[:i]]:
         raise OperandError(f"{name} is {shown(given)}; {shown(repeated[0])} is named twice")
     return found
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
+from types import MappingProxyType
 
 from ..errors import OperandError, shown
 from .streams import note, write
@@ -19,9 +20,9 @@ from .whole_files import write_or_replace
 
 __all__ = ["ENDINGS", "add_files", "files_of", "kind_of", "write_files"]
 
-ENDINGS = {
+ENDINGS: Mapping[str, str] = MappingProxyType({
     "svg": ".svg", "html": ".html", "text": ".txt", "json": ".json", "csv": ".csv", "markdown": ".md",
-}  # fmt: skip
+})  # fmt: skip
 """Of each format the ending of its files."""
 
 _OLD = ("svg", "csv", "picture")

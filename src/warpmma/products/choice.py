@@ -302,15 +302,14 @@ def _instruction(
         return record, (way or "tf32-truncated") if record.a_type == "tf32" else None
     way = checked_float32(float32, None)
     a_type, b_type = (_type(name, x, _MULTIPLICANDS) for name, x in (("A", a), ("B", b)))
-    if (a_type, b_type) != ("tf32", "tf32"):
-        way = None
-    elif way is None:
-        way = float32_without_a_word()
     c_type = None if c is None else _type("C", c, _ACCUMULATORS)
+    if (a_type, b_type) != ("tf32", "tf32"):
+        return default_instruction(a_type, b_type, c_type, target, sparse=sparse), None
     if way is not None and not FLOAT32[way].tensor_cores:
         check_known(target)
         return FMA, way
-    return default_instruction(a_type, b_type, c_type, target, sparse=sparse), way
+    chosen = default_instruction(a_type, b_type, c_type, target, sparse=sparse)
+    return chosen, float32_without_a_word() if way is None else way
 
 
 # Not u8: what is uint8 may be raw codes of any narrow type.
