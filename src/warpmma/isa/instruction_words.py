@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from .._arguments import suggestion
+from .._records import Shown
 from ..errors import MnemonicError, shown
 from .kinds import AnyInstruction, parse_mnemonic
 from .mma import instructions
@@ -92,7 +93,7 @@ _TOLD_APART: tuple[tuple[str, Callable[[AnyInstruction], str]], ...] = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Named:
+class Named(Shown):
     """What words name.
 
     Attributes

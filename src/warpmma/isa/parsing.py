@@ -99,5 +99,7 @@ def plainest(mnemonic: str | AnyInstruction, target: str | None = None) -> AnyIn
 
 def _are_words(text: object) -> TypeGuard[str]:
     """Whether a text is several words, of which one at least says something of an instruction."""
-    words = re.split(r"[\s;,]+", text.strip()) if isinstance(text, str) and len(text) <= LONGEST else []
+    if not isinstance(text, str) or " " not in text or len(text) > LONGEST:
+        return False
+    words = re.split(r"[\s;,]+", text.strip())
     return len(words) > 1 and any(map(is_fragment, words))
