@@ -1,12 +1,14 @@
-"""Tracebacks that end where a user's mistake is: at the innermost line that is not the package's."""
+"""Tracebacks and warnings at the line where a user's mistake is: the innermost one outside of the package."""
 
 from __future__ import annotations
 
 import os
+import sys
+import warnings
 from pathlib import Path
 from types import TracebackType
 
-__all__ = ["end_at_caller", "end_outside"]
+__all__ = ["end_at_caller", "end_outside", "warn_caller"]
 
 _OURS = str(Path(__file__).parent) + os.sep
 
@@ -39,3 +41,11 @@ def end_at_caller(error: BaseException, *others: str) -> None:
         error.__traceback__ = None
     else:
         end_outside(error, *others)
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn at the innermost line that is not the package's."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

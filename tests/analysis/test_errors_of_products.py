@@ -19,7 +19,7 @@ from warpmma.analysis import BINS, ErrorReport, ProductError
 from warpmma.analysis.exact_products import ExactOperands
 from warpmma.formats import FORMATS, FloatFormat, Format
 from warpmma.isa import Instruction
-from warpmma.products import prepare
+from warpmma.products import FLOAT32, prepare
 from warpmma.scaling import block_size, quantize
 from warpmma.testing.generators import RecipeCase, random_codes, recipe_cases
 
@@ -238,11 +238,13 @@ def test_batches_tiles_and_ways() -> None:
 
 def test_operands_of_other_values_have_exact_results_of_their_own() -> None:
     a, b = np.full((1, 8), 1 + 2.0**-12, np.float32), np.ones((8, 1), np.float32)
-    ways = {"tf32": {}, "bf16": {"instruction": BF16}}
+    ways = {"tf32": {"float32": "tf32-truncated"}, "bf16": {"instruction": BF16}}
     with pytest.raises(wm.OperandError, match="bf16"):
         wm.error(a, b, target="sm_80", ways=ways)
-    report = wm.error(a, b, target="sm_80")
-    assert report.expected["sm_80"][0, 0] == 8  # tf32 reads 10 bits of fraction: rule 1
+    report = wm.error(a, b, target="sm_80", ways={name: {"float32": name} for name in FLOAT32})
+    assert {name: x[0, 0] for name, x in report.expected.items()} == {
+        "ieee": 8 + 2.0**-9, "tf32": 8, "tf32-truncated": 8,  # tf32 reads 10 bits of fraction: rule 1
+    }  # fmt: skip
     codes = a.astype(ml_dtypes.bfloat16).view(np.uint16), b.astype(ml_dtypes.bfloat16).view(np.uint16)
     both = wm.error(*codes, target="sm_80", ways={"bf16": {"instruction": BF16}, "f16": {"instruction": F16}})
     assert both.expected["bf16"][0, 0] == 8

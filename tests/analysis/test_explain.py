@@ -7,13 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from messages import exactly
 
 import warpmma as wm
 from warpmma import sparsity
 from warpmma.analysis import Explanation
+from warpmma.errors import OperandError
 from warpmma.formats import FORMATS, FloatFormat
 from warpmma.isa import Instruction, instructions
 from warpmma.layouts import Operand
+
+F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 
 HALF = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 TF32 = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
@@ -172,3 +176,60 @@ def test_bits_that_tf32_ignores_are_told() -> None:
     told = wm.explain(TF32, a, b, target="sm_90")
     assert told.value == 8 and told.error == 0 and told.ignored == 8 * Fraction(1, 2**12)
     assert wm.explain(HALF, a.astype(np.float16)[:, :4], b.astype(np.float16)[:4], target="sm_90").ignored == 0
+
+
+def test_operands_come_first_or_the_instruction_does() -> None:
+    a, b = np.full((16, 16), 0.1, np.float16), np.full((16, 8), 3, np.float16)
+    c = np.ones((16, 8), np.float32)
+    told = wm.explain(F16, a, b, c, 3, 5, target="sm_90")
+    assert told == wm.explain(a, b, c, 3, 5, instruction=F16, target="sm_90")
+    assert told == wm.explain(instruction=F16, a=a, b=b, c=c, row=3, column=5, target="sm_90")
+    assert told == wm.explain(F16, a=a, b=b, c=c, row=3, column=5, target="sm_90")
+    assert (
+        told == wm.explain(a, b, c, row=3, column=5, target="sm_90") == wm.explain(None, a, b, c, 3, 5, target="sm_90")
+    )
+    with pytest.raises(OperandError, match="explain got two instructions"):
+        wm.explain(F16, a, b, instruction=F16, target="sm_90")
+
+
+def test_three_targets_and_more() -> None:
+    a = np.zeros((1, 16), np.float16)
+    a[0, [0, 7, 8]] = 1, 2.0**-24, 2.0**-24
+    b = np.ones((16, 1), np.float16)
+    told = wm.explain(a, b, targets=["sm_90", "sm_80", "sm_75", "sm_100"])
+    assert [x.target for x in (told, *told.others)] == ["sm_90", "sm_80", "sm_75", "sm_100"]
+    for other, parting in zip(told.others, told.partings, strict=True):
+        pair = wm.explain(a, b, target="sm_90", against=other.target)
+        assert (pair.others, pair.partings) == ((other,), (parting,)) and (pair.against, pair.parting) == (
+            other,
+            parting,
+        )
+    assert told.partings[-1] is None and told.parting == told.partings[0]
+    assert told == wm.explain(a, b, target="sm_90", against=("sm_80", "sm_75", "sm_100"))
+    text = told.text()
+    assert all(f"sm_90 against {x}" in text for x in ("sm_80", "sm_75", "sm_100"))
+    for picture in (told.svg(), told._repr_html_()):
+        assert all(f"data-target='{x}'" in picture for x in ("sm_90", "sm_80", "sm_75", "sm_100"))
+        assert all(
+            reason in picture.replace("\n", " ") for reason in ("sm_80:", "sm_75:", "sm_100: every step is the same")
+        )
+    alone = wm.explain(a, b, targets=["sm_90"])
+    assert (alone.others, alone.against, alone.parting) == ((), None, None)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({}, "explain takes target='sm_90', with against= or without, or targets=['sm_80', 'sm_90']"),
+        ({"target": "sm_90", "targets": ["sm_80"]}, "explain takes target=~"),
+        ({"targets": ["sm_80"], "against": "sm_90"}, "explain takes target=~"),
+        ({"targets": []}, "targets is []; expected names of targets such as ['sm_80', 'sm_90']"),
+        ({"targets": 3}, "targets is 3; expected names of targets ~"),
+        ({"target": "sm_90", "against": [3]}, "against is [3]; expected names of targets ~"),
+        ({"targets": ["sm_90", "sm_80", "sm_90"]}, "targets is ['sm_90', 'sm_80', 'sm_90']; 'sm_90' is named twice"),
+        ({"targets": ["sm_90", "sm_99"]}, "unknown target 'sm_99'; ~"),
+    ],
+)  # fmt: skip
+def test_targets_that_cannot_be(more: dict[str, Any], message: str) -> None:
+    with pytest.raises(wm.WarpmmaError, match=exactly(message)):
+        wm.explain(np.ones((1, 16), np.float16), np.ones((16, 1), np.float16), **more)

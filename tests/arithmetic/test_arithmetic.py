@@ -7,8 +7,9 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
+from warpmma._rounding import Rounding
 from warpmma.arithmetic import compute
-from warpmma.arithmetic.fma import fma64
+from warpmma.arithmetic.fma import fma32, fma64
 from warpmma.arithmetic.reference import dot
 from warpmma.arithmetic.units import FmaChain, FusedDotAdd, Recipe
 from warpmma.formats import FORMATS
@@ -77,11 +78,25 @@ F64 = st.one_of(
 @example(a=0x7FEFFFFFFFFFFFFF, b=0x4000000000000000, c=0)  # overflow
 @example(a=0x3FF0000000000000, b=0x0010000000000000, c=0x8010000000000000)  # exact zero
 @example(a=0x7FF0000000000000, b=0, c=0x7FF8000000000001)  # NaN made and NaN passed on
-def test_fma64(rounding: str, a: int, b: int, c: int) -> None:
-    recipe = Recipe(d="f64", a="f64", b="f64", c="f64", unit=FmaChain(rounding=rounding))  # type: ignore[arg-type]
+def test_fma64(rounding: Rounding, a: int, b: int, c: int) -> None:
+    recipe = Recipe(d="f64", a="f64", b="f64", c="f64", unit=FmaChain(rounding=rounding))
     x, y, z = (np.array([code], np.uint64) for code in (a, b, c))
     got = fma64(x, y, z, rounding)
     assert int(got[0]) == dot(recipe, [a], [b], c)
+
+
+@pytest.mark.parametrize("rounding", ["rn", "rz", "rm", "rp"])
+def test_fma32_in_every_rounding(rounding: Rounding) -> None:
+    """Of any codes, and of sums that nearly cancel or lie half-way."""
+    rng = np.random.default_rng(5)
+    a, b, c = (random_codes(FORMATS["f32"], (800,), rng) for _ in "abc")
+    with np.errstate(all="ignore"):
+        product = a.view(np.float32).astype(np.float64) * b.view(np.float32)
+        near = (-product * (1 + np.ldexp(rng.integers(-2, 3, 800), -24))).astype(np.float32).view(np.uint32)
+    c = np.where(rng.random(800) < 0.6, near, c)
+    recipe = Recipe(d="f32", a="f32", b="f32", c="f32", unit=FmaChain(rounding=rounding))
+    slow = [dot(recipe, [int(x)], [int(y)], int(z)) for x, y, z in zip(a, b, c, strict=True)]
+    assert fma32(a, b, c, rounding).tolist() == slow
 
 
 def test_fma64_near_cancellation_and_ties() -> None:

@@ -203,7 +203,7 @@ def test_nothing_is_unpickled(tmp_path: Path, capsys: Capture) -> None:
     [
         (["--version"], 0, f"warpmma {warpmma.__version__}\n", ""),
         ([], 2, "", "COMMAND"),
-        (["check"], 2, "", "invalid choice: 'check'"),
+        (["check"], 2, "", "unknown command 'check'; commands: list, show, "),
         (["verify", "--targets"], 2, "", "unrecognized arguments: --targets"),
     ],
 )

@@ -54,7 +54,7 @@ def file(tmp_path: Path) -> str:
 
 def test_a_kernel_runs_and_its_arrays_are_saved(file: str, tmp_path: Path, capsys: Capture) -> None:
     saved, picture = tmp_path / "out.npz", tmp_path / "conflicts.svg"
-    assert main(["run", file, *LAUNCH, *ARGS, "--save", str(saved), "--picture", str(picture)]) == 0
+    assert main(["run", file, *LAUNCH, *ARGS, "--save", str(saved), "--output", str(picture)]) == 0
     said = capsys.readouterr().out
     assert "scale of " in said and "on sm_80: grid 1, block 32" in said and said.endswith("no hazard was found\n")
     assert "y     float32[32]  0 2 4 6 ...         0        62    0" in said

@@ -42,7 +42,10 @@ def test_help_as_of_git(capsys: Capture) -> None:
     ("arguments", "message"),
     [
         ([], "warpmma: the following arguments are required: COMMAND; `warpmma --help` lists them\n"),
-        (["verfy"], "warpmma: invalid choice: 'verfy'; did you mean 'verify'?; `warpmma --help` lists the commands\n"),
+        (["verfy"], f"warpmma: unknown command 'verfy'; did you mean 'verify'?; commands: {', '.join(COMMANDS)}\n"),
+        (["foo"], f"warpmma: unknown command 'foo'; commands: {', '.join(COMMANDS)}\n"),
+        (["kernel"], "warpmma: unknown command 'kernel'; did you mean 'run'?; commands: list, "),
+        (["lane"], "warpmma: unknown command 'lane'; did you mean 'where' or 'what' or 'layout'?; commands: list, "),
         (["--colour"], "warpmma: unrecognized arguments: --colour"),
         (["verify", "--targte"], "warpmma verify: unrecognized arguments: --targte; did you mean '--target'?\n"),
         (["ptx", "chck", "x"], "warpmma ptx: argument ACTION: invalid choice: 'chck' (choose from "),

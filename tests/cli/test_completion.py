@@ -14,8 +14,7 @@ from cli_cases import Capture
 from warpmma.cli import main
 from warpmma.cli.commands import COMMANDS
 from warpmma.cli.completing import candidates
-from warpmma.cli.naming import every_fitting
-from warpmma.isa import TARGETS, AnyInstruction, instructions, warpgroup_instructions
+from warpmma.isa import TARGETS, AnyInstruction, every_fitting, instructions, warpgroup_instructions
 
 EVERY: tuple[AnyInstruction, ...] = (*instructions(), *warpgroup_instructions())
 

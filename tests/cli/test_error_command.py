@@ -11,6 +11,7 @@ import pytest
 
 import warpmma as wm
 from warpmma.cli import main
+from warpmma.products import FLOAT32
 
 Capture = pytest.CaptureFixture[str]
 RNG = np.random.default_rng(0)
@@ -39,7 +40,7 @@ def test_it_prints_what_the_library_says(capsys: Capture) -> None:
     report = wm.error(A, B, C, targets=["sm_80", "sm_90"], split_k=2)
     status, out, err = said(
         capsys, "A.npy", "B.npy", "C.npy", "--targets", "sm_80,sm_90", "--split-k", "2", "--rtol", "1e-3",
-        "--atol", "1e-4", "--svg", "out.svg", "--csv", "out.csv", "--worst",
+        "--atol", "1e-4", "--output", "out.svg", "-o", "out.csv", "--worst",
     )  # fmt: skip
     parts = [report.text(), report.advise(1e-3, 1e-4).text(), report.worst().text()]
     assert (status, out, err) == (0, "\n".join(parts), "")
@@ -60,9 +61,25 @@ def test_words_name_the_instruction_of_types_that_numpy_does_not_name(capsys: Ca
 def test_an_output_of_ones_own_is_measured(capsys: Capture) -> None:
     d = A.astype(np.float32) @ B.astype(np.float32)
     np.save("D.npy", d)
-    status, out, _ = said(capsys, "A.npy", "B.npy", "--target", "sm_90", "--output", "D.npy", "--no-bound")
+    status, out, _ = said(capsys, "A.npy", "B.npy", "--target", "sm_90", "--measure", "D.npy", "--no-bound")
     assert (status, out) == (0, wm.error(A, B, target="sm_90", outputs={"D.npy": d}, bound=False).text())
-    assert said(capsys, "A.npy", "B.npy", "--target", "sm_90", "--output", "A.npy")[0] == 2
+    assert said(capsys, "A.npy", "B.npy", "--target", "sm_90", "--measure", "A.npy")[0] == 2
+    older = said(capsys, "A.npy", "B.npy", "--target", "sm_90", "--output", "D.npy", "--no-bound")
+    assert older[:2] == (0, out) and "the D that is measured is now --measure D.npy" in older[2]
+
+
+def test_float32_is_multiplied_as_the_word_says(capsys: Capture) -> None:
+    a, b = A.astype(np.float32), B.astype(np.float32)
+    np.save("A32.npy", a)
+    np.save("B32.npy", b)
+    files = ("A32.npy", "B32.npy", "--target", "sm_80,sm_90", "--no-bound")
+    for way in FLOAT32:
+        status, out, err = said(capsys, *files, "--float32", way)
+        report = wm.error(a, b, targets=["sm_80", "sm_90"], float32=way, bound=False)  # type: ignore[arg-type]
+        assert (status, out, err) == (0, report.text(), "")
+    status, out, err = said(capsys, *files)
+    assert status == 0 and "float32 truncated to tf32" in " ".join(out.split())
+    assert err.count("\n") == 1 and err.startswith("warpmma: float32 operands without float32= or instruction=")
 
 
 def test_values_are_rounded_when_it_is_asked_for(capsys: Capture) -> None:

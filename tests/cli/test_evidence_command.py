@@ -11,8 +11,7 @@ from cli_cases import Capture
 import warpmma as wm
 from warpmma.arithmetic import group
 from warpmma.cli import main
-from warpmma.cli.naming import named
-from warpmma.isa import instructions, parse_any, warpgroup_instructions
+from warpmma.isa import instructions, named, parse_any, warpgroup_instructions
 
 
 def printed(capsys: Capture, *arguments: str) -> str:

@@ -16,7 +16,7 @@ from cli_cases import Capture
 import warpmma as wm
 from warpmma import sparsity
 from warpmma.cli import execute_command, main
-from warpmma.cli.naming import named
+from warpmma.isa import named
 
 RNG = np.random.default_rng(0)
 F16 = "m16n8k16 f16"

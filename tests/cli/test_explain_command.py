@@ -44,11 +44,29 @@ def test_values_that_are_written_out(capsys: Capture) -> None:
 
 def test_json_and_picture(capsys: Capture, tmp_path: Path) -> None:
     picture = tmp_path / "x.svg"
-    status, out, _ = said(capsys, *LOW, "--json", "--svg", str(picture))
+    status, out, _ = said(capsys, *LOW, "--json", "--output", str(picture))
     told = explain(F16, *low(), target="sm_90")
     assert status == 0 and json.loads(out) == json.loads(told.json())
     assert picture.read_text() == told.svg()
-    assert said(capsys, *LOW, "--svg", "-")[1] == told.svg()
+    assert said(capsys, *LOW, "--output", "-.svg")[1] == told.svg()
+
+
+def test_three_targets(capsys: Capture) -> None:
+    told = explain(F16, *low(), targets=["sm_90", "sm_80", "sm_100"])
+    for against in (("--against", "sm_80", "--against", "sm_100"), ("--against", "sm_80,sm_100")):
+        assert said(capsys, *LOW, *against)[1] == told.text()
+    document = json.loads(said(capsys, *LOW, *against, "--json")[1])
+    assert document["against"]["target"] == "sm_80" and "takes 16 products" in document["parting"]["reason"]
+    assert [(x["parting"], x["against"]["target"]) for x in document["further"]] == [(None, "sm_100")]
+
+
+def test_a_chain_of_float32_needs_no_instruction(capsys: Capture) -> None:
+    status, out, err = said(capsys, "--float32", "ieee", "--target", "sm_90", "--a", "1 2^-12 3", "--b", "2^-13")
+    assert (status, err) == (0, "") and out.startswith("D[0, 0] of fma.rn.f32 on sm_90")
+    a, b = np.array([[1, 2.0**-12, 3]], np.float32), np.full((3, 1), 2.0**-13, np.float32)
+    assert out == explain(a, b, target="sm_90", float32="ieee").text()
+    rounded = said(capsys, "m16n8k8", "tf32", "--float32", "tf32", "--target", "sm_90", "--a", "0x3f801fff", "--b", "1")
+    assert "ignored bits" not in rounded[1] and "0x41002000" in rounded[1]  # 8 times what 1 + 2^-10 is rounded to
 
 
 def test_matrices_in_files(capsys: Capture, tmp_path: Path) -> None:
@@ -97,7 +115,7 @@ WRONG = {
     "--column chooses of a matrix B in a file .npy": ("--a", "1", "--b", "1", "--column", "3"),
     "takes no block scales": ("--a", "1", "--b", "1", "--scale-a", "1"),
     "unknown target 'sm_91'; did you mean 'sm_90'?": ("--a", "1", "--b", "1", "--against", "sm_91"),
-    "/nowhere/x.svg cannot be written: No such file or directory": ("--a", "1", "--b", "1", "--svg", "/nowhere/x.svg"),
+    "/nowhere/x.svg cannot be written: No such file or directory": ("--a", "1", "--b", "1", "-o", "/nowhere/x.svg"),
     "the following arguments are required: --b": ("--a", "1"),
 }
 

@@ -12,8 +12,7 @@ import pytest
 from cli_cases import Capture
 
 from warpmma.cli import main
-from warpmma.cli.naming import named, words_of
-from warpmma.isa import TARGETS, AnyInstruction, find, instructions, parse_any, warpgroup_instructions
+from warpmma.isa import TARGETS, AnyInstruction, find, instructions, named, parse_any, warpgroup_instructions, words_of
 
 EVERY: tuple[AnyInstruction, ...] = (*instructions(), *warpgroup_instructions())
 

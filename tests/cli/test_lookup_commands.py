@@ -146,8 +146,9 @@ def test_layout_as_json(printed: Printed) -> None:
         (("what", F16, "A", "--lane", "0", "--register", "0", "--word", "0x100000000"),
          f"warpmma: {F16}: the word is 4294967296; expected 32 bits, 0 to 0xffffffff"),
         (("layout", F16, "A", "-o", "/none/x.txt"), "warpmma: /none/x.txt cannot be written: No such file or"),
-        (("layout", F16, "A", "-o", "/"), "warpmma: / cannot be written: Is a directory"),
-        (("layout", F16, "A", "-o", "a\0b"), "warpmma: a"),
+        (("layout", F16, "A", "-o", "/"), "warpmma: --output '/': expected a file *.txt or *.csv or *.md or *.json or"),
+        (("layout", F16, "A", "--format", "csv", "-o", "/"), "warpmma: / cannot be written: Is a directory"),
+        (("layout", F16, "A", "-o", "a\0b.txt"), "warpmma: a"),
     ],
 )  # fmt: skip
 def test_wrong_requests_get_one_line(capsys: Capture, arguments: tuple[str, ...], message: str) -> None:

@@ -9,10 +9,10 @@ import sys
 import pytest
 
 from warpmma.cli import main
-from warpmma.cli.naming import instruction_of, named
+from warpmma.cli.naming import instruction_of
 from warpmma.cli.streams import write
 from warpmma.errors import MnemonicError
-from warpmma.isa import instructions, warpgroup_instructions
+from warpmma.isa import instructions, named, warpgroup_instructions
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 
@@ -118,6 +118,6 @@ def test_words_that_leave_none_or_several(words: str, message: str) -> None:
 
 
 def test_naming_needs_no_numpy() -> None:
-    code = "import sys; sys.modules['numpy'] = None\nfrom warpmma.cli.naming import named; print(named('m16n8k16 f16'))"
+    code = "import sys; sys.modules['numpy'] = None\nfrom warpmma.isa import named; print(named('m16n8k16 f16'))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert not done.returncode, done.stderr

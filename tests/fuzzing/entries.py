@@ -81,7 +81,7 @@ INNER: dict[str, str] = {
             "exact_product", "fma64", "fused_steps", "library_note", "library_sums", "machine_text", "native_product",
             "quotient", "quotient_reference", "reference_dot", "reference_trace", "resolve", "rounded_step",
             "run_elements", "runs_elements", "special_function_reference", "square_root", "square_root_reference",
-            "squarer", "take_rows", "warn_of_numpy",
+            "squarer", "sum_to_odd", "take_rows", "warn_of_numpy",
         )),
         "for rooms above, which check"
     ),
@@ -144,6 +144,19 @@ INNER: dict[str, str] = {
     ),
     "warpmma.products:boundaries": "for rooms above, of a k and slices that are checked",
     **dict.fromkeys(("warpmma.isa:explained", "warpmma.isa:near"), "for texts that `bare` has read"),
+    **dict.fromkeys(
+        (f"warpmma.isa:{x}" for x in (
+            "Named", "every_fitting", "fragment_test", "has_place", "named", "qualifiers", "type_named", "words_of",
+        )),
+        "for the command line, with words of a shell and records; `parse`, `parse_any` and `plainest` take words",
+    ),
+    **dict.fromkeys(
+        (f"warpmma.products:{x}" for x in (
+            "Float32Way", "FloatFma", "FloatFma.__getstate__", "FloatFma.__str__", "FloatFma.format", "checked_float32",
+            "evidence_on", "recipe_on",
+        )),
+        "how `matmul` and what explains it multiply float32, for rooms above",
+    ),
     **dict.fromkeys(
         (f"warpmma.operations:{x}" for x in ("Row", "Row.__str__", "Control", "Control.__str__")),
         "what all rows have, by themselves no instruction",

@@ -12,7 +12,7 @@ from warpmma import arithmetic, scaling, sparsity, testing
 from warpmma.formats import FORMATS
 from warpmma.isa import Instruction
 from warpmma.layouts import OPERANDS, Operand
-from warpmma.products import default_instruction
+from warpmma.products import FLOAT32, default_instruction
 from warpmma.testing import strategies
 
 from . import legal
@@ -102,6 +102,8 @@ def product_operands(rng: Rng) -> dict[str, Any]:
     }  # fmt: skip
     if kind != "default":
         given["instruction"] = legal.spelled(rng, i)
+    elif i.a_type == "tf32" or chance(rng, 0.2):
+        given["float32"] = pick(rng, tuple(FLOAT32))
     if chance(rng, 0.3) and kind != "quantized":
         given["c"] = legal.elements(rng, i.format("C"), (*lead, m, n))
     if i.sparse and chance(rng, 0.5):

@@ -138,6 +138,12 @@ def _operand(rng: Rng, record: Any) -> dict[str, Any]:
     return {"self": record, "operand": pick(rng, "ABCD")}
 
 
+def _worded(rng: Rng) -> dict[str, Any]:
+    record = legal.anything(rng)
+    mnemonic = legal.spelled(rng, record) if chance(rng, 0.5) else isa.words_of(record)
+    return {"mnemonic": mnemonic, "target": legal.target(rng, record)}
+
+
 _I, _W = "warpmma.isa", "warpmma.isa"
 _S, _C, _T = "warpmma.sparsity", "warpmma.scaling", "warpmma.arithmetic"
 
@@ -151,6 +157,7 @@ ENTRIES = (
         name=f"{_W}:parse_any", call=isa.parse_any, weight=3,
         make=lambda rng: {"mnemonic": legal.spelled(rng, legal.anything(rng))},
     ),
+    Entry(name=f"{_W}:plainest", call=isa.plainest, make=_worded, weight=3),
     *(
         Entry(name=name, call=call, make=lambda rng: {"target": legal.target(rng)})
         for name, call in (

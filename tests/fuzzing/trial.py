@@ -131,6 +131,7 @@ def _made(call: Call, given: dict[str, Any] | None = None) -> tuple[Outcome, Any
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             warnings.simplefilter("ignore", HazardWarning)
+            warnings.filterwarnings("ignore", "float32 operands without", DeprecationWarning)
             return Outcome("result"), call.entry.call(*positional, **named)
     except KeyboardInterrupt:
         raise

@@ -10,7 +10,7 @@ from arrays import Array
 import warpmma as wm
 from warpmma.isa import Instruction, WarpgroupInstruction
 from warpmma.kernel import Launch
-from warpmma.products import Choice
+from warpmma.products import Choice, FloatFma
 from warpmma.scaling import Quantized, quantize
 from warpmma.testing import Gpu
 
@@ -38,7 +38,7 @@ def test_quantized_products() -> None:
 def test_choices() -> None:
     choice = wm.choose(np.ones((3, 32), np.float16), np.ones((32, 5), np.float16), target="sm_90")
     assert_type(choice, Choice)
-    assert_type(choice.instruction, Instruction | WarpgroupInstruction)
+    assert_type(choice.instruction, Instruction | WarpgroupInstruction | FloatFma)
     assert_type(choice.slices, tuple[tuple[int, int], ...])
     assert_type(wm.find(a="f16", target="sm_90a"), tuple[Instruction | WarpgroupInstruction, ...])
 

@@ -13,7 +13,8 @@ import pytest
 import warpmma as wm
 from warpmma import sparsity
 from warpmma._arrays import as_array
-from warpmma.isa import parse, parse_any
+from warpmma.isa import parse_any
+from warpmma.isa.mma import parse_mma
 
 DENSE = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
@@ -107,7 +108,7 @@ def test_a_mnemonic_is_read_once(
     call: Callable[[], Any], arrays: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
     call()  # tables that are made once read what they like
-    read = Counted(monkeypatch, parse)
+    read = Counted(monkeypatch, parse_mma)
     call()
     assert len(read.names) == 1
 

@@ -18,6 +18,7 @@ from messages import exactly
 
 import warpmma as wm
 from warpmma.errors import MetadataError, MnemonicError, OperandError, ScaleError, TargetError, WarpmmaError
+from warpmma.products import FLOAT32
 from warpmma.scaling import Quantized, quantize
 
 dask = pytest.importorskip("dask")
@@ -116,7 +117,8 @@ def test_operands_of_every_type(dtype: str) -> None:
     target = "sm_120a" if "float6" in dtype or "float4" in dtype else "sm_90"
     a, b = (np.abs(2 * x).astype(kind) if "uint" in dtype else (2 * x).astype(kind) for x in (X, Y))
     for chunks in CHUNKS[:2]:
-        check(a, b, chunks=chunks, target=target)
+        for float32 in FLOAT32 if dtype == "float32" else (None,):
+            check(a, b, chunks=chunks, target=target, float32=float32)
 
 
 @pytest.mark.parametrize("epilogue", ["f32", "tf32", "f16", "bf16", "e5m2", "e4m3", "e3m2", "e2m3", "e2m1"])

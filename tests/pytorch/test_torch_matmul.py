@@ -11,6 +11,7 @@ from oracles import skip_without
 
 import warpmma as wm
 from warpmma.operations import elementwise
+from warpmma.products import FLOAT32
 
 skip_without("PyTorch")
 from torch_cases import array, expected, same_tensor, tensors, torch  # noqa: E402
@@ -48,10 +49,18 @@ def test_tf32_is_rounded_to_nearest_first() -> None:
     a[0, 0], a[1, 1], a[2, 2] = float("inf"), torch.finfo(torch.float32).max, 1e-40
     x, y = (elementwise("cvt.rn.tf32.f32", array(z)).view(np.float32) for z in (a, b))
     d = wm.torch.matmul(a, b, target=TARGET, float32="tf32")
-    same(array(d), wm.matmul(x, y, target=TARGET))
-    assert (array(d) != wm.matmul(a, b, target=TARGET)).any()
+    same(array(d), wm.matmul(x, y, target=TARGET, float32="tf32-truncated"))
+    assert (array(d) != wm.matmul(a, b, target=TARGET, float32="tf32-truncated")).any()
     a[0, 0] = float("nan")
     assert wm.torch.matmul(a, b, target=TARGET, float32="tf32")[0].isnan().all()
+
+
+@pytest.mark.parametrize("way", FLOAT32)
+def test_float32_takes_the_words_of_matmul(way: Any) -> None:
+    a, b = tensors("float32", (17, 64), (64, 8))
+    for split in (1, 3):
+        d = wm.torch.matmul(a, b, target=TARGET, float32=way, split_k=split)
+        same(array(d), wm.matmul(a, b, target=TARGET, float32=way, split_k=split))
 
 
 @pytest.mark.parametrize("types", [("float8_e4m3fn", "float8_e5m2"), ("float8_e4m3fn",) * 2, ("int8", "int8")])

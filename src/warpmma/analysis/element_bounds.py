@@ -122,7 +122,7 @@ def _instruction(element: ElementCodes, number: int, accumulator: _Sum) -> _Sum:
             return _grouped(recipe, recipe.unit, terms, accumulator)
         case FmaChain():
             for term in terms:
-                accumulator = _fma(accumulator, term, floating("f64"), recipe.unit.rounding)
+                accumulator = _fma(accumulator, term, floating(recipe.d), recipe.unit.rounding)
         case FloatChains():
             for step in fused_steps("ascending", recipe.unit.length, len(terms)):
                 run = _nothing(_F32)

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import wraps
+from typing import Any, Protocol, TypedDict, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from .._arguments import is_integer
+from .._arguments import is_integer, members
 from .._arrays import as_array
-from ..arithmetic import evidence_of, recipe_of
+from ..arithmetic import recipe_of
 from ..errors import OperandError, shown
 from ..execution import mma
-from ..isa import AnyInstruction, Instruction, check_target, parse_any
-from ..products import Chain, Multiplicand, Operands, Product, is_dask, prepare
+from ..isa import AnyInstruction, Instruction, WarpgroupInstruction, check_target, plainest
+from ..products import (
+    Chain,
+    ChainInstruction,
+    Float32,
+    Multiplicand,
+    Operands,
+    Product,
+    checked_float32,
+    evidence_on,
+    is_dask,
+    prepare,
+)
 from ..scaling import Quantized, scale_codes
 from ..sparsity import compress, positions, rows_met
 from .chain_of_element import ElementCodes, exact_result, links
@@ -27,10 +39,61 @@ __all__ = ["explain"]
 
 Array = npt.NDArray[Any]
 
+_MOST_TARGETS = 1 << 10
 
+
+class _Options(TypedDict, total=False):
+    """What `explain` takes beside the instruction, operands and an element's place."""
+
+    float32: Float32 | None
+    target: str | None
+    targets: Sequence[str] | None
+    against: str | Sequence[str] | None
+    matrix: int
+    metadata: npt.ArrayLike | None
+    selector: int
+    indices: npt.ArrayLike | None
+    scale_a: npt.ArrayLike | None
+    scale_b: npt.ArrayLike | None
+    split_k: int | Sequence[int]
+    promote_every: int | None
+    epilogue: str | None
+
+
+class _Explain(Protocol):
+    """Operands come first, as of `matmul`; or the instruction does, as of `mma`."""
+
+    @overload
+    def __call__(
+        self, instruction: str | AnyInstruction | None, a: Multiplicand, b: Multiplicand,
+        c: npt.ArrayLike | None = None, row: int = 0, column: int = 0, **more: Unpack[_Options],
+    ) -> Explanation: ...  # fmt: skip
+    @overload
+    def __call__(
+        self, a: Multiplicand, b: Multiplicand, c: npt.ArrayLike | None = None, row: int = 0, column: int = 0, *,
+        instruction: str | AnyInstruction | None = None, **more: Unpack[_Options],
+    ) -> Explanation: ...  # fmt: skip
+
+
+def _in_either_order(call: Callable[..., Explanation]) -> _Explain:
+    """Take the instruction before the operands too."""
+
+    @wraps(call)
+    def either(*given: Any, **more: Any) -> Explanation:
+        if given and (given[0] is None or isinstance(given[0], str | Instruction | WarpgroupInstruction)):
+            if "instruction" in more:
+                raise OperandError(f"explain got two instructions: {shown(given[0])} and {shown(more['instruction'])}")
+            given, more = given[1:], {**more, "instruction": given[0]}
+        return call(*given, **more)
+
+    return either
+
+
+@_in_either_order
 def explain(
-    instruction: str | AnyInstruction | None, a: Multiplicand, b: Multiplicand, c: npt.ArrayLike | None = None,
-    row: int = 0, column: int = 0, *, target: str, against: str | None = None, matrix: int = 0,
+    a: Multiplicand, b: Multiplicand, c: npt.ArrayLike | None = None, row: int = 0, column: int = 0, *,
+    instruction: str | AnyInstruction | None = None, float32: Float32 | None = None, target: str | None = None,
+    targets: Sequence[str] | None = None, against: str | Sequence[str] | None = None, matrix: int = 0,
     metadata: npt.ArrayLike | None = None, selector: int = 0, indices: npt.ArrayLike | None = None,
     scale_a: npt.ArrayLike | None = None, scale_b: npt.ArrayLike | None = None,
     split_k: int | Sequence[int] = 1, promote_every: int | None = None, epilogue: str | None = None,
@@ -39,16 +102,21 @@ def explain(
 
     Parameters
     ----------
-    instruction : str, Instruction, WarpgroupInstruction or None
-        Of `mma` or `wgmma`; None for what `matmul` takes by default.
     a, b, c : array_like or Quantized
         Matrices: those of one instruction, as `mma` takes them, or of a whole product, as `matmul` does. There is no
         batch: explain one product of it. Without `c`, C is +0.
     row, column : int
         Of the element of D.
+    instruction : str, Instruction or WarpgroupInstruction, optional
+        Of `mma` or `wgmma`, also as words such as "m16n8k16 f16", of which the plainest instruction is taken. It can
+        stand before `a`, too. By default what `matmul` takes.
+    float32 : {"ieee", "tf32", "tf32-truncated"}, optional
+        How float32 is multiplied, as for `matmul`.
     target : str
-    against : str, optional
-        Another target, to be explained beside: the result says where the two part.
+    targets : sequence of str, optional
+        In place of `target` and `against`: the first is explained, and compared with each of the others.
+    against : str or sequence of str, optional
+        Other targets, to be compared with.
     matrix : int
         Which of the four matrices of `m8n8k4` with f16 operands, where all four are given.
     metadata, selector
@@ -67,37 +135,52 @@ def explain(
     Raises
     ------
     WarpmmaError
-        As `mma` and `matmul` do; a batch, or an element that D has not.
+        As `mma` and `matmul` do; a batch, or an element that D has not; no target.
 
     Examples
     --------
-    >>> i = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
     >>> A, B = np.full((16, 16), 0.1, np.float16), np.full((16, 8), 3, np.float16)
-    >>> told = explain(i, A, B, row=3, column=5, target="sm_90", against="sm_80")
-    >>> float(told.value), len(told.steps), len(told.against.steps)
-    (4.798828125, 1, 2)
+    >>> told = explain(A, B, row=3, column=5, targets=["sm_90", "sm_80", "sm_100"])
+    >>> float(told.value), len(told.steps), [len(other.steps) for other in told.others]
+    (4.798828125, 1, [2, 1])
     >>> told.lost == -told.error == 0
     True
-    >>> told.parting.reason
-    'a step takes 16 products on sm_90, and 8 on sm_80'
+    >>> [parting and parting.reason for parting in told.partings]
+    ['a step takes 16 products on sm_90, and 8 on sm_80', None]
+    >>> told = explain("m16n8k16 f16", A, B, target="sm_90")
+    >>> print(told.instruction)
+    mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
     """
+    first, *others = _targets(target, targets, against)
+    record = None if instruction is None else plainest(instruction, first)
     given = {
-        "c": c, "metadata": metadata, "selector": selector, "indices": indices, "scale_a": scale_a, "scale_b": scale_b,
-        "split_k": split_k, "promote_every": promote_every, "epilogue": epilogue,
+        "float32": checked_float32(float32, record), "c": c, "metadata": metadata, "selector": selector,
+        "indices": indices, "scale_a": scale_a, "scale_b": scale_b, "split_k": split_k,
+        "promote_every": promote_every, "epilogue": epilogue,
     }  # fmt: skip
-    told = _explained(instruction, a, b, given, target, row, column, matrix)
-    if against is None:
-        return told
-    other = _explained(instruction, a, b, given, against, row, column, matrix)
-    return replace(told, against=other, parting=parting_of(told, other))
+    product = _product(record, a, b, dict(given), first)
+    told = _explained(product, row, column, matrix)
+    given["float32"] = product.chain.float32  # chosen once, and so told once
+    beside = tuple(_explained(_product(record, a, b, dict(given), x), row, column, matrix) for x in others)
+    return replace(told, others=beside, partings=tuple(parting_of(told, other) for other in beside))
 
 
-def _explained(
-    instruction: str | AnyInstruction | None, a: Multiplicand, b: Multiplicand, given: dict[str, Any], target: str,
-    row: int, column: int, matrix: int,
-) -> Explanation:  # fmt: skip
-    product = _product(instruction, a, b, dict(given), target)
-    record, recipe = product.chain.instruction, product.chain.recipe
+def _targets(target: object, targets: object, against: object) -> list[str]:
+    """Return the target that is explained, and those that it is compared with."""
+    if (target is None) == (targets is None) or (targets is not None and against is not None):
+        raise OperandError("explain takes target='sm_90', with against= or without, or targets=['sm_80', 'sm_90']")
+    name, given = ("against", against) if targets is None else ("targets", targets)
+    several: Any = [given] if isinstance(given, str) else [] if given is None else members(given, _MOST_TARGETS)
+    if several is None or not all(isinstance(x, str) for x in several) or (targets is not None and not several):
+        raise OperandError(f"{name} is {shown(given)}; expected names of targets such as ['sm_80', 'sm_90']")
+    found = several if target is None else [target, *several]
+    if repeated := [x for i, x in enumerate(several) if x in several[:i]]:
+        raise OperandError(f"{name} is {shown(given)}; {shown(repeated[0])} is named twice")
+    return found
+
+
+def _explained(product: Product, row: int, column: int, matrix: int) -> Explanation:
+    record = product.chain.instruction
     batch, rows, columns = product.flat
     for name, value, count in (("row", row, rows), ("column", column, columns), ("matrix", matrix, batch)):
         if not is_integer(value) or not 0 <= value < count:
@@ -105,25 +188,25 @@ def _explained(
     element = ElementCodes.of(product, int(row), int(column), int(matrix))
     made, result = links(element)
     return Explanation(
-        instruction=record, target=target, row=int(row), column=int(column), matrix=int(matrix), a=element.a,
+        instruction=record, target=product.target, row=int(row), column=int(column), matrix=int(matrix), a=element.a,
         b=element.b, positions=element.positions, scale_a=element.scale_a, scale_b=element.scale_b, c=element.c,
-        recipe=recipe, evidence=evidence_of(record, target), links=made, format=product.format.name, result=result,
-        exact=exact_result(element), bound=element_bound(element),
+        recipe=product.chain.recipe, evidence=evidence_on(record, product.target), links=made,
+        format=product.format.name, result=result, exact=exact_result(element), bound=element_bound(element),
+        float32=product.chain.float32,
     )  # fmt: skip
 
 
 def _product(
-    instruction: str | AnyInstruction | None, a: Multiplicand, b: Multiplicand, given: dict[str, Any], target: str
+    record: AnyInstruction | None, a: Multiplicand, b: Multiplicand, given: dict[str, Any], target: str
 ) -> Product:
     """Check operands and turn them into codes: of one instruction, or of a whole product."""
     if any(is_dask(x) for x in (a, b, given["c"])):
         raise OperandError("explain takes arrays in memory; give what compute() makes of a dask array")
-    record = None if instruction is None else parse_any(instruction)
     metadata, selector = given.pop("metadata"), given.pop("selector")
     of_one = metadata is not None or not is_integer(selector) or selector != 0
     alone = is_integer(given["split_k"]) and given["split_k"] == 1
     alone = alone and all(given[name] is None for name in ("indices", "promote_every", "epilogue"))
-    if isinstance(record, Instruction) and alone:
+    if isinstance(record, Instruction) and alone and not (record.a_type == "tf32" and given["float32"] == "tf32"):
         check_target(record, target)
         if of_one or _fits_one(record, a, b):
             return _of_instruction(record, a, b, given, target, metadata, selector)
@@ -138,7 +221,7 @@ def _product(
     return product
 
 
-def _refuse_batch(record: AnyInstruction, shape: tuple[int, ...]) -> None:
+def _refuse_batch(record: ChainInstruction, shape: tuple[int, ...]) -> None:
     raise OperandError(f"{record}: explain takes one product; D would be {shape}: give the matrices of one, A[i], B[i]")
 
 
@@ -178,7 +261,8 @@ def _of_instruction(
         for x in (record.format("A").codes(of_a), record.format("B").codes(b), chosen, *scales)
     ]
     chain = Chain(
-        instruction=record, recipe=recipe_of(record, target), engine="numpy", k=record.k, slices=(0, record.k)
+        instruction=record, recipe=recipe_of(record, target), engine="numpy", k=record.k, slices=(0, record.k),
+        float32="tf32-truncated" if record.a_type == "tf32" else None,
     )  # fmt: skip
     return Product(
         chain=chain, target=target, shape=layout.shape, given=Operands(*flat),

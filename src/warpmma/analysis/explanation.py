@@ -11,7 +11,7 @@ from .. import _views
 from .._records import Record, Shown
 from ..arithmetic import Evidence, Recipe, SumStep, as_fraction, library_note
 from ..formats import FORMATS, FloatFormat
-from ..isa import AnyInstruction
+from ..products import ChainInstruction, Float32
 from .rationals import ulp_at
 
 __all__ = ["ChainLink", "Explanation", "Parting"]
@@ -62,7 +62,7 @@ class Explanation(Record):
 
     Attributes
     ----------
-    instruction : Instruction or WarpgroupInstruction
+    instruction : Instruction, WarpgroupInstruction or FloatFma
     target : str
     row, column, matrix : int
         Of the element; `matrix` is 0 but for m8n8k4 of f16.
@@ -87,15 +87,17 @@ class Explanation(Record):
     bound : Fraction, optional
         What the magnitude of the error cannot exceed, known from the magnitudes of the operands alone:
         docs/specification/bounds.md. None where a result may be infinite, or an integer may wrap.
-    against : Explanation, optional
-        The same on another target.
-    parting : Parting, optional
-        Where the two part; None where they do not.
+    others : tuple of Explanation
+        The same on other targets.
+    partings : tuple of (Parting or None)
+        For each of these, where the two first differ; None where they do not.
+    float32 : {"ieee", "tf32", "tf32-truncated"} or None
+        How float32 was multiplied; None of other types. With "tf32" `a` and `b` are rounded: that is no error here.
     site : str
         Of an `mma` in a kernel, where that is, which warp executed it, and when; else empty.
     """
 
-    instruction: AnyInstruction
+    instruction: ChainInstruction
     target: str
     row: int
     column: int
@@ -113,14 +115,25 @@ class Explanation(Record):
     result: int
     exact: Fraction | None
     bound: Fraction | None
-    against: Explanation | None = None
-    parting: Parting | None = None
+    others: tuple[Explanation, ...] = ()
+    partings: tuple[Parting | None, ...] = ()
+    float32: Float32 | None = None
     site: str = ""
 
     @property
     def note(self) -> str:
         """What libraries use on the target in place of the instruction, if its sums may have other bits; else empty."""
         return "" if self.site else library_note(self.instruction, self.target)
+
+    @property
+    def against(self) -> Explanation | None:
+        """The first of `others`, if there is one."""
+        return self.others[0] if self.others else None
+
+    @property
+    def parting(self) -> Parting | None:
+        """Where it and `against` first differ."""
+        return self.partings[0] if self.partings else None
 
     @cached_property
     def steps(self) -> tuple[SumStep, ...]:

@@ -21,7 +21,7 @@ from ..arithmetic import recipe_of
 from ..formats import FORMATS, FloatFormat, floating
 from ..isa import find
 from ..layouts import Layout
-from ..products import Product, multiply
+from ..products import FloatFma, Product, multiply
 
 __all__ = ["FAULTS", "Fault", "right_output", "wrong_output"]
 
@@ -67,6 +67,8 @@ def _zero(product: Product, right: Float64) -> Float64:
 
 
 def _lanes_of_d(product: Product, right: Float64) -> Float64 | None:
+    if isinstance(product.chain.instruction, FloatFma):  # one thread computes each element
+        return None
     wrong = right.copy()
     layout = product.chain.instruction.layout("D")
     return wrong if len(wrong) and _swap(wrong[0], layout, layout.shape, first=True) else None
@@ -108,6 +110,8 @@ def _again(product: Product, **changed: Any) -> Float64:
 
 
 def _lanes_of_a(product: Product, right: Float64) -> Float64 | None:
+    if isinstance(product.chain.instruction, FloatFma):
+        return None
     a = product.given.a.copy()
     layout = product.chain.instruction.layout("A")
     swapped = [_swap(matrix, layout, layout.shape, first=False) for matrix in a]
@@ -173,7 +177,7 @@ def _other_metadata(product: Product, right: Float64) -> Float64 | None:
 def _half(product: Product, right: Float64) -> Float64 | None:
     chain = product.chain
     i = chain.instruction
-    if i.d_type != "f32":
+    if isinstance(i, FloatFma) or i.d_type != "f32":
         return None
     found = find(
         a=i.a_type, b=i.b_type, c="f16", d="f16", m=i.m, n=i.n, k=i.k, sparse=i.sparse, kind=i.kind,

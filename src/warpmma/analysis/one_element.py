@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._arrays import as_array
-from ..products import Choice
+from ..products import Choice, FloatFma
 from ..scaling import Quantized
 from .explaining import explain
 from .explanation import Explanation
@@ -18,7 +18,7 @@ __all__ = ["explain_one"]
 
 # What `explain` takes of what `matmul` does, with the dimensions of one matrix.
 _MATRICES = {"indices": 3, "scale_a": 2, "scale_b": 2}
-_PLAIN = ("target", "split_k", "promote_every", "epilogue")
+_PLAIN = ("target", "float32", "split_k", "promote_every", "epilogue")
 
 
 def explain_one(
@@ -43,7 +43,8 @@ def explain_one(
     a, b, c = (_matrix(x, shape, batch, 2) for x in operands)
     more = {name: _matrix(x, shape, batch, _MATRICES[name]) for name, x in options.items() if name in _MATRICES}
     more |= {name: options[name] for name in _PLAIN if name in options}
-    return explain(choice.instruction, a, b, c, row=row, column=column, against=against, **more)
+    named = None if isinstance(choice.instruction, FloatFma) else choice.instruction
+    return explain(named, a, b, c, row=row, column=column, against=against, **more)
 
 
 def _matrix(x: Any, shape: tuple[int, ...], batch: tuple[int, ...], dimensions: int) -> Any:

@@ -209,8 +209,10 @@ class _Measured:
     @classmethod
     def of(cls, name: str, a: Any, b: Any, c: Any, options: dict[str, Any]) -> _Measured:
         plain = {x: y for x, y in options.items() if x not in _FOR_MATMUL_ALONE}
+        choice = choose(a, b, c, **plain)
+        plain["float32"] = choice.float32  # chosen once, and so told once
         product = prepare(a, b, c, **plain)
-        return cls(name, options, product, ExactOperands.of(product), choose(a, b, c, **plain))
+        return cls(name, options | {"float32": choice.float32}, product, ExactOperands.of(product), choice)
 
     def compute(self, a: Any, b: Any, c: Any) -> None:
         """Let `matmul` make D."""

@@ -9,7 +9,7 @@ from .engine import Engine, EngineWarning, Resolved, engine_text, engines, resol
 from .evaluation import compute, compute_checked, product
 from .evidence import Evidence, evidence_of
 from .exact_numbers import as_fraction, exact_product
-from .fma import fma64
+from .fma import fma64, sum_to_odd
 from .functions import special_function
 from .instruction_groups import group
 from .interpolation import Interpolator, Squarer, interpolators, squarer
@@ -104,6 +104,7 @@ __all__ = [
     "square_root",
     "square_root_reference",
     "squarer",
+    "sum_to_odd",
     "take_rows",
     "variants",
     "warn_of_numpy",

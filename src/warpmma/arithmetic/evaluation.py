@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +12,10 @@ from ..formats import FORMATS
 from . import native
 from .code_arrays import check_computed, check_operands, check_sums
 from .engine import Resolved
-from .fma import f32_chains, f64_chain
+from .fma import f32_chains, fma_chain
 from .fused import fused_dot_add, grouped_dot_add, ieee_add
 from .integer import integer_sum, popcount
+from .native_elements import ElementForm, run_elements, runs_elements
 from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe
 
 __all__ = ["compute", "compute_checked", "product"]
@@ -75,13 +77,24 @@ def compute_checked(
             case GroupedDotAdd():
                 return grouped_dot_add(recipe, a, b, c, chosen, scale_a, scale_b)
             case FmaChain():
-                return f64_chain(recipe, a, b, c)
+                return fma_chain(recipe, a, b, c)
             case FloatChains():
                 return f32_chains(recipe, a, b, c)
             case IntegerSum():
                 return integer_sum(recipe, a, b, c, chosen)
             case Popcount():
                 return popcount(recipe, a, b, c)
+
+
+_FMA32 = ElementForm(op="fma", source="f32", result="f32")
+
+
+def _native_chain(recipe: Recipe, a: Array, b: Array, c: Array, **_: Array | None) -> Array:
+    """Compute D of a chain in f32 as `compute_checked` does, element by element in the native engine."""
+    form = replace(_FMA32, rounding=cast(FmaChain, recipe.unit).rounding)
+    for x, y in zip(a, b, strict=True):
+        (c,) = run_elements(form, np.uint32, x, y, c)
+    return c
 
 
 def _aligned(x: Array, shape: tuple[int, ...]) -> Array:
@@ -119,7 +132,8 @@ def product(
     check_sums(recipe, given, k, ends, sums)
     if a.shape[2] == 0:
         return c.copy()
-    if engine == "native":
+    of_elements = isinstance(recipe.unit, FmaChain) and recipe.d == "f32"
+    if engine == "native" and not of_elements:
         return native.product(
             recipe, a, b, c, k=k, chosen=chosen, scale_a=scale_a, scale_b=scale_b, scales=scales, ends=ends, sums=sums
         )  # fmt: skip
@@ -131,11 +145,12 @@ def product(
     def columns(x: Array | None, number: int, each: int) -> Array | None:
         return None if x is None else np.moveaxis(x[:, number * each : (number + 1) * each], 1, 0)[:, :, None]
 
+    step = _native_chain if of_elements and engine == "native" and runs_elements() else compute_checked
     b_k = k if chosen is None else 2 * k
     index = None if chosen is None else chosen.astype(np.intp)
     where = dict(ends)
     for i in range(a.shape[2] // k):
-        c = compute_checked(
+        c = step(
             recipe, rows(a, i, k), columns(b, i, b_k), c, chosen=rows(index, i, k),  # type: ignore[arg-type]
             scale_a=rows(scale_a, i, scales), scale_b=columns(scale_b, i, scales),
         )  # fmt: skip

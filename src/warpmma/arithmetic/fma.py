@@ -1,8 +1,9 @@
 """Chains of IEEE fused multiply-adds over arrays: rules 14 to 16 of `reference`.
 
-The f64 chain works on 128-bit integers, as two uint64 each. Its fma follows the usual plan: both addends in one frame
-of 128 bits with the larger at the top, bits that leave the frame gathered in its last bit ("sticky"), one addition,
-one rounding. The comments state why the frame is wide enough.
+An fma of f32 is a product and a sum in float64, rounded to odd, and rounded once more. That of f64 works on 128-bit
+integers, as two uint64 each, by the usual plan: both addends in one frame of 128 bits with the larger at the top, bits
+that leave the frame gathered in its last bit ("sticky"), one addition, one rounding. The comments state why the frame
+is wide enough.
 """
 
 from __future__ import annotations
@@ -12,18 +13,19 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
+from .._rounding import Float64, Rounding
 from ..formats import FORMATS, floating
 from .fused import ieee_add
 from .units import FloatChains, FmaChain, Recipe, steps
 
-__all__ = ["f32_chains", "f64_chain", "fma64"]
+__all__ = ["f32_chains", "fma32", "fma64", "fma_chain", "sum_to_odd"]
 
 Array = npt.NDArray[Any]
 UInt = npt.NDArray[np.uint64]
 Int = npt.NDArray[np.int64]
 
 _U = np.uint64
-_F64 = floating("f64")
+_F32, _F64 = floating("f32"), floating("f64")
 _BITS, _BIAS = _F64.fraction_bits, _F64.bias
 _SIGN, _INFINITY = _U(_F64.sign_bit), _U(cast(int, _F64.inf_code))
 _HIDDEN, _QUIET, _FRACTION = _U(1 << _BITS), _U(1 << (_BITS - 1)), _U((1 << _BITS) - 1)
@@ -51,16 +53,54 @@ def f32_chains(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
     return d.encode(total, "rn", overflow="infinity")
 
 
-def f64_chain(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
-    """Compute D by a chain in f64 from C (rule 15); parameters and result as for `fused_dot_add`."""
-    rounding = cast(FmaChain, recipe.unit).rounding
+def fma_chain(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
+    """Compute D by a chain in D's format from C (rule 15); parameters and result as for `fused_dot_add`."""
+    rounding, fma = cast(FmaChain, recipe.unit).rounding, _FMA[recipe.d]
     result = c
     for x, y in zip(a, b, strict=True):
-        result = fma64(x, y, result, rounding)
+        result = fma(x, y, result, rounding)
     return result
 
 
-def fma64(a: Array, b: Array, c: Array, rounding: str) -> Array:
+def fma32(a: Array, b: Array, c: Array, rounding: Rounding) -> Array:
+    """Fused multiply-add of f32 codes, which broadcast; a NaN is the canonical one."""
+    x, y, z = (_F32.decode(codes) for codes in (a, b, c))
+    with np.errstate(invalid="ignore"):  # infinity times zero
+        return _F32.encode(sum_to_odd(x * y, z), rounding, overflow="infinity")
+
+
+def sum_to_odd(product: Float64, addend: Float64) -> Float64:
+    """Add in float64, rounding to odd: what may be rounded once more as if it were the exact sum.
+
+    Parameters
+    ----------
+    product, addend : ndarray of float64
+        The product of two values of at most 24 bits, which is exact in float64; a value of at most 24 bits. All are
+        from f32's range.
+
+    Returns
+    -------
+    ndarray of float64
+        A sum that is exactly zero has the sign that to-nearest gives it.
+
+    Notes
+    -----
+    The sum s to nearest has an error e that the two-sum finds exactly: no addend is 2^257 or above or has a bit below
+    2^-298, so nothing overflows and nothing is subnormal. Where e is not 0, s is moved to its neighbour toward e if
+    its last bit is even. That is rounding to odd, to 53 >= 24 + 2 bits, and rounding it once more, in any direction and
+    to at most 24 bits, is rounding the exact sum (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums:
+    proved algorithms using rounding to odd", 2008). s is 0 only if the sum is.
+    """
+    with np.errstate(invalid="ignore"):  # infinities
+        s = product + addend
+        back = s - product
+        error = (product - (s - back)) + (addend - back)
+    bits = s.view(np.int64)
+    move = (error != 0) & (bits & 1 == 0) & np.isfinite(s)
+    return (bits + np.where(move, np.where((error > 0) == (s > 0), 1, -1), 0)).view(np.float64)
+
+
+def fma64(a: Array, b: Array, c: Array, rounding: Rounding) -> Array:
     """Fused multiply-add of f64 codes, with the hardware's choice among NaN operands.
 
     Parameters
@@ -86,6 +126,9 @@ def fma64(a: Array, b: Array, c: Array, rounding: str) -> Array:
     for operand in (a, c, b):  # the last to be taken is the first in rank
         result = np.where((operand & ~_SIGN) > _INFINITY, operand | _QUIET, result)
     return cast(Array, result)
+
+
+_FMA = {"f32": fma32, "f64": fma64}
 
 
 class _Wide(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .._records import Shown
-from ..isa import AnyInstruction, Instruction
+from ..isa import Instruction
 from .recipes import variants
 
 __all__ = ["LIBRARY_SUMS", "LibrarySums", "library_note", "library_sums"]
@@ -92,7 +92,7 @@ def library_sums(a_type: str, b_type: str, target: str) -> LibrarySums | None:
     )  # fmt: skip
 
 
-def library_note(instruction: AnyInstruction, target: str) -> str:
+def library_note(instruction: object, target: str) -> str:
     """Say what libraries use in place of a dense `mma`; nothing where that is the `mma`, or measured to have its bits.
 
     Examples

@@ -43,8 +43,9 @@ IEEE arithmetic:
 
 14. An operation is computed exactly and rounded once to the format and mode; subnormals are kept; a sum that is exactly
     zero is +0, or -0 in mode rm, unless both addends are zeros of one sign, which it then keeps.
-15. Chain in f64 from C: r = C, then r = fma(a, b, r), k ascending. A NaN among the operands is passed on with bit 51
-    set, sign and payload kept; B's before r's before A's. A NaN that the operation makes is 0xFFF8000000000000.
+15. Chain in D's format from C: r = C, then r = fma(a, b, r), k ascending. In f32 a NaN is the canonical one. In f64 a
+    NaN among the operands is passed on with bit 51 set, sign and payload kept; B's before r's before A's; a NaN that
+    the operation makes is 0xFFF8000000000000.
 16. Chains in f32 from +0 or from the first product: each step in f32, to nearest even; r = C in f32, then r = r +
     chain, and at the end r is converted to D. A NaN is the canonical one. Products of f16 numbers are exact in f32.
 
@@ -55,7 +56,8 @@ Integers:
 
 Sources: rules 1 to 9, 12 and 13 are those that Xie et al. (arXiv 2511.10909, "T-FDPA") and Khattak and Mikaitis
 (arXiv 2512.07004) agree on (12 and 13: the former alone), 1 to 9 measured on an H200; 10, 11 and 16 are the code that
-ptxas emits, measured on an H200; 15, 17 and 18 PTX ISA 9.1, 9.7.14.5.14, NaN and clamping measured on an H200.
+ptxas emits, measured on an H200; 15, 17 and 18 PTX ISA 9.1, 9.7.14.5.14 and 9.7.3, NaN and clamping measured on an
+H200.
 At more length: docs/specification/numerics.md 1 to 5 and docs/specification/h200.md 1 to 3.
 """
 
@@ -139,7 +141,7 @@ def trace(
         case GroupedDotAdd():
             made = _grouped(recipe, unit, a, b, c, _scales(recipe, len(a), scale_a, scale_b))
         case FmaChain():
-            made = _f64_chain(unit, a, b, c)
+            made = _fma_chain(recipe, unit, a, b, c)
         case FloatChains():
             made = _f32_chains(recipe, unit, a, b, c)
         case IntegerSum() | Popcount():
@@ -283,8 +285,8 @@ def rounded_step(
     )  # fmt: skip
 
 
-def _f64_chain(unit: FmaChain, a: Sequence[int], b: Sequence[int], c: int) -> Iterator[SumStep]:
-    fmt = floating("f64")
+def _fma_chain(recipe: Recipe, unit: FmaChain, a: Sequence[int], b: Sequence[int], c: int) -> Iterator[SumStep]:
+    fmt = floating(recipe.d)
     quiet = 1 << (fmt.fraction_bits - 1)
     result = c
     for i, (x, y) in enumerate(zip(a, b, strict=True)):
@@ -294,7 +296,7 @@ def _f64_chain(unit: FmaChain, a: Sequence[int], b: Sequence[int], c: int) -> It
         product = _whole("product", exact_product(operands[0], operands[1]), (i,))
         addends = (product, _whole("accumulator" if i else "C", operands[2]))
         step = rounded_step("fma", (14, 15), addends, fmt, unit.rounding)
-        if step.sum.kind == "nan":
+        if step.sum.kind == "nan" and fmt.name == "f64":
             made = fmt.sign_bit | cast(int, fmt.inf_code) | quiet
             step = replace(step, result=nans[0] | quiet if nans else made)
         yield step

@@ -80,7 +80,7 @@ class GroupedDotAdd(Shown):
 
 @dataclass(frozen=True, kw_only=True)
 class FmaChain(Shown):
-    """IEEE fused multiply-adds in f64, k ascending, beginning with C.
+    """IEEE fused multiply-adds in the format of D, f32 or f64, k ascending, beginning with C.
 
     Attributes
     ----------

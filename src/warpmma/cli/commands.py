@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
@@ -75,6 +76,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType({
 
 
 _MOST_WORDS = 1 << 20
+_SHORT = 3  # letters of words that say nothing
 
 
 def _checked(arguments: object) -> list[str]:
@@ -153,8 +155,7 @@ def _options(words: list[str]) -> argparse.Namespace:
         words = [*words[1:2], "--help"]
     if words and not words[0].startswith("-"):
         if words[0] not in COMMANDS:
-            near = suggestion(words[0], COMMANDS)
-            root.error(f"invalid choice: {shown(words[0])}{near}; `warpmma --help` lists the commands")
+            root.error(f"unknown command {shown(words[0])}{_meant(words[0])}; commands: {', '.join(COMMANDS)}")
         return parser_of(words[0]).read(words[1:])
     root.add_argument("--version", action="version", version=f"warpmma {__version__}")
     root.add_argument("-h", "--help", action="store_true")
@@ -162,6 +163,15 @@ def _options(words: list[str]) -> argparse.Namespace:
         print(_overview())
         raise SystemExit(0)
     return root.error("the following arguments are required: COMMAND; `warpmma --help` lists them")
+
+
+def _meant(word: str) -> str:
+    """Suggest the commands whose help has a word, or else the one whose name is like it."""
+    about = [
+        row.name for row in COMMANDS.values()
+        if len(word) > _SHORT and word.lower().rstrip("s") in re.findall(r"[a-z]+", row.help.lower().replace("s ", " "))
+    ]  # fmt: skip
+    return f"; did you mean {' or '.join(map(repr, about))}?" if about else suggestion(word, COMMANDS)
 
 
 def _overview() -> str:

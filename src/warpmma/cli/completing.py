@@ -17,12 +17,21 @@ from dataclasses import dataclass
 from functools import cache
 
 from ..errors import WarpmmaError
-from ..isa import TARGETS, AnyInstruction, instructions, warpgroup_instructions
+from ..isa import (
+    STAND_FOR,
+    TARGETS,
+    TYPES,
+    VOCABULARY,
+    AnyInstruction,
+    every_fitting,
+    fragment_test,
+    has_place,
+    instructions,
+    warpgroup_instructions,
+)
 from ..lookup import REGISTER_OPERANDS
 from .command_parser import CommandParser
 from .commands import COMMANDS, parser_of
-from .mnemonic_words import STAND_FOR, TYPES, VOCABULARY, fragment_test, has_place
-from .naming import every_fitting
 
 __all__ = ["Candidates", "candidates", "lines"]
 

@@ -3,6 +3,7 @@
 1. Matrices are read as `execute` reads them. Without an instruction each target takes the one that `matmul` takes for
    the types of the files; what NumPy cannot name, such as e4m3, needs words.
 2. With `--rtol` and `--atol` the status is 1 if the tolerance lets a wrong output pass or does not let a right one.
+3. `--output FILE` writes the report. A file *.npy is what `--measure` takes, as in earlier releases; with a note.
 """
 
 from __future__ import annotations
@@ -12,17 +13,21 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from .._views import view
 from ..analysis import Advice, ErrorReport, error
 from ..errors import OperandError, shown
 from ..isa import AnyInstruction, check_target
 from ..layouts import OPERANDS
+from ..products import FLOAT32
 from .matrix_files import operand_file, read_npy, words_and_files
 from .naming import instruction_of
-from .streams import write
+from .output_files import add_files, files_of, write_files
+from .streams import note, noted, write
 from .terminal import Paint, add_output, paint_of
-from .whole_files import write_or_replace
 
 __all__ = ["add_error"]
+
+_FILES = ("svg", "html", "text", "json", "csv")
 
 _EPILOG = """Files hold matrices [..., rows, columns], as of `warpmma execute`. Errors are those of what the instruction
 reads: what was lost when a matrix was rounded to its type is no error. With --rtol and --atol the exit status is 1 if
@@ -43,7 +48,7 @@ def add_error(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     add("--rtol", type=float, help="a tolerance: an element passes if |output - expected| <= atol + rtol |expected|")
     add("--atol", type=float, help="as numpy.allclose and torch.testing.assert_close take them")
     add("--advise", action="store_true", help="recommend a tolerance, whatever others are")
-    add("--output", metavar="D.npy", help="measure this D, too, such as that of a kernel on a GPU")
+    add("--measure", metavar="D.npy", help="measure this D, too, such as that of a kernel on a GPU")
     add("--no-bound", action="store_true", help="leave the bounds of errors out, which takes half the time")
     add("--worst", action="store_true", help="explain the element with the largest error, on the first target")
     add("--cast", action="store_true", help="round floats and signed integers to the operands' types")
@@ -54,24 +59,45 @@ def add_error(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     add("--promote-every", type=int, metavar="K", help="cut the chain every so much of k, add outside the unit")
     add("--epilogue", metavar="TYPE", help="round D to a type such as bf16")
     add("--threads", type=int, help="that share the work")
-    add("--csv", metavar="OUT", help="write the histograms into this file")
-    add("--svg", metavar="OUT", help="draw the distribution of errors into this file")
+    add("--float32", choices=tuple(FLOAT32), help="how files of float32 are multiplied")
+    add_files(parser, _FILES, "write the report, or draw its distribution of errors", ("csv", "svg"))
     add_output(parser)
     parser.set_defaults(run=_error)
 
 
 def _error(options: argparse.Namespace) -> int:
+    files = _files(options)
     report = _measured(options)
     asked = options.rtol is not None or options.atol is not None
     advice = report.advise(options.rtol, options.atol, progress=True) if asked or options.advise else None
-    for path, view in ((options.csv, report.csv), (options.svg, report.svg)):
-        if path is not None:
-            write_or_replace(view().removesuffix("\n"), path)
+    if write_files(files, lambda kind: _view(report, advice, options.worst, kind)):
+        return _status(advice)
     if options.json:
         write(_json(report, advice, options.worst))
     else:
         write(_text(report, advice, options.worst, paint_of(options)))
+    return _status(advice)
+
+
+def _status(advice: Advice | None) -> int:
     return int(advice is not None and advice.good is False)
+
+
+def _view(report: ErrorReport, advice: Advice | None, worst: bool, kind: str) -> str:
+    if kind == "json":
+        return _json(report, advice, worst)
+    if kind == "text":
+        return _text(report, advice, worst, Paint())
+    return view(report, "page" if kind == "html" else kind)
+
+
+def _files(options: argparse.Namespace) -> list[tuple[str, str]]:
+    """Rule 3."""
+    given = options.output or []
+    if measured := [path for path in given if path.endswith(".npy")]:
+        note("warpmma: the D that is measured is now --measure D.npy; the next release does not take --output for it")
+        options.measure, options.output = measured[-1], [path for path in given if path not in measured]
+    return files_of(options, _FILES)
 
 
 def _measured(options: argparse.Namespace) -> ErrorReport:
@@ -86,15 +112,16 @@ def _measured(options: argparse.Namespace) -> ErrorReport:
         for name, path in zip(OPERANDS, files, strict=False)
     ]
     more: dict[str, Any] = {
-        name: value for name in ("split_k", "promote_every", "epilogue", "threads")
+        name: value for name in ("float32", "split_k", "promote_every", "epilogue", "threads")
         if (value := getattr(options, name)) is not None
     }  # fmt: skip
     for name in ("scale_a", "scale_b", "indices"):
         if (path := getattr(options, name)) is not None:
             more[name] = read_npy(path, f"--{name.replace('_', '-')}")
-    if options.output is not None:
-        more["outputs"] = {options.output: read_npy(options.output, "--output")}
-    return error(*operands, instruction=i, targets=targets, bound=not options.no_bound, progress=True, **more)
+    if options.measure is not None:
+        more["outputs"] = {options.measure: read_npy(options.measure, "--measure")}
+    with noted():
+        return error(*operands, instruction=i, targets=targets, bound=not options.no_bound, progress=True, **more)
 
 
 def _instruction(words: Sequence[str], targets: Sequence[str]) -> AnyInstruction | None:

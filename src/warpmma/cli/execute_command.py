@@ -21,7 +21,7 @@ from ..execution import mma
 from ..formats import FORMATS, Format
 from ..isa import AnyInstruction, Instruction, check_target
 from ..layouts import OPERANDS
-from ..products import matmul
+from ..products import FLOAT32, matmul
 from .matrix_files import matrix_file, operand_file, read_npy, words_and_files
 from .naming import instruction_of
 from .streams import write
@@ -38,7 +38,7 @@ instruction are multiplied in tiles, k ascending: what kernels do besides is --s
 --epilogue."""
 _SHOWN = 1 << 12  # elements that are printed in full
 _SINGLE = ("metadata", "selector", "undefined")
-_WHOLE = ("indices", "split_k", "promote_every", "epilogue")
+_WHOLE = ("float32", "indices", "split_k", "promote_every", "epilogue")
 
 
 def add_execute(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -58,6 +58,8 @@ def add_execute(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     add("--metadata", metavar="FILE", help="of a sparse A's stored elements: registers, uint32 [..., 32]")
     add("--selector", type=int, help="sparsity selector (default: 0)")
     add("--undefined", choices=("error", "hardware"), help="metadata that PTX leaves undefined: refuse, or as an H200")
+    add("--float32", choices=[name for name, way in FLOAT32.items() if way.tensor_cores],
+        help="how an instruction for tf32 reads float32 (default: tf32-truncated)")  # fmt: skip
     add("--indices", metavar="FILE", help="of a sparse A's stored elements, [..., m, groups, 2]")
     add("--split-k", type=int, metavar="SLICES", help="slices of k, added to C one after the other in f32")
     add("--promote-every", type=int, metavar="K", help="cut the chain every so much of k, add outside the unit")

@@ -24,6 +24,7 @@ def add_explore(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "holds which element of every instruction, and explains sums on two targets beside each other.",
     )
     parser.add_argument("out", nargs="?", default=_NAME, metavar="OUT.html", help=f"where to; by default {_NAME}")
+    parser.add_argument("-o", "--output", metavar="FILE", help="the same, as the other commands have it")
     parser.add_argument("--open", action="store_true", help="open it in a browser")
     parser.add_argument("--json", action="store_true", help="print where it is, and its size, as JSON")
     parser.set_defaults(run=_explore)
@@ -32,7 +33,7 @@ def add_explore(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 def _explore(options: argparse.Namespace) -> int:
     from ..show import explorer_page
 
-    path = Path(options.out)
+    path = Path(options.output or options.out)
     if path.is_dir():
         path = path / _NAME
     content = explorer_page().encode()

@@ -9,6 +9,7 @@ from ..layouts import ORDERS, TABLE_FORMATS
 from ..lookup import layout_table
 from .naming import instruction_of
 from .operand_words import add_operand, add_selectors, operand_of, selected
+from .output_files import add_files, kind_of
 from .whole_files import write_or_replace
 
 __all__ = ["add_layout"]
@@ -21,8 +22,8 @@ def add_layout(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     add_operand(parser)
     parser.add_argument("--by", choices=ORDERS, default="element", help="rows and columns, or lanes and registers")
-    parser.add_argument("--format", choices=TABLE_FORMATS, default="text", help="text is the default")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write it there; a file of that name is replaced")
+    parser.add_argument("--format", choices=TABLE_FORMATS, help="by default text, or what the file's ending says")
+    add_files(parser, TABLE_FORMATS, "write it there; a file of that name is replaced", once=True)
     add_selectors(parser, None)
     parser.add_argument("--json", action="store_true", help="the same as --format json")
     parser.set_defaults(run=_layout)
@@ -33,5 +34,7 @@ def _layout(options: argparse.Namespace) -> int:
     instruction = instruction_of(options.instruction)
     table = layout_table(instruction, operand, by=options.by, **selected(options))
     form = "json" if options.json else options.format
+    if form is None:
+        form = "text" if options.output is None else kind_of(options.output, TABLE_FORMATS)
     write_or_replace(view(table, "page" if form == "html" else form), options.output)
     return 0

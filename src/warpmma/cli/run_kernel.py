@@ -27,12 +27,14 @@ from ..ptx import PtxEntry, PtxModule, source_name
 from ..ptx import load as load_ptx
 from .kernel_arguments import KernelArgument, arguments_of, ordered
 from .kernel_products import KernelProduct
+from .output_files import add_files, files_of
 from .streams import say, write
 from .whole_files import write_file
 
 __all__ = ["add_run"]
 
 _WIDTH = 118
+_FILES = ("svg",)
 _EPILOG = """arguments:
   x=f32[1024]:normal        an array: f16 bf16 f32 f64 e4m3 e5m2 s8..s64 u8..u64, with zeros, ones, range,
                             uniform, normal, a number or FILE.npy
@@ -70,7 +72,7 @@ def add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     add("--limit", help="where a launch ends: instructions of warps, or seconds as in 10s")
     add("--seed", type=int, default=0, help="of random contents, and of who goes first where CUDA leaves that open")
     add("--save", metavar="FILE.npz", help="all arrays, as they are after the launch, or when it ended")
-    add("--picture", metavar="FILE.svg", help="the line of shared memory with the most bank conflicts")
+    add_files(parser, _FILES, "draw the line of shared memory with the most bank conflicts", ["picture"])
     add("--explain", metavar="'LINE lane=L ...'", help="how an element of an mma's result came about; see below")
     add("--json", action="store_true", help="print JSON instead of tables")
     parser.set_defaults(run=_run)
@@ -79,9 +81,9 @@ def add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 def _run(options: argparse.Namespace) -> int:
     sizes = {name: _sizes(name, getattr(options, name)) for name in ("grid", "block")}
     limit = _limit(options.limit)
-    for name, suffix in (("save", ".npz"), ("picture", ".svg")):
-        if (path := getattr(options, name)) is not None and not path.endswith(suffix):
-            raise OperandError(f"--{name} {shown(path)}: expected a file *{suffix}")
+    if options.save is not None and not options.save.endswith(".npz"):
+        raise OperandError(f"--save {shown(options.save)}: expected a file *.npz")
+    files = files_of(options, _FILES)
     if options.seed < 0:
         raise OperandError(f"--seed {options.seed}: expected an integer from 0 on")
     asked = None if options.explain is None else KernelProduct(options.explain)
@@ -104,8 +106,9 @@ def _run(options: argparse.Namespace) -> int:
     ran = stopped is None or not _refused(stopped)
     if ran and options.save is not None:
         _save(options.save, arguments)
-    if ran and options.picture is not None and report is not None:
-        _picture(options.picture, report)
+    if ran and report is not None:
+        for path, _ in files:
+            _picture(path, report)
     name = options.kernel or source_name(entry.name)
     title = f"{name} of {options.file} on {device.target}: grid {options.grid}, block {options.block}"
     if ran:

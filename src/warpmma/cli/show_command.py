@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from .._views import view
-from ..isa import AnyInstruction, check_target
-from .naming import add_instruction, instruction_of, words_of
+from ..isa import AnyInstruction, check_target, words_of
+from .naming import add_instruction, instruction_of
 from .streams import write
 from .terminal import Paint, add_output, paint_of, prose_width
 

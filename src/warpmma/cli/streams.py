@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TextIO, TypeVar
 
 from .._progress import Progressing
 
-__all__ = ["discard", "followed", "note", "say", "silence", "terminal_width", "write"]
+__all__ = ["discard", "followed", "note", "noted", "say", "silence", "terminal_width", "write"]
 
 T = TypeVar("T")
 _NOTES: list[str] = []
@@ -28,6 +30,16 @@ def say(text: str) -> None:
 def note(text: str) -> None:
     """Say something on the error stream when there is a result to which it belongs: beside an error it is noise."""
     _NOTES.append(text)
+
+
+@contextmanager
+def noted() -> Iterator[None]:
+    """Say what the library warns of, once each, as notes."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for text in dict.fromkeys(str(each.message) for each in caught):
+        note(f"warpmma: {text}")
 
 
 def silence() -> None:

@@ -7,10 +7,10 @@ from typing import Protocol
 from ..errors import TargetError
 from .grammar import bare
 from .known import check_known
-from .mma import Instruction, parse
+from .mma import Instruction, parse_mma
 from .wgmma import WarpgroupInstruction, parse_warpgroup
 
-__all__ = ["AnyInstruction", "check_target", "parse_any"]
+__all__ = ["AnyInstruction", "check_target", "parse_mnemonic"]
 
 AnyInstruction = Instruction | WarpgroupInstruction
 
@@ -26,35 +26,15 @@ def check_target(instruction: str | _Targeted, target: str) -> None:
     """Raise `TargetError` unless the target exists and has the instruction, a record of any kind or an `mma`'s name."""
     check_known(target)
     if isinstance(instruction, str) or getattr(type(instruction), "targets", None) is None:
-        instruction = parse(instruction)  # type: ignore[arg-type]
+        instruction = parse_mma(instruction)  # type: ignore[arg-type]
     if target not in instruction.targets:
         raise TargetError(f"{instruction} is not legal on {target}; legal on {', '.join(instruction.targets)}")
 
 
-def parse_any(mnemonic: str | AnyInstruction) -> AnyInstruction:
-    """Read a mnemonic of either kind, `mma` or `wgmma`.
-
-    Parameters
-    ----------
-    mnemonic : str, Instruction or WarpgroupInstruction
-
-    Returns
-    -------
-    Instruction or WarpgroupInstruction
-
-    Raises
-    ------
-    MnemonicError, UnsupportedError
-        As `parse` and `parse_warpgroup` do.
-
-    Examples
-    --------
-    >>> [parse_any(s).m for s in ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
-    ...                           "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16")]
-    [16, 64]
-    """
+def parse_mnemonic(mnemonic: str | AnyInstruction) -> AnyInstruction:
+    """Read a mnemonic of either kind, or check that a record is an instruction."""
     if isinstance(mnemonic, Instruction):
-        return parse(mnemonic)
+        return parse_mma(mnemonic)
     if isinstance(mnemonic, WarpgroupInstruction) or bare(mnemonic).startswith("wgmma"):
         return parse_warpgroup(mnemonic)
-    return parse(mnemonic)
+    return parse_mma(mnemonic)

@@ -18,7 +18,7 @@ from .record import MatrixInstruction
 from .spellings import MMA
 from .tables import Table
 
-__all__ = ["Instruction", "instructions", "parse"]
+__all__ = ["Instruction", "instructions", "parse_mma"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class Instruction(MatrixInstruction):
 
     Examples
     --------
-    >>> i = parse("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32")
+    >>> i = parse_mma("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32")
     >>> i.a_type, i.k, i.layout("A").registers
     ('bf16', 16, 4)
     >>> i.targets[0], i.ptx
@@ -157,32 +157,6 @@ def instructions(target: str | None = None) -> tuple[Instruction, ...]:
     return _TABLE.listed(target)
 
 
-def parse(mnemonic: str | Instruction) -> Instruction:
-    """Read a mnemonic.
-
-    Parameters
-    ----------
-    mnemonic : str or Instruction
-        Qualifiers in any order, but that D, A, B and C name their types in this order and A its layout before B.
-
-    Returns
-    -------
-    Instruction
-
-    Raises
-    ------
-    MnemonicError
-        Says which part is unknown, missing or does not go with the rest, and names the nearest legal mnemonic.
-
-    Examples
-    --------
-    >>> str(parse("mma.sync.aligned.kind::f8f6f4.m16n8k32.row.col.f32.e4m3.e2m1.f32"))
-    'mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e4m3.e2m1.f32'
-    >>> parse("mma.sync.aligned.m16n8k61.row.col.f32.f16.f16.f32")
-    Traceback (most recent call last):
-        ...
-    warpmma.errors.MnemonicError: mma.sync.aligned.m16n8k61.row.col.f32.f16.f16.f32:
-    unknown qualifier '.m16n8k61', did you mean '.m16n8k64'.
-    Nearest legal: mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
-    """
+def parse_mma(mnemonic: str | Instruction) -> Instruction:
+    """Read a mnemonic of `mma`; errors are those of `parse`."""
     return _TABLE.parse(mnemonic)

@@ -19,7 +19,7 @@ from .._arguments import check_choice, is_integer
 from .._lazy import later
 from .._records import Shown
 from ..errors import OperandError, shown
-from ..isa import AnyInstruction, Instruction, parse_any
+from ..isa import AnyInstruction, Instruction, plainest
 from ..layouts import OPERANDS, Layout
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ REGISTER_OPERANDS: Mapping[str, RegisterOperand] = MappingProxyType({
 
 def checked(instruction: str | AnyInstruction, operand: str) -> AnyInstruction:
     """Read an instruction that has such an operand; the errors are those of `where`."""
-    record = parse_any(instruction)
+    record = plainest(instruction)
     check_choice("operand", operand, REGISTER_OPERANDS)
     return record
 

@@ -34,14 +34,14 @@ import numpy.typing as npt
 
 from .._arrays import frozen
 from .._rounding import Float64, Rounding
-from ..arithmetic import ElementForm, fma64, run_elements
+from ..arithmetic import ElementForm, fma64, run_elements, sum_to_odd
 from ..formats import FORMATS, FloatFormat
 from .elements import TYPES, RegisterOf, by_element, clamped, flushed, is_nan, magnitude, quieted, rectified, signs
 from .forms import Form
 from .measurements import derived, measured
 from .records import DTYPES, Operation
 
-__all__ = ["FORMS", "float_row", "rounded", "sum_to_odd"]
+__all__ = ["FORMS", "float_row", "rounded"]
 
 Array = npt.NDArray[Any]
 Words = frozenset[str]
@@ -49,37 +49,6 @@ Formats = Sequence[FloatFormat]
 
 _F64 = FORMATS["f64"]
 _ONE = frozen(np.array(_F64.bias << _F64.fraction_bits, np.uint64))
-
-
-def sum_to_odd(product: Float64, addend: Float64) -> Float64:
-    """Add in float64, rounding to odd: what may be rounded once more as if it were the exact sum.
-
-    Parameters
-    ----------
-    product, addend : ndarray of float64
-        The product of two values of at most 24 bits, which is exact in float64; a value of at most 24 bits. All are
-        from f32's range.
-
-    Returns
-    -------
-    ndarray of float64
-        A sum that is exactly zero has the sign that to-nearest gives it.
-
-    Notes
-    -----
-    The sum s to nearest has an error e that the two-sum finds exactly: no addend is 2^257 or above or has a bit below
-    2^-298, so nothing overflows and nothing is subnormal. Where e is not 0, s is moved to its neighbour toward e if
-    its last bit is even. That is rounding to odd, to 53 >= 24 + 2 bits, and rounding it once more, in any direction and
-    to at most 24 bits, is rounding the exact sum (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums:
-    proved algorithms using rounding to odd", 2008). s is 0 only if the sum is.
-    """
-    with np.errstate(invalid="ignore"):  # infinities
-        s = product + addend
-        back = s - product
-        error = (product - (s - back)) + (addend - back)
-    bits = s.view(np.int64)
-    move = (error != 0) & (bits & 1 == 0) & np.isfinite(s)
-    return (bits + np.where(move, np.where((error > 0) == (s > 0), 1, -1), 0)).view(np.float64)
 
 
 def rounded(fmt: FloatFormat, values: Float64, rounding: Rounding, *, ftz: bool) -> Array:

@@ -15,12 +15,15 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
+from .._arguments import is_integer, members
 from .._records import Shown
-from ..arithmetic import Popcount, Recipe, Resolved, product
+from ..arithmetic import Popcount, Recipe, Resolved, product, resolve
+from ..errors import OperandError, shown
 from ..formats import FORMATS
-from ..isa import AnyInstruction
+from .float32 import ChainInstruction, Float32, recipe_on
+from .results import output_format
 
-__all__ = ["Chain", "ChainState", "Operands", "boundaries"]
+__all__ = ["Chain", "ChainState", "Operands", "boundaries", "chain_of"]
 
 Array = npt.NDArray[Any]
 
@@ -70,7 +73,7 @@ class Chain(Shown):
 
     Attributes
     ----------
-    instruction : Instruction or WarpgroupInstruction
+    instruction : Instruction, WarpgroupInstruction or FloatFma
     recipe : Recipe
     engine : {"numpy", "native"}
     k : int
@@ -80,14 +83,17 @@ class Chain(Shown):
     promote : int
         After how much of k, from the start of a slice, the accumulator is added to an f32 sum and begins at +0
         again; 0 for never.
+    float32 : {"ieee", "tf32", "tf32-truncated"} or None
+        How float32 is multiplied; None of other types.
     """
 
-    instruction: AnyInstruction
+    instruction: ChainInstruction
     recipe: Recipe
     engine: Resolved
     k: int
     slices: tuple[int, ...]
     promote: int = 0
+    float32: Float32 | None = None
 
     @property
     def packed(self) -> int:
@@ -182,6 +188,43 @@ def _bits(x: Array) -> Array:
     """Pack single bits `[..., k]` into words `[..., k/32]`."""
     words: Array = np.ascontiguousarray(np.packbits(x, axis=-1, bitorder="little")).view("<u4")
     return words
+
+
+def chain_of(
+    record: ChainInstruction, target: str, engine: str, *, k: int, split_k: int | Sequence[int],
+    promote_every: int | None, epilogue: str | None, float32: Float32 | None = None,
+) -> Chain:  # fmt: skip
+    """Check what is to be done along k, and put it down."""
+    resolved = resolve(engine)
+    given = members(split_k, k)
+    several, lengths = given is not None, [cast(int, split_k)] if given is None else given
+    if not lengths or not all(is_integer(x) and x > 0 for x in lengths):
+        raise OperandError(f"split_k is {shown(split_k)}; expected a positive number of slices, or their lengths")
+    lengths = [int(x) for x in lengths]  # NumPy's narrow integers would overflow
+    if several and (sum(lengths) != k or any(x % record.k for x in lengths[:-1])):
+        raise OperandError(
+            f"{record}: slices of k are {tuple(lengths)}; expected {k} together, multiples of {record.k} but the last"
+        )
+    if promote_every is not None and (
+        not is_integer(promote_every) or promote_every < 1 or promote_every % record.k
+    ):  # fmt: skip
+        raise OperandError(f"{record}: promote_every is {shown(promote_every)}; expected a multiple of {record.k}")
+    slices = boundaries(k, record.k, lengths if several else lengths[0])
+    chain = Chain(
+        instruction=record, recipe=recipe_on(record, target), engine=resolved, k=k, slices=slices,
+        promote=int(promote_every or 0), float32=float32,
+    )  # fmt: skip
+    if (lengths != [1] or promote_every) and record.d_type != "f32":
+        raise OperandError(
+            f"{record}: partial sums are added in f32; expected a D of f32 for split_k and promote_every"
+        )
+    if record.c_type != record.d_type and (not 0 < k <= record.k or chain.partial):
+        raise OperandError(
+            f"{record}: D is {record.d_type} and cannot be the next instruction's C; expected one instruction, k from "
+            f"1 to {record.k} and no partial sums"
+        )
+    output_format(record, epilogue)
+    return chain
 
 
 def boundaries(k: int, step: int, split: int | Sequence[int]) -> tuple[int, ...]:

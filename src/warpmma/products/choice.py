@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypedDict, cast
 import numpy as np
 import numpy.typing as npt
 
-from .._arguments import check_choice, is_integer, members
+from .._arguments import check_choice, is_integer
 from .._arrays import as_array
 from .._progress import Watched
 from .._records import Shown
@@ -24,10 +24,7 @@ from ..arithmetic import (
     Popcount,
     Recipe,
     Resolved,
-    evidence_of,
     library_note,
-    recipe_of,
-    resolve,
 )
 from ..errors import MnemonicError, OperandError, ScaleError, WarpmmaError, shown
 from ..formats import FORMATS
@@ -35,7 +32,18 @@ from ..isa import AnyInstruction, Instruction, check_known, check_target, find, 
 from ..layouts import Operand
 from ..scaling import Quantized
 from ..sparsity import pattern_checked
-from .chain import Chain, boundaries
+from .chain import Chain, chain_of
+from .float32 import (
+    FLOAT32,
+    FMA,
+    ChainInstruction,
+    Float32,
+    FloatFma,
+    checked_float32,
+    evidence_on,
+    float32_without_a_word,
+    recipe_on,
+)
 from .operands import batch_of, broadcasts, check_c, check_indices_shape, check_scales
 from .results import output_format
 
@@ -54,9 +62,11 @@ class Choice(Shown):
 
     Attributes
     ----------
-    instruction : Instruction or WarpgroupInstruction
+    instruction : Instruction, WarpgroupInstruction or FloatFma
     by_default : bool
         Whether nobody named the instruction.
+    float32 : {"ieee", "tf32", "tf32-truncated"} or None
+        How float32 is multiplied; None of other types.
     target : str
     recipe : Recipe
         How the instruction computes on the target.
@@ -76,8 +86,9 @@ class Choice(Shown):
         Format to which D is rounded.
     """
 
-    instruction: AnyInstruction
+    instruction: ChainInstruction
     by_default: bool
+    float32: Float32 | None
     target: str
     recipe: Recipe = field(repr=False)
     evidence: Evidence
@@ -102,6 +113,8 @@ class Choice(Shown):
         uses one of them is computed if `matmul` is told its name.
         """
         mine = self.instruction
+        if isinstance(mine, FloatFma):
+            return ()
         found: dict[tuple[Recipe, int], AnyInstruction] = {}
         for i in find(
             a=mine.a_type, b=mine.b_type, c=mine.c_type, d=mine.d_type, sparse=mine.sparse, kind=mine.kind,
@@ -124,6 +137,7 @@ class Choice(Shown):
             along += f", promoted to f32 every {self.promote_every}"
         lines = [
             f"{self.instruction} on {self.target}, {'by default' if self.by_default else 'as asked'}",
+            *([f"float32 as {self.float32!r}: {FLOAT32[self.float32].meaning}"] if self.float32 else []),
             f"D {self.shape} of {self.dtype}{f', rounded to {self.epilogue}' if self.epilogue else ''}; {along}",
             f"engine {self.engine}; {self.evidence}",
         ]
@@ -136,7 +150,7 @@ class Choice(Shown):
 
 def _sums(instruction: AnyInstruction, target: str) -> tuple[Recipe, int]:
     """Tell the sums of instructions for the same types apart: by recipe, and by how k is cut if that can be seen."""
-    how, k = recipe_of(instruction, target), instruction.k // (2 if instruction.sparse else 1)
+    how, k = recipe_on(instruction, target), instruction.k // (2 if instruction.sparse else 1)
     unit = how.unit
     if isinstance(unit, FmaChain | Popcount) or (isinstance(unit, IntegerSum) and not unit.saturate):
         return how, 0  # a chain cut anywhere is the same
@@ -155,6 +169,7 @@ class Options(TypedDict, total=False):
     """What `matmul` takes beside operands and target."""
 
     instruction: str | AnyInstruction | None
+    float32: Float32 | None
     out: Array | None
     split_k: int | Sequence[int]
     promote_every: int | None
@@ -169,7 +184,7 @@ class Options(TypedDict, total=False):
 
 def choose(
     a: Multiplicand | Lazy, b: Multiplicand | Lazy, c: npt.ArrayLike | Lazy | None = None, *,
-    instruction: str | AnyInstruction | None = None, target: str,
+    instruction: str | AnyInstruction | None = None, float32: Float32 | None = None, target: str,
     split_k: int | Sequence[int] = 1, promote_every: int | None = None, epilogue: str | None = None,
     indices: npt.ArrayLike | None = None, scale_a: npt.ArrayLike | Lazy | None = None,
     scale_b: npt.ArrayLike | Lazy | None = None, engine: Engine = "auto",
@@ -178,7 +193,7 @@ def choose(
 
     Parameters
     ----------
-    a, b, c, instruction, target, split_k, promote_every, epilogue, indices, scale_a, scale_b, engine
+    a, b, c, instruction, float32, target, split_k, promote_every, epilogue, indices, scale_a, scale_b, engine
         As for `matmul`. Of operands only shapes and dtypes are looked at, so `np.broadcast_to(np.float16(0), (m, k))`
         stands for a matrix that is not there yet.
 
@@ -216,8 +231,8 @@ def choose(
         for operand, s in (("A", scale_a), ("B", scale_b))
     )
     record, chain = decide(
-        a, b, z, instruction, target, engine, stored=places is not None, split_k=split_k, promote_every=promote_every,
-        epilogue=epilogue,
+        a, b, z, instruction, float32, target, engine, stored=places is not None, split_k=split_k,
+        promote_every=promote_every, epilogue=epilogue,
     )  # fmt: skip
     if places is not None:
         check_indices_shape(cast(Instruction, record), places, a, b.shape[-2])
@@ -229,8 +244,8 @@ def choose(
     if z is not None:
         check_c(record, z.shape, shape)
     return Choice(
-        instruction=record, by_default=instruction is None, target=target, recipe=chain.recipe,
-        evidence=evidence_of(record, target), engine=chain.engine, shape=shape,
+        instruction=record, by_default=instruction is None, float32=chain.float32, target=target, recipe=chain.recipe,
+        evidence=evidence_on(record, target), engine=chain.engine, shape=shape,
         dtype=output_format(record, epilogue).dtype, k=chain.k,
         slices=tuple((start, min(stop, chain.k)) for start, stop in pairwise(chain.slices)),
         promote_every=chain.promote or None, epilogue=epilogue,
@@ -269,32 +284,41 @@ def default_instruction(
 
 
 def decide(
-    a: Array, b: Array, c: Array | None, instruction: str | AnyInstruction | None, target: str, engine: str, *,
-    stored: bool, split_k: int | Sequence[int], promote_every: int | None, epilogue: str | None,
-) -> tuple[AnyInstruction, Chain]:  # fmt: skip
+    a: Array, b: Array, c: Array | None, instruction: str | AnyInstruction | None, float32: str | None, target: str,
+    engine: str, *, stored: bool, split_k: int | Sequence[int], promote_every: int | None, epilogue: str | None,
+) -> tuple[ChainInstruction, Chain]:  # fmt: skip
     """Return the instruction for operands, or stored elements of a sparse A, and what is to be done along k.
 
     Of the arrays only dtypes and shapes are looked at.
     """
-    record = _instruction(a, b, c, instruction, target, sparse=stored)
+    record, way = _instruction(a, b, c, instruction, float32, target, sparse=stored)
     _check_shapes(record, a.shape, b.shape, stored=stored)
-    return record, _chain(
-        record, target, engine, k=b.shape[-2], split_k=split_k, promote_every=promote_every, epilogue=epilogue
-    )
+    return record, chain_of(
+        record, target, engine, k=b.shape[-2], split_k=split_k, promote_every=promote_every, epilogue=epilogue,
+        float32=way,
+    )  # fmt: skip
 
 
 def _instruction(
-    a: Array, b: Array, c: Array | None, instruction: str | AnyInstruction | None, target: str, *, sparse: bool
-) -> AnyInstruction:
-    """Return the instruction that was asked for, or the default for arrays of these dtypes."""
+    a: Array, b: Array, c: Array | None, instruction: str | AnyInstruction | None, float32: object, target: str, *,
+    sparse: bool,
+) -> tuple[ChainInstruction, Float32 | None]:  # fmt: skip
+    """Return the instruction that was asked for, or the default for these dtypes; and how float32 is multiplied."""
     if instruction is not None:
         record = parse_any(instruction)
         check_target(record, target)
-        return record
+        way = checked_float32(float32, record)
+        return record, (way or "tf32-truncated") if record.a_type == "tf32" else None
+    way = checked_float32(float32, None)
     a_type, b_type = (_type(name, x, _MULTIPLICANDS) for name, x in (("A", a), ("B", b)))
-    return default_instruction(
-        a_type, b_type, None if c is None else _type("C", c, _ACCUMULATORS), target, sparse=sparse
-    )
+    c_type = None if c is None else _type("C", c, _ACCUMULATORS)
+    if (a_type, b_type) != ("tf32", "tf32"):
+        return default_instruction(a_type, b_type, c_type, target, sparse=sparse), None
+    if way is not None and not FLOAT32[way].tensor_cores:
+        check_known(target)
+        return FMA, way
+    chosen = default_instruction(a_type, b_type, c_type, target, sparse=sparse)
+    return chosen, float32_without_a_word() if way is None else way
 
 
 # Not u8: what is uint8 may be raw codes of any narrow type.
@@ -311,43 +335,6 @@ def _type(name: str, array: Array, types: tuple[str, ...]) -> str:
     raise OperandError(f"{name} is {array.dtype}: which type is meant? Name the instruction, or give one of {known}")
 
 
-def _chain(
-    record: AnyInstruction, target: str, engine: str, *, k: int, split_k: int | Sequence[int],
-    promote_every: int | None, epilogue: str | None,
-) -> Chain:  # fmt: skip
-    """Check what is to be done along k, and put it down."""
-    resolved = resolve(engine)
-    given = members(split_k, k)
-    several, lengths = given is not None, [cast(int, split_k)] if given is None else given
-    if not lengths or not all(is_integer(x) and x > 0 for x in lengths):
-        raise OperandError(f"split_k is {shown(split_k)}; expected a positive number of slices, or their lengths")
-    lengths = [int(x) for x in lengths]  # NumPy's narrow integers would overflow
-    if several and (sum(lengths) != k or any(x % record.k for x in lengths[:-1])):
-        raise OperandError(
-            f"{record}: slices of k are {tuple(lengths)}; expected {k} together, multiples of {record.k} but the last"
-        )
-    if promote_every is not None and (
-        not is_integer(promote_every) or promote_every < 1 or promote_every % record.k
-    ):  # fmt: skip
-        raise OperandError(f"{record}: promote_every is {shown(promote_every)}; expected a multiple of {record.k}")
-    slices = boundaries(k, record.k, lengths if several else lengths[0])
-    chain = Chain(
-        instruction=record, recipe=recipe_of(record, target), engine=resolved, k=k, slices=slices,
-        promote=int(promote_every or 0),
-    )  # fmt: skip
-    if (lengths != [1] or promote_every) and record.d_type != "f32":
-        raise OperandError(
-            f"{record}: partial sums are added in f32; expected a D of f32 for split_k and promote_every"
-        )
-    if record.c_type != record.d_type and (not 0 < k <= record.k or chain.partial):
-        raise OperandError(
-            f"{record}: D is {record.d_type} and cannot be the next instruction's C; expected one instruction, k from "
-            f"1 to {record.k} and no partial sums"
-        )
-    output_format(record, epilogue)
-    return chain
-
-
 def quantized(operand: Operand, x: Any, scales: Any) -> tuple[Any, Any, Any]:
     """Take a `Quantized` apart: elements, scales, tensor scale."""
     if not isinstance(x, Quantized):
@@ -357,7 +344,7 @@ def quantized(operand: Operand, x: Any, scales: Any) -> tuple[Any, Any, Any]:
     return x.elements, x.scales, x.tensor_scale
 
 
-def tensor_scales(record: AnyInstruction, c: object, batch: tuple[int, ...], *given: Any) -> list[Array]:
+def tensor_scales(record: ChainInstruction, c: object, batch: tuple[int, ...], *given: Any) -> list[Array]:
     """Check tensor scales, those that there are."""
     found = [as_array(x, f"{record}: tensor scale", ScaleError) for x in given if x is not None]
     for x in found:
@@ -370,7 +357,7 @@ def tensor_scales(record: AnyInstruction, c: object, batch: tuple[int, ...], *gi
     return found
 
 
-def _check_shapes(record: AnyInstruction, a: tuple[int, ...], b: tuple[int, ...], *, stored: bool = False) -> None:
+def _check_shapes(record: ChainInstruction, a: tuple[int, ...], b: tuple[int, ...], *, stored: bool = False) -> None:
     """Raise `OperandError` unless A, or the stored elements of a sparse A, go together with B."""
     if stored and not record.sparse:
         raise OperandError(f"{record} is dense: it takes no indices")

@@ -23,6 +23,7 @@ from ..errors import OperandError, ScaleError, WarpmmaError
 from ..isa import AnyInstruction
 from .chain import Chain, ChainState
 from .choice import decide, outline
+from .float32 import Float32
 from .operands import check_c, check_scales, codes_of_c, codes_of_operands
 from .results import finish, output_format
 
@@ -32,7 +33,7 @@ Array = npt.NDArray[Any]
 
 
 def matmul_lazily(
-    a: Any, b: Any, c: Any, *, instruction: str | AnyInstruction | None, target: str,
+    a: Any, b: Any, c: Any, *, instruction: str | AnyInstruction | None, float32: Float32 | None, target: str,
     split_k: int | Sequence[int], promote_every: int | None, epilogue: str | None,
     scale_a: Any, scale_b: Any, engine: str,
 ) -> da.Array:  # fmt: skip
@@ -44,8 +45,8 @@ def matmul_lazily(
         for operand, x in (("A", scale_a), ("B", scale_b))
     )
     record, chain = decide(
-        outline(a, "A"), outline(b, "B"), None if c is None else outline(c, "C"), instruction, target, engine,
-        stored=False, split_k=split_k, promote_every=promote_every, epilogue=epilogue,
+        outline(a, "A"), outline(b, "B"), None if c is None else outline(c, "C"), instruction, float32, target,
+        engine, stored=False, split_k=split_k, promote_every=promote_every, epilogue=epilogue,
     )  # fmt: skip
     check_scales(record, a.shape, b.shape, *(None if x is None else x.shape for x in (scale_a, scale_b)))
     for x in (scale_a, scale_b):
@@ -164,7 +165,7 @@ def _advance(
     scales: tuple[Array | None, Array | None], start: int,
 ) -> ChainState:  # fmt: skip
     here = replace(chain, engine=resolve(engine))  # a worker may be installed otherwise than its client
-    _, given = codes_of_operands(chain.instruction, target, a, b, None, *scales)
+    _, given = codes_of_operands(chain, target, a, b, None, *scales)
     return here.advance(state, given, start)
 
 

@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from .._arrays import as_array
 from ..errors import OperandError, ScaleError
-from ..isa import AnyInstruction, Instruction
+from ..isa import Instruction
 from ..layouts import Operand
 from ..scaling import block_size_checked, scale_codes_checked
 from ..sparsity import check_indices_on, compress_checked, nibbles_checked, pattern_checked, rows_met_checked
-from .chain import Operands
+from .chain import Chain, Operands
+from .float32 import FLOAT32, ChainInstruction, to_tf32
 
 __all__ = [
     "batch_of", "broadcasts", "check_c", "check_indices_shape", "check_scales", "codes_of_c", "codes_of_operands",
@@ -24,20 +25,23 @@ Array = npt.NDArray[Any]
 
 
 def codes_of_operands(
-    record: AnyInstruction, target: str, a: Array, b: Array, indices: npt.ArrayLike | None,
-    scale_a: npt.ArrayLike | None, scale_b: npt.ArrayLike | None,
+    chain: Chain, target: str, a: Array, b: Array, indices: npt.ArrayLike | None, scale_a: npt.ArrayLike | None,
+    scale_b: npt.ArrayLike | None,
 ) -> tuple[tuple[int, ...], Operands]:  # fmt: skip
     """Turn operands into codes, `[batch, rows, columns]` or `[1, rows, columns]`; return the shape of the batch too."""
-    chosen = None
+    record, chosen = chain.instruction, None
     if isinstance(record, Instruction) and record.sparse:
         a, chosen = _stored(record, target, a, b.shape[-2], indices)
     scales = _scales(record, a, b, scale_a, scale_b)
-    codes = [_codes(record, "A", a), _codes(record, "B", b), chosen, *scales]
+    of_a, of_b = _codes(record, "A", a), _codes(record, "B", b)
+    if chain.float32 is not None and FLOAT32[chain.float32].rounded:
+        of_a, of_b = to_tf32(of_a), to_tf32(of_b)
+    codes = [of_a, of_b, chosen, *scales]
     batch = batch_of(record, *(None if x is None else x.shape for x in codes))
     return batch, Operands(*(None if x is None else _flat(x, batch) for x in codes))  # type: ignore[arg-type]
 
 
-def batch_of(record: AnyInstruction, *shapes: tuple[int, ...] | None) -> tuple[int, ...]:
+def batch_of(record: ChainInstruction, *shapes: tuple[int, ...] | None) -> tuple[int, ...]:
     """Broadcast the leading dimensions of A, B, rows that a sparse A's elements meet, and scales of A and B."""
     names = ("A", "B", "indices", "scales of A", "scales of B")
     given = {name: shape for name, shape in zip(names, shapes, strict=True) if shape is not None}
@@ -55,14 +59,14 @@ def _flat(x: Array, batch: tuple[int, ...]) -> Array:
     return np.broadcast_to(x, (*batch, *x.shape[-2:])).reshape(math.prod(batch), *x.shape[-2:])
 
 
-def _codes(record: AnyInstruction, operand: Operand, array: Array) -> Array:
+def _codes(record: ChainInstruction, operand: Operand, array: Array) -> Array:
     try:
         return record.format(operand).codes(array)
     except OperandError as error:
         raise OperandError(f"{record}: {operand}: {error}") from None
 
 
-def codes_of_c(record: AnyInstruction, c: Array | None, shape: tuple[int, ...]) -> Array:
+def codes_of_c(record: ChainInstruction, c: Array | None, shape: tuple[int, ...]) -> Array:
     """Codes of C that broadcast to a shape."""
     if c is None:
         return np.zeros((1, 1), record.format("C").code_dtype)
@@ -78,7 +82,7 @@ def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
         return False
 
 
-def check_c(record: AnyInstruction, c: tuple[int, ...], shape: tuple[int, ...]) -> None:
+def check_c(record: ChainInstruction, c: tuple[int, ...], shape: tuple[int, ...]) -> None:
     """Raise `OperandError` unless the shape of C broadcasts to that of D."""
     if not broadcasts(c, shape):
         raise OperandError(f"{record}: C is {c}; expected {shape}, or what broadcasts to it")
@@ -113,7 +117,7 @@ def check_indices_shape(record: Instruction, indices: Array, a: Array, k: int) -
 
 
 def _scales(
-    record: AnyInstruction, a: Array, b: Array, scale_a: npt.ArrayLike | None, scale_b: npt.ArrayLike | None
+    record: ChainInstruction, a: Array, b: Array, scale_a: npt.ArrayLike | None, scale_b: npt.ArrayLike | None
 ) -> tuple[Array | None, Array | None]:
     """Codes of scales, `[..., m, S]` and `[..., S, n]`."""
     of_a, of_b = (
@@ -127,7 +131,7 @@ def _scales(
 
 
 def check_scales(
-    record: AnyInstruction, a: tuple[int, ...], b: tuple[int, ...],
+    record: ChainInstruction, a: tuple[int, ...], b: tuple[int, ...],
     scale_a: tuple[int, ...] | None, scale_b: tuple[int, ...] | None,
 ) -> None:  # fmt: skip
     """Raise `ScaleError` unless there are scales where an instruction takes some, and they go with A and B."""

@@ -16,6 +16,7 @@ from ..formats import Format
 from ..isa import AnyInstruction
 from .chain import Chain, Operands
 from .choice import Lazy, Multiplicand, decide, quantized, tensor_scales
+from .float32 import Float32
 from .operands import codes_of_c, codes_of_operands
 from .results import alpha_of, output_format
 
@@ -65,8 +66,8 @@ class Product(Shown):
 
 def prepare(
     a: Multiplicand, b: Multiplicand, c: npt.ArrayLike | None = None, *,
-    instruction: str | AnyInstruction | None = None, target: str, split_k: int | Sequence[int] = 1,
-    promote_every: int | None = None, epilogue: str | None = None,
+    instruction: str | AnyInstruction | None = None, float32: Float32 | None = None, target: str,
+    split_k: int | Sequence[int] = 1, promote_every: int | None = None, epilogue: str | None = None,
     indices: npt.ArrayLike | None = None, scale_a: npt.ArrayLike | Lazy | None = None,
     scale_b: npt.ArrayLike | Lazy | None = None, engine: str = "auto",
 ) -> Product:  # fmt: skip
@@ -76,11 +77,11 @@ def prepare(
     a, b = (as_array(cast(npt.ArrayLike, x), name) for x, name in ((a, "A"), (b, "B")))
     c = None if c is None else as_array(c, "C")
     record, chain = decide(
-        a, b, c, instruction, target, engine, stored=indices is not None, split_k=split_k, promote_every=promote_every,
-        epilogue=epilogue,
+        a, b, c, instruction, float32, target, engine, stored=indices is not None, split_k=split_k,
+        promote_every=promote_every, epilogue=epilogue,
     )  # fmt: skip
     scales = [cast(npt.ArrayLike | None, x) for x in (scale_a, scale_b)]
-    batch, given = codes_of_operands(record, target, a, b, indices, *scales)
+    batch, given = codes_of_operands(chain, target, a, b, indices, *scales)
     shape = (*batch, a.shape[-2], b.shape[-1])
     factors = tensor_scales(record, c, batch, alpha_a, alpha_b)
     of_c = np.broadcast_to(codes_of_c(record, c, shape), shape).reshape(math.prod(batch), *shape[-2:])

@@ -10,14 +10,14 @@ import numpy.typing as npt
 from .._arguments import check_choice
 from ..errors import OperandError
 from ..formats import FORMATS, FloatFormat, Format, floating
-from ..isa import AnyInstruction
+from .float32 import ChainInstruction
 
 __all__ = ["alpha_of", "checked_out", "finish", "output_format"]
 
 Array = npt.NDArray[Any]
 
 
-def output_format(record: AnyInstruction, epilogue: str | None) -> Format:
+def output_format(record: ChainInstruction, epilogue: str | None) -> Format:
     """Format of the result."""
     if epilogue is None:
         return record.format("D")
@@ -28,7 +28,7 @@ def output_format(record: AnyInstruction, epilogue: str | None) -> Format:
     return FORMATS[epilogue]
 
 
-def finish(record: AnyInstruction, codes: Array, epilogue: str | None, alpha: Array | None = None) -> Array:
+def finish(record: ChainInstruction, codes: Array, epilogue: str | None, alpha: Array | None = None) -> Array:
     """Scale and round codes of D."""
     if epilogue is None and alpha is None:
         return codes

@@ -22,6 +22,7 @@ from ..arithmetic import Engine, warn_of_numpy
 from ..errors import OperandError
 from ..isa import AnyInstruction
 from .choice import Lazy, Multiplicand, Options, is_dask, quantized
+from .float32 import Float32
 from .preparation import Product, prepare
 from .results import checked_out, finish
 
@@ -54,9 +55,9 @@ def matmul(
 ) -> Array: ...
 def matmul(
     a: Multiplicand | Lazy, b: Multiplicand | Lazy, c: npt.ArrayLike | Lazy | None = None, *,
-    instruction: str | AnyInstruction | None = None, target: str, out: Array | None = None,
-    split_k: int | Sequence[int] = 1, promote_every: int | None = None, epilogue: str | None = None,
-    indices: npt.ArrayLike | None = None, scale_a: npt.ArrayLike | Lazy | None = None,
+    instruction: str | AnyInstruction | None = None, float32: Float32 | None = None, target: str,
+    out: Array | None = None, split_k: int | Sequence[int] = 1, promote_every: int | None = None,
+    epilogue: str | None = None, indices: npt.ArrayLike | None = None, scale_a: npt.ArrayLike | Lazy | None = None,
     scale_b: npt.ArrayLike | Lazy | None = None, engine: Engine = "auto", threads: int | None = None,
     progress: Watched = None,
 ) -> Array | DaskArray:  # fmt: skip
@@ -73,10 +74,16 @@ def matmul(
         `[..., m, n]`, of C's type; it broadcasts. +0 by default.
     instruction : str, Instruction or WarpgroupInstruction, optional
         A mnemonic of `mma` or `wgmma`. By default the dense (or, with `indices`, sparse) `mma` with the largest k that
-        the target has for the types of `a`, `b` and `c`; D is f32, s32 or f64 if there is no `c`. float32 then means
-        tf32, whose instructions ignore the low 13 bits; uint8 is no type by default, for it may hold raw codes.
+        the target has for the types of `a`, `b` and `c`; D is f32, s32 or f64 if there is no `c`. float32 needs the
+        word of the next argument; uint8 has no default, for it may hold raw codes.
         `wgmma`, which kernels for sm_90a use, is never the default: of fp8 its sums keep 13 bits, those of `mma` there
         all of f32's. `choose` says what would be taken and what else there is, `find` lists mnemonics.
+    float32 : {"ieee", "tf32", "tf32-truncated"}, optional
+        How float32 is multiplied. "ieee": without tensor cores, each element of D one chain of `fma.rn.f32` from C, k
+        ascending; libraries may add in another order. "tf32": A and B are rounded to tf32, to nearest even, as PyTorch
+        does where TF32 is allowed. "tf32-truncated": the instruction reads A and B as they are and ignores the low 13
+        bits. It changes nothing for other types. Without it float32 is "tf32-truncated", with a DeprecationWarning that
+        is an error in the next release; an `instruction` for tf32 is a choice, and by itself truncates too.
     target : str
     out : ndarray, optional
         Where to write D: writable, C-contiguous, without a mask. It may overlap with operands.
@@ -128,6 +135,9 @@ def matmul(
     True
     >>> matmul(A, B, target="sm_90", split_k=2, epilogue="bf16").dtype
     dtype(bfloat16)
+    >>> x, y = np.float32([[0.7]]), np.float32([[1]])
+    >>> [matmul(x, y, target="sm_90", float32=way).item() for way in ("ieee", "tf32", "tf32-truncated")]
+    [0.699999988079071, 0.7001953125, 0.69970703125]
     """
     (x, s, alpha_a), (y, t, alpha_b) = quantized("A", a, scale_a), quantized("B", b, scale_b)
     if any(is_dask(each) for each in (x, y, c)):
@@ -138,13 +148,13 @@ def matmul(
                 "dask arrays go without out, tensor scales, indices (give A dense), threads and progress"
             )
         return matmul_lazily(
-            x, y, c, instruction=instruction, target=target, split_k=split_k,
+            x, y, c, instruction=instruction, float32=float32, target=target, split_k=split_k,
             promote_every=promote_every, epilogue=epilogue, scale_a=s, scale_b=t, engine=engine,
         )  # fmt: skip
     product = prepare(
         cast(Multiplicand, a), cast(Multiplicand, b), cast(npt.ArrayLike | None, c), instruction=instruction,
-        target=target, split_k=split_k, promote_every=promote_every, epilogue=epilogue, indices=indices,
-        scale_a=scale_a, scale_b=scale_b, engine=engine,
+        float32=float32, target=target, split_k=split_k, promote_every=promote_every, epilogue=epilogue,
+        indices=indices, scale_a=scale_a, scale_b=scale_b, engine=engine,
     )  # fmt: skip
     if engine == "auto":
         warn_of_numpy(math.prod(product.flat) * product.chain.k)

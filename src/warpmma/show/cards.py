@@ -17,7 +17,7 @@ from itertools import islice
 
 from .drawing import FONT, MONOSPACE, style_sheet
 
-__all__ = ["card", "field_rows", "fields_html", "opened", "preformatted", "value_html"]
+__all__ = ["card", "field_rows", "fields_html", "opened", "page", "preformatted", "value_html"]
 
 _MOST_ITEMS, _MOST_ROWS, _MOST_LETTERS, _DEEPEST = 16, 24, 600, 3
 _MOST_TITLE = 80
@@ -55,6 +55,15 @@ def card(heading: str, rows: Iterable[tuple[str, str]] = (), parts: Iterable[str
     sheet = f"<style>{style_sheet(_COLOURS)}{_RULES}</style>"
     top = f"<h4>{escape(heading)}</h4>" if heading else ""
     return f"<div class='warpmma warpmma-card'>{sheet}{top}{_rows(rows)}{''.join(parts)}</div>"
+
+
+def page(title: str, body: str, style: str = "") -> str:
+    """Write a page of HTML around cards or tables, light or dark as the reader has it."""
+    return (
+        "<!DOCTYPE html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
+        f"<title>{escape(title)}</title>\n<style>\n{style_sheet()}\n{style}\n</style>\n</head>\n"
+        f"<body class='warpmma'>\n{body}\n</body>\n</html>"
+    )
 
 
 def opened(summary: str, inside: str, *, now: bool = False) -> str:

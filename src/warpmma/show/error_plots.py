@@ -12,10 +12,11 @@ from itertools import accumulate
 
 from ..analysis import BINS, Advice, ErrorReport, ProductError
 from .cards import card, preformatted
+from .cards import page as in_page
 from .drawing import Theme, document, group, line, path, text, text_width
 from .error_tables import alike, bin_name, figure, headline, measured, share, shortened, shown_bins
 
-__all__ = ["advice_html", "html", "svg"]
+__all__ = ["advice_html", "html", "page", "svg"]
 
 _LEFT, _RIGHT, _TOP, _HEIGHT, _ROW = 64.0, 28.0, 72.0, 280.0, 22.0
 _COLOURS = 4
@@ -155,6 +156,11 @@ def _legend(same: Sequence[Sequence[ProductError]], top: float) -> list[str]:
 def html(report: ErrorReport) -> str:
     """Draw a report in a notebook: the picture, and the tables."""
     return card("", parts=[svg(report), preformatted(report.text())])
+
+
+def page(report: ErrorReport) -> str:
+    """Write a page of HTML: the card."""
+    return in_page("Errors of a product", html(report))
 
 
 def advice_html(advice: Advice) -> str:

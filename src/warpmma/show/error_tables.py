@@ -12,7 +12,7 @@ from typing import Any
 
 from .._text import table
 from ..analysis import BINS, ErrorPlace, ErrorReport, ProductError
-from ..products import Choice
+from ..products import FLOAT32, Choice
 
 __all__ = [
     "alike", "bin_name", "csv", "figure", "headline", "json", "measured", "share", "shortened", "shown_bins", "text"
@@ -177,6 +177,9 @@ def _how(products: Sequence[ProductError]) -> list[str]:
 
 def _along(choice: Choice) -> str:
     parts = []
+    if choice.float32 is not None and FLOAT32[choice.float32].tensor_cores:
+        done = "rounded" if FLOAT32[choice.float32].rounded else "truncated"
+        parts.append(f"float32 {done} to tf32, which counts as no error here")
     if len(choice.slices) > 1:
         parts.append(f"k in {len(choice.slices)} slices")
     if choice.promote_every:
@@ -277,7 +280,8 @@ def json(report: ErrorReport) -> str:
         how = {
             "instruction": str(choice.instruction), "target": choice.target, "shape": list(choice.shape),
             "k": choice.k, "slices": [list(each) for each in choice.slices], "promote_every": choice.promote_every,
-            "epilogue": choice.epilogue, "evidence": str(choice.evidence), "note": choice.note,
+            "epilogue": choice.epilogue, "float32": choice.float32, "evidence": str(choice.evidence),
+            "note": choice.note,
         }  # fmt: skip
         bins = [{"to": _ratio(end), "count": count} for end, count in x.histogram]
         plain = {name: measured(x, name) if name in _FIGURES else getattr(x, name) for name in _PLAIN}

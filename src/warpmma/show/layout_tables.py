@@ -10,7 +10,7 @@ from types import MappingProxyType
 from .._arguments import check_choice
 from .._text import table
 from ..layouts import FragmentTable, Layout, TableGrid
-from .drawing import style_sheet
+from .cards import page as in_page
 from .fragment_pictures import table_svg
 
 __all__ = ["csv", "html", "json", "layout_as", "markdown", "page", "text"]
@@ -101,12 +101,7 @@ def html(of: FragmentTable) -> str:
 
 def page(of: FragmentTable) -> str:
     """Write a page of HTML: the tables, light or dark as the reader has it."""
-    title, style = escape(of.title), style_sheet()
-    return (
-        "<!DOCTYPE html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
-        f"<title>{title}</title>\n<style>\n{style}\n{_STYLE}\n</style>\n</head>\n"
-        f"<body class='warpmma'>\n{html(of)}\n</body>\n</html>"
-    )
+    return in_page(of.title, html(of), _STYLE)
 
 
 def csv(of: FragmentTable) -> str:

@@ -80,11 +80,11 @@ def folded(
     if whole or len(steps) <= short:
         yield from steps
         return
-    parting = explanation.parting
     ranked = sorted(steps, key=lambda x: -abs(x.step.lost or Fraction(0)))
     shown = {0, len(steps) - 1, *(x.number for x in ranked[:worst] if x.step.lost)}
     shown |= {x.number for x in [x for x in steps if x.step.sum.kind != "finite"][:1]}
-    shown |= {x.number for x in steps if parting is not None and (x.link, x.place) == (parting.link, parting.step)}
+    differing = {(parting.link, parting.step) for parting in explanation.partings if parting is not None}
+    shown |= {x.number for x in steps if (x.link, x.place) in differing}
     run: list[PlacedStep] = []
     for each in steps:
         if each.number in shown:

@@ -7,6 +7,7 @@ from html import escape
 
 from ..analysis import Explanation
 from .cards import card, opened
+from .cards import page as in_page
 from .sum_cells import CHAIN_HEAD, CHAINS, addend_cells, chain_cells
 from .sum_folding import PlacedStep, StepRun, chosen_addends, folded
 from .sum_numbers import number_text, typeset
@@ -14,14 +15,13 @@ from .sum_summary import summary, summary_against
 from .sum_svg import svg
 from .sum_words import aligned_text, chain_text, heading, how, outcome_text, run_text
 
-__all__ = ["html"]
+__all__ = ["html", "page"]
 
 
 def html(explanation: Explanation) -> str:
     """Write a card; its tables have what the text has, but for the bits, which the picture has."""
     place = f"D[{explanation.row}, {explanation.column}]"
     title = f"{place} of {explanation.instruction} on {explanation.target}"
-    other = explanation.against
     rows = [("computed as", escape(how(explanation.recipe))), ("known by", escape(str(explanation.evidence)))]
     if explanation.site:
         rows.insert(0, ("in a kernel", escape(explanation.site)))
@@ -30,22 +30,28 @@ def html(explanation: Explanation) -> str:
     if explanation.note:
         rows.append(("elsewhere", escape(explanation.note)))
     parts = []
-    if other is not None:
-        title += f", against {other.target}"
-        reason = explanation.parting.reason if explanation.parting else "they do not"
-        rows.append(("they part", escape(reason)))
+    if explanation.others:
+        title += f", against {', '.join(other.target for other in explanation.others)}"
+    for other, parting in zip(explanation.others, explanation.partings, strict=True):
+        which = f" from {other.target}" if len(explanation.others) > 1 else ""
+        rows.append((f"first differs{which}", escape(parting.reason if parting else "nowhere: every step is the same")))
         head, *body = summary_against(explanation, other)
         parts.append(_table(head, body))
-    else:
+    if not explanation.others:
         parts.append(_table(("", "", ""), summary(explanation)))
     parts.append(svg(explanation))
-    for x in filter(None, (explanation, other)):
+    for x in (explanation, *explanation.others):
         for item in folded(x):
             if isinstance(item, StepRun):
                 parts.append(f"<p>{_said(run_text(item))}</p>")
             else:
                 parts.append(opened(*_detail(x, item)))
     return card(title, rows, parts)
+
+
+def page(explanation: Explanation) -> str:
+    """Write a page of HTML: the card."""
+    return in_page(f"{explanation.instruction} on {explanation.target}", html(explanation))
 
 
 def _detail(explanation: Explanation, each: PlacedStep) -> tuple[str, str]:

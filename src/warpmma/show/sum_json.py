@@ -2,7 +2,8 @@
 
 The document is an object with these keys, which stay:
 
-* "instruction", "target", "format" (of the result), "row", "column", "matrix", and "site" in a kernel;
+* "instruction", "target", "format" (of the result), "row", "column", "matrix", "float32" (null of other types), and
+  "site" in a kernel;
 * "a", "b", "scale_a", "scale_b" (lists of codes), "c", "result": codes, as "0x3c00";
 * "positions": the column of A at which each of a stands;
 * "value", "exact", "error", "lost", "cut", "rounded_off", "bound": rational numbers as "-3/8", of what is not finite
@@ -12,7 +13,8 @@ The document is an object with these keys, which stay:
 * a step: "operation", "rules", "exponent" (E), "quantum" (addends are kept to multiples of 2^quantum), "addends",
   "sum", "format", "bits", "rounding", "result" (a code), "value", "rounded_off", "lost";
 * an addend: "source", "products" (values of k, counted in its link), "nominal" exponent, "value", "kept", "lost";
-* "parting": null, or "link", "step" and "reason"; "against": null, or such a document for the other target.
+* "parting": null, or "link", "step" and "reason"; "against": null, or such a document for the other target; of further
+  targets "further", a list of objects with these two keys.
 """
 
 from __future__ import annotations
@@ -37,13 +39,17 @@ def json(explanation: Explanation) -> str:
 def _document(x: Explanation) -> dict[str, Any]:
     recipe = x.recipe
     cut, off = losses(x)
+    beside = [
+        {"parting": None if parting is None else asdict(parting), "against": _document(other)}
+        for other, parting in zip(x.others, x.partings, strict=True)
+    ]
     scales = {
         name: [code_text(code, recipe.scale) for code in codes] if recipe.scale else []
         for name, codes in (("scale_a", x.scale_a), ("scale_b", x.scale_b))
     }
     return {
         "instruction": str(x.instruction), "target": x.target, "format": x.format,
-        "row": x.row, "column": x.column, "matrix": x.matrix, "site": x.site,
+        "row": x.row, "column": x.column, "matrix": x.matrix, "float32": x.float32, "site": x.site,
         "a": [code_text(code, recipe.a) for code in x.a], "b": [code_text(code, recipe.b) for code in x.b],
         "positions": list(x.positions), **scales, "c": code_text(x.c, recipe.c),
         "result": code_text(x.result, x.format), "value": rational_of(number_of(x.result, x.format)),
@@ -59,8 +65,7 @@ def _document(x: Explanation) -> dict[str, Any]:
             }
             for link in x.links
         ],
-        "parting": None if x.parting is None else asdict(x.parting),
-        "against": None if x.against is None else _document(x.against),
+        **(beside[0] if beside else {"parting": None, "against": None}), "further": beside[1:],
     }  # fmt: skip
 
 

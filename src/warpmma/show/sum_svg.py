@@ -50,7 +50,7 @@ def svg(explanation: Explanation, theme: Theme = "auto") -> str:
     width = max(_LEAST, columns.right + 3 * SIDE + widths[2] + 110, told + 2 * NAME)
     body, y = _title(explanation, [grid_of(item.step) for _, item in steps], columns)
     for x, items in scenes:
-        drawn, y = _scene(x, items, columns, y, widths, width, explanation)
+        drawn, y = _scene(x, items, columns, y, widths, width)
         body += drawn
     data = {
         "instruction": explanation.instruction, "target": explanation.target, "row": explanation.row,
@@ -64,14 +64,22 @@ def svg(explanation: Explanation, theme: Theme = "auto") -> str:
 
 def _scenes(explanation: Explanation) -> list[tuple[Explanation, list[PlacedStep | StepRun]]]:
     """Choose what is drawn of each target."""
-    other = explanation.against
-    if other is None:
+    others = explanation.others
+    if not others:
         return [(explanation, list(folded(explanation, short=_SHORT, worst=1)))]
-    parting = explanation.parting
-    if len(explanation.steps) + len(other.steps) <= _BOTH or parting is None:
-        return [(x, list(folded(x, short=_BOTH))) for x in (explanation, other)]
-    [each] = [x for x in placed(explanation) if (x.link, x.place) == (parting.link, parting.step)]
-    return [(explanation, [each]), (other, list(counterparts(explanation, each, other)))]
+    steps = placed(explanation)
+    where = [
+        next((x for x in steps if parting and (x.link, x.place) == (parting.link, parting.step)), None)
+        for parting in explanation.partings
+    ]
+    mine = sorted({x.number for x in where if x is not None})
+    if not mine or all(len(steps) + len(other.steps) <= _BOTH for other in others):
+        return [(x, list(folded(x, short=_BOTH))) for x in (explanation, *others)]
+    theirs: list[tuple[Explanation, list[PlacedStep | StepRun]]] = [
+        (other, list(counterparts(explanation, each or steps[mine[0]], other)))
+        for other, each in zip(others, where, strict=True)
+    ]
+    return [(explanation, [steps[i] for i in mine]), *theirs]
 
 
 def _title(explanation: Explanation, grids: list[BitGrid], columns: Columns) -> tuple[list[str], float]:
@@ -105,7 +113,7 @@ def _described(explanation: Explanation) -> str:
 
 def _scene(
     explanation: Explanation, items: list[PlacedStep | StepRun], columns: Columns, y: float,
-    widths: tuple[float, float, float], width: float, first: Explanation,
+    widths: tuple[float, float, float], width: float,
 ) -> tuple[list[str], float]:  # fmt: skip
     """Draw what is shown of one target."""
     body = [said(NAME, y + 18, explanation.target, size=14, weight="bold")]
@@ -137,13 +145,21 @@ def _scene(
     words = f"after all {len(explanation.steps)} steps: {_outcome(explanation)}" if part else _outcome(explanation)
     body.append(said(NAME, y + 10, words, size=12, weight="bold"))
     y += 30
-    if explanation is first and first.parting is not None and first.against is not None:
-        reason = f"They part here: {first.parting.reason}"
-        for row in wrap(reason, max(40, int((width - 2 * NAME) / 7.6))):
+    for words in _differences(explanation):
+        for row in wrap(words, max(40, int((width - 2 * NAME) / 7.6))):
             body.append(said(NAME, y + 6, row, size=12, fill="series1", weight="bold"))
             y += 18
-        y += 8
-    return body, y
+    return body, y + 8 * bool(_differences(explanation))
+
+
+def _differences(explanation: Explanation) -> list[str]:
+    """Say where other targets first differ, and why."""
+    if len(explanation.others) == 1:
+        return [f"They part here: {x.reason}" for x in explanation.partings if x is not None]
+    return [
+        f"{other.target}: {parting.reason}" if parting else f"{other.target}: every step is the same"
+        for other, parting in zip(explanation.others, explanation.partings, strict=True)
+    ]
 
 
 def _outcome(explanation: Explanation) -> str:

@@ -13,9 +13,10 @@ from textwrap import wrap
 
 from .._arguments import is_integer
 from .._text import counted, table
-from ..analysis import Explanation
+from ..analysis import Explanation, Parting
 from ..arithmetic import Popcount, SumStep
 from ..errors import OperandError, shown
+from ..products import FLOAT32
 from .sum_bits import BitGrid, BitRow, grid_of
 from .sum_cells import CHAIN_HEAD, CHAINS, addend_cells, chain_cells
 from .sum_folding import PlacedStep, StepRun, chosen_addends, counterparts, folded, placed
@@ -90,8 +91,8 @@ def text(explanation: Explanation, whole: bool = False, mark: Mark | None = None
     lines = _header(explanation, page)
     lines += _steps(explanation, whole, page)
     lines += ["", *_table(summary(explanation), page)]
-    if explanation.against is not None:
-        lines += _against(explanation, explanation.against, whole, page)
+    for other, parting in zip(explanation.others, explanation.partings, strict=True):
+        lines += _against(explanation, other, parting, whole, page)
     return "\n".join(lines) + "\n"
 
 
@@ -110,6 +111,8 @@ def _header(explanation: Explanation, page: _Page) -> list[str]:
     lines = page.lines("heading", title)
     words = [explanation.site] if explanation.site else []
     words += [how(explanation.recipe), str(explanation.evidence)]
+    if explanation.float32 is not None and FLOAT32[explanation.float32].rounded:
+        words.append(f"{FLOAT32[explanation.float32].meaning}; what that lost is no error here")
     if len(explanation.links) > 1:
         words.append(chain_text(explanation))
     if explanation.note:
@@ -308,16 +311,17 @@ def _chain(explanation: Explanation, items: Sequence[PlacedStep | StepRun], tota
     return [*page.lines("heading", title), *lines]
 
 
-# Two targets
+# Other targets
 
 
-def _against(explanation: Explanation, other: Explanation, whole: bool, page: _Page) -> list[str]:
+def _against(
+    explanation: Explanation, other: Explanation, parting: Parting | None, whole: bool, page: _Page
+) -> list[str]:
     lines = ["", page.mark("heading", f"{explanation.target} against {other.target}")]
     both = table(summary_against(explanation, other), left=[0])
     if max(map(len, both)) > page.width:
         both = [*_table(summary(explanation), page), "", f"on {other.target}:", *_table(summary(other), page)]
     lines += both
-    parting = explanation.parting
     if parting is None:
         return [*lines, "", "They do not part: every step gives the same."]
     [each] = [x for x in placed(explanation) if (x.link, x.place) == (parting.link, parting.step)]

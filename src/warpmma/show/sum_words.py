@@ -64,7 +64,7 @@ def how(recipe: Recipe) -> str:
                 f"the largest exponent, sum rounded {ROUNDINGS[unit.rounding]} to {unit.result_bits} bits"
             )
         case FmaChain():
-            text = f"IEEE fused multiply-adds in f64, k ascending, rounded {ROUNDINGS[unit.rounding]}"
+            text = f"IEEE fused multiply-adds in {recipe.d}, k ascending, rounded {ROUNDINGS[unit.rounding]}"
         case FloatChains():
             text = f"software: chains of {unit.length} IEEE multiply-adds in f32, added to C one after the other"
         case IntegerSum():

@@ -9,8 +9,9 @@ import numpy as np
 
 from ..arithmetic import Engine
 from ..errors import OperandError, shown
+from ..products import Float32
 from .multiplying import rounded, summed
-from .settings import Accumulator, Float32, ProductSettings, checked_settings
+from .settings import Accumulator, ProductSettings, checked_settings
 from .tensors import array_of, dtype_for, dtype_name, pytorch, tensor_of, type_of
 
 __all__ = ["matmul"]

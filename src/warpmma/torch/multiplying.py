@@ -1,9 +1,8 @@
 """Products of arrays as a GPU's kernels compute them, and what they do with the sums: rules of the epilogue.
 
-1. Sums are what `warpmma.matmul` gives for the chosen instruction, from +0; of f32 without tensor cores a chain of
-   `fma.rn.f32`, k ascending, from +0. A k that is split, or promoted, is added in f32 as `warpmma.matmul` says.
-2. Before tf32 instructions f32 is rounded to tf32, to nearest even: the libraries do that, and the instructions, which
-   ignore the low 13 bits, would truncate.
+1. Sums are what `warpmma.matmul` gives for the chosen instruction, from +0. A k that is split, or promoted, is added in
+   f32 as `warpmma.matmul` says.
+2. f32 is multiplied as the word for `float32` says: `products.float32` has the rules. Libraries round to tf32.
 3. With C, or a factor alpha, D = fma(alpha, sum, beta x C) in the type of the sums, where beta x C is rounded first; so
    an alpha of 1 is an addition. Where k is split, it is fma(beta, C, alpha x sum), as the kernel does that adds slices.
    Where beta is 0, C is not read. alpha and beta are rounded to the type of the sums.
@@ -19,26 +18,22 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product as pairs
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .._tasks import for_each
 from ..arithmetic import Resolved, resolve, runs_elements
 from ..errors import OperandError
 from ..formats import FORMATS, floating
-from ..isa import AnyInstruction
 from ..operations import operation
-from ..products import boundaries, matmul
-from .settings import FMA, ProductSettings, chosen, promoted
+from ..products import ChainInstruction, FloatFma, boundaries, matmul
+from .settings import ProductSettings, chosen, promoted
 
 __all__ = ["Sums", "rounded", "row_of", "scaled_and_added", "summed"]
 
 Array = npt.NDArray[Any]
 
-_ELEMENTS = 1 << 18  # of D that a chain of fma keeps in the processor's cache
 _TILE = 512  # above which matmul has more than one task
 
 
@@ -52,8 +47,8 @@ class Sums:
         `[..., m, n]`
     type : str
         PTX type of the sums: f32, f16, f64 or s32.
-    record : Instruction, WarpgroupInstruction or None
-        What computed them; None for `fma.rn.f32`.
+    record : Instruction, WarpgroupInstruction or FloatFma
+        What computed them.
     promote_every : int
         After how much of k sums were promoted; 0 for never.
     slices : int
@@ -63,7 +58,7 @@ class Sums:
 
     codes: Array
     type: str
-    record: AnyInstruction | None
+    record: ChainInstruction
     promote_every: int
     slices: int
     engine: Resolved
@@ -75,7 +70,7 @@ class Sums:
     @cached_property
     def instruction(self) -> str:
         """Mnemonic."""
-        return FMA if self.record is None else str(self.record)
+        return str(self.record)
 
 
 def summed(
@@ -96,29 +91,18 @@ def summed(
         Block scales of the format `stype`, `[m, S]` and `[S, n]`.
     """
     record, engine = chosen(*types, given, stype), resolve(given.engine)
-    if record is None:
-        codes, slices = _chain(a, b, given, engine)
-        return Sums(codes=codes, type="f32", record=None, promote_every=0, slices=slices, engine=engine)
-    if "tf32" in (record.a_type, record.b_type):
-        a, b = _to_tf32(a), _to_tf32(b)
+    named = None if isinstance(record, FloatFma) else record
     every = promoted(record, given, exact_sums=exact_sums)
     large = max(a.shape[-2], b.shape[-1]) > _TILE or math.prod(a.shape[:-2]) > 1
     of_a, of_b = scales or (None, None)
     split = given.split_k if record.d_type == "f32" else 1
     slices = len(boundaries(a.shape[-1], record.k, split)) - 1
     codes = matmul(
-        a, b, instruction=record, target=given.target, split_k=split, promote_every=every or None,
-        scale_a=of_a, scale_b=of_b, engine=engine, threads=given.threads if large else None,
+        a, b, instruction=named, float32=given.float32, target=given.target, split_k=split,
+        promote_every=every or None, scale_a=of_a, scale_b=of_b, engine=engine,
+        threads=given.threads if large else None,
     ).view(record.format("D").code_dtype)  # fmt: skip
     return Sums(codes=codes, type=record.d_type, record=record, promote_every=every, slices=slices, engine=engine)
-
-
-def _to_tf32(x: Array) -> Array:
-    """Round f32 to tf32, to nearest even, as `cvt.rn.tf32.f32` does; NaN stays NaN."""
-    codes = np.ascontiguousarray(x).view(np.uint32)
-    # Beyond the largest number the carry makes infinity; only of a NaN could it reach the sign.
-    nearest = (codes + (np.uint32(0xFFF) + ((codes >> np.uint32(13)) & np.uint32(1)))) & np.uint32(0xFFFFE000)
-    return np.where(np.isnan(x), np.uint32(0x7FFFE000), nearest).view(np.float32)
 
 
 def row_of(mnemonic: str, engine: Resolved, *x: Array) -> Array:
@@ -127,34 +111,6 @@ def row_of(mnemonic: str, engine: Resolved, *x: Array) -> Array:
     if engine == "native" and runs_elements() and row.native is not None:
         return row.native(*x)[0]
     return row.compute(*np.broadcast_arrays(*x))[0]
-
-
-def _chain(a: Array, b: Array, given: ProductSettings, engine: Resolved) -> tuple[Array, int]:
-    """Compute codes of chains of `fma.rn.f32`, and add up those of slices of k; return how many slices too."""
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    (m, k), n = a.shape[-2:], b.shape[-1]
-    count = math.prod(batch)
-    x = np.broadcast_to(a.view(np.uint32), (*batch, m, k)).reshape(count, m, k)
-    y = np.broadcast_to(b.view(np.uint32), (*batch, k, n)).reshape(count, k, n)
-    d = np.zeros((count, m, n), np.uint32)
-    rows = max(1, _ELEMENTS // max(1, n))
-    tiles = list(pairs(range(count), range(0, m, rows))) if d.size and k else []
-    each = max(1, -(-k // given.split_k))
-
-    def compute(tile: tuple[int, int]) -> None:
-        at, first = tile
-        part = slice(first, first + rows)
-        columns = np.ascontiguousarray(x[at, part].T)  # of A, each of which meets a row of B
-        total = np.zeros((columns.shape[1], n), np.uint32)
-        for start in range(0, k, each):
-            chain = np.zeros_like(total)
-            for i in range(start, min(start + each, k)):
-                chain = row_of(FMA, engine, columns[i][:, None], y[at, i][None], chain)
-            total = chain if each >= k else row_of("add.rn.f32", engine, total, chain)
-        d[at, part] = total
-
-    for_each(compute, tiles, given.threads if len(tiles) > 1 else None)
-    return d.reshape(*batch, m, n), max(1, -(-k // each))
 
 
 def scaled_and_added(sums: Sums, alpha: float, beta: float, c: Array | None, out: str) -> Sums:

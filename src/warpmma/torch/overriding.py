@@ -18,10 +18,11 @@ from typing import Any, Literal
 from .._arguments import check_choice
 from ..arithmetic import Engine
 from ..errors import UnsupportedError
+from ..products import Float32
 from .aten import OPERATORS
 from .replaced import LEFT, OperatorCall
 from .report import ProductReport
-from .settings import Accumulator, Float32, ProductSettings, checked_settings
+from .settings import Accumulator, ProductSettings, checked_settings
 from .tensors import dtype_name, pytorch
 
 __all__ = ["Arithmetic", "arithmetic"]
@@ -62,9 +63,9 @@ def arithmetic(
     instruction : str, Instruction, or several of these, optional
         "mma", by default, or "wgmma", which of fp8 keeps fewer bits on sm_90a; mnemonics are taken for products of
         their types.
-    float32 : {"ieee", "tf32"}
-        How float32 is multiplied: by a chain of `fma.rn.f32`, as PyTorch's default on GPUs, or on tensor cores, for
-        which both factors are rounded to tf32, to nearest even.
+    float32 : {"ieee", "tf32", "tf32-truncated"}
+        How float32 is multiplied, as for `warpmma.matmul`: by a chain of `fma.rn.f32`, as PyTorch's default on GPUs;
+        or on tensor cores, for which both factors are rounded to tf32, as PyTorch does, or truncated.
     accumulate : {"f32", "f16"}
         In which type sums of f16 and of 8-bit floating point are kept.
     split_k : int

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from ..arithmetic import Evidence
 from ..isa import TARGETS, parse_any
-from .settings import FMA, known_by
+from ..products import FMA
+from .settings import known_by
 
 __all__ = ["ProductReport", "ReplacedProduct"]
 
@@ -54,7 +55,7 @@ class ReplacedProduct:
     @property
     def evidence(self) -> Evidence:
         """How it is known what the instruction computes on the target."""
-        return known_by(None if self.instruction == FMA else parse_any(self.instruction), self.target)
+        return known_by(FMA if self.instruction == str(FMA) else parse_any(self.instruction), self.target)
 
     def __str__(self) -> str:
         m, n, k = self.shape

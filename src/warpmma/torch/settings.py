@@ -1,6 +1,6 @@
 """What products are computed with: arguments of `arithmetic` and of `matmul`, and the instruction that each type takes.
 
-1. Of f32 it is `fma.rn.f32`, unless float32 is "tf32".
+1. Of f32 it is what `products.float32` says of the word that was given: `fma.rn.f32`, or an instruction for tf32.
 2. An instruction that was named is taken for products of its types of A and B.
 3. Else it is of the kind that was asked for, `wgmma` or `mma`; where the target has no `wgmma` for the types (f64), an
    `mma`. Of several that with the largest k, as `warpmma.matmul` chooses; n of a `wgmma` changes no bit.
@@ -15,19 +15,26 @@ from functools import lru_cache
 from typing import Literal, cast
 
 from .._arguments import check_choice, is_integer
-from ..arithmetic import Engine, Evidence, FusedDotAdd, evidence_of, recipe_of, resolve
+from ..arithmetic import Engine, Evidence, FusedDotAdd, resolve
 from ..errors import MnemonicError, OperandError, TargetError, shown
 from ..isa import TARGETS, AnyInstruction, WarpgroupInstruction, check_known, check_target, find, parse_any
 from ..operations import operation
-from ..products import default_instruction
+from ..products import (
+    FLOAT32,
+    FMA,
+    ChainInstruction,
+    Float32,
+    FloatFma,
+    checked_float32,
+    default_instruction,
+    evidence_on,
+    recipe_on,
+)
 
-__all__ = ["Accumulator", "Float32", "ProductSettings", "checked_settings", "chosen", "known_by", "narrow", "promoted"]
+__all__ = ["Accumulator", "ProductSettings", "checked_settings", "chosen", "known_by", "narrow", "promoted"]
 
-Float32 = Literal["ieee", "tf32"]
 Accumulator = Literal["f32", "f16"]
 
-FMA = "fma.rn.f32"
-"""What a product of float32 is without tensor cores."""
 _KINDS = ("mma", "wgmma")
 _EIGHT_BITS = ("e4m3", "e5m2")
 
@@ -53,7 +60,7 @@ def checked_settings(
 ) -> ProductSettings:  # fmt: skip
     """Check arguments, and put them down."""
     check_known(target)
-    check_choice("float32", float32, ("ieee", "tf32"))
+    check_choice("float32", float32, tuple(FLOAT32))
     check_choice("accumulate", accumulate, ("f32", "f16"))
     if not is_integer(split_k) or split_k < 1:
         raise OperandError(f"split_k is {shown(split_k)}; expected a positive number of slices")
@@ -64,8 +71,7 @@ def checked_settings(
     resolve(engine)
     kind, named = _named(target, instruction)
     for record in named:
-        if record.a_type == "tf32" and float32 == "ieee":
-            raise OperandError(f"{record}: float32 is multiplied without tensor cores; give float32='tf32' too")
+        checked_float32(float32, record)
     return ProductSettings(
         target=target, kind=kind, named=named, float32=cast(Float32, float32),
         accumulate=cast(Accumulator, accumulate), split_k=int(split_k),
@@ -94,13 +100,13 @@ def _named(target: str, instruction: object) -> tuple[str, tuple[AnyInstruction,
 
 
 @lru_cache(maxsize=1024)
-def chosen(a: str, b: str, given: ProductSettings, stype: str = "") -> AnyInstruction | None:
-    """Return the instruction for PTX types of A and B, with block scales of a format; None for `fma.rn.f32`."""
+def chosen(a: str, b: str, given: ProductSettings, stype: str = "") -> ChainInstruction:
+    """Return the instruction for PTX types of A and B, with block scales of a format."""
     if stype:
         return _block_scaled(a, b, stype, given.target)
     if a == b == "f32":
-        if given.float32 == "ieee":
-            return None
+        if not FLOAT32[given.float32].tensor_cores:
+            return FMA
         a = b = "tf32"
     for record in given.named:
         if (record.a_type, record.b_type) == (a, b):
@@ -144,23 +150,23 @@ def _nearest(a: str, b: str, target: str) -> str | None:
     return min(have, key=lambda name: (abs(TARGETS[name].number - mine), name), default=None)
 
 
-def narrow(record: AnyInstruction | None, target: str) -> bool:
+def narrow(record: ChainInstruction, target: str) -> bool:
     """Whether sums of an instruction keep fewer bits than f32 has, though D is f32."""
-    if record is None or record.d_type != "f32":
+    if record.d_type != "f32":
         return False
-    unit = recipe_of(record, target).unit
+    unit = recipe_on(record, target).unit
     return isinstance(unit, FusedDotAdd) and unit.result_bits < 23
 
 
-def promoted(record: AnyInstruction | None, given: ProductSettings, *, exact_sums: bool = False) -> int:
+def promoted(record: ChainInstruction, given: ProductSettings, *, exact_sums: bool = False) -> int:
     """Return after how much of k sums are promoted, 0 for never: of 8-bit floating point alone."""
-    if record is None or record.a_type not in _EIGHT_BITS or record.d_type != "f32":
+    if record.a_type not in _EIGHT_BITS or record.d_type != "f32":
         return 0
     if given.promote_every is not None:
         return given.promote_every
     return 128 if exact_sums and narrow(record, given.target) else 0
 
 
-def known_by(record: AnyInstruction | None, target: str) -> Evidence:
-    """Return how it is known what an instruction computes; of None what `fma.rn.f32` does."""
-    return operation(FMA).evidence if record is None else evidence_of(record, target)
+def known_by(record: ChainInstruction, target: str) -> Evidence:
+    """Return how it is known what an instruction computes."""
+    return operation(str(FMA)).evidence if isinstance(record, FloatFma) else evidence_on(record, target)

@@ -1,4 +1,4 @@
-"""Fragments of mnemonics that people type, and what each says of an instruction: the vocabulary of `naming`."""
+"""Fragments of mnemonics that people type, and what each says of an instruction: the words of `instruction_words`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Any
 
 from .._arguments import suggestion
 from ..errors import MnemonicError, shown
-from ..isa import AnyInstruction, WarpgroupInstruction, explained, instructions
+from .kinds import AnyInstruction
+from .mma import instructions
+from .names import explained
+from .wgmma import WarpgroupInstruction
 
 __all__ = [
     "STAND_FOR",
@@ -19,6 +22,7 @@ __all__ = [
     "fragment_test",
     "has_place",
     "holds",
+    "is_fragment",
     "sizes_of",
     "type_named",
     "warpgroup",
@@ -107,6 +111,12 @@ def sizes_of(fragment: str) -> dict[str, int]:
 def has_place(fragment: str) -> bool:
     """Whether a fragment has a meaning by its place among its like: types and layouts."""
     return bool(type_named(fragment)) or fragment in ("row", "col")
+
+
+def is_fragment(word: str) -> bool:
+    """Whether a word says something of an instruction."""
+    lowered = word.lower()
+    return lowered in _SIMPLE or lowered in STAND_FOR or has_place(lowered) or bool(sizes_of(lowered))
 
 
 def fragment_test(fragment: str, text: str) -> Fragment:

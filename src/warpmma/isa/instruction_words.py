@@ -1,0 +1,300 @@
+"""Words that people type, and the instruction that they name.
+
+1. A mnemonic names itself, its qualifiers in any order; so does machine code whose words say enough (HMMA.16816.F32).
+2. Else the words are fragments, separated by blanks or dots, in any order; small and capital letters are the same.
+   Each of them must be true of the instruction: `m16n8k16` or `16x8x16`; `m16`, `n8`, `k16` alone; `mma`, `wgmma`;
+   `sp`, `sp::ordered_metadata`, `dense`; `kind::mxf4` or `mxf4`; `block_scale`; `scale_vec::4X` or `4X`; `ue8m0`,
+   `ue4m3`; `satfinite`; `rn`, `rz`, `rm`, `rp`; `xor`, `and`; layouts; and `a=e4m3`, `d=f16`, `m=16` and so on, with
+   the names that `warpmma.find` has.
+3. Types, by PTX's names or by those of Python's libraries (`fp16`, `int8`, `float8_e4m3fn`), mean what their number
+   says. One is that of A and B, or where nothing is that, of D. Two are those of D and of A and B, in either order, or
+   where nothing is that, of A and of B. Three are of D, A and B; four of D, A, B and C. `nvfp4` and the like are what
+   they stand for. Two layouts are those of A and B; one is of either.
+4. If several instructions are left, the plainest is taken, and a note says which, and what it has that the others have
+   not: on the target; `mma`, no `wgmma`; dense; without block scales; without kind; without satfinite; without
+   rounding; A by rows and B by columns; with accumulators of 32 bits (of f64 64); with C of D's type; `.sp`, which is
+   without ordered metadata; with defaults left out. The first of these is the strongest.
+5. A qualifier that is left out is one that the instruction has not, as in a mnemonic. The type of D is no qualifier:
+   it is chosen where the answer names the instruction, or is a place. Where the answer is bits alone, words that leave
+   it open are an error.
+6. Shape, types of A and B, operation of bits, kind and scales are never chosen: where these still differ, the error
+   says what would tell them apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from .._arguments import suggestion
+from .._records import Shown
+from ..errors import MnemonicError, shown
+from .kinds import AnyInstruction, parse_mnemonic
+from .mma import instructions
+from .mnemonic_words import (
+    STAND_FOR,
+    VOCABULARY,
+    Fragment,
+    fragment_test,
+    has_place,
+    holds,
+    sizes_of,
+    type_named,
+    warpgroup,
+)
+from .names import explained
+from .wgmma import WarpgroupInstruction, warpgroup_instructions
+
+__all__ = [
+    "LONGEST",
+    "Named",
+    "every_fitting",
+    "named",
+    "qualifiers",
+    "words_of",
+]
+
+LONGEST = 400
+_FEW = 3  # that an error lists
+_LIBRARY = re.compile(r"\b(torch|np|numpy|ml_dtypes|jnp|tl|cutlass|cute)\.")
+
+
+def _layouts(i: AnyInstruction) -> list[str]:
+    return [] if isinstance(i, WarpgroupInstruction) else [i.a_layout, i.b_layout]
+
+
+_OF_D = "accumulators of 32 bits"
+# Rule 4: what is plain, the first of them the strongest.
+_PLAIN: tuple[tuple[str, Fragment], ...] = (
+    ("mma", lambda i: not warpgroup(i)),
+    ("dense", lambda i: not i.sparse),
+    ("without block scales", lambda i: not i.block_scale),
+    ("without kind", holds(kind=None)),
+    ("without satfinite", holds(satfinite=False)),
+    ("without rounding", holds(rounding=None)),
+    (".row.col", lambda i: _layouts(i) in ([], ["row", "col"])),
+    (_OF_D, lambda i: i.d_type in ("f32", "s32", "f64")),
+    ("C of D's type", lambda i: i.c_type == i.d_type),
+    (".sp", lambda i: i.sparsity in (None, "sp")),
+    ("defaults left out", lambda i: i == i.canonical),
+)
+_TOLD_APART: tuple[tuple[str, Callable[[AnyInstruction], str]], ...] = (
+    ("the shape", lambda i: i.shape),
+    ("the type of A", lambda i: str(i.a_type)),
+    ("the type of B", lambda i: str(i.b_type)),
+    ("the operation of bits", lambda i: str(i.bit_op)),
+    ("the kind", lambda i: str(i.kind)),
+    ("the scales of a row", lambda i: f"{i.scales_per_row}X"),
+    ("the type of scales", lambda i: str(i.stype)),
+    ("the layouts", lambda i: " ".join(_layouts(i))),
+    ("the type of D", lambda i: i.d_type),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Named(Shown):
+    """What words name.
+
+    Attributes
+    ----------
+    instruction : Instruction or WarpgroupInstruction
+    note : str
+        What was chosen where the words leave several; empty if they leave one.
+    """
+
+    instruction: AnyInstruction
+    note: str = ""
+
+
+def named(words: str | Sequence[str], target: str | None = None, *, for_bits: bool = False) -> Named:
+    """Find the instruction that words name.
+
+    Parameters
+    ----------
+    words : str or sequence of str
+    target : str, optional
+        Instructions that it has come first, and any other is an error of whoever asks the target for it.
+    for_bits : bool
+        Whether the type of D must be said (rule 5).
+
+    Returns
+    -------
+    Named
+
+    Raises
+    ------
+    MnemonicError
+        No instruction is that; or several are, and what would tell them apart.
+
+    Examples
+    --------
+    >>> found = named("m16n8k16 f16")
+    >>> print(found.instruction)
+    mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
+    >>> found.note
+    'm16n8k16 f16 is taken as mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32: dense, accumulators of 32 bits'
+    """
+    text = _text(words)
+    if whole := _whole(text):
+        return whole
+    return _plainest(_left(_fragments(text), text), text, target, for_bits)
+
+
+def every_fitting(words: str | Sequence[str]) -> tuple[AnyInstruction, ...]:
+    """Return every instruction, `wgmma` too, that words say (rules 1 to 3); `MnemonicError` if none is that."""
+    text = _text(words)
+    if whole := _whole(text):
+        return (whole.instruction,)
+    return tuple(_left(_fragments(text), text, all_kinds=True))
+
+
+def qualifiers(i: AnyInstruction) -> list[str]:
+    """Return the words that, with its shape and types, name an instruction."""
+    if isinstance(i, WarpgroupInstruction):
+        return ["satfinite"] * i.satfinite + [i.bit_op] * bool(i.bit_op)  # type: ignore[list-item]
+    words = [i.sparsity, i.kind and f"kind::{i.kind}", i.scale_vec and f"scale_vec::{i.scale_vec}", i.stype]
+    words += ["satfinite" * i.satfinite, i.rounding, i.bit_op]
+    words += [f"{i.a_layout} {i.b_layout}"] * ((i.a_layout, i.b_layout) != ("row", "col"))
+    return [word for word in words if word]
+
+
+def words_of(i: AnyInstruction) -> str:
+    """Return short words that name an instruction.
+
+    Examples
+    --------
+    >>> words_of(named("sp m16n8k32 f16").instruction)
+    'm16n8k32 f32 f16 f16 f32 sp'
+    """
+    return " ".join([i.shape, i.d_type, i.a_type, i.b_type, i.c_type, *qualifiers(i)])
+
+
+def _text(words: str | Sequence[str]) -> str:
+    text = _LIBRARY.sub("", " ".join([words] if isinstance(words, str) else words)).strip()
+    if len(text) > LONGEST:
+        raise MnemonicError(f"{text[:60]}...: {len(text)} characters; no mnemonic has so many")
+    return text
+
+
+def _fragments(text: str) -> list[str]:
+    words = (word.lower() for word in re.split(r"[\s.;,]+", text))
+    found = [fragment for word in words for fragment in STAND_FOR.get(word, word).lower().split()]
+    if not found:
+        raise MnemonicError("no words; expected a mnemonic, or words that leave one, such as m16n8k16 f16")
+    return found
+
+
+def _whole(text: str) -> Named | None:
+    """Rule 1."""
+    if re.match(r"(mma|wgmma)\.\S+\.\S+$", text):
+        try:
+            return Named(instruction=parse_mnemonic(text))
+        except MnemonicError:
+            known = {*VOCABULARY}
+            words = text.lower().rstrip(";").split(".")[1:]
+            if len(words) > 5 or not all(x in known or sizes_of(x) for x in words):  # it was meant to be whole
+                raise
+            return None
+    if re.match(r"[A-Z]{2,}\.", text) and " " not in text:
+        match = re.search(r"in PTX it is ((?:mma|wgmma)\.\S+\.\S+\.\S+)", explained(text, "operation"))
+        if match:
+            instruction = parse_mnemonic(match[1])
+            return Named(instruction=instruction, note=f"{text} is made of {instruction}")
+    return None
+
+
+def _left(fragments: Sequence[str], text: str, all_kinds: bool = False) -> list[AnyInstruction]:
+    """Rules 2 and 3. Of `wgmma`, which is many, nothing is made where an `mma` is all of it and one is enough."""
+    every: list[AnyInstruction] = list(instructions())
+    found = _typed(_true(fragments, text, every), fragments)
+    if all_kinds or not found:
+        every += warpgroup_instructions()
+        found = _typed(_true(fragments, text, every), fragments)
+    if not found:
+        raise MnemonicError(_refusal(fragments, text, every))
+    return found
+
+
+def _true(fragments: Iterable[str], text: str, every: Sequence[AnyInstruction]) -> list[AnyInstruction]:
+    """Return the instructions of which fragments are true, whatever those mean that have a place."""
+    tests = [fragment_test(fragment, text) for fragment in fragments if not has_place(fragment)]
+    return [i for i in every if all(test(i) for test in tests)]
+
+
+def _refusal(fragments: Sequence[str], text: str, every: Sequence[AnyInstruction]) -> str:
+    """Say why no instruction is all of this: there is no such shape, there are no such types, or words contradict."""
+    quoted = shown(text, str)
+    shapes = [fragment for fragment in fragments if sizes_of(fragment)]
+    rest = [fragment for fragment in fragments if fragment not in shapes]
+    if without := _typed(_true(rest, text, every), rest):
+        return f"{quoted}: no such instruction is {_nearest(' '.join(shapes), (i.shape for i in without))}"
+    types = " ".join(type_ for type_ in map(type_named, fragments) if type_)
+    if types and (fitting := _true(fragments, text, every)):
+        named_types = (f"{i.d_type} {i.a_type} {i.b_type}" for i in fitting)
+        return f"{quoted}: no such instruction has the types {_nearest(types, named_types, ' for D, A and B')}"
+    for left_out in reversed(fragments):
+        rest = [fragment for fragment in fragments if fragment != left_out]
+        if rest and _typed(_true(rest, text, every), rest):
+            return f"{quoted}: no instruction is all of this; without {left_out} there are some"
+    return f"{quoted}: no instruction is all of this; `warpmma list` shows what there is"
+
+
+def _nearest(asked: str, known: Iterable[str], of: str = "") -> str:
+    """Write what was asked for, and the nearest that there is, or some of it."""
+    listed = list(dict.fromkeys(known))
+    few = f"; there are {', '.join(listed[:12])}{', ...' * (len(listed) > 12)}{of}"
+    return asked + (suggestion(asked, listed) or few)
+
+
+def _typed(left: list[AnyInstruction], fragments: Sequence[str]) -> list[AnyInstruction]:
+    """Rule 3, and layouts: two are those of A and B, one is of either."""
+    layouts = [x for x in fragments if x in ("row", "col")]
+    if layouts:
+        left = [i for i in left if (_layouts(i) == layouts if len(layouts) > 1 else layouts[0] in _layouts(i))]
+    types = [type_ for type_ in map(type_named, fragments) if type_]
+    if not types or not left:
+        return left
+    first, last = types[0], types[-1]
+    meanings: dict[int, tuple[dict[str, str], ...]] = {
+        1: ({"a": first, "b": first}, {"d": first}),
+        2: ({"d": first, "a": last, "b": last}, {"d": last, "a": first, "b": first}, {"a": first, "b": last}),
+        3: (dict(zip("dab", types, strict=False)), dict(zip("abd", types, strict=False))),
+        4: (dict(zip("dabc", types, strict=False)),),
+    }
+    for meaning in meanings.get(len(types), ()):
+        if found := [i for i in left if all(getattr(i, f"{x}_type") == type_ for x, type_ in meaning.items())]:
+            return found
+    return []
+
+
+def _plainest(left: list[AnyInstruction], text: str, target: str | None, for_bits: bool) -> Named:
+    """Rules 4 and 5."""
+    if len(left) == 1:
+        return Named(instruction=left[0])
+    why = []
+    having = [i for i in left if target is not None and target in i.targets]
+    if having and len(having) < len(left):
+        left, why = having, [f"on {target}"]
+    for name, plain in _PLAIN:
+        if for_bits and name == _OF_D:
+            continue
+        better = list(filter(plain, left))
+        if better and len(better) < len(left):
+            left = better
+            why.append(name)
+    if len(left) > 1:
+        raise MnemonicError(_apart(left, text))
+    return Named(instruction=left[0], note=f"{shown(text, str)} is taken as {left[0]}: {', '.join(why)}")
+
+
+def _apart(left: Sequence[AnyInstruction], text: str) -> str:
+    """Say what would tell instructions apart, and name a few."""
+    for what, value in _TOLD_APART:
+        values = dict.fromkeys(map(value, left))
+        if len(values) > 1:
+            some = list(values)
+            listed = ", ".join(some[:8]) + ", ..." * (len(some) > 8)
+            return f"{shown(text, str)}: {len(left)} instructions are left; say {what}: {listed}"
+    few = ", ".join(map(str, left[:_FEW])) + ", ..." * (len(left) > _FEW)
+    return f"{shown(text, str)}: {len(left)} instructions are left: {few}"

@@ -1,0 +1,105 @@
+"""Instructions as people write them: a mnemonic, or words that leave one, such as "m16n8k16 f32 f16".
+
+Words have a blank between them, which no mnemonic has; what they mean is said in `instruction_words`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TypeGuard
+
+from .instruction_words import LONGEST, named
+from .kinds import AnyInstruction, parse_mnemonic
+from .mma import Instruction, parse_mma
+from .mnemonic_words import is_fragment
+
+__all__ = ["parse", "parse_any", "plainest"]
+
+
+def parse(mnemonic: str | Instruction) -> Instruction:
+    """Read a mnemonic.
+
+    Parameters
+    ----------
+    mnemonic : str or Instruction
+        Qualifiers in any order, but that D, A, B and C name their types in this order and A its layout before B. Or
+        words, as the command line takes them: shape, types, and qualifiers other than those of a plain instruction.
+        They must say the type of D, where there are several; C is then of D's type.
+
+    Returns
+    -------
+    Instruction
+
+    Raises
+    ------
+    MnemonicError
+        Says which part is unknown, missing or does not go with the rest, and names the nearest legal mnemonic; of
+        words, what would tell those instructions apart that they leave.
+
+    Examples
+    --------
+    >>> str(parse("mma.sync.aligned.kind::f8f6f4.m16n8k32.row.col.f32.e4m3.e2m1.f32"))
+    'mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e4m3.e2m1.f32'
+    >>> str(parse("m16n8k16 f32 f16"))
+    'mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32'
+    >>> parse("mma.sync.aligned.m16n8k61.row.col.f32.f16.f16.f32")
+    Traceback (most recent call last):
+        ...
+    warpmma.errors.MnemonicError: mma.sync.aligned.m16n8k61.row.col.f32.f16.f16.f32:
+    unknown qualifier '.m16n8k61', did you mean '.m16n8k64'.
+    Nearest legal: mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
+    """
+    if _are_words(mnemonic):
+        record = named(mnemonic, for_bits=True).instruction
+        mnemonic = record if isinstance(record, Instruction) else str(record)  # of which the error says what it is
+    return parse_mma(mnemonic)
+
+
+def parse_any(mnemonic: str | AnyInstruction) -> AnyInstruction:
+    """Read a mnemonic of either kind, `mma` or `wgmma`, or words that name one, as `parse` does.
+
+    Parameters
+    ----------
+    mnemonic : str, Instruction or WarpgroupInstruction
+
+    Returns
+    -------
+    Instruction or WarpgroupInstruction
+
+    Raises
+    ------
+    MnemonicError, UnsupportedError
+        As `parse` and `parse_warpgroup` do.
+
+    Examples
+    --------
+    >>> [parse_any(s).m for s in ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+    ...                           "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16", "wgmma m64n8k32 f32 e4m3")]
+    [16, 64, 64]
+    """
+    return named(mnemonic, for_bits=True).instruction if _are_words(mnemonic) else parse_mnemonic(mnemonic)
+
+
+def plainest(mnemonic: str | AnyInstruction, target: str | None = None) -> AnyInstruction:
+    """Read what `parse_any` does, for an answer that names the instruction: words may leave the type of D open.
+
+    Parameters
+    ----------
+    mnemonic : str, Instruction or WarpgroupInstruction
+    target : str, optional
+        Instructions that it has come first.
+
+    Examples
+    --------
+    >>> str(plainest("m16n8k16 f16"))
+    'mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32'
+    """
+    return named(mnemonic, target).instruction if _are_words(mnemonic) else parse_mnemonic(mnemonic)
+
+
+def _are_words(text: object) -> TypeGuard[str]:
+    """Whether a text is several words, of which one at least says something of an instruction."""
+    if not isinstance(text, str) or " " not in text or len(text) > LONGEST:
+        return False
+    words = re.split(r"[\s;,]+", text.strip())
+    return len(words) > 1 and any(map(is_fragment, words))
