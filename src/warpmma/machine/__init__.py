@@ -19,6 +19,7 @@ from .site import Site
 from .special import special_kind
 from .steps import (
     Alternative,
+    Argument,
     Branch,
     BranchTable,
     Call,
@@ -45,6 +46,7 @@ __all__ = [
     "CANDIDATES",
     "KINDS",
     "Alternative",
+    "Argument",
     "BankPattern",
     "Batch",
     "Branch",

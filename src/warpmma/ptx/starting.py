@@ -34,9 +34,9 @@ from ..machine import (
     run_program,
 )
 from .arguments import ArgumentError, parameter_bytes
-from .cooperation import cooperates, with_workspace
+from .cooperation import workspace
 from .device_functions import DeviceFunctions
-from .linking import Linked, bound
+from .linking import Linked
 from .syntax import Function, Module
 
 __all__ = ["Request", "check_device", "fitting_target", "launch_entry", "own_target"]
@@ -115,9 +115,9 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
         tell.begin(extent.total)
         data = _parameters(module, function, request.args, memory)
         memory.parameters(data)
-        program, resident = bound(linked, data), request.resident
-        if cooperates(program):
-            program, resident = with_workspace(program, memory), resident or extent.total
+        resident = request.resident
+        if linked.cooperates:
+            data, resident = data + workspace(memory), resident or extent.total
         for blocks in _batches(extent, resident):
             batch = Batch(
                 blocks=blocks, threads=extent.threads_per_block, target=device.target, memory=memory,
@@ -125,7 +125,9 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
                 workers=workers, seed=request.seed, poison_travels=True, watching=watching,
             )  # fmt: skip
             batch.shared.declare(linked.shared.placed(request.shared))
-            run_program(batch, program, extent, limit=limit, provided=functions.provided)
+            run_program(
+                batch, linked.launched, extent, limit=limit, provided=functions.provided, parameters=data
+            )  # fmt: skip
             functions.flush()
             tell(blocks.stop, extent.total)
         site = Site(module.name, function.position.line, "launch", column=function.position.column)
