@@ -115,7 +115,8 @@ class Batch:
         """End all threads that have not exited."""
         if self.lanes.any_waiting:
             self.barriers.stand(self.lanes.waiting, None)
-        self.leave(self.lanes.alive)
+        if self.lanes.alive.any():
+            self.leave(self.lanes.alive)
         self.phases.clear()  # what was not counted holds the batch
 
     def shuffled(self, number: int) -> Array | None:
