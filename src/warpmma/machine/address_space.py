@@ -26,15 +26,17 @@ import numpy.typing as npt
 
 from ..errors import OperandError
 from ..operations import WINDOWS
-from .grains import WrittenGrains
+from .grains import Grains, WrittenGrains
 
-__all__ = ["AddressSpace", "Region", "nearest"]
+__all__ = ["PHASE", "AddressSpace", "Region", "nearest"]
 
 Array = npt.NDArray[Any]
 
 _ALIGNMENT = 256
 _BASE = 0x7F0000000000
 _END = (1 << 64) - 1
+PHASE = 32
+"""Bytes of the largest access: of how many a region's first byte has a place in `Grains`."""
 _ROOM = 64
 """Pieces that the tables of a new space have room for."""
 
@@ -80,6 +82,15 @@ class Region:
     def writeable(self) -> bool:
         """Whether a kernel may write it."""
         return bool(self.data.flags.writeable)
+
+    def mark(self, offset: int, size: int, written: bool) -> None:
+        """Note of some of its bytes whether something was written there."""
+        if size == self.data.size:
+            self.written = written
+        elif size:
+            grains = Grains(self.data.size, written=self.written, private=False, phase=self.start % PHASE)
+            grains.mark(offset, offset + size, written)
+            self.written = grains.known
 
     def __str__(self) -> str:
         return f"{self.name} ({self.data.size} bytes from {self.start:#x})"

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ..errors import OperandError
 from ..operations import WINDOWS
-from .address_space import AddressSpace, Region, nearest
+from .address_space import PHASE, AddressSpace, Region, nearest
 from .allocation import Allocation
 from .clocks import Clocks
 from .hazards import Reporter
@@ -29,7 +29,6 @@ Bounds = tuple[Array, Array]
 _TEXT, _LONGEST_TEXT = 1 << 12, 1 << 20
 """Bytes of a text that are looked at together, and at most."""
 
-_PHASE = 32  # bytes of the largest access
 HEAP = 1 << 23
 """Bytes that all `malloc` of kernels on a device may hold, as CUDA has it unless it is told otherwise."""
 
@@ -242,7 +241,7 @@ class GlobalMemory:
         if allocation is None:
             allocation = self._allocations[region] = Allocation(
                 self._reporter, region.data, written=region.written, private=False, nobody=region.nobody,
-                phase=region.start % _PHASE,
+                phase=region.start % PHASE,
             )  # fmt: skip
         return allocation
 
