@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from assembler import batch_of
 
 import warpmma as wm
-from warpmma.errors import LimitError
-from warpmma.machine import HazardError, HazardWarning, Limit, batch, interpreting
+from warpmma.errors import LimitError, OperandError
+from warpmma.machine import Grid, HazardError, HazardWarning, Limit, batch, interpreting
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 BODY = """
@@ -210,6 +211,53 @@ def test_nothing_of_a_launch_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     del case.x, case.y, case.device
     gc.collect()
     assert device() is None
+
+
+def test_special_registers_are_of_each_launch() -> None:
+    """The same number of blocks and threads, in grids and blocks of other extents."""
+    text = """
+.visible .entry where(.param .u64 to)
+{
+    .reg .b64 %rd<4>;
+    .reg .b32 %r<12>;
+    ld.param.u64 %rd1, [to];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %tid.y;
+    mov.u32 %r3, %ntid.x;
+    mad.lo.u32 %r4, %r2, %r3, %r1;
+    mov.u32 %r5, %ctaid.x;
+    mov.u32 %r6, %ctaid.y;
+    mov.u32 %r7, %nctaid.x;
+    mad.lo.u32 %r8, %r6, %r7, %r5;
+    shl.b32 %r9, %r8, 5;
+    add.u32 %r9, %r9, %r4;
+    mul.wide.u32 %rd2, %r9, 4;
+    add.s64 %rd1, %rd1, %rd2;
+    shl.b32 %r10, %r2, 8;
+    or.b32 %r10, %r10, %r1;
+    shl.b32 %r11, %r6, 24;
+    or.b32 %r10, %r10, %r11;
+    shl.b32 %r11, %r5, 16;
+    or.b32 %r10, %r10, %r11;
+    st.global.u32 [%rd1], %r10;
+    ret;
+}
+"""
+    device, entry = wm.Device("sm_80"), wm.ptx.load(HEAD + text)["where"]
+    out = device.zeros(128, np.uint32)
+    for grid, block in (((4, 1), (32, 1)), ((2, 2), (8, 4)), ((1, 4), (32, 1)), ((4, 1), (16, 2)), ((4, 1), (32, 1))):
+        entry.launch(device, grid, block, [out])
+        number, thread = np.divmod(np.arange(128), 32)
+        places = (thread % block[0]) | (thread // block[0]) << 8 | (number % grid[0]) << 16 | (number // grid[0]) << 24
+        assert (out.numpy() == places).all()
+
+
+def test_a_program_needs_the_parameters_that_it_reads() -> None:
+    case = Case()
+    program = case.entry.module.linked("k", case.device, "ptxas").launched
+    run, _, _ = batch_of(range(1), 32)
+    with pytest.raises(OperandError, match="k reads bytes 0 to 7 of its parameters; the launch has 4 bytes of them"):
+        interpreting.run_program(run, program, Grid((1, 1, 1), (32, 1, 1), 4096), parameters=bytes(4))
 
 
 SPIN = """

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._text import counted
 from ..errors import OperandError
 from ..operations import DTYPES
 from .batch import Batch
@@ -202,6 +203,11 @@ class State:
             return _Immediate(x.bits) if x.kind == "imm" else WarpRegister(self._everywhere(x.bits, x.kind))
         if isinstance(x, Argument):
             given = self._parameters[x.offset : x.offset + x.size]
+            if len(given) != x.size:
+                raise OperandError(
+                    f"{self.program.name} reads bytes {x.offset} to {x.offset + x.size - 1} of its parameters; the "
+                    f"launch has {counted(len(self._parameters), 'byte')} of them"
+                )
             bits = int.from_bytes(given, "little", signed=x.signed) & ((1 << int(x.kind[1:])) - 1)
             return WarpRegister(self._everywhere(bits, x.kind))
         assert isinstance(x, ReadOnly)
