@@ -38,7 +38,8 @@ def of_process(data: np.ndarray) -> range:
 
 
 def test_tables_are_those_of_the_regions_whatever_comes_and_goes() -> None:
-    space, random, held = AddressSpace(), np.random.default_rng(0), []
+    space, random = AddressSpace(), np.random.default_rng(0)
+    held: list[Region] = []
     memory = np.zeros(1 << 16, np.uint8)
     for step in range(1500):
         if len(held) > 200 or (held and random.random() < 0.4):
@@ -75,12 +76,17 @@ def test_tables_are_those_of_the_regions_whatever_comes_and_goes() -> None:
 
 
 def test_a_change_looks_at_few_regions_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    device, memory, looks = wm.Device("sm_80"), np.zeros((1000, 64), np.uint8), []
+    device, memory = wm.Device("sm_80"), np.zeros((1000, 64), np.uint8)
+    looks: list[Region] = []
     for each in memory:
         device.map(each, each.ctypes.data)
     x, y, more = device.zeros(32, np.uint32), device.zeros(32, np.uint32), np.zeros(64, np.uint8)
-    stop = Region.stop.fget
-    monkeypatch.setattr(Region, "stop", property(lambda self: looks.append(self) or stop(self)))
+
+    def stop(region: Region) -> int:
+        looks.append(region)
+        return region.start + region.data.size
+
+    monkeypatch.setattr(Region, "stop", property(stop))
     device.map(more, more.ctypes.data).free()
     wm.ptx.load(COPY)["copy"].launch(device, 1, 32, [x, y])
     wm.ptx.load(COPY)["copy"].launch(device, 1, 32, [x, np.zeros(32, np.uint32)])

@@ -162,6 +162,11 @@ def test_refused(name: str) -> None:
         getattr(wm.Device("sm_90"), name)(ADDRESS, 4)
 
 
+def test_a_name_is_a_string() -> None:
+    with pytest.raises(OperandError, match="map: name is 7; expected a string"):
+        wm.Device("sm_90").map(np.zeros(4), name=7)  # type: ignore[arg-type]
+
+
 def test_written_is_true_or_false() -> None:
     with pytest.raises(OperandError, match="map: written is 1; expected True or False"):
         wm.Device("sm_90").map(np.zeros(4), written=1)  # type: ignore[arg-type]

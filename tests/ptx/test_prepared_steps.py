@@ -59,7 +59,7 @@ more:
 
 
 def expected(x: np.ndarray, factor: int, times: int = 1) -> np.ndarray:
-    pairs = (x * np.uint32(factor) ** np.uint32(times)).reshape(-1, 2)[:, ::-1].reshape(-1)
+    pairs: np.ndarray = (x * np.uint32(factor) ** np.uint32(times)).reshape(-1, 2)[:, ::-1].reshape(-1)
     return pairs + (np.arange(len(x)) % 2 == 0).astype(np.uint32)
 
 
@@ -142,7 +142,8 @@ def test_hazards_are_of_each_launch() -> None:
     for _ in range(2):
         case.run(hazards="off")
         case.run()
-        for hazards, seen in (("off", 0), ("warn", 1), ("off", 0)):
+        policies: tuple[tuple[Any, int], ...] = (("off", 0), ("warn", 1), ("off", 0))
+        for hazards, seen in policies:
             arguments = [fresh, y, 1, 1]
             if seen:
                 with pytest.warns(HazardWarning):

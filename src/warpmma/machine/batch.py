@@ -175,11 +175,6 @@ class Batch:
                 self.reporter.report("poison", site, bad, other=register.site, detail=detail)
         return [register.bits for register in registers]
 
-    def shaped(self, bits: Any, dtype: np.dtype[Any]) -> Array:
-        """Return a result as the bits of a register: of the dtype and shape that it has."""
-        bits = np.asarray(bits, dtype)
-        return bits if bits.shape == self.shape else np.broadcast_to(bits, self.shape)
-
     def made(self, bits: Array, lanes: Array, site: Site, poison: Array | None = None) -> WarpRegister:
         """Return a result, written by lanes but for those that are poison."""
         if bits.shape != self.shape:

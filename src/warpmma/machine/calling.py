@@ -53,6 +53,9 @@ class Calls:
     meetings : Meetings
     """
 
+    _provided: Mapping[str, Provided]
+    _taken: Array
+
     def __init__(self, state: State, meetings: Meetings) -> None:
         self._state, self._meetings = state, meetings
         self._functions = sorted(state.program.callees.values(), key=lambda x: x.first)
@@ -70,7 +73,7 @@ class Calls:
 
     def end(self) -> None:
         """Let go of all that belongs to a batch."""
-        self._provided: Mapping[str, Provided] = {}
+        self._provided = {}
         self._from: list[Array] = []  # by depth, less one: the place of the call that each thread is in
         self._registers: list[dict[int, WarpRegister]] = []
         self._kept = 0

@@ -206,6 +206,8 @@ class Device(Shown):
         data, held = check_array(array, "map: the array")
         if address is not None and not is_integer(address):
             raise OperandError(f"map: address is {shown(address)}; expected an integer, or None")
+        if not isinstance(name, str):
+            raise OperandError(f"map: name is {shown(name)}; expected a string")
         if not isinstance(written, bool):
             raise OperandError(f"map: written is {shown(written)}; expected True or False")
         if (other := self.space.holder(held, "map: the array")) is not None:

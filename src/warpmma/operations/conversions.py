@@ -179,7 +179,7 @@ def _integer_to_integer(source: IntegerFormat, out: IntegerFormat, words: Words,
 
 def _cast(source: RegisterOf, out: RegisterOf) -> Callable[[Array], tuple[Array]]:
     """Rule 9, of whole registers: the same as `_integer_to_integer` of their elements, by casts of NumPy."""
-    value, made = (np.dtype(f"{'i' if x.fmt.signed else 'u'}{x.fmt.bits // 8}") for x in (source, out))  # type: ignore[union-attr]
+    value, made = (np.dtype(f"{'i' if x.fmt.signed else 'u'}{x.fmt.bits // 8}") for x in (source, out))
     register = np.dtype(DTYPES[out.register])
 
     def cast_register(word: Array) -> tuple[Array]:

@@ -64,7 +64,7 @@ def value_row(text: str, function: Callable[..., Any], words: Words) -> dict[str
     given = operands(text, words)
     views = tuple(np.dtype(f"int{type_[1:]}") if type_[0] == "s" else None for type_ in given["input_types"])
     outputs = tuple(np.dtype(DTYPES[kind]) for kind in given["outputs"])
-    compute = partial(_compute, function, views, outputs)
+    compute: Callable[..., tuple[Array, ...]] = partial(_compute, function, views, outputs)
     if len(outputs) == 1 and not any(views):
         compute = partial(_compute_alike, function, outputs[0])
     fields = {**given, "compute": compute}

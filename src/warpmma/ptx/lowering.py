@@ -198,7 +198,7 @@ class _Lowering:
             constants = self._parameters.load(self._names, statement) if opcode == "ld" else None
             if constants is not None:
                 return [
-                    RowStep(site=site, row=row(f"mov.{x.kind}"), operands=(x,), results=(slot,), guard=guard)  # type: ignore[arg-type]
+                    RowStep(site=site, row=row(f"mov.{x.kind}"), operands=(x,), results=(slot,), guard=guard)
                     for x, slot in constants
                 ]
             name = self._in_frame(statement, name)
