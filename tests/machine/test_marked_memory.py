@@ -158,6 +158,11 @@ def test_refused(name: str) -> None:
         mark(np.zeros(4), 4)
     with pytest.raises(OperandError, match=f"{name}: .* is an array of another device"):
         mark(other)
+    with pytest.raises(OperandError, match=f"{name}: .* bytes from 0x10000 end .* bytes past mapped array 0"):
+        mark(there, 10**5000)
+    for address in (-1, 1 << 64, 10**5000):
+        with pytest.raises(OperandError, match=f"{name}: .* is not an address; expected an integer of 64 bits"):
+            mark(address, 4)
     with pytest.raises(OperandError, match=f"{name}: no memory of the device is at 0x10000; it has none yet"):
         getattr(wm.Device("sm_90"), name)(ADDRESS, 4)
 

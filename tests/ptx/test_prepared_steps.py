@@ -60,7 +60,7 @@ more:
 
 def expected(x: np.ndarray, factor: int, times: int = 1) -> np.ndarray:
     pairs: np.ndarray = (x * np.uint32(factor) ** np.uint32(times)).reshape(-1, 2)[:, ::-1].reshape(-1)
-    return pairs + (np.arange(len(x)) % 2 == 0).astype(np.uint32)
+    return np.asarray(pairs + (np.arange(len(x)) % 2 == 0).astype(np.uint32))
 
 
 @pytest.fixture

@@ -22,7 +22,6 @@ import numpy.typing as npt
 from .._arguments import is_integer
 from .._arrays import MOST_DIMENSIONS, MOST_ELEMENTS, as_array
 from .._records import Shown
-from .._text import counted
 from ..errors import OperandError, shown
 from ..isa import check_known
 from ..operations import WINDOWS
@@ -311,7 +310,8 @@ class Device(Shown):
             if size is None:
                 raise OperandError(f"{who}: an address needs a size in bytes; only an array can be marked as a whole")
         if (beyond := address + int(size) - region.stop) > 0:
-            raise OperandError(f"{who}: {size} bytes from {address:#x} end {counted(beyond, 'byte')} past {region}")
+            past = f"{shown(beyond)} byte{'s' * (beyond != 1)} past {region}"
+            raise OperandError(f"{who}: {shown(int(size))} bytes from {address:#x} end {past}")
         region.mark(address - region.start, int(size), written)
         if not written:
             region.nobody = _marked(region.name)
@@ -320,6 +320,8 @@ class Device(Shown):
         """Return an address and the region that it is in."""
         if not is_integer(address):
             raise OperandError(f"{who}: got {type(address).__name__}; expected an array of this device, or an address")
+        if not 0 <= address < 1 << 64:
+            raise OperandError(f"{who}: {shown(address)} is not an address; expected an integer of 64 bits, unsigned")
         if (region := self.space.find(int(address))) is not None:
             return int(address), region
         if not self.space.regions:
