@@ -20,6 +20,7 @@ Section = Literal[
     "special functions",
     "kernels",
     "latency",
+    "launches",
     "scaling",
     "memory",
 ]

@@ -41,14 +41,18 @@ def as_array(x: npt.ArrayLike, name: str, error: type[WarpmmaError] = OperandErr
 
 def broadcast(who: str, arrays: Sequence[npt.NDArray[Any]]) -> tuple[npt.NDArray[Any], ...]:
     """Return arrays of one shape, or raise `OperandError` if there is none, or none that memory can hold."""
-    shapes = " and ".join(str(list(x.shape)) for x in arrays)
+    shapes = {x.shape for x in arrays}
     try:
-        size = math.prod(np.broadcast_shapes(*(x.shape for x in arrays)))
+        size = math.prod(np.broadcast_shapes(*shapes))
     except ValueError:
-        raise OperandError(f"{who}: operands of {shapes} do not broadcast") from None
+        raise OperandError(f"{who}: operands of {_listed(arrays)} do not broadcast") from None
     if size > MOST_ELEMENTS:
-        raise OperandError(f"{who}: operands of {shapes}: no memory holds the results")
-    return tuple(np.broadcast_arrays(*arrays))
+        raise OperandError(f"{who}: operands of {_listed(arrays)}: no memory holds the results")
+    return tuple(arrays) if len(shapes) == 1 else tuple(np.broadcast_arrays(*arrays))
+
+
+def _listed(arrays: Sequence[npt.NDArray[Any]]) -> str:
+    return " and ".join(str(list(x.shape)) for x in arrays)
 
 
 def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -208,9 +208,8 @@ INNER: dict[str, str] = {
     ),
     **dict.fromkeys(
         (f"warpmma.machine:{x}" for x in (
-            "Alternative",
+            "Alternative", "Argument",
             "Branch", "BranchTable", "Call", "Callee", "Constant", "Frame", "Guard", "Inverted", "Limit", "Limit.over",
-            "Batch.shaped",
             "Program", "ReadOnly", "Return", "RowStep", "Slot", "Sum", "let_go", "run_program", "special_kind",
         )),
         "programs, as front ends make them of texts that they have checked",

@@ -46,7 +46,17 @@ def _array(rng: Rng) -> dict[str, Any]:
 
 def _mapped(rng: Rng) -> dict[str, Any]:
     given = np.zeros(pick(rng, (3, 8)), "u4")
-    return {"self": device(rng), "array": given, "address": pick(rng, (None, given.ctypes.data, 0x1000, 7))}
+    return {
+        "self": device(rng), "array": given, "address": pick(rng, (None, given.ctypes.data, 0x1000, 7)),
+        "written": pick(rng, (True, False)),
+    }  # fmt: skip
+
+
+def _marked(rng: Rng) -> dict[str, Any]:
+    made = device(rng)
+    x = made.empty(pick(rng, (0, 3, 40)), "u1")
+    where = pick(rng, (x, x.address, x.address + 1))
+    return {"self": made, "where": where, "size": pick(rng, (None, 0, 1, 2) if where is x else (0, 1, 2))}
 
 
 def _set(rng: Rng) -> dict[str, Any]:
@@ -68,6 +78,10 @@ ENTRIES = (
         for x in ("empty", "zeros")
     ),
     Entry(name=f"{_D}.map", call=Device.map, make=_mapped, weight=3, writes=("self",), pure=False),
+    *(
+        Entry(name=f"{_D}.{x}", call=getattr(Device, x), make=_marked, weight=2, writes=("self",), pure=False)
+        for x in ("mark_written", "mark_unwritten")
+    ),
     Entry(name=f"{_D}.__repr__", call=Device.__repr__, make=lambda rng: {"self": device(rng)}, weight=0.1),
     *(
         Entry(name=f"{_A}.{x}", call=getattr(DeviceArray, x), make=lambda rng: {"self": array(rng)}, weight=0.2)

@@ -12,6 +12,7 @@ from arrays import Array
 from operation_references import ROUNDINGS, ROWS, exact, float_format, operands, rounded, run, unbounded
 
 from warpmma.formats import FORMATS, FloatFormat, IntegerFormat
+from warpmma.operations import conversions
 from warpmma.operations.elements import TYPES
 from warpmma.testing.generators import operation_inputs
 
@@ -182,6 +183,25 @@ def test_integers_become_integers_by_low_bits_or_clamped(source: str, out: str) 
             min(max(v, made.least), made.greatest) if "sat" in mnemonic else made.unpack(v & made.mask) for v in values
         ]
         np.testing.assert_array_equal(run(mnemonic, codes), [v & ((1 << width) - 1) for v in kept])
+
+
+CASTS = [
+    (source, out, width)
+    for source in INTEGERS
+    for out in INTEGERS
+    for width in (16, 32, 64)
+    if f"cvt.{out}.{source}" in ROWS and width >= int(TYPES[source].register[1:])
+]
+
+
+@pytest.mark.parametrize(("source", "out", "width"), CASTS)
+def test_casts_of_registers_of_any_width_are_conversions_of_their_elements(source: str, out: str, width: int) -> None:
+    given, made = TYPES[source], TYPES[out]
+    codes = operation_inputs("cvt.u64.s64", 512, 12)[0].reshape(1, 2, -1).astype(f"u{width // 8}")
+    for words in (codes, np.broadcast_to(codes[..., :1], codes.shape), codes[..., ::2]):
+        (found,) = ROWS[f"cvt.{out}.{source}"].compute(words)
+        elements = conversions._integer_to_integer(given.fmt, made.fmt, frozenset(), given.split(words)[0])  # type: ignore[arg-type]
+        np.testing.assert_array_equal(found, made.join([elements]), strict=True)
 
 
 @pytest.mark.parametrize("name", ["u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2"])

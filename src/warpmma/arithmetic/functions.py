@@ -96,6 +96,9 @@ def in_parts(compute: Callable[..., None], codes: Sequence[Array], threads: int 
     """
     flat = [np.require(x, requirements=["C_CONTIGUOUS", "ALIGNED"]).reshape(-1) for x in codes]
     result = np.empty_like(flat[0])
+    if threads is None and len(result) <= _PART:
+        compute(*flat, result)
+        return result.reshape(codes[0].shape)
     parts = [slice(first, first + _PART) for first in range(0, len(result), _PART)]
     for_each(lambda part: compute(*(x[part] for x in flat), result[part]), parts, threads)
     return result.reshape(codes[0].shape)

@@ -81,8 +81,12 @@ def run_elements(form: ElementForm, kind: Any, *x: Array, level: str | None = No
     level : str, optional
         Name of a build, for tests; otherwise the fastest.
     """
-    plan, number = _plan(form), find_level(level).number
-    shape = x[0].shape if len({each.shape for each in x}) == 1 else np.broadcast_shapes(*(each.shape for each in x))
+    plan, number = _plan(form), _number(level)
+    shape = x[0].shape
+    for each in x[1:]:
+        if each.shape != shape:
+            shape = np.broadcast_shapes(*(each.shape for each in x))
+            break
     out = np.empty(shape, np.uint8 if form.result == "pred" else kind)
     given, flat = [_registers(each, shape) for each in x], out if 0 < out.ndim < _MOST else out.reshape(-1)
     if form.op == "convert" and len(given) == 2:
@@ -101,6 +105,11 @@ def _registers(x: Array, shape: tuple[int, ...]) -> Array:
     if x.size and not any(x.strides):
         return x.reshape(-1)[:1] if x.size == 1 else x[(0,) * (x.ndim - 1)][:1]
     return np.ascontiguousarray(np.broadcast_to(x, shape)).reshape(-1)
+
+
+@cache
+def _number(level: str | None) -> int:
+    return find_level(level).number
 
 
 @cache

@@ -21,6 +21,7 @@ from .site import Site
 from .special import special_kind
 from .steps import (
     Alternative,
+    Argument,
     Branch,
     BranchTable,
     Call,
@@ -47,6 +48,7 @@ __all__ = [
     "CANDIDATES",
     "KINDS",
     "Alternative",
+    "Argument",
     "BankPattern",
     "Batch",
     "Branch",

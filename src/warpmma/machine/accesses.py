@@ -54,8 +54,8 @@ def check_policy(batch: Batch, site: Site, policies: Sequence[Any], lanes: Array
 def _load(batch: Batch, site: Site, row: Access, where: Any, lanes: Array) -> Results:
     at = address(batch, site, row.space, where, lanes)
     data, poison = _loaded(batch, site, row, at, lanes)
-    width, per = min(row.bits, 64), row.registers // row.count
-    words = split(data, f"{'i' if row.signed else 'u'}{width // 8}")
+    per = row.registers // row.count
+    words = split(data, row.word)
     dtype = DTYPES[row.kind]  # of 8 bits, 16 are made
     return tuple(
         batch.made(words[i].astype(dtype, copy=False), lanes, site,
@@ -113,7 +113,9 @@ def _store(batch: Batch, site: Site, row: Access, where: Any, values: Sequence[A
 def address(batch: Batch, site: Site, space: str, x: Any, lanes: Array) -> Array:
     """Addresses `[block, warp, lane]` in a space."""
     width = 64 if space in ("global", "generic") else 32
-    register = batch.operand(x, f"u{width}", f"b{width}", f"{site.mnemonic}: the address")
+    register = x
+    if not isinstance(x, WarpRegister):
+        register = batch.operand(x, f"u{width}", f"b{width}", f"{site.mnemonic}: the address")
     if register.kind not in ("b32", "b64"):
         raise OperandError(f"{site.mnemonic}: an address is a b32 or b64 register; got {register.kind}")
     return batch.read(site, [register], [lanes])[0]

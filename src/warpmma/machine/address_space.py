@@ -6,15 +6,19 @@ The rules:
    have no byte in common.
 2. A piece that the device places lies behind all that was placed, so an address that was freed is nobody's again. What
    lies for one launch alone is given back: the same arrays have the same addresses in every launch.
-3. Constant memory and parameters lie in their windows of generic addresses (`operations.WINDOWS`).
+3. Constant memory lies in its window of generic addresses (`operations.WINDOWS`).
 4. What was written of a piece is known as long as it lives.
+5. Pieces are found by bisection, by their addresses and by where the process has them; a piece that comes or goes moves
+   its neighbours in the tables of `bounds`, which are not made anew.
+6. Launches in several threads share a space: whoever changes it, or looks a piece up in `bounds`, holds its `lock`.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -22,15 +26,19 @@ import numpy.typing as npt
 
 from ..errors import OperandError
 from ..operations import WINDOWS
-from .grains import WrittenGrains
+from .grains import Grains, WrittenGrains
 
-__all__ = ["AddressSpace", "Region", "nearest"]
+__all__ = ["PHASE", "AddressSpace", "Region", "nearest"]
 
 Array = npt.NDArray[Any]
 
 _ALIGNMENT = 256
 _BASE = 0x7F0000000000
 _END = (1 << 64) - 1
+PHASE = 32
+"""Bytes of the largest access: of how many a region's first byte has a place in `Grains`."""
+_ROOM = 64
+"""Pieces that the tables of a new space have room for."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -75,6 +83,15 @@ class Region:
         """Whether a kernel may write it."""
         return bool(self.data.flags.writeable)
 
+    def mark(self, offset: int, size: int, written: bool) -> None:
+        """Note of some of its bytes whether something was written there."""
+        if size == self.data.size:
+            self.written = written
+        elif size:
+            grains = Grains(self.data.size, written=self.written, private=False, phase=self.start % PHASE)
+            grains.mark(offset, offset + size, written)
+            self.written = grains.known
+
     def __str__(self) -> str:
         return f"{self.name} ({self.data.size} bytes from {self.start:#x})"
 
@@ -87,22 +104,19 @@ class AddressSpace:
     regions : list of Region
         By address.
     bounds : (ndarray, ndarray) of uint64
-        Where they begin, and where they end.
+        Where they begin, and where they end: until a piece comes or goes.
+    lock : RLock
     """
 
     def __init__(self) -> None:
         self.regions: list[Region] = []
         self._starts: list[int] = []
-        self._next = {"global": _BASE, **{space: WINDOWS[space].base for space in ("const", "param")}}
-        self._bounds: tuple[Array, Array] | None = None
-
-    @property
-    def bounds(self) -> tuple[Array, Array]:
-        """Where regions begin and end."""
-        if self._bounds is None:
-            ends = [region.stop for region in self.regions]
-            self._bounds = np.array(self._starts, np.uint64), np.array(ends, np.uint64)
-        return self._bounds
+        self._next = {"global": _BASE, "const": WINDOWS["const"].base}
+        self._table = np.zeros((2, _ROOM), np.uint64)
+        self.bounds: tuple[Array, Array] = self._table[0, :0], self._table[1, :0]
+        self._held: list[Region] = []  # memory of the process, by where the process has it
+        self._held_from: list[int] = []
+        self.lock = RLock()
 
     def mark(self, space: str = "global") -> int:
         """Return the address from which on the device places, for `give_back`."""
@@ -114,12 +128,13 @@ class AddressSpace:
 
     def place(self, region: Region, *, alignment: int = _ALIGNMENT, space: str = "global") -> Region:
         """Give a region an address behind all others, and take it in."""
-        start = -(-self._next[space] // alignment) * alignment
-        while (other := self._overlapped(start, region.data.size)) is not None:
-            start = -(-other.stop // alignment) * alignment
-        region.start = start
-        self._next[space] = region.stop + 1  # two that are empty have two addresses
-        self._take(region)
+        with self.lock:
+            start = -(-self._next[space] // alignment) * alignment
+            while (other := self._overlapped(start, region.data.size)) is not None:
+                start = -(-other.stop // alignment) * alignment
+            region.start = start
+            self._next[space] = region.stop + 1  # two that are empty have two addresses
+            self._take(region)
         return region
 
     def place_at(self, region: Region, who: str) -> Region:
@@ -139,16 +154,23 @@ class AddressSpace:
                     f"{who}: {region} lies in the window of generic addresses of .{space}, {window.base:#x} to "
                     f"{window.base + window.size - 1:#x}"
                 )
-        if (other := self._overlapped(start, region.data.size)) is not None:
-            raise OperandError(f"{who}: {region} overlaps {other}, which lies there")
-        self._take(region)
+        with self.lock:
+            if (other := self._overlapped(start, region.data.size)) is not None:
+                raise OperandError(f"{who}: {region} overlaps {other}, which lies there")
+            self._take(region)
         return region
 
     def remove(self, region: Region) -> None:
         """Free a region."""
-        at = self.regions.index(region)
-        del self.regions[at], self._starts[at]
-        region.live, self._bounds = False, None
+        with self.lock:
+            at = bisect_left(self._starts, region.start)
+            del self.regions[at], self._starts[at]
+            self._table[:, at : len(self._starts)] = self._table[:, at + 1 : len(self._starts) + 1]
+            self._renew()
+            if region.held:
+                at = self._held.index(region, bisect_left(self._held_from, region.held.start))
+                del self._held[at], self._held_from[at]
+            region.live = False
 
     def find(self, address: int) -> Region | None:
         """Return the region in which an address lies."""
@@ -163,10 +185,13 @@ class AddressSpace:
         OperandError
             One that has a part of it.
         """
-        for region in self.regions:
-            if held and held.start in region.held and held.stop <= region.held.stop:
+        if not held:
+            return None
+        at = bisect_right(self._held_from, held.start)
+        for region in self._held[max(at - 1, 0) : at + 1]:  # they have no byte in common: only neighbours can share any
+            if held.start in region.held and held.stop <= region.held.stop:
                 return region
-            if held and max(held.start, region.held.start) < min(held.stop, region.held.stop):
+            if max(held.start, region.held.start) < min(held.stop, region.held.stop):
                 raise OperandError(f"{name} shares a part of its memory with {region}; give the whole once")
         return None
 
@@ -181,7 +206,20 @@ class AddressSpace:
         at = bisect_right(self._starts, region.start)
         self.regions.insert(at, region)
         self._starts.insert(at, region.start)
-        self._bounds = None
+        count = len(self._starts)
+        if count > self._table.shape[1]:
+            self._table = np.concatenate([self._table, np.zeros_like(self._table)], axis=1)
+        self._table[:, at + 1 : count] = self._table[:, at : count - 1]
+        self._table[:, at] = region.start, region.stop
+        self._renew()
+        if region.held:
+            at = bisect_right(self._held_from, region.held.start)
+            self._held.insert(at, region)
+            self._held_from.insert(at, region.held.start)
+
+    def _renew(self) -> None:
+        count = len(self._starts)
+        self.bounds = self._table[0, :count], self._table[1, :count]
 
 
 def nearest(pieces: Iterable[tuple[str, int, int]], address: int, size: int) -> str:

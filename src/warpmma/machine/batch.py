@@ -115,7 +115,8 @@ class Batch:
         """End all threads that have not exited."""
         if self.lanes.any_waiting:
             self.barriers.stand(self.lanes.waiting, None)
-        self.leave(self.lanes.alive)
+        if self.lanes.alive.any():
+            self.leave(self.lanes.alive)
         self.phases.clear()  # what was not counted holds the batch
 
     def shuffled(self, number: int) -> Array | None:
@@ -173,11 +174,6 @@ class Batch:
                 detail = _origin(register, self.poison_travels) + which
                 self.reporter.report("poison", site, bad, other=register.site, detail=detail)
         return [register.bits for register in registers]
-
-    def shaped(self, bits: Any, dtype: np.dtype[Any]) -> Array:
-        """Return a result as the bits of a register: of the dtype and shape that it has."""
-        bits = np.asarray(bits, dtype)
-        return bits if bits.shape == self.shape else np.broadcast_to(bits, self.shape)
 
     def made(self, bits: Array, lanes: Array, site: Site, poison: Array | None = None) -> WarpRegister:
         """Return a result, written by lanes but for those that are poison."""

@@ -26,13 +26,13 @@ __all__ = ["branch", "branch_table", "check_uniform"]
 
 def branch(state: State, place: int, step: Branch) -> Advance:
     """Return a `bra` as a function of the group that has come to it."""
-    counts, after, to, scheduler = state.counts, place + 1, step.to, state.scheduler
+    counts, after, to = state.counts, place + 1, step.to
     goes_back = to <= place
     if step.guard is None:
 
         def jump(group: Group) -> int:
             counts[place] += group.warps
-            return scheduler.back(to, group) if goes_back and group.observed else to
+            return state.scheduler.back(to, group) if goes_back and group.observed else to
 
         return jump
     choose = chooser(state, step.site, step.guard)
@@ -43,8 +43,8 @@ def branch(state: State, place: int, step: Branch) -> Advance:
         if taken is None:
             return after
         if taken is group:
-            return scheduler.back(to, group) if goes_back and group.observed else to
-        rest = divided(group, taken)
+            return state.scheduler.back(to, group) if goes_back and group.observed else to
+        scheduler, rest = state.scheduler, divided(group, taken)
         if rest is not None:
             if step.uniform:
                 check_uniform(state, step.site, taken, rest)
@@ -67,7 +67,7 @@ def check_uniform(state: State, site: Site, some: Group, rest: Group) -> None:
 
 def branch_table(state: State, meetings: Meetings, place: int, step: BranchTable) -> Advance:
     """Return a `brx.idx` as a function of the group that has come to it."""
-    counts, scheduler, batch, slot = state.counts, state.scheduler, state.batch, step.index.number
+    counts, slot = state.counts, step.index.number
     choose = None if step.guard is None else chooser(state, step.site, step.guard)
 
     def advance(group: Group) -> int:
@@ -75,6 +75,7 @@ def branch_table(state: State, meetings: Meetings, place: int, step: BranchTable
         acting = group if choose is None else choose(group)
         if acting is None:
             return place + 1
+        scheduler, batch = state.scheduler, state.batch
         (index,) = batch.read(step.site, [state.registers[slot]], [acting.bits])
         rest = divided(group, acting)
         if rest is not None:

@@ -51,22 +51,34 @@ class Calls:
     ----------
     state : State
     meetings : Meetings
-    provided : mapping of str to callable
-        Functions that are none of the program's.
     """
 
-    def __init__(self, state: State, meetings: Meetings, provided: Mapping[str, Provided]) -> None:
-        self._state, self._meetings, self._provided = state, meetings, provided
+    _provided: Mapping[str, Provided]
+    _taken: Array
+
+    def __init__(self, state: State, meetings: Meetings) -> None:
+        self._state, self._meetings = state, meetings
+        self._functions = sorted(state.program.callees.values(), key=lambda x: x.first)
+        self._at = {x.address: x for x in self._functions}
+        self._stacks = any(isinstance(x, RowStep) and isinstance(x.row, Stack) for x in state.program.steps)
+        self._frames = self._stacks or state.program.frame > 0 or any(x.frame for x in self._functions)
+        self.end()
+
+    def begin(self, provided: Mapping[str, Provided]) -> None:
+        """Begin a batch, which the state has: functions that are none of the program's, by name."""
+        batch, self._provided = self._state.batch, provided
+        if self._stacks:
+            self._taken = np.zeros(batch.shape, np.uint64)
+        batch.local.reach(batch.lanes.exists, self._state.program.frame)
+
+    def end(self) -> None:
+        """Let go of all that belongs to a batch."""
+        self._provided = {}
         self._from: list[Array] = []  # by depth, less one: the place of the call that each thread is in
         self._registers: list[dict[int, WarpRegister]] = []
         self._kept = 0
-        self._functions = sorted(state.program.callees.values(), key=lambda x: x.first)
-        self._at = {x.address: x for x in self._functions}
-        stacks = any(isinstance(x, RowStep) and isinstance(x.row, Stack) for x in state.program.steps)
-        self._frames = stacks or state.program.frame > 0 or any(x.frame for x in self._functions)
-        self._taken = np.zeros(state.batch.shape if stacks else 1, np.uint64)  # by `alloca`, rounded up (rule 6)
+        self._taken = np.zeros(1, np.uint64)  # by `alloca`, rounded up (rule 6)
         self._taken_before: list[Array] = []  # by callers, by depth
-        state.batch.local.reach(state.batch.lanes.exists, state.program.frame)
 
     # Calls
 
@@ -101,11 +113,8 @@ class Calls:
             callee = self._state.program.callees[step.to]
             self._check(step, callee)
             return lambda group: self._enter(place, step, callee, group)
-        if step.to not in self._provided:
-            known = ", ".join(sorted({*self._state.program.callees, *self._provided})) or "none"
-            raise OperandError(f"{step.site.mnemonic}: no function {shown(step.to, str)}; there are {known}")
-        provided = self._provided[step.to]
-        return lambda group: self._provide(place, step, provided, group)
+        name = step.to
+        return lambda group: self._provide(place, step, name, group)
 
     def _check(self, step: Call, callee: Callee) -> None:
         for what, given, taken in (
@@ -199,9 +208,13 @@ class Calls:
                 f"{_ENDLESS} Otherwise let fewer blocks be resident"
             )
 
-    def _provide(self, place: int, step: Call, provided: Provided, group: Group) -> None:
+    def _provide(self, place: int, step: Call, name: str, group: Group) -> None:
         """Call what is not the program's."""
         state = self._state
+        if name not in self._provided:
+            known = ", ".join(sorted({*state.program.callees, *self._provided})) or "none"
+            raise OperandError(f"{step.site.mnemonic}: no function {shown(name, str)}; there are {known}")
+        provided = self._provided[name]
         batch, base, site = state.batch, state.stack.bits, step.site
         given = tuple(
             batch.local.load(site, base + np.uint64(at), n, group.bits, alignment=1, element=n)[0]

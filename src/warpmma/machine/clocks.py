@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,14 @@ class History:
         return sites[time] if time < len(sites) else None
 
 
+@lru_cache(maxsize=8)
+def _keys(blocks: range, warps: int) -> Array:
+    """Return what an access has of its thread, in words `[block, warp, lane]`."""
+    thread = np.arange(warps * LANES, dtype=_U).reshape(1, warps, LANES) << THREAD_BIT
+    block = (np.arange(blocks.start, blocks.stop, dtype=_U) + _U(1)).reshape(-1, 1, 1) << BLOCK_BIT
+    return frozen(block | thread)
+
+
 class Clocks:
     """The clocks of a batch of blocks.
 
@@ -110,9 +119,7 @@ class Clocks:
         self.now = 1
         self.sites = history.begin(blocks)
         self._history = history
-        thread = np.arange(warps * LANES, dtype=_U).reshape(1, warps, LANES) << THREAD_BIT
-        block = (np.arange(blocks.start, blocks.stop, dtype=_U) + _U(1)).reshape(-1, 1, 1) << BLOCK_BIT
-        self._keys = block | thread
+        self._keys = _keys(blocks, warps)
         # Up to when lies all that others did before what a warp does: others' warps, its own lanes, and both.
         self._others, self._own = np.zeros(self._shape, np.int64), np.zeros(self._shape, np.int64)
         self._both = np.zeros(self._shape, np.int64)
@@ -135,7 +142,7 @@ class Clocks:
 
     def who(self, time: int, lanes: Array) -> Who:
         """Name the lanes, bool `[block, warp, lane]`, that access memory at a time."""
-        keys = np.broadcast_to(self._keys, lanes.shape)
+        keys = self._keys
         if lanes.all():
             self.touched[...] = time
             words = keys.reshape(-1) | _U(time) << TIME_BIT

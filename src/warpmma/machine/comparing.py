@@ -17,7 +17,7 @@ __all__ = ["alternative"]
 def alternative(state: State, place: int, step: Alternative) -> Callable[[Group], int]:
     """Return a comparison as a function of the group that has come to it."""
     choose = None if step.guard is None else chooser(state, step.site, step.guard)
-    registers, reporter, after = state.registers, state.batch.reporter, place + 1
+    registers, after = state.registers, place + 1
     result, others = step.result.number, [(other.number, there.number) for other, there in step.others]
 
     def advance(group: Group) -> int:
@@ -25,12 +25,13 @@ def alternative(state: State, place: int, step: Alternative) -> Callable[[Group]
         if acting is None:
             return after
         bits = instead = registers[result].bits
-        looked = differs = np.zeros(state.batch.shape, bool)
+        looked = differs = np.zeros(state.shape, bool)
         for other, there in others:
             fits = acting.bits & (registers[there].bits != 0)
             new = fits & (registers[other].bits != bits) & ~differs
             instead = np.where(new, registers[other].bits, instead)
             looked, differs = looked | fits, differs | new
+        reporter = state.batch.reporter
         reporter.comparisons.count(step, reporter.first_block, looked, differs, (bits, instead))
         return after
 

@@ -5,7 +5,8 @@ The rules:
 1. Arrays of a device are copies, and lie at multiples of 256. Whoever has an array's address may use it in every launch
    on the device, until the array is freed.
 2. What is mapped is memory of the process, at an address that the caller chooses: a kernel that writes there writes it.
-3. What nobody wrote, neither a kernel nor the caller, is unwritten: a kernel that reads it meets a hazard.
+3. What nobody wrote, neither a kernel nor the caller, is unwritten: a kernel that reads it meets a hazard. Of memory
+   that the process writes itself, the caller says what is written.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from .._records import Shown
 from ..errors import OperandError, shown
 from ..isa import check_known
 from ..operations import WINDOWS
-from .address_space import AddressSpace, Region
+from .address_space import AddressSpace, Region, nearest
 from .global_memory import check_array, check_elements
 
 __all__ = ["Device", "DeviceArray"]
@@ -178,7 +179,9 @@ class Device(Shown):
         """
         return self._new("zeros", shape, dtype, written=True)
 
-    def map(self, array: Array, address: int | None = None, *, name: str = "") -> DeviceArray:
+    def map(
+        self, array: Array, address: int | None = None, *, name: str = "", written: bool = True
+    ) -> DeviceArray:  # fmt: skip
         """Place memory of the process, where kernels read and write it in place.
 
         Parameters
@@ -190,6 +193,9 @@ class Device(Shown):
             `array.ctypes.data`.
         name : str, optional
             As hazards call it.
+        written : bool
+            Whether it holds data. If not, as memory that an allocator has just given, what a kernel reads before
+            somebody writes it is a hazard; `mark_written` says what the process has written.
 
         Raises
         ------
@@ -199,14 +205,61 @@ class Device(Shown):
         data, held = check_array(array, "map: the array")
         if address is not None and not is_integer(address):
             raise OperandError(f"map: address is {shown(address)}; expected an integer, or None")
+        if not isinstance(name, str):
+            raise OperandError(f"map: name is {shown(name)}; expected a string")
+        if not isinstance(written, bool):
+            raise OperandError(f"map: written is {shown(written)}; expected True or False")
         if (other := self.space.holder(held, "map: the array")) is not None:
             raise OperandError(f"map: the array is memory of {other} already")
-        region = Region(name=name or self._name("mapped array"), start=int(address or 0), data=data, held=held)
+        name = name or self._name("mapped array")
+        region = Region(
+            name=name, start=int(address or 0), data=data, held=held, written=written, nobody=_marked(name)
+        )  # fmt: skip
         if address is None:
             self.space.place(region)
         else:
             self.space.place_at(region, "map")
         return DeviceArray(self, region, array.shape, array.dtype)
+
+    def mark_written(self, where: DeviceArray | int, size: int | None = None) -> None:
+        """Say that memory holds data: the process wrote it, through its own array or by another way than `set`.
+
+        Parameters
+        ----------
+        where : DeviceArray or int
+            An array of the device, or the address of the first byte.
+        size : int, optional
+            In bytes, within one array; all of the array if none is given.
+
+        Raises
+        ------
+        OperandError
+            Not all of these bytes are in one array of the device, or it was freed.
+
+        Examples
+        --------
+        >>> device, memory = Device("sm_90"), np.zeros(64, np.uint8)
+        >>> x = device.map(memory, 0x10000, written=False)
+        >>> memory[:16] = 1
+        >>> device.mark_written(x, 16)
+        """
+        self._mark("mark_written", where, size, written=True)
+
+    def mark_unwritten(self, where: DeviceArray | int, size: int | None = None) -> None:
+        """Say that memory holds no data any more, as when an allocator has taken it back; its bytes stay as they are.
+
+        Parameters
+        ----------
+        where : DeviceArray or int
+        size : int, optional
+            As for `mark_written`.
+
+        Raises
+        ------
+        OperandError
+            As for `mark_written`.
+        """
+        self._mark("mark_unwritten", where, size, written=False)
 
     def variable(
         self, name: str, nbytes: int, *, alignment: int = 1, initial: bytes = b"", constant: bool = False,
@@ -244,6 +297,38 @@ class Device(Shown):
             raise OperandError(f"{name}: {used} bytes of constant memory; there are {_CONSTANT}")
         return DeviceArray(self, region, (nbytes,), np.dtype(np.uint8))
 
+    def _mark(self, who: str, where: Any, size: Any, *, written: bool) -> None:
+        if size is not None and not (is_integer(size) and size >= 0):
+            raise OperandError(f"{who}: size is {shown(size)}; expected a number of bytes")
+        if isinstance(where, DeviceArray):
+            if where.device is not self:
+                raise OperandError(f"{who}: {where!r} is an array of another device than {self!r}")
+            address, region = where.address, where._live()
+            size = region.data.size if size is None else int(size)
+        else:
+            address, region = self._at(who, where)
+            if size is None:
+                raise OperandError(f"{who}: an address needs a size in bytes; only an array can be marked as a whole")
+        if (beyond := address + int(size) - region.stop) > 0:
+            past = f"{shown(beyond)} byte{'s' * (beyond != 1)} past {region}"
+            raise OperandError(f"{who}: {shown(int(size))} bytes from {address:#x} end {past}")
+        region.mark(address - region.start, int(size), written)
+        if not written:
+            region.nobody = _marked(region.name)
+
+    def _at(self, who: str, address: Any) -> tuple[int, Region]:
+        """Return an address and the region that it is in."""
+        if not is_integer(address):
+            raise OperandError(f"{who}: got {type(address).__name__}; expected an array of this device, or an address")
+        if not 0 <= address < 1 << 64:
+            raise OperandError(f"{who}: {shown(address)} is not an address; expected an integer of 64 bits, unsigned")
+        if (region := self.space.find(int(address))) is not None:
+            return int(address), region
+        if not self.space.regions:
+            raise OperandError(f"{who}: no memory of the device is at {address:#x}; it has none yet")
+        near = nearest(((x.name, x.start, x.stop) for x in self.space.regions), int(address), 1)
+        raise OperandError(f"{who}: no memory of the device is at {address:#x}; the nearest, {near}")
+
     def _new(self, who: str, shape: Any, dtype: Any, *, written: bool) -> DeviceArray:
         sizes = tuple(shape) if isinstance(shape, list | tuple) else (shape,)
         if not all(is_integer(n) and n >= 0 for n in sizes) or len(sizes) > MOST_DIMENSIONS:
@@ -270,6 +355,11 @@ class Device(Shown):
     def _name(self, kind: str) -> str:
         self._made += 1
         return f"{kind} {self._made - 1}"
+
+
+def _marked(name: str) -> str:
+    """Say what hazards say of bytes that hold no data."""
+    return f"nobody has written these bytes of {name}, or they were marked as unwritten"
 
 
 def _bytes(array: Array) -> Array:

@@ -1,4 +1,7 @@
-"""Global memory, as one launch finds it: what its device holds, and arrays that are placed for the launch alone."""
+"""Global memory, as one launch finds it: what its device holds, and arrays that are placed for the launch alone.
+
+Parameters of an entry are the launch's alone, and lie in the window of .param; the device does not know them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import numpy.typing as npt
 
 from ..errors import OperandError
 from ..operations import WINDOWS
-from .address_space import AddressSpace, Region, nearest
+from .address_space import PHASE, AddressSpace, Region, nearest
 from .allocation import Allocation
 from .clocks import Clocks
 from .element_names import NamedArray, element_at
@@ -22,11 +25,11 @@ from .touching import Touch
 __all__ = ["HEAP", "GlobalMemory", "check_array", "check_elements"]
 
 Array = npt.NDArray[Any]
+Bounds = tuple[Array, Array]
 
 _TEXT, _LONGEST_TEXT = 1 << 12, 1 << 20
 """Bytes of a text that are looked at together, and at most."""
 
-_PHASE = 32  # bytes of the largest access
 HEAP = 1 << 23
 """Bytes that all `malloc` of kernels on a device may hold, as CUDA has it unless it is told otherwise."""
 
@@ -49,10 +52,10 @@ class GlobalMemory:
     def __init__(self, reporter: Reporter, space: AddressSpace | None = None) -> None:
         self._reporter = reporter
         self._space = AddressSpace() if space is None else space
-        self._mark, self._parameters = self._space.mark(), self._space.mark("param")
+        self._mark = self._space.mark()
         self._allocations: dict[Region, Allocation] = {}
         self._added: list[Region] = []
-        self._constant: list[Region] = []
+        self._parameters: Region | None = None
         self._named: list[NamedArray] = []
 
     def call(self, address: int, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
@@ -89,13 +92,12 @@ class GlobalMemory:
     def parameters(self, data: bytes) -> int:
         """Place the parameters of an entry, and return their address in the space .param."""
         held = np.frombuffer(data, np.uint8)  # which nobody can write
-        region = self._space.place(Region(name="the parameters", start=0, data=held), space="param")
-        self._constant.append(region)
-        return region.start - WINDOWS["param"].base
+        self._parameters = Region(name="the parameters", start=WINDOWS["param"].base, data=held)
+        return 0
 
     def text(self, address: int) -> bytes | None:
         """Bytes from a generic address up to a zero, 1 MB, or the end of what lies there; None where nothing does."""
-        region = self._space.find(address)
+        region = self._find(address)
         if region is None:
             return None
         found, data = b"", region.data[address - region.start :]
@@ -105,6 +107,12 @@ class GlobalMemory:
             if zero:
                 break
         return found
+
+    def _find(self, address: int) -> Region | None:
+        """Return what lies at a generic address."""
+        if (own := self._parameters) is not None and own.start <= address < own.stop:
+            return own
+        return self._space.find(address)
 
     def allocate(self, nbytes: int) -> int:
         """Place memory that a kernel asks for, which nobody has written; return its address, or 0 if the heap is full.
@@ -130,14 +138,13 @@ class GlobalMemory:
 
     def end(self) -> None:
         """Give back what was placed for the launch, and keep what is written of the rest."""
-        for region in (*self._added, *self._constant):
+        for region in self._added:
             self._space.remove(region)
         self._space.give_back(self._mark)
-        self._space.give_back(self._parameters, "param")
+        self._parameters = None
         for region, allocation in self._allocations.items():
             region.written = allocation.grains.known
         self._added.clear()
-        self._constant.clear()
         self._allocations.clear()
 
     def contents(self) -> Iterator[Array]:
@@ -197,15 +204,13 @@ class GlobalMemory:
     ) -> Iterator[tuple[Allocation, Touch]]:
         """Allocations that are touched, and by which of the lanes."""
         time = clocks.tick(site)
-        if (one := locate(flat(address), flat(lanes), self._space.bounds, size, alignment)) is not None:
-            only, offset = one
-            yield (
-                self._allocation(self._space.regions[only], site),
-                self._touch(clocks, site, time, address, lanes, offset, size),
-            )
+        if (only := self._only(flat(address), flat(lanes), size, alignment)) is not None:
+            region, offset = only
+            yield self._allocation(region, site), self._touch(clocks, site, time, address, lanes, offset, size)
             return
         ok = lanes & self._reporter.aligned(site, address, alignment, lanes)
-        starts, ends = (np.concatenate([np.zeros(1, np.uint64), x]) for x in self._space.bounds)
+        regions, bounds = self._all_pieces()
+        starts, ends = (np.concatenate([np.zeros(1, np.uint64), x]) for x in bounds)
         address = address.astype(np.uint64, copy=False)
         number = np.searchsorted(starts, address, "right") - 1  # 0 is no allocation
         inside = address - starts[number]
@@ -217,9 +222,30 @@ class GlobalMemory:
             some = number == each
             offset = inside[some].astype(np.int64)
             yield (
-                self._allocation(self._space.regions[each], site),
+                self._allocation(regions[each], site),
                 self._touch(clocks, site, time, address, some, offset, size),
             )
+
+    def _only(self, address: Array, lanes: Array, size: int, alignment: int) -> tuple[Region, Array] | None:
+        """Return the one region that all lanes access, and where each does; None if there is none (`locate`)."""
+        with self._space.lock:
+            one = locate(address, lanes, self._space.bounds, size, alignment)
+            if one is not None:
+                return self._space.regions[one[0]], one[1]
+        if (own := self._parameters) is not None:
+            bounds = np.array([own.start], np.uint64), np.array([own.stop], np.uint64)
+            one = locate(address, lanes, bounds, size, alignment)
+        return None if one is None or own is None else (own, one[1])
+
+    def _all_pieces(self) -> tuple[list[Region], Bounds]:
+        """Return what the device holds, and the launch's parameters, by address; and where they begin and end."""
+        with self._space.lock:
+            regions, (starts, ends) = self._space.regions.copy(), self._space.bounds
+            starts, ends = starts.copy(), ends.copy()
+        if (own := self._parameters) is None:
+            return regions, (starts, ends)
+        at = int(np.searchsorted(starts, np.uint64(own.start)))
+        return [*regions[:at], own, *regions[at:]], (np.insert(starts, at, own.start), np.insert(ends, at, own.stop))
 
     def _touch(
         self, clocks: Clocks, site: Site, time: int, address: Array, lanes: Array, offset: Array, size: int
@@ -235,7 +261,7 @@ class GlobalMemory:
         if allocation is None:
             allocation = self._allocations[region] = Allocation(
                 self._reporter, region.data, written=region.written, private=False, nobody=region.nobody,
-                phase=region.start % _PHASE, element=self._element,
+                phase=region.start % PHASE, element=self._element,
             )  # fmt: skip
         allocation.sites[id(site)] = site
         return allocation
@@ -249,21 +275,22 @@ class GlobalMemory:
         """Name the element at a generic address, "x[3]"; "" where nothing lies."""
         if (found := next((x for x in self._named if x.start <= address < x.stop), None)) is not None:
             return element_at(found.name, address - found.start, found.dtype.itemsize, found.shape)
-        region = self._space.find(address)
+        region = self._find(address)
         return "" if region is None else element_at(region.name, address - region.start)
 
     def _nearest(self, size: int) -> Callable[[int], str]:
         """Say where an address outside of all allocations is."""
 
         def says(address: int) -> str:
-            if not self._space.regions:
+            regions, _ = self._all_pieces()
+            if not regions:
                 return "no array is in global memory"
 
-            if address < _NULL <= min(region.start for region in self._space.regions):
+            if address < _NULL <= min(region.start for region in regions):
                 return (
                     f"{size} bytes next to address 0, where nothing lies: a null pointer, or an array without elements"
                 )
-            pieces = ((self._called(region), region.start, region.stop) for region in self._space.regions)
+            pieces = ((self._called(region), region.start, region.stop) for region in regions)
             near = nearest(pieces, address, size)
             return f"{size} bytes outside of all arrays; the nearest, {near}"
 

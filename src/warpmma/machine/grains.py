@@ -70,6 +70,7 @@ class Grains:
 
     def __init__(self, size: int, *, written: bool | WrittenGrains, private: bool, phase: int = 0) -> None:
         known = written if isinstance(written, WrittenGrains) else None
+        self._size = size
         self.grain, self.private = _FIRST if known is None else known.grain, private
         self.count, self._phase = -(-(size + phase) // _FIRST) * (_FIRST // self.grain), phase
         self.writer: Array | None = None
@@ -128,6 +129,17 @@ class Grains:
         if self.written is None:
             self.written = np.ones(self.count, bool)
         fill(self.written, grains, False)
+
+    def mark(self, start: int, stop: int, written: bool) -> None:
+        """Note of bytes from one offset to another, up to the memory's end at most, whether something lies there."""
+        first, last = start + self._phase if start else 0, stop + self._phase
+        if stop == self._size:  # what lies behind is nobody's, as what lies before
+            last = self.count * self.grain
+        if (grain := gcd(self.grain, first, last)) < self.grain:
+            self._cut(grain)
+        if self.written is None:
+            self.written = np.ones(self.count, bool)
+        self.written[first // grain : last // grain] = written
 
     # Rule 5
 

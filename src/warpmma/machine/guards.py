@@ -19,7 +19,7 @@ Choose = Callable[[Group], Group | None]
 
 def chooser(state: State, site: Site, guard: Guard) -> Choose:
     """Return what a guard chooses; steps that follow one another often have the same, so the last answer is kept."""
-    registers, slot, negated, read = state.registers, guard.slot.number, guard.negated, state.batch.read
+    registers, slot, negated = state.registers, guard.slot.number, guard.negated
     last = state.last_guard
 
     def choose(group: Group) -> Group | None:
@@ -28,7 +28,7 @@ def chooser(state: State, site: Site, guard: Guard) -> Choose:
             chosen: Group | None = last[3]
             return chosen
         if register.defined is not None:
-            read(site, [register], [group.bits])
+            state.batch.read(site, [register], [group.bits])
         bits = group.bits & ~register.bits if negated else group.bits & register.bits
         count = int(np.count_nonzero(bits))
         chosen = None if not count else group if count == group.count else group.part(bits, count)

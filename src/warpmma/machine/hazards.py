@@ -58,6 +58,7 @@ KINDS: Mapping[str, str] = MappingProxyType({
 """What is found, and what each word means."""
 
 _COUNTED = ("same value", "order")
+_BY_POLICY = tuple(kind for kind in KINDS if kind not in _COUNTED)
 TRACKED = ("race", "same value", "order", "unwritten", "poison", "pending", "metadata")
 """What is found by keeping track of every byte and register, and can be left out, all of it, for speed; and "metadata",
 which is what comes of memory that nobody wrote, as a rule."""
@@ -158,7 +159,7 @@ class Reporter:
     def __init__(self, policy: Policy | Mapping[str, Policy] = "error") -> None:
         self.tracking = not (isinstance(policy, str) and policy == "off")
         asked: Any = policy if self.tracking else "error"
-        chosen = asked if isinstance(asked, Mapping) else {k: asked for k in KINDS if k not in _COUNTED}
+        chosen = asked if isinstance(asked, Mapping) else dict.fromkeys(_BY_POLICY, asked)
         for kind, what in chosen.items():
             if kind not in KINDS or not isinstance(what, str) or what not in ("error", "warn"):
                 raise OperandError(

@@ -3,7 +3,8 @@
 The rules:
 
 1. Each step becomes a function of the group that comes to it (`preparing`, `branching`, `calling`). Who runs next says
-   `scheduling`. Threads that fall off the program's end have ended.
+   `scheduling`. Threads that fall off the program's end have ended. What was made of steps is kept for the next batch,
+   or launch, of as many blocks and threads in the same engine; not where a batch ended by an error.
 2. Where nobody can run and some have not ended, those who wait at a meeting (`meetings`) execute what they wait for as
    they are, and then those who wait at barriers go on: either is a hazard, which says where all others are.
 3. Who spins without end is found (`spinning`), and where that is only a warning, ended.
@@ -17,6 +18,7 @@ import time
 from collections.abc import Mapping
 from functools import partial
 from itertools import repeat
+from threading import Lock
 from types import MappingProxyType
 from typing import Any
 
@@ -32,6 +34,7 @@ from .calling import Calls
 from .comparing import alternative
 from .grid import Grid
 from .groups import Group
+from .lanes import Lanes
 from .meetings import Meetings
 from .preparing import Advance, leaving, prepared
 from .provided import Provided
@@ -47,6 +50,9 @@ __all__ = ["Limit", "run_program"]
 Array = npt.NDArray[Any]
 
 _OFTEN, _SOON = 4096, 64  # steps between two looks at the limit; and where it has seconds
+_MOST_KEPT = 4  # of a program: shapes whose steps are kept
+_KEEPING = Lock()
+"""Held by whoever takes steps of a program, or gives them back: launches in several threads have steps of their own."""
 
 
 class Limit:
@@ -85,7 +91,7 @@ class Limit:
 
 def run_program(
     batch: Batch, program: Program, grid: Grid, *, limit: Limit | None = None,
-    provided: Mapping[str, Provided] = MappingProxyType({}), keep: bool = False,
+    provided: Mapping[str, Provided] = MappingProxyType({}), keep: bool = False, parameters: bytes = b"",
 ) -> tuple[WarpRegister, ...]:  # fmt: skip
     """Run a program until all threads of a batch have ended.
 
@@ -104,6 +110,8 @@ def run_program(
         Functions that are called by name and are none of the program's.
     keep : bool
         Whether registers are wanted: if not, those of threads that have exited are lost, which is faster.
+    parameters : bytes
+        Of the launch, as an `Argument` of a step reads them.
 
     Returns
     -------
@@ -120,36 +128,59 @@ def run_program(
         Operands that do not fit their rows.
     """
     limit = Limit() if limit is None else limit
-    run = _Run(batch, program, grid, limit, provided, keep)
-    registers = run.state.registers
+    key = *batch.shape, batch.lanes.threads, batch.native, keep
+    with _KEEPING:
+        run = program.kept.pop(key, None)
+    run = _Run(program, batch.lanes, keep) if run is None else run
+    run.begin(batch, grid, limit, provided, parameters)
+    found = None
     try:
         run.all()
+        found = tuple(run.state.registers[: len(program.registers)])
     finally:
         run.counted()
         run.end()
+        if found is None or run.waiting:
+            run.drop()
+        else:
+            with _KEEPING:
+                program.kept[key] = run
+                while len(program.kept) > _MOST_KEPT:
+                    del program.kept[next(iter(program.kept))]
     batch.finish()
-    return tuple(registers[: len(program.registers)])
+    return found
 
 
 class _Run:
-    def __init__(
-        self,
-        batch: Batch,
-        program: Program,
-        grid: Grid,
-        limit: Limit,
-        provided: Mapping[str, Provided],
-        keep: bool,
-    ) -> None:
-        self._batch, self._program, self._limit = batch, program, limit
-        self.state = State(batch, program, grid, limit.steps, keep)
+    """The steps of a program as functions, and from `begin` to `end` a batch that they run on."""
+
+    _batch: Batch
+    _limit: Limit
+    _spins: Spins
+
+    def __init__(self, program: Program, lanes: Lanes, keep: bool) -> None:
+        self._program = program
+        self.state = State(program, lanes, keep)
         self._meetings = Meetings()
-        calls = Calls(self.state, self._meetings, provided)
-        self._calls = calls
+        self._calls = Calls(self.state, self._meetings)
         self._code: list[Advance] = [partial(self._first, place) for place in range(len(program.steps))]
         self._code.append(self._end)
-        self._look_at = self.state.now + self._until(0)
+        self._look_at = 0
+
+    def begin(
+        self, batch: Batch, grid: Grid, limit: Limit, provided: Mapping[str, Provided], parameters: bytes
+    ) -> None:  # fmt: skip
+        """Begin a batch."""
+        self._batch, self._limit = batch, limit
+        self.state.begin(batch, grid, limit.steps, parameters)
+        self._calls.begin(provided)
         self._spins = Spins(self.state)
+        self._look_at = self.state.now + self._until(0)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether somebody waits at a meeting: then steps are not as they were."""
+        return bool(self._meetings.open)
 
     def _first(self, place: int, group: Group) -> int:
         """Make a step ready when a group comes to it first: to many nobody comes."""
@@ -245,7 +276,13 @@ class _Run:
         return max(1, steps)
 
     def end(self) -> None:
-        """Let go of steps, which hold what holds them: registers of a batch are many, and Python collects late."""
+        """Let go of the batch: its registers are many, and Python collects late."""
+        del self._batch, self._limit, self._spins
+        self.state.end()
+        self._calls.end()
+
+    def drop(self) -> None:
+        """Let go of steps, which hold what holds them."""
         self._code.clear()
 
     def counted(self) -> None:

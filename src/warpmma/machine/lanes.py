@@ -9,6 +9,7 @@ The rules:
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,13 @@ from ..registers import LANES
 __all__ = ["Lanes"]
 
 Array = npt.NDArray[Any]
+
+
+@lru_cache(maxsize=64)
+def _at_first(blocks: int, threads: int, warps: int) -> tuple[Array, Array]:
+    """Return the lanes that are threads, and nobody, who waits: arrays that cannot be written."""
+    exists = np.arange(warps * LANES).reshape(1, warps, LANES) < threads
+    return np.broadcast_to(exists, (blocks, warps, LANES)), np.broadcast_to(np.False_, (blocks, warps, LANES))
 
 
 class Lanes:
@@ -33,16 +41,17 @@ class Lanes:
     ----------
     shape : (int, int, int)
         `[block, warp, lane]`, as of all arrays here.
+    threads : int
+        Of each block.
     exists, alive, waiting : ndarray of bool
         Lanes that are threads; those that have not exited; those that wait at a barrier.
     """
 
     def __init__(self, blocks: int, threads: int) -> None:
         warps = -(-threads // LANES)
-        self.shape = (blocks, warps, LANES)
-        self.exists = np.broadcast_to(np.arange(warps * LANES).reshape(1, warps, LANES) < threads, self.shape)
+        self.shape, self.threads = (blocks, warps, LANES), threads
+        self.exists, self.waiting = _at_first(blocks, threads, warps)
         self.alive = self.exists
-        self.waiting: Array = np.zeros(self.shape, bool)
         self.any_waiting = False
 
     def exit(self, lanes: Array) -> None:

@@ -11,7 +11,8 @@ The rules:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import gcd
+from functools import cached_property
+from math import gcd, prod
 from typing import Any
 
 import numpy as np
@@ -64,16 +65,18 @@ class LocalMemory:
 
     def __init__(self, reporter: Reporter, shape: tuple[int, int, int]) -> None:
         self._reporter, self._shape = reporter, shape
-        self._threads = int(np.prod(shape))
-        self._thread = np.arange(self._threads, dtype=np.int64).reshape(shape)
+        self._threads = prod(shape)
         self._slabs: list[_Slab] = []
         self._reach: Array | None = None  # bytes of each thread that there are; None for all
 
     def reach(self, lanes: Array, size: int | Array) -> None:
         """Say how many bytes threads have: the frames of the functions that run."""
-        if self._reach is None:
-            self._reach = np.zeros(self._shape, np.int64)
-        self._reach = np.where(lanes, size, self._reach)
+        self._reach = np.where(lanes, size, 0 if self._reach is None else self._reach)
+
+    @cached_property
+    def _thread(self) -> Array:
+        """Number of each thread, `[block, warp, lane]`."""
+        return np.arange(self._threads, dtype=np.int64).reshape(self._shape)
 
     def contents(self) -> Iterator[Array]:
         """Give the bytes of all threads that were touched."""

@@ -6,6 +6,8 @@ The rules:
 2. Operands are numbers in the list of registers (`state`). Those of an `Operation` are checked here, by number and
    class; its function takes arrays at once where all lanes have written what it reads.
 3. Everything else goes to the row's handler, as `execute` would call it.
+4. A step that is ready serves every batch of its shape and engine, one after another: it keeps nothing of a batch, and
+   asks the state for it when it runs.
 """
 
 from __future__ import annotations
@@ -118,7 +120,6 @@ def _observing(state: State, place: int, step: RowStep, act: Act, choose: Choose
     """Rule 3 of `scheduling`: keep what was seen last, to tell whether it changes."""
     counts, after, registers = state.counts, place + 1, state.registers
     slots = [x.number for x in step.results if x is not None]
-    seen: list[WarpRegister | None] = [None] * len(slots)
 
     def advance(group: Group) -> int:
         acting = group if choose is None else choose(group)
@@ -127,11 +128,15 @@ def _observing(state: State, place: int, step: RowStep, act: Act, choose: Choose
         counts[place] += acting.warps
         act(acting)
         group.observed = True
-        for i, slot in enumerate(slots):
-            new, old = registers[slot], seen[i]
-            seen[i] = new if old is None else acting.merged(old, new, None)
-            if not group.changed and (old is None or bool(((new.bits != old.bits) & acting.bits).any())):
-                group.changed = True
+        now, before = tuple(registers[slot] for slot in slots), state.seen.get(place)
+        if before is None:
+            group.changed = group.changed or bool(slots)
+        elif not group.changed:
+            group.changed = any(
+                bool(((new.bits != old.bits) & acting.bits).any()) for new, old in zip(now, before, strict=True)
+            )
+        old = before or now
+        state.seen[place] = tuple(acting.merged(x, new, None) for x, new in zip(old, now, strict=True))
         return after
 
     return advance
@@ -170,8 +175,7 @@ def _meeting(
         count(group)
         act(group)
 
-    given, batch = _given(state.registers, step, operands), state.batch
-    handle = handler(row)
+    handle, given = handler(row), _given(state.registers, step, operands)
 
     def read() -> list[Any]:
         for each in refresh:
@@ -184,7 +188,7 @@ def _meeting(
     meeting = meetings.at(key, lambda: Meeting(state, barrier=barrier))
     meeting.add(MeetingPlace(
         number=place, site=step.site, act=counted_act, mask=mask, read=read, write=write, count=count,
-        handle=lambda site, operands, lanes: handle(batch, site, row, operands, lanes),
+        handle=lambda site, operands, lanes: handle(state.batch, site, row, operands, lanes),
     ))  # fmt: skip
     return meeting
 
@@ -200,7 +204,7 @@ def _mask(state: State, at: int, refresh: list[Refresh]) -> Callable[[], Array]:
 
 
 def _nobody(state: State) -> Callable[[], Array]:
-    none = np.broadcast_to(np.uint32(0), state.batch.shape)
+    none = np.broadcast_to(np.uint32(0), state.shape)
     return lambda: none
 
 
@@ -257,12 +261,12 @@ def _operation(state: State, place: int, step: RowStep, operands: tuple[Any, ...
     row: Any = step.row
     _check(state, place, step, operands)
     slow, some = (_later(make, state, step, operands) for make in (_slow, _some))
-    few = state.batch.shape[0] * state.batch.shape[1] // _FEW
+    few = state.shape[0] * state.shape[1] // _FEW
     if len(step.results) != 1 or step.results[0] is None:
         return _several(state, step, operands, slow, some, few)
-    registers, site, shape = state.registers, step.site, state.batch.shape
+    registers, site, shape = state.registers, step.site, state.shape
     function = state.batch.function(row)
-    slot, dtype, shaped = step.results[0].number, state.dtype(row.outputs[0]), state.batch.shaped
+    slot, dtype, shaped = step.results[0].number, state.dtype(row.outputs[0]), state.shaped
 
     def single(group: Group) -> object:
         given = [registers[i] for i in operands]
@@ -284,8 +288,8 @@ def _operation(state: State, place: int, step: RowStep, operands: tuple[Any, ...
 def _several(state: State, step: RowStep, operands: tuple[Any, ...], slow: Act, some: Act, few: int) -> Act:
     """Return an operation that has no result, several, or one that nobody wants."""
     row: Any = step.row
-    batch, registers, site, write = state.batch, state.registers, step.site, state.write
-    function = batch.function(row)
+    registers, site, write, shaped = state.registers, step.site, state.write, state.shaped
+    function = state.batch.function(row)
     dtypes = [state.dtype(kind) for kind in row.outputs]
     slots = [None if x is None else x.number for x in step.results]
 
@@ -298,7 +302,7 @@ def _several(state: State, step: RowStep, operands: tuple[Any, ...], slow: Act, 
             return some(group)
         for slot, bits, dtype in zip(slots, function(*[x.bits for x in given]), dtypes, strict=True):
             if slot is not None:
-                write(slot, batch.shaped(bits, dtype), group, site)
+                write(slot, shaped(bits, dtype), group, site)
         return None
 
     return several
@@ -319,7 +323,7 @@ def _some(state: State, step: RowStep, operands: tuple[Any, ...]) -> Act:
                 registers[x.number] = group.scattered(registers[x.number], new, site)
 
     def given_shape(index: tuple[Array, Array]) -> tuple[int, int]:
-        return len(index[0]), state.batch.shape[2]
+        return len(index[0]), state.shape[2]
 
     return some
 
@@ -328,7 +332,7 @@ def _silent(state: State, place: int, step: RowStep, operands: tuple[Any, ...]) 
     """Return an operation in which nothing is a hazard."""
     row: Any = step.row
     _check(state, place, step, operands)
-    registers, write, shaped, function = state.registers, state.write, state.batch.shaped, state.batch.function(row)
+    registers, write, shaped, function = state.registers, state.write, state.shaped, state.batch.function(row)
     dtypes = [state.dtype(kind) for kind in row.outputs]
 
     def act(group: Group) -> None:
@@ -378,11 +382,11 @@ def _check(state: State, place: int, step: RowStep, operands: tuple[Any, ...]) -
 
 def _slow(state: State, step: RowStep, operands: tuple[Any, ...]) -> Callable[[Group], None]:
     """Return how an operation is executed of which some lanes have not written the operands."""
-    batch, registers, row, site, put = state.batch, state.registers, step.row, step.site, state.put
+    registers, row, site, put = state.registers, step.row, step.site, state.put
     given = _given(registers, step, operands)
 
     def slow(group: Group) -> None:
-        results = compute(batch, site, row, given(), group.bits)  # type: ignore[arg-type]
+        results = compute(state.batch, site, row, given(), group.bits)  # type: ignore[arg-type]
         for slot, new in zip(step.results, results, strict=True):
             if slot is not None:
                 put(slot.number, new, group, site)
@@ -392,11 +396,11 @@ def _slow(state: State, step: RowStep, operands: tuple[Any, ...]) -> Callable[[G
 
 def _handled(state: State, step: RowStep, operands: tuple[Any, ...]) -> Act:
     """Rule 3."""
-    batch, row, site = state.batch, step.row, step.site
+    row, site = step.row, step.site
     handle, given = handler(row), _given(state.registers, step, operands)
 
     def act(group: Group) -> None:
-        _put(state, step, handle(batch, site, row, given(), group.bits), group)
+        _put(state, step, handle(state.batch, site, row, given(), group.bits), group)
 
     return _late(state, act, step.results[0]) if isinstance(row, Barrier) and row.reduction else act
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from .._arrays import frozen
 from .address_space import nearest
 from .allocation import Allocation
 from .clocks import Clocks
@@ -22,6 +24,19 @@ __all__ = ["SharedMemory"]
 Array = npt.NDArray[Any]
 
 _ALIGNMENT = 16  # of what a block's memory begins at, and so of every access
+
+
+@lru_cache(maxsize=8)
+def _laid_out(size: int, places: tuple[range, ...]) -> tuple[Array, tuple[Array, Array]]:
+    """Return bytes from each address on to the end of its variable, and where variables begin and end."""
+    end = max((place.stop for place in places), default=0)
+    room = np.maximum(size - np.arange(size + 1), 0).astype(np.int32)
+    room[:end] = 0
+    for place in places:
+        room[place.start : place.stop] = np.arange(len(place), 0, -1)
+    pieces = [*sorted((x.start, x.stop) for x in places if x), *([(end, size)] if size > end else [])]
+    starts, ends = np.array(pieces, np.uint64).reshape(-1, 2).T
+    return frozen(room), (frozen(starts), frozen(ends))
 
 
 class SharedMemory:
@@ -54,15 +69,8 @@ class SharedMemory:
         variables : sequence of (str, range)
             As hazards call them, by address.
         """
-        end = max((place.stop for _, place in variables), default=0)
-        self._room = np.maximum(self.size - np.arange(self.size + 1), 0).astype(np.int32)
-        self._room[:end] = 0
-        for _, place in variables:
-            self._room[place.start : place.stop] = np.arange(len(place), 0, -1)
         self._variables = tuple(variables)
-        places = sorted((place.start, place.stop) for _, place in variables if place)
-        pieces = np.array([*places, *([(end, self.size)] if self.size > end else [])], np.uint64).reshape(-1, 2)
-        self._bounds = np.ascontiguousarray(pieces[:, 0]), np.ascontiguousarray(pieces[:, 1])
+        self._room, self._bounds = _laid_out(self.size, tuple(place for _, place in variables))
 
     def contents(self) -> Iterator[Array]:
         """Give all bytes."""

@@ -13,15 +13,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._text import counted
 from ..errors import OperandError
 from ..operations import DTYPES
 from .batch import Batch
 from .grid import Grid
 from .groups import Group
+from .lanes import Lanes
 from .scheduling import Scheduler
 from .site import Site
 from .special import SPECIAL, special_bits
-from .steps import Constant, Frame, Inverted, Program, ReadOnly, Slot, StepOperand, Sum
+from .steps import Argument, Constant, Frame, Inverted, Program, ReadOnly, Slot, StepOperand, Sum
 from .warp_register import WarpRegister
 
 __all__ = ["State"]
@@ -31,20 +33,25 @@ Refresh = Callable[[], None]
 
 
 class State:
-    """What a program has of a batch of blocks.
+    """What a program has of a batch of blocks: between `begin` and `end`.
+
+    Steps are prepared with a state, and may be used for other batches of its shape, one after another: what belongs to
+    a batch they ask the state for when they run (`state.batch`), but for the lists here, which stay the same lists.
 
     Parameters
     ----------
-    batch : Batch
     program : Program
-    grid : Grid
-    began : int
-        Steps that the launch went before, for its clock.
+    lanes : Lanes
+        Of any batch of the shape.
     keep : bool
         Whether registers of threads that have exited are kept.
 
     Attributes
     ----------
+    batch : Batch
+    grid : Grid
+    shape : (int, int, int)
+        Blocks, warps and lanes.
     registers : list of WarpRegister
         The program's slots, and behind them what does not change.
     lets_go : mapping of int to tuple of int
@@ -58,25 +65,56 @@ class State:
     scheduler : Scheduler
     last_guard : list
         What `guards` chose last.
+    seen : dict
+        By place, what steps that observe other threads saw last.
     """
 
-    def __init__(self, batch: Batch, program: Program, grid: Grid, began: int, keep: bool) -> None:
-        self.batch, self.program, self.grid = batch, program, grid
-        self._none = {kind: self._unwritten(kind) for kind in DTYPES}
-        self.registers: list[Any] = [self._none[kind] for kind in program.registers]
+    batch: Batch
+    grid: Grid
+    stack: WarpRegister
+    scheduler: Scheduler
+
+    def __init__(self, program: Program, lanes: Lanes, keep: bool) -> None:
+        self.program, self.shape, self._keep = program, lanes.shape, keep
+        missing = np.broadcast_to(~lanes.exists[:1], lanes.shape)  # of all blocks the same; rule 4 of `groups`
+        self._none = {kind: WarpRegister(self._everywhere(0, kind), missing) for kind in DTYPES}
+        self._unwritten = [self._none[kind] for kind in program.registers]
+        self.registers: list[Any] = self._unwritten.copy()
         self.lets_go = {} if keep else program.lets_go
         self.counts = [0] * len(program.steps)
-        self.now = began
-        self.stack = WarpRegister(np.broadcast_to(np.uint64(0), batch.shape))
-        self.scheduler = Scheduler(batch.lanes, len(program.steps) + 2, batch.seed, keep)
+        self.now = 0
         self.last_guard: list[Any] = [None] * 4
+        self.seen: dict[int, tuple[WarpRegister, ...]] = {}
+        self._parameters = b""
+        self._where: tuple[Grid, range, str] | None = None  # of which special registers are
         self._known: dict[StepOperand, int] = {}
         self._spare: list[int] = []
+        self._stack = WarpRegister(self._everywhere(0, "b64"))
 
-    def _unwritten(self, kind: str) -> WarpRegister:
-        """Return a register that no thread has written; rule 4 of `groups`."""
-        bits = np.broadcast_to(DTYPES[kind](0), self.batch.shape)
-        return WarpRegister(bits, ~self.batch.lanes.exists)
+    def begin(self, batch: Batch, grid: Grid, began: int, parameters: bytes) -> None:
+        """Begin a batch: its grid, steps that the launch went before, for its clock, and the launch's parameters."""
+        self.batch, self.grid, self.now, self._parameters = batch, grid, began, parameters
+        self.stack = self._stack
+        self.scheduler = Scheduler(batch.lanes, len(self.program.steps) + 2, batch.seed, self._keep)
+        where = grid, batch.blocks, batch.target
+        for x, at in self._known.items():
+            if isinstance(x, Argument) or (isinstance(x, ReadOnly) and where != self._where):
+                self.registers[at] = self._made(x)
+        self._where = where
+
+    def end(self) -> None:
+        """Let go of all that belongs to a batch."""
+        del self.batch, self.grid, self.stack, self.scheduler
+        self._parameters = b""
+        self.registers[: len(self._unwritten)] = self._unwritten
+        for at in self._spare:
+            self.registers[at] = None
+        self.counts[:] = [0] * len(self.counts)
+        self.last_guard[:] = [None] * len(self.last_guard)
+        self.seen.clear()
+
+    def _everywhere(self, bits: int, kind: str) -> Array:
+        return np.broadcast_to(DTYPES[kind](bits), self.shape)
 
     def forget(self, slots: range, group: Group) -> None:
         """Let registers be as those that a group never wrote."""
@@ -110,6 +148,11 @@ class State:
         new = WarpRegister(bits)
         self.registers[slot] = new if group.full else group.merged(self.registers[slot], new, site)
 
+    def shaped(self, bits: Any, dtype: np.dtype[Any]) -> Array:
+        """Return a result as the bits of a register: of the dtype and shape that it has."""
+        bits = np.asarray(bits, dtype)
+        return bits if bits.shape == self.shape else np.broadcast_to(bits, self.shape)
+
     # Operands
 
     def dtype(self, kind: str) -> np.dtype[Any]:
@@ -121,7 +164,7 @@ class State:
         """Class of an operand that `place` has placed."""
         if isinstance(x, tuple):
             return "a vector"
-        if isinstance(x, Constant | ReadOnly):
+        if isinstance(x, Constant | Argument | ReadOnly):
             return x.kind
         if isinstance(x, Inverted):
             return "pred"
@@ -140,8 +183,9 @@ class State:
             refresh.append(self._refresh(x, at))
             return at
         if x not in self._known:
+            made = self._made(x)
             self._known[x] = len(self.registers)
-            self.registers.append(self._made(x))
+            self.registers.append(made)
         return self._known[x]
 
     def _another(self, used: int) -> int:
@@ -154,11 +198,19 @@ class State:
     def _moves(self, x: ReadOnly) -> bool:
         return x.name in SPECIAL and SPECIAL[x.name].moves
 
-    def _made(self, x: Constant | ReadOnly) -> Any:
+    def _made(self, x: StepOperand) -> Any:
         if isinstance(x, Constant):
-            if x.kind == "imm":
-                return _Immediate(x.bits)
-            return WarpRegister(np.broadcast_to(DTYPES[x.kind](x.bits), self.batch.shape))
+            return _Immediate(x.bits) if x.kind == "imm" else WarpRegister(self._everywhere(x.bits, x.kind))
+        if isinstance(x, Argument):
+            given = self._parameters[x.offset : x.offset + x.size]
+            if len(given) != x.size:
+                raise OperandError(
+                    f"{self.program.name} reads bytes {x.offset} to {x.offset + x.size - 1} of its parameters; the "
+                    f"launch has {counted(len(self._parameters), 'byte')} of them"
+                )
+            bits = int.from_bytes(given, "little", signed=x.signed) & ((1 << int(x.kind[1:])) - 1)
+            return WarpRegister(self._everywhere(bits, x.kind))
+        assert isinstance(x, ReadOnly)
         return self._read_only(x)
 
     def _read_only(self, x: ReadOnly) -> WarpRegister:

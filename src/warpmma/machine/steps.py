@@ -6,13 +6,15 @@ The rules:
    program numbers its places so that lanes that part meet where their ways join, loops in one piece.
 2. A function's registers, its frame of local memory and its parameters are each thread's own. A call begins a frame
    behind the caller's; parameters and results lie in frames, and are copied on the way in and out.
-3. A guard names lanes that execute a step; the others go on to the next place.
+3. A program is the same in every launch: a launch's parameters are bytes, of which steps read some (`Argument`).
+4. A guard names lanes that execute a step; the others go on to the next place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from .._records import Shown
 from ..isa import Instruction
@@ -21,6 +23,7 @@ from .site import Site
 
 __all__ = [
     "Alternative",
+    "Argument",
     "Branch",
     "BranchTable",
     "Call",
@@ -55,6 +58,24 @@ class Constant(Shown):
 
 
 @dataclass(frozen=True, slots=True)
+class Argument(Shown):
+    """Bytes of the launch's parameters, an integer that is the same in every lane, as a register of a class.
+
+    Attributes
+    ----------
+    offset, size : int
+    signed : bool
+        Whether it is extended by its sign.
+    kind : RegisterType
+    """
+
+    offset: int
+    size: int
+    signed: bool
+    kind: RegisterType
+
+
+@dataclass(frozen=True, slots=True)
 class ReadOnly(Shown):
     """A special register, by PTX's name without %: "tid.x", "clock64", "lanemask_lt"; as a register of a class."""
 
@@ -85,7 +106,7 @@ class Sum(Shown):
     offset: int
 
 
-StepOperand = Slot | Constant | ReadOnly | Inverted | Frame | Sum | tuple["StepOperand", ...]
+StepOperand = Slot | Constant | Argument | ReadOnly | Inverted | Frame | Sum | tuple["StepOperand", ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +268,8 @@ class Program(Shown):
         By place, slots that nobody reads behind it: see `liveness`.
     checked : set of int
         Places of which operands were found to fit their rows: a launch has many batches, and a program many launches.
+    kept : dict
+        Steps that were prepared for batches of a shape, by what they depend on: `interpreting` has them.
     """
 
     name: str
@@ -258,3 +281,4 @@ class Program(Shown):
     shared: tuple[range, ...] = ()
     lets_go: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     checked: set[int] = field(default_factory=set, repr=False, compare=False)
+    kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)

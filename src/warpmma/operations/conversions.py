@@ -21,7 +21,8 @@ Specification (PTX ISA 9.1, 9.7.9.21 and 9.7.9.22; what PTX leaves open was meas
 7.  Then `.sat` clamps to [0, 1], with +0 for NaN and -0; `.relu` makes +0 of what is negative and of -0, and NaN stays.
 8.  A number becomes the nearest integer that there is, also without `.sat`. NaN becomes 0; but the integer with the top
     bit alone if it was an f64 or if the integer has 64 bits.
-9.  An integer is rounded to floating point once. It becomes another integer by its low bits, with `.sat` by clamping.
+9.  An integer is rounded to floating point once. It becomes another integer by its low bits, which are casts of C, with
+    `.sat` by clamping.
 10. In ue8m0 magnitudes are rounded, and signs do not count. Below 2^-127 is 2^-127; above 2^127 is NaN, or with
     `.satfinite` 2^127 unless it was NaN. (CUDA 13.0's cuda_fp8.hpp writes out what the instruction does.)
 11. `cvt.pack` clamps both integers and puts the first above the second, and the low bits of the third operand above.
@@ -176,6 +177,22 @@ def _integer_to_integer(source: IntegerFormat, out: IntegerFormat, words: Words,
     return (wide & _U(out.mask)).astype(out.code_dtype)
 
 
+def _cast(source: RegisterOf, out: RegisterOf) -> Callable[[Array], tuple[Array]]:
+    """Rule 9, of whole registers: the same as `_integer_to_integer` of their elements, by casts of NumPy."""
+    value, made = (np.dtype(f"{'i' if x.fmt.signed else 'u'}{x.fmt.bits // 8}") for x in (source, out))
+    register = np.dtype(DTYPES[out.register])
+
+    def cast_register(word: Array) -> tuple[Array]:
+        codes = word.view(value) if word.dtype.itemsize == value.itemsize else word.astype(value)
+        if codes.dtype.itemsize != made.itemsize:
+            codes = codes.astype(made)
+        elif made.itemsize < register.itemsize:
+            codes = codes.view(made)
+        return (codes.view(register) if made.itemsize == register.itemsize else codes.astype(register),)
+
+    return cast_register
+
+
 def _clamped_integers(wide: Array, signed: bool, out: IntegerFormat) -> Array:
     """Clamp integers of 64 bits to a format's range."""
     if not signed:
@@ -225,9 +242,11 @@ def _converted(words: tuple[str, ...]) -> dict[str, Any]:
     """Return what the words of `cvt` say of a row."""
     out, source = TYPES[words[-2]], TYPES[words[-1]]
     number = out.count // source.count
+    integers = isinstance(source.fmt, IntegerFormat) and isinstance(out.fmt, IntegerFormat)
+    compute = partial(_compute, _element(words, source, out), source, out)
     return {
         "inputs": (source.register,) * number, "input_types": (source.name,) * number, "outputs": (out.register,),
-        "compute": partial(_compute, _element(words, source, out), source, out),
+        "compute": _cast(source, out) if integers and "sat" not in words else compute,
         "native": _native(words, source, out),
     }  # fmt: skip
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
 
 from .records import Direction, MemoryOrder, MemoryScope, RegisterType, Row, listed, register_type
 from .windows import Space
@@ -46,32 +49,37 @@ class Access(Row):
     hint: bool = False
     into: RegisterType | None = None
 
-    @property
+    @cached_property
     def bits(self) -> int:
         """Bits of an element in memory."""
         return int(self.type[1:])
 
-    @property
+    @cached_property
     def signed(self) -> bool:
         """Whether an element that is shorter than its register is extended by its sign."""
         return self.type[0] == "s"
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Bytes of a lane; its address is a multiple of that."""
         return self.count * self.bits // 8
 
-    @property
+    @cached_property
     def kind(self) -> RegisterType:
         """Class of the registers that hold an element: b16 of 8 bits too, b64 of 128."""
         return self.into or ("b64" if self.bits == 128 else register_type(self.type))
 
-    @property
+    @cached_property
     def registers(self) -> int:
         """Registers of a lane: one for each element, two for 128 bits."""
         return 2 if self.bits == 128 else self.count
 
-    @property
+    @cached_property
+    def word(self) -> np.dtype[Any]:
+        """NumPy type of a register's share of the bytes in memory: 64 bits at most."""
+        return np.dtype(f"{'i' if self.signed else 'u'}{min(self.bits, 64) // 8}")
+
+    @cached_property
     def observes(self) -> bool:
         """Whether it may read what other threads write meanwhile: those who spin on it let others run."""
         return self.direction == "load" and self.order != "weak"

@@ -39,26 +39,35 @@ def unsigned(a: Array) -> Array:
 
 
 def _compute(
-    function: Callable[..., Any], views: tuple[str, ...], outputs: tuple[Any, ...], *x: Any
+    function: Callable[..., Any], views: tuple[Any, ...], outputs: tuple[Any, ...], *x: Any
 ) -> tuple[Array, ...]:  # fmt: skip
     """Apply a function of values to registers."""
-    result = function(*(a.view(view) if view else a for a, view in zip(x, views, strict=True)))
+    result = function(*[a if view is None else a.view(view) for a, view in zip(x, views, strict=True)])
     if not isinstance(result, tuple):
-        return (result if result.dtype == outputs[0] else _register(result, outputs[0]),)
-    return tuple(d if d.dtype == dtype else _register(d, dtype) for d, dtype in zip(result, outputs, strict=True))
+        return (result if result.dtype is outputs[0] else _register(result, outputs[0]),)
+    return tuple(d if d.dtype is dtype else _register(d, dtype) for d, dtype in zip(result, outputs, strict=True))
+
+
+def _compute_alike(function: Callable[..., Any], output: Any, *x: Any) -> tuple[Array]:
+    """Apply a function of values to registers whose bits are the values, and which has one result."""
+    result = function(*x)
+    return (result if result.dtype is output else _register(result, output),)
 
 
 def _register(d: Array, dtype: Any) -> Array:
     """Return values in registers of a class: of signed integers extended by their signs."""
-    return d.view(dtype) if d.dtype.itemsize == np.dtype(dtype).itemsize else d.astype(dtype)
+    return d.view(dtype) if d.dtype.itemsize == dtype.itemsize else d.astype(dtype)
 
 
 def value_row(text: str, function: Callable[..., Any], words: Words) -> dict[str, Any]:
     """Return what a row has of operands, given as `operands` takes them, and a function of their values."""
     given = operands(text, words)
-    views = tuple(f"int{type_[1:]}" if type_[0] == "s" else "" for type_ in given["input_types"])
+    views = tuple(np.dtype(f"int{type_[1:]}") if type_[0] == "s" else None for type_ in given["input_types"])
     outputs = tuple(np.dtype(DTYPES[kind]) for kind in given["outputs"])
-    fields = {**given, "compute": partial(_compute, function, views, outputs)}
+    compute: Callable[..., tuple[Array, ...]] = partial(_compute, function, views, outputs)
+    if len(outputs) == 1 and not any(views):
+        compute = partial(_compute_alike, function, outputs[0])
+    fields = {**given, "compute": compute}
     if (op := _NATIVE.get(words[:-1])) is not None and words[-1] in _NATIVE_TYPES[op]:
         name = words[-1].replace("b", "u")
         form = ElementForm(op=op, source=name, result=name)

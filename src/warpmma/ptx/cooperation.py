@@ -14,11 +14,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..machine import Constant, GlobalMemory, Program, ReadOnly, RowStep, StepOperand
+from ..machine import Argument, GlobalMemory, Program, ReadOnly, RowStep, StepOperand
 
-__all__ = ["cooperates", "with_workspace"]
+__all__ = ["cooperates", "with_workspace", "workspace"]
 
-_HALVES = {"envreg1": 32, "envreg2": 0}
+_HALVES = {"envreg1": 4, "envreg2": 0}
+"""Bytes from the beginning of the address."""
 _SIZE = 8  # bytes
 
 
@@ -32,15 +33,19 @@ def cooperates(program: Program) -> bool:
     )
 
 
-def with_workspace(program: Program, memory: GlobalMemory) -> Program:
-    """Return a program whose blocks can meet, in memory of their own."""
+def workspace(memory: GlobalMemory) -> bytes:
+    """Place where blocks of a launch meet, and return its address, of 8 bytes."""
     words = np.zeros(_SIZE // 4, np.uint32)
     words[0] = _SIZE
-    address = memory.add(words, "the workspace of cooperative groups")
+    return memory.add(words, "the workspace of cooperative groups").to_bytes(8, "little")
+
+
+def with_workspace(program: Program, at: int) -> Program:
+    """Return a program that reads the address of its workspace from so many bytes on of the launch's parameters."""
 
     def given(x: StepOperand) -> StepOperand:
         if isinstance(x, ReadOnly) and x.name in _HALVES:
-            return Constant(address >> _HALVES[x.name] & 0xFFFFFFFF, x.kind)
+            return Argument(at + _HALVES[x.name], 4, False, x.kind)
         return x
 
     steps = tuple(

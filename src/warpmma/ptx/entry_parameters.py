@@ -2,35 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ..machine import Slot
-from ..operations import RegisterType
+from ..machine import Argument, Slot
 from .frames import laid_out
 from .resolving import Resolver
 from .slots import register_class
 from .syntax import BYTES, Function, Place, Statement, Variable, bytes_of
 
-__all__ = ["Argument", "EntryParameters"]
-
-
-@dataclass(frozen=True, slots=True)
-class Argument:
-    """What stands in a step for bytes of the entry's parameters, until a launch says them.
-
-    Attributes
-    ----------
-    offset, size : int
-    signed : bool
-        Whether it is extended by its sign.
-    kind : RegisterType
-        Class of the register that it becomes.
-    """
-
-    offset: int
-    size: int
-    signed: bool
-    kind: RegisterType
+__all__ = ["EntryParameters"]
 
 
 class EntryParameters:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..errors import PtxError
-from ..machine import Branch, BranchTable, Callee, Constant, Program, RowStep, Site, let_go
+from ..machine import Branch, BranchTable, Callee, Program, Site, let_go
 from .contraction import contracted
+from .cooperation import cooperates, with_workspace
 from .directives import cluster_problem
-from .entry_parameters import Argument, EntryParameters
+from .entry_parameters import EntryParameters
 from .lowering import AnyStep, Body, lower, site_of
 from .older_forms import modernised
 from .reaching import Reach, reach
@@ -18,7 +18,7 @@ from .slots import Slots
 from .symbols import EntryPlaces, ModuleMemory, SharedVariables, function_addresses, local_variables
 from .syntax import Module
 
-__all__ = ["Linked", "bound", "link"]
+__all__ = ["Linked", "link"]
 
 MOST_PARAMETERS = 32_764
 """Bytes of parameters that an entry takes, from sm_70 on (PTX ISA 9.1, 4.4.4 and 5.1.6.2)."""
@@ -34,9 +34,6 @@ class Linked:
     Attributes
     ----------
     program : Program
-        Whose steps have an `Argument` where they read parameters.
-    reading : tuple of int
-        Places of these.
     parameters : int
         Bytes of them.
     shared : SharedVariables
@@ -50,7 +47,6 @@ class Linked:
     """
 
     program: Program
-    reading: tuple[int, ...]
     parameters: int
     shared: SharedVariables
     reach: Reach
@@ -59,9 +55,15 @@ class Linked:
     undecided: tuple[Site, ...] = ()
 
     @cached_property
-    def lets_go(self) -> Mapping[int, tuple[int, ...]]:
-        """Registers that nobody reads any more, by place: what a launch wants to know, and a check does not."""
-        return let_go(self.program)
+    def cooperates(self) -> bool:
+        """Whether blocks of the grid meet: a launch gives them a workspace, whose address follows the parameters."""
+        return cooperates(self.program)
+
+    @cached_property
+    def launched(self) -> Program:
+        """The program as launches run it, which know where registers are read last: a check does not want to know."""
+        program = with_workspace(self.program, self.parameters) if self.cooperates else self.program
+        return replace(program, lets_go=let_go(program))
 
 
 def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contract: bool = True) -> Linked:
@@ -121,10 +123,7 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
         name=entry, steps=tuple(steps), registers=tuple(slots.kinds), names=tuple(slots.names), callees=callees,
         frame=frame, shared=(*(place for _, place in shared.variables), range(shared.dynamic, shared.dynamic)),
     )  # fmt: skip
-    reading = tuple(i for i, step in enumerate(steps) if isinstance(step, RowStep) and _argument(step))
-    return Linked(
-        program, reading, parameters.size, shared, found, tuple(problems), tuple(conditional), tuple(undecided)
-    )
+    return Linked(program, parameters.size, shared, found, tuple(problems), tuple(conditional), tuple(undecided))
 
 
 def _callee(name: str, body: Body, first: int, address: int, slots: range, recursive: bool) -> Callee:
@@ -141,23 +140,3 @@ def _moved(step: AnyStep, first: int) -> AnyStep:
     if isinstance(step, BranchTable):
         return replace(step, to=tuple(to + first for to in step.to))
     return step
-
-
-def _argument(step: RowStep) -> bool:
-    return any(isinstance(x, Argument) for x in step.operands)
-
-
-def bound(linked: Linked, parameters: bytes) -> Program:
-    """Return the program of a launch, which knows its parameters."""
-    steps = list(linked.program.steps)
-    for at in linked.reading:
-        step = steps[at]
-        assert isinstance(step, RowStep)
-        operands = tuple(_value(x, parameters) if isinstance(x, Argument) else x for x in step.operands)
-        steps[at] = replace(step, operands=operands)
-    return replace(linked.program, steps=tuple(steps), lets_go=linked.lets_go)
-
-
-def _value(x: Argument, parameters: bytes) -> Constant:
-    value = int.from_bytes(parameters[x.offset : x.offset + x.size], "little", signed=x.signed)
-    return Constant(value & ((1 << int(x.kind[1:])) - 1), x.kind)

@@ -222,7 +222,7 @@ class _Lowering:
             if constants is not None:
                 self._step(statement, site, guard)  # which checks the mnemonic and the operands
                 return [
-                    RowStep(site=site, row=row(f"mov.{x.kind}"), operands=(x,), results=(slot,), guard=guard)  # type: ignore[arg-type]
+                    RowStep(site=site, row=row(f"mov.{x.kind}"), operands=(x,), results=(slot,), guard=guard)
                     for x, slot in constants
                 ]
             name = self._in_frame(statement, name)

@@ -35,10 +35,10 @@ from ..machine import (
     run_program,
 )
 from .arguments import ArgumentError, parameter_bytes
-from .cooperation import cooperates, with_workspace
+from .cooperation import workspace
 from .device_functions import DeviceFunctions
 from .directives import cluster_size
-from .linking import Linked, bound
+from .linking import Linked
 from .syntax import Function, Module
 
 __all__ = ["Request", "check_device", "fitting_target", "launch_entry", "own_target"]
@@ -120,9 +120,9 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
         tell.begin(extent.total)
         data = _parameters(module, function, request, memory)
         memory.parameters(data)
-        program, resident = bound(linked, data), request.resident
-        if cooperates(program):
-            program, resident = with_workspace(program, memory), resident or extent.total
+        resident = request.resident
+        if linked.cooperates:
+            data, resident = data + workspace(memory), resident or extent.total
         for blocks in _batches(extent, resident):
             batch = Batch(
                 blocks=blocks, threads=extent.threads_per_block, target=device.target, memory=memory,
@@ -130,13 +130,15 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
                 workers=workers, seed=request.seed, poison_travels=True, watching=watching,
             )  # fmt: skip
             batch.shared.declare(linked.shared.placed(request.shared))
-            run_program(batch, program, extent, limit=limit, provided=functions.provided)
+            run_program(
+                batch, linked.launched, extent, limit=limit, provided=functions.provided, parameters=data
+            )  # fmt: skip
             functions.flush()
             tell(blocks.stop, extent.total)
         site = Site(module.name, function.position.line, "launch", column=function.position.column)
         for name in memory.unwritten():
             reporter.report_launch("unwritten", site, f"{name} is an Output, and no thread wrote any of it")
-        found = retyped(memory, program.steps)
+        found = retyped(memory, linked.program.steps)
     except (WarpmmaError, HazardWarning) as error:
         if linked.shared.has_dynamic and isinstance(error, HazardError) and "shared memory" in error.hazard.detail:
             error.add_note(_about_shared(request, linked))
