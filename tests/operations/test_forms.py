@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 
 import warpmma as wm
 from warpmma.errors import MnemonicError, TableError, TargetError, WarpmmaError
+from warpmma.isa import KEPT, REQUIRED, WORDS
+from warpmma.isa.form_spelling import spellings
 from warpmma.isa.names import ABSENT, SIMULATED
 from warpmma.operations import (
     MatrixMove,
@@ -29,10 +31,9 @@ from warpmma.operations import (
     rows,
     table,
 )
-from warpmma.operations.forms import Form, common, spellings
+from warpmma.operations.forms import Form, common
 from warpmma.operations.measurements import elsewhere
 from warpmma.operations.table import FORMS, FormTable
-from warpmma.operations.vocabulary import KEPT, REQUIRED, WORDS
 
 KNOWN = wm.Evidence(kind="published", source="a text")
 ALL = tuple(rows())

@@ -25,8 +25,9 @@ from functools import cache
 from types import MappingProxyType
 
 from ..errors import TableError
-from ..isa import TARGETS, Instruction, parse
 from ..layouts import Layout, Operand
+from .mma import Instruction, parse
+from .targets import TARGETS
 
 __all__ = ["TILES", "Tile", "chain", "element_type", "fragment"]
 
