@@ -12,7 +12,7 @@ from .fragment_record import MEASURED_ON, FragmentForm, FragmentInstruction
 from .fragment_table import FRAGMENT_FORMS, FRAGMENT_OPCODES, fragment_instructions, parse_fragments
 from .gpus import GPUS, Gpus
 from .grammar import Version, bare
-from .kinds import AnyInstruction, check_target, parse_any
+from .kinds import AnyInstruction, FragmentHolder, check_target, parse_any, parse_holder
 from .known import check_known, since
 from .matrix_moves import MATRIX_MOVES, MATRIX_TRANSPOSE, FragmentMove, FragmentTranspose
 from .mma import Instruction, instructions, parse
@@ -46,6 +46,7 @@ __all__ = [
     "Door",
     "Family",
     "FragmentForm",
+    "FragmentHolder",
     "FragmentInstruction",
     "FragmentMove",
     "FragmentTranspose",
@@ -73,6 +74,7 @@ __all__ = [
     "parse",
     "parse_any",
     "parse_fragments",
+    "parse_holder",
     "parse_warpgroup",
     "since",
     "wanted",

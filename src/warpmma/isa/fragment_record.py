@@ -217,7 +217,7 @@ class FragmentForm:
             return f"published: {source}" + f"; {figures}" * (target is None or target in MEASURED_ON)
         read = "read from machine code of ptxas"
         if target is None:
-            return f"opaque in PTX; {read} for {', '.join(READ_ON)}; {figures}"
+            return f"opaque in PTX; {read} for {len(READ_ON)} targets, {_span(READ_ON)}; {figures}"
         if target in MEASURED_ON:
             return f"opaque in PTX; {figures}"
         if target in READ_ON:

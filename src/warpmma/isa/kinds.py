@@ -1,18 +1,21 @@
-"""Instructions of any kind, `mma` or `wgmma`."""
+"""Instructions of any kind: `mma` or `wgmma`; and these with what moves fragments."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
 from ..errors import TargetError
+from .fragment_record import FragmentInstruction
+from .fragment_table import FRAGMENT_OPCODES, parse_fragments
 from .grammar import bare
 from .known import check_known
 from .mma import Instruction, parse
 from .wgmma import WarpgroupInstruction, parse_warpgroup
 
-__all__ = ["AnyInstruction", "check_target", "parse_any"]
+__all__ = ["AnyInstruction", "FragmentHolder", "check_target", "parse_any", "parse_holder"]
 
 AnyInstruction = Instruction | WarpgroupInstruction
+FragmentHolder = AnyInstruction | FragmentInstruction
 
 
 class _Targeted(Protocol):
@@ -58,3 +61,33 @@ def parse_any(mnemonic: str | AnyInstruction) -> AnyInstruction:
     if isinstance(mnemonic, WarpgroupInstruction) or bare(mnemonic).startswith("wgmma"):
         return parse_warpgroup(mnemonic)
     return parse(mnemonic)
+
+
+def parse_holder(mnemonic: str | FragmentHolder) -> FragmentHolder:
+    """Read a mnemonic of any instruction that has fragments in registers.
+
+    Parameters
+    ----------
+    mnemonic : str, Instruction, WarpgroupInstruction or FragmentInstruction
+
+    Returns
+    -------
+    Instruction, WarpgroupInstruction or FragmentInstruction
+
+    Raises
+    ------
+    MnemonicError, UnsupportedError
+        As of `parse`, `parse_warpgroup` and `parse_fragments`.
+
+    Examples
+    --------
+    >>> parse_holder("movmatrix.sync.aligned.m8n8.trans.b16").operands
+    ('A', 'D')
+    >>> parse_holder("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16").m
+    64
+    """
+    if isinstance(mnemonic, FragmentInstruction):
+        return mnemonic
+    if isinstance(mnemonic, str) and mnemonic.strip().partition(".")[0] in FRAGMENT_OPCODES:
+        return parse_fragments(mnemonic)
+    return parse_any(mnemonic)

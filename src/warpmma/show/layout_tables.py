@@ -37,6 +37,8 @@ def text(of: FragmentTable) -> str:
         heading = f"{grid.title}:\n" if grid.title and of.by == "element" else ""
         bands = ["\n".join(lines) for lines in _bands(grid)]
         blocks.append(heading + "\n\n".join(bands))
+    if of.known:
+        blocks.append(of.known)
     return "\n\n".join(blocks)
 
 
