@@ -80,8 +80,10 @@ def _register(instruction: FragmentHolder, operand: str, given: int | None, targ
 
 def _selectors(instruction: FragmentHolder, cell: Cell) -> list[str]:
     """Write what chooses a cell: nothing where there is no choice."""
+    if cell.operand == "address" or len(cell.operand) == 1:
+        return []
     every = ids_of(instruction, cell.operand)
-    if len(every) == 1 or len(cell.operand) == 1:
+    if len(every) == 1:
         return []
     return [f"{name.replace('_', '-')} {number}" for name, number in every[cell.matrix].items()]
 

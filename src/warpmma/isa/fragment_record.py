@@ -14,10 +14,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from types import MappingProxyType
 from typing import Any, Literal
 
 from .._arguments import check_choice
-from .._records import Shown
+from .._records import Record
 from .._views import view
 from ..errors import TargetError
 from ..layouts import Layout
@@ -40,7 +41,7 @@ READ_ON = ("sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90")
 
 
 @dataclass(frozen=True, kw_only=True)
-class FragmentInstruction(Shown, ABC):
+class FragmentInstruction(Record, ABC):
     """One instruction whose registers hold fragments.
 
     Attributes
@@ -131,11 +132,17 @@ class FragmentInstruction(Shown, ABC):
     def fragments(self, operand: str) -> Mapping[Layout, tuple[str, ...]]:
         """Return the layouts of an operand, each with the targets that have it, oldest first."""
         check_choice(f"{self}: operand", operand, self.operands)
-        found: dict[Layout, tuple[str, ...]] = {}
-        for target in self.targets:
-            layout = self._fragment(operand, target)
-            found[layout] = (*found.get(layout, ()), target)
-        return found
+        if operand not in self._fragments:
+            found: dict[Layout, tuple[str, ...]] = {}
+            for target in self.targets:
+                layout = self._fragment(operand, target)
+                found[layout] = (*found.get(layout, ()), target)
+            self._fragments[operand] = MappingProxyType(found)
+        return self._fragments[operand]
+
+    @cached_property
+    def _fragments(self) -> dict[str, Mapping[Layout, tuple[str, ...]]]:
+        return {}
 
     def layout_known(self, target: str | None = None) -> str:
         """Say in a line how the layouts are known on a target, or in general (rule 3)."""
@@ -217,7 +224,8 @@ class FragmentForm:
             return f"published: {source}" + f"; {figures}" * (target is None or target in MEASURED_ON)
         read = "read from machine code of ptxas"
         if target is None:
-            return f"opaque in PTX; {read} for {len(READ_ON)} targets, {_span(READ_ON)}; {figures}"
+            having = tuple(name for name in READ_ON if name in since(self.since))
+            return f"opaque in PTX; {read} for {', '.join(having)}; {figures}"
         if target in MEASURED_ON:
             return f"opaque in PTX; {figures}"
         if target in READ_ON:
