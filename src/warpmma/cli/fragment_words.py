@@ -110,8 +110,8 @@ def _left(fragments: Sequence[str], text: str, operand: str) -> list[FragmentIns
             continue
         type_ = type_named(word)
         found = [i for i in left if type_ and operand and i.element_type(operand) == type_]
-        found = found or [i for i in left if word in i.mnemonic.split(".")]
         found = found or [i for i in left if type_ and type_ in map(i.element_type, i.operands)]
+        found = found or [i for i in left if word in i.mnemonic.split(".")]
         if not found:
             near = dict.fromkeys(x for i in left for x in i.mnemonic.split(".")[1:] if x not in ("sync", "aligned"))
             raise MnemonicError(
