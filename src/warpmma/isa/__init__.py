@@ -21,7 +21,7 @@ from .targets import TARGET_NAMES, TARGETS, Target
 from .vocabulary import ABSENT_WORDS, KEPT, REQUIRED, TYPE_WORDS, WORDS, wanted
 from .warpgroups import WarpgroupFamily
 from .wgmma import WarpgroupInstruction, parse_warpgroup, warpgroup_instructions
-from .wmma import WMMA_MOVES, WMMA_PRODUCTS, WmmaProduct, WmmaTransfer
+from .wmma_instructions import WMMA_MOVES, WMMA_PRODUCTS, WmmaProduct, WmmaTransfer
 
 __all__ = [
     "ABSENT_WORDS",

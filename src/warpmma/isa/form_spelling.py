@@ -20,10 +20,11 @@ from functools import cached_property
 from itertools import product
 from typing import NamedTuple
 
+from .._records import Shown
 from ..errors import TableError
 from .vocabulary import KEPT
 
-__all__ = ["Spelling", "SpellingSlot", "Words", "kept_words", "left_words", "spellings"]
+__all__ = ["Spelling", "SpellingSlot", "Words", "kept_words", "left_words"]
 
 Words = tuple[str, ...]
 
@@ -76,7 +77,7 @@ def _slots(spelling: str, text: str) -> Iterator[SpellingSlot]:
 
 
 @dataclass(frozen=True)
-class Spelling:
+class Spelling(Shown):
     """A line of PTX's grammar, read.
 
     Attributes
@@ -113,7 +114,15 @@ class Spelling:
 
     @property
     def mnemonics(self) -> list[str]:
-        """All of them, without what changes no bit."""
+        """All of them, without what changes no bit.
+
+        Examples
+        --------
+        >>> Spelling("cvt.<rn rz>{.relu}.f16.f32").mnemonics
+        ['cvt.rn.f16.f32', 'cvt.rn.relu.f16.f32', 'cvt.rz.f16.f32', 'cvt.rz.relu.f16.f32']
+        >>> Spelling("cp.async .<ca cg>.shared.global[.<L2::64B L2::128B>]").mnemonics
+        ['cp.async.ca.shared.global', 'cp.async.cg.shared.global']
+        """
         choices = [((),) if slot.mute else slot.choices for slot in self.slots]
         return [".".join(sum(words, head)) for head in self.heads for words in product(*choices)]
 
@@ -127,19 +136,6 @@ class Spelling:
                     if kept_words(reading) == order:
                         return ".".join(head + reading)
         return None
-
-
-def spellings(spelling: str) -> list[str]:
-    """Write out the mnemonics of a spelling, without what changes no bit (rule 1).
-
-    Examples
-    --------
-    >>> spellings("cvt.<rn rz>{.relu}.f16.f32")
-    ['cvt.rn.f16.f32', 'cvt.rn.relu.f16.f32', 'cvt.rz.f16.f32', 'cvt.rz.relu.f16.f32']
-    >>> spellings("cp.async .<ca cg>.shared.global[.<L2::64B L2::128B>]")
-    ['cp.async.ca.shared.global', 'cp.async.cg.shared.global']
-    """
-    return Spelling(spelling).mnemonics
 
 
 def kept_words(words: Words) -> list[list[str]]:

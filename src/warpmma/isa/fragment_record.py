@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from .._arguments import check_choice
-from .._records import Record
+from .._records import Record, Shown
 from .._views import view
 from ..errors import TargetError
 from ..layouts import Layout
@@ -85,12 +85,17 @@ class FragmentInstruction(Record, ABC):
         """What a lane has in registers: "A", "B", "C", "D", and "address" for the address of a row."""
 
     @abstractmethod
-    def element_type(self, operand: str) -> str:
-        """PTX type of an operand's elements in registers."""
+    def _element_type(self, operand: str) -> str:
+        """PTX type of one of the operands."""
 
     @abstractmethod
     def _fragment(self, operand: str, target: str) -> Layout:
         """Return the layout of an operand on a target that has the instruction."""
+
+    def element_type(self, operand: str) -> str:
+        """PTX type of an operand's elements in registers; "address" of addresses. Another operand is refused."""
+        check_choice(f"{self}: operand", operand, self.operands)
+        return self._element_type(operand)
 
     def variant(self, operand: str) -> Variant:
         """Say what the numbers of the layout's matrices count."""
@@ -119,15 +124,18 @@ class FragmentInstruction(Record, ABC):
         """
         check_choice(f"{self}: operand", operand, self.operands)
         if target is not None:
-            check_known(target)
-            if target not in self.targets:
-                raise TargetError(f"{self} is not legal on {target}; legal on {', '.join(self.targets)}")
+            self._check(target)
             return self._fragment(operand, target)
         (layout, _), *others = self.fragments(operand).items()
         if others:
             groups = "; ".join(_span(targets) for targets in self.fragments(operand).values())
             raise TargetError(f"{self}: the fragment of {operand} differs between targets; name one of {groups}")
         return layout
+
+    def _check(self, target: str) -> None:
+        check_known(target)
+        if target not in self.targets:
+            raise TargetError(f"{self} is not legal on {target}; legal on {', '.join(self.targets)}")
 
     def fragments(self, operand: str) -> Mapping[Layout, tuple[str, ...]]:
         """Return the layouts of an operand, each with the targets that have it, oldest first."""
@@ -145,7 +153,9 @@ class FragmentInstruction(Record, ABC):
         return {}
 
     def layout_known(self, target: str | None = None) -> str:
-        """Say in a line how the layouts are known on a target, or in general (rule 3)."""
+        """Say in a line how the layouts are known (rule 3); a target without the instruction is a `TargetError`."""
+        if target is not None:
+            self._check(target)
         return self.form.layout_known(target)
 
     def svg(
@@ -171,7 +181,7 @@ class FragmentInstruction(Record, ABC):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FragmentForm:
+class FragmentForm(Shown):
     """A row of the table: mnemonics that differ in their qualifiers.
 
     Attributes

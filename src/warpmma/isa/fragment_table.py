@@ -10,7 +10,7 @@ from .grammar import bare
 from .known import check_known
 from .matrix_moves import MATRIX_MOVES, MATRIX_TRANSPOSE
 from .names import near
-from .wmma import WMMA_MOVES, WMMA_PRODUCTS
+from .wmma_instructions import WMMA_MOVES, WMMA_PRODUCTS
 
 __all__ = ["FRAGMENT_FORMS", "FRAGMENT_OPCODES", "fragment_instructions", "parse_fragments"]
 

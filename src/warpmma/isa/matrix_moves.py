@@ -107,12 +107,13 @@ class FragmentMove(FragmentInstruction):
         fragment = f"{{{', '.join(f'{letter}{i}' for i in range(self.registers))}}}"
         return f"{fragment}, [p]" if self.direction == "load" else f"[p], {fragment}"
 
-    def element_type(self, operand: str) -> str:
+    def _element_type(self, operand: str) -> str:
         """PTX type of an operand's elements in registers: bits, or an address."""
         return "address" if operand == "address" else f"b{min(self.layout.packing.slot, 16)}"
 
     def counted(self, operand: str, target: str | None = None) -> int:
         """Return how many matrices it moves: addresses of further lanes do not count."""
+        self.fragment(operand, target)
         return self.matrices
 
     def _fragment(self, operand: str, target: str) -> Layout:
@@ -146,7 +147,7 @@ class FragmentTranspose(FragmentInstruction):
         """A, the source, and D, the result."""
         return "A", "D"
 
-    def element_type(self, operand: str) -> str:
+    def _element_type(self, operand: str) -> str:
         """PTX type of the elements: bits."""
         return "b16"
 

@@ -94,7 +94,7 @@ class WmmaTransfer(_Wmma):
         """The one that it moves."""
         return (self.operand,)
 
-    def element_type(self, operand: str) -> str:
+    def _element_type(self, operand: str) -> str:
         """PTX type of its elements."""
         return self.type
 
@@ -192,7 +192,7 @@ class WmmaProduct(_Wmma):
         """A, B, C and D."""
         return "A", "B", "C", "D"
 
-    def element_type(self, operand: str) -> str:
+    def _element_type(self, operand: str) -> str:
         """PTX type of an operand's elements."""
         return self.type(cast(Operand, operand))
 
