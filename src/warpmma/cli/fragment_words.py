@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from .._arguments import suggestion
 from ..errors import MnemonicError, shown
 from ..isa import (
     FRAGMENT_OPCODES,
@@ -29,7 +30,7 @@ from .mnemonic_words import type_named
 from .naming import instruction_of
 from .streams import note
 
-__all__ = ["holder_of", "target_of"]
+__all__ = ["holder_of", "left_of", "target_of"]
 
 _Test = Callable[[FragmentInstruction], bool]
 
@@ -93,11 +94,12 @@ def holder_of(words: str | Sequence[str], operand: str = "", target: str | None 
         return instruction_of(words, target)
     if re.fullmatch(r"[a-z]+matrix(\.[\w:]+){4,}|wmma(\.[\w:]+){5,};?", text):
         return parse_fragments(text)
-    return _plainest(_left(fragments, text, operand), text, target)
+    return _plainest(left_of(fragments, text, operand), text, target)
 
 
-def _left(fragments: Sequence[str], text: str, operand: str) -> list[FragmentInstruction]:
-    """Rule 2."""
+def left_of(fragments: Sequence[str], text: str = "", operand: str = "") -> list[FragmentInstruction]:
+    """Return the instructions that words leave, one of which is an opcode (rule 2); errors quote the text."""
+    text = text or " ".join(fragments)
     opcode = next(word for word in fragments if word in FRAGMENT_OPCODES)
     left = [i for i in fragment_instructions() if i.mnemonic.startswith(f"{opcode}.")]
     having = [i for i in left if operand in i.operands]
@@ -113,10 +115,9 @@ def _left(fragments: Sequence[str], text: str, operand: str) -> list[FragmentIns
         found = found or [i for i in left if type_ and type_ in map(i.element_type, i.operands)]
         found = found or [i for i in left if word in i.mnemonic.split(".")]
         if not found:
-            near = dict.fromkeys(x for i in left for x in i.mnemonic.split(".")[1:] if x not in ("sync", "aligned"))
-            raise MnemonicError(
-                f"{shown(text, str)}: no such {opcode} is {shown(word, str)}; expected one of {', '.join(near)}"
-            )
+            known = list(dict.fromkeys(x for i in left for x in i.mnemonic.split(".")[1:]))
+            near = suggestion(word, known) or f"; expected one of {', '.join(known)}"
+            raise MnemonicError(f"{shown(text, str)}: no {opcode} has {shown(word)}{near}")
         left = found
     return left
 

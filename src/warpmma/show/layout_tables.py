@@ -123,6 +123,7 @@ def json(of: FragmentTable) -> str:
         "instruction": of.instruction, "operand": of.operand, "by": of.by, "coordinates": list(of.coordinates),
         "matrices": list(of.matrices), "shape": list(of.layout.shape), "lanes": of.layout.lanes,
         "registers": of.layout.registers,
+        **({"target": of.target} if of.target else {}), **({"known": of.known} if of.known else {}),
     }  # fmt: skip
     names = _names(of)
     cells = ",\n  ".join(dumps({name: getattr(cell, name) for name in names}) for cell in of.cells)
