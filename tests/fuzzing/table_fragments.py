@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from functools import cache, partial
-from typing import Any
+from typing import Any, cast
 
 from warpmma import isa, lookup
 from warpmma.isa import FragmentInstruction
@@ -21,7 +21,8 @@ KINDS: dict[str, type[FragmentInstruction]] = {
     **{f"warpmma.isa:{x.__name__}": x for x in (
         isa.FragmentMove, isa.FragmentTranspose, isa.WmmaTransfer, isa.WmmaProduct,
     )},
-    "warpmma.isa:FragmentInstruction": FragmentInstruction, "warpmma.kernel:MatrixMove": MatrixMove,
+    "warpmma.isa:FragmentInstruction": FragmentInstruction,  # type: ignore[type-abstract]
+    "warpmma.kernel:MatrixMove": MatrixMove,
     "warpmma.operations:WmmaMove": WmmaMove, "warpmma.operations:WmmaMultiply": WmmaMultiply,
 }  # fmt: skip
 _OF_OPERANDS = ("counted", "element_type", "fragment", "fragments", "svg", "variant")
@@ -37,8 +38,7 @@ def fragment_instruction(kind: type, rng: Rng) -> FragmentInstruction:
     if kind is MatrixMove:
         return pick(rng, matrix_moves())
     if kind in (WmmaMove, WmmaMultiply):
-        found: FragmentInstruction = table_rows.a_row(kind, rng)
-        return found
+        return cast(FragmentInstruction, table_rows.a_row(kind, rng))
     return pick(rng, _those(kind))
 
 

@@ -37,7 +37,8 @@ def packed(codes: Array, bits: int) -> Array:
 
 def unpacked(data: Array, bits: int) -> Array:
     wide = np.unpackbits(data, axis=-1, bitorder="little").reshape(*data.shape[:-1], -1, bits)
-    return (wide.astype(np.uint64) << np.arange(bits, dtype=np.uint64)).sum(axis=-1)
+    codes: Array = (wide.astype(np.uint64) << np.arange(bits, dtype=np.uint64)).sum(axis=-1)
+    return codes
 
 
 def rounds(count: int, bits: int) -> list[int]:

@@ -92,7 +92,7 @@ def holder_of(words: str | Sequence[str], operand: str = "", target: str | None 
     fragments = [word for word in re.split(r"[\s.;,]+", text.lower()) if word]
     if not {*fragments[:400]} & {*FRAGMENT_OPCODES}:
         return instruction_of(words, target)
-    if re.fullmatch(r"[a-z]+matrix(\.[\w:]+){4,}|wmma(\.[\w:]+){5,};?", text):
+    if "sync" in fragments and not re.search(r"\s", text):  # it is meant to be a whole mnemonic
         return parse_fragments(text)
     return _plainest(left_of(fragments, text, operand), text, target)
 
@@ -104,8 +104,8 @@ def left_of(fragments: Sequence[str], text: str = "", operand: str = "") -> list
     left = [i for i in fragment_instructions() if i.mnemonic.startswith(f"{opcode}.")]
     having = [i for i in left if operand in i.operands]
     if operand and not having:
-        known = dict.fromkeys(name for i in left for name in i.operands)
-        raise MnemonicError(f"{shown(text, str)}: {opcode} has no operand {operand}; expected {', '.join(known)}")
+        names = dict.fromkeys(name for i in left for name in i.operands)
+        raise MnemonicError(f"{shown(text, str)}: {opcode} has no operand {operand}; expected {', '.join(names)}")
     left = having or left
     for word in fragments:
         if word == opcode:
