@@ -62,6 +62,8 @@ def test_every_mnemonic_names_itself() -> None:
         ("wmma", "D", "wmma: 10 instructions are left; say the shape: m16n16k16, m8n32k16, m32n8k16, m16n16k8, m8n8k4"),
         ("ldmatrix x3", "D", "ldmatrix x3: no ldmatrix has 'x3'; did you mean 'x"),
         ("wmma s4 m16n16k16", "A", "wmma s4 m16n16k16: no wmma has 'm16n16k16'"),
+        ("wmma m16n16k16 f16", "", "wmma m16n16k16 f16: 3 instructions are left; say the instruction: wmma.load.a"),
+        ("wmma mma b1", "", "wmma mma b1: 2 instructions are left; say the instruction: wmma.mma.xor.popc"),
         ("ldmatrix x4", "B", "ldmatrix x4: ldmatrix has no operand B; expected D, address"),
         ("ldmatrix.sync.aligned.m8n8.x5.b16", "D",
          "unknown instruction ldmatrix.sync.aligned.m8n8.x5.b16; the nearest is ldmatrix.sync.aligned.m8n8.x1.b16"),

@@ -1,14 +1,14 @@
 """Words that name an `ldmatrix`, `stmatrix`, `movmatrix` or `wmma` on the command line.
 
-1. Words that contain one of these opcodes name one of these instructions; any others are those of `naming`.
+1. Words that contain one of these opcodes name one of these instructions; all other words are read by `naming`.
 2. Each further word must be a qualifier of the instruction, or the type of one of its operands. Where the operand that
    is looked up is known, the instruction has it, and the types are that operand's first.
 3. If several instructions are left, the plainest is taken, and the error stream says which, as in `naming`: without
    state space; elements of 16 bits; without `.trans`; a load or a store; A by rows, B by columns; without satfinite and
    rounding; accumulators of 32 bits.
 4. Shapes, numbers of matrices and types of A are never chosen: the error says what would tell instructions apart.
-5. Where targets have different fragments and none is named, it is that of the newest targets, and the error stream
-   says so.
+5. Where fragments differ between targets and no target is named, the answer is that of the newest targets, and the
+   error stream says so.
 """
 
 from __future__ import annotations
@@ -59,11 +59,10 @@ _PLAIN: tuple[tuple[str, _Test], ...] = (
     ("C of D's type", lambda i: "C" not in i.operands or i.element_type("C") == i.element_type(i.operands[-1])),
 )
 _TOLD_APART: tuple[tuple[str, Callable[[FragmentInstruction], str]], ...] = (
-    ("the instruction", lambda i: ".".join(i.mnemonic.split(".")[: 3 if ".load." in i.mnemonic else 2][::2])),
+    ("the instruction", lambda i: i.mnemonic.partition(".sync")[0]),
     ("the shape", lambda i: i.shape_name),
     ("the number of matrices", lambda i: next((x for x in i.mnemonic.split(".") if x in ("x1", "x2", "x4")), "")),
     ("the type", lambda i: i.element_type(i.operands[0])),
-    ("the operation of bits", lambda i: next((x for x in i.mnemonic.split(".") if x in ("xor", "and")), "")),
 )
 
 
@@ -76,12 +75,12 @@ def holder_of(words: str | Sequence[str], operand: str = "", target: str | None 
     operand : str
         The one that is looked up, if that is known.
     target : str, optional
-        Instructions that it has come first.
+        Instructions that this target has are preferred.
 
     Raises
     ------
     MnemonicError
-        No instruction is that; or several are, and what would tell them apart.
+        No instruction matches; or several do, and the message says what would tell them apart.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 1. A form is a row of the table: a spelling, and what all its mnemonics have in common. The words of a mnemonic give the
    fields of its record.
 2. `fragment` is what a lane's registers hold of an operand, as a layout. Where the layout differs between targets, a
-   target must be named: no answer is better than the answer for another GPU.
+   target must be named: an error is better than the answer for another GPU.
 3. `layout_known` says where a layout comes from. PTX defines the fragments of `ldmatrix` and its like. It calls those
    of `wmma` opaque: they are read from machine code, and measured on one GPU.
 """
