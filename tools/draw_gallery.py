@@ -27,11 +27,16 @@ _PADDED = "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e4m3.e2m1.f32"
 _FP4 = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0"
 _BITS = "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.xor.popc"
 _SPARSE = "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
+_TRANSPOSED = "ldmatrix.sync.aligned.m8n8.x4.trans.b16"
 _WARPGROUP = "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16"
 
 
 def _fragment(mnemonic: str, operand: str, by: str = "element") -> str:
     return isa.parse_any(mnemonic).svg(operand, by)
+
+
+def _moved(mnemonic: str, operand: str) -> str:
+    return isa.parse_fragments(mnemonic).svg(operand)
 
 
 def _metadata_words() -> str:
@@ -61,6 +66,8 @@ PICTURES: Mapping[str, Callable[[], str]] = {
     "scales_a_places": partial(_fragment, _FP4, "scale_a"), "scales_b_places": partial(_fragment, _FP4, "scale_b"),
     "scales_a_words": _scale_words, "wgmma_d": partial(_fragment, _WARPGROUP, "D"),
     "wgmma_a": partial(_fragment, _WARPGROUP, "A"),
+    "ldmatrix_x4_trans_d": partial(_moved, _TRANSPOSED, "D"),
+    "ldmatrix_x4_address": partial(_moved, _TRANSPOSED, "address"),
 }  # fmt: skip
 """What is drawn, by the name of the file."""
 

@@ -27,6 +27,8 @@ STATES = {
     "metadata": f"i={SPARSE}&op=metadata",
     "scales": "i=mxf4nvf4%204x&op=scale_a&thread_a=1",
     "bits": "i=m16n8k256&col=69",
+    "matrices": "i=ldmatrix.sync.aligned.m8n8.x4.trans.b16&op=D&matrix=2",
+    "wmma": "i=wmma.load.a.sync.aligned.row.m16n16k16.f16&on=sm_70",
     "warpgroup": f"i={WGMMA}&op=C&row=35&col=101",
     "sums": "view=sums&t1=sm_80&t2=sm_90&a=1,+6x0,+2x2^-24&b=1&c=0",
     "fp8": "view=sums&i=m16n8k32.row.col.f32.e4m3.e4m3&t1=sm_89&t2=sm_120a&a=256,+31x2&b=256,+31x2&c=0",

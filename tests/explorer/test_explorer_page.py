@@ -15,6 +15,8 @@ pytestmark = needs("browser")
 STATES = (
     "", "by=lane", "i=m16n8k256", "i=m64n256k16.f32.f16&op=C", "i=mxf4nvf4%204x&op=scale_b", "view=sums",
     "view=sums&i=m16n8k16.row.col.f64", "i=mma.sp.sync.aligned.m16n8k128&op=metadata",
+    "i=ldmatrix.sync.aligned.m8n8.x4.trans.b16&matrix=3", "i=wmma.mma.sync.aligned.row.col.m32n8k16&on=sm_70",
+    "i=wmma.load.a.sync.aligned.row.m16n16k16.f16&by=lane", "i=stmatrix.sync.aligned.m16n8&op=address&view=sums",
 )  # fmt: skip
 
 
@@ -124,7 +126,7 @@ def test_instructions_of_every_kind_are_shown(browser: Any) -> None:
         shown = page.evaluate(
             """() => {
               const seen = new Map();
-              for (const record of warpmma.instructions) {
+              for (const record of warpmma.instructions.filter((each) => !each.held)) {
                 const { a, b, c, d, kind, stype, sparsity, warpgroup, layouts } = record;
                 const types = warpgroup ? [a, d] : [a, b === a, c, d, kind, stype, sparsity !== "", layouts];
                 seen.set(JSON.stringify(types), record.name);
@@ -155,3 +157,89 @@ def test_on_a_phone_the_list_makes_way(browser: Any) -> None:
         grid = page.locator("[data-operand=A] .grid").bounding_box()
         page.mouse.click(grid["x"] + 38 + 6, grid["y"] + 22 + 17 + 34)
         assert page.locator(".bar").inner_text().startswith("A[1, 0]")
+
+
+def test_every_fragment_that_is_moved_is_shown(browser: Any) -> None:
+    """Its grids, and in place of sums why there are none."""
+    with opened(browser) as page:
+        shown = page.evaluate(
+            """() => {
+              const moves = warpmma.instructions.filter((each) => each.held);
+              for (const record of moves) {
+                for (const view of ["registers", "sums"]) {
+                  warpmma.update({ i: record.name, view });
+                  if (document.querySelector("h1").textContent !== record.name) throw new Error(record.name);
+                  const cards = document.querySelectorAll(".card").length;
+                  if (cards !== (view === "sums" ? 0 : record.held.length)) throw new Error(record.name);
+                }
+              }
+              return moves.length;
+            }"""
+        )
+        assert shown == 280
+        assert page.locator("#main .note").inner_text().startswith("wmma.mma is executed as mma")
+
+
+def test_a_matrix_of_ldmatrix_and_the_address_of_its_row(browser: Any) -> None:
+    with opened(browser, "i=ldmatrix.sync.aligned.m8n8.x4.trans.b16&op=D&row=3&col=5") as page:
+        sentence = page.locator("#sentence")
+        assert sentence.inner_text() == "D[3, 5] of matrix 0: d1 of lane 21, register 0, bits 16 to 31"
+        page.locator("#select-Matrix").select_option("2")
+        assert sentence.inner_text() == "D[3, 5] of matrix 2: d5 of lane 21, register 2, bits 16 to 31"
+        assert page.locator("#row-address").inner_text() == "Row 3 is at the address of lane 19."
+        assert "measured on an H200" in page.locator(".toolbar .note").inner_text()
+        turned(page, "i=ldmatrix.sync.aligned.m8n8.x1.b16&op=address&row=7&by=lane")
+        assert sentence.inner_text() == "address[7, 0] of matrix 0: p0 of lane 7, register 0, bits 0 to 63"
+        grid = page.get_by_role("grid", name="Addresses of rows by lane and register")
+        assert grid.get_attribute("aria-rowcount") == "8"
+        page.locator("#lane").fill("31")
+        page.locator("#lane").press("Enter")
+        assert "lane 7" in sentence.inner_text()
+
+
+def test_fragments_of_wmma_are_those_of_the_target(browser: Any) -> None:
+    with opened(browser, "i=wmma.load.a.sync.aligned.row.m16n16k16.f16&row=3&col=5") as page:
+        sentence, on = page.locator("#sentence"), page.locator("#select-On")
+        assert sentence.inner_text() == "A[3, 5], copy 0: a1 of lane 14, register 0, bits 16 to 31"
+        assert on.locator("option").all_text_contents() == ["sm_70 to sm_72", "sm_75 to sm_121a"]
+        on.select_option("sm_70")
+        page.locator("#select-Copy").select_option("1")
+        assert sentence.inner_text() == "A[3, 5], copy 1: a5 of lane 11, register 2, bits 16 to 31"
+        assert "opaque in PTX" in page.locator(".toolbar .note").inner_text()
+        copied = page.evaluate(
+            """() => {
+              const record = warpmma.instructionNamed(warpmma.state.i);
+              const { operand, ...cell } = warpmma.chosenCell(record);
+              return [warpmma.pythonOfPlace(record, operand, cell), warpmma.commandOfPlace(record, operand, cell)];
+            }"""
+        )
+        exec(copied[0])
+        assert copied[1].endswith("m16n16k16.f16 A 3 5 --matrix 1 --target sm_70")
+
+
+def test_a_filter_that_matches_nothing_says_so(browser: Any) -> None:
+    with opened(browser) as page:
+        page.locator("#filter").fill("xyz")
+        assert page.locator(".count").inner_text() == "no instruction matches 'xyz'"
+        assert page.locator("[role=option]").count() == 0 and not page.locator(".instructions").is_visible()
+        before = page.url
+        page.locator("#filter").press("Enter")
+        assert page.url == before
+        page.locator("#filter").fill("m64n8")
+        page.locator("#select-Target").select_option("sm_80")
+        page.locator("#select-Kind").select_option("sparse")
+        assert page.locator(".count").inner_text() == "no instruction matches 'm64n8' on sm_80 among mma.sp, sparse A"
+        page.locator("#filter").fill("")
+        assert page.locator(".instructions").is_visible()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_enter_takes_the_first_match(browser: Any, size: str) -> None:
+    with opened(browser, size=size) as page:
+        if size != "desktop":
+            page.locator(".picker-shell summary").click()
+        page.locator("#filter").fill("ldmatrix x4 trans")
+        page.locator("#filter").press("Enter")
+        assert page.locator("h1").inner_text() == "ldmatrix.sync.aligned.m8n8.x4.trans.b16"
+        assert (page.locator(".picker-shell").get_attribute("open") is None) == (size != "desktop")
+        assert "ldmatrix x4 trans" in page.locator("#live").inner_text()

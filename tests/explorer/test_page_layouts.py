@@ -11,13 +11,15 @@ from oracles import needs
 
 import warpmma as wm
 from warpmma import scaling, sparsity
-from warpmma.isa import AnyInstruction, Instruction, warpgroup_instructions
+from warpmma.isa import AnyInstruction, Instruction, fragment_instructions, warpgroup_instructions
 from warpmma.layouts import OPERANDS, Layout
+from warpmma.lookup import ids_of, layout_known
 from warpmma.show import explorer_data
 
 pytestmark = needs("browser")
 
 EVERY: tuple[AnyInstruction, ...] = (*wm.instructions(), *warpgroup_instructions())
+MOVES = [i for i in fragment_instructions() if not {"global", "shared", "shared::cta"} & {*str(i).split(".")}]
 
 
 def rows_of(record: AnyInstruction) -> dict[str, Any]:
@@ -52,6 +54,18 @@ def layouts() -> dict[int, Layout]:
         for operand, scales in zip(OPERANDS, named["scales"] or (), strict=False):
             see(scales[0], scaling.scale_layout(record, operand))
             assert tuple(map(tuple, explorer_data()["ids"][scales[1]])) == scaling.scale_ids(record, operand)
+    for move, row in zip(MOVES, explorer_data()["moves"], strict=True):
+        data = dict(zip(explorer_data()["move_columns"], row, strict=True))
+        assert data["name"] == str(move)
+        held = [explorer_data()["held"][number] for number in data["held"]]
+        assert tuple(operand for operand, *_ in held) == move.operands
+        for operand, type_, variant, layouts in held:
+            assert (type_, variant) == (move.element_type(operand), move.variant(operand))
+            for (number, counted, on), (layout, targets) in zip(layouts, move.fragments(operand).items(), strict=True):
+                see(number, layout)
+                assert explorer_data()["lists"][on] == list(targets)
+                assert counted == len(ids_of(move, operand, targets[0]))
+        assert explorer_data()["texts"][data["known"]] == layout_known(move)
     assert sorted(found) == list(range(len(explorer_data()["layouts"])))
     return found
 
@@ -128,7 +142,10 @@ def test_words_of_metadata_are_decoded_as_python_decodes_them(browser: Any) -> N
 LEFT = {
     "m16n8k16 f16": {"m16n8k16"},
     "mxf4nvf4 4x": {"m16n8k64", "m16n8k128"},
-    "sm_70": {"m8n8k4"},
+    "sm_70": {"m8n8k4", "m16n16k16", "m8n32k16", "m32n8k16"},
+    "ldmatrix x4 trans": {"m8n8"},
+    "wmma tf32": {"m16n16k8"},
+    "movmatrix": {"m8n8"},
     "wgmma m64n8 tf32": {"m64n8k8", "m64n80k8", "m64n88k8"},
     "sp::ordered s4": {"m16n8k64", "m16n8k128"},
 }

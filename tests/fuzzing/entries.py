@@ -24,6 +24,7 @@ from . import (
     table_errors,
     table_execution,
     table_files,
+    table_fragments,
     table_instructions,
     table_kernel,
     table_lookup,
@@ -41,12 +42,14 @@ __all__ = ["INNER", "entries", "missing", "surplus"]
 _WRITTEN = (
     *table_numbers.ENTRIES, *table_instructions.ENTRIES, *table_execution.ENTRIES, *table_kernel.ENTRIES,
     *table_threads.ENTRIES, *table_rows.ENTRIES, *table_files.ENTRIES, *table_devices.ENTRIES,
-    *table_ptx.ENTRIES, *table_cuda.ENTRIES, *table_lookup.ENTRIES, *table_pictures.ENTRIES, *table_errors.ENTRIES,
+    *table_ptx.ENTRIES, *table_cuda.ENTRIES, *table_fragments.ENTRIES,
+    *table_lookup.ENTRIES, *table_pictures.ENTRIES, *table_errors.ENTRIES,
 )  # fmt: skip
 
 INNER: dict[str, str] = {
     **table_cuda.INNER,
     **table_errors.INNER,
+    **table_fragments.INNER,
     **dict.fromkeys((f"warpmma.ptx:{x}" for x in ("entries_meant", "source_name")), "for names of entries"),
     **dict.fromkeys(
         (f"warpmma.torch:{x}" for x in (
@@ -269,6 +272,7 @@ def _instance(name: str, rng: Rng) -> Any:
         "warpmma:Choice": lambda rng: wm.choose(**table_execution.chosen(rng)),
         "warpmma.kernel:Swizzle": lambda rng: Swizzle(3, 4, 3),
         **{f"warpmma.operations:{kind.__name__}": partial(table_rows.a_row, kind) for kind in table_rows.KINDS},
+        **{name: partial(table_fragments.fragment_instruction, kind) for name, kind in table_fragments.KINDS.items()},
         "warpmma.kernel:Site": lambda rng: Site("kernel.py", 3, "add.u32"),
     }  # fmt: skip
     return makers[name](rng) if name in makers else None

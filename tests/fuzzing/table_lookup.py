@@ -9,7 +9,7 @@ from warpmma import lookup, scaling, sparsity
 from warpmma.isa import AnyInstruction
 from warpmma.lookup import WordPart
 
-from . import legal
+from . import legal, table_fragments
 from .calls import Entry
 from .hostile import Rng, chance, pick
 
@@ -30,6 +30,8 @@ def _kept(rng: Rng) -> tuple[AnyInstruction, str]:
 
 
 def _operand(rng: Rng) -> dict[str, Any]:
+    if chance(rng, 0.2):
+        return table_fragments.held(rng)
     instruction, operand = _kept(rng)
     return {"instruction": pick(rng, (instruction, str(instruction))), "operand": operand}
 

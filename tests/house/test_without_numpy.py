@@ -65,6 +65,13 @@ for i in (*wm.instructions(), *isa.warpgroup_instructions()[::20]):
             assert found in wm.what(i, operand, lane=found.lane, register=found.register)
             parts = wm.lookup.read_word(i, operand, 0x44444444, lane=found.lane, register=found.register)
             assert found in [part.cell for part in parts] and all(part.meaning for part in parts)
+for i in isa.fragment_instructions()[::11]:
+    for operand in i.operands:
+        for targets in i.fragments(operand).values():
+            found = wm.where(i, operand, 1, 0, target=targets[0])
+            chosen = {"lane": found.lane, "register": found.register, "target": targets[0]}
+            assert found in wm.what(i, operand, **chosen)
+            assert found in [part.cell for part in wm.lookup.read_word(i, operand, 0x44444444, **chosen)]
 table = wm.lookup.layout_table(F8, "scale_a")
 assert all(getattr(table, form)() for form in layouts.TABLE_FORMATS)
 """,

@@ -8,7 +8,13 @@ import check_lookups
 import pytest
 from check_lookups import differences, every_operand
 
-from warpmma.isa import Instruction, instructions
+from warpmma.isa import (
+    FragmentInstruction,
+    Instruction,
+    WarpgroupInstruction,
+    fragment_instructions,
+    instructions,
+)
 from warpmma.layouts import Cell
 from warpmma.lookup import operand_layout, what, where
 
@@ -18,18 +24,30 @@ F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 
 def test_all_elements_of_every_layout_but_the_largest() -> None:
     """Those are of bits, and a warpgroup's accumulators of n beyond 24: the tool asks all of theirs, too."""
-    layouts = {(operand_layout(i, operand), operand): i for i, operand in EVERY if operand != "D" and i.n <= 24}
-    distinct = {(layout, operand): i for (layout, operand), i in layouts.items() if layout.elements <= 32}
+    layouts = {(operand_layout(*asked), asked[1]): asked for asked in EVERY if operand_layout(*asked).repeats <= 3}
+    distinct = {key: asked for key, asked in layouts.items() if key[0].elements <= 32}
     assert len(distinct) > 50
-    assert [line for (_, operand), i in distinct.items() for line in differences(i, operand)] == []
+    assert [line for i, operand, target in distinct.values() for line in differences(i, operand, 1, target)] == []
 
 
 def test_some_elements_of_every_operand_of_every_instruction() -> None:
-    assert len({str(i) for i, _ in EVERY}) == 420 + 546
+    assert len({str(i) for i, *_ in EVERY}) == 420 + 546 + 676
+    steps = ((WarpgroupInstruction, 4001), (Instruction, 211), (FragmentInstruction, 67))
     wrong = [
-        line for i, operand in EVERY for line in differences(i, operand, 211 if isinstance(i, Instruction) else 4001)
+        line
+        for i, operand, target in EVERY
+        for line in differences(i, operand, next(step for kind, step in steps if isinstance(i, kind)), target)
     ]
     assert wrong == []
+
+
+def test_some_elements_of_every_fragment_on_every_target() -> None:
+    """Layouts of targets that are alike are one layout: any target names it."""
+    for i in fragment_instructions():
+        for operand in i.operands:
+            for target in i.targets:
+                assert i.fragment(operand, target) in i.fragments(operand)
+                assert target in i.fragments(operand)[operand_layout(i, operand, target)]
 
 
 @pytest.mark.parametrize(
@@ -47,6 +65,7 @@ def test_what_is_wrong_is_noticed(
     assert lines in next(differences(instructions()[0], "A", 4096))
     monkeypatch.setattr(check_lookups, "instructions", lambda: instructions()[:1])
     monkeypatch.setattr(check_lookups, "warpgroup_instructions", tuple)
+    monkeypatch.setattr(check_lookups, "fragment_instructions", tuple)
     assert check_lookups.main(["--step", "4096"]) == 1
     assert capsys.readouterr().out.endswith("4 operands of 1 instructions: 4 wrong\n")
 

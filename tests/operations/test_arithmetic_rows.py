@@ -26,8 +26,8 @@ from warpmma.hardware.comparison import (
     row_kernel,
     row_simulated,
 )
+from warpmma.isa import Spelling
 from warpmma.kernel import operation
-from warpmma.operations.forms import spellings
 from warpmma.testing.generators import operation_inputs
 
 DATA = Path(__file__).parents[1] / "data"
@@ -37,7 +37,7 @@ DATA = Path(__file__).parents[1] / "data"
 
 
 def test_forms_expand_as_ptx_means_them() -> None:
-    assert spellings("add{.<rn rz>}{.sat}.f32") == [
+    assert Spelling("add{.<rn rz>}{.sat}.f32").mnemonics == [
         "add.f32", "add.sat.f32", "add.rn.f32", "add.rn.sat.f32", "add.rz.f32", "add.rz.sat.f32",
     ]  # fmt: skip
 

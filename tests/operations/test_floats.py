@@ -10,7 +10,7 @@ import pytest
 from operation_references import bits, exact, float_format, operands, rounded, run, unbounded
 
 from warpmma.formats import FloatFormat
-from warpmma.operations.forms import spellings
+from warpmma.isa import Spelling
 from warpmma.testing.generators import operation_inputs
 
 # Arithmetic against fractions: every rounding, hard operands
@@ -39,7 +39,7 @@ def result(op: str, fmt: FloatFormat, codes: tuple[int, ...], rounding: str, ftz
 FINITE = [
     m for op in ("add", "sub", "mul", "fma") for form in (
         "<rn rz rm rp>{.ftz}.f32", "<rn rz rm rp>.f64", "rn{.ftz}.f16", "rn.bf16",
-    ) for m in spellings(f"{op}.{form}")
+    ) for m in Spelling(f"{op}.{form}").mnemonics
 ]  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def test_mixed_operands_are_converted_exactly(op: str, name: str) -> None:
     narrow = [rng.integers(0, 1 << 16, 4096).astype(np.uint16) for _ in range(2 if op == "fma" else 1)]
     wide = rng.integers(0, 1 << 32, 4096, np.uint64).astype(np.uint32)
     widened = [run(f"cvt.f32.{name}", x) for x in narrow]
-    for words in spellings("<rn rz rm rp>{.sat}"):
+    for words in Spelling("<rn rz rm rp>{.sat}").mnemonics:
         got = run(f"{op}.{words}.f32.{name}", *narrow, wide)
         np.testing.assert_array_equal(got, run(f"{op}.{words}.f32", *widened, wide))
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import warpmma as wm
 from warpmma.errors import MnemonicError, TableError, TargetError, WarpmmaError
+from warpmma.isa import KEPT, REQUIRED, WORDS, Spelling
 from warpmma.isa.names import ABSENT, SIMULATED
 from warpmma.operations import (
     MatrixMove,
@@ -29,10 +30,9 @@ from warpmma.operations import (
     rows,
     table,
 )
-from warpmma.operations.forms import Form, common, spellings
+from warpmma.operations.forms import Form, common
 from warpmma.operations.measurements import elsewhere
 from warpmma.operations.table import FORMS, FormTable
-from warpmma.operations.vocabulary import KEPT, REQUIRED, WORDS
 
 KNOWN = wm.Evidence(kind="published", source="a text")
 ALL = tuple(rows())
@@ -63,13 +63,13 @@ def form(spelling: str, **given: Any) -> Form:
     ],
 )
 def test_spellings(spelling: str, expected: list[str]) -> None:
-    assert spellings(spelling) == expected == form(spelling).mnemonics
+    assert Spelling(spelling).mnemonics == expected == form(spelling).mnemonics
 
 
 @pytest.mark.parametrize("spelling", ["add.{f32", "add..f32", "add.<f32", "add.f32}", "add .f 32", "add.[f32]]"])
 def test_what_is_no_spelling_is_refused(spelling: str) -> None:
     with pytest.raises(TableError, match=r"is no qualifier, \{\}, \[\] or <>"):
-        spellings(spelling)
+        _ = Spelling(spelling).mnemonics
 
 
 # Reading
@@ -238,7 +238,7 @@ def test_forms_overlap_where_both_read_a_mnemonic(x: tuple[str, ...], y: tuple[s
     a, b = (form("add" + "".join(parts)) for parts in (x, y))
 
     def every(given: Form) -> set[tuple[Any, ...]]:
-        written = spellings(given.spelling.replace("[", "{").replace("]", "}"))
+        written = Spelling(given.spelling.replace("[", "{").replace("]", "}")).mnemonics
         words = [name.split(".")[1:] for name in written]
         return {(tuple(sorted(w)), tuple(v for v in w if v in KEPT[0])) for w in words}
 

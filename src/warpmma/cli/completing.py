@@ -18,6 +18,7 @@ from functools import cache
 
 from ..errors import WarpmmaError
 from ..isa import (
+    FRAGMENT_OPCODES,
     STAND_FOR,
     TARGETS,
     TYPES,
@@ -32,6 +33,7 @@ from ..isa import (
 from ..lookup import REGISTER_OPERANDS
 from .command_parser import CommandParser
 from .commands import COMMANDS, parser_of
+from .fragment_words import left_of
 
 __all__ = ["Candidates", "candidates", "lines"]
 
@@ -153,15 +155,34 @@ def _value(action: argparse.Action, current: str) -> Candidates:
 
 def _instruction(command: str, before: Sequence[str], current: str, *, files: bool) -> Candidates:
     named = [word for word in before if not word.endswith(".npy")]
+    if command in (*_OF_OPERANDS, "show") and {*named} & {*FRAGMENT_OPCODES}:
+        return _moved(named, current, operands=command in _OF_OPERANDS)
     words = _fragments(tuple(named), current)
+    if command in _OF_OPERANDS and current and not named:
+        words += _beginning(current, [(opcode, "") for opcode in FRAGMENT_OPCODES])
     if command in _OF_OPERANDS and named:
         if {*named} & {*REGISTER_OPERANDS}:
             return Candidates()
         left = _left(tuple(named))
-        has = {"metadata": any(i.sparse for i in left), "scale_a": any(i.block_scale for i in left)}
+        has = {"metadata": any(i.sparse for i in left), "scale_a": any(i.block_scale for i in left), "address": False}
         has["scale_b"] = has["scale_a"]
         words += _beginning(current, [(name, "") for name in REGISTER_OPERANDS if has.get(name, True)])
     return Candidates(words=words, files=files and bool(named))
+
+
+def _moved(named: Sequence[str], current: str, *, operands: bool) -> Candidates:
+    """Rule 3, of `ldmatrix` and its like: qualifiers that some of what is left have, and the operands of it."""
+    if {*named} & {*REGISTER_OPERANDS}:
+        return Candidates()
+    try:
+        left = left_of(named)
+    except WarpmmaError:
+        return Candidates()
+    have = [set(i.mnemonic.split(".")[1:]) for i in left]
+    words = [word for word in dict.fromkeys(x for i in left for x in i.mnemonic.split(".")[1:]) if word not in named]
+    found = [(word, "") for word in words if not all(word in each for each in have)]
+    found += [(name, "") for name in dict.fromkeys(x for i in left for x in i.operands) if operands]
+    return Candidates(words=_beginning(current, found))
 
 
 def _fragments(named: tuple[str, ...], current: str) -> tuple[tuple[str, str], ...]:

@@ -7,8 +7,8 @@ import argparse
 from .._views import view
 from ..layouts import ORDERS, TABLE_FORMATS
 from ..lookup import layout_table
-from .naming import instruction_of
-from .operand_words import add_operand, add_selectors, operand_of, selected
+from .fragment_words import holder_of, target_of
+from .operand_words import add_operand, add_selectors, add_target, operand_of, selected
 from .output_files import add_files, kind_of
 from .whole_files import write_or_replace
 
@@ -25,14 +25,16 @@ def add_layout(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--format", choices=TABLE_FORMATS, help="by default text, or what the file's ending says")
     add_files(parser, TABLE_FORMATS, "write it there; a file of that name is replaced", once=True)
     add_selectors(parser, None)
+    add_target(parser)
     parser.add_argument("--json", action="store_true", help="the same as --format json")
     parser.set_defaults(run=_layout)
 
 
 def _layout(options: argparse.Namespace) -> int:
     operand = operand_of(options.operand)
-    instruction = instruction_of(options.instruction)
-    table = layout_table(instruction, operand, by=options.by, **selected(options))
+    instruction = holder_of(options.instruction, operand, options.target)
+    target = target_of(instruction, operand, options.target)
+    table = layout_table(instruction, operand, by=options.by, target=target, **selected(options))
     form = "json" if options.json else options.format
     if form is None:
         form = "text" if options.output is None else kind_of(options.output, TABLE_FORMATS)

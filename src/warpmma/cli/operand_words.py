@@ -1,7 +1,7 @@
 """What `where`, `what` and `layout` share: their arguments, and how they write places and elements.
 
-1. An operand is A, B, C, D, metadata, scale_a or scale_b, in small or capital letters; `sfa` and `sfb` are scales as in
-   CUTLASS.
+1. An operand is A, B, C, D, metadata, scale_a, scale_b or address, in small or capital letters; `sfa` and `sfb` are
+   scales as in CUTLASS, `p` is an address as in PTX.
 2. A place is written `a1 of lane 14, bits 16-31 of register 0`; of a warpgroup with thread, lane and warp.
 3. An element is written `A[3, 5]`; a stored one of a sparse A is one of its group's columns, `one of A[3, 8-11]`. What
    a nibble or a scale is for is written by rows and columns of A or B.
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from .._arguments import check_choice
 from .._lazy import later
 from ..errors import shown
-from ..isa import AnyInstruction
+from ..isa import FragmentHolder, FragmentInstruction, Instruction
 from ..lookup import REGISTER_OPERANDS, Cell, ids_of, operand_layout
 from .naming import add_instruction
 
@@ -26,11 +26,11 @@ else:  # a command loads what it is asked for
     scaling, sparsity = later("..scaling", __package__), later("..sparsity", __package__)
 
 __all__ = [
-    "add_operand", "add_selectors", "bits_of", "cell_facts", "coordinate", "element_of", "name_of", "number",
-    "operand_of", "selected",
+    "add_operand", "add_selectors", "add_target", "bits_of", "cell_facts", "coordinate", "element_of", "name_of",
+    "number", "operand_of", "selected",
 ]  # fmt: skip
 
-_MEANT = {"meta": "metadata", "sfa": "scale_a", "sfb": "scale_b"}
+_MEANT = {"meta": "metadata", "sfa": "scale_a", "sfb": "scale_b", "p": "address", "addresses": "address"}
 _SELECTORS = {
     "selector": "sparsity selector, of metadata", "byte_id": "byte-id, of scales", "thread_id": "thread-id, of scales"
 }  # fmt: skip
@@ -40,6 +40,11 @@ def add_operand(parser: argparse.ArgumentParser) -> None:
     """Add the instruction and the operand."""
     add_instruction(parser)
     parser.add_argument("operand", metavar="OPERAND", help=f"{', '.join(REGISTER_OPERANDS)}")
+
+
+def add_target(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names a target, for layouts that differ between them."""
+    parser.add_argument("--target", help="whose layout, of `wmma`, whose fragments differ between GPUs")
 
 
 def add_selectors(parser: argparse.ArgumentParser, default: int | None) -> None:
@@ -80,7 +85,7 @@ def operand_of(word: str) -> str:
     return named
 
 
-def name_of(instruction: AnyInstruction, cell: Cell) -> str:
+def name_of(instruction: FragmentHolder, cell: Cell) -> str:
     """Write an element's name in its lane: `a1`, `nibble 6`, `byte 3`."""
     letter = REGISTER_OPERANDS[cell.operand].letter
     return f"{letter}{' ' * (len(letter) > 1)}{cell.index}"
@@ -91,7 +96,7 @@ def bits_of(cell: Cell) -> str:
     return f"bits {cell.low}-{cell.high}" if cell.high > cell.low else f"bit {cell.low}"
 
 
-def element_of(instruction: AnyInstruction, cell: Cell) -> str:
+def element_of(instruction: FragmentHolder, cell: Cell, target: str | None = None) -> str:
     """Rule 3."""
     if cell.operand == "metadata":
         width = sparsity.pattern(instruction).width  # type: ignore[arg-type]
@@ -100,16 +105,20 @@ def element_of(instruction: AnyInstruction, cell: Cell) -> str:
         size = scaling.block_size(instruction)  # type: ignore[arg-type]
         k = f"{size * cell.column}-{size * (cell.column + 1) - 1}"
         return f"A[{cell.row}, {k}]" if cell.operand == "scale_a" else f"B[{k}, {cell.row}]"
-    if cell.operand == "A" and instruction.sparse:
-        law = sparsity.pattern(instruction)  # type: ignore[arg-type]
+    if cell.operand == "address":
+        return f"row {cell.row} of matrix {cell.matrix}"
+    if cell.operand == "A" and isinstance(instruction, Instruction) and instruction.sparse:
+        law = sparsity.pattern(instruction)
         first = law.width * (cell.column // law.kept)
         return f"one of A[{cell.row}, {first}-{first + law.width - 1}]"
-    several = f" of matrix {cell.matrix}" * (operand_layout(instruction, cell.operand).matrices > 1)
-    return f"{cell.operand}[{cell.row}, {cell.column}]{several}"
+    several = operand_layout(instruction, cell.operand, target).matrices > 1
+    copies = isinstance(instruction, FragmentInstruction) and instruction.variant(cell.operand) == "copy"
+    number = f", copy {cell.matrix}" if copies else f" of matrix {cell.matrix}"
+    return f"{cell.operand}[{cell.row}, {cell.column}]{number * several}"
 
 
-def cell_facts(instruction: AnyInstruction, cell: Cell) -> dict[str, Any]:
+def cell_facts(instruction: FragmentHolder, cell: Cell, target: str | None = None) -> dict[str, Any]:
     """Return what JSON has of an element and its place; instead of a matrix's number the selectors that choose it."""
-    ids: Mapping[str, int] = ids_of(instruction, cell.operand)[cell.matrix]
+    ids: Mapping[str, int] = ids_of(instruction, cell.operand, target)[cell.matrix]
     facts = {x: getattr(cell, x) for x in ("operand", "row", "column", "lane", "register", "low", "high", "index")}
     return {**facts, "name": name_of(instruction, cell), **ids}

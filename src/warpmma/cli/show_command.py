@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 
 from .._views import view
-from ..isa import AnyInstruction, check_target, words_of
-from .naming import add_instruction, instruction_of
+from ..isa import FragmentHolder, FragmentInstruction, check_target, words_of
+from .fragment_words import holder_of
+from .naming import add_instruction
 from .streams import write
 from .terminal import Paint, add_output, paint_of, prose_width
 
@@ -26,7 +27,7 @@ def add_show(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 
 def _show(options: argparse.Namespace) -> int:
-    instruction = instruction_of(options.instruction, options.target)
+    instruction = holder_of(options.instruction, target=options.target)
     if options.target is not None:
         check_target(instruction, options.target)
     if options.json:
@@ -37,9 +38,13 @@ def _show(options: argparse.Namespace) -> int:
     return 0
 
 
-def _next(i: AnyInstruction) -> str:
-    words = words_of(i)
-    lines = [f"where {words} A 0 0", f"what {words} A --lane 0", f"layout {words} D", f"evidence {words}"]
+def _next(i: FragmentHolder) -> str:
+    if isinstance(i, FragmentInstruction):
+        first, words = i.operands[0], str(i)
+        lines = [f"where {words} {first} 0 0", f"what {words} {first} --lane 0", f"layout {words} {first}"]
+    else:
+        words = words_of(i)
+        lines = [f"where {words} A 0 0", f"what {words} A --lane 0", f"layout {words} D", f"evidence {words}"]
     return "\n".join(["Where to look next", "------------------", *(f"  warpmma {line}" for line in lines)])
 
 

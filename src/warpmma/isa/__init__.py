@@ -1,62 +1,97 @@
-"""What exists: targets, a record each with generation and limits; mnemonics of `mma` and `wgmma`, and their rows.
+"""What exists: targets, a record each with generation and limits; mnemonics and their rows.
 
-`names` of instructions, what other names mean, and the words of mnemonics are here for those who read mnemonics of
-other kinds.
+There are two tables: products, `mma` and `wgmma`; and what moves fragments or hides them, `ldmatrix`, `stmatrix`,
+`movmatrix` and `wmma`. `names` of instructions, what other names mean, the words of mnemonics and how forms spell them
+are here for those who read mnemonics of other kinds.
 """
 
 from .families import FAMILIES, Family
 from .finding import find
+from .form_spelling import Spelling, SpellingSlot, Words, kept_words, left_words
+from .fragment_record import MEASURED_ON, FragmentForm, FragmentInstruction
+from .fragment_table import FRAGMENT_FORMS, FRAGMENT_OPCODES, fragment_instructions, parse_fragments
 from .gpus import GPUS, Gpus
 from .grammar import Version, bare
 from .instruction_words import Named, every_fitting, named, qualifiers, words_of
-from .kinds import AnyInstruction, check_target
+from .kinds import AnyInstruction, FragmentHolder, check_target
 from .known import check_known, since
+from .matrix_moves import MATRIX_MOVES, MATRIX_TRANSPOSE, FragmentMove, FragmentTranspose
 from .mma import Instruction, instructions
 from .mnemonic_words import STAND_FOR, TYPES, VOCABULARY, fragment_test, has_place, type_named
 from .names import OPCODES, SIMULATED, Door, explained, near
-from .parsing import parse, parse_any, plainest
+from .parsing import parse, parse_any, parse_holder, plainest
 from .targets import TARGET_NAMES, TARGETS, Target
+from .vocabulary import ABSENT_WORDS, KEPT, REQUIRED, TYPE_WORDS, WORDS, wanted
 from .warpgroups import WarpgroupFamily
 from .wgmma import WarpgroupInstruction, parse_warpgroup, warpgroup_instructions
+from .wmma_instructions import WMMA_MOVES, WMMA_PRODUCTS, WmmaProduct, WmmaTransfer
 
 __all__ = [
+    "ABSENT_WORDS",
     "FAMILIES",
+    "FRAGMENT_FORMS",
+    "FRAGMENT_OPCODES",
     "GPUS",
+    "KEPT",
+    "MATRIX_MOVES",
+    "MATRIX_TRANSPOSE",
+    "MEASURED_ON",
     "OPCODES",
+    "REQUIRED",
     "SIMULATED",
     "STAND_FOR",
     "TARGETS",
     "TARGET_NAMES",
     "TYPES",
+    "TYPE_WORDS",
     "VOCABULARY",
+    "WMMA_MOVES",
+    "WMMA_PRODUCTS",
+    "WORDS",
     "AnyInstruction",
     "Door",
     "Family",
+    "FragmentForm",
+    "FragmentHolder",
+    "FragmentInstruction",
+    "FragmentMove",
+    "FragmentTranspose",
     "Gpus",
     "Instruction",
     "Named",
+    "Spelling",
+    "SpellingSlot",
     "Target",
     "Version",
     "WarpgroupFamily",
     "WarpgroupInstruction",
+    "WmmaProduct",
+    "WmmaTransfer",
+    "Words",
     "bare",
     "check_known",
     "check_target",
     "every_fitting",
     "explained",
     "find",
+    "fragment_instructions",
     "fragment_test",
     "has_place",
     "instructions",
+    "kept_words",
+    "left_words",
     "named",
     "near",
     "parse",
     "parse_any",
+    "parse_fragments",
+    "parse_holder",
     "parse_warpgroup",
     "plainest",
     "qualifiers",
     "since",
     "type_named",
+    "wanted",
     "warpgroup_instructions",
     "words_of",
 ]

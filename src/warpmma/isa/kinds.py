@@ -1,18 +1,20 @@
-"""Instructions of any kind, `mma` or `wgmma`."""
+"""Instructions of any kind: `mma` or `wgmma`; and these with what moves fragments."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
 from ..errors import TargetError
+from .fragment_record import FragmentInstruction
 from .grammar import bare
 from .known import check_known
 from .mma import Instruction, parse_mma
 from .wgmma import WarpgroupInstruction, parse_warpgroup
 
-__all__ = ["AnyInstruction", "check_target", "parse_mnemonic"]
+__all__ = ["AnyInstruction", "FragmentHolder", "check_target", "parse_mnemonic"]
 
 AnyInstruction = Instruction | WarpgroupInstruction
+FragmentHolder = AnyInstruction | FragmentInstruction
 
 
 class _Targeted(Protocol):

@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from typing import TypeGuard
 
+from .fragment_record import FragmentInstruction
+from .fragment_table import FRAGMENT_OPCODES, parse_fragments
 from .instruction_words import LONGEST, named
-from .kinds import AnyInstruction, parse_mnemonic
+from .kinds import AnyInstruction, FragmentHolder, parse_mnemonic
 from .mma import Instruction, parse_mma
 from .mnemonic_words import is_fragment
 
-__all__ = ["parse", "parse_any", "plainest"]
+__all__ = ["parse", "parse_any", "parse_holder", "plainest"]
 
 
 def parse(mnemonic: str | Instruction) -> Instruction:
@@ -95,6 +97,36 @@ def plainest(mnemonic: str | AnyInstruction, target: str | None = None) -> AnyIn
     'mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32'
     """
     return named(mnemonic, target).instruction if _are_words(mnemonic) else parse_mnemonic(mnemonic)
+
+
+def parse_holder(mnemonic: str | FragmentHolder) -> FragmentHolder:
+    """Read a mnemonic of any instruction that has fragments in registers.
+
+    Parameters
+    ----------
+    mnemonic : str, Instruction, WarpgroupInstruction or FragmentInstruction
+
+    Returns
+    -------
+    Instruction, WarpgroupInstruction or FragmentInstruction
+
+    Raises
+    ------
+    MnemonicError, UnsupportedError
+        As of `parse_any` and `parse_fragments`; words may leave the type of D open.
+
+    Examples
+    --------
+    >>> parse_holder("movmatrix.sync.aligned.m8n8.trans.b16").operands
+    ('A', 'D')
+    >>> parse_holder("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16").m
+    64
+    """
+    if isinstance(mnemonic, FragmentInstruction):
+        return mnemonic
+    if isinstance(mnemonic, str) and mnemonic.strip().partition(".")[0] in FRAGMENT_OPCODES:
+        return parse_fragments(mnemonic)
+    return plainest(mnemonic)
 
 
 def _are_words(text: object) -> TypeGuard[str]:

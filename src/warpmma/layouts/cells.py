@@ -16,12 +16,13 @@ class Cell(Record):
     Attributes
     ----------
     operand : str
-        "A", "B", "C", "D", "metadata", "scale_a" or "scale_b"; empty where a layout was asked, which knows none.
+        "A", "B", "C", "D", "metadata", "scale_a", "scale_b" or "address"; empty where a layout was asked, which has
+        no name.
     row, column : int
         Of the element; of metadata the row of A and the group, of scales the row (or column) and the block.
     matrix : int
-        Which of several matrices: of m8n8k4 with f16 operands one of four; of metadata the selector that reads it; of
-        scales a number in `lookup.ids_of`, byte-id and thread-id; else 0.
+        Which of several matrices: of m8n8k4 with f16 operands and of `.x4` one of four; of metadata the selector that
+        reads it; of scales a number in `lookup.ids_of`, byte-id and thread-id; of `wmma` the copy; else 0.
     lane : int
         0 to 31; of a warpgroup the thread, 0 to 127.
     register : int

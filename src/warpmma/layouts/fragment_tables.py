@@ -66,6 +66,10 @@ class FragmentTable(Record):
         Names of several matrices.
     shown : tuple of int, optional
         Which of them the table has; all if None.
+    target : str
+        Whose layout it is, where targets differ; else it may be empty.
+    known : str
+        How the layout is known, where PTX leaves it open or memory is involved; else it may be empty.
     """
 
     layout: Layout
@@ -76,6 +80,8 @@ class FragmentTable(Record):
     coordinates: tuple[str, str] = ("row", "column")
     matrices: tuple[str, ...] = ()
     shown: tuple[int, ...] | None = None
+    target: str = ""
+    known: str = ""
 
     def __post_init__(self) -> None:
         check_choice("by", self.by, ORDERS)
@@ -89,7 +95,8 @@ class FragmentTable(Record):
     @property
     def title(self) -> str:
         """What it is a table of."""
-        return f"{self.operand} of {self.instruction}" if self.instruction else self.operand or "layout"
+        whose = f"{self.operand} of {self.instruction}" if self.instruction else self.operand or "layout"
+        return f"{whose} on {self.target}" if self.target else whose
 
     @cached_property
     def grids(self) -> tuple[TableGrid, ...]:

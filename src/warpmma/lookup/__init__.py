@@ -1,4 +1,4 @@
-"""Which lane holds an element, and which element a lane holds: of fragments, metadata, scales and accumulators.
+"""Which lane holds an element, and which element a lane holds: of fragments, metadata, scales and addresses of rows.
 
 `where` finds an element's place and `what` what is there; `layout_table` lists a whole operand, and `read_word` says
 what given bits mean. None of it needs NumPy.
@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
     from ..layouts import Cell, FragmentTable
     from .finding_places import layout_table, what, where
     from .reading_words import WordPart, read_word
-    from .register_operands import REGISTER_OPERANDS, RegisterOperand, ids_of, operand_layout
+    from .register_operands import REGISTER_OPERANDS, RegisterOperand, ids_of, layout_known, operand_layout
     from .warp_words import WarpWords, read_words
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "WarpWords",
     "WordPart",
     "ids_of",
+    "layout_known",
     "layout_table",
     "operand_layout",
     "read_word",
@@ -34,7 +35,7 @@ __all__ = [
 _ORIGINS = {
     "..layouts": ("Cell", "FragmentTable"),
     ".finding_places": ("layout_table", "what", "where"),
-    ".register_operands": ("REGISTER_OPERANDS", "RegisterOperand", "ids_of", "operand_layout"),
+    ".register_operands": ("REGISTER_OPERANDS", "RegisterOperand", "ids_of", "layout_known", "operand_layout"),
     ".reading_words": ("WordPart", "read_word"),
     ".warp_words": ("WarpWords", "read_words"),
 }

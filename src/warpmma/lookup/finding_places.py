@@ -7,33 +7,39 @@ from dataclasses import replace
 from .._arguments import is_integer
 from .._text import counted
 from ..errors import OperandError, shown
-from ..isa import AnyInstruction
+from ..isa import FragmentHolder, FragmentInstruction, Instruction
 from ..layouts import Cell, FragmentTable
-from .register_operands import REGISTER_OPERANDS, checked, chosen, ids_of, operand_layout
+from .register_operands import REGISTER_OPERANDS, checked, chosen, ids_of, layout_known, operand_layout, variant_of
 
 __all__ = ["layout_table", "what", "where"]
 
 
 def where(
-    instruction: str | AnyInstruction, operand: str, row: int, column: int, *,
-    matrix: int = 0, selector: int = 0, byte_id: int = 0, thread_id: int = 0,
+    instruction: str | FragmentHolder, operand: str, row: int, column: int, *,
+    matrix: int = 0, selector: int = 0, byte_id: int = 0, thread_id: int = 0, target: str | None = None,
 ) -> Cell:  # fmt: skip
     """Find where an element sits: its lane, register and bits.
 
     Parameters
     ----------
-    instruction : str, Instruction or WarpgroupInstruction
-    operand : {"A", "B", "C", "D", "metadata", "scale_a", "scale_b"}
-        Of a sparse A the stored elements, k/2 of them to a row.
+    instruction : str, Instruction, WarpgroupInstruction or FragmentInstruction
+        `mma`, `wgmma`, `ldmatrix`, `stmatrix`, `movmatrix` or `wmma`.
+    operand : {"A", "B", "C", "D", "metadata", "scale_a", "scale_b", "address"}
+        Of a sparse A the stored elements, k/2 of them to a row. D is what `ldmatrix` loads and A what `stmatrix`
+        stores; `movmatrix` has A and D; "address" is the register with the address of a row.
     row, column : int
         Of metadata the row of A and the group of its columns; of scales the row of A, or the column of B, and the
-        block of k.
+        block of k. Of `ldmatrix` and `stmatrix` the row of memory and the element in it, whether or not it is
+        transposed; of "address" the row, and 0.
     matrix : int
-        0 to 3, of m8n8k4 with f16 operands alone, which multiplies four.
+        0 to 3, of m8n8k4 with f16 operands, which multiplies four, and of `.x2` and `.x4`. Of `wmma` which copy of the
+        element, where lanes hold several.
     selector : int
         Sparsity selector; of metadata alone.
     byte_id, thread_id : int
         Scale selectors; of scales alone.
+    target : str, optional
+        Of some `wmma` layouts differ between targets; then it must be named.
 
     Returns
     -------
@@ -41,8 +47,9 @@ def where(
 
     Raises
     ------
-    MnemonicError, OperandError, MetadataError, ScaleError
-        No instruction, operand or element; a dense instruction has no metadata, one without block scaling no scales.
+    MnemonicError, OperandError, MetadataError, ScaleError, TargetError
+        No instruction, operand or element; a dense instruction has no metadata, one without block scaling no scales; a
+        target without the instruction, or none where layouts differ.
 
     Examples
     --------
@@ -51,25 +58,29 @@ def where(
     (14, 1, 0, 16, 31)
     >>> where("wgmma.mma_async.sync.aligned.m64n24k16.f32.f16.f16", "D", 35, 21).lane
     78
+    >>> found = where("ldmatrix.sync.aligned.m8n8.x4.trans.b16", "D", 3, 5, matrix=2)
+    >>> found.lane, found.register, found.low, found.high
+    (21, 2, 16, 31)
     """
-    record, layout = checked(instruction, operand), operand_layout(instruction, operand)
+    record, layout = checked(instruction, operand), operand_layout(instruction, operand, target)
     given = {"matrix": matrix, "selector": selector, "byte_id": byte_id, "thread_id": thread_id}
     kind = REGISTER_OPERANDS[operand]
     for name, value, most in zip((kind.row, kind.column), (row, column), layout.shape[-2:], strict=True):
         if not is_integer(value) or not 0 <= value < most:
             has = f"{operand} has {counted(most, _stored(record, operand, name))}"
             raise OperandError(f"{record}: {has}; {name} is {shown(value)}, expected 0 to {most - 1}")
-    (number,) = chosen(record, operand, given)
+    (number,) = chosen(record, operand, given, target)
     return replace(layout.cell(row, column, number), operand=operand)
 
 
-def _stored(record: AnyInstruction, operand: str, name: str) -> str:
-    return "stored column" if record.sparse and operand == "A" and name == "column" else name
+def _stored(record: FragmentHolder, operand: str, name: str) -> str:
+    sparse = isinstance(record, Instruction) and record.sparse
+    return "stored column" if sparse and (operand, name) == ("A", "column") else name
 
 
 def what(
-    instruction: str | AnyInstruction, operand: str, *, lane: int, register: int | None = 0,
-    selector: int | None = None, byte_id: int | None = None, thread_id: int | None = None,
+    instruction: str | FragmentHolder, operand: str, *, lane: int, register: int | None = 0,
+    selector: int | None = None, byte_id: int | None = None, thread_id: int | None = None, target: str | None = None,
 ) -> tuple[Cell, ...]:  # fmt: skip
     """Find what a register of a lane holds.
 
@@ -83,16 +94,18 @@ def what(
         Which of the operand's registers; all of them if None.
     selector, byte_id, thread_id : int, optional
         Only what the instruction reads with these; by default all that it could read with any.
+    target : str, optional
+        As of `where`.
 
     Returns
     -------
     tuple of Cell
         Register after register, the lowest bits first. `matrix` of metadata is the selector that reads it; of scales
-        it counts what `ids_of` lists.
+        it counts what `ids_of` lists; of `wmma` copies. Of addresses, those of lanes that point to no row are left out.
 
     Raises
     ------
-    MnemonicError, OperandError, MetadataError, ScaleError
+    MnemonicError, OperandError, MetadataError, ScaleError, TargetError
         As of `where`; no such lane or register.
 
     Examples
@@ -101,27 +114,27 @@ def what(
     >>> [(x.row, x.column) for x in what(f16, "A", lane=14, register=1)]
     [(11, 4), (11, 5)]
     """
-    record, layout = checked(instruction, operand), operand_layout(instruction, operand)
+    record, layout = checked(instruction, operand), operand_layout(instruction, operand, target)
     first = 0 if register is None else register
     for name, value, most in (("lane", lane, layout.lanes), ("register", first, layout.registers)):
         if not is_integer(value) or not 0 <= value < most:
             holder = f"{operand} is in {counted(most, name)}{' of a warpgroup' * (name == 'lane' and most > 32)}"
             raise OperandError(f"{record}: {holder}; {name} is {shown(value)}, expected 0 to {most - 1}")
     registers = range(layout.registers) if register is None else (int(first),)
-    read = chosen(record, operand, {"selector": selector, "byte_id": byte_id, "thread_id": thread_id})
+    read = chosen(record, operand, {"selector": selector, "byte_id": byte_id, "thread_id": thread_id}, target)
     cells = (cell for number in registers for cell in layout.holds(lane, number))
     return tuple(replace(cell, operand=operand) for cell in cells if cell.matrix in read)
 
 
 def layout_table(
-    instruction: str | AnyInstruction, operand: str, *, by: str = "element",
-    selector: int | None = None, byte_id: int | None = None, thread_id: int | None = None,
+    instruction: str | FragmentHolder, operand: str, *, by: str = "element",
+    selector: int | None = None, byte_id: int | None = None, thread_id: int | None = None, target: str | None = None,
 ) -> FragmentTable:  # fmt: skip
     """Return the whole table of an operand: every element with its lane, register and bits.
 
     Parameters
     ----------
-    instruction, operand, selector, byte_id, thread_id
+    instruction, operand, selector, byte_id, thread_id, target
         As of `what`.
     by : {"element", "lane"}
         Row after row, or lane after lane.
@@ -133,7 +146,7 @@ def layout_table(
 
     Raises
     ------
-    MnemonicError, OperandError, MetadataError, ScaleError
+    MnemonicError, OperandError, MetadataError, ScaleError, TargetError
         As of `what`; another order.
 
     Examples
@@ -142,12 +155,19 @@ def layout_table(
     >>> print(layout_table(i, "A").csv().splitlines()[1])
     0,0,0,0,0,7,0
     """
-    record, layout = checked(instruction, operand), operand_layout(instruction, operand)
-    kind, every = REGISTER_OPERANDS[operand], ids_of(record, operand)
-    read = chosen(record, operand, {"selector": selector, "byte_id": byte_id, "thread_id": thread_id})
-    titles = tuple(", ".join(f"{name.replace('_', '-')} {value}" for name, value in ids.items()) for ids in every)
+    record, layout = checked(instruction, operand), operand_layout(instruction, operand, target)
+    kind, every = REGISTER_OPERANDS[operand], ids_of(record, operand, target)
+    read = chosen(
+        record, operand, {"selector": selector, "byte_id": byte_id, "thread_id": thread_id}, target
+    )  # fmt: skip
+    named = {"matrix": variant_of(record, operand)}
+    titles = tuple(
+        ", ".join(f"{named.get(name, name).replace('_', '-')} {value}" for name, value in ids.items()) for ids in every
+    )
+    known = layout_known(record, target) if isinstance(record, FragmentInstruction) else ""
+    known = layout_known(record, target) if isinstance(record, FragmentInstruction) else ""
     return FragmentTable(
-        layout=layout, by=by, instruction=str(record), operand=operand, letter=kind.letter,
-        coordinates=(kind.row, _stored(record, operand, kind.column)),
+        layout=layout, by=by, instruction=str(record), operand=operand, letter=kind.letter, target=target or "",
+        coordinates=(kind.row, _stored(record, operand, kind.column)), known=known,
         matrices=titles if layout.matrix else (), shown=read,
     )  # fmt: skip

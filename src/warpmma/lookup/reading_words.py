@@ -6,6 +6,7 @@
    stored, i0 the first half of the stored elements and i1 the second. Of tf32 an index addresses half an element: 0x4
    and 0xE are elements 0 and 1; any other nibble mixes halves, and stores no column.
 4. All sixteen nibbles act. Which of them PTX defines `sparsity.legal_codes` says.
+5. What `ldmatrix` and its like move are bits, and addresses are addresses: the code is all that they mean.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from .._records import Record
 from .._text import ranges
 from ..errors import OperandError, shown
 from ..formats import FORMATS, Number
-from ..isa import AnyInstruction, Instruction
+from ..isa import FragmentHolder, Instruction
 from ..layouts import Cell
 from .finding_places import what
-from .register_operands import checked, operand_layout
+from .register_operands import checked, operand_layout, type_of
 
 if TYPE_CHECKING:
     from .. import sparsity
@@ -44,7 +45,7 @@ class WordPart(Record):
     code : int
         What they hold.
     value : Fraction or None
-        The number; None for infinity, NaN and metadata.
+        The number; None for infinity, NaN, metadata, addresses and bits without a type.
     stored : tuple of int
         Of metadata, the columns of A that are stored, in the order of the stored elements; empty for all else, and for
         a nibble that mixes halves of tf32 elements.
@@ -60,14 +61,14 @@ class WordPart(Record):
 
 
 def read_word(
-    instruction: str | AnyInstruction, operand: str, word: int, *, lane: int, register: int = 0,
-    selector: int | None = None, byte_id: int | None = None, thread_id: int | None = None,
+    instruction: str | FragmentHolder, operand: str, word: int, *, lane: int, register: int = 0,
+    selector: int | None = None, byte_id: int | None = None, thread_id: int | None = None, target: str | None = None,
 ) -> tuple[WordPart, ...]:  # fmt: skip
     """Say what the bits of a register mean.
 
     Parameters
     ----------
-    instruction, operand, lane, register, selector, byte_id, thread_id
+    instruction, operand, lane, register, selector, byte_id, thread_id, target
         As of `what`.
     word : int
         The register's 32 bits, or 64.
@@ -79,7 +80,7 @@ def read_word(
 
     Raises
     ------
-    MnemonicError, OperandError, MetadataError, ScaleError
+    MnemonicError, OperandError, MetadataError, ScaleError, TargetError
         As of `what`; a word that the register has no bits for.
 
     Examples
@@ -88,22 +89,26 @@ def read_word(
     >>> print(read_word(sp, "metadata", 0x4EEE_E944, lane=6)[2].meaning)
     A[1, 8-11]: columns 9 and 10 are stored
     """
-    record, layout = checked(instruction, operand), operand_layout(instruction, operand)
+    record, layout = checked(instruction, operand), operand_layout(instruction, operand, target)
     if register is None:
         raise OperandError(f"{record}: register is None; expected the one that has the word")
-    cells = what(record, operand, lane=lane, register=register, selector=selector, byte_id=byte_id, thread_id=thread_id)
+    cells = what(
+        record, operand, lane=lane, register=register, selector=selector, byte_id=byte_id, thread_id=thread_id,
+        target=target,
+    )  # fmt: skip
     width = layout.packing.width
     if not is_integer(word) or not 0 <= word < 1 << width:
         raise OperandError(f"{record}: the word is {shown(word)}; expected {width} bits, 0 to {(1 << width) - 1:#x}")
     mask = layout.packing.mask
     if operand == "metadata" and isinstance(record, Instruction):
         return tuple(_group(record, cell, int(word) >> cell.low & mask) for cell in cells)
-    format_ = (getattr(record, "stype", None) or "") if operand.startswith("scale") else record.type(operand)  # type: ignore[arg-type]
-    return tuple(_number(format_, cell, int(word) >> cell.low & mask) for cell in cells)
+    return tuple(_number(type_of(record, operand), cell, int(word) >> cell.low & mask) for cell in cells)
 
 
 def _number(format_: str, cell: Cell, code: int) -> WordPart:
-    """Rule 2."""
+    """Rules 2 and 5."""
+    if format_ not in FORMATS:
+        return WordPart(cell=cell, code=code, meaning=f"{code:#0{2 + -(-(cell.high - cell.low + 1) // 4)}x}")
     number = FORMATS[format_].unpack(code)
     if not isinstance(number, Number):
         return WordPart(cell=cell, code=code, value=Fraction(number), meaning=str(number))

@@ -61,7 +61,7 @@ class WarpWords(Record):
         found = [
             part
             for lane, word in enumerate(self.words)
-            for part in read_word(self.instruction, self.operand, word, lane=lane, **self.selectors)
+            for part in read_word(self.instruction, self.operand, word, lane=lane, **self.selectors)  # type: ignore[arg-type]
         ]
         return tuple(sorted(found, key=lambda part: (part.cell.row, part.cell.column)))
 

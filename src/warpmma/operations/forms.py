@@ -2,23 +2,16 @@
 
 The rules:
 
-1.  A spelling is a head and then slots. The head is what stands before the first blank, or the opcode alone; it comes
-    first and as it is written, as ptxas wants it (`mul.wide`, `cp.async`). A slot is a qualifier, `<>` around
-    alternatives (which may be several words), `{}` around what may be left out, `[]` around what may be left out and
-    changes no bit that is computed: speed, or which threads it orders.
-2.  After the head qualifiers come in any order. But types keep theirs among each other, as those of a result and an
-    operand do, and so do state spaces, as the two of `cp.async`. ptxas reads the same.
-3.  A mnemonic is printed in the order of the spelling, which is that of PTX's grammar.
-4.  A form is refused if its spelling cannot be read, if PTX has no such opcode or word, if one mnemonic has two
+1.  How a form spells its mnemonics, and how these are read, are the rules of `isa.Spelling`.
+2.  A form is refused if its spelling cannot be read, if PTX has no such opcode or word, if one mnemonic has two
     readings in it, or if it does not say how we know.
-5.  Two forms are refused that both read some mnemonic. Words are not enumerated for that: a word that one form chooses
+3.  Two forms are refused that both read some mnemonic. Words are not enumerated for that: a word that one form chooses
     is owed by the other, and a search pays such debts slot by slot.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -26,75 +19,10 @@ from typing import Any, NamedTuple
 
 from ..arithmetic import Evidence
 from ..errors import TableError
-from ..isa import OPCODES
+from ..isa import OPCODES, WORDS, Spelling, SpellingSlot, Words, kept_words, left_words, wanted
 from .records import Row
-from .vocabulary import KEPT, REQUIRED, WORDS, later
 
-__all__ = ["Form", "common", "spellings"]
-
-Words = tuple[str, ...]
-
-_SLOT = re.compile(r"\{([^{}\[\]]+)\}|\[([^{}\[\]]+)\]|\.((?:[^.<>{}\[\] ]|<[^<>]+>)+)")
-_ALTERNATIVES = re.compile(r"<([^<>]*)>")
-
-
-class FormSlot(NamedTuple):
-    """A place in a form: the words that may fill it, and whether they change no bit."""
-
-    choices: tuple[Words, ...]
-    mute: bool = False
-
-
-def _written_out(text: str) -> list[str]:
-    """Write out the alternatives of a text without braces."""
-    match = _ALTERNATIVES.search(text)
-    if match is None:
-        return [text]
-    before, after = text[: match.start()], text[match.end() :]
-    return [x for option in match[1].split() for x in _written_out(before + option + after)]
-
-
-def _words(text: str) -> tuple[Words, ...]:
-    """Words of every alternative of a slot's text."""
-    return tuple(tuple(x.removeprefix(".").split(".")) for x in _written_out(text))
-
-
-def _read(spelling: str) -> tuple[tuple[Words, ...], tuple[FormSlot, ...]]:
-    """Read a spelling into heads and slots (rule 1)."""
-    head, blank, rest = re.sub(r"<[^<>]*>", lambda m: m[0].replace(" ", "\0"), spelling).partition(" ")
-    if not blank:
-        match = re.match(r"(?:[^.<>{}\[\]]|<[^<>]+>)*", head)
-        end = 0 if match is None else match.end()
-        head, rest = head[:end], head[end:]
-    head, rest = head.replace("\0", " "), rest.replace("\0", " ")
-    heads = [*_slots(spelling, f".{head}")]
-    return tuple(sum(x, ()) for x in product(*(slot.choices for slot in heads))), tuple(_slots(spelling, rest))
-
-
-def _slots(spelling: str, text: str) -> Iterator[FormSlot]:
-    position = 0
-    while position < len(text):
-        match = _SLOT.match(text, position)
-        if match is None:
-            raise TableError(f"{spelling}: {text[position:]!r} is no qualifier, {{}}, [] or <>")
-        choices = _words(match[1] or match[2] or match[3])
-        yield FormSlot(choices if match[3] else ((), *choices), bool(match[2]))
-        position = match.end()
-
-
-def spellings(spelling: str) -> list[str]:
-    """Write out the mnemonics of a spelling, without what changes no bit (rule 1).
-
-    Examples
-    --------
-    >>> spellings("cvt.<rn rz>{.relu}.f16.f32")
-    ['cvt.rn.f16.f32', 'cvt.rn.relu.f16.f32', 'cvt.rz.f16.f32', 'cvt.rz.relu.f16.f32']
-    >>> spellings("cp.async .<ca cg>.shared.global[.<L2::64B L2::128B>]")
-    ['cp.async.ca.shared.global', 'cp.async.cg.shared.global']
-    """
-    heads, slots = _read(spelling)
-    choices = [((),) if slot.mute else slot.choices for slot in slots]
-    return [".".join(sum(words, head)) for head in heads for words in product(*choices)]
+__all__ = ["Form", "common"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,13 +32,13 @@ class Form:
     Attributes
     ----------
     spelling : str
-        By rule 1.
+        By the rules of `isa.Spelling`.
     kind : type
         Class of its rows.
     fields : callable
         From the words of a mnemonic, in the order of the grammar, to what its row has besides the following.
     since : str
-        Oldest target; some words want later ones (`vocabulary.REQUIRED`).
+        Oldest target; some words want later ones (`isa.REQUIRED`).
     only : tuple of str
         The targets that have it, where `since` says too much.
     ptx : (int, int)
@@ -130,23 +58,23 @@ class Form:
     left_open: str = ""
 
     @cached_property
-    def _read(self) -> tuple[tuple[Words, ...], tuple[FormSlot, ...]]:
-        return _read(self.spelling)
+    def _spelling(self) -> Spelling:
+        return Spelling(self.spelling)
 
     @property
     def heads(self) -> tuple[Words, ...]:
         """What mnemonics begin with."""
-        return self._read[0]
+        return self._spelling.heads
 
     @property
-    def slots(self) -> tuple[FormSlot, ...]:
+    def slots(self) -> tuple[SpellingSlot, ...]:
         """What comes after the head."""
-        return self._read[1]
+        return self._spelling.slots
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
         """Words of the slots."""
-        return frozenset(word for slot in self.slots for choice in slot.choices for word in choice)
+        return self._spelling.vocabulary
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -161,33 +89,23 @@ class Form:
     @property
     def mnemonics(self) -> list[str]:
         """All of them, without what changes no bit."""
-        return spellings(self.spelling)
+        return self._spelling.mnemonics
 
     def match(self, words: Words) -> str | None:
-        """Return the mnemonic, in the order of the grammar, that has these words; None if there is none (rule 2)."""
-        for head in self.heads:
-            rest = words[len(head) :]
-            if words[: len(head)] == head and self.vocabulary.issuperset(rest):
-                order = _kept(rest)
-                for reading in _readings(self.slots, rest):
-                    if _kept(reading) == order:
-                        return ".".join(head + reading)
-        return None
+        """Return the mnemonic, in the order of the grammar, that has these words; None if there is none."""
+        return self._spelling.match(words)
 
     def row(self, mnemonic: str) -> Row:
         """Make the row of a mnemonic, which is one of the form in the order of the grammar."""
         words = tuple(mnemonic.split("."))
-        since, ptx = self.since, self.ptx
-        for word in words:
-            if word in REQUIRED:
-                since, ptx = later(since, REQUIRED[word][0]), max(ptx, REQUIRED[word][1])
+        since, ptx = wanted(words, self.since, self.ptx)
         return self.kind(
             mnemonic=mnemonic, since=since, only=self.only, ptx=ptx, evidence=self.evidence,
             left_open=self.left_open, **self.fields(words),
         )  # fmt: skip
 
     def check(self) -> None:
-        """Raise `TableError` for what no table may have (rule 4)."""
+        """Raise `TableError` for what no table may have (rule 2)."""
         for head in self.heads:
             if head[0] not in OPCODES:
                 raise TableError(f"{self.spelling}: PTX has no {head[0]!r}")
@@ -199,41 +117,13 @@ class Form:
             raise TableError(f"{self.spelling} reads {found} in two ways")
 
 
-def _kept(words: Words) -> list[list[str]]:
-    """Words of the classes that keep their order."""
-    return [[word for word in words if word in kept] for kept in KEPT]
-
-
-def _without(words: Words, taken: Words) -> Words | None:
-    """Words but for some of them; None if those are not among them."""
-    for word in taken:
-        if word not in words:
-            return None
-        at = words.index(word)
-        words = words[:at] + words[at + 1 :]
-    return words
-
-
-def _readings(slots: tuple[FormSlot, ...], words: Words) -> Iterator[Words]:
-    """Fill slots with words, all of them: what stands there, in the order of the slots."""
-    if not slots:
-        if not words:
-            yield ()
-        return
-    for choice in slots[0].choices:
-        left = _without(words, choice)
-        if left is not None:
-            for more in _readings(slots[1:], left):
-                yield choice + more
-
-
-# Rule 5
+# Rule 3
 
 
 class _Side(NamedTuple):
     """One of two forms in the search for a mnemonic of both: slots to be filled, words owed, what was chosen where."""
 
-    slots: tuple[tuple[int, FormSlot], ...]
+    slots: tuple[tuple[int, SpellingSlot], ...]
     owed: Words = ()
     chosen: tuple[tuple[int, Words], ...] = ()
 
@@ -284,7 +174,7 @@ def _meet(a: _Side, b: _Side) -> _Side | None:
         for i, slot in side.slots:
             if () not in slot.choices:
                 return _try(sides, n, [(i, choice) for choice in slot.choices])
-    return a if _kept(a.words) == _kept(b.words) else None
+    return a if kept_words(a.words) == kept_words(b.words) else None
 
 
 def _try(sides: tuple[_Side, _Side], n: int, fillings: list[tuple[int, Words]]) -> _Side | None:
@@ -325,7 +215,7 @@ def _ambiguous(form: Form) -> str | None:
                     b = b._replace(owed=(*b.owed, word))
                 for word in y:
                     if word in b.owed:
-                        b = b._replace(owed=_without(b.owed, (word,)) or ())
+                        b = b._replace(owed=left_words(b.owed, (word,)) or ())
                     else:
                         a = a._replace(owed=(*a.owed, word))
                 if (found := _meet(a, b)) is not None:

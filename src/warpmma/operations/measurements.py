@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..arithmetic import Evidence
-from ..isa import TARGETS
+from ..isa import MEASURED_ON
 
 __all__ = [
     "ALL",
@@ -20,12 +20,10 @@ __all__ = [
     "EVERY_UPPER_WORD",
     "GROUPS",
     "HARD_OPERANDS",
-    "MATRICES",
     "OOB",
     "OPERATIONS",
     "QUOTIENTS",
     "VARIANTS",
-    "WMMA",
     "derived",
     "elsewhere",
     "measured",
@@ -33,7 +31,6 @@ __all__ = [
 ]
 
 _H200 = "H200, driver 580.159, CUDA 13.0"
-_MEASURED_ON = tuple(t.name for t in TARGETS.values() if t.capability == (9, 0))
 
 ALL = "1,488,222,925 lanes of 1,409 operations of sm_90a"
 GROUPS = "146,000,000 lanes, up to 32 groups in a warp and any field"
@@ -46,8 +43,6 @@ ATOMICS = "8,386,560 elements in 52 forms, in global and in shared memory, speci
 OPERATIONS = "167,199,408 lanes of 5,102 operations of sm_90a, at least 32,768 of each"
 VARIANTS = "37,126,144 lanes of 2,266 operations with two predicates, vectors, or bytes and halves of registers"
 OOB = "2,359,296 results, every code as each operand, beside three others"
-WMMA = "16,793,600 outputs of all 252 forms of sm_90, addresses generic"
-MATRICES = "75,000,000 lanes of all 36 forms of sm_90a"
 """How much was compared."""
 
 
@@ -70,7 +65,7 @@ def derived(section: str, assumption: str) -> Evidence:
 
 def elsewhere(evidence: Evidence, left_open: str, target: str) -> Evidence:
     """Return what the evidence of a row comes to on a target, which may be another than the one that was measured."""
-    if evidence.kind != "measured" or target in _MEASURED_ON:
+    if evidence.kind != "measured" or target in MEASURED_ON:
         return evidence
     if not left_open:
         return Evidence(kind="published", source=evidence.source)

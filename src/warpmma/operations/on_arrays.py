@@ -11,10 +11,10 @@ from .._arrays import as_array, broadcast
 from .._text import counted
 from ..errors import MnemonicError, OperandError
 from ..formats import FloatFormat
+from ..isa import TYPE_WORDS
 from .elements import TYPES, float_code
 from .records import DTYPES, Operation
 from .table import operation
-from .vocabulary import TYPE_WORDS
 
 __all__ = ["elementwise"]
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from ..arithmetic import Evidence, evidence_of
 from ..errors import MnemonicError, TableError, shown
-from ..isa import SIMULATED, Door, Instruction, bare, check_known, check_target, explained, near, parse
+from ..isa import ABSENT_WORDS, SIMULATED, Door, Instruction, bare, check_known, check_target, explained, near, parse
 from . import (
     addresses,
     approximations,
@@ -55,7 +55,6 @@ from .measurements import elsewhere
 from .phases import Mbarrier
 from .records import Operation, Row
 from .stacks import Stack
-from .vocabulary import ABSENT_WORDS
 from .wmma import WmmaMove, WmmaMultiply
 
 __all__ = [

@@ -1,147 +1,28 @@
-"""`wmma`: rows of its loads, stores and multiplications. What their fragments are is in `wmma_fragments`.
-
-Source: PTX ISA 9.1, 9.7.14.4; that these are all spellings it documents, with their targets, was asked of ptxas 12.9.
-Two things are left out: f64 in shapes other than m8n8k4, which ptxas takes and PTX does not document, and the
-`.satfinite` of f16 that PTX 6.5 removed.
-"""
+"""`wmma`: rows of its loads, stores and multiplications, of the table in `isa`, and how we know them."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Literal
 
 from ..arithmetic import Evidence, evidence_of
-from ..isa import Instruction
-from ..layouts import Layout, Operand
+from ..isa import WMMA_MOVES, WMMA_PRODUCTS, FragmentForm, WmmaProduct, WmmaTransfer
 from .forms import Form
-from .measurements import WMMA, elsewhere, measured
-from .records import Direction, Row
-from .wmma_fragments import chain, element_type, fragment
+from .measurements import elsewhere, measured
+from .records import Row
 
 __all__ = ["FORMS", "WmmaMove", "WmmaMultiply"]
 
-_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 _PTXAS = "machine code of ptxas 12.9 and 13.0"
 
 
-def _listed(letter: str, count: int) -> str:
-    return f"{{{', '.join(f'{letter}{i}' for i in range(count))}}}"
+@dataclass(frozen=True, kw_only=True)
+class WmmaMove(WmmaTransfer, Row):
+    """One `wmma.load` or `wmma.store`, for the machine."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class WmmaMove(Row):
-    """One `wmma.load` or `wmma.store`.
-
-    Attributes
-    ----------
-    direction : {"load", "store"}
-    operand : {"A", "B", "C", "D"}
-    shape : (int, int, int)
-        m, n, k.
-    type : str
-        PTX type of an element.
-    order : {"row", "col"}
-        What is contiguous in memory.
-    space : {"", "global", "shared"}
-        "" is a generic address.
-    """
-
-    direction: Direction
-    operand: Operand
-    shape: tuple[int, int, int]
-    type: str
-    order: Literal["row", "col"]
-    space: Literal["", "global", "shared"]
-
-    @property
-    def rows_columns(self) -> tuple[int, int]:
-        """Shape of the matrix."""
-        m, n, k = self.shape
-        return {"A": (m, k), "B": (k, n)}.get(self.operand, (m, n))
-
-    @property
-    def bits(self) -> int:
-        """Bits of an element in memory."""
-        return 32 if self.type == "tf32" else int(self.type.lstrip("bfsu"))
-
-    @property
-    def line(self) -> int:
-        """Elements that lie one after another: a row or a column. So far lines are apart if no stride says more."""
-        rows, columns = self.rows_columns
-        return columns if self.order == "row" else rows
-
-    @property
-    def lines(self) -> int:
-        """How many rows or columns memory has."""
-        rows, columns = self.rows_columns
-        return rows if self.order == "row" else columns
-
-    def layout(self, target: str) -> Layout:
-        """Fragment on a target; where elements are held more than once, `matrix` tells the copies."""
-        return fragment(self.operand, self.shape, self.type, self.order, target)
-
-    @property
-    def registers(self) -> int:
-        """Registers of a lane's fragment, on every target."""
-        return self.layout(self.targets[-1]).registers
-
-    @property
-    def kind(self) -> Literal["b32", "b64"]:
-        """Class of these registers."""
-        return "b64" if self.bits == 64 else "b32"
-
-    @property
-    def syntax(self) -> str:
-        """Operands as PTX writes them: `d0`, ... are outputs, `a0`, ... inputs, `p` the address, `q` the stride."""
-        if self.direction == "load":
-            return f"{_listed('d', self.registers)}, [p]{{, q}}"
-        return f"[p], {_listed('a', self.registers)}{{, q}}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class WmmaMultiply(Row):
-    """One `wmma.mma`.
-
-    Attributes
-    ----------
-    shape : (int, int, int)
-        m, n, k.
-    a_layout, b_layout : {"row", "col"}
-        Those that A and B were loaded with.
-    d_type, a_type, b_type, c_type : str
-    satfinite : bool
-    rounding, bit_op : str or None
-        As of `mma`.
-    """
-
-    shape: tuple[int, int, int]
-    a_layout: str
-    b_layout: str
-    d_type: str
-    a_type: str
-    b_type: str
-    c_type: str
-    satfinite: bool = False
-    rounding: str | None = None
-    bit_op: str | None = None
-
-    def type(self, operand: Operand) -> str:
-        """PTX type of an operand's elements."""
-        return str(getattr(self, f"{operand.lower()}_type"))
-
-    def layout(self, operand: Operand, target: str) -> Layout:
-        """Fragment of an operand on a target."""
-        order = {"A": self.a_layout, "B": self.b_layout}.get(operand, "row")
-        return fragment(operand, self.shape, self.type(operand), order, target, multiplicands=self.a_type)
-
-    def steps(self, target: str) -> tuple[Instruction, ...]:
-        """Return the `mma` that a target executes one after another along k, each on all rows and columns."""
-        qualifiers = ".satfinite" * self.satfinite + (f".{self.rounding}" if self.rounding else "")
-        qualifiers += f".{self.bit_op}.popc" if self.bit_op else ""
-        return chain(self.shape[2], (self.d_type, self.a_type, self.b_type, self.c_type), qualifiers, target)
+class WmmaMultiply(WmmaProduct, Row):
+    """One `wmma.mma`, for the machine."""
 
     def known(self, target: str) -> Evidence:
         """How we know what it computes on a target: its `mma` is known, and that it is made of them is read."""
@@ -158,105 +39,20 @@ class WmmaMultiply(Row):
             kind="derived", source=f"{_PTXAS}; {known.source}", assumption=assumption, machine=known.machine
         )
 
-    @property
-    def syntax(self) -> str:
-        """Operands as PTX writes them: fragments of D, A, B and C."""
-        last = self.targets[-1]
-        return ", ".join(_listed(x, self.layout(x.upper(), last).registers) for x in "dabc")  # type: ignore[arg-type]
 
-
-def _moved(words: tuple[str, ...]) -> Mapping[str, Any]:
-    _, action, letter = words[:3]
-    shape = next(word for word in words if _SHAPE.fullmatch(word))
-    space = next((word.partition("::")[0] for word in words if word.startswith(("global", "shared"))), "")
-    return {
-        "direction": "load" if action == "load" else "store", "operand": letter.upper(), "type": words[-1],
-        "order": "row" if "row" in words else "col", "space": space, "shape": _numbers(shape),
-    }  # fmt: skip
-
-
-def _numbers(shape: str) -> tuple[int, ...]:
-    m, n, k = _SHAPE.fullmatch(shape).groups()  # type: ignore[union-attr]
-    return int(m), int(n), int(k)
-
-
-def _multiplied(multiplicands: str, words: tuple[str, ...]) -> Mapping[str, Any]:
-    shape = next(word for word in words if _SHAPE.fullmatch(word))
-    a_layout, b_layout = (word for word in words if word in ("row", "col"))
-    types = [word for word in words if element_type(word)]
-    if len(types) == 2:  # of f16 D and C alone are written
-        types = [types[0], multiplicands, multiplicands, types[1]]
-    return {
-        "shape": _numbers(shape), "a_layout": a_layout, "b_layout": b_layout, "satfinite": "satfinite" in words,
-        "rounding": next((word for word in words if word in ("rn", "rz", "rm", "rp")), None),
-        "bit_op": next((word for word in words if word in ("xor", "and")), None),
-    } | dict(zip(("d_type", "a_type", "b_type", "c_type"), types, strict=True))  # fmt: skip
-
-
-_LARGE = ("m16n16k16", "m8n32k16", "m32n8k16")
-_SPACE = "{.<global shared shared::cta>}"
 _FRAGMENTS = "that fragments are what the code of ptxas makes of them,"
 _PRODUCTS = "that it computes what the `mma` of ptxas's code do,"
 
-# Types of A and B, shapes, layouts of A and B, types of C and D, oldest target, PTX. What PTX 6.1 added is not told
-# from 6.0 but by its shapes.
-_TYPES: tuple[tuple[str, tuple[str, ...], bool, tuple[str, ...], str, tuple[int, int]], ...] = (
-    ("f16", _LARGE[:1], True, ("f16", "f32"), "sm_70", (6, 0)),
-    ("f16", _LARGE[1:], True, ("f16", "f32"), "sm_70", (6, 1)),
-    ("bf16", _LARGE, True, (), "sm_80", (7, 0)),
-    ("s8 u8", _LARGE, True, ("s32",), "sm_72", (6, 3)),
-    ("tf32", ("m16n16k8",), True, ("f32",), "sm_80", (7, 0)),
-    ("f64", ("m8n8k4",), True, ("f64",), "sm_80", (7, 0)),
-    ("s4 u4", ("m8n8k32",), False, ("s32",), "sm_75", (6, 3)),
-    ("b1", ("m8n8k128",), False, ("s32",), "sm_75", (6, 3)),
-)
 
-
-def _moves() -> list[Form]:
-    forms = []
-
-    def form(operand: str, layouts: str, shapes: tuple[str, ...], types: str, since: str, ptx: tuple[int, int]) -> None:
-        action = "store" if operand == "d" else "load"
-        forms.append(
-            Form(
-                spelling=f"wmma.{action}.{operand} .sync.aligned.<{layouts}>.<{' '.join(shapes)}>{_SPACE}.<{types}>",
-                kind=WmmaMove, fields=_moved, since=since, ptx=ptx, left_open=_FRAGMENTS,
-                evidence=measured("9.7.14.4.1, and " + _PTXAS, WMMA),
-            )
-        )  # fmt: skip
-
-    for types, shapes, free, sums, since, ptx in _TYPES:
-        form("a", "row col" if free else "row", shapes, types, since, ptx)
-        form("b", "row col" if free else "col", shapes, types, since, ptx)
-        for operand in "cd" if sums else "":
-            form(operand, "row col", shapes, " ".join(sums), since, ptx)
-    return forms
-
-
-def _product(spelling: str, since: str, ptx: tuple[int, int], multiplicands: str = "") -> Form:
+def _row_form(form: FragmentForm, kind: type[Row], left_open: str) -> Form:
     return Form(
-        spelling=spelling, kind=WmmaMultiply, fields=partial(_multiplied, multiplicands), since=since, ptx=ptx,
-        evidence=measured("9.7.14.4.5, and " + _PTXAS, WMMA), left_open=_PRODUCTS,
+        spelling=form.spelling, kind=kind, fields=form.fields, since=form.since, ptx=form.ptx, left_open=left_open,
+        evidence=measured(f"{form.section}, and {_PTXAS}", form.compared),
     )  # fmt: skip
 
 
-def _products() -> list[Form]:
-    start = "wmma.mma .sync.aligned."
-    any_, both = start + "<row col>.<row col>.", start + "row.col."
-    large, other = f"<{' '.join(_LARGE)}>", " ".join(_LARGE[1:])
-    half = ".<f16 f32>.<f16 f32>"
-    return [
-        _product(f"{any_}m16n16k16{half}", "sm_70", (6, 0), "f16"),
-        _product(f"{any_}<{other}>{half}", "sm_70", (6, 1), "f16"),
-        _product(f"{any_}{large}.f32.bf16.bf16.f32", "sm_80", (7, 0)),
-        *(_product(f"{any_}{large}.s32.{x}.{x}.s32{{.satfinite}}", "sm_72", (6, 3)) for x in ("s8", "u8")),
-        _product(f"{any_}m16n16k8.f32.tf32.tf32.f32", "sm_80", (7, 0)),
-        _product(f"{any_}m8n8k4{{.<rn rz rm rp>}}.f64.f64.f64.f64", "sm_80", (7, 0)),
-        *(_product(f"{both}m8n8k32.s32.{x}.{x}.s32{{.satfinite}}", "sm_75", (6, 3)) for x in ("s4", "u4")),
-        _product("wmma.mma.xor.popc .sync.aligned.row.col.m8n8k128.s32.b1.b1.s32", "sm_75", (6, 3)),
-        _product("wmma.mma.and.popc .sync.aligned.row.col.m8n8k128.s32.b1.b1.s32", "sm_80", (7, 1)),
-    ]
-
-
-FORMS: tuple[Form, ...] = (*_moves(), *_products())
+FORMS: tuple[Form, ...] = (
+    *(_row_form(form, WmmaMove, _FRAGMENTS) for form in WMMA_MOVES),
+    *(_row_form(form, WmmaMultiply, _PRODUCTS) for form in WMMA_PRODUCTS),
+)
 """Every form of this module."""

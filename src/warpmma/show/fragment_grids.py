@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 
+from ..isa import FragmentMove, FragmentTranspose, parse_holder
 from ..layouts import Cell, FragmentTable, Layout
 from .drawing import box, group, text, text_width
 from .folding import FoldedLayout
@@ -20,6 +21,7 @@ _WIDEST = 900  # that matrices beside one another may be
 _MORE = 64  # width of what stands for columns that are not shown
 _DOTS = "\N{MIDLINE HORIZONTAL ELLIPSIS}"
 _AXES = {"A": ("m", "k"), "B": ("k", "n"), "C": ("m", "n"), "D": ("m", "n")}
+_IN_MEMORY = (FragmentMove, FragmentTranspose)  # whose rows and columns are those of memory
 _DASH = "\N{EN DASH}"
 _Drawn = tuple[list[str], float, float]
 
@@ -64,6 +66,8 @@ class FragmentGrid:
 
     @property
     def _axes(self) -> tuple[str, str]:
+        if self.table.instruction and isinstance(parse_holder(self.table.instruction), _IN_MEMORY):
+            return self.table.coordinates
         return _AXES.get(self.table.operand, self.table.coordinates)
 
     def _matrix(self, matrix: int) -> str:

@@ -7,7 +7,7 @@ says `folding`. Colours are lanes'.
 from __future__ import annotations
 
 from .._arguments import check_choice
-from ..isa import AnyInstruction, Instruction, parse_any
+from ..isa import FragmentHolder, FragmentInstruction, Instruction, parse_holder
 from ..layouts import OPERANDS, FragmentTable, Layout
 from ..lookup import layout_table
 from .drawing import Theme, document
@@ -21,33 +21,36 @@ _LEAST = 600  # width: what a line of formulas needs
 
 
 def instruction_svg(
-    instruction: AnyInstruction,
+    instruction: FragmentHolder,
     operand: str,
     by: str = "element",
     *,
     selector: int | None = None,
     byte_id: int | None = None,
     thread_id: int | None = None,
+    target: str | None = None,
     theme: Theme = "auto",
 ) -> str:
     """Picture the registers of an operand of an instruction.
 
     Parameters
     ----------
-    instruction : Instruction or WarpgroupInstruction
-    operand : {"A", "B", "C", "D", "metadata", "scale_a", "scale_b"}
+    instruction : Instruction, WarpgroupInstruction or FragmentInstruction
+    operand : {"A", "B", "C", "D", "metadata", "scale_a", "scale_b", "address"}
     by : {"element", "lane"}
     selector, byte_id, thread_id : int, optional
         Of metadata and of scales: only what is read with these.
+    target : str, optional
+        Where layouts differ between targets, it must be named.
     theme : {"auto", "light", "dark"}
 
     Raises
     ------
-    OperandError, MetadataError, ScaleError
-        Another operand, order, selector or theme.
+    OperandError, MetadataError, ScaleError, TargetError
+        Another operand, order, selector or theme; a target without the instruction, or none where layouts differ.
     """
     chosen = {"selector": selector, "byte_id": byte_id, "thread_id": thread_id}
-    return table_svg(layout_table(instruction, operand, by=by, **chosen), theme=theme)
+    return table_svg(layout_table(instruction, operand, by=by, target=target, **chosen), theme=theme)
 
 
 def layout_svg(layout: Layout, by: str = "element", *, operand: str = "", theme: Theme = "auto") -> str:
@@ -115,7 +118,9 @@ def _title(table: FragmentTable) -> str:
     if not table.instruction:
         whose = f"Layout of {table.operand}: " if table.operand else "Layout of "
         return f"{whose}{size_of(layout)} elements"
-    record = parse_any(table.instruction)
+    record = parse_holder(table.instruction)
+    if isinstance(record, FragmentInstruction):
+        return _fragment_title(table, record)
     if table.operand in OPERANDS:
         stored = " stored" if table.operand == "A" and isinstance(record, Instruction) and record.sparse else ""
         return f"{table.operand} of {record.shape}, {record.type(table.operand)}: {size_of(layout)}{stored} elements"
@@ -123,6 +128,19 @@ def _title(table: FragmentTable) -> str:
     size = f"{rows} {row}s \N{MULTIPLICATION SIGN} {columns} {column}{'s' * (columns > 1)}"
     kind = f", {record.stype}" if isinstance(record, Instruction) and record.stype and "scale" in table.operand else ""
     return f"{_WORDS.get(table.operand, table.operand)} of {record.shape}{kind}: {size}"
+
+
+def _fragment_title(table: FragmentTable, record: FragmentInstruction) -> str:
+    opcode, on = record.mnemonic.partition(".")[0], f" on {table.target}" * bool(table.target)
+    if table.operand == "address":
+        return f"Addresses of {opcode} {record.shape_name}: {len(table.matrices) * table.layout.shape[-2]} rows{on}"
+    size = " \N{MULTIPLICATION SIGN} ".join(map(str, table.layout.shape[-2:]))
+    several = f", {table.layout.matrices} {_PLURALS[record.variant(table.operand)]}" * bool(table.layout.matrix)
+    type_ = record.element_type(table.operand)
+    return f"{table.operand} of {opcode} {record.shape_name}, {type_}: {size} elements{several}{on}"
+
+
+_PLURALS = {"matrix": "matrices", "copy": "copies"}
 
 
 def _summary(table: FragmentTable) -> str:
@@ -134,6 +152,10 @@ def _summary(table: FragmentTable) -> str:
     noun = f"{table.letter}s" if len(table.letter) > 1 else "elements"
     holds = "one element" if packing.per_register == 1 else f"{packing.per_register} {noun}"
     said = f"{many} in each of {layout.lanes} {who}, {holds} in a register."
+    if table.known:
+        lanes = len(table.matrices) * layout.shape[-2]
+        pointing = f" Lanes 0 to {lanes - 1} point to rows of 16 bytes." * (table.operand == "address")
+        return f"{said}{pointing} {table.known[0].upper()}{table.known[1:]}."
     if not layout.matrix:
         return said
     if table.operand == "metadata":

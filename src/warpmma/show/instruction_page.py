@@ -20,7 +20,7 @@ from ..scaling import byte_ids, thread_ids
 from ..sparsity import selectors
 from .sum_words import how
 
-__all__ = ["facts", "json", "text"]
+__all__ = ["facts", "json", "order", "text"]
 
 _WIDTH = 118
 _FEW = 8  # registers whose elements are listed
@@ -52,11 +52,11 @@ def _operand(i: AnyInstruction, operand: Any) -> dict[str, Any]:
     return {
         **found, "shape": list(layout.shape), "in": "registers", "registers": layout.registers, "bits": packing.width,
         "elements": layout.elements, "element_bits": packing.bits, "slot_bits": packing.slot, "shift": packing.shift,
-        "order": _order(layout), "formulas": layout.formulas(),
+        "order": order(layout), "formulas": layout.formulas(),
     }  # fmt: skip
 
 
-def _order(layout: Layout) -> list[str]:
+def order(layout: Layout) -> list[str]:
     """Which elements of its fragment each register of a lane holds, the lowest bits first."""
     per = layout.packing.per_register
     return [ranges(range(r * per, (r + 1) * per)) for r in range(layout.registers)]

@@ -37,6 +37,8 @@ def text(of: FragmentTable) -> str:
         heading = f"{grid.title}:\n" if grid.title and of.by == "element" else ""
         bands = ["\n".join(lines) for lines in _bands(grid)]
         blocks.append(heading + "\n\n".join(bands))
+    if of.known:
+        blocks.append(of.known)
     return "\n\n".join(blocks)
 
 
@@ -116,6 +118,7 @@ def json(of: FragmentTable) -> str:
         "instruction": of.instruction, "operand": of.operand, "by": of.by, "coordinates": list(of.coordinates),
         "matrices": list(of.matrices), "shape": list(of.layout.shape), "lanes": of.layout.lanes,
         "registers": of.layout.registers,
+        **({"target": of.target} if of.target else {}), **({"known": of.known} if of.known else {}),
     }  # fmt: skip
     names = _names(of)
     cells = ",\n  ".join(dumps({name: getattr(cell, name) for name in names}) for cell in of.cells)

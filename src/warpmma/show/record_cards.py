@@ -6,18 +6,20 @@ from html import escape
 
 from ..arithmetic import Recipe
 from ..formats import FloatFormat, IntegerFormat
-from ..isa import AnyInstruction, Instruction, WarpgroupInstruction
+from ..isa import AnyInstruction, FragmentInstruction, Instruction, WarpgroupInstruction
 from ..layouts import Layout
 from ..registers import Packing
 from .cards import card, field_rows, opened, preformatted
 from .drawing import Theme, box, document, group, text
+from .fragment_page import text as fragment_page
 from .fragment_pictures import instruction_svg, layout_svg, size_of
 from .instruction_page import text as page
 from .legends import MARGIN, register_strip
 from .sum_words import how
 
 __all__ = [
-    "format_html", "format_svg", "instruction_html", "layout_html", "packing_html", "packing_svg", "recipe_html",
+    "format_html", "format_svg", "fragments_html", "instruction_html", "layout_html", "packing_html", "packing_svg",
+    "recipe_html",
 ]  # fmt: skip
 
 
@@ -45,6 +47,20 @@ def instruction_html(instruction: AnyInstruction) -> str:
         said = f"{names}: {size_of(layout)}, {i.type(operand)}, {many}"  # type: ignore[arg-type]
         parts.append(opened(said, instruction_svg(i, operand)))
     return card(str(i), rows, [*parts, opened("All about it", preformatted(page(i)))])
+
+
+def fragments_html(instruction: FragmentInstruction) -> str:
+    """Draw an instruction that moves fragments: the fragments of each kind of target, and all about it, at a click."""
+    i = instruction
+    rows = [("targets", escape(", ".join(i.targets))), ("since PTX", ".".join(map(str, i.ptx)))]
+    parts = []
+    for operand in i.operands:
+        for layout, targets in i.fragments(operand).items():
+            several = len(i.fragments(operand)) > 1
+            said = f"{operand}: {size_of(layout)}, {i.element_type(operand)}"
+            on = f", on {targets[0]} to {targets[-1]}" * several
+            parts.append(opened(said + on, instruction_svg(i, operand, target=targets[-1] if several else None)))
+    return card(str(i), rows, [*parts, opened("All about it", preformatted(fragment_page(i)))])
 
 
 def layout_html(layout: Layout) -> str:

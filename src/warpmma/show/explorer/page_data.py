@@ -10,7 +10,16 @@ from typing import Any
 from ..._version import __version__
 from ...arithmetic import Evidence, Recipe, evidence_of, recipe_of
 from ...formats import FORMATS, FloatFormat, Format
-from ...isa import TARGETS, AnyInstruction, Instruction, WarpgroupInstruction, instructions, warpgroup_instructions
+from ...isa import (
+    TARGETS,
+    AnyInstruction,
+    FragmentInstruction,
+    Instruction,
+    WarpgroupInstruction,
+    fragment_instructions,
+    instructions,
+    warpgroup_instructions,
+)
 from ...layouts import OPERANDS, Layout, Operand
 from ...scaling import scale_ids, scale_layout
 from ...sparsity import legal_codes, metadata_layout, pattern_checked
@@ -22,6 +31,11 @@ COLUMNS = (
     "stype", "blocks", "scales",
 )  # fmt: skip
 """What stands in a row of an instruction."""
+
+MOVE_COLUMNS = ("name", "shapeName", "targets", "ptx", "held", "known")
+"""What stands in a row of what moves fragments, `wmma` too."""
+
+_SPACES = {"global", "shared", "shared::cta"}
 
 
 class _Pool:
@@ -47,18 +61,25 @@ def explorer_data() -> dict[str, Any]:
     -------
     dict
         Of JSON's types. `instructions` are rows of `columns`; their plan is the number of a row of `plans`, which has
-        targets with the numbers of recipes and evidence; `layouts` are numbers of A's, B's, C's and D's.
+        targets with the numbers of recipes and evidence; `layouts` are numbers of A's, B's, C's and D's. `moves` are
+        rows of `move_columns`, of `ldmatrix` and its like and of `wmma` without state spaces, whose layouts are the
+        same: `held` are numbers of operands, which are a name, the type of its elements, "matrix" or "copy", and
+        layouts, each with the number of matrices that count and its targets; `known` is a text's number.
     """
     pools = {"layouts": _Pool(_layout), "ids": _Pool(list), "recipes": _Pool(_recipe), "evidence": _Pool(_evidence)}
+    pools |= {"held": _Pool(list), "lists": _Pool(list), "texts": _Pool(str)}
     pools["plans"] = _Pool(list)
     every: tuple[AnyInstruction, ...] = (*instructions(), *warpgroup_instructions())
     rows = [_row(record, pools) for record in every]
+    moves = [_move_row(each, pools) for each in fragment_instructions() if not _SPACES & {*str(each).split(".")}]
     return {
         "version": __version__,
         "targets": {target.name: target.generation for target in TARGETS.values()},
         "formats": {name: _format(fmt) for name, fmt in FORMATS.items()},
         "columns": list(COLUMNS),
         "instructions": rows,
+        "move_columns": list(MOVE_COLUMNS),
+        "moves": moves,
         **{name: pool.rows for name, pool in pools.items()},
     }
 
@@ -75,6 +96,22 @@ def _row(record: AnyInstruction, pools: dict[str, _Pool]) -> list[Any]:
         int(record.documented), record.kind or "", record.sparsity or "", *_of_sparsity(record, layouts),
         record.stype or "", record.scales_per_row, _of_scales(record, pools),
     ]  # fmt: skip
+
+
+def _move_row(record: FragmentInstruction, pools: dict[str, _Pool]) -> list[Any]:
+    layouts, lists = pools["layouts"], pools["lists"]
+    held = [
+        pools["held"].number((
+            operand, record.element_type(operand), record.variant(operand),
+            tuple(
+                (layouts.number(layout), record.counted(operand, targets[0]), lists.number(targets))
+                for layout, targets in record.fragments(operand).items()
+            ),
+        ))
+        for operand in record.operands
+    ]  # fmt: skip
+    known = pools["texts"].number(record.layout_known())
+    return [str(record), record.shape_name, lists.number(record.targets), list(record.ptx), held, known]
 
 
 def _of_sparsity(record: AnyInstruction, layouts: _Pool) -> tuple[int, list[int], int | None]:

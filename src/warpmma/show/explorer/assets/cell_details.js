@@ -1,7 +1,7 @@
 // One element in words, bits and formulas; and all that its lane holds.
 import { elementName, sentence, shortName } from "./cells.js";
 import { copyButton, h } from "./dom.js";
-import { held } from "./layouts.js";
+import { held, locate } from "./layouts.js";
 import { wordView } from "./words.js";
 
 // `choose` takes an element, `look` a register that is pointed at, `rest` ends that.
@@ -9,6 +9,7 @@ export function detailsOf(record, operand, cell, operands, { choose, look, rest 
   const what = operand.layout.lanes > 32 ? "Thread" : "Lane";
   return [
     h("h2", { class: "sentence", id: "sentence" }, sentence(operand, cell)),
+    addressOf(operand, cell, operands),
     registerStrip(operand, cell, choose),
     wordView(record, operand, cell),
     formulaList(operand, cell),
@@ -24,11 +25,20 @@ export function detailsOf(record, operand, cell, operands, { choose, look, rest 
   ];
 }
 
+// Which lane points to an element's row, where elements are in rows of memory.
+function addressOf(operand, cell, operands) {
+  const addresses = operands.find(({ id }) => id === "address");
+  if (!addresses || operand === addresses) return null;
+  const { lane } = locate(addresses.layout, cell.row, 0, cell.matrix);
+  return h("p", { class: "note", id: "row-address" }, `Row ${cell.row} is at the address of lane ${lane}.`);
+}
+
 export function pythonOfPlace(record, operand, cell) {
   const { row, column, matrix, lane, register, low, high } = cell;
   const more = Object.entries(operand.selecting(matrix)).map(
     ([name, value]) => `, ${name.replace(/_[ab]$/, "_id")}=${value}`,
   );
+  if (operand.target) more.push(`, target="${operand.target}"`);
   return (
     `import warpmma as wm\n\ni = "${record.name}"\n` +
     `cell = wm.lookup.where(i, "${operand.id}", ${row}, ${column}${more.join("")})\n` +
@@ -40,6 +50,7 @@ export function commandOfPlace(record, operand, cell) {
   const more = Object.entries(operand.selecting(cell.matrix)).map(
     ([name, value]) => ` --${name.replace(/_[ab]$/, "-id")} ${value}`,
   );
+  if (operand.target) more.push(` --target ${operand.target}`);
   return `warpmma where ${record.name} ${operand.id} ${cell.row} ${cell.column}${more.join("")}`;
 }
 
@@ -115,7 +126,7 @@ function formulaList(operand, cell) {
 }
 
 function laneStepper(operand, cell, choose, what) {
-  const most = operand.layout.lanes - 1;
+  const most = (operand.lanes ?? operand.layout.lanes) - 1;
   const go = (lane) => {
     const registers = held(operand.layout, Math.min(most, Math.max(0, lane)));
     const same = registers[cell.register].cells.find((each) => each.index === cell.index);
@@ -138,6 +149,7 @@ function laneStepper(operand, cell, choose, what) {
 
 // Registers of a lane as buttons, each with the elements that it holds.
 function heldBy(operand, cell, chosen, { choose, look, rest }) {
+  if (cell.lane >= (operand.lanes ?? Infinity)) return null; // its address does not count
   const registers = held(operand.layout, cell.lane % operand.layout.lanes);
   return h(
     "div",
@@ -166,6 +178,7 @@ function heldBy(operand, cell, chosen, { choose, look, rest }) {
               : shortName(operand, cells[0]),
           ),
           ` ${operand.id}[${spanOf(cells, "row")}, ${spanOf(cells, "column")}]`,
+          operand.counted > 1 && operand.named(cells[0].matrix),
         ),
       ),
     ),

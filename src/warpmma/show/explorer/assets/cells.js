@@ -5,10 +5,13 @@ import { state } from "./state.js";
 
 // What an instruction's grids are:
 //   id, title; layout, type; variant: what its matrices are called;
+//   counted: how many of its matrices are read or written, lanes: of which lanes, if not of all;
+//   target: whose layout it is, where targets differ;
 //   short, long: what its elements are called, in cells and in sentences; row, column: what these are;
 //   selected(): the matrix that is chosen; selecting(matrix): what to change in the state to choose it;
 //   named(matrix): a text.
 export function operandsOf(record) {
+  if (record.held) return record.held.map(heldOperand);
   const { A, B, C, D } = record.fragments;
   const same = C === D && record.c === record.d;
   return [
@@ -36,6 +39,31 @@ function fragment(id, layout, type, title) {
     selected: () => (layout.matrix.length ? bounded(state.matrix, matricesOf(layout)) : 0),
     selecting: (matrix) => (layout.matrix.length ? { matrix } : {}),
     named: (matrix) => (layout.matrix.length ? ` of matrix ${matrix}` : ""),
+  };
+}
+
+// An operand of what moves fragments, with the layout of the target that is chosen; of the newest if none is.
+function heldOperand({ id, type, variant, layouts }) {
+  const { layout, counted, targets } = layouts.find((each) => each.targets.includes(state.on)) ?? layouts.at(-1);
+  const addresses = id === "address";
+  const letter = addresses ? "p" : id.toLowerCase();
+  const several = layout.matrix.length > 0;
+  return {
+    id,
+    layout,
+    counted,
+    type: addresses ? "" : type,
+    title: addresses ? "Addresses of rows" : id,
+    short: letter,
+    long: letter,
+    variant,
+    row: "row",
+    column: "column",
+    lanes: addresses ? counted * layout.shape[0] : layout.lanes,
+    target: layouts.length > 1 ? targets[0] : "",
+    selected: () => (several ? bounded(state.matrix, counted) : 0),
+    selecting: (matrix) => (several ? { matrix } : {}),
+    named: (matrix) => (!several ? "" : variant === "copy" ? `, copy ${matrix}` : ` of matrix ${matrix}`),
   };
 }
 
@@ -85,7 +113,7 @@ const bounded = (text, count) => Math.min(Math.max(0, Number.parseInt(text, 10) 
 export function chosenCell(record) {
   const operands = operandsOf(record);
   const named = (id) => operands.find((each) => each.id === id);
-  const operand = named(state.op) ?? named(state.op === "D" ? "C" : "A"); // D may be shown with C
+  const operand = named(state.op) ?? named(state.op === "D" ? "C" : "A") ?? operands[0]; // D may be shown with C
   const [rows, columns] = operand.layout.shape;
   const cell = cellOf(operand, bounded(state.row, rows), bounded(state.col, columns), operand.selected());
   return { operand, ...cell };

@@ -18,7 +18,7 @@ import { encode, readList } from "./values.js";
 import { decodedMetadata } from "./words.js";
 
 const VIEWS = { registers: ["Registers", registersView], sums: ["Sums", sumView] };
-const REBUILT = ["i", "view", "by", "matrix", "selector", "byte_a", "thread_a", "byte_b", "thread_b"];
+const REBUILT = ["i", "view", "by", "on", "matrix", "selector", "byte_a", "thread_a", "byte_b", "thread_b"];
 
 // What an address may say.
 function legal(chosen, defaults) {
@@ -35,8 +35,9 @@ function start() {
   document.getElementById("picker").append(list.element);
   const build = () => {
     const record = instructionNamed(state.i);
-    replaceChildren(main, heading(record), VIEWS[state.view][1](record));
-    document.title = `${record.shapeName} ${record.a}: warpmma explorer`;
+    const view = record.held && state.view === "sums" ? withoutSums : VIEWS[state.view][1];
+    replaceChildren(main, heading(record), view(record));
+    document.title = `${record.shapeName} ${record.a ?? record.opcode}: warpmma explorer`;
   };
   listen((changed, anew) => {
     if (changed.has("i")) {
@@ -79,9 +80,15 @@ function tabs() {
   else place.append(segmented("View", views, state.view, (view) => update({ view })));
 }
 
+function withoutSums(record) {
+  const moves = `${record.opcode} moves elements and computes no sum.`;
+  const chain = "wmma.mma is executed as mma, tile by tile: choose an mma with these types to see its sums.";
+  return h("p", { class: "note" }, record.name.startsWith("wmma.mma") ? chain : moves);
+}
+
 function heading(record) {
   const first = record.targets[0];
-  const { recipe } = computed(record, first);
+  const recipe = computed(record, first)?.recipe;
   const facts = [
     `${record.targets.length} ${record.targets.length > 1 ? "targets" : "target"}, from ${first}`,
     `PTX ${record.ptx.join(".")}`,

@@ -28,21 +28,22 @@ export function picker() {
         event.preventDefault();
         list.focus();
       }
+      if (event.key === "Enter" && list.firstChild) {
+        event.preventDefault();
+        take(list, list.firstChild);
+      }
     },
   });
   list.addEventListener("keydown", (event) => step(event, list));
   list.addEventListener("click", (event) => {
     const option = event.target.closest("[role=option]");
-    if (!option) return;
-    update({ i: option.dataset.name });
-    // On a small screen the list lies above what was chosen.
-    if (isSmall()) list.closest("details").open = false;
+    if (option) take(list, option);
   });
   refresh();
   const element = h(
     "nav",
     { class: "picker", "aria-label": "Choose an instruction" },
-    labelled("Instruction", search, { hint: "Shape, types, kind, sp, wgmma, in any order" }),
+    labelled("Instruction", search, { hint: "Shape, types, kind, sp, wgmma, ldmatrix, in any order" }),
     h(
       "div",
       { class: "filters" },
@@ -71,9 +72,26 @@ export function picker() {
   return { element, mark: () => mark(list), chosen: () => list.querySelector("[aria-selected=true]") };
 }
 
+function take(list, option) {
+  update({ i: option.dataset.name });
+  announce(option.textContent);
+  // On a small screen the list lies above what was chosen.
+  if (isSmall()) list.closest("details").open = false;
+}
+
+// What was asked for, where nothing is that.
+function nothing() {
+  const typed = filter.text.trim();
+  const words = typed.length > 60 ? `${typed.slice(0, 60)}\u2026` : typed;
+  const on = filter.target && ` on ${filter.target}`;
+  const among = filter.family && ` among ${FAMILIES[filter.family].label}`;
+  return `no instruction${words && ` matches '${words}'`}${on}${among}`;
+}
+
 function fillList(list, count) {
   const found = matching(filter.text, filter);
-  count.textContent = found.length === 1 ? "1 instruction" : `${found.length} instructions`;
+  count.textContent = found.length === 0 ? nothing() : found.length === 1 ? "1 instruction" : `${found.length} instructions`;
+  list.hidden = !found.length;
   list.replaceChildren(...found.map(option));
   mark(list);
 }
@@ -88,13 +106,20 @@ function option(record) {
       "aria-selected": false,
     },
     h("span", { class: "shape" }, record.shapeName),
-    h("span", { class: "types" }, [record.d, record.a, record.b, record.c].join(" ")),
+    h("span", { class: "types" }, (record.kinds ?? [record.d, record.a, record.b, record.c]).join(" ")),
     h("span", { class: "rest" }, restOf(record)),
   );
 }
 
 // What shape and types do not say.
 export function restOf(record) {
+  if (record.held) {
+    const said = new Set([record.shapeName, "sync", "aligned"]);
+    return record.name
+      .split(".")
+      .filter((part) => !said.has(part))
+      .join(" ");
+  }
   const parts = record.name.split(".").slice(record.warpgroup ? 4 : 3);
   const said = new Set([
     record.shapeName,

@@ -65,7 +65,9 @@ export function registersView(record) {
 }
 
 function toolbar(record, operands) {
-  const several = operands.some((operand) => operand.id === "A" && matricesOf(operand.layout) > 1);
+  const several = operands.filter((operand) => operand.id.length === 1 && matricesOf(operand.layout) > 1);
+  const most = Math.max(0, ...several.map((operand) => operand.counted ?? matricesOf(operand.layout)));
+  const label = several[0]?.variant === "copy" ? "Copy" : "Matrix";
   const orders = [
     ["element", "Matrices"],
     ["lane", record.warpgroup ? "Threads" : "Lanes"],
@@ -74,9 +76,22 @@ function toolbar(record, operands) {
     "div",
     { class: "toolbar" },
     segmented("Order", orders, state.by, (by) => update({ by })),
-    several && chooser("Matrix", [0, 1, 2, 3], operands[0].selected(), (matrix) => update({ matrix })),
+    most > 0 && chooser(label, [...Array(most).keys()], several[0].selected(), (matrix) => update({ matrix })),
+    record.held && targetChooser(record),
+    record.held && h("p", { class: "note" }, `${record.known}.`),
     record.warpgroup && h("p", { class: "note" }, "B lies in shared memory; A there, or in registers as shown."),
   );
+}
+
+// Targets whose layouts differ, by the first of each group.
+function targetChooser(record) {
+  const differing = record.held.find(({ layouts }) => layouts.length > 1);
+  if (!differing) return null;
+  const groups = differing.layouts.map(({ targets }) => targets);
+  const chosen = groups.find((targets) => targets.includes(state.on)) ?? groups.at(-1);
+  const named = (targets) => (targets.length > 1 ? `${targets[0]} to ${targets.at(-1)}` : targets[0]);
+  const options = groups.map((targets) => [targets[0], named(targets)]);
+  return select("On", options, chosen[0], (on) => update({ on }));
 }
 
 const chooser = (label, values, chosen, choose) =>
@@ -178,7 +193,7 @@ function laneGrid(operand) {
   return {
     id: `cell-${operand.id}`,
     label: `${operand.title} by lane and register`,
-    rows: layout.lanes,
+    rows: operand.lanes ?? layout.lanes,
     columns: layout.elements,
     run: [each, 1],
     cellSize: [each > 8 ? 12 : 42, 30],

@@ -8,6 +8,7 @@ const DEFAULTS = {
   col: "5",
   matrix: "0",
   by: "element", // or "lane"
+  on: "", // target, where layouts differ between targets
   selector: "0",
   byte_a: "0",
   thread_a: "0",

@@ -5,12 +5,12 @@ Source: PTX ISA 9.1, 9.7; ptxas 13.0 knows each, and refuses it below what `REQU
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from ..isa import since as targets_since
+from .known import since as targets_since
 
-__all__ = ["ABSENT_WORDS", "KEPT", "REQUIRED", "TYPE_WORDS", "WORDS", "later"]
+__all__ = ["ABSENT_WORDS", "KEPT", "REQUIRED", "TYPE_WORDS", "WORDS", "later", "wanted"]
 
 _SIZES = ("8", "16", "32", "64")
 TYPE_WORDS = frozenset(
@@ -76,6 +76,28 @@ REQUIRED: Mapping[str, tuple[str, tuple[int, int]]] = MappingProxyType({
 
 ABSENT_WORDS: Mapping[str, str] = MappingProxyType({})
 """Words of instructions that are simulated otherwise, and what they do: PTX has them, nobody simulates them yet."""
+
+
+def wanted(words: Iterable[str], since: str, ptx: tuple[int, int]) -> tuple[str, tuple[int, int]]:
+    """Return the oldest target and the first version of PTX that have all words of a mnemonic.
+
+    Parameters
+    ----------
+    words : iterable of str
+    since : str
+        Oldest target of the form.
+    ptx : (int, int)
+        First version of PTX of the form.
+
+    Examples
+    --------
+    >>> wanted(["ldmatrix", "x4", "shared::cta", "b16"], "sm_75", (6, 5))
+    ('sm_75', (7, 8))
+    """
+    for word in words:
+        if word in REQUIRED:
+            since, ptx = later(since, REQUIRED[word][0]), max(ptx, REQUIRED[word][1])
+    return since, ptx
 
 
 def later(a: str, b: str) -> str:

@@ -1,0 +1,100 @@
+"""The table of `ldmatrix`, `stmatrix`, `movmatrix` and `wmma`, and the look-up of a mnemonic in it."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from ..errors import MnemonicError
+from .fragment_record import FragmentForm, FragmentInstruction
+from .grammar import bare
+from .known import check_known
+from .matrix_moves import MATRIX_MOVES, MATRIX_TRANSPOSE
+from .names import near
+from .wmma_instructions import WMMA_MOVES, WMMA_PRODUCTS
+
+__all__ = ["FRAGMENT_FORMS", "FRAGMENT_OPCODES", "fragment_instructions", "parse_fragments"]
+
+FRAGMENT_FORMS: tuple[FragmentForm, ...] = (*MATRIX_MOVES, MATRIX_TRANSPOSE, *WMMA_MOVES, *WMMA_PRODUCTS)
+"""Every row of the table."""
+
+FRAGMENT_OPCODES = tuple(dict.fromkeys(form.spelling.split(".")[0] for form in FRAGMENT_FORMS))
+"""Opcodes of the table."""
+
+
+def parse_fragments(mnemonic: str | FragmentInstruction) -> FragmentInstruction:
+    """Read the mnemonic of an `ldmatrix`, `stmatrix`, `movmatrix` or `wmma`.
+
+    Parameters
+    ----------
+    mnemonic : str or FragmentInstruction
+        Qualifiers in any order, but that types, layouts and state spaces keep theirs.
+
+    Returns
+    -------
+    FragmentInstruction
+
+    Raises
+    ------
+    MnemonicError
+        Names the nearest that there is.
+
+    Examples
+    --------
+    >>> parse_fragments("ldmatrix.sync.aligned.trans.m8n8.x2.b16").operands
+    ('D', 'address')
+    >>> parse_fragments("ldmatrix.sync.aligned.m8n8.x3.b16")
+    Traceback (most recent call last):
+        ...
+    warpmma.errors.MnemonicError: unknown instruction ldmatrix.sync.aligned.m8n8.x3.b16; the nearest is
+    ldmatrix.sync.aligned.m8n8.x1.b16
+    """
+    return mnemonic if isinstance(mnemonic, FragmentInstruction) else _parsed(bare(mnemonic))
+
+
+@cache
+def _parsed(name: str) -> FragmentInstruction:
+    words = tuple(name.split("."))
+    for form in FRAGMENT_FORMS:
+        if found := form.lines.match(words):
+            return form.record(found)
+    nearest = near(name, _mnemonics())
+    meant = f"; the nearest is {nearest}" if nearest else f"; expected one of {', '.join(FRAGMENT_OPCODES)}"
+    raise MnemonicError(f"unknown instruction {name}{meant}")
+
+
+@cache
+def _mnemonics() -> tuple[str, ...]:
+    return tuple(name for form in FRAGMENT_FORMS for name in form.lines.mnemonics)
+
+
+@cache
+def _every() -> tuple[FragmentInstruction, ...]:
+    return tuple(map(_parsed, _mnemonics()))
+
+
+def fragment_instructions(target: str | None = None) -> tuple[FragmentInstruction, ...]:
+    """List the `ldmatrix`, `stmatrix`, `movmatrix` and `wmma` of a target, or all of them.
+
+    Parameters
+    ----------
+    target : str, optional
+
+    Returns
+    -------
+    tuple of FragmentInstruction
+        In the order of the table, with every state space that PTX spells.
+
+    Raises
+    ------
+    TargetError
+        For an unknown target.
+
+    Examples
+    --------
+    >>> len(fragment_instructions("sm_75")), len(fragment_instructions("sm_90"))
+    (464, 631)
+    """
+    if target is None:
+        return _every()
+    check_known(target)
+    return tuple(each for each in _every() if target in each.targets)
