@@ -226,8 +226,9 @@ INNER: dict[str, str] = {
     ),
     **dict.fromkeys(
         (f"warpmma.ptx:{x}" for x in (
-            "EntryNeeds", "Function", "Module", "Module.error", "Module.place", "ModuleNeeds", "ModuleNeeds.problems",
-            "ModuleNeeds.json", "ModuleNeeds.text", "PtxEntry", "PtxModule", "PtxModule.linked", "declared",
+            "EntryNeeds", "Function", "Module", "Module.error", "Module.error_at", "Module.place", "ModuleNeeds",
+            "ModuleNeeds.problems", "ModuleNeeds.json", "ModuleNeeds.text", "PtxEntry", "PtxModule",
+            "PtxModule.linked", "declared",
         )),
         "what `load`, `read` and `check` return, and what launches make of it",
     ),

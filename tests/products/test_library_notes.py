@@ -42,7 +42,7 @@ def test_all_three_say_it(target: str, dtype: Any, note: str) -> None:
     )
     b = a.T[:, :8]
     c = np.zeros((16, 8), np.float64 if dtype == np.float64 else np.float32)
-    told = wm.explain(choice.instruction, a, b, c, row=0, column=0, target=target)
+    told = wm.explain(str(choice.instruction), a, b, c, row=0, column=0, target=target)
     assert told.note == note and note in " ".join(told.text().split()) and json.loads(told.json())["note"] == note
     assert "libraries use" not in told.text() or note
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from .touching import Touch
 __all__ = ["SharedMemory"]
 
 Array = npt.NDArray[Any]
+Variables = Sequence[tuple[str, range]]
 
 _ALIGNMENT = 16  # of what a block's memory begins at, and so of every access
 
@@ -54,14 +55,16 @@ class SharedMemory:
         self.size = size
         stride = -(-size // _ALIGNMENT) * _ALIGNMENT
         data = np.zeros(blocks * stride // 8, np.uint64).view(np.uint8)
-        self._all = Allocation(reporter, data, written=False, private=True, element=self._element)
+        self._variables: list[tuple[str, range]] = []
+        # Not a method: memory that refers to itself would stay until Python collects.
+        element = partial(_element, self._variables)
+        self._all = Allocation(reporter, data, written=False, private=True, element=element)
         self._base = (np.arange(blocks, dtype=np.int64) * stride)[:, None, None]
         self._bounds = np.zeros(1, np.uint64), np.array([size], np.uint64)
         self._reporter, self._clocks = reporter, clocks
         self._room: Array | None = None  # bytes from each address on to the end of its variable
-        self._variables: tuple[tuple[str, range], ...] = ()
 
-    def declare(self, variables: Sequence[tuple[str, range]]) -> None:
+    def declare(self, variables: Variables) -> None:
         """Say where variables lie: what lies between is nobody's, and dynamic shared memory follows the last.
 
         Parameters
@@ -69,7 +72,7 @@ class SharedMemory:
         variables : sequence of (str, range)
             As hazards call them, by address.
         """
-        self._variables = tuple(variables)
+        self._variables[:] = variables
         self._room, self._bounds = _laid_out(self.size, tuple(place for _, place in variables))
 
     def contents(self) -> Iterator[Array]:
@@ -148,16 +151,6 @@ class SharedMemory:
             lanes = lanes & ~between
         return self._at(site, address, size, lanes)
 
-    def _element(self, address: int, size: int) -> str:
-        """Name the element of a variable at an address, in elements of as many bytes as are accessed."""
-        for name, place in self._variables:
-            if address in place:
-                offset = address - place.start
-                return (
-                    element_at(name, offset) if offset % size else f"{element_at(name, offset, size)} of {size} bytes"
-                )
-        return ""
-
     def _beyond(self, size: int) -> Callable[[int], str]:
         """Say where an address behind all of shared memory is."""
 
@@ -204,3 +197,12 @@ def _spread(values: Array, lanes: Array) -> Array:
     out = np.zeros((*lanes.shape, values.shape[-1]), values.dtype)
     out[lanes] = values
     return out
+
+
+def _element(variables: Variables, address: int, size: int) -> str:
+    """Name the element of a variable at an address, in elements of as many bytes as are accessed."""
+    for name, place in variables:
+        if address in place:
+            offset = address - place.start
+            return element_at(name, offset) if offset % size else f"{element_at(name, offset, size)} of {size} bytes"
+    return ""
