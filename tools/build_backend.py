@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from scikit_build_core import build
-from scikit_build_core.build import *  # noqa: F403  all the hooks of a build backend
 
 _HOOK = re.compile(r"_editable_\w+\.py")
 _LINE = '\n__doc__ = "PYTEST_DONT_REWRITE"\n'
@@ -53,6 +52,11 @@ def build_editable(
             new.writestr(each, data)
     shutil.move(changed, wheel)
     return name
+
+
+def __getattr__(name: str) -> Any:
+    """Give the other hooks of a build backend as scikit-build-core has them."""
+    return getattr(build, name)
 
 
 def _use_all_cores() -> None:
