@@ -11,7 +11,7 @@ import pytest
 import warpmma as wm
 from warpmma.errors import OperandError
 from warpmma.kernel import Output
-from warpmma.machine import HazardError
+from warpmma.machine import HazardError, Limit
 from warpmma.ptx import load
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -192,3 +192,13 @@ def test_memory_that_arrays_of_two_types_share_is_not_reported() -> None:
     entry = plain("ld.global.f32 %f, [%x0];", ".param .u64 x, .param .u64 y")
     assert entry.launch(wm.Device("sm_80"), 1, 1, [whole, whole.view(np.float32)]).retyped == ()
     assert len(entry.launch(wm.Device("sm_80"), 1, 1, [whole, np.zeros(4)]).retyped) == 1
+
+
+def test_reports_of_where_lanes_are_name_the_place_in_the_grid() -> None:
+    """Block 5 of 2 x 3 spins."""
+    text = f"""{HEAD}.visible .entry spin() {{
+    .reg .pred %p; .reg .b32 %r<4>;
+    mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ctaid.y; add.u32 %r3, %r1, %r2; setp.eq.u32 %p, %r3, 3;
+    AGAIN: @%p bra AGAIN; ret; }}"""
+    with pytest.raises(wm.LimitError, match=r"32 lanes of block 5 = blockIdx \(1, 2, 0\), warp 0, are at"):
+        load(text)["spin"].launch(wm.Device("sm_80"), (2, 3), 32, [], limit=Limit(instructions=10_000))

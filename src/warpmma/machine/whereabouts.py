@@ -57,5 +57,5 @@ def _who(state: State, bits: Array) -> str:
     if len(blocks) > 1:
         return f"{lanes} of {len(blocks)} blocks"
     warps = np.flatnonzero(bits[blocks[0]].any(axis=-1)).tolist()
-    number = state.batch.blocks[int(blocks[0])]
-    return f"{lanes} of block {number}, warp{'s' * (len(warps) != 1)} {ranges(warps)},"
+    block = state.batch.reporter.block_named(state.batch.blocks[int(blocks[0])])
+    return f"{lanes} of {block}, warp{'s' * (len(warps) != 1)} {ranges(warps)},"
