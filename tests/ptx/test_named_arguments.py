@@ -202,3 +202,12 @@ def test_reports_of_where_lanes_are_name_the_place_in_the_grid() -> None:
     AGAIN: @%p bra AGAIN; ret; }}"""
     with pytest.raises(wm.LimitError, match=r"32 lanes of block 5 = blockIdx \(1, 2, 0\), warp 0, are at"):
         load(text)["spin"].launch(wm.Device("sm_80"), (2, 3), 32, [], limit=Limit(instructions=10_000))
+
+
+def test_a_launch_that_a_limit_ends_tells_what_was_accessed() -> None:
+    text = f"""{HEAD}.visible .entry spin(.param .u64 x) {{
+    .reg .f32 %f; .reg .b64 %rd; ld.param.u64 %rd, [x]; ld.global.f32 %f, [%rd];
+    AGAIN: bra AGAIN; }}"""
+    with pytest.raises(wm.LimitError) as error:
+        load(text)["spin"].launch(wm.Device("sm_80"), 1, 1, [np.ones(2)], limit=Limit(instructions=10_000))
+    assert [one.accessed for one in error.value.report.retyped] == ["f32"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -138,19 +138,18 @@ def launch_entry(module: Module, linked: Linked, device: Device, request: Reques
         site = Site(module.name, function.position.line, "launch", column=function.position.column)
         for name in memory.unwritten():
             reporter.report_launch("unwritten", site, f"{name} is an Output, and no thread wrote any of it")
-        found = retyped(memory, linked.program.steps)
+        return _report(reporter, costs, memory, functions, linked, watching)
     except (WarpmmaError, HazardWarning) as error:
         if linked.shared.has_dynamic and isinstance(error, HazardError) and "shared memory" in error.hazard.detail:
             error.add_note(_about_shared(request, linked))
         if isinstance(error, LimitError):
             functions.flush()
-            error.report = _report(reporter, costs, functions, linked, watching)
+            error.report = _report(reporter, costs, memory, functions, linked, watching)
         raise
     finally:
         functions.flush()  # what was printed before an error
         memory.end()
         tell.close()
-    return replace(_report(reporter, costs, functions, linked, watching), retyped=found)
 
 
 def _about_shared(request: Request, linked: Linked) -> str:
@@ -161,13 +160,14 @@ def _about_shared(request: Request, linked: Linked) -> str:
 
 
 def _report(
-    reporter: Reporter, costs: Costs, functions: DeviceFunctions, linked: Linked, watching: Watching | None
-) -> Launch:
+    reporter: Reporter, costs: Costs, memory: GlobalMemory, functions: DeviceFunctions, linked: Linked,
+    watching: Watching | None,
+) -> Launch:  # fmt: skip
     return Launch(
         reporter.found, costs, MappingProxyType(dict(reporter.counts)),
         MappingProxyType(dict(reporter.lines["order"])), "".join(functions.printed), reporter.comparisons.differing,
         linked.undecided, () if watching is None else tuple(watching.kept),
-        joined=MappingProxyType(dict(reporter.joined)),
+        retyped=retyped(memory, linked.program.steps), joined=MappingProxyType(dict(reporter.joined)),
     )  # fmt: skip
 
 
