@@ -162,3 +162,12 @@ def test_pytorch_is_told_of_the_simulated_gpu() -> None:
         assert triton.runtime.driver.active.get_active_torch_device() == torch.device("cpu")
         torch.cuda.synchronize()
     assert torch.cuda.get_device_capability is before
+
+
+@pytest.mark.parametrize("module", ["compiler", "driver"])
+def test_the_backend_is_imported_before_triton(module: str) -> None:
+    """Triton looks for backends when it is imported, and must not find a module that is only half imported."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"import warpmma.triton.backend.{module}"], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")

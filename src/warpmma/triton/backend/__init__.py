@@ -2,3 +2,8 @@
 
 It answers only where WARPMMA_TRITON is set; nothing of warpmma is loaded before.
 """
+
+from contextlib import suppress
+
+with suppress(ImportError):  # before the modules here, which Triton would find half imported
+    import triton as triton
