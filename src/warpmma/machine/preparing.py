@@ -13,6 +13,7 @@ The rules:
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -182,12 +183,10 @@ def _meeting(
             each()
         return given()
 
-    def write(results: Results, group: Group) -> None:
-        _put(state, step, results, group)
-
     meeting = meetings.at(key, lambda: Meeting(state, barrier=barrier))
     meeting.add(MeetingPlace(
-        number=place, site=step.site, act=counted_act, mask=mask, read=read, write=write, count=count,
+        number=place, site=step.site, act=counted_act, mask=mask, read=read, write=partial(_put, state, step),
+        count=count,
         handle=lambda site, operands, lanes: handle(state.batch, site, row, operands, lanes),
     ))  # fmt: skip
     return meeting
