@@ -57,10 +57,7 @@ def codes(kind: str, fmt: FloatFormat, shape: tuple[int, ...], *, operand: Opera
 def matrices(kind: str, name: str, m: int, n: int, k: int) -> tuple[Array, Array]:
     """A and B of a product, as arrays of the format's dtype."""
     fmt = _float(FORMATS[name])
-    return (
-        fmt.array(codes(kind, fmt, (m, k), operand="A")),
-        fmt.array(codes(kind, fmt, (k, n), operand="B")),
-    )
+    return (fmt.array(codes(kind, fmt, (m, k), operand="A")), fmt.array(codes(kind, fmt, (k, n), operand="B")))
 
 
 def registers(mnemonic: str, warps: int, kind: str = "normal") -> tuple[tuple[Array, ...], dict[str, Any]]:

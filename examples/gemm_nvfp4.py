@@ -40,12 +40,7 @@ BUFFER = A_BYTES + B_BYTES
 SWIZZLE = Swizzle(2, 4, 3)
 LOAD = "ldmatrix.sync.aligned.m8n8.x4.shared.b16"
 
-CASES = (
-    Case(128, 128, 256, "f32"),
-    Case(200, 136, 192, "f32"),
-    Case(77, 48, 64, "bf16"),
-    Case(256, 128, 1024, "bf16"),
-)
+CASES = (Case(128, 128, 256, "f32"), Case(200, 136, 192, "f32"), Case(77, 48, 64, "bf16"), Case(256, 128, 1024, "bf16"))
 
 
 def gemm(

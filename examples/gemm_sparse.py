@@ -31,12 +31,7 @@ PIECE = 16  # bytes that one thread copies at once
 
 A_SWIZZLE, B_SWIZZLE = Swizzle(2, 4, 3), Swizzle(3, 4, 3)  # rows of A are 64 bytes apart, those of B 128
 
-CASES = (
-    Case(128, 64, 128, "f32"),
-    Case(100, 136, 208, "f32"),
-    Case(128, 64, 2048, "f32"),
-    Case(512, 512, 1024, "f32"),
-)
+CASES = (Case(128, 64, 128, "f32"), Case(100, 136, 208, "f32"), Case(128, 64, 2048, "f32"), Case(512, 512, 1024, "f32"))
 
 
 def gemm(t: Any, a: Any, metadata: Any, b: Any, d: Any, *, m: int, n: int, k: int) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from arrays import Array
 
-from warpmma.arithmetic import SEQUENCES, SPECIAL_FUNCTIONS, ApproximateForm, SpecialFunction, native, native_functions
+from warpmma.arithmetic import SEQUENCES, SPECIAL_FUNCTIONS, ApproximateForm, SpecialFunction
+from warpmma.arithmetic.dispatch import native, native_functions
 
 FUNCTIONS = [function for function in SPECIAL_FUNCTIONS.values() if function.bits == 32]
 ROWS = [row for row in SEQUENCES.values() if row.fmt.bits >= 32]

@@ -10,7 +10,7 @@ from arrays import Array
 
 from warpmma.kernel.launching import Launch, launch
 
-module = importlib.import_module("warpmma.machine.grid")  # `kernel.launch` is the function
+module = importlib.import_module("warpmma.machine.block.grid")  # `kernel.launch` is the function
 MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 LDSM = "ldmatrix.sync.aligned.m8n8.x4.shared.b16"
 COPY = "cp.async.cg.shared.global"

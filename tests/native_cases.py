@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from arrays import Array, Rng, same
 
-from warpmma.arithmetic import compute, native
-from warpmma.arithmetic.recipes import recipe
-from warpmma.arithmetic.units import FusedDotAdd, GroupedDotAdd, IntegerSum
+from warpmma.arithmetic import compute
+from warpmma.arithmetic.dispatch import native
+from warpmma.arithmetic.recipes.lowerings import recipe
+from warpmma.arithmetic.recipes.units import FusedDotAdd, GroupedDotAdd, IntegerSum
 from warpmma.execution import running
 from warpmma.formats import FORMATS
 from warpmma.isa import Instruction, warpgroup_instructions

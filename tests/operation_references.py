@@ -12,7 +12,7 @@ from arrays import Array
 from warpmma._rounding import Rounding
 from warpmma.formats import FORMATS, FloatFormat
 from warpmma.kernel import operation
-from warpmma.operations import conversions, divisions, floats
+from warpmma.operations.arithmetic import conversions, divisions, floats
 from warpmma.testing.generators import operation_inputs
 
 FORMS = (*floats.FORMS, *divisions.FORMS, *conversions.FORMS)

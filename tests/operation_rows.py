@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from warpmma.operations import collectives, integers, operation
+from warpmma.operations import operation
+from warpmma.operations.arithmetic import integers
+from warpmma.operations.warp import collectives
 
 BITS = [mnemonic for form in integers.FORMS for mnemonic in form.mnemonics]
 COLLECTIVES = [mnemonic for form in collectives.FORMS for mnemonic in form.mnemonics]

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from svg_cells import SVG
 
-from warpmma.show.drawing import text_width
+from warpmma.show.drawing.drawing import text_width
 
 __all__ = ["overlaps", "place"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy.typing as npt
 
 from warpmma.arithmetic import compute
-from warpmma.arithmetic.units import (
+from warpmma.arithmetic.recipes.units import (
     FloatChains,
     FmaChain,
     FusedDotAdd,

@@ -17,7 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warpmma.hardware.comparison import OperationGpu, RowJob, different_lanes, lane_shown
-from warpmma.operations import Operation, collectives, integers, operation
+from warpmma.operations import Operation, operation
+from warpmma.operations.arithmetic import integers
+from warpmma.operations.warp import collectives
 from warpmma.registers import LANES
 
 Array = npt.NDArray[Any]

@@ -19,7 +19,7 @@ from contraction.kernels import OUTPUT, PREDICATES, drawn
 from contraction.machine_code import MachineRun, UnknownCodeError, assembled
 
 from warpmma.ptx import read
-from warpmma.ptx.contraction import contracted
+from warpmma.ptx.contraction.fusing import contracted
 
 MOST = 4
 """Sums that are not predicted and fused otherwise at once."""

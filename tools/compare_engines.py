@@ -21,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warpmma._text import table
-from warpmma.arithmetic import FusedDotAdd, GroupedDotAdd, IntegerSum, Recipe, compute, native, recipe
+from warpmma.arithmetic import FusedDotAdd, GroupedDotAdd, IntegerSum, Recipe, compute, recipe
+from warpmma.arithmetic.dispatch import native
 from warpmma.isa import warpgroup_instructions
 from warpmma.testing.generators import by_reference, operands, recipe_cases, styles
 

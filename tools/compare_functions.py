@@ -24,7 +24,8 @@ import numpy.typing as npt
 
 from warpmma._tasks import for_each
 from warpmma.hardware.comparison import OperationGpu, RowJob, different_lanes, lane_shown
-from warpmma.operations import Operation, approximations, divisions, operation
+from warpmma.operations import Operation, operation
+from warpmma.operations.arithmetic import approximations, divisions
 from warpmma.registers import LANES
 
 Array = npt.NDArray[Any]

@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from warpmma.formats import FloatFormat, floating
 from warpmma.hardware.comparison import LaneRecorder, OperationGpu, RowJob, different_lanes, lane_shown, row_simulated
-from warpmma.operations import Operation, divisions, operation
+from warpmma.operations import Operation, operation
+from warpmma.operations.arithmetic import divisions
 from warpmma.registers import LANES
 from warpmma.testing.generators import operation_inputs
 

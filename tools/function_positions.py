@@ -1,7 +1,7 @@
 """Every position of every table of the special-function unit: operands that reach it, and what a result says of its V.
 
 What `solve_functions` and `interpolation_mutants` are made of. V is in units of 2^-41 throughout, of which every
-table's is a multiple (rule 2 of `warpmma.arithmetic.interpolation`).
+table's is a multiple (rule 2 of `warpmma.arithmetic.exact.interpolation`).
 """
 
 from __future__ import annotations

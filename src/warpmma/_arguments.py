@@ -9,8 +9,6 @@ from typing import Any, TypeGuard
 
 from .errors import OperandError, WarpmmaError, shown
 
-__all__ = ["check_choice", "is_integer", "members", "suggestion"]
-
 
 def is_integer(value: object) -> TypeGuard[int]:
     """Whether a value is an integer, of Python or NumPy: no bool, and no span of time, which NumPy counts as one."""
@@ -38,9 +36,7 @@ def suggestion(word: object, known: Collection[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def check_choice(
-    what: str, value: object, choices: Collection[str], error: type[WarpmmaError] = OperandError
-) -> None:  # fmt: skip
+def check_choice(what: str, value: object, choices: Collection[str], error: type[WarpmmaError] = OperandError) -> None:
     """Raise `error` unless a value is one of some strings; name the nearest of them."""
     if isinstance(value, str) and value in choices:
         return

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from ._dlpack import imported
 from .errors import OperandError, WarpmmaError, shown
 
-__all__ = ["MOST_DIMENSIONS", "MOST_ELEMENTS", "as_array", "broadcast", "frozen"]
+Array = npt.NDArray[Any]
+"""An array of any dtype: the one alias of the package."""
 
 # What NumPy broadcasts. Its arrays may have twice as many, which leaves room for what the package adds inside.
 MOST_DIMENSIONS = 32
@@ -20,7 +21,7 @@ MOST_DIMENSIONS = 32
 MOST_ELEMENTS = 1 << 47
 
 
-def as_array(x: npt.ArrayLike, name: str, error: type[WarpmmaError] = OperandError) -> npt.NDArray[Any]:
+def as_array(x: npt.ArrayLike, name: str, error: type[WarpmmaError] = OperandError) -> Array:
     """Return an array in the machine's byte order, or raise `error` for what is none, such as a ragged list."""
     if isinstance(x, np.ma.MaskedArray):
         raise error(f"{name} is a masked array, and no instruction knows masks; fill it first")
@@ -39,7 +40,7 @@ def as_array(x: npt.ArrayLike, name: str, error: type[WarpmmaError] = OperandErr
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
-def broadcast(who: str, arrays: Sequence[npt.NDArray[Any]]) -> tuple[npt.NDArray[Any], ...]:
+def broadcast(who: str, arrays: Sequence[Array]) -> tuple[Array, ...]:
     """Return arrays of one shape, or raise `OperandError` if there is none, or none that memory can hold."""
     shapes = {x.shape for x in arrays}
     try:
@@ -51,10 +52,10 @@ def broadcast(who: str, arrays: Sequence[npt.NDArray[Any]]) -> tuple[npt.NDArray
     return tuple(arrays) if len(shapes) == 1 else tuple(np.broadcast_arrays(*arrays))
 
 
-def _listed(arrays: Sequence[npt.NDArray[Any]]) -> str:
+def _listed(arrays: Sequence[Array]) -> str:
     return " and ".join(str(list(x.shape)) for x in arrays)
 
 
-def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def frozen(array: Array) -> Array:
     """Return a copy that cannot be written, nor made writable: its memory is that of an immutable object."""
     return np.frombuffer(array.tobytes(), array.dtype).reshape(array.shape)

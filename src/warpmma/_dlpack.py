@@ -20,8 +20,6 @@ import numpy.typing as npt
 from ._dtypes import dtype_named
 from .errors import WarpmmaError
 
-__all__ = ["imported"]
-
 _VERSION = (1, 3)  # what is asked for: a later minor version adds codes, a later major one is another structure
 _HOST = (1, 3, 11)  # memory that the CPU reads: its own, and pages that CUDA or ROCm has pinned
 _DEVICES = {2: "a CUDA GPU", 4: "an OpenCL device", 7: "Vulkan", 8: "Metal", 10: "a ROCm GPU", 13: "CUDA, managed"}

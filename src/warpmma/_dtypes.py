@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["dtype_named"]
-
 
 def dtype_named(name: str) -> np.dtype[Any]:
     """Return the type of this name, such as "float16" or "float8_e4m3fn"."""

@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-__all__ = ["later", "on_demand"]
-
 
 def on_demand(
     package: str, origins: Mapping[str, Sequence[str]]

@@ -16,8 +16,6 @@ from typing import Any, Self
 
 from .errors import OperandError, shown
 
-__all__ = ["Progress", "Progressing", "Watched"]
-
 Progress = Callable[[int, int], object]
 """Called with how many pieces are done, and how many there are."""
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from . import _views
 
-__all__ = ["Record", "Shown"]
-
 
 class Shown:
     """What draws itself in a notebook."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from ._arguments import check_choice
+from ._arrays import Array
 
-__all__ = ["Float64", "Rounding", "check_rounding", "on_magnitude", "to_grid"]
-
-Array = npt.NDArray[Any]
 Float64 = npt.NDArray[np.float64]
 Rounding = Literal["rn", "rz", "rm", "rp"]
 

@@ -9,8 +9,6 @@ from ._arguments import is_integer
 from ._progress import Progressing, Watched
 from .errors import OperandError, shown
 
-__all__ = ["for_each"]
-
 T = TypeVar("T")
 
 

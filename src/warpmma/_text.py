@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-__all__ = ["counted", "ranges", "table"]
-
 
 def counted(number: int, noun: str, several: str = "") -> str:
     """Write how many there are.

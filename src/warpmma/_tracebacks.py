@@ -8,8 +8,6 @@ import warnings
 from pathlib import Path
 from types import TracebackType
 
-__all__ = ["end_at_caller", "end_outside", "warn_caller"]
-
 _OURS = str(Path(__file__).parent) + os.sep
 
 

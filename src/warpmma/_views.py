@@ -11,8 +11,6 @@ from typing import Any
 
 from .errors import UnknownNameError
 
-__all__ = ["html", "view"]
-
 
 def view(record: object, kind: str, *arguments: Any, **options: Any) -> str:
     """Return a record as "text", "json", "svg", "html" or "csv".

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from . import _arrays
-
-    Array = npt.NDArray[Any]
+    from ._arrays import Array
 else:  # a packing is a record, which needs no NumPy before it packs
     np, _arrays = later("numpy"), later("._arrays", __package__)
 

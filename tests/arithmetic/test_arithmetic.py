@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from warpmma._rounding import Rounding
 from warpmma.arithmetic import compute
-from warpmma.arithmetic.fma import fma32, fma64
-from warpmma.arithmetic.reference import dot
-from warpmma.arithmetic.units import FmaChain, FusedDotAdd, Recipe
+from warpmma.arithmetic.arrays.fma import fma32, fma64
+from warpmma.arithmetic.exact.reference import dot
+from warpmma.arithmetic.recipes.units import FmaChain, FusedDotAdd, Recipe
 from warpmma.formats import FORMATS
 from warpmma.testing.generators import STYLES, RecipeCase, by_reference, operands, random_codes, recipe_cases, styles
 

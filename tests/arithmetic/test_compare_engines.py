@@ -12,8 +12,8 @@ from arrays import Array
 from native_cases import LEVELS
 from oracles import needs
 
-from warpmma.arithmetic import native
-from warpmma.arithmetic.recipes import recipe
+from warpmma.arithmetic.dispatch import native
+from warpmma.arithmetic.recipes.lowerings import recipe
 from warpmma.errors import UnsupportedError
 from warpmma.isa import parse
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from warpmma.arithmetic import compute
-from warpmma.arithmetic.recipes import recipe
+from warpmma.arithmetic.recipes.lowerings import recipe
 from warpmma.errors import OperandError
 
 HALF = recipe("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "sm_90")

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import warpmma as wm
-from warpmma.arithmetic import EngineWarning, engine, native
+from warpmma.arithmetic import EngineWarning
+from warpmma.arithmetic.dispatch import engine, native
 from warpmma.cli import main
 
 PTX = """.version 8.0 .target sm_80 .address_size 64

@@ -10,7 +10,9 @@ import pytest
 from arrays import Array, same
 from changed_sources import changed
 
-from warpmma.arithmetic import SPECIAL_FUNCTIONS, function_arrays, special_functions
+from warpmma.arithmetic import SPECIAL_FUNCTIONS
+from warpmma.arithmetic.arrays import function_arrays
+from warpmma.arithmetic.exact import special_functions
 from warpmma.operations import elementwise
 
 H200 = Path(__file__).parents[1] / "data" / "h200_functions.npz"

@@ -15,7 +15,7 @@ import pytest
 from oracles import skip_without
 
 from warpmma.arithmetic import compute
-from warpmma.arithmetic.recipes import recipe as find_recipe
+from warpmma.arithmetic.recipes.lowerings import recipe as find_recipe
 from warpmma.formats import FORMATS
 from warpmma.isa import parse, parse_warpgroup, warpgroup_instructions
 from warpmma.testing.generators import RecipeCase, operands, recipe_cases, styles

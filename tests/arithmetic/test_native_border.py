@@ -10,8 +10,9 @@ import pytest
 from arrays import Array
 from oracles import skip_without
 
-from warpmma.arithmetic import native, product
-from warpmma.arithmetic.recipes import recipe
+from warpmma.arithmetic import product
+from warpmma.arithmetic.dispatch import native
+from warpmma.arithmetic.recipes.lowerings import recipe
 from warpmma.isa import Instruction, parse
 
 skip_without("native engine")

@@ -10,7 +10,8 @@ import pytest
 from arrays import Array, same
 from oracles import needs
 
-from warpmma.arithmetic import ElementForm, native, native_elements, run_elements
+from warpmma.arithmetic import ElementForm, run_elements
+from warpmma.arithmetic.dispatch import native, native_elements
 from warpmma.kernel import launch
 from warpmma.operations import DTYPES, Operation, rows
 from warpmma.testing.generators.lane_values import operation_inputs

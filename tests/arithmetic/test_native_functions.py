@@ -21,8 +21,8 @@ from warpmma.arithmetic import (
     special_function,
     special_function_reference,
 )
-from warpmma.arithmetic.function_arrays import function_rows
-from warpmma.arithmetic.special_functions import TANH_FIELDS
+from warpmma.arithmetic.arrays.function_arrays import function_rows
+from warpmma.arithmetic.exact.special_functions import TANH_FIELDS
 from warpmma.errors import OperandError
 
 pytestmark = needs("native engine")

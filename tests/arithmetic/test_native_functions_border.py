@@ -18,12 +18,11 @@ from warpmma.arithmetic import (
     SPECIAL_FUNCTIONS,
     Interpolator,
     interpolators,
-    native,
-    native_functions,
     special_function_reference,
     squarer,
 )
-from warpmma.arithmetic.native_functions import _parameters, _sequence_parameters
+from warpmma.arithmetic.dispatch import native, native_functions
+from warpmma.arithmetic.dispatch.native_functions import _parameters, _sequence_parameters
 
 pytestmark = needs("native engine")
 _native: Any = native_functions._native  # type: ignore[attr-defined]

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from warpmma.arithmetic import native, product, recipe
+from warpmma.arithmetic import product, recipe
+from warpmma.arithmetic.dispatch import native
 from warpmma.errors import OperandError
 from warpmma.isa import parse
 

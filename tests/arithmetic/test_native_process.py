@@ -16,8 +16,8 @@ from native_cases import EVERY, LEVELS, check, draw, each_kind, each_sample, one
 from oracles import needs
 
 from warpmma import execute
-from warpmma.arithmetic import native
-from warpmma.arithmetic.units import FmaChain
+from warpmma.arithmetic.dispatch import native
+from warpmma.arithmetic.recipes.units import FmaChain
 from warpmma.execution import running
 from warpmma.formats import FloatFormat
 from warpmma.isa import parse

@@ -12,10 +12,11 @@ from environments import FLUSH, UPWARD, Environment, x86
 from function_cases import BUILDS, run
 from oracles import needs
 
-from warpmma.arithmetic import SEQUENCES, approximate, approximate_reference, native, native_functions
-from warpmma.arithmetic.native_functions import _sequence_parameters
-from warpmma.arithmetic.sequence_arrays import _f64
-from warpmma.arithmetic.sequences import FusedStep
+from warpmma.arithmetic import SEQUENCES, approximate, approximate_reference
+from warpmma.arithmetic.dispatch import native, native_functions
+from warpmma.arithmetic.dispatch.native_functions import _sequence_parameters
+from warpmma.arithmetic.dispatch.sequence_arrays import _f64
+from warpmma.arithmetic.recipes.sequences import FusedStep
 
 pytestmark = needs("native engine")
 _native: Any = native_functions._native  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ from native_cases import LEVELS, each_sample, only, words
 from oracles import needs
 
 from warpmma import execute
-from warpmma.arithmetic.recipes import recipe
+from warpmma.arithmetic.recipes.lowerings import recipe
 from warpmma.execution import running
 from warpmma.formats import FloatFormat
 from warpmma.hardware.comparison import mma_jobs

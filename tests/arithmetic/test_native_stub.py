@@ -12,8 +12,9 @@ import pytest
 
 import warpmma
 from warpmma._rounding import Rounding
-from warpmma.arithmetic import SPECIAL_FUNCTIONS, Unit, native
-from warpmma.arithmetic.sequences import OperandScaling
+from warpmma.arithmetic import SPECIAL_FUNCTIONS, Unit
+from warpmma.arithmetic.dispatch import native
+from warpmma.arithmetic.recipes.sequences import OperandScaling
 
 pytestmark = pytest.mark.skipif(not native.levels(), reason="warpmma was installed without its native engine")
 _native: Any = native._native  # type: ignore[attr-defined]

@@ -11,7 +11,8 @@ import pytest
 from arrays import Array, Rng, same
 
 import warpmma as wm
-from warpmma.arithmetic import native, product
+from warpmma.arithmetic import product
+from warpmma.arithmetic.dispatch import native
 from warpmma.formats import FORMATS
 from warpmma.products.chain import Chain, ChainState, Operands, boundaries
 from warpmma.scaling import block_size, quantize

@@ -16,7 +16,7 @@ from make_pins import PINS
 from recipe_mutations import mutations
 
 from warpmma.arithmetic import compute
-from warpmma.arithmetic.units import FusedDotAdd, steps
+from warpmma.arithmetic.recipes.units import FusedDotAdd, steps
 from warpmma.formats import FORMATS, FloatFormat
 from warpmma.testing.generators import RecipeCase, recipe_cases
 

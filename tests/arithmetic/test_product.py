@@ -8,9 +8,10 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from warpmma.arithmetic import native, product
-from warpmma.arithmetic.recipes import recipe
-from warpmma.arithmetic.units import FloatChains, FusedDotAdd, GroupedDotAdd, IntegerSum, Recipe
+from warpmma.arithmetic import product
+from warpmma.arithmetic.dispatch import native
+from warpmma.arithmetic.recipes.lowerings import recipe
+from warpmma.arithmetic.recipes.units import FloatChains, FusedDotAdd, GroupedDotAdd, IntegerSum, Recipe
 from warpmma.errors import OperandError, UnsupportedError
 from warpmma.formats import FORMATS
 from warpmma.isa import parse

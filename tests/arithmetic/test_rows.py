@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import warpmma
-from warpmma.arithmetic import native
+from warpmma.arithmetic.dispatch import native
 
 SOURCE = Path(warpmma.__file__).parent
 _native: Any = native._native  # type: ignore[attr-defined]
@@ -124,7 +124,7 @@ def new_shape(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_an_mma_of_known_types_is_one_row(new_shape: Path) -> None:
     code = """
 from warpmma.arithmetic import recipe
-from warpmma.arithmetic.reference import dot
+from warpmma.arithmetic.exact.reference import dot
 i = wm.parse("mma.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32")
 rng = np.random.default_rng(7)
 A, B = (rng.integers(0, 0x7C00, s, np.uint16) | rng.integers(0, 2, s, np.uint16) << 15 for s in ((16, 32), (32, 8)))

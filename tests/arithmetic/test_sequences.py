@@ -16,16 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sequence_cases import BY_HAND, by_arrays, f32
 
-from warpmma.arithmetic import (
-    SEQUENCES,
-    SPECIAL_FUNCTIONS,
-    approximate,
-    approximate_reference,
-    engines,
-    machine_text,
-)
-from warpmma.arithmetic.engine import Engine
-from warpmma.arithmetic.sequences import ApproximateForm, CodeRange
+from warpmma.arithmetic import SEQUENCES, SPECIAL_FUNCTIONS, approximate, approximate_reference, engines, machine_text
+from warpmma.arithmetic.dispatch.engine import Engine
+from warpmma.arithmetic.recipes.sequences import ApproximateForm, CodeRange
 from warpmma.errors import OperandError, TargetError
 from warpmma.isa import TARGETS
 

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 import warpmma as wm
-from warpmma.arithmetic import LOWERINGS, Evidence, evidence, evidence_of, lowering, recipes, variants
-from warpmma.arithmetic.evidence import EVIDENCE, EvidenceRow
-from warpmma.arithmetic.scopes import Scope, ScopedTable
+from warpmma.arithmetic import LOWERINGS, Evidence, evidence_of, lowering, variants
+from warpmma.arithmetic.recipes import evidence
+from warpmma.arithmetic.recipes import lowerings as recipes
+from warpmma.arithmetic.recipes.evidence import EVIDENCE, EvidenceRow
+from warpmma.arithmetic.recipes.scopes import Scope, ScopedTable
 from warpmma.errors import TableError
 from warpmma.isa import AnyInstruction, Instruction, WarpgroupInstruction, instructions, warpgroup_instructions
 

@@ -12,8 +12,8 @@ import pytest
 import warpmma as wm
 from warpmma.arithmetic import GENERATIONS, FusedDotAdd, group, recipe
 from warpmma.arithmetic import evidence_of as evidence
-from warpmma.arithmetic.evidence import EVIDENCE
-from warpmma.arithmetic.recipes import LOWERINGS as PATHS
+from warpmma.arithmetic.recipes.evidence import EVIDENCE
+from warpmma.arithmetic.recipes.lowerings import LOWERINGS as PATHS
 from warpmma.isa import AnyInstruction, Instruction, warpgroup_instructions
 
 DATA = Path(__file__).parents[1] / "data"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from warpmma.arithmetic import Recipe, SumStep, reference_dot, reference_trace
-from warpmma.arithmetic.units import FloatChains, FmaChain, FusedDotAdd, IntegerSum
+from warpmma.arithmetic.recipes.units import FloatChains, FmaChain, FusedDotAdd, IntegerSum
 from warpmma.formats import FORMATS, FloatFormat
 from warpmma.testing.generators import RecipeCase, operands, recipe_cases, styles
 

@@ -64,11 +64,7 @@ def header(text: str) -> bytes:
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
 
 
-NONE, NO_NPZ, OBJECTS = (
-    np.zeros(0, np.uint32),
-    "no .npz archive: ",
-    "holds pickled objects, which are never read",
-)
+NONE, NO_NPZ, OBJECTS = (np.zeros(0, np.uint32), "no .npz archive: ", "holds pickled objects, which are never read")
 BROKEN, OTHER = f"{F16}|a.npy is no readable array: ", F16.replace(".m16n8k16.row.col", ".row.col.m16n8k16")
 
 

@@ -11,7 +11,7 @@ import pytest
 from cli_cases import Capture
 
 from warpmma.cli import main
-from warpmma.cli.kernel_arguments import arguments_of, ordered
+from warpmma.cli.commands.kernel_arguments import arguments_of, ordered
 from warpmma.errors import OperandError
 
 TEXT = """.version 8.0

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from warpmma.cli import main
-from warpmma.cli.commands import COMMANDS
+from warpmma.cli.command_line import COMMANDS
 
 Capture = pytest.CaptureFixture[str]
 

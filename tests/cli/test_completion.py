@@ -12,7 +12,7 @@ import pytest
 from cli_cases import Capture
 
 from warpmma.cli import main
-from warpmma.cli.commands import COMMANDS
+from warpmma.cli.command_line import COMMANDS
 from warpmma.cli.completing import candidates
 from warpmma.isa import TARGETS, AnyInstruction, every_fitting, instructions, warpgroup_instructions
 

@@ -15,7 +15,8 @@ from cli_cases import Capture
 
 import warpmma as wm
 from warpmma import sparsity
-from warpmma.cli import execute_command, main
+from warpmma.cli import main
+from warpmma.cli.commands import execute_command
 from warpmma.isa import named
 
 RNG = np.random.default_rng(0)

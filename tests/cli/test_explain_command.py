@@ -14,7 +14,7 @@ from explanation_cases import F16, MXF4
 import warpmma as wm
 from warpmma.analysis import explain
 from warpmma.cli import main
-from warpmma.cli.matrix_files import codes_of
+from warpmma.cli.arguments.matrix_files import codes_of
 from warpmma.formats import FORMATS
 
 LOW = ["m16n8k16", "f16", "--target", "sm_90", "--a", "1 6x0 2^-24 2^-24", "--b", "1"]

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from warpmma.cli import main
-from warpmma.cli.naming import instruction_of
-from warpmma.cli.streams import write
+from warpmma.cli.arguments.naming import instruction_of
+from warpmma.cli.output.streams import write
 from warpmma.errors import MnemonicError
 from warpmma.isa import instructions, named, warpgroup_instructions
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from warpmma.cli import main
-from warpmma.cli.commands import COMMANDS, parser_of
+from warpmma.cli.command_line import COMMANDS, parser_of
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 PTX = Path(__file__).parents[2] / "examples" / "row_sums.ptx"

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from warpmma.cli import main
-from warpmma.cli.streams import terminal_width
-from warpmma.cli.terminal import Paint, paint_of, tabulated
+from warpmma.cli.output.streams import terminal_width
+from warpmma.cli.output.terminal import Paint, paint_of, tabulated
 
 Patch = pytest.MonkeyPatch
 ROWS = [("name", "what"), ("first", "a text of several words that is longer than a narrow terminal"), ("second", "b")]

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from warpmma.cli import main
-from warpmma.cli.commands import COMMANDS, parser_of
+from warpmma.cli.command_line import COMMANDS, parser_of
 
 WORDS = (
     "m16n8k16", "m16n8k8", "m16n8k32", "m8n8k4", "m64n8k16", "m16n8k17", "f16", "bf16", "e4m3", "s8", "f64", "b1", "sp",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from warpmma import evidence
-from warpmma.arithmetic.recipes import recipe
+from warpmma.arithmetic.recipes.lowerings import recipe
 from warpmma.errors import TargetError
 from warpmma.formats import FloatFormat
 from warpmma.isa import TARGET_NAMES as TARGETS

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from messages import exactly
 
 from warpmma import engines, execute, load, mma, store
-from warpmma.arithmetic import Engine, native
-from warpmma.arithmetic.recipes import recipe
-from warpmma.arithmetic.reference import dot
+from warpmma.arithmetic import Engine
+from warpmma.arithmetic.dispatch import native
+from warpmma.arithmetic.exact.reference import dot
+from warpmma.arithmetic.recipes.lowerings import recipe
 from warpmma.errors import UnsupportedError
 from warpmma.execution import running
 from warpmma.isa import Instruction, instructions, parse

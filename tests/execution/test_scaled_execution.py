@@ -15,7 +15,7 @@ from messages import exactly
 
 from warpmma import execute, load, mma
 from warpmma import sparsity as sp
-from warpmma.arithmetic.recipes import recipe
+from warpmma.arithmetic.recipes.lowerings import recipe
 from warpmma.errors import OperandError, ScaleError, WarpmmaError
 from warpmma.formats import FORMATS, FloatFormat
 from warpmma.isa import Instruction, instructions, parse
@@ -75,11 +75,7 @@ def metadata(instruction: Instruction, rng: Rng, *batch: int) -> dict[str, Any]:
 def drawn(instruction: Instruction, warps: int, rng: Rng) -> tuple[list[Array], dict[str, Any]]:
     """Codes of A, B and C, and by name scales and metadata."""
     (scale_a, scale_b), extra = scales(instruction, warps, rng), metadata(instruction, rng, warps)
-    return [numbers(instruction, x, warps, rng) for x in ABC], {
-        "scale_a": scale_a,
-        "scale_b": scale_b,
-        **extra,
-    }
+    return [numbers(instruction, x, warps, rng) for x in ABC], {"scale_a": scale_a, "scale_b": scale_b, **extra}
 
 
 def check_slowly(i: Instruction, d: Array, codes: list[Array], more: dict[str, Any], rng: Rng) -> None:
@@ -88,12 +84,7 @@ def check_slowly(i: Instruction, d: Array, codes: list[Array], more: dict[str, A
     columns = np.tile(np.arange(i.k), (len(d), 16, 1))
     if i.sparse:
         columns = sp.positions(more["metadata"], i)
-    x, y, scale_a, scale_b = (
-        a[w, m].T,
-        b[w, columns[w, m].T, n],
-        more["scale_a"][w, m].T,
-        more["scale_b"][w, :, n].T,
-    )
+    x, y, scale_a, scale_b = (a[w, m].T, b[w, columns[w, m].T, n], more["scale_a"][w, m].T, more["scale_b"][w, :, n].T)
     slow = by_reference(recipe(i, TARGET), a=x, b=y, c=c[w, m, n], scale_a=scale_a, scale_b=scale_b)
     same(d[w, m, n].view(np.uint32), slow.astype(np.uint32))
 
@@ -156,10 +147,7 @@ def test_a_scale_that_is_zero(instruction: Instruction) -> None:
     zero = rng.random(more["scale_a"].shape) < 0.5
     blocks = np.where(np.repeat(zero, each, axis=2), 0, a).astype(np.uint8)
     gone = {**more, "scale_a": np.where(zero, 0, more["scale_a"]).astype(np.uint8)}
-    same(
-        mma(instruction, a, b, c, target=TARGET, **gone),
-        mma(instruction, blocks, b, c, target=TARGET, **more),
-    )
+    same(mma(instruction, a, b, c, target=TARGET, **gone), mma(instruction, blocks, b, c, target=TARGET, **more))
 
 
 @each_kind
@@ -207,8 +195,7 @@ FP8 = "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32"
 
 
 @pytest.mark.parametrize(
-    "mnemonic",
-    [*(x.format(*pair) for x in (DENSE, MX) for pair in product(ELEMENTS, repeat=2)), MXFP4, NVFP4],
+    "mnemonic", [*(x.format(*pair) for x in (DENSE, MX) for pair in product(ELEMENTS, repeat=2)), MXFP4, NVFP4]
 )
 def test_every_product(mnemonic: str) -> None:
     """All pairs of codes, one product to an element of D: rows of A and columns of B, over all warps."""

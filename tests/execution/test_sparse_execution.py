@@ -17,7 +17,7 @@ from messages import exactly
 from warpmma import execute, load, mma, store
 from warpmma import sparsity as sp
 from warpmma.arithmetic import compute
-from warpmma.arithmetic.recipes import GENERATIONS, recipe
+from warpmma.arithmetic.recipes.lowerings import GENERATIONS, recipe
 from warpmma.errors import MetadataError, OperandError, UnsupportedError, WarpmmaError
 from warpmma.execution.batches import CHUNK
 from warpmma.formats import FloatFormat

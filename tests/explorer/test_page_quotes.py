@@ -15,7 +15,7 @@ from oracles import needs
 
 import warpmma as wm
 from warpmma.cli import main
-from warpmma.cli.matrix_files import codes_of
+from warpmma.cli.arguments.matrix_files import codes_of
 from warpmma.formats import FORMATS
 
 pytestmark = needs("browser")

@@ -15,7 +15,7 @@ import numpy as np
 
 import warpmma as wm
 from warpmma import cli, hardware
-from warpmma.cli import verify
+from warpmma.cli.commands import verify
 
 from . import legal
 from .calls import Entry

@@ -12,7 +12,8 @@ from arrays import Array
 from compare_functions import _plan as plan
 
 from warpmma.hardware.comparison import RowJob
-from warpmma.operations import approximations, divisions, operation
+from warpmma.operations import operation
+from warpmma.operations.arithmetic import approximations, divisions
 
 ROWS = [mnemonic for form in approximations.FORMS for mnemonic in form.mnemonics]
 

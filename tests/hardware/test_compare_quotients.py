@@ -14,7 +14,8 @@ from compare_quotients import special_codes, special_operands
 
 from warpmma.formats import FORMATS, FloatFormat
 from warpmma.hardware.comparison import RowJob, recorded_lanes, row_simulated
-from warpmma.operations import divisions, operation
+from warpmma.operations import operation
+from warpmma.operations.arithmetic import divisions
 
 ROWS = [mnemonic for form in divisions.FORMS for mnemonic in form.mnemonics]
 

@@ -10,8 +10,9 @@ import pytest
 from oracles import PUBLISHED_ROWS, needs
 
 from warpmma import engines, execute
-from warpmma.arithmetic import Engine, compute, native
-from warpmma.arithmetic.recipes import recipe
+from warpmma.arithmetic import Engine, compute
+from warpmma.arithmetic.dispatch import native
+from warpmma.arithmetic.recipes.lowerings import recipe
 from warpmma.hardware import open_recording, recordings, shipped
 from warpmma.isa import Instruction, instructions, parse
 

@@ -15,15 +15,10 @@ from arrays import Array, same
 from oracles import skip_without
 from sequence_cases import BY_HAND, by_arrays, mutants
 
-from warpmma.arithmetic import (
-    SEQUENCES,
-    SPECIAL_FUNCTIONS,
-    approximate_reference,
-    function_arrays,
-    functions,
-    sequence_arrays,
-    special_functions,
-)
+from warpmma.arithmetic import SEQUENCES, SPECIAL_FUNCTIONS, approximate_reference
+from warpmma.arithmetic.arrays import function_arrays
+from warpmma.arithmetic.dispatch import functions, sequence_arrays
+from warpmma.arithmetic.exact import special_functions
 from warpmma.hardware.emitting import ptx_module
 
 RECORDED = np.load(Path(__file__).parents[1] / "data" / "h200_sequences.npz")

@@ -64,8 +64,7 @@ def test_nothing_measured_keeps_no_promise(report: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("check", "ratio", "before", "after"),
-    [(True, 0.4, 0, 1), (True, 0.6, 0, 0), (False, 0.4, 0, 0), (True, 0.4, 2, 2)],
+    ("check", "ratio", "before", "after"), [(True, 0.4, 0, 1), (True, 0.6, 0, 0), (False, 0.4, 0, 0), (True, 0.4, 2, 2)]
 )
 def test_a_missed_promise_fails_a_run_that_asks(
     report: Any, monkeypatch: pytest.MonkeyPatch, check: bool, ratio: float, before: int, after: int

@@ -15,7 +15,7 @@ from left_out import without
 from oracles import needs
 
 from warpmma import matmul
-from warpmma.machine.hazards import HazardError
+from warpmma.machine.report.hazards import HazardError
 
 twins: Any = import_module("twins")
 NAMES = ("gemm_f16", "gemm_sparse", "gemm_int8")

@@ -17,7 +17,7 @@ from oracles import needs
 from warpmma import matmul
 from warpmma.arithmetic import resolve
 from warpmma.kernel.launching import launch
-from warpmma.machine.hazards import HazardError
+from warpmma.machine.report.hazards import HazardError
 
 twins: Any = import_module("twins")
 attention: Any = import_module("attention")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from left_out import without
 
-from warpmma.machine.hazards import HazardError
+from warpmma.machine.report.hazards import HazardError
 
 twins: Any = import_module("twins")
 rowwise: Any = import_module("rowwise")

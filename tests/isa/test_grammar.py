@@ -120,10 +120,7 @@ def test_a_kind_is_a_table() -> None:
         (FIRST + ".lent.collector::fill.ashift", ".lent goes with .collector::fill, which comes first"),
         (FIRST + ".collector::use.lent.ashift", "collector is 'use' where 'fill' is legal"),
         (FIRST.replace("f32.f16", "s32.f16"), "d_type is 's32' where 'f32' is legal"),
-        (
-            FIRST.replace("m64", "m128").replace("f32.f16", "s32.u8"),
-            " is refused: it is too large. Nearest legal: mma",
-        ),
+        (FIRST.replace("m64", "m128").replace("f32.f16", "s32.u8"), " is refused: it is too large. Nearest legal: mma"),
     ],
 )
 def test_its_errors_follow_from_the_table(mnemonic: str, message: str) -> None:

@@ -69,11 +69,7 @@ def test_counts_per_target(targets: str, count: int) -> None:
 def test_counts_of_documented_spellings_and_of_operations() -> None:
     """docs/specification/ptx.md 1.2: 408 documented spellings, 56 of them aliases; and 12 that ptxas takes besides."""
     documented = [i for i in instructions() if i.documented]
-    assert [sum(i.sparsity == s for i in documented) for s in (None, "sp", "sp::ordered_metadata")] == [
-        215,
-        44,
-        149,
-    ]
+    assert [sum(i.sparsity == s for i in documented) for s in (None, "sp", "sp::ordered_metadata")] == [215, 44, 149]
     assert len({i.canonical for i in documented}) == 352
     assert len(instructions()) == 408 + 12
 
@@ -132,10 +128,7 @@ def test_canonical_leaves_out_defaults(instruction: Instruction) -> None:
     [
         (F16, 0),
         ("mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e4m3.f32.ue8m0", 1),
-        (
-            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e4m3.f32.ue8m0",
-            1,
-        ),
+        ("mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e4m3.f32.ue8m0", 1),
         (MXF4 + ".block_scale.f32.e2m1.e2m1.f32.ue8m0", 2),
         (MXF4 + ".block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0", 2),
         (NVF4 + ".block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0", 2),

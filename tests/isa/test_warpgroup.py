@@ -20,8 +20,8 @@ import warpmma as wm
 from warpmma.arithmetic import FusedDotAdd, IntegerSum, Popcount, Recipe, compute, recipe
 from warpmma.arithmetic import evidence_of as evidence
 from warpmma.arithmetic import lowering as path
-from warpmma.arithmetic.evidence import EVIDENCE
-from warpmma.arithmetic.recipes import LOWERINGS as PATHS
+from warpmma.arithmetic.recipes.evidence import EVIDENCE
+from warpmma.arithmetic.recipes.lowerings import LOWERINGS as PATHS
 from warpmma.errors import MnemonicError, OperandError, TargetError, UnsupportedError
 from warpmma.formats import FloatFormat
 from warpmma.isa import TARGET_NAMES as TARGETS

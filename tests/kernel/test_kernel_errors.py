@@ -15,7 +15,7 @@ from kernels import BINARY, COMPARE, COPY, LDSM, MMA, TARGET, run
 from warpmma.errors import MnemonicError, OperandError, TargetError, WarpmmaError
 from warpmma.kernel.launching import launch
 from warpmma.kernel.values import Register
-from warpmma.machine.hazards import HazardError
+from warpmma.machine.report.hazards import HazardError
 from warpmma.operations import operations
 
 
@@ -174,7 +174,7 @@ calls = st.tuples(
 @example([("st.shared.v4.f32", [["lane"] * 4, "lane"], False)], "error")
 @example([("mma.", [], True)], "error")
 @example([("", [None], True)], "error")
-@pytest.mark.filterwarnings("ignore::warpmma.machine.hazards.HazardWarning")
+@pytest.mark.filterwarnings("ignore::warpmma.machine.report.hazards.HazardWarning")
 def test_errors_are_typed(calls: list[tuple[str, list[Any], bool]], policy: Any) -> None:
     """Whatever is called with whatever: an error of ours, or none."""
 

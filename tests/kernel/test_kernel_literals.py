@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from warpmma.errors import OperandError
 from warpmma.kernel import Output, launch
-from warpmma.machine.literals import literal
+from warpmma.machine.base.literals import literal
 from warpmma.operations import operations
 
 MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"

@@ -60,7 +60,7 @@ def test_threads_reach_each_mma(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append(threads)
         return own(*args, threads=threads, **more)
 
-    monkeypatch.setattr("warpmma.machine.matrix_unit.execute", execute)
+    monkeypatch.setattr("warpmma.machine.handlers.matrix_unit.execute", execute)
     in_python("auto", 3)
     in_ptx("auto", 2)
     assert seen == [3, 2, 2, 2]

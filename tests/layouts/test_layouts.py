@@ -323,7 +323,7 @@ def test_the_manuals_m16n8k256_is_misprinted() -> None:
 
 DEFECTS = {
     # tensor-layouts 0.3.2 has stride 32 where mma_traits_sm80.hpp has ((4,8),8):((64,1),8).
-    ("SM80_16x8x32_S32S4S4S32_TN", "B"),
+    ("SM80_16x8x32_S32S4S4S32_TN", "B")
 }
 
 

@@ -8,13 +8,7 @@ import check_lookups
 import pytest
 from check_lookups import differences, every_operand
 
-from warpmma.isa import (
-    FragmentInstruction,
-    Instruction,
-    WarpgroupInstruction,
-    fragment_instructions,
-    instructions,
-)
+from warpmma.isa import FragmentInstruction, Instruction, WarpgroupInstruction, fragment_instructions, instructions
 from warpmma.layouts import Cell
 from warpmma.lookup import operand_layout, what, where
 

@@ -9,7 +9,7 @@ import pytest
 
 import warpmma as wm
 from warpmma.errors import OperandError
-from warpmma.machine.address_space import AddressSpace, Region
+from warpmma.machine.memory.address_space import AddressSpace, Region
 
 COPY = """
 .version 8.0

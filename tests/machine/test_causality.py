@@ -329,7 +329,7 @@ def kernel_of_one_thread(t: Any, kernel: Any, *args: Any) -> None:
 
 
 def test_blocks_learn_of_blocks_of_earlier_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warpmma.machine.grid._THREADS", 64)
+    monkeypatch.setattr("warpmma.machine.block.grid._THREADS", 64)
 
     def kernel(t: Any, data: Any, counter: Any, order: str) -> None:
         with t.where(t.tid[0] == 0):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warpmma.machine.matrix_unit import _together
+from warpmma.machine.handlers.matrix_unit import _together
 
 RNG = np.random.default_rng(0)
 SHAPE = (3, 2)

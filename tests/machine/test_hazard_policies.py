@@ -15,7 +15,7 @@ from warpmma.errors import OperandError, WarpmmaError
 from warpmma.kernel.call_sites import caller
 from warpmma.machine import KINDS, Hazard, HazardError, HazardWarning, Reporter
 
-module = importlib.import_module("warpmma.machine.grid")  # `kernel.launch` is the function
+module = importlib.import_module("warpmma.machine.block.grid")  # `kernel.launch` is the function
 
 
 def several(t: Any) -> None:

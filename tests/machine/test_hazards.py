@@ -13,7 +13,7 @@ from hazardous.races import RACES
 from hazardous.unwritten import UNWRITTEN
 from hazardous.whole_warps import WHOLE
 
-from warpmma.machine.hazards import KINDS, HazardError, HazardWarning
+from warpmma.machine.report.hazards import KINDS, HazardError, HazardWarning
 
 CASES = [*RACES, *UNWRITTEN, *ADDRESSES, *PENDING, *WHOLE]
 

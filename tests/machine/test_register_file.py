@@ -31,12 +31,7 @@ def narrow() -> RegisterFile:
 
 def test_a_new_file_is_empty() -> None:
     file = RegisterFile()
-    assert (file.warps, list(file), "%r0" in file, repr(file)) == (
-        (),
-        [],
-        False,
-        "RegisterFile(warps=(): empty)",
-    )
+    assert (file.warps, list(file), "%r0" in file, repr(file)) == ((), [], False, "RegisterFile(warps=(): empty)")
 
 
 def test_registers_are_listed_with_their_widths(registers: RegisterFile) -> None:

@@ -8,7 +8,7 @@ from assembler import Assembler, batch_of, go
 
 from warpmma import RegisterError, UnknownNameError
 from warpmma.machine import Grid, run_program, special_kind
-from warpmma.machine.special import SPECIAL
+from warpmma.machine.block.special import SPECIAL
 
 CLASSES = {"x": "b32", "h": "b16", "wide": "b64", "p": "pred"}
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from warpmma.kernel.launching import launch
 from warpmma.machine import CANDIDATES, Costs, HazardWarning, Site, Swizzle
-from warpmma.machine import banks as module
+from warpmma.machine.report import banks as module
 
 LANES = np.arange(32)
 

@@ -11,7 +11,8 @@ import warpmma as wm
 from warpmma.arithmetic import SEQUENCES, approximate_reference
 from warpmma.errors import MnemonicError, OperandError, TargetError
 from warpmma.kernel import Output, launch
-from warpmma.operations import approximations, elementwise, evidence, operation, operations
+from warpmma.operations import elementwise, evidence, operation, operations
+from warpmma.operations.arithmetic import approximations
 from warpmma.testing.generators import operation_inputs
 
 MNEMONICS = [mnemonic for form in approximations.FORMS for mnemonic in form.mnemonics]

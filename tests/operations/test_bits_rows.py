@@ -14,7 +14,8 @@ from operation_rows import BITS, COLLECTIVES, ROWS
 from oracles import needs
 
 from warpmma.isa import TARGET_NAMES as TARGETS
-from warpmma.operations import MatrixMove, Operation, comparisons, matrix_moves, operation
+from warpmma.operations import MatrixMove, Operation, matrix_moves, operation
+from warpmma.operations.arithmetic import comparisons
 
 RECORDING = Path(__file__).parents[1] / "data" / "h200_operations_bits.npz"
 

@@ -14,7 +14,8 @@ from arrays import Array
 from warpmma.errors import MnemonicError
 from warpmma.formats import FORMATS
 from warpmma.kernel import launch
-from warpmma.operations import Operation, comparison_results, operation, selections, with_complement
+from warpmma.operations import Operation, operation, with_complement
+from warpmma.operations.arithmetic import comparison_results, selections
 from warpmma.testing.generators import operation_inputs
 
 ROWS = [operation(mnemonic) for form in comparison_results.FORMS for mnemonic in form.mnemonics]

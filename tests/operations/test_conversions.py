@@ -12,7 +12,7 @@ from arrays import Array
 from operation_references import ROUNDINGS, ROWS, exact, float_format, operands, rounded, run, unbounded
 
 from warpmma.formats import FORMATS, FloatFormat, IntegerFormat
-from warpmma.operations import conversions
+from warpmma.operations.arithmetic import conversions
 from warpmma.operations.elements import TYPES
 from warpmma.testing.generators import operation_inputs
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from warpmma.errors import OperandError
-from warpmma.operations import multiply_adds, operation
+from warpmma.operations import operation
+from warpmma.operations.arithmetic import multiply_adds
 from warpmma.testing.generators import operation_inputs
 
 

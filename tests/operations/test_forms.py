@@ -19,19 +19,10 @@ import warpmma as wm
 from warpmma.errors import MnemonicError, TableError, TargetError, WarpmmaError
 from warpmma.isa import KEPT, REQUIRED, WORDS, Spelling
 from warpmma.isa.names import ABSENT, SIMULATED
-from warpmma.operations import (
-    MatrixMove,
-    Operation,
-    Row,
-    addresses,
-    operation,
-    operations,
-    row,
-    rows,
-    table,
-)
+from warpmma.operations import MatrixMove, Operation, Row, operation, operations, row, rows, table
 from warpmma.operations.forms import Form, common
 from warpmma.operations.measurements import elsewhere
+from warpmma.operations.memory import addresses
 from warpmma.operations.table import FORMS, FormTable
 
 KNOWN = wm.Evidence(kind="published", source="a text")

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from arrays import Array
 
-from warpmma.operations import Operation, bit_positions, carries, integer_arithmetic, operation
+from warpmma.operations import Operation, operation
+from warpmma.operations.arithmetic import bit_positions, carries, integer_arithmetic
 
 DTYPES: dict[str, Any] = {"b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "pred": np.bool_}
 FORMS = (*integer_arithmetic.FORMS, *carries.FORMS, *bit_positions.FORMS)

@@ -13,7 +13,7 @@ from oracles import needs
 
 from warpmma.errors import MnemonicError, TargetError
 from warpmma.operations import Access, Barrier, Copy, CopyGroup, Exit, Row, row, rows
-from warpmma.operations.memory import FORMS
+from warpmma.operations.memory.loads_and_stores import FORMS
 from warpmma.operations.table import FormTable
 
 ACCESSES = [x for x in rows() if isinstance(x, Access)]

@@ -12,7 +12,7 @@ from arrays import Array
 
 from warpmma.formats import FORMATS
 from warpmma.operations import Operation, operation, operations
-from warpmma.operations.comparisons import FORMS
+from warpmma.operations.arithmetic.comparisons import FORMS
 from warpmma.registers import LANES
 
 WORDS: dict[str, Callable[[Any, Any], bool]] = {

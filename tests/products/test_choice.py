@@ -12,7 +12,7 @@ from arrays import Array, same
 
 import warpmma as wm
 from warpmma import sparsity
-from warpmma.arithmetic import recipes as targets
+from warpmma.arithmetic.recipes import lowerings as targets
 from warpmma.errors import OperandError, ScaleError, WarpmmaError
 from warpmma.isa import Instruction, WarpgroupInstruction, instructions
 from warpmma.scaling import Quantized, quantize

@@ -13,8 +13,8 @@ import pytest
 
 import warpmma as wm
 from warpmma import ptx
-from warpmma.machine.batch import Batch
-from warpmma.machine.state import State
+from warpmma.machine.block.batch import Batch
+from warpmma.machine.run.state import State
 
 TEXT = """.version 7.0
 .target sm_80

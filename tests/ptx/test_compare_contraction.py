@@ -11,7 +11,7 @@ from contraction.kernels import OUTPUT, drawn
 from oracles import skip_without
 
 from warpmma.ptx import read
-from warpmma.ptx.contraction import contracted
+from warpmma.ptx.contraction.fusing import contracted
 
 
 @pytest.mark.parametrize("type_", ["f32", "f64", "f16x2"])

@@ -14,9 +14,9 @@ from warpmma.arithmetic import approximate
 from warpmma.errors import OperandError
 from warpmma.operations import divided_factors, operation
 from warpmma.ptx import Function, load, read
-from warpmma.ptx.contraction import Contraction, contracted
-from warpmma.ptx.regions import traced
-from warpmma.ptx.syntax import Label, Statement
+from warpmma.ptx.contraction.fusing import Contraction, contracted
+from warpmma.ptx.flow.regions import traced
+from warpmma.ptx.text.syntax import Label, Statement
 
 REGISTERS = """.reg .f32 %f<40>; .reg .f64 %d<20>; .reg .b16 %h<20>; .reg .b32 %r<20>; .reg .b64 %rd<20>;
     .reg .pred %p<5>;"""
@@ -55,20 +55,14 @@ def written(text: str) -> list[str]:
         ("sub.f32 %f20, %f10, %f2;", ["neg.f32 %fused b32 0 %f2", "fma.rn.f32 %f20 %f0 %f1 %fused b32 0"]),
         ("sub.f32 %f20, %f2, %f10;", ["neg.f32 %fused b32 0 %f0", "fma.rn.f32 %f20 %fused b32 0 %f1 %f2"]),
         ("add.sat.f32 %f20, %f10, %f2;", ["fma.rn.sat.f32 %f20 %f0 %f1 %f2"]),
-        (
-            "neg.f32 %f11, %f10; sub.f32 %f20, %f2, %f11;",
-            ["fma.rn.f32 %f20 %f0 %f1 %f2"],
-        ),
+        ("neg.f32 %f11, %f10; sub.f32 %f20, %f2, %f11;", ["fma.rn.f32 %f20 %f0 %f1 %f2"]),
         ("mov.b32 %r1, %f10; mov.b32 %f11, %r1; add.f32 %f20, %f11, %f2;", ["fma.rn.f32 %f20 %f0 %f1 %f2"]),
         ("mul.f32 %f11, %f10, 0f3F800000; add.f32 %f20, %f11, %f2;", ["fma.rn.f32 %f20 %f0 %f1 %f2"]),
         (
             "mov.f32 %f0, %f3; add.f32 %f20, %f10, %f0;",
             ["mov.b32 %fused b32 0 %f0", "mov.f32 %f0 %f3", "fma.rn.f32 %f20 %fused b32 0 %f1 %f0"],
         ),
-        (
-            "mul.f32 %f12, %f3, %f4; add.f32 %f20, %f10, %f12;",
-            ["mul.f32 %f12 %f3 %f4", "fma.rn.f32 %f20 %f0 %f1 %f12"],
-        ),
+        ("mul.f32 %f12, %f3, %f4; add.f32 %f20, %f10, %f12;", ["mul.f32 %f12 %f3 %f4", "fma.rn.f32 %f20 %f0 %f1 %f12"]),
     ],
 )
 def test_fused(text: str, expected: list[str]) -> None:
@@ -152,7 +146,7 @@ def test_constants_are_folded_instead() -> None:
 def test_the_last_multiplication_of_a_division_is_a_product() -> None:
     found = made(f"div.full.f32 %f10, %f0, %f1; add.f32 %f20, %f10, %f2; {STORED}")
     assert [one.mnemonic for one in found.function.body if isinstance(one, Statement)] == [
-        *("div.full.f32 factors", "fma.rn.f32", "st.global.f32"),
+        *("div.full.f32 factors", "fma.rn.f32", "st.global.f32")
     ]
 
 

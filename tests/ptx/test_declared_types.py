@@ -16,8 +16,8 @@ from warpmma.errors import OperandError
 from warpmma.kernel import Output
 from warpmma.machine import contradicts
 from warpmma.ptx import load
-from warpmma.ptx.arguments import ArgumentError
-from warpmma.ptx.mangled_names import function_named, variable_named
+from warpmma.ptx.launch.arguments import ArgumentError
+from warpmma.ptx.names.mangled_names import function_named, variable_named
 
 HEAD = ".version 8.0 .target sm_80 .address_size 64 "
 PARAMETERS: dict[str, tuple[str, ...] | None] = {

@@ -14,7 +14,7 @@ from warpmma import ptx
 from warpmma.cli import main
 from warpmma.errors import LimitError, OperandError, PtxError, TargetError
 from warpmma.machine import HazardError
-from warpmma.ptx.mangled_names import unmangled
+from warpmma.ptx.names.mangled_names import unmangled
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 NAMES = ["_Z5saxpyifPfS_", "_ZN3bar4tmplIfEEvPT_", "_ZN3bar4tmplIdEEvPT_", "_ZN3foo4onlyEv", "plain"]

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from warpmma.ptx.flow import DEEPEST, placed
+from warpmma.ptx.flow.block_order import DEEPEST, placed
 
 
 @pytest.mark.parametrize(

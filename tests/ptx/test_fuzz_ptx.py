@@ -53,7 +53,7 @@ def test_large_texts(text: str, kind: str) -> None:
 
 
 def test_functions_have_a_most_of_statements(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warpmma.ptx.bodies.MOST_STATEMENTS", 9)
+    monkeypatch.setattr("warpmma.ptx.text.bodies.MOST_STATEMENTS", 9)
     assert outcome(f"{ENTRY}{'ret;' * 9} }}").kind == "ran"
     assert "<ptx>:6:37: a function of more than 9 statements" in outcome(f"{ENTRY}{'ret;' * 10} }}").text
 
@@ -81,10 +81,7 @@ BAR = "bar.sync 0, 33;"
             "<ptx>:4:16: an alignment of 2147483648 bytes; 2^30 is the most",
         ),
         (f"{HEAD}.entry k(.param .u64 p) .reqntid 64 {{ ret; }}", "<ptx>:4:8: block is 32; k declares .reqntid 64"),
-        (
-            f"{HEAD}.shared .b8 s[300000]; .entry k() {{ .reg .b32 %r; mov.u32 %r, s; }}",
-            "<ptx>:4:31: k declares 300",
-        ),
+        (f"{HEAD}.shared .b8 s[300000]; .entry k() {{ .reg .b32 %r; mov.u32 %r, s; }}", "<ptx>:4:31: k declares 300"),
         (f"{HEAD}.const .b8 c[70000]; .entry k() {{ .reg .b64 %r; mov.u64 %r, c; }}", "<ptx>:4:12: c: 70000 bytes of"),
         (HEAD.replace("sm_80", "sm_90a") + ".entry k() { ret; }", "<ptx>:2:9: this is PTX for sm_90a, which sm_80"),
         (HEAD.replace("sm_80", "sm_999") + ".entry k() { ret; }", "<ptx>:2:9: unknown target 'sm_999'"),

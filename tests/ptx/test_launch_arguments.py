@@ -13,7 +13,7 @@ from warpmma.errors import OperandError
 from warpmma.kernel import Output
 from warpmma.machine import GlobalMemory, Reporter
 from warpmma.ptx import load, read
-from warpmma.ptx.arguments import parameter_bytes, signature
+from warpmma.ptx.launch.arguments import parameter_bytes, signature
 
 
 def encoded(parameters: str, *args: Any) -> bytes:

@@ -25,8 +25,8 @@ from warpmma.machine import (
 )
 from warpmma.operations import WINDOWS, Operation, window_of
 from warpmma.ptx import read
-from warpmma.ptx.linking import Linked, link
-from warpmma.ptx.symbols import ModuleMemory
+from warpmma.ptx.lower.linking import Linked, link
+from warpmma.ptx.storage.symbols import ModuleMemory
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
@@ -154,10 +154,7 @@ def test_addresses() -> None:
     assert isinstance(place, Sum) and place.offset == -4
     assert step("ld.global.u32 %r1, [4096];").operands == (Constant(4096, "b64"),)
     variables = ".shared .align 4 .b8 one[6]; .shared .align 8 .b64 two;"
-    assert step(
-        "ld.shared.u64 %rd1, [two];",
-        before=variables + "",
-    ).operands[0]
+    assert step("ld.shared.u64 %rd1, [two];", before=variables + "").operands[0]
 
 
 def test_shared_variables_lie_apart_and_keep_their_banks() -> None:

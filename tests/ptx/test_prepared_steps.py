@@ -14,7 +14,9 @@ from assembler import batch_of
 
 import warpmma as wm
 from warpmma.errors import LimitError, OperandError
-from warpmma.machine import Grid, HazardError, HazardWarning, Limit, batch, interpreting
+from warpmma.machine import Grid, HazardError, HazardWarning, Limit
+from warpmma.machine.block import batch
+from warpmma.machine.run import interpreting
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 BODY = """

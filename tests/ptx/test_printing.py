@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from warpmma.ptx.printing import conversions, written
+from warpmma.ptx.launch.printing import conversions, written
 
 FLOATS = [0.0, -0.0, 1.0, 1.5, -2.25, 1e300, 5e-324, 2.5, 0.1, float("inf"), float("-inf"), float("nan")]
 

@@ -6,7 +6,7 @@ import pytest
 
 from warpmma.errors import PtxError
 from warpmma.ptx import Function, Module, declared, read
-from warpmma.ptx.syntax import (
+from warpmma.ptx.text.syntax import (
     AddressOf,
     Element,
     Immediate,
@@ -168,10 +168,7 @@ def test_labels_that_scopes_name_again_are_told_apart() -> None:
     block = "{ WAIT: @%p bra DONE; bra.uni WAIT; DONE: }"
     found = body(f"DONE: {block} {block} bra DONE;").body
     names = [one.name if isinstance(one, Label) else one.operands[0].name for one in found]  # type: ignore[union-attr]
-    assert names == [
-        *("DONE", "WAIT", "DONE@1", "WAIT", "DONE@1"),
-        *("WAIT@2", "DONE@2", "WAIT@2", "DONE@2", "DONE"),
-    ]
+    assert names == [*("DONE", "WAIT", "DONE@1", "WAIT", "DONE@1"), *("WAIT@2", "DONE@2", "WAIT@2", "DONE@2", "DONE")]
 
 
 def test_lists_of_labels_and_prototypes() -> None:

@@ -9,7 +9,7 @@ import pytest
 from warpmma import Device
 from warpmma.errors import PtxError
 from warpmma.ptx import load, read
-from warpmma.ptx.reaching import reach
+from warpmma.ptx.storage.reaching import reach
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 ENTRY = f"{HEAD}.entry k(.param .u64 p) {{\n.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .v4 .f32 v;\n"
@@ -78,10 +78,7 @@ def test_bodies(text: str, column: int, says: str) -> None:
 def test_an_error_shows_its_line_with_a_caret_and_can_be_pickled() -> None:
     with pytest.raises(PtxError) as caught:
         read(f"{ENTRY}\tadd.s32 %r1, %r2 %r3; {'x' * 500}\n}}", "k.ptx").functions["k"]
-    assert str(caught.value).splitlines()[1:] == [
-        f"   add.s32 %r1, %r2 %r3; {'x' * 55}",
-        "                    ^",
-    ]
+    assert str(caught.value).splitlines()[1:] == [f"   add.s32 %r1, %r2 %r3; {'x' * 55}", "                    ^"]
     again = pickle.loads(pickle.dumps(caught.value))
     assert (str(again), again.file, again.line, again.column) == (str(caught.value), "k.ptx", 6, 19)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from warpmma.ptx import read
-from warpmma.ptx.contraction import contracted
+from warpmma.ptx.contraction.fusing import contracted
 
 HEAD = """.version 8.0
 .target sm_80

@@ -11,7 +11,7 @@ import pytest
 from warpmma import Device
 from warpmma.machine import Launch
 from warpmma.ptx import load, read
-from warpmma.ptx.contraction import contracted
+from warpmma.ptx.contraction.fusing import contracted
 
 CLASS = {"f32": "b32", "f64": "b64", "f16": "b16", "bf16": "b16", "f16x2": "b32", "bf16x2": "b32"}
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"

@@ -20,7 +20,7 @@ import warpmma as wm
 from warpmma import _views, analysis, arithmetic, isa, kernel, lookup, operations
 from warpmma._records import Record, Shown
 from warpmma.show import fields_html, viewer
-from warpmma.show.cards import card, opened, preformatted
+from warpmma.show.drawing.cards import card, opened, preformatted
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 SPARSE = "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"

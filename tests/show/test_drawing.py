@@ -10,7 +10,7 @@ import pytest
 
 from warpmma import show
 from warpmma.errors import OperandError, UnknownNameError
-from warpmma.show.drawing import box, document, group, line, path, style_sheet, text, text_width
+from warpmma.show.drawing.drawing import box, document, group, line, path, style_sheet, text, text_width
 from warpmma.show.views import VIEWS
 
 HOSTILE = "<&'\"> fill='#222222'"

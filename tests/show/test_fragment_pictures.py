@@ -17,9 +17,9 @@ from warpmma.isa import AnyInstruction, warpgroup_instructions
 from warpmma.layouts import Layout, Operand
 from warpmma.lookup import layout_table, operand_layout
 from warpmma.registers import Packing
-from warpmma.show.drawing import document, text
-from warpmma.show.folding import fold
-from warpmma.show.fragment_pictures import instruction_svg, layout_svg
+from warpmma.show.drawing.drawing import document, text
+from warpmma.show.fragments.folding import fold
+from warpmma.show.fragments.fragment_pictures import instruction_svg, layout_svg
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 WARPGROUP = "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16"

@@ -12,7 +12,7 @@ from svg_cells import FIELDS, SVG, boxes, elements
 from warpmma.isa import FragmentInstruction, fragment_instructions, parse_fragments
 from warpmma.layouts import Layout
 from warpmma.lookup import layout_table
-from warpmma.show.fragment_pictures import instruction_svg
+from warpmma.show.fragments.fragment_pictures import instruction_svg
 
 LOAD = "ldmatrix.sync.aligned.m8n8.x4.trans.b16"
 WMMA = "wmma.load.a.sync.aligned.row.m16n16k16.f16"

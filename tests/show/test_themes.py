@@ -11,7 +11,7 @@ from oracles import needs
 
 import warpmma as wm
 from warpmma.show import PALETTE
-from warpmma.show.drawing import box, document
+from warpmma.show.drawing.drawing import box, document
 
 pytestmark = needs("browser")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from arrays import same
 
-from warpmma.arithmetic.recipes import recipe
+from warpmma.arithmetic.recipes.lowerings import recipe
 from warpmma.errors import MnemonicError, OperandError
 from warpmma.formats import FloatFormat, floating
 from warpmma.isa import instructions, parse

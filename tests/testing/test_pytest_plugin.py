@@ -182,7 +182,7 @@ def test_reports_of_mistakes_end_at_the_line_that_has_them(run: Run) -> None:
     barrier, shape = text.partition("_ test_barrier")[2].split("_ test_shape")
     assert ">       gpu.launch(reverse, 1, 64, [np.arange(64, dtype=np.uint32)], shared=256)\n" in barrier
     assert (
-        "E       warpmma.machine.hazards.HazardError: test_it.py:8: ld.shared.b32: race: block 0, warp 0, lane "
+        "E       warpmma.machine.report.hazards.HazardError: test_it.py:8: ld.shared.b32: race: block 0, warp 0, lane "
         in barrier
     )
     assert ": warp 1 wrote it at test_it.py:7 (st.shared.b32), and no barrier lies between" in barrier

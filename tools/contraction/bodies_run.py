@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from warpmma.ptx import Function
-from warpmma.ptx.syntax import Immediate, Label, Negation, Operand, Place, Statement, Symbol, VectorOf
+from warpmma.ptx.text.syntax import Immediate, Label, Negation, Operand, Place, Statement, Symbol, VectorOf
 
 from .formulas import Formula, fused, negated, product, total
 

@@ -13,7 +13,7 @@ from warpmma import Device
 from warpmma.errors import LimitError, PtxError, WarpmmaError
 from warpmma.machine import Limit
 from warpmma.ptx import Function, load
-from warpmma.ptx.syntax import Variable
+from warpmma.ptx.text.syntax import Variable
 
 PLACE = re.compile(r"<ptx>:[1-9]\d*:[1-9]\d*\b")
 """A line and a column of a text."""

@@ -17,8 +17,6 @@ from ..products import prepare
 from .faults import FAULTS, right_output, wrong_output
 from .tolerances import Advice, Judged, judge, recommend
 
-__all__ = ["advise"]
-
 Float64 = npt.NDArray[np.float64]
 
 

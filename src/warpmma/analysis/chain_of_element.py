@@ -19,8 +19,6 @@ from ..formats import FORMATS, FloatFormat, Number, floating
 from ..products import Chain, Operands, Product, finish
 from .explanation import ChainLink
 
-__all__ = ["ElementCodes", "along_k", "exact_result", "links"]
-
 T = TypeVar("T")
 
 _F32 = floating("f32")
@@ -191,9 +189,7 @@ def _along_k(element: ElementCodes) -> tuple[list[ChainLink], int]:
 SLICE, TOTAL = "promotion: sum + chain", "sum of a slice added to the others"
 
 
-def along_k(
-    chain: Chain, c: T, zero: T, instruction: Callable[[int, T], T], add: Callable[[str, T, T], T]
-) -> T:  # fmt: skip
+def along_k(chain: Chain, c: T, zero: T, instruction: Callable[[int, T], T], add: Callable[[str, T, T], T]) -> T:
     """Follow a chain along k, of whatever stands for an accumulator.
 
     Parameters

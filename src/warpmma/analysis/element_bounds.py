@@ -29,8 +29,6 @@ from ..products import Chain
 from .chain_of_element import ElementCodes, along_k
 from .rationals import exponent_of
 
-__all__ = ["element_bound"]
-
 _F32 = floating("f32")
 
 

@@ -23,8 +23,6 @@ from .explanation import Explanation
 from .one_element import explain_one
 from .tolerances import Advice
 
-__all__ = ["BINS", "ErrorPlace", "ErrorReport", "ProductError"]
-
 BINS: tuple[Fraction, ...] = (Fraction(0), *(Fraction(2) ** i for i in range(-1, 25)))
 """Upper ends of the bins of a histogram, in ulps: 0, 1/2, 1, 2, 4, ..., 2^24."""
 
@@ -231,9 +229,8 @@ class ErrorReport(Record):
         )
 
     def advise(
-        self, rtol: float | None = None, atol: float | None = None, *, name: str | None = None,
-        progress: Watched = None,
-    ) -> Advice:  # fmt: skip
+        self, rtol: float | None = None, atol: float | None = None, *, name: str | None = None, progress: Watched = None
+    ) -> Advice:
         """Say what a tolerance lets pass, and recommend one.
 
         Outputs of kernels with a fault are computed from the same operands, bit for bit: one that wrote nothing, one

@@ -18,14 +18,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._arrays import Array
 from ..arithmetic import Popcount
 from ..formats import FORMATS
 from ..products import Product
 from .fixed_point import DIGIT_BITS, NOTHING, Factor, FixedPoint, exact_product, extent
 
-__all__ = ["ExactOperands", "ExactTile", "exact_tiles"]
-
-Array = npt.NDArray[Any]
 Float64 = npt.NDArray[np.float64]
 
 _DIGITS = 1 << 22  # of a tile of D, of 8 bytes each

@@ -35,10 +35,6 @@ from .element_bounds import element_bound
 from .explanation import Explanation
 from .partings import parting_of
 
-__all__ = ["explain"]
-
-Array = npt.NDArray[Any]
-
 _MOST_TARGETS = 1 << 10
 
 
@@ -235,13 +231,11 @@ def _fits_one(record: Instruction, a: Multiplicand, b: Multiplicand) -> bool:
 
 
 def _of_instruction(
-    record: Instruction, a: Any, b: Any, given: dict[str, Any], target: str, metadata: Any, selector: int,
-) -> Product:  # fmt: skip
+    record: Instruction, a: Any, b: Any, given: dict[str, Any], target: str, metadata: Any, selector: int
+) -> Product:
     """Check operands as `mma` does, which computes with them; return their codes."""
     c, scale_a, scale_b = given["c"], given["scale_a"], given["scale_b"]
-    d = mma(
-        record, a, b, c, target=target, metadata=metadata, selector=selector, scale_a=scale_a, scale_b=scale_b
-    )  # fmt: skip
+    d = mma(record, a, b, c, target=target, metadata=metadata, selector=selector, scale_a=scale_a, scale_b=scale_b)
     layout = record.layout("D")
     if d.shape != layout.shape:
         _refuse_batch(record, d.shape)

@@ -14,8 +14,6 @@ from ..formats import FORMATS, FloatFormat
 from ..products import ChainInstruction, Float32
 from .rationals import ulp_at
 
-__all__ = ["ChainLink", "Explanation", "Parting"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ChainLink(Record):

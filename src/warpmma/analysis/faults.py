@@ -17,15 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from .._arrays import Array
 from ..arithmetic import recipe_of
 from ..formats import FORMATS, FloatFormat, floating
 from ..isa import find
 from ..layouts import Layout
 from ..products import FloatFma, Product, multiply
 
-__all__ = ["FAULTS", "Fault", "right_output", "wrong_output"]
-
-Array = npt.NDArray[Any]
 Float64 = npt.NDArray[np.float64]
 
 

@@ -27,8 +27,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["DIGIT_BITS", "NOTHING", "Factor", "FixedPoint", "Scaled", "exact_product", "extent"]
-
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 

@@ -22,9 +22,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .._arguments import is_integer
+from .._arrays import Array
 from .._text import ranges
 from ..errors import OperandError, shown
 from ..execution import store
@@ -35,10 +35,6 @@ from ..scaling import unpack_scales
 from ..sparsity import unpack_metadata
 from .explaining import explain
 from .explanation import Explanation
-
-__all__ = ["explain_launch"]
-
-Array = npt.NDArray[Any]
 
 
 def explain_launch(

@@ -14,8 +14,6 @@ from ..scaling import Quantized
 from .explaining import explain
 from .explanation import Explanation
 
-__all__ = ["explain_one"]
-
 # What `explain` takes of what `matmul` does, with the dimensions of one matrix.
 _MATRICES = {"indices": 3, "scale_a": 2, "scale_b": 2}
 _PLAIN = ("target", "float32", "split_k", "promote_every", "epilogue")

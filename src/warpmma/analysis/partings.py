@@ -14,8 +14,6 @@ from typing import NamedTuple
 from ..arithmetic import FusedDotAdd, GroupedDotAdd, IntegerSum, SumStep
 from .explanation import Explanation, Parting
 
-__all__ = ["parting_of"]
-
 
 class _Place(NamedTuple):
     """A step, and where it stands in an explanation."""
@@ -54,9 +52,7 @@ def parting_of(told: Explanation, other: Explanation) -> Parting | None:
 
 
 def _places(told: Explanation) -> list[_Place]:
-    return [
-        _Place(told, i, j, step) for i, link in enumerate(told.links) for j, step in enumerate(link.steps)
-    ]  # fmt: skip
+    return [_Place(told, i, j, step) for i, link in enumerate(told.links) for j, step in enumerate(link.steps)]
 
 
 def _alike(x: _Place, y: _Place) -> bool:

@@ -22,15 +22,13 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
+from .._arrays import Array
 from ..arithmetic import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, fused_steps
 from ..formats import FORMATS, FloatFormat, floating, integer
 from ..products import Product
 from ..sparsity import pattern_checked
 from .chain_of_element import along_k
 
-__all__ = ["bounds"]
-
-Array = npt.NDArray[Any]
 Float64 = npt.NDArray[np.float64]
 Int = npt.NDArray[np.int64]
 
@@ -169,9 +167,7 @@ class _Tile:
         if chain.packed == 1:
             return [np.array(step) for step in stored]
         law = pattern_checked(chain.instruction)  # type: ignore[arg-type]
-        return [
-            np.unique(np.array(step)[:, None] // law.kept * law.width + np.arange(law.width)) for step in stored
-        ]  # fmt: skip
+        return [np.unique(np.array(step)[:, None] // law.kept * law.width + np.arange(law.width)) for step in stored]
 
     def _instruction(self, number: int, total: _Sums) -> _Sums:
         recipe, k = self.product.chain.recipe, self.product.chain.instruction.k
@@ -223,9 +219,7 @@ class _Tile:
         if total.bits > min(unit.result_bits, unit.fraction_bits):
             return made._replace(error=error)
         still = products == 0
-        return made._replace(
-            error=np.where(still, total.error, error), reach=np.where(still, total.reach, made.reach)
-        )  # fmt: skip
+        return made._replace(error=np.where(still, total.error, error), reach=np.where(still, total.reach, made.reach))
 
     def _fma(self, total: _Sums, i: int, fmt: FloatFormat, rounding: str) -> _Sums:
         """Lemma 4, of a product."""
@@ -234,7 +228,7 @@ class _Tile:
         made = self._rounded(total, (total.reach + x * y * _UP) * _UP + _TINY, fmt, rounding)
         return made._replace(
             error=np.where(still, total.error, made.error), reach=np.where(still, total.reach, made.reach)
-        )  # fmt: skip
+        )
 
     def _added(self, fmt: FloatFormat, x: _Sums, y: _Sums) -> _Sums:
         """Lemma 4, of two sums."""
@@ -245,7 +239,7 @@ class _Tile:
         still = (x.reach == 0) | (y.reach == 0)
         return made._replace(
             error=np.where(still, both.error, made.error), reach=np.where(still, x.reach + y.reach, made.reach)
-        )  # fmt: skip
+        )
 
     def _rounded(
         self, before: _Sums, reach: Float64, fmt: FloatFormat, rounding: str = "rn", bits: int | None = None,

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arguments import members
-from .._arrays import as_array
+from .._arrays import Array, as_array
 from .._progress import Progressing, Watched
 from ..errors import OperandError, shown
 from ..formats import FloatFormat, Format
@@ -31,9 +31,6 @@ from .exact_products import ExactOperands, ExactTile, exact, exact_tiles
 from .fixed_point import NOTHING
 from .product_bounds import bounds
 
-__all__ = ["error"]
-
-Array = npt.NDArray[Any]
 Float64 = npt.NDArray[np.float64]
 
 _NOT_HERE = ("out", "progress")

@@ -6,8 +6,6 @@ from fractions import Fraction
 
 from ..formats import FloatFormat, Format
 
-__all__ = ["exponent_of", "ulp_at"]
-
 
 def exponent_of(value: Fraction) -> int:
     """Exponent of the leading bit of a value that is not zero: the largest power of two within its magnitude."""

@@ -27,8 +27,6 @@ import numpy.typing as npt
 from .. import _views
 from .._records import Record
 
-__all__ = ["Advice", "Judged", "Tolerance", "judge", "recommend"]
-
 Float64 = npt.NDArray[np.float64]
 
 _RTOLS = (0.0, *(digit * 10.0**exponent for exponent in range(-9, 0) for digit in (1, 2, 5)))

@@ -4,40 +4,78 @@
 `reference` the rules and what computes them slowly, `evaluation` what computes them fast, with the same bits.
 """
 
-from . import native, recipes
-from .engine import Engine, EngineWarning, Resolved, engine_text, engines, resolve, warn_of_numpy
-from .evaluation import compute, compute_checked, product
-from .evidence import Evidence, evidence_of
-from .exact_numbers import as_fraction, exact_product
-from .fma import fma64, sum_to_odd
-from .functions import special_function
-from .instruction_groups import group
-from .interpolation import Interpolator, Squarer, interpolators, squarer
-from .library_products import LIBRARY_SUMS, LibrarySums, library_note, library_sums
-from .native import Registers as NativeRegisters
-from .native import product as native_product
-from .native_elements import ElementForm, run_elements, runs_elements
-from .pairs import take_rows
-from .quotients import quotient, quotient_reference, square_root, square_root_reference
+from . import recipes
+from .arrays import fma64, sum_to_odd, take_rows
+from .dispatch import (
+    ElementForm,
+    Engine,
+    EngineWarning,
+    NativeRegisters,
+    Resolved,
+    approximate,
+    compute,
+    compute_checked,
+    engine_text,
+    engines,
+    native,
+    native_product,
+    product,
+    quotient_factors,
+    resolve,
+    run_elements,
+    runs_elements,
+    special_function,
+    warn_of_numpy,
+)
+from .exact import (
+    SPECIAL_FUNCTIONS,
+    Addend,
+    Interpolator,
+    SpecialFunction,
+    Squarer,
+    SumStep,
+    approximate_reference,
+    as_fraction,
+    exact_product,
+    interpolators,
+    quotient,
+    quotient_reference,
+    reference_dot,
+    reference_trace,
+    rounded_step,
+    special_function_reference,
+    square_root,
+    square_root_reference,
+    squarer,
+)
 from .recipes import (
     GENERATIONS,
+    LIBRARY_SUMS,
     LOWERINGS,
+    SEQUENCES,
+    ApproximateForm,
+    Evidence,
+    FloatChains,
+    FmaChain,
+    FusedDotAdd,
+    GroupedDotAdd,
+    IntegerSum,
+    LibrarySums,
     Lowering,
+    Popcount,
+    Recipe,
+    Unit,
+    evidence_of,
+    fused_steps,
+    group,
+    library_note,
+    library_sums,
     lowering,
+    machine_text,
     recipe,
     recipe_of,
     variants,
 )
-from .reference import dot as reference_dot
-from .reference import rounded_step
-from .reference import trace as reference_trace
-from .sequence_arrays import approximate, quotient_factors
-from .sequence_reference import approximate_reference
-from .sequences import SEQUENCES, ApproximateForm, machine_text
-from .special_functions import SPECIAL_FUNCTIONS, SpecialFunction, special_function_reference
-from .sum_steps import Addend, SumStep
-from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, Unit
-from .units import steps as fused_steps
 
 __all__ = [
     "GENERATIONS",

@@ -1,5 +1,5 @@
 """The command line."""
 
-from .commands import main
+from .command_line import main
 
 __all__ = ["main"]

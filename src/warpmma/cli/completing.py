@@ -31,11 +31,9 @@ from ..isa import (
     warpgroup_instructions,
 )
 from ..lookup import REGISTER_OPERANDS
-from .command_parser import CommandParser
-from .commands import COMMANDS, parser_of
-from .fragment_words import left_of
-
-__all__ = ["Candidates", "candidates", "lines"]
+from .arguments.command_parser import CommandParser
+from .arguments.fragment_words import left_of
+from .command_line import COMMANDS, parser_of
 
 _OTHERWISE = {"sparse", "ordered", "ordered_metadata", "scale_vec::1x", "scale_vec::2x", "scale_vec::4x"} | {
     f"kind::{kind}" for kind in ("f8f6f4", "mxf8f6f4", "mxf4", "mxf4nvf4")

@@ -20,8 +20,6 @@ from .nvcc import compile_with_nvcc, find_nvcc
 from .nvrtc import compile_with_nvrtc, include_folders, nvrtc_version, why_no_nvrtc
 from .sources import INSTALL, Compiled, CudaSource, SourceFile, error_places, files_of, missing_header
 
-__all__ = ["COMPILERS", "GET_NVCC", "compiled"]
-
 COMPILERS = ("auto", "nvrtc", "nvcc")
 GET_NVCC = "pip install 'warpmma[nvcc]' has nvcc, which needs a C++ compiler"
 

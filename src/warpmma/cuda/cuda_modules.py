@@ -17,8 +17,6 @@ from .left_out import LeftOutWarning
 from .pieces import is_template, parameter_names
 from .sources import Compiled, CudaSource, source_of
 
-__all__ = ["CudaModule", "load"]
-
 _MOST = 1000  # options, and names
 _KEPT = 64  # sources
 

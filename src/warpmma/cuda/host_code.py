@@ -22,8 +22,6 @@ from .nvrtc import compile_with_nvrtc
 from .pieces import Piece, blanked, launched, pieces_of
 from .sources import Compiled, CudaSource, SourceFile, error_places, missing_header
 
-__all__ = ["compile_without_host", "has_host_code"]
-
 _OPTIONS = ("-default-device", *(f"--pre-include={x}" for x in ("cmath", "cstdint", "climits", "cfloat", "cstdlib")))
 _STD = re.compile(r'namespace "std" has no member|qualified name is not allowed')
 _OF_STD = tuple(f"--pre-include={x}" for x in ("type_traits", "limits", "utility"))

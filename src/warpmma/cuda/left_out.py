@@ -15,8 +15,6 @@ from .host_headers import LEFT_OUT, MACROS, STANDARD_HEADERS
 from .pieces import without_comments
 from .sources import SourceFile, error_places
 
-__all__ = ["LeftOutWarning", "about_empty_headers", "doubts", "listed"]
-
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if(?:n?def)?\b(?:\\\n|[^\n])*", re.MULTILINE)
 _GUARD = re.compile(r"_H(?:PP)?_*$")
 _DEFINED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)

@@ -14,8 +14,6 @@ from tempfile import TemporaryDirectory
 from ..errors import CompilationError
 from .sources import Compiled, CudaSource, refused
 
-__all__ = ["compile_with_nvcc", "find_nvcc"]
-
 _VARIABLE = "warpmma_instances"
 
 

@@ -16,8 +16,6 @@ from .host_headers import STANDARD_HEADERS
 from .left_out import about_empty_headers, doubts, listed
 from .sources import Compiled, CudaSource, SourceFile, missing_header, refused
 
-__all__ = ["compile_with_nvrtc", "include_folders", "nvrtc_version", "why_no_nvrtc"]
-
 _MOST_HEADERS = 100  # that are supplied, one after the other
 
 
@@ -47,7 +45,7 @@ def nvrtc_version() -> tuple[int, int]:
 
 def compile_with_nvrtc(
     source: CudaSource, files: Sequence[SourceFile], headers: Mapping[str, str] | None = None
-) -> Compiled:  # fmt: skip
+) -> Compiled:
     """Compile what is for the device. Headers of the host that are missing are supplied, as far as they are listed.
 
     Parameters

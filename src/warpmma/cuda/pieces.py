@@ -13,8 +13,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Piece", "blanked", "is_template", "launched", "parameter_names", "pieces_of", "without_comments"]
-
 _NO_CODE = re.compile(
     r"//[^\n]*|/\*.*?\*/|(?:u8|[LuU])?R\"([^()\\\s]{0,16})\(.*?\)\1\"|\"(?:\\.|[^\"\\\n])*\""
     r"|(?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])+'|^[ \t]*\#(?:\\\n|[^\n])*",

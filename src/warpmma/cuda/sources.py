@@ -11,11 +11,6 @@ from pathlib import Path
 
 from ..errors import CompilationError, OperandError, printable, shown
 
-__all__ = [
-    "INSTALL", "Compiled", "CudaSource", "MissingHeader", "SourceFile", "error_places", "files_of", "missing_header",
-    "refused", "source_of",
-]  # fmt: skip
-
 INSTALL = "pip install 'warpmma[cuda]'"
 
 _MOST_LINES = 60  # of a log that an error shows
@@ -135,9 +130,7 @@ class Compiled:
     doubts: tuple[str, ...] = ()
 
 
-def source_of(
-    given: object, name: str, arch: str, options: tuple[str, ...], names: tuple[str, ...]
-) -> CudaSource:  # fmt: skip
+def source_of(given: object, name: str, arch: str, options: tuple[str, ...], names: tuple[str, ...]) -> CudaSource:
     """Read a file, or take a text: what has more than one line, or a brace, is text; bytes are, too."""
     file: Path | None = None
     if isinstance(given, bytes | bytearray):
@@ -163,9 +156,7 @@ def source_of(
         raise CompilationError(f"{printable(name)}:{line}: a byte that is no UTF-8", name, line) from None
     if not text.strip():
         raise CompilationError(f"{printable(name)}: is empty; expected CUDA C++", name)
-    return CudaSource(
-        text=text.replace("\r\n", "\n"), name=name, file=file, arch=arch, options=options, names=names
-    )  # fmt: skip
+    return CudaSource(text=text.replace("\r\n", "\n"), name=name, file=file, arch=arch, options=options, names=names)
 
 
 def files_of(source: CudaSource) -> list[SourceFile]:

@@ -7,14 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from .._arrays import Array
 from ..errors import OperandError
 from ..isa import Instruction
-
-__all__ = ["CHUNK", "NATIVE_CHUNK", "broadcast", "cut", "in_chunks", "reader"]
-
-Array = npt.NDArray[Any]
 
 # Elements of D in one chunk: enough to hide the cost of a NumPy call, few enough to stay in cache.
 CHUNK = 1 << 15

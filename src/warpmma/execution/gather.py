@@ -7,15 +7,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from .._arrays import frozen
+from .._arrays import Array, frozen
 from ..isa import Instruction
 from ..layouts import Layout
-
-__all__ = ["Gather"]
-
-Array = npt.NDArray[Any]
 
 
 class Gather:

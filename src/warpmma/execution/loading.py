@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from .._arguments import check_choice
-from .._arrays import as_array
+from .._arrays import Array, as_array
 from ..arithmetic import Engine
 from ..errors import OperandError, ScaleError
 from ..isa import Instruction, check_target, parse
@@ -19,10 +17,6 @@ from ..sparsity import check_selector, compress_checked, pack_metadata_checked
 from .batches import in_chunks
 from .refusals import Ids, Undefined, check_fragment, check_words
 from .running import execute_checked
-
-__all__ = ["load", "mma", "store"]
-
-Array = npt.NDArray[Any]
 
 _FIRST_IDS: Ids = {"A": {"byte_id": 0, "thread_id": 0}, "B": {"byte_id": 0, "thread_id": 0}}
 

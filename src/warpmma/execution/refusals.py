@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from .._arguments import check_choice, is_integer
-from .._arrays import MOST_ELEMENTS, as_array
+from .._arrays import MOST_ELEMENTS, Array, as_array
 from ..errors import OperandError, UnsupportedError, shown
 from ..isa import Instruction
 from ..layouts import Operand
@@ -16,9 +16,6 @@ from ..registers import LANES
 from ..scaling import check_ids
 from ..sparsity import UNDEFINED_MEASURED, check_metadata_on, check_selector
 
-__all__ = ["Ids", "Undefined", "check_choices", "check_fragment", "check_sparse", "check_words"]
-
-Array = npt.NDArray[Any]
 Undefined = Literal["error", "hardware"]
 Ids = dict[Literal["A", "B"], dict[str, int]]
 """Byte-id and thread-id of the scales of A and B, by their names in `scaling`."""

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from .._arrays import Array
 from .._tasks import for_each
 from ..arithmetic import (
     Engine,
@@ -37,10 +37,6 @@ from ..sparsity import halves_checked, positions_checked
 from .batches import CHUNK, NATIVE_CHUNK, broadcast, cut, reader
 from .gather import Gather
 from .refusals import Ids, Undefined, check_choices, check_fragment, check_sparse, check_words
-
-__all__ = ["evidence", "execute", "execute_checked"]
-
-Array = npt.NDArray[Any]
 
 
 def execute(

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from .._arguments import check_choice
-from .._arrays import as_array, frozen
+from .._arrays import Array, as_array, frozen
 from .._rounding import Float64, Rounding, check_rounding, on_magnitude, to_grid
 from ..errors import OperandError
 from .facts import Facts, FloatFacts, IntegerFacts
-
-__all__ = [
-    "array_of",
-    "codes_of",
-    "float_codes",
-    "float_table",
-    "float_values",
-    "integer_codes",
-    "integer_values",
-]
-
-Array = npt.NDArray[Any]
 
 # Numbers at a time that are rounded: their temporaries stay in a cache, which makes them three times as fast.
 _PART = 1 << 14

@@ -10,8 +10,6 @@ from .._arguments import suggestion
 from ..errors import OperandError, shown
 from .number_formats import FloatFormat, Format, IntegerFormat
 
-__all__ = ["FORMATS", "floating", "integer"]
-
 _IEEE = "IEEE 754-2019"
 _PTX = "PTX ISA 9.1, 5.2.3"
 _OCP8 = "OCP 8-bit Floating Point Specification 1.0; " + _PTX
@@ -21,7 +19,7 @@ _INTEGER = "PTX ISA 9.1, 5.2.1 and 9.7.14"
 
 def _float(
     name: str, bits: tuple[int, int], bias: int, nan: Any, overflow: Any, dtype: str, source: str, **more: Any
-) -> FloatFormat:  # fmt: skip
+) -> FloatFormat:
     return FloatFormat(
         name=name, exponent_bits=bits[0], fraction_bits=bits[1], bias=bias, nan=nan, overflow=overflow,
         dtype_name=dtype, source=source, **more,

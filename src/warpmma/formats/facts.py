@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 else:  # only types of arrays need NumPy
     np, _dtypes = later("numpy"), later(".._dtypes", __package__)
 
-__all__ = ["Facts", "FloatFacts", "IntegerFacts", "Number"]
-
 
 @dataclass(frozen=True)
 class Number(Shown):

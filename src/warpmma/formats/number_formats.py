@@ -6,7 +6,7 @@ The casts lie in a module that needs NumPy, which is loaded when the first array
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from .._lazy import later
 from .facts import Facts, FloatFacts, IntegerFacts
@@ -15,14 +15,11 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from .._arrays import Array
     from .._rounding import Float64, Rounding
     from . import casts
-
-    Array = npt.NDArray[Any]
 else:
     casts = later(".casts", __package__)
-
-__all__ = ["FloatFormat", "Format", "IntegerFormat"]
 
 
 class _Arrays(Facts):

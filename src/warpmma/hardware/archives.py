@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .._arguments import check_choice
+from .._arrays import Array
 from ..errors import ArchiveError, WarpmmaError, printable, shown
 from ..execution import Undefined
 from ..isa import Instruction, parse
@@ -22,9 +22,6 @@ from ..layouts import Layout
 from ..registers import LANES
 from .recordings import IDS, Recording, result_fields
 
-__all__ = ["open_recording", "shipped"]
-
-Array = npt.NDArray[Any]
 Header = tuple[tuple[int, ...], np.dtype[Any]]
 
 # To how many bytes an archive may inflate: registers hardly compress, and what does beyond this is no recording.

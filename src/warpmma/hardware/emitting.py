@@ -16,8 +16,6 @@ from ..layouts import Operand
 from ..scaling import checked_ids
 from ..sparsity import check_selector
 
-__all__ = ["ptx_kernel", "ptx_module", "ptx_statement"]
-
 _IDENTIFIER = re.compile(r"[a-zA-Z][\w$]{0,1000}|[_$%][\w$]{1,1000}", re.ASCII)
 
 
@@ -79,7 +77,7 @@ def _class(instruction: Instruction, operand: Operand) -> str:
 
 def ptx_kernel(
     instruction: str | Instruction, name: str, *, selector: int = 0, ids: tuple[int, int, int, int] = (0, 0, 0, 0)
-) -> str:  # fmt: skip
+) -> str:
     """Return a kernel that executes an instruction once on every warp.
 
     Parameters

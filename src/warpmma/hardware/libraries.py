@@ -24,11 +24,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arguments import check_choice
+from .._arrays import Array
 from ..errors import OperandError
 
-__all__ = ["LibraryProduct", "RecordedProduct", "read_products", "texts_of", "write_products"]
-
-Array = npt.NDArray[Any]
 Float32 = npt.NDArray[np.float32]
 Int = npt.NDArray[np.int64]
 

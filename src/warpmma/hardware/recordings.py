@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from .._arrays import Array
 from .._records import Shown
 from ..arithmetic import Evidence
 from ..errors import OperandError, shown
@@ -16,10 +16,6 @@ from ..execution import Undefined, evidence, execute
 from ..isa import Instruction, check_known, check_target, parse
 from ..scaling import checked_ids
 from ..sparsity import selectors
-
-__all__ = ["IDS", "Recording", "Replay", "execute_fields", "result_fields"]
-
-Array = npt.NDArray[Any]
 
 IDS = ("byte_id_a", "thread_id_a", "byte_id_b", "thread_id_b")
 

@@ -16,8 +16,6 @@ from .._records import Shown
 from .grammar import Choices, Version
 from .known import since
 
-__all__ = ["FAMILIES", "Family"]
-
 Pairs = tuple[tuple[str, str], ...]
 
 
@@ -205,9 +203,7 @@ def _sparse() -> tuple[Family, ...]:
 
     return (
         *common,
-        Family(
-            sparsity="sp", shapes="m16n8k64", accumulators=(_S,), multiplicands=_FP8, since="sm_89", ptx=(8, 4),
-        ),
+        Family(sparsity="sp", shapes="m16n8k64", accumulators=(_S,), multiplicands=_FP8, since="sm_89", ptx=(8, 4)),
         ordered("m16n8k64", _FP8, "sm_89", (8, 5)),
         ordered("m16n8k64", _FP8, "sm_120f", accumulators=(_F,), documented=False),
         ordered("m16n8k64", _FP8, "sm_100f", (8, 6), kind="f8f6f4"),
@@ -217,7 +213,7 @@ def _sparse() -> tuple[Family, ...]:
         ordered("m16n8k128", _FP4, "sm_120a", kind="mxf4", scales=((None, "ue8m0"), ("2X", "ue8m0"))),
         ordered("m16n8k128", _FP4, "sm_120a", kind="mxf4nvf4", scales=(("2X", "ue8m0"), ("4X", "ue4m3"))),
         ordered("m16n8k128", _FP4, "sm_120a", (9, 1), kind="mxf4nvf4", scales=(("4X", "ue8m0"),)),
-    )  # fmt: skip
+    )
 
 
 FAMILIES: tuple[Family, ...] = _DENSE + _sparse()

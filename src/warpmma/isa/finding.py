@@ -11,8 +11,6 @@ from .kinds import AnyInstruction
 from .mma import instructions
 from .wgmma import warpgroup_instructions
 
-__all__ = ["find"]
-
 
 def _scale_vec(instruction: AnyInstruction) -> str | None:
     """Return `scale_vec`, also where it is a default that is not spelled out."""

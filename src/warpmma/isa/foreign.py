@@ -13,8 +13,6 @@ from types import MappingProxyType
 
 from .sass import matrix
 
-__all__ = ["CUDA", "MACHINE", "no_instruction", "ptx_of"]
-
 _ROUNDED = {"rn": "rn", "rz": "rz", "ru": "rp", "rd": "rm"}  # CUDA's suffixes in PTX
 
 CUDA: Mapping[str, str] = MappingProxyType({

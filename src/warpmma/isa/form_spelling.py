@@ -24,8 +24,6 @@ from .._records import Shown
 from ..errors import TableError
 from .vocabulary import KEPT
 
-__all__ = ["Spelling", "SpellingSlot", "Words", "kept_words", "left_words"]
-
 Words = tuple[str, ...]
 
 _SLOT = re.compile(r"\{([^{}\[\]]+)\}|\[([^{}\[\]]+)\]|\.((?:[^.<>{}\[\] ]|<[^<>]+>)+)")

@@ -28,8 +28,6 @@ from .known import check_known, since
 from .targets import TARGETS
 from .vocabulary import wanted
 
-__all__ = ["MEASURED_ON", "READ_ON", "FragmentForm", "FragmentInstruction", "Variant", "form_of"]
-
 Variant = Literal["matrix", "copy"]
 """What the numbers of `Layout.matrix` count: matrices, or the copies of one."""
 
@@ -158,9 +156,7 @@ class FragmentInstruction(Record, ABC):
             self._check(target)
         return self.form.layout_known(target)
 
-    def svg(
-        self, operand: str = "D", by: str = "element", *, target: str | None = None, theme: str = "auto"
-    ) -> str:  # fmt: skip
+    def svg(self, operand: str = "D", by: str = "element", *, target: str | None = None, theme: str = "auto") -> str:
         """Draw which lane and register each element of an operand is in, or which elements each register has.
 
         Parameters

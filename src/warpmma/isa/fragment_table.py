@@ -12,8 +12,6 @@ from .matrix_moves import MATRIX_MOVES, MATRIX_TRANSPOSE
 from .names import near
 from .wmma_instructions import WMMA_MOVES, WMMA_PRODUCTS
 
-__all__ = ["FRAGMENT_FORMS", "FRAGMENT_OPCODES", "fragment_instructions", "parse_fragments"]
-
 FRAGMENT_FORMS: tuple[FragmentForm, ...] = (*MATRIX_MOVES, MATRIX_TRANSPOSE, *WMMA_MOVES, *WMMA_PRODUCTS)
 """Every row of the table."""
 

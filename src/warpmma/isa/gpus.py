@@ -18,8 +18,6 @@ from .._records import Shown
 from ..errors import shown
 from .targets import TARGETS
 
-__all__ = ["GPUS", "Gpus", "unknown"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Gpus(Shown):

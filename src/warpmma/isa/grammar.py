@@ -22,8 +22,6 @@ from typing import Any, Generic, Protocol, TypeVar
 from .._records import Record
 from ..errors import MnemonicError, TableError
 
-__all__ = ["Choices", "Grammar", "MnemonicRow", "MnemonicSlot", "Refusal", "Version", "bare"]
-
 Version = tuple[int, int]
 Choices = tuple[tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]], ...]
 

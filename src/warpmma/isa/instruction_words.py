@@ -46,15 +46,6 @@ from .mnemonic_words import (
 from .names import explained
 from .wgmma import WarpgroupInstruction, warpgroup_instructions
 
-__all__ = [
-    "LONGEST",
-    "Named",
-    "every_fitting",
-    "named",
-    "qualifiers",
-    "words_of",
-]
-
 LONGEST = 400
 _FEW = 3  # that an error lists
 _LIBRARY = re.compile(r"\b(torch|np|numpy|ml_dtypes|jnp|tl|cutlass|cute)\.")

@@ -11,8 +11,6 @@ from .known import check_known
 from .mma import Instruction, parse_mma
 from .wgmma import WarpgroupInstruction, parse_warpgroup
 
-__all__ = ["AnyInstruction", "FragmentHolder", "check_target", "parse_mnemonic"]
-
 AnyInstruction = Instruction | WarpgroupInstruction
 FragmentHolder = AnyInstruction | FragmentInstruction
 

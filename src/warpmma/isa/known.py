@@ -8,8 +8,6 @@ from ..errors import TargetError
 from .gpus import unknown
 from .targets import TARGETS
 
-__all__ = ["check_known", "since"]
-
 
 def check_known(target: str) -> None:
     """Raise `TargetError` unless the target exists; it says which target a GPU's name, or another spelling, is."""

@@ -30,8 +30,6 @@ from .form_spelling import Words
 from .fragment_record import FragmentForm, FragmentInstruction, form_of
 from .grammar import Version
 
-__all__ = ["MATRIX_MOVES", "MATRIX_TRANSPOSE", "FragmentMove", "FragmentTranspose"]
-
 MATRICES = "75,000,000 lanes of all 36 forms of sm_90a"
 TRANSPOSED = "1,488,222,925 lanes of 1,409 operations of sm_90a"
 
@@ -186,7 +184,7 @@ def _moved(row: tuple[str, ...], column: tuple[str, ...], bits: int, words: Word
 
 def _form(
     shape: str, types: str, row: tuple[str, ...], column: tuple[str, ...], bits: int, since: str, ptx: Version
-) -> FragmentForm:  # fmt: skip
+) -> FragmentForm:
     return FragmentForm(
         spelling=f"{shape}{{.<shared shared::cta>}}.{types}", kind=FragmentMove,
         fields=partial(_moved, row, column, bits), since=since, ptx=ptx, section=shape.partition(".")[0],
@@ -209,7 +207,7 @@ MATRIX_MOVES: tuple[FragmentForm, ...] = (
     _form(_STORE + "m8n8.<x1 x2 x4>", "b16", _ACROSS, _along(1), 16, "sm_90", (7, 8)),
     _form(_STORE + "m8n8.<x1 x2 x4>.trans", "b16", _along(1), _ACROSS, 16, "sm_90", (7, 8)),
     _form(_STORE + "m16n8.<x1 x2 x4>.trans", "b8", _along(1), (*_ACROSS, "e1"), 8, *_NEW),
-)  # fmt: skip
+)
 """Forms of `ldmatrix` and `stmatrix`."""
 
 MATRIX_TRANSPOSE = FragmentForm(

@@ -18,8 +18,6 @@ from .record import MatrixInstruction
 from .spellings import MMA
 from .tables import Table
 
-__all__ = ["Instruction", "instructions", "parse_mma"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Instruction(MatrixInstruction):

@@ -14,20 +14,6 @@ from .mma import instructions
 from .names import explained
 from .wgmma import WarpgroupInstruction
 
-__all__ = [
-    "STAND_FOR",
-    "TYPES",
-    "VOCABULARY",
-    "Fragment",
-    "fragment_test",
-    "has_place",
-    "holds",
-    "is_fragment",
-    "sizes_of",
-    "type_named",
-    "warpgroup",
-]
-
 Fragment = Callable[[AnyInstruction], bool]
 """What a fragment says of an instruction."""
 
@@ -53,9 +39,9 @@ _TYPE_NAMES = {
 _OPEN = {
     **dict.fromkeys(("fp8", "float8", "f8"), "e4m3 or e5m2"), **dict.fromkeys(("fp6", "float6", "f6"), "e3m2 or e2m3"),
 }  # fmt: skip
-STAND_FOR: Mapping[str, str] = MappingProxyType({
-    "nvfp4": "mxf4nvf4 4X ue4m3", "mxfp4": "mxf4 ue8m0", "mxfp8": "mxf8f6f4 ue8m0", "mxfp6": "mxf8f6f4 ue8m0",
-})  # fmt: skip
+STAND_FOR: Mapping[str, str] = MappingProxyType(
+    {"nvfp4": "mxf4nvf4 4X ue4m3", "mxfp4": "mxf4 ue8m0", "mxfp8": "mxf8f6f4 ue8m0", "mxfp6": "mxf8f6f4 ue8m0"}
+)
 """Names of number formats with scales, and the fragments that they are."""
 
 

@@ -14,8 +14,6 @@ from typing import Literal
 
 from .foreign import no_instruction, ptx_of
 
-__all__ = ["ABSENT", "OPCODES", "SIMULATED", "Door", "explained", "near"]
-
 Door = Literal["mma", "wgmma", "operation", "move", "access"]
 
 _NO_KERNELS = "not simulated yet in kernels: compile them for sm_80, where they have mma.sync instead"

@@ -15,8 +15,6 @@ from .kinds import AnyInstruction, FragmentHolder, parse_mnemonic
 from .mma import Instruction, parse_mma
 from .mnemonic_words import is_fragment
 
-__all__ = ["parse", "parse_any", "parse_holder", "plainest"]
-
 
 def parse(mnemonic: str | Instruction) -> Instruction:
     """Read a mnemonic.

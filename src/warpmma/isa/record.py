@@ -14,8 +14,6 @@ from ..formats import FORMATS, Format
 from ..layouts import OPERANDS, Layout, Operand
 from .grammar import Grammar, MnemonicRow, Version
 
-__all__ = ["MatrixInstruction"]
-
 
 class MatrixInstruction(Record):
     """The parts of a mnemonic, and what follows from shape and types.

@@ -13,8 +13,6 @@ from typing import Any
 from .grammar import Grammar
 from .spellings import MMA, WGMMA
 
-__all__ = ["matrix"]
-
 _SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)|(16|8)(8)(\d+)")
 _FP8 = ("e4m3", "e5m2")
 _TYPES = ("f16", "f32", "bf16", "tf32", *_FP8, "e3m2", "e2m3", "e2m1", "s8", "u8", "s4", "u4")

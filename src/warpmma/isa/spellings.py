@@ -10,8 +10,6 @@ from .families import FAMILIES, Family
 from .grammar import Grammar, MnemonicSlot, Refusal
 from .warpgroups import WARPGROUP_FAMILIES, WarpgroupFamily
 
-__all__ = ["MMA", "WGMMA"]
-
 MMA: Grammar[Family] = Grammar(
     opcode="mma",
     slots=(

@@ -20,8 +20,6 @@ from .known import check_known
 from .names import SIMULATED, explained
 from .record import MatrixInstruction
 
-__all__ = ["Table"]
-
 InstructionT = TypeVar("InstructionT", bound=MatrixInstruction)
 RowT = TypeVar("RowT", bound=MnemonicRow)
 

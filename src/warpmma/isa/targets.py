@@ -13,8 +13,6 @@ from types import MappingProxyType
 
 from .._records import Shown
 
-__all__ = ["TARGETS", "TARGET_NAMES", "Target"]
-
 _KIB = 1024
 
 

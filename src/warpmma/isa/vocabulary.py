@@ -10,8 +10,6 @@ from types import MappingProxyType
 
 from .known import since as targets_since
 
-__all__ = ["ABSENT_WORDS", "KEPT", "REQUIRED", "TYPE_WORDS", "WORDS", "later", "wanted"]
-
 _SIZES = ("8", "16", "32", "64")
 TYPE_WORDS = frozenset(
     (

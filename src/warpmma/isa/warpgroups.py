@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from .._records import Shown
 from .grammar import Choices, Version
 
-__all__ = ["WARPGROUP_FAMILIES", "WarpgroupFamily"]
-
 _M = 64
 
 
@@ -70,12 +68,10 @@ WARPGROUP_FAMILIES = (
     WarpgroupFamily(n=_BY_8, k=16, d_types=("f32",), multiplicands=(("bf16", "bf16"),)),
     WarpgroupFamily(n=_BY_8, k=8, d_types=("f32",), multiplicands=(("tf32", "tf32"),)),
     WarpgroupFamily(n=_BY_8, k=32, d_types=("f16", "f32"), multiplicands=_FP8),
+    WarpgroupFamily(n=_BY_16, k=32, d_types=("s32",), multiplicands=(("s8", "s8"), ("u8", "u8")), satfinite=_EITHER),
     WarpgroupFamily(
-        n=_BY_16, k=32, d_types=("s32",), multiplicands=(("s8", "s8"), ("u8", "u8")), satfinite=_EITHER,
-    ),
-    WarpgroupFamily(
-        n=_BY_16, k=32, d_types=("s32",), multiplicands=(("s8", "u8"), ("u8", "s8")), satfinite=_EITHER, ptx=(8, 4),
+        n=_BY_16, k=32, d_types=("s32",), multiplicands=(("s8", "u8"), ("u8", "s8")), satfinite=_EITHER, ptx=(8, 4)
     ),
     WarpgroupFamily(n=_BY_16, k=256, d_types=("s32",), multiplicands=(("b1", "b1"),), bit_ops=("and",)),
-)  # fmt: skip
+)
 """The whole table."""

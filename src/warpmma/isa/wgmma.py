@@ -18,8 +18,6 @@ from .spellings import WGMMA
 from .tables import Table
 from .warpgroups import WarpgroupFamily
 
-__all__ = ["WarpgroupInstruction", "parse_warpgroup", "warpgroup_instructions"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class WarpgroupInstruction(MatrixInstruction):

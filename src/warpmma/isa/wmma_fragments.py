@@ -29,8 +29,6 @@ from ..layouts import Layout, Operand
 from .mma import Instruction, parse_mma
 from .targets import TARGETS
 
-__all__ = ["TILES", "Tile", "chain", "element_type", "fragment"]
-
 _QUADS = ("l2", "l3")
 _HALF_ELEMENTS = 16  # rule 5
 
@@ -66,13 +64,12 @@ TILES: tuple[Tile, ...] = (
 )
 """Rule 1: of the tiles of a type the first one counts that a generation is not too late for."""
 
-_ACCUMULATORS: Mapping[str, str] = MappingProxyType({
-    "f16": "f32", "bf16": "f32", "tf32": "f32", "f64": "f64",
-    **dict.fromkeys(("s8", "u8", "s4", "u4", "b1"), "s32"),
-})  # fmt: skip
-_OF_K: Mapping[int, tuple[str, ...]] = MappingProxyType({
-    4: ("f64",), 8: ("tf32",), 16: ("f16", "bf16", "s8"), 32: ("s4",), 128: ("b1",),
-})  # fmt: skip
+_ACCUMULATORS: Mapping[str, str] = MappingProxyType(
+    {"f16": "f32", "bf16": "f32", "tf32": "f32", "f64": "f64", **dict.fromkeys(("s8", "u8", "s4", "u4", "b1"), "s32")}
+)
+_OF_K: Mapping[int, tuple[str, ...]] = MappingProxyType(
+    {4: ("f64",), 8: ("tf32",), 16: ("f16", "bf16", "s8"), 32: ("s4",), 128: ("b1",)}
+)
 _TRANSPOSED: Mapping[Operand, Operand] = MappingProxyType({"A": "B", "B": "A", "C": "C", "D": "D"})
 _ORDER = tuple(dict.fromkeys(target.generation for target in TARGETS.values()))
 

@@ -20,8 +20,6 @@ from .grammar import Version
 from .mma import Instruction
 from .wmma_fragments import chain, element_type, fragment
 
-__all__ = ["WMMA_MOVES", "WMMA_PRODUCTS", "WmmaProduct", "WmmaTransfer"]
-
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 WMMA = "16,793,600 outputs of all 252 forms of sm_90, addresses generic"
 

@@ -4,9 +4,9 @@
 mnemonic (`operation`, `matrix_move`), registers in and registers out.
 """
 
-from ..machine import KINDS, Costs, Hazard, HazardError, HazardWarning, Site, Swizzle, Watch
+from ..machine import KINDS, Costs, Hazard, HazardError, HazardWarning, Launch, Site, Swizzle, Watch
 from ..operations import MatrixMove, Operation, matrix_move, matrix_moves, operation, operations
-from .launching import Launch, Output, launch
+from .launching import Output, launch
 from .threads import Threads
 from .values import Register
 

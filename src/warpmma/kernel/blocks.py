@@ -25,8 +25,6 @@ from typing import Any
 
 from ..errors import UnsupportedError
 
-__all__ = ["check_entry", "check_kernel"]
-
 Escape = ast.Return | ast.Break | ast.Continue
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 

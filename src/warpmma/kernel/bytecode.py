@@ -12,8 +12,6 @@ import sys
 from functools import lru_cache
 from types import CodeType, FrameType
 
-__all__ = ["left_early"]
-
 _SKIPPED = ("NOP", "SWAP", "CACHE", "EXTENDED_ARG")
 _RETURNS = ("RETURN_VALUE", "RETURN_CONST")
 _ENDS = (*_RETURNS, "RERAISE", "RAISE_VARARGS")

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from ..machine import Site
 
-__all__ = ["caller"]
-
 _OURS = str(Path(__file__).parents[1]) + os.sep
 
 

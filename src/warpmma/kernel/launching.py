@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .._arguments import is_integer
+from .._arrays import Array
 from .._progress import Progressing, Watched
 from .._records import Shown
 from .._tracebacks import end_outside
@@ -37,10 +37,6 @@ from .blocks import check_kernel
 from .call_sites import caller
 from .threads import Threads
 from .values import Register
-
-__all__ = ["Launch", "Output", "launch"]
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)

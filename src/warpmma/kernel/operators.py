@@ -8,8 +8,6 @@ from typing import Any, cast
 from ..arithmetic import Evidence
 from ..operations import Operation, operation, shl, shr
 
-__all__ = ["instruction"]
-
 _BITWISE = ("and", "or", "xor", "not", "shl")  # PTX has them as .b32, others as .u32
 _SHIFTS = {"shl": shl, "shr": shr}
 _EVIDENCE = Evidence(kind="published", source="PTX ISA 9.1, Logic and Shift Instructions")

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from .. import machine
 from .._arguments import is_integer
-from .._arrays import as_array
+from .._arrays import Array, as_array
 from ..errors import MnemonicError, OperandError, UnknownNameError, UnsupportedError, WarpmmaError, shown
 from ..machine import Batch, Grid, HazardError, Site, fits
 from ..operations import DTYPES, row
@@ -26,10 +26,6 @@ from .blocks import check_entry
 from .bytecode import left_early
 from .call_sites import caller
 from .values import Register
-
-__all__ = ["Threads"]
-
-Array = npt.NDArray[Any]
 
 _NAMES = ("tid", "ntid", "ctaid", "nctaid", "laneid", "warpid", "target", "where", "any", "update", "constant",
           "register", "shape", "exists", "active")  # fmt: skip

@@ -6,17 +6,12 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from .. import machine
 from ..errors import OperandError, UnknownNameError, shown
 from ..operations import DTYPES, Operation
 from .call_sites import caller
 from .operators import instruction
-
-__all__ = ["Register"]
-
-Array = npt.NDArray[Any]
 
 
 class _Threads(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._arguments import check_choice, is_integer
 from .._lazy import later
@@ -16,15 +16,11 @@ from ..registers import LANES, Packing
 from .cells import Cell
 from .place_formulas import written_formulas
 
-__all__ = ["ORDERS", "Layout", "element_bits"]
-
 if TYPE_CHECKING:
     import numpy as np
-    import numpy.typing as npt
 
     from .. import _arrays
-
-    Array = npt.NDArray[Any]
+    from .._arrays import Array
 else:  # only a layout's arrays need NumPy
     np, _arrays = later("numpy"), later(".._arrays", __package__)
 

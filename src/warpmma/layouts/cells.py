@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from .._records import Record
 
-__all__ = ["Cell"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Cell(Record):

@@ -20,8 +20,6 @@ from .._views import view
 from .bit_layout import ORDERS, Layout
 from .cells import Cell
 
-__all__ = ["TABLE_FORMATS", "FragmentTable", "TableGrid"]
-
 TABLE_FORMATS = ("text", "csv", "markdown", "json", "svg", "html")
 """In which a table can be written."""
 
@@ -132,9 +130,7 @@ class FragmentTable(Record):
             held = ([x for x in layout.holds(lane, y) if self._shows(x)] for y in range(layout.registers))
             lines.append((str(lane), tuple(" ".join(_runs(cells, self.matrices)) for cells in held)))
         heads = tuple(f"register {register}" for register in range(layout.registers))
-        return TableGrid(
-            title=f"[{', '.join(self.coordinates)}]", corner="lane", across=heads, lines=tuple(lines)
-        )  # fmt: skip
+        return TableGrid(title=f"[{', '.join(self.coordinates)}]", corner="lane", across=heads, lines=tuple(lines))
 
     def _shows(self, cell: Cell) -> bool:
         return self.shown is None or cell.matrix in self.shown

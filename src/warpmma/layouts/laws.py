@@ -11,8 +11,6 @@ from ..errors import OperandError, shown
 from ..registers import LANES, Packing
 from .bit_layout import Layout, element_bits
 
-__all__ = ["OPERANDS", "Operand", "accumulator", "multiplicand", "quad_pair", "warpgroup"]
-
 Operand = Literal["A", "B", "C", "D"]
 OPERANDS: tuple[Operand, ...] = ("A", "B", "C", "D")
 

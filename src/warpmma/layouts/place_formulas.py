@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-__all__ = ["written_formulas"]
-
 
 def written_formulas(
     coordinates: Mapping[str, Sequence[str]], lane_bits: Sequence[str], index_bits: int, repeats: int
-) -> dict[str, str]:  # fmt: skip
+) -> dict[str, str]:
     """Write what `Layout.formulas` returns.
 
     Parameters

@@ -11,8 +11,6 @@ from ..isa import FragmentHolder, FragmentInstruction, Instruction
 from ..layouts import Cell, FragmentTable
 from .register_operands import REGISTER_OPERANDS, checked, chosen, ids_of, layout_known, operand_layout, variant_of
 
-__all__ = ["layout_table", "what", "where"]
-
 
 def where(
     instruction: str | FragmentHolder, operand: str, row: int, column: int, *,
@@ -157,9 +155,7 @@ def layout_table(
     """
     record, layout = checked(instruction, operand), operand_layout(instruction, operand, target)
     kind, every = REGISTER_OPERANDS[operand], ids_of(record, operand, target)
-    read = chosen(
-        record, operand, {"selector": selector, "byte_id": byte_id, "thread_id": thread_id}, target
-    )  # fmt: skip
+    read = chosen(record, operand, {"selector": selector, "byte_id": byte_id, "thread_id": thread_id}, target)
     named = {"matrix": variant_of(record, operand)}
     titles = tuple(
         ", ".join(f"{named.get(name, name).replace('_', '-')} {value}" for name, value in ids.items()) for ids in every

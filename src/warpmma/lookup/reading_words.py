@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 else:  # a look-up loads what it asks
     sparsity = later("..sparsity", __package__)
 
-__all__ = ["WordPart", "read_word"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class WordPart(Record):

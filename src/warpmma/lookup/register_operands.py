@@ -31,18 +31,6 @@ if TYPE_CHECKING:
 else:  # a look-up loads what it asks
     scaling, sparsity = later("..scaling", __package__), later("..sparsity", __package__)
 
-__all__ = [
-    "REGISTER_OPERANDS",
-    "RegisterOperand",
-    "checked",
-    "chosen",
-    "ids_of",
-    "layout_known",
-    "operand_layout",
-    "type_of",
-    "variant_of",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class RegisterOperand(Shown):
@@ -152,7 +140,7 @@ def ids_of(instruction: str | FragmentHolder, operand: str, target: str | None =
 
 def chosen(
     record: FragmentHolder, operand: str, selectors: Mapping[str, int | None], target: str | None = None
-) -> tuple[int, ...]:  # fmt: skip
+) -> tuple[int, ...]:
     """Return which matrices some selectors leave; None is not given, nor is 0 for one that the operand has not."""
     names = REGISTER_OPERANDS[operand].selectors
     legal, given = ids_of(record, operand, target), {name: x for name, x in selectors.items() if x is not None}

@@ -17,8 +17,6 @@ from ..registers import LANES
 from .finding_places import layout_table
 from .reading_words import WordPart, read_word
 
-__all__ = ["WarpWords", "read_words"]
-
 _OPERANDS = ("metadata", "scale_a", "scale_b")
 
 

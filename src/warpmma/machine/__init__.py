@@ -1,25 +1,11 @@
 """The simulated device: memory, warps, barriers, asynchronous copies, hazards and costs."""
 
-from .banks import BANKS, BankPattern, SharedSite, wavefronts
-from .batch import Batch
-from .clocks import History
-from .costs import Costs, no_site
-from .device import Device, DeviceArray
-from .door import execute
-from .element_types import contradicts, expected
-from .global_memory import GlobalMemory
-from .grid import Grid
-from .hazards import KINDS, Hazard, HazardError, HazardWarning, Policy, Reporter
-from .interpreting import Limit, run_program
-from .literals import fits, literal
-from .liveness import let_go
-from .outcome import Launch
-from .provided import Provided
-from .register_file import RegisterFile
-from .retyping import Retyped, retyped
-from .site import Site
-from .special import special_kind
-from .steps import (
+from .base import CANDIDATES, Site, Swizzle, WarpRegister, fits, literal, merged
+from .block import Batch, Grid, RegisterFile, special_kind
+from .handlers import execute
+from .memory import Device, DeviceArray, GlobalMemory, Retyped, contradicts, expected, retyped
+from .order import History
+from .program import (
     Alternative,
     Argument,
     Branch,
@@ -37,11 +23,27 @@ from .steps import (
     Slot,
     StepOperand,
     Sum,
+    let_go,
 )
-from .swizzles import CANDIDATES, Swizzle
-from .unpredicted import Unpredicted
-from .warp_register import WarpRegister, merged
-from .watching import Watch, WatchedProduct, Watching
+from .report import (
+    BANKS,
+    KINDS,
+    BankPattern,
+    Costs,
+    Hazard,
+    HazardError,
+    HazardWarning,
+    Policy,
+    Reporter,
+    SharedSite,
+    Unpredicted,
+    Watch,
+    WatchedProduct,
+    Watching,
+    no_site,
+    wavefronts,
+)
+from .run import Launch, Limit, Provided, run_program
 
 __all__ = [
     "BANKS",

@@ -1,4 +1,4 @@
-// What lies around the special-function unit in f32 (arithmetic/sequences.py, rules 2 to 5), and whole jobs.
+// What lies around the special-function unit in f32 (arithmetic/recipes/sequences.py, rules 2 to 5), and whole jobs.
 // Multiplications and additions are those of IEEE 754, which the caller's environment has to have (module.cpp).
 #pragma once
 

@@ -1,7 +1,7 @@
 // Instructions on registers, element by element: what is to be computed, as Python hands it over
-// (arithmetic/native_elements.py), and the plan that the check makes of it. The rules are those of
-// operations/floats.py, operations/conversions.py, operations/comparisons.py and arithmetic/quotients.py; of integers
-// those of operations/integers.py and operations/integer_arithmetic.py.
+// (arithmetic/dispatch/native_elements.py), and the plan that the check makes of it. The rules are those of
+// operations/arithmetic/floats.py, operations/arithmetic/conversions.py, operations/arithmetic/comparisons.py and arithmetic/exact/quotients.py; of integers
+// those of operations/arithmetic/integers.py and operations/arithmetic/integer_arithmetic.py.
 //
 // As in parameters.hpp, names and fields stand here alone.
 #pragma once

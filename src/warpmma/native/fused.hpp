@@ -1,4 +1,4 @@
-// Fused dot-adds of a tile in f32 and int32: rules 1 to 12 of arithmetic/reference.py for R rows against W lanes.
+// Fused dot-adds of a tile in f32 and int32: rules 1 to 12 of arithmetic/exact/reference.py for R rows against W lanes.
 //
 // Why that is exact:
 // * Its operands are finite, no f32 subnormals, and their nominal exponents sum to at most 125. A product of two

@@ -1,4 +1,4 @@
-// What is known of grains of simulated memory, for every access of every lane: see machine/grain_engine.py.
+// What is known of grains of simulated memory, for every access of every lane: see machine/base/grain_engine.py.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,4 +1,4 @@
-// What simulated memory does for every access of every lane: see machine/memory_engine.py.
+// What simulated memory does for every access of every lane: see machine/base/memory_engine.py.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,4 +1,4 @@
-// The binding: parameters, plans and runs. See arithmetic/native.py for the Python side.
+// The binding: parameters, plans and runs. See arithmetic/dispatch/native.py for the Python side.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>

@@ -1,9 +1,9 @@
 // What is to be computed: the parameters of a recipe as numbers, and where elements sit in registers. The Python side
-// (arithmetic/native.py) fills them in; nothing runs on parameters that check.hpp has not made a plan of.
+// (arithmetic/dispatch/native.py) fills them in; nothing runs on parameters that check.hpp has not made a plan of.
 //
 // Every enumerator and every field stands here alone: structs, bindings (module.cpp) and the numbers that Python
 // uses are made from these lists, and `_native.pyi` is compared with them (tests/arithmetic/test_native_stub.py). The
-// symbols are those of arithmetic/reference.py.
+// symbols are those of arithmetic/exact/reference.py.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace warpmma {
 
-// As the records of arithmetic/units.py.
+// As the records of arithmetic/recipes/units.py.
 #define WARPMMA_UNITS(NAME) \
   NAME(FusedDotAdd)         \
   NAME(GroupedDotAdd)       \

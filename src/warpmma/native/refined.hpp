@@ -1,4 +1,4 @@
-// What lies around the unit in f64 (arithmetic/sequences.py, rules 3, 6 and 7): chunks from codes to codes.
+// What lies around the unit in f64 (arithmetic/recipes/sequences.py, rules 3, 6 and 7): chunks from codes to codes.
 #pragma once
 
 #include "laws.hpp"

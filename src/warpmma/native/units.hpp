@@ -1,4 +1,4 @@
-// The other units on a tile of R rows against W lanes: rules 13 to 18 of arithmetic/reference.py.
+// The other units on a tile of R rows against W lanes: rules 13 to 18 of arithmetic/exact/reference.py.
 #pragma once
 
 #include <cmath>

@@ -11,8 +11,6 @@ import numpy as np
 from .records import Direction, MemoryOrder, MemoryScope, RegisterType, Row, listed, register_type
 from .windows import Space
 
-__all__ = ["Access", "Barrier", "Copy", "CopyGroup", "Exit"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Access(Row):

@@ -6,31 +6,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 
+from .._arrays import Array
 from ..errors import OperandError, shown
 from ..formats import FORMATS, FloatFormat, IntegerFormat
 from .records import RegisterType, register_type
-
-__all__ = [
-    "TYPES",
-    "RegisterOf",
-    "by_element",
-    "clamped",
-    "float_code",
-    "flushed",
-    "is_nan",
-    "magnitude",
-    "operands",
-    "quieted",
-    "rectified",
-    "signs",
-]
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, kw_only=True)

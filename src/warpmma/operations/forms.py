@@ -22,8 +22,6 @@ from ..errors import TableError
 from ..isa import OPCODES, WORDS, Spelling, SpellingSlot, Words, kept_words, left_words, wanted
 from .records import Row
 
-__all__ = ["Form", "common"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Form:

@@ -12,24 +12,6 @@ from dataclasses import replace
 from ..arithmetic import Evidence
 from ..isa import MEASURED_ON
 
-__all__ = [
-    "ALL",
-    "ATOMICS",
-    "EVERY_OPERAND",
-    "EVERY_OPERAND16",
-    "EVERY_UPPER_WORD",
-    "GROUPS",
-    "HARD_OPERANDS",
-    "OOB",
-    "OPERATIONS",
-    "QUOTIENTS",
-    "VARIANTS",
-    "derived",
-    "elsewhere",
-    "measured",
-    "published",
-]
-
 _H200 = "H200, driver 580.159, CUDA 13.0"
 
 ALL = "1,488,222,925 lanes of 1,409 operations of sm_90a"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import as_array, broadcast
+from .._arrays import Array, as_array, broadcast
 from .._text import counted
 from ..errors import MnemonicError, OperandError
 from ..formats import FloatFormat
@@ -15,10 +13,6 @@ from ..isa import TYPE_WORDS
 from .elements import TYPES, float_code
 from .records import DTYPES, Operation
 from .table import operation
-
-__all__ = ["elementwise"]
-
-Array = npt.NDArray[Any]
 
 _PART = 1 << 17  # elements at a time: what is made on the way of all would take many times their memory
 

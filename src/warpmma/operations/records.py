@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arguments import check_choice, is_integer
-from .._arrays import as_array
+from .._arrays import Array, as_array
 from .._records import Shown
 from .._text import counted
 from ..arithmetic import Evidence
@@ -24,19 +24,6 @@ from ..errors import OperandError
 from ..isa import since as targets_since
 from ..registers import LANES
 
-__all__ = [
-    "DTYPES",
-    "UNDEFINED",
-    "MemoryOrder",
-    "MemoryScope",
-    "Operation",
-    "RegisterType",
-    "Row",
-    "listed",
-    "register_type",
-]
-
-Array = npt.NDArray[Any]
 RegisterType = Literal["b16", "b32", "b64", "pred", "imm"]
 Direction = Literal["load", "store"]
 MemoryOrder = Literal["weak", "relaxed", "acquire", "release", "acq_rel", "sc"]

@@ -13,69 +13,16 @@ from typing import Any, cast
 from ..arithmetic import Evidence, evidence_of
 from ..errors import MnemonicError, TableError, shown
 from ..isa import ABSENT_WORDS, SIMULATED, Door, Instruction, bare, check_known, check_target, explained, near, parse
-from . import (
-    addresses,
-    approximations,
-    atomics,
-    bit_positions,
-    bounded_products,
-    bulk,
-    caches,
-    carries,
-    collectives,
-    comparison_results,
-    comparisons,
-    control,
-    conversions,
-    divisions,
-    elections,
-    fences,
-    floats,
-    fragments,
-    integer_arithmetic,
-    integers,
-    memory,
-    multiply_adds,
-    phases,
-    selections,
-    stacks,
-    video,
-    video_pairs,
-    wmma,
-)
-from .addresses import ClusterAddress
-from .atomics import Atomic
-from .bulk import AsyncStore, BulkCopy
-from .caches import CacheControl, CachePolicy
+from . import arithmetic, control, memory, warp
+from .control import Fence, Hint, Mbarrier, Stack, Trap
 from .effects import Access, Barrier, Copy, CopyGroup, Exit
-from .fences import Fence, Hint, Trap
 from .forms import Form, common
-from .fragments import MatrixMove
 from .measurements import elsewhere
-from .phases import Mbarrier
+from .memory import AsyncStore, Atomic, BulkCopy, CacheControl, CachePolicy, ClusterAddress
 from .records import Operation, Row
-from .stacks import Stack
-from .wmma import WmmaMove, WmmaMultiply
+from .warp import MatrixMove, WmmaMove, WmmaMultiply
 
-__all__ = [
-    "FORMS",
-    "FormTable",
-    "evidence",
-    "matrix_move",
-    "matrix_moves",
-    "operation",
-    "operations",
-    "row",
-    "rows",
-]
-
-FORMS: tuple[Form, ...] = (
-    *comparisons.FORMS, *floats.FORMS, *divisions.FORMS, *approximations.FORMS, *conversions.FORMS, *integers.FORMS,
-    *integer_arithmetic.FORMS, *carries.FORMS, *bit_positions.FORMS, *comparison_results.FORMS, *selections.FORMS,
-    *multiply_adds.FORMS, *bounded_products.FORMS, *elections.FORMS, *video.FORMS, *video_pairs.FORMS,
-    *collectives.FORMS, *fragments.FORMS, *memory.FORMS, *bulk.FORMS, *caches.FORMS, *addresses.FORMS, *atomics.FORMS,
-    *control.FORMS, *fences.FORMS, *phases.FORMS, *stacks.FORMS, *wmma.FORMS,
-)  # fmt: skip
+FORMS: tuple[Form, ...] = (*arithmetic.FORMS, *warp.FORMS, *memory.FORMS, *control.FORMS)
 """Every line of the table; `row` finds a mnemonic in it."""
 
 _MOST_SEEN, _LIKELY, _SHOWN = 4096, 64, 6

@@ -7,17 +7,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from .._arrays import Array
 from ..arithmetic import ElementForm, run_elements
 from .elements import operands
 from .forms import Form
 from .measurements import ALL, measured
 from .records import DTYPES, Operation
 
-__all__ = ["Words", "chosen_form", "unsigned", "value_form", "value_row", "width_of"]
-
-Array = npt.NDArray[Any]
 Words = tuple[str, ...]
 Version = tuple[int, int]
 
@@ -40,7 +37,7 @@ def unsigned(a: Array) -> Array:
 
 def _compute(
     function: Callable[..., Any], views: tuple[Any, ...], outputs: tuple[Any, ...], *x: Any
-) -> tuple[Array, ...]:  # fmt: skip
+) -> tuple[Array, ...]:
     """Apply a function of values to registers."""
     result = function(*[a if view is None else a.view(view) for a, view in zip(x, views, strict=True)])
     if not isinstance(result, tuple):

@@ -6,13 +6,9 @@ from collections.abc import Sequence
 
 from .._arguments import members
 from ..errors import MnemonicError, shown
-from . import comparison_results, video, video_pairs
+from .arithmetic import VIDEO_OPCODES, complemented, pairs_selected, scalar_selected
 from .records import Operation
 from .table import operation
-
-__all__ = ["with_complement", "with_selectors"]
-
-_VIDEO = {head[0] for form in (*video.FORMS, *video_pairs.FORMS) for head in form.heads}
 
 
 def with_complement(mnemonic: str, target: str | None = None) -> Operation:
@@ -39,7 +35,7 @@ def with_complement(mnemonic: str, target: str | None = None) -> Operation:
     >>> with_complement("setp.lt.and.s32").syntax
     'd0|d1, a0, a1, a2'
     """
-    found = comparison_results.complemented(operation(mnemonic, target))
+    found = complemented(operation(mnemonic, target))
     if found is None:
         raise MnemonicError(f"{mnemonic} has no second destination; setp has two, p|q, but for f16 and bf16")
     return found
@@ -78,8 +74,8 @@ def with_selectors(mnemonic: str, selectors: Sequence[str], target: str | None =
     found = None
     if given is not None and len(given) in (3, 4) and all(type(x) is str for x in given):
         four = (*given, "")[:4]
-        if opcode in _VIDEO:
-            found = (video_pairs.pairs_selected if opcode[-1] in "24" else video.scalar_selected)(row, four)
+        if opcode in VIDEO_OPCODES:
+            found = (pairs_selected if opcode[-1] in "24" else scalar_selected)(row, four)
     if found is None:
         raise MnemonicError(f"{mnemonic} has no selectors {shown(selectors)}: those of the destination, a, b and c")
     return found

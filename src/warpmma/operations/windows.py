@@ -20,8 +20,6 @@ from typing import Literal
 
 from .._records import Shown
 
-__all__ = ["SPACES", "WINDOWS", "Space", "Window", "window_of"]
-
 Space = Literal["generic", "global", "shared", "local", "const", "param"]
 
 SPACES: tuple[Space, ...] = ("generic", "global", "shared", "local", "const", "param")

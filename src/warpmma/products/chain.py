@@ -10,22 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from .._arguments import is_integer, members
+from .._arrays import Array
 from .._records import Shown
 from ..arithmetic import Popcount, Recipe, Resolved, product, resolve
 from ..errors import OperandError, shown
 from ..formats import FORMATS
 from .float32 import ChainInstruction, Float32, recipe_on
 from .results import output_format
-
-__all__ = ["Chain", "ChainState", "Operands", "boundaries", "chain_of"]
-
-Array = npt.NDArray[Any]
 
 _F32 = FORMATS["f32"]
 
@@ -205,9 +201,7 @@ def chain_of(
         raise OperandError(
             f"{record}: slices of k are {tuple(lengths)}; expected {k} together, multiples of {record.k} but the last"
         )
-    if promote_every is not None and (
-        not is_integer(promote_every) or promote_every < 1 or promote_every % record.k
-    ):  # fmt: skip
+    if promote_every is not None and (not is_integer(promote_every) or promote_every < 1 or promote_every % record.k):
         raise OperandError(f"{record}: promote_every is {shown(promote_every)}; expected a multiple of {record.k}")
     slices = boundaries(k, record.k, lengths if several else lengths[0])
     chain = Chain(

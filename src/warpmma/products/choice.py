@@ -12,20 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arguments import check_choice, is_integer
-from .._arrays import as_array
+from .._arrays import Array, as_array
 from .._progress import Watched
 from .._records import Shown
-from ..arithmetic import (
-    Engine,
-    Evidence,
-    FmaChain,
-    FusedDotAdd,
-    IntegerSum,
-    Popcount,
-    Recipe,
-    Resolved,
-    library_note,
-)
+from ..arithmetic import Engine, Evidence, FmaChain, FusedDotAdd, IntegerSum, Popcount, Recipe, Resolved, library_note
 from ..errors import MnemonicError, OperandError, ScaleError, WarpmmaError, shown
 from ..formats import FORMATS
 from ..isa import AnyInstruction, Instruction, check_known, check_target, find, instructions, parse_any
@@ -47,12 +37,6 @@ from .float32 import (
 from .operands import batch_of, broadcasts, check_c, check_indices_shape, check_scales
 from .results import output_format
 
-__all__ = [
-    "Choice", "Lazy", "Multiplicand", "Options", "choose", "decide", "default_instruction", "is_dask", "outline",
-    "quantized", "tensor_scales",
-]  # fmt: skip
-
-Array = npt.NDArray[Any]
 Multiplicand = npt.ArrayLike | Quantized
 
 
@@ -252,9 +236,7 @@ def choose(
     )  # fmt: skip
 
 
-def default_instruction(
-    a: str, b: str, c: str | None, target: str, *, sparse: bool = False
-) -> Instruction:  # fmt: skip
+def default_instruction(a: str, b: str, c: str | None, target: str, *, sparse: bool = False) -> Instruction:
     """Return the `mma` with the largest k that a target has for PTX types of A, B and C; an error where there is none.
 
     Examples

@@ -28,11 +28,6 @@ from ..formats import FORMATS, Format
 from ..isa import TARGET_NAMES, AnyInstruction
 from ..layouts import Operand
 
-__all__ = [
-    "FLOAT32", "FMA", "ChainInstruction", "Float32", "Float32Way", "FloatFma", "checked_float32", "evidence_on",
-    "float32_without_a_word", "recipe_on", "to_tf32",
-]  # fmt: skip
-
 Float32 = Literal["ieee", "tf32", "tf32-truncated"]
 
 

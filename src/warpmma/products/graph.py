@@ -14,10 +14,9 @@ from typing import Any
 import dask
 import dask.array as da
 import numpy as np
-import numpy.typing as npt
 
 from .._arguments import is_integer
-from .._arrays import as_array
+from .._arrays import Array, as_array
 from ..arithmetic import resolve
 from ..errors import OperandError, ScaleError, WarpmmaError
 from ..isa import AnyInstruction
@@ -26,10 +25,6 @@ from .choice import decide, outline
 from .float32 import Float32
 from .operands import check_c, check_scales, codes_of_c, codes_of_operands
 from .results import finish, output_format
-
-__all__ = ["matmul_lazily"]
-
-Array = npt.NDArray[Any]
 
 
 def matmul_lazily(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import as_array
+from .._arrays import Array, as_array
 from ..errors import OperandError, ScaleError
 from ..isa import Instruction
 from ..layouts import Operand
@@ -16,12 +15,6 @@ from ..scaling import block_size_checked, scale_codes_checked
 from ..sparsity import check_indices_on, compress_checked, nibbles_checked, pattern_checked, rows_met_checked
 from .chain import Chain, Operands
 from .float32 import FLOAT32, ChainInstruction, to_tf32
-
-__all__ = [
-    "batch_of", "broadcasts", "check_c", "check_indices_shape", "check_scales", "codes_of_c", "codes_of_operands",
-]  # fmt: skip
-
-Array = npt.NDArray[Any]
 
 
 def codes_of_operands(
@@ -91,9 +84,7 @@ def check_c(record: ChainInstruction, c: tuple[int, ...], shape: tuple[int, ...]
 # Sparse operands
 
 
-def _stored(
-    record: Instruction, target: str, a: Array, k: int, indices: npt.ArrayLike | None
-) -> tuple[Array, Array]:  # fmt: skip
+def _stored(record: Instruction, target: str, a: Array, k: int, indices: npt.ArrayLike | None) -> tuple[Array, Array]:
     """Return stored elements of A, and the row of B within its instruction that each meets."""
     if indices is None:
         a, nibbles = compress_checked(record, a)

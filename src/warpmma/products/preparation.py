@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import as_array
+from .._arrays import Array, as_array
 from .._records import Shown
 from ..formats import Format
 from ..isa import AnyInstruction
@@ -19,10 +19,6 @@ from .choice import Lazy, Multiplicand, decide, quantized, tensor_scales
 from .float32 import Float32
 from .operands import codes_of_c, codes_of_operands
 from .results import alpha_of, output_format
-
-__all__ = ["Product", "prepare"]
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from .._arguments import check_choice
+from .._arrays import Array
 from ..errors import OperandError
 from ..formats import FORMATS, FloatFormat, Format, floating
 from .float32 import ChainInstruction
-
-__all__ = ["alpha_of", "checked_out", "finish", "output_format"]
-
-Array = npt.NDArray[Any]
 
 
 def output_format(record: ChainInstruction, epilogue: str | None) -> Format:

@@ -11,11 +11,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product as pairs
-from typing import TYPE_CHECKING, Any, Unpack, cast, overload
+from typing import TYPE_CHECKING, Unpack, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from .._arrays import Array
 from .._progress import Watched
 from .._tasks import for_each
 from ..arithmetic import Engine, warn_of_numpy
@@ -29,9 +30,6 @@ from .results import checked_out, finish
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
 
-__all__ = ["matmul", "multiply"]
-
-Array = npt.NDArray[Any]
 
 # Rows and columns of one task: enough that packing operands costs little, few enough to share and to stop soon.
 _TILE = {"native": 512, "numpy": 128}
@@ -171,9 +169,7 @@ def matmul(
     return out
 
 
-def multiply(
-    product: Product, d: Array | None = None, threads: int | None = None, progress: Watched = None
-) -> Array:  # fmt: skip
+def multiply(product: Product, d: Array | None = None, threads: int | None = None, progress: Watched = None) -> Array:
     """Compute a product that is prepared: codes of D, `[batch, m, n]`, written to `d` if it is given."""
     if d is None:
         d = np.empty(product.flat, product.format.code_dtype)

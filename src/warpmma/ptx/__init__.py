@@ -3,13 +3,9 @@
 `load` reads a module; `module["name"].launch(device, grid, block, args)` runs an entry on a device.
 """
 
-from .checking import EntryNeeds, ModuleNeeds
-from .module_text import read
-from .modules import PtxEntry, PtxModule, load
-from .name_scopes import declared
-from .numba_layout import numba_arguments
-from .syntax import Function, Module
-from .template_names import entries_meant, source_name
+from .launch import EntryNeeds, ModuleNeeds, PtxEntry, PtxModule, load, numba_arguments
+from .names import entries_meant, source_name
+from .text import Function, Module, declared, read
 
 __all__ = [
     "EntryNeeds",

@@ -51,4 +51,4 @@ __all__ = [
     "thread_ids",
     "unpack_scales",
     "unpack_scales_checked",
-]  # fmt: skip
+]

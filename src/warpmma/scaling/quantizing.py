@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._lazy import later
 from .._records import Shown
@@ -15,15 +15,13 @@ from ..layouts import Operand
 from .rules import as_float32, elements, mx, nvfp4, peaks
 from .words import block_size_checked, scaled, scaled_operand
 
-__all__ = ["Quantized", "quantize"]
-
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     from .. import _arrays
+    from .._arrays import Array
 
-    Array = npt.NDArray[Any]
     Float64 = npt.NDArray[np.float64]
 else:  # places of scales need no NumPy
     np, _arrays = later("numpy"), later(".._arrays", __package__)

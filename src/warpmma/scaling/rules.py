@@ -9,21 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._lazy import later
 from ..formats import FloatFormat, floating
 
-__all__ = ["as_float32", "elements", "mx", "nvfp4", "peaks"]
-
 if TYPE_CHECKING:
     import numpy as np
-    import numpy.typing as npt
 
     from .. import _arrays
+    from .._arrays import Array
     from .._rounding import Float64
-
-    Array = npt.NDArray[Any]
 else:  # places of scales need no NumPy
     np, _arrays = later("numpy"), later(".._arrays", __package__)
 

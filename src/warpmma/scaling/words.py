@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._arguments import is_integer, members
 from .._lazy import later
@@ -14,34 +14,12 @@ from ..isa import Instruction, instructions, parse
 from ..layouts import Layout, Operand
 from ..registers import LANES, Packing
 
-__all__ = [
-    "block_size",
-    "block_size_checked",
-    "byte_ids",
-    "check_ids",
-    "check_scaled",
-    "checked_ids",
-    "pack_scales",
-    "pack_scales_checked",
-    "scale_codes",
-    "scale_codes_checked",
-    "scale_ids",
-    "scale_layout",
-    "scale_place",
-    "scaled",
-    "scaled_operand",
-    "thread_ids",
-    "unpack_scales",
-    "unpack_scales_checked",
-]  # fmt: skip
-
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     from .. import _arrays
-
-    Array = npt.NDArray[Any]
+    from .._arrays import Array
 else:  # places of scales need no NumPy
     np, _arrays = later("numpy"), later(".._arrays", __package__)
 
@@ -121,9 +99,8 @@ def thread_ids(operand: Operand) -> tuple[int, ...]:
 
 
 def scale_place(
-    instruction: str | Instruction, operand: Operand, index: int, block: int, *,
-    byte_id: int = 0, thread_id: int = 0,
-) -> tuple[int, int]:  # fmt: skip
+    instruction: str | Instruction, operand: Operand, index: int, block: int, *, byte_id: int = 0, thread_id: int = 0
+) -> tuple[int, int]:
     """Lane and lowest bit of the scale of one block of row `index` of A, or of column `index` of B.
 
     The lane is `4 * (index % 8) + 2 * thread_id + index // 8` for A, `4 * index + thread_id` for B; the byte
@@ -247,9 +224,8 @@ def pack_scales_checked(
 
 
 def unpack_scales(
-    words: npt.ArrayLike, instruction: str | Instruction, operand: Operand, *,
-    byte_id: int = 0, thread_id: int = 0,
-) -> Array:  # fmt: skip
+    words: npt.ArrayLike, instruction: str | Instruction, operand: Operand, *, byte_id: int = 0, thread_id: int = 0
+) -> Array:
     """Collect scales from the words `[..., 32]` (uint32) of a warp: the inverse of `pack_scales`.
 
     Returns

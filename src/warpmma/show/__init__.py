@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from .._lazy import on_demand as _on_demand
 
 if TYPE_CHECKING:  # what `_ORIGINS` says
-    from .cards import fields_html
-    from .conflicts import schedule
-    from .drawing import THEMES, style_sheet
+    from .drawing.cards import fields_html
+    from .drawing.drawing import THEMES, style_sheet
+    from .drawing.palette import PALETTE, Colour, contrast
     from .explorer import explorer_data, explorer_page
-    from .palette import PALETTE, Colour, contrast
+    from .reports.conflicts import schedule
     from .views import VIEWS, viewer
 
 __all__ = [
@@ -21,11 +21,11 @@ __all__ = [
 ]  # fmt: skip
 
 _ORIGINS = {
-    ".cards": ("fields_html",),
-    ".conflicts": ("schedule",),
-    ".drawing": ("THEMES", "style_sheet"),
+    ".drawing.cards": ("fields_html",),
+    ".reports.conflicts": ("schedule",),
+    ".drawing.drawing": ("THEMES", "style_sheet"),
     ".explorer": ("explorer_data", "explorer_page"),
-    ".palette": ("PALETTE", "Colour", "contrast"),
+    ".drawing.palette": ("PALETTE", "Colour", "contrast"),
     ".views": ("VIEWS", "viewer"),
 }
 

@@ -6,53 +6,51 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import MappingProxyType
 
-__all__ = ["VIEWS", "viewer"]
-
 VIEWS: Mapping[tuple[str, str], str] = MappingProxyType({
-    ("Explanation", "text"): "sum_text.text",
-    ("Explanation", "json"): "sum_json.json",
-    ("Explanation", "html"): "sum_html.html",
-    ("Explanation", "page"): "sum_html.page",
-    ("WarpWords", "svg"): "word_pictures.words_svg",
-    ("WarpWords", "html"): "word_pictures.words_html",
-    ("FragmentTable", "svg"): "fragment_pictures.table_svg",
-    ("Layout", "svg"): "fragment_pictures.layout_svg",
-    ("Layout", "html"): "record_cards.layout_html",
-    ("MatrixInstruction", "svg"): "fragment_pictures.instruction_svg",
-    ("MatrixInstruction", "html"): "record_cards.instruction_html",
-    ("FragmentInstruction", "svg"): "fragment_pictures.instruction_svg",
-    ("FragmentInstruction", "html"): "record_cards.fragments_html",
-    ("FragmentInstruction", "text"): "fragment_page.text",
-    ("FragmentInstruction", "json"): "fragment_page.json",
-    ("Packing", "svg"): "record_cards.packing_svg",
-    ("Packing", "html"): "record_cards.packing_html",
-    ("Facts", "svg"): "record_cards.format_svg",
-    ("Facts", "html"): "record_cards.format_html",
-    ("Recipe", "html"): "record_cards.recipe_html",
-    ("Launch", "html"): "machine_cards.launch_html",
-    ("Device", "html"): "machine_cards.device_html",
-    ("ModuleNeeds", "html"): "machine_cards.needs_html",
-    ("Explanation", "svg"): "sum_svg.svg",
-    ("MatrixInstruction", "text"): "instruction_page.text",
-    ("MatrixInstruction", "json"): "instruction_page.json",
-    **{("FragmentTable", kind): f"layout_tables.{kind}" for kind in (
+    ("Explanation", "text"): "sums.sum_text.text",
+    ("Explanation", "json"): "sums.sum_json.json",
+    ("Explanation", "html"): "sums.sum_html.html",
+    ("Explanation", "page"): "sums.sum_html.page",
+    ("WarpWords", "svg"): "fragments.word_pictures.words_svg",
+    ("WarpWords", "html"): "fragments.word_pictures.words_html",
+    ("FragmentTable", "svg"): "fragments.fragment_pictures.table_svg",
+    ("Layout", "svg"): "fragments.fragment_pictures.layout_svg",
+    ("Layout", "html"): "records.record_cards.layout_html",
+    ("MatrixInstruction", "svg"): "fragments.fragment_pictures.instruction_svg",
+    ("MatrixInstruction", "html"): "records.record_cards.instruction_html",
+    ("FragmentInstruction", "svg"): "fragments.fragment_pictures.instruction_svg",
+    ("FragmentInstruction", "html"): "records.record_cards.fragments_html",
+    ("FragmentInstruction", "text"): "records.fragment_page.text",
+    ("FragmentInstruction", "json"): "records.fragment_page.json",
+    ("Packing", "svg"): "records.record_cards.packing_svg",
+    ("Packing", "html"): "records.record_cards.packing_html",
+    ("Facts", "svg"): "records.record_cards.format_svg",
+    ("Facts", "html"): "records.record_cards.format_html",
+    ("Recipe", "html"): "records.record_cards.recipe_html",
+    ("Launch", "html"): "reports.machine_cards.launch_html",
+    ("Device", "html"): "reports.machine_cards.device_html",
+    ("ModuleNeeds", "html"): "reports.machine_cards.needs_html",
+    ("Explanation", "svg"): "sums.sum_svg.svg",
+    ("MatrixInstruction", "text"): "records.instruction_page.text",
+    ("MatrixInstruction", "json"): "records.instruction_page.json",
+    **{("FragmentTable", kind): f"fragments.layout_tables.{kind}" for kind in (
         "text", "csv", "markdown", "json", "html", "page",
     )},
-    ("Layout", "table"): "layout_tables.layout_as",
-    ("Launch", "text"): "launches.text",
-    ("Launch", "json"): "launches.json",
-    ("Launch", "svg"): "conflicts.svg",
-    ("ModuleNeeds", "text"): "needs.module_text",
-    ("ModuleNeeds", "json"): "needs.module_json",
-    ("Advice", "text"): "advice_tables.text",
-    ("Advice", "json"): "advice_tables.json",
-    ("Advice", "html"): "error_plots.advice_html",
-    ("ErrorReport", "svg"): "error_plots.svg",
-    ("ErrorReport", "html"): "error_plots.html",
-    ("ErrorReport", "page"): "error_plots.page",
-    ("ErrorReport", "text"): "error_tables.text",
-    ("ErrorReport", "json"): "error_tables.json",
-    ("ErrorReport", "csv"): "error_tables.csv",
+    ("Layout", "table"): "fragments.layout_tables.layout_as",
+    ("Launch", "text"): "reports.launches.text",
+    ("Launch", "json"): "reports.launches.json",
+    ("Launch", "svg"): "reports.conflicts.svg",
+    ("ModuleNeeds", "text"): "reports.needs.module_text",
+    ("ModuleNeeds", "json"): "reports.needs.module_json",
+    ("Advice", "text"): "reports.advice_tables.text",
+    ("Advice", "json"): "reports.advice_tables.json",
+    ("Advice", "html"): "reports.error_plots.advice_html",
+    ("ErrorReport", "svg"): "reports.error_plots.svg",
+    ("ErrorReport", "html"): "reports.error_plots.html",
+    ("ErrorReport", "page"): "reports.error_plots.page",
+    ("ErrorReport", "text"): "reports.error_tables.text",
+    ("ErrorReport", "json"): "reports.error_tables.json",
+    ("ErrorReport", "csv"): "reports.error_tables.csv",
 })  # fmt: skip
 """By a record's name and the kind of view: the module of this room and its function, whose first argument it is."""
 
@@ -61,7 +59,7 @@ def viewer(record: type, kind: str) -> Callable[..., str] | None:
     """Return what makes this kind of view of a record, or of what it inherits from; None where nothing does."""
     for each in record.__mro__:
         if where := VIEWS.get((each.__name__, kind)):
-            module, _, name = where.partition(".")
+            module, _, name = where.rpartition(".")
             found: Callable[..., str] = getattr(import_module(f".{module}", __package__), name)
             return found
     return None

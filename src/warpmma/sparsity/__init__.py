@@ -85,4 +85,4 @@ __all__ = [
     "selectors",
     "stored_columns",
     "unpack_metadata",
-]  # fmt: skip
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._arguments import is_integer
 from .._lazy import later
@@ -13,16 +13,10 @@ from ..formats import FloatFormat
 from ..isa import TARGETS, Instruction, check_target, parse
 from .patterns import PLACES, pattern_checked, pieces
 
-__all__ = [
-    "DISTINCT", "RULE", "SORTED_CODES", "UNDEFINED_MEASURED", "UNSORTED", "WHOLE", "Codes", "check_codes",
-    "codes_asked", "codes_legal", "first_outside", "legal_are", "legal_codes", "outside", "said",
-]  # fmt: skip
-
 if TYPE_CHECKING:
     import numpy as np
-    import numpy.typing as npt
 
-    Array = npt.NDArray[Any]
+    from .._arrays import Array
 else:  # places of metadata need no NumPy
     np = later("numpy")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._arguments import is_integer
 from .._lazy import later
@@ -16,31 +16,13 @@ from ..registers import LANES, Packing
 from .legal import WHOLE, Codes, check_codes, codes_asked, codes_legal, legal_are, outside, said
 from .patterns import columns, indices_of, named, nibbles_asked, pattern_checked
 
-__all__ = [
-    "batch_of",
-    "check_metadata",
-    "check_metadata_on",
-    "check_selector",
-    "halves",
-    "halves_checked",
-    "metadata_layout",
-    "metadata_place",
-    "pack_metadata",
-    "pack_metadata_checked",
-    "positions",
-    "positions_checked",
-    "rows_of_groups",
-    "selectors",
-    "unpack_metadata",
-]  # fmt: skip
-
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     from .. import _arrays
+    from .._arrays import Array
 
-    Array = npt.NDArray[Any]
     UInt8 = npt.NDArray[np.uint8]
 else:  # places of metadata need no NumPy
     np, _arrays = later("numpy"), later(".._arrays", __package__)
@@ -108,7 +90,7 @@ def pack_metadata(
 
 def pack_metadata_checked(
     record: Instruction, nibbles: Array, selector: int, into: Array | None = None
-) -> npt.NDArray[np.uint32]:  # fmt: skip
+) -> npt.NDArray[np.uint32]:
     """`pack_metadata` of nibbles, `[..., m, groups]`."""
     packing = _layout(record).packing
     words = np.zeros(LANES, np.uint32) if into is None else into

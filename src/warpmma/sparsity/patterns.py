@@ -8,25 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._lazy import later
 from .._records import Shown
 from ..errors import MetadataError, OperandError
 from ..isa import Instruction, parse
 
-__all__ = [
-    "PLACES", "Pattern", "checked_matrix", "columns", "heaviest", "indices_of", "named", "nibble_of", "nibbles_asked",
-    "nibbles_checked", "pattern", "pattern_checked", "pieces", "stored_columns", "what_is_one",
-]  # fmt: skip
-
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     from .. import _arrays
+    from .._arrays import Array
 
-    Array = npt.NDArray[Any]
     UInt8 = npt.NDArray[np.uint8]
 else:  # places of metadata need no NumPy
     np, _arrays = later("numpy"), later(".._arrays", __package__)
@@ -122,7 +117,7 @@ def heaviest(weight: Array) -> Array:
 
 def checked_matrix(
     record: Instruction, array: Array, width: int, *, stored: bool = False
-) -> tuple[Array, Callable[[slice], Array]]:  # fmt: skip
+) -> tuple[Array, Callable[[slice], Array]]:
     """Check A, or its stored elements, of which a group has so many.
 
     Return it, contiguous, and a function from groups, counted through all of it, to their values `[group, unit,

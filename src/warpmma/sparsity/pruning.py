@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._lazy import later
 from ..errors import MetadataError
@@ -24,18 +24,13 @@ from .patterns import (
     what_is_one,
 )
 
-__all__ = [
-    "check_indices", "check_indices_on", "compress", "compress_checked", "expand", "prune", "rows_met",
-    "rows_met_checked",
-]  # fmt: skip
-
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     from .. import _arrays
+    from .._arrays import Array
 
-    Array = npt.NDArray[Any]
     UInt8 = npt.NDArray[np.uint8]
 else:  # places of metadata need no NumPy
     np, _arrays = later("numpy"), later(".._arrays", __package__)
@@ -148,7 +143,7 @@ def expand(stored: npt.ArrayLike, indices: npt.ArrayLike, instruction: str | Ins
 
 def check_indices(
     indices: npt.ArrayLike, instruction: str | Instruction, *, legal: Iterable[int] | None = None
-) -> None:  # fmt: skip
+) -> None:
     """Raise `MetadataError` unless the indices of every group are legal: `check_metadata` of whole matrices.
 
     Legal are `legal_codes(instruction)`, or the nibbles in `legal`, 0 to 15. The error names the first that are not.

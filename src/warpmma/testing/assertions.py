@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arguments import check_choice, is_integer, members
-from .._arrays import MOST_DIMENSIONS, as_array
+from .._arrays import MOST_DIMENSIONS, Array, as_array
 from ..errors import OperandError, WarpmmaError, shown
 from ..formats import FORMATS, FloatFormat, Format
 from ..isa import Instruction, parse
@@ -19,10 +19,6 @@ from ..layouts import OPERANDS, Operand
 from .criteria import Close, SameBits
 from .difference import View, describe_difference
 from .reading import reader
-
-__all__ = ["assert_close", "assert_same_bits", "ulps"]
-
-Array = npt.NDArray[Any]
 
 _PAIRS = 2_000  # of mistakes that a failing comparison tries
 _INPUTS = (

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-import numpy.typing as npt
-
+from .._arrays import Array
 from ..errors import OperandError
 from ..isa import Instruction
 from ..layouts import Operand
 from ..registers import LANES, Packing
 from .reading import Order, Reader, format_of, reader, reader_of
-
-__all__ = ["Compared", "RegisterPlace", "by_element"]
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,14 +14,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from .._arrays import Array
 from .compared import Compared
 from .reading import Order, Reader, distance, reader_of
 
-__all__ = ["Close", "Rule", "SameBits"]
-
-Array = npt.NDArray[Any]
 Indices = tuple[Array, ...]
 
 

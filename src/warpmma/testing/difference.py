@@ -8,17 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import as_array
+from .._arrays import Array, as_array
 from ..errors import OperandError, shown
 from ..isa import Instruction
 from ..layouts import Operand
 from .compared import Compared, RegisterPlace, by_element
 from .criteria import Rule
 from .element_places import describe_places
-
-__all__ = ["View", "describe_difference"]
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, kw_only=True)

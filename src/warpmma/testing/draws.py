@@ -9,15 +9,12 @@ from functools import cache, cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from hypothesis import strategies as st
 
 from .._arguments import check_choice
+from .._arrays import Array
 from ..formats import FloatFormat, Format, IntegerFormat
 
-__all__ = ["KINDS", "Kind", "Weighted", "drawn_codes", "weighted"]
-
-Array = npt.NDArray[Any]
 Draw = st.DrawFn
 Kind = Literal["any", "finite", "near", "exact", "ties", "special"]
 

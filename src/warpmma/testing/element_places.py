@@ -12,18 +12,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from .._arrays import Array
 from ..errors import shown
 from ..registers import LANES
 from .compared import Compared, RegisterPlace
 
-__all__ = ["describe_places"]
-
-Array = npt.NDArray[Any]
 Indices = tuple[Array, ...]
 
 _RUNS = 8  # of numbers, or tiles, that are written out

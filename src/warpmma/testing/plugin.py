@@ -88,9 +88,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return [_header(_asked(config))] if config.getoption("warpmma_targets") else []
 
 
-def pytest_report_collectionfinish(
-    config: pytest.Config, start_path: Path, items: Sequence[pytest.Item]
-) -> list[str]:  # fmt: skip
+def pytest_report_collectionfinish(config: pytest.Config, start_path: Path, items: Sequence[pytest.Item]) -> list[str]:
     """Say it after collection where they were not: then it is known whether any test needs it."""
     used = config.stash[_USED]
     return [_header(used)] if used and not config.getoption("warpmma_targets") else []

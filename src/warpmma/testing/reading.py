@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._arrays import Array
 from ..errors import OperandError
 from ..formats import FORMATS, FloatFormat, Format
 from ..isa import Instruction
 from ..layouts import Operand
 
-__all__ = ["Reader", "distance", "format_of", "reader", "reader_of"]
-
-Array = npt.NDArray[Any]
 Order = tuple[Array, npt.NDArray[np.bool_]]
 
 _EXACT = 1 << 24  # integers below it are written out

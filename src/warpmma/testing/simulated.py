@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy.typing as npt
 
 from .. import execution
+from .._arrays import Array
 from .._progress import Watched
 from .._records import Shown
 from ..arithmetic import Engine, Evidence
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
     from ..ptx import PtxEntry, PtxModule
     from ..triton import TritonDevice
     from .guessing import Guesses
-
-__all__ = ["Gpu"]
-
-Array = npt.NDArray[Any]
 
 
 class CudaOptions(TypedDict, total=False):
@@ -91,7 +88,7 @@ class Gpu(Shown):
 
     def matmul(
         self, a: Multiplicand, b: Multiplicand, c: npt.ArrayLike | None = None, **more: Unpack[Options]
-    ) -> Array:  # fmt: skip
+    ) -> Array:
         """Multiply matrices of any size: `warpmma.matmul`."""
         __tracebackhide__ = True
         return matmul(a, b, c, target=self.target, **more)
@@ -114,7 +111,7 @@ class Gpu(Shown):
 
     def load(
         self, source: str | bytes | os.PathLike[str], name: str = "", *, arch: str = "", **of_cuda: Unpack[CudaOptions]
-    ) -> PtxModule:  # fmt: skip
+    ) -> PtxModule:
         """Load PTX, or compile CUDA C++: a file, or its text.
 
         Parameters
@@ -190,9 +187,7 @@ class Gpu(Shown):
 
         __tracebackhide__ = True
         given: Any = args  # a kernel in Python refuses a mapping
-        common: Any = {
-            "shared": shared, "hazards": hazards, "engine": engine, "threads": threads, "progress": progress,
-        }  # fmt: skip
+        common: Any = {"shared": shared, "hazards": hazards, "engine": engine, "threads": threads, "progress": progress}
         if isinstance(kernel, PtxModule):
             kernel = _only(kernel)
         if isinstance(kernel, PtxEntry):

@@ -37,7 +37,7 @@ from hypothesis import strategies as st
 
 from .. import sparsity
 from .._arguments import check_choice, is_integer, members
-from .._arrays import MOST_DIMENSIONS
+from .._arrays import MOST_DIMENSIONS, Array
 from ..errors import OperandError, shown
 from ..execution import load
 from ..formats import FORMATS, FloatFormat, Format, IntegerFormat
@@ -50,7 +50,6 @@ from .written import Written
 
 __all__ = ["KINDS", "Kind", "fragments", "matrices", "operands"]
 
-Array = npt.NDArray[Any]
 Draw = st.DrawFn
 
 

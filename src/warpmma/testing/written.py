@@ -10,24 +10,17 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .._arguments import is_integer
-from .._arrays import MOST_ELEMENTS
+from .._arrays import MOST_ELEMENTS, Array
 from ..errors import OperandError, shown
 from ..formats import FORMATS, FloatFormat, Format
 from .reading import reader
 
-__all__ = ["Written", "array_with"]
-
-Array = npt.NDArray[Any]
-
 _MOST = 16  # elements that are written out
 
 
-def array_with(
-    format: str, shape: int | tuple[int, ...], elements: Mapping[Any, Any], fill: float = 0
-) -> Array:  # fmt: skip
+def array_with(format: str, shape: int | tuple[int, ...], elements: Mapping[Any, Any], fill: float = 0) -> Array:
     """Make an array of which all but a few elements are the same.
 
     Failing examples of `warpmma.testing.strategies` are printed as calls of this function; they can be copied into a
@@ -126,9 +119,7 @@ class _Coder:
 def _coder(name: str) -> _Coder:
     fmt = FORMATS.get(name) if isinstance(name, str) else None
     if fmt is not None:
-        return _Coder(
-            dtype=fmt.code_dtype, read=partial(_code, fmt), write=partial(_text, fmt), array=fmt.array
-        )  # fmt: skip
+        return _Coder(dtype=fmt.code_dtype, read=partial(_code, fmt), write=partial(_text, fmt), array=fmt.array)
     if not isinstance(name, str) or name not in ("uint32", "uint64"):
         raise OperandError(f"array_with: no format {shown(name)}; expected one of {', '.join(FORMATS)}, uint32, uint64")
     return _Coder(dtype=np.dtype(name), read=operator.index, write=hex, array=np.asarray)

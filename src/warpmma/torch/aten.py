@@ -10,8 +10,6 @@ from .attention import attention_gradients, fused_attention
 from .replaced import PRODUCTS, OperatorCall
 from .scaled import int8_product, scaled_product, scaled_product_of_recipes
 
-__all__ = ["OPERATORS"]
-
 OPERATORS: Mapping[str, Callable[[OperatorCall], Any]] = MappingProxyType({
     **PRODUCTS,
     "aten::_scaled_mm": scaled_product,

@@ -19,8 +19,6 @@ from .multiplying import rounded
 from .replaced import LEFT, OperatorCall
 from .tensors import array_of, pytorch, tensor_of
 
-__all__ = ["attention_gradients", "fused_attention"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Heads:

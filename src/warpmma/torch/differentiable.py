@@ -14,8 +14,6 @@ from .multiplying import rounded, summed
 from .settings import Accumulator, ProductSettings, checked_settings
 from .tensors import array_of, dtype_for, dtype_name, pytorch, tensor_of, type_of
 
-__all__ = ["matmul"]
-
 _EIGHT_BITS = ("e4m3", "e5m2")
 _OUTPUTS = {"e4m3": "f32", "e5m2": "f32", "s8": "s32"}
 _WIDER = {"f64": ("f64",), "s8": ("s32",)}

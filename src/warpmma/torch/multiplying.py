@@ -18,21 +18,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from .._arrays import Array
 from ..arithmetic import Resolved, resolve, runs_elements
 from ..errors import OperandError
 from ..formats import FORMATS, floating
 from ..operations import operation
 from ..products import ChainInstruction, FloatFma, boundaries, matmul
 from .settings import ProductSettings, chosen, promoted
-
-__all__ = ["Sums", "rounded", "row_of", "scaled_and_added", "summed"]
-
-Array = npt.NDArray[Any]
 
 _TILE = 512  # above which matmul has more than one task
 

@@ -25,8 +25,6 @@ from .report import ProductReport
 from .settings import Accumulator, ProductSettings, checked_settings
 from .tensors import dtype_name, pytorch
 
-__all__ = ["Arithmetic", "arithmetic"]
-
 Others = Literal["leave", "refuse"]
 
 # Operators with sums of products inside, of which those that are replaced may come in types that are not.
@@ -98,7 +96,7 @@ def arithmetic(
     check_choice("others", others, ("leave", "refuse"))
     return Arithmetic(
         checked_settings(target, instruction, float32, accumulate, split_k, promote_every, engine, threads), others
-    )  # fmt: skip
+    )
 
 
 class Arithmetic:
@@ -126,7 +124,7 @@ class Arithmetic:
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:  # fmt: skip
+    ) -> None:
         mode, fused = self._entered.pop()
         mode.__exit__(kind, error, trace)
         pytorch().backends.mha.set_fastpath_enabled(fused)
@@ -168,7 +166,7 @@ def _mode(torch: Any) -> Any:
 
         def __torch_dispatch__(
             self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-        ) -> Any:  # fmt: skip
+        ) -> Any:
             if not known.issuperset(types):
                 return NotImplemented  # rule 4
             return self._arithmetic._run(self, func, args, kwargs or {})

@@ -12,18 +12,14 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from .._arrays import Array
 from ..errors import OperandError
 from ..formats import FORMATS
 from .multiplying import Sums, rounded, scaled_and_added, summed
 from .report import ProductReport, ReplacedProduct
 from .settings import ProductSettings
 from .tensors import TYPES, array_of, dtype_for, dtype_name, tensor_of
-
-__all__ = ["LEFT", "PRODUCTS", "OperatorCall"]
-
-Array = npt.NDArray[Any]
 
 LEFT = object()
 """What a replacement returns for what it does not compute: PyTorch does, or says what is wrong."""

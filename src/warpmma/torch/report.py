@@ -10,8 +10,6 @@ from ..isa import TARGETS, parse_any
 from ..products import FMA
 from .settings import known_by
 
-__all__ = ["ProductReport", "ReplacedProduct"]
-
 # By the first number of the compute capability: what kernels of libraries there take in place of mma.
 _TCGEN05 = "mma.sync: libraries on such a GPU take tcgen05.mma, which is not simulated"
 _NOTES = {

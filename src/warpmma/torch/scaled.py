@@ -18,16 +18,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from .._arrays import Array
 from ..errors import OperandError
 from .multiplying import Sums, row_of
 from .replaced import LEFT, OperatorCall
 from .tensors import TYPES, array_of, dtype_name, pytorch, type_of
-
-__all__ = ["int8_product", "scaled_product", "scaled_product_of_recipes"]
-
-Array = npt.NDArray[Any]
 
 _EIGHT_BITS = ("e4m3", "e5m2")
 _OUTPUTS = ("f32", "f16", "bf16", *_EIGHT_BITS)
@@ -90,7 +86,7 @@ def _whole(call: OperatorCall, a: Any, b: Any, out: str) -> Sums:
         )
     sums = call.summed(
         call.array("self"), call.array("mat2"), types, out, exact_sums=not call.x.get("use_fast_accum", False)
-    )  # fmt: skip
+    )
     if rows:
         return _multiplied(_multiplied(sums, of_b), of_a)
     of_both = row_of("mul.rn.f32", sums.engine, *(x.reshape(1, 1).view(np.uint32) for x in (of_a, of_b)))

@@ -31,8 +31,6 @@ from ..products import (
     recipe_on,
 )
 
-__all__ = ["Accumulator", "ProductSettings", "checked_settings", "chosen", "known_by", "narrow", "promoted"]
-
 Accumulator = Literal["f32", "f16"]
 
 _KINDS = ("mma", "wgmma")

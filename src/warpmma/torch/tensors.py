@@ -6,15 +6,10 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from .._arrays import as_array
+from .._arrays import Array, as_array
 from ..errors import OperandError, UnsupportedError
 from ..formats import FORMATS
-
-__all__ = ["TYPES", "array_of", "dtype_for", "dtype_name", "pytorch", "tensor_of", "type_of"]
-
-Array = npt.NDArray[Any]
 
 TYPES = MappingProxyType({
     "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "float8_e4m3fn": "e4m3",

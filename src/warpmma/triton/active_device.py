@@ -13,8 +13,6 @@ from ..isa import TARGETS
 from ..machine import Device, DeviceArray, Launch
 from ..ptx import PtxEntry
 
-__all__ = ["ActiveDevice", "KernelLaunch", "active", "current"]
-
 _FIRST_NUMBER = 1000
 _numbers: dict[tuple[str, tuple[int, ...]], int] = {}
 
@@ -67,7 +65,7 @@ class ActiveDevice:
 
     def __init__(
         self, own: Device, ptx: tuple[int, ...], options: Mapping[str, Any], *, cuda_on_cpu: bool = False
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.cuda_on_cpu = cuda_on_cpu
         self.device, self.target, self.ptx_target, self.ptx_numbers = own, own.target, f"sm_{ptx[0]}", ptx
         self.options, self.launches = dict(options), _Launches()

@@ -10,8 +10,6 @@ import numpy as np
 from ..errors import OperandError, UnsupportedError
 from .host_memory import HostArray, check_place
 
-__all__ = ["for_triton", "given_to_triton"]
-
 
 def given_to_triton(
     names: Sequence[str], args: Sequence[Any], options: Mapping[str, Any], dtypes: Mapping[str, str]

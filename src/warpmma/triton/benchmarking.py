@@ -22,8 +22,6 @@ from ..errors import UnsupportedError
 from .active_device import current
 from .argument_checks import given_to_triton
 
-__all__ = ["Benchmarker", "DeviceInterface", "NoCache", "tuned_by_counting"]
-
 _chosen: WeakKeyDictionary[Any, dict[int, dict[Any, Any]]] = WeakKeyDictionary()
 
 

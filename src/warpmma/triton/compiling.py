@@ -26,8 +26,6 @@ from .active_device import active
 from .dots import dots_of
 from .interface import TritonInterface
 
-__all__ = ["ptx_backend"]
-
 _REWRITTEN = 4  # which form lies in the cache: one more whenever `_for_simulation` or what is kept changes
 
 _IN_IR: Mapping[str, str] = MappingProxyType({"fp8e4nv": "f8E4M3FN"})

@@ -27,8 +27,6 @@ from .benchmarking import InstructionEvent
 from .cuda_tensors import GENUINE, is_cuda_device, put_on_cuda, tensor_mode
 from .torch_answers import has_gpu, machine_memory
 
-__all__ = ["check_pytorch", "redirected_cuda"]
-
 
 class _Stream:
     """A stream: launches have ended when they return."""

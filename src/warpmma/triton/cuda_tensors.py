@@ -23,8 +23,6 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any
 
-__all__ = ["GENUINE", "is_cuda_device", "on_cuda", "put_on_cuda", "tensor_mode"]
-
 _CUDA = re.compile(r"cuda(:\d+)?")
 _MARK = "warpmma_on_cuda"
 _NOT_GIVEN = object()

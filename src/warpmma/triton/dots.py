@@ -20,11 +20,9 @@ from typing import cast
 from ..arithmetic import library_sums
 from ..isa import TARGETS
 
-__all__ = ["dot_notes", "dots_of"]
-
-_TYPES: Mapping[str, str] = MappingProxyType({
-    "f8E4M3FN": "e4m3", "f8E5M2": "e5m2", "f16": "f16", "bf16": "bf16", "i8": "s8", "f64": "f64",
-})  # fmt: skip
+_TYPES: Mapping[str, str] = MappingProxyType(
+    {"f8E4M3FN": "e4m3", "f8E5M2": "e5m2", "f16": "f16", "bf16": "bf16", "i8": "s8", "f64": "f64"}
+)
 """Types of operands, as Triton's IR names them, and as PTX does."""
 
 _FP8 = frozenset(("e4m3", "e5m2"))

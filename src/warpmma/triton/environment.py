@@ -13,8 +13,6 @@ from typing import Any
 from .._arguments import suggestion
 from ..errors import OperandError, shown
 
-__all__ = ["OPTIONS", "VARIABLE", "described"]
-
 VARIABLE = "WARPMMA_TRITON"
 
 OPTIONS: Mapping[str, Callable[[str], Any]] = MappingProxyType({

@@ -25,8 +25,6 @@ from ..errors import OperandError
 from ..machine import Device
 from .cuda_tensors import GENUINE
 
-__all__ = ["HostArray", "is_tensor", "mapped_for_launch", "storage_of"]
-
 _LOWEST, _HIGHEST = 1 << 32, 1 << 56  # what is no address, as indices are none, need not be looked for
 _MOST_ADDRESSES = 1 << 16
 _NONE = np.zeros(0, np.uint64)

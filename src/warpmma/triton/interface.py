@@ -16,8 +16,6 @@ from typing import Any
 
 from ..errors import UnsupportedError
 
-__all__ = ["KNOWN", "TritonInterface", "find_triton"]
-
 KNOWN = "3.2 to 3.9"
 
 

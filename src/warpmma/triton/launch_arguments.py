@@ -28,8 +28,6 @@ from ..errors import OperandError, UnsupportedError, shown
 from ..machine import contradicts, expected
 from .host_memory import HostArray
 
-__all__ = ["flat_arguments", "parameter_value"]
-
 _ELEMENTS = {
     "fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64", "fp8e4nv": "float8_e4m3fn",
     "fp8e5": "float8_e5m2", "fp8e4b8": "float8_e4m3fnuz", "fp8e5b16": "float8_e5m2fnuz", "i1": "bool",

@@ -12,8 +12,6 @@ from types import MappingProxyType
 from ..errors import TargetError, shown
 from ..isa import TARGETS, check_known
 
-__all__ = ["PTX_TARGETS", "device_target", "ptx_numbers"]
-
 PTX_TARGETS = MappingProxyType({
     70: (70,), 72: (70,), 75: (75,), 80: (80,), 86: (86,), 87: (87,), 88: (86,), 89: (89,), 90: (80, 89),
     100: (80, 89), 103: (80, 89), 110: (80, 89), 120: (89,), 121: (89,),

@@ -39,8 +39,6 @@ from .ptx_targets import device_target, ptx_numbers
 from .simulated_driver import driver_class
 from .torch_answers import TorchAnswers
 
-__all__ = ["TritonDevice", "device", "install", "uninstall"]
-
 _replaced: list[Callable[[], None]] = []
 
 

@@ -14,8 +14,6 @@ from .benchmarking import Benchmarker, DeviceInterface, NoCache
 from .interface import TritonInterface
 from .simulated_launches import Launcher
 
-__all__ = ["driver_class"]
-
 _REGISTERS = re.compile(r"\.reg\s+\.(b16|b32|b64|f32|f64)\s+%\w+<(\d+)>")
 _THREADS = re.compile(r"\.(?:reqntid|maxntid)\s+(\d+)")
 _CLOCK = 1_000_000  # kHz, invented, as is the width of the bus

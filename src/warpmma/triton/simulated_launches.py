@@ -15,8 +15,6 @@ from .dots import dot_notes
 from .host_memory import mapped_for_launch
 from .launch_arguments import flat_arguments, parameter_value
 
-__all__ = ["Launcher"]
-
 _REPEATED = (
     "Where a tile has fewer elements than its program has threads, Triton loads each in several threads, which need "
     "not wait for the one that stores: tl.debug_barrier() between the two lines orders them"
@@ -84,9 +82,7 @@ class Launcher:
             options["resident"] = grid[0] * grid[1] * grid[2]
         with mapped_for_launch(device, flat):
             try:
-                report = entry.launch(
-                    device, grid, 32 * metadata.num_warps, values, shared=metadata.shared, **options
-                )  # fmt: skip
+                report = entry.launch(device, grid, 32 * metadata.num_warps, values, shared=metadata.shared, **options)
             except PtxError as error:
                 raise _explained(error, session) from None
             except HazardError as error:

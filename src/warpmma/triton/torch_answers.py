@@ -19,8 +19,6 @@ from typing import Any
 from ..isa import TARGETS
 from .active_device import current
 
-__all__ = ["TorchAnswers", "has_gpu", "machine_memory"]
-
 
 def has_gpu(torch: Any) -> bool:
     """Whether PyTorch has a GPU, whatever answers for it."""

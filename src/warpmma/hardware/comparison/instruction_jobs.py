@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._arrays import Array
 from ...execution import Undefined
 from ...isa import Instruction
 from ...registers import LANES
@@ -17,10 +17,6 @@ from ...sparsity import selectors
 from ..emitting import ptx_kernel
 from ..recordings import execute_fields
 from .runner import KernelGpu
-
-__all__ = ["InstructionGpu", "MmaJob", "mma_jobs", "mma_simulated"]
-
-Array = npt.NDArray[Any]
 
 _UNWRITTEN = 0xDEADBEEF
 _VERSION = (8, 8)  # at least: the first that reads every target's name
@@ -84,9 +80,7 @@ def mma_simulated(job: MmaJob, given: Mapping[str, Array], target: str, *, undef
         As `execute` does.
     """
     wanted: Undefined = "hardware" if undefined else "error"
-    return execute_fields(
-        job.instruction, given, target, selector=job.selector, ids=job.ids, undefined=wanted
-    )  # fmt: skip
+    return execute_fields(job.instruction, given, target, selector=job.selector, ids=job.ids, undefined=wanted)
 
 
 class InstructionGpu(KernelGpu[MmaJob]):

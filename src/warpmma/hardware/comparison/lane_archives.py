@@ -13,15 +13,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._arrays import Array
 from ...operations import operation
 from ...registers import LANES
 from .row_jobs import RowJob
-
-__all__ = ["LaneRecorder", "recorded_lanes"]
-
-Array = npt.NDArray[Any]
 
 
 class _Group(NamedTuple):

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._arrays import Array
 from ...operations import MatrixMove
 from ...registers import LANES
 from .row_kernels import row_statement
 from .runner import KernelGpu
-
-__all__ = ["MoveGpu", "move_kernel"]
-
-Array = npt.NDArray[Any]
 
 _MEMORY, _REGISTERS, _ADDRESSES, _OUT = "memory", "registers", "addresses", "out"
 _CHUNK = 16 * LANES  # bytes that a warp moves at once between global and shared memory

@@ -8,18 +8,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._arrays import Array
 from ...operations import Operation, operation
 from ...registers import LANES
 from .row_kernels import row_kernel
 from .runner import KernelGpu
-
-__all__ = [
-    "OperationGpu", "RowJob", "compared_lanes", "different_lanes", "lane_shown", "row_immediates", "row_simulated",
-]  # fmt: skip
-
-Array = npt.NDArray[Any]
 
 _DTYPES: dict[str, Any] = {"b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "pred": np.bool_}
 _BLOCK = 256
@@ -155,10 +149,9 @@ class OperationGpu(KernelGpu[tuple[str, tuple[int, ...]]]):
 
     def __init__(self, jobs: Iterable[RowJob], target: str) -> None:
         kernels = {
-            (job.mnemonic, job.immediates): partial(
-                row_kernel, operation(job.mnemonic), immediates=job.immediates
-            ) for job in jobs
-        }  # fmt: skip
+            (job.mnemonic, job.immediates): partial(row_kernel, operation(job.mnemonic), immediates=job.immediates)
+            for job in jobs
+        }
         super().__init__(kernels, target, max((8, 0), *(operation(mnemonic).ptx for mnemonic, _ in kernels)))
 
     def run(self, job: RowJob, given: Sequence[Array]) -> tuple[Array, ...]:

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from ...operations import MatrixMove, Operation
 
-__all__ = ["row_kernel", "row_statement"]
-
 _BYTES = {"b16": 2, "b32": 4, "b64": 8, "pred": 1}
 
 

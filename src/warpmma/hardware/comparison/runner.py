@@ -9,13 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-import numpy.typing as npt
-
+from ..._arrays import Array
 from ..emitting import ptx_module
 
-__all__ = ["KernelGpu"]
-
-Array = npt.NDArray[Any]
 Key = TypeVar("Key", bound=Hashable)
 
 _AT_ONCE = 16  # processes of the assembler
@@ -67,7 +63,7 @@ class KernelGpu(Generic[Key]):
 
     def launch(
         self, key: Key, blocks: int, threads: int, arrays: Iterable[Array], written: Iterable[int]
-    ) -> tuple[Array, ...]:  # fmt: skip
+    ) -> tuple[Array, ...]:
         """Run a kernel on copies of arrays.
 
         Parameters

@@ -2,7 +2,7 @@
 
 `page_data` turns the package's tables into JSON, `page_assembly` puts this and the assets into one file. The assets are
 a template, a style and modules in JavaScript without dependencies; `reference.js` is a transcription of the numbered
-rules in `warpmma.arithmetic.reference`, which tests hold against it bit for bit in a browser.
+rules in `warpmma.arithmetic.exact.reference`, which tests hold against it bit for bit in a browser.
 """
 
 from .page_assembly import explorer_page

@@ -16,10 +16,8 @@ import re
 from functools import cache
 from importlib.resources import files
 
-from ..drawing import style_sheet
+from ..drawing.drawing import style_sheet
 from .page_data import explorer_data
-
-__all__ = ["explorer_page"]
 
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./(\w+)\.js";\n', re.M)
 _EXPORT = re.compile(r"^export (?=const |let |function |class |async )", re.M)

@@ -24,8 +24,6 @@ from ...layouts import OPERANDS, Layout, Operand
 from ...scaling import scale_ids, scale_layout
 from ...sparsity import legal_codes, metadata_layout, pattern_checked
 
-__all__ = ["explorer_data"]
-
 COLUMNS = (
     "name", "plan", "layouts", "shape", "types", "ptx", "documented", "kind", "sparsity", "group", "legal", "metadata",
     "stype", "blocks", "scales",

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 
 from ..._arguments import check_choice, is_integer
+from ..._arrays import Array
 from ...arithmetic import FusedDotAdd, GroupedDotAdd, Recipe
 from ...errors import OperandError, shown
 from ...formats import FORMATS, FloatFormat, floating
 from .codes import random_codes, with_exponents
 
-__all__ = ["STYLES", "operands", "styles"]
-
-Array = npt.NDArray[Any]
 Rng = np.random.Generator
 Operands = tuple[Array, Array, Array]
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from ..._arrays import Array
 from ...formats import FloatFormat, Format
 
-__all__ = ["mixed", "random_codes", "with_exponents"]
-
-Array = npt.NDArray[Any]
 Rng = np.random.Generator
 
 

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._arrays import Array
 from ...arithmetic import Recipe, recipe, reference_dot
 from ...isa import Instruction, instructions
-
-__all__ = ["RecipeCase", "by_reference", "recipe_cases"]
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,11 @@ is that of uint64.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from ..._arrays import Array
 from ...formats import FloatFormat
 
-__all__ = ["hard_dividends", "hard_divisors", "hard_radicands"]
-
-Array = npt.NDArray[Any]
 Rng = np.random.Generator
 
 _U = np.uint64

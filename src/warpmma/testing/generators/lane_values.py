@@ -15,18 +15,15 @@ from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from ..._arguments import is_integer
+from ..._arrays import Array
 from ...errors import OperandError, shown
 from ...formats import FORMATS, FloatFormat
 from ...operations import Operation, operation
 from ...registers import LANES
 from .hard_quotients import hard_dividends, hard_divisors, hard_radicands
 
-__all__ = ["operation_inputs", "signature"]
-
-Array = npt.NDArray[Any]
 Rng = np.random.Generator
 
 _BITS = {"b16": 16, "b32": 32, "b64": 64}

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from ..._arrays import Array
 from ...arithmetic import recipe
 from ...execution import load
 from ...hardware.comparison import mma_jobs
@@ -17,9 +15,6 @@ from ...scaling import pack_scales
 from ...sparsity import legal_codes, pack_metadata, selectors, unpack_metadata
 from .aiming import operands
 
-__all__ = ["instruction_inputs", "metadata_words"]
-
-Array = npt.NDArray[Any]
 Rng = np.random.Generator
 
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from ...isa import Instruction, instructions
 from .mistakes import COMMON, RARE, USUAL, Mistake
 
-__all__ = ["instruction_mistakes"]
-
 _FIELDS = {
     "a_type": "the type of A was {other}, not {own}",
     "b_type": "the type of B was {other}, not {own}",

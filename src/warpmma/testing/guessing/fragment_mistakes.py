@@ -13,15 +13,12 @@ from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._arrays import Array
 from ...layouts import Layout
 from ...registers import LANES
 from .mistakes import COMMON, RARE, USUAL
 
-__all__ = ["fragment_gathers", "lane_sources"]
-
-Array = npt.NDArray[Any]
 Named = Iterator[tuple[str, Array, int]]
 
 _MOST_ORDERS = 4  # registers of which every order is tried

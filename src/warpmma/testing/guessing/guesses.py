@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._arguments import check_choice, is_integer
+from ..._arrays import Array
 from ..._records import Shown
 from ..._text import counted
 from ...arithmetic import Engine, resolve
@@ -20,10 +21,6 @@ from .mistakes import Mistake
 from .problem import Problem, posed, tiles_of
 from .searching import Found, gives, search
 from .suspects import mistakes_in_fragments, mistakes_in_matrices, too_large
-
-__all__ = ["Guesses", "guess", "guess_fragment", "target_of"]
-
-Array = npt.NDArray[Any]
 
 _LISTED = 8  # mistakes that are told; more are none
 _OF_THE_SEARCH = ("pairs", "elements", "engine", "got")
@@ -167,9 +164,7 @@ def _posed(
         if not is_integer(value):
             raise OperandError(f"{record}: {name} is {shown(value)}; expected an integer")
     settings["record"] = record
-    return posed(
-        record, target, a, b, c, got, metadata=metadata, scale_a=scale_a, scale_b=scale_b, settings=settings
-    )  # fmt: skip
+    return posed(record, target, a, b, c, got, metadata=metadata, scale_a=scale_a, scale_b=scale_b, settings=settings)
 
 
 def target_of(record: Instruction, expected: npt.ArrayLike, given: Mapping[str, Any]) -> str | None:

@@ -6,18 +6,14 @@ Gathers are on the flattened matrix, of a tile or of all tiles together.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._arrays import Array
 from ..._text import counted
 from ...formats import FloatFormat, Format
 from .mistakes import COMMON, RARE, USUAL, Change
 
-__all__ = ["axis_sources", "matrix_gathers", "value_changes"]
-
-Array = npt.NDArray[Any]
 Named = Iterator[tuple[str, Array, int]]
 
 

@@ -14,13 +14,9 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..._arrays import frozen
+from ..._arrays import Array, frozen
 
-__all__ = ["COMMON", "RARE", "USUAL", "Mistake", "Step", "digest", "distinct", "gathered", "inverse", "mistake_of"]
-
-Array = npt.NDArray[Any]
 Change = Callable[[Array], Array]
 
 COMMON, USUAL, RARE = 0, 1, 2

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..._arrays import as_array
+from ..._arrays import Array, as_array
 from ...errors import OperandError
 from ...formats import Format
 from ...isa import Instruction
@@ -19,10 +19,6 @@ from ...registers import LANES
 from ...scaling import pack_scales
 from ...sparsity import compress, pack_metadata
 from ..reading import format_of
-
-__all__ = ["Problem", "posed", "tiles_of"]
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -124,9 +120,7 @@ def posed(
         raise OperandError(f"{record}: batches do not broadcast: {batches}") from None
     if not math.prod(batch):
         raise OperandError(f"{record}: the batch is {batch}: there is nothing to guess")
-    flat = {
-        name: np.broadcast_to(x, (*batch, *x.shape[-3:])).reshape(-1, *x.shape[-3:]) for name, x in arrays.items()
-    }  # fmt: skip
+    flat = {name: np.broadcast_to(x, (*batch, *x.shape[-3:])).reshape(-1, *x.shape[-3:]) for name, x in arrays.items()}
     counts = (len(flat["D"]), rows, columns, along_k)
     return Problem(record=record, target=target, operands=flat, settings=settings, counts=counts, result=result)
 

@@ -16,18 +16,14 @@ from itertools import chain, combinations, islice, product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._arrays import Array
 from ...arithmetic import Engine
 from ...errors import OperandError
 from .mistakes import COMMON, USUAL, Mistake, Step, inverse
 from .problem import Problem
 from .suspects import left_out, likely_mistakes
 from .trials import Candidate, Trials
-
-__all__ = ["Found", "gives", "search"]
-
-Array = npt.NDArray[Any]
 
 MOST = 1 << 18
 """Instructions that a product may take."""
@@ -74,9 +70,7 @@ def search(problem: Problem, most: int | None, engine: Engine, elements: int) ->
     hunt = _Hunt(problem, all_tiles, own, Trials(problem, tiles[picked], engine), table)
     alone = hunt.confirmed(hunt.alone())
     if alone or most == 0:
-        return Found(
-            candidates=alone, alone=len(table), alike=2 * hunt.without_effect > len(table), untried=untried
-        )  # fmt: skip
+        return Found(candidates=alone, alone=len(table), alike=2 * hunt.without_effect > len(table), untried=untried)
     if most is None:
         most = min(_PAIRS, _MOST_PAIRED // (len(picked) * problem.counts[3]))
     pairs, tried, more = hunt.pairs(most)
@@ -110,7 +104,7 @@ class _Hunt:
 
     def __init__(
         self, problem: Problem, all_tiles: Trials, own: Array, few: Trials, table: tuple[Mistake, ...]
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._problem, self._all, self._few = problem, all_tiles, few
         self._made = [m for m in table if not _stored(m)]
         self._results = [m for m in table if _stored(m)]
@@ -181,9 +175,7 @@ class _Hunt:
         kept.sort(key=_rank)
         fewest = min((_operands(c) for c in kept), default=0)
         simplest = min((c[0].rank for c in kept if c and c[0].settings), default=0)
-        return tuple(
-            c for c in kept if _operands(c) == fewest and (not c[0].settings or c[0].rank == simplest)
-        )  # fmt: skip
+        return tuple(c for c in kept if _operands(c) == fewest and (not c[0].settings or c[0].rank == simplest))
 
     def _distinct(self, candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
         """Leave out pairs that come to the same operands as one before them."""

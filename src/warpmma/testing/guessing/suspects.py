@@ -8,8 +8,8 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._arrays import Array
 from ...formats import FORMATS, FloatFormat
 from ...isa import Instruction
 from ...layouts import Layout, Operand
@@ -21,10 +21,6 @@ from .problem import Problem
 from .swizzle_mistakes import swizzles
 from .tile_mistakes import MOST_NAMED, mistakes_in_tiles
 from .word_mistakes import metadata_mistakes, scale_mistakes
-
-__all__ = ["left_out", "likely_mistakes", "mistakes_in_fragments", "mistakes_in_matrices", "too_large"]
-
-Array = npt.NDArray[Any]
 
 _MOST_PROBED = 1 << 18  # elements of operands on which changes are compared
 
@@ -102,7 +98,7 @@ def _different(problem: Problem, known: Iterable[Mistake], mistakes: Iterable[Mi
     probes = {
         name: rng.integers(0, 2**64 - 1, x.shape, np.uint64, endpoint=True).astype(x.dtype)
         for name, x in problem.operands.items()
-    }  # fmt: skip
+    }
     own = {name: digest(x) for name, x in probes.items()}
 
     def made_by(mistake: Mistake) -> frozenset[tuple[str, bytes]]:

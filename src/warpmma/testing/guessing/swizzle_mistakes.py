@@ -16,16 +16,12 @@ its columns; a line has `chunks` of them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._arrays import Array
 from .mistakes import RARE, USUAL
 
-__all__ = ["swizzles"]
-
-Array = npt.NDArray[Any]
 Named = Iterator[tuple[str, Array, int]]
 
 _BITS = 128  # of a chunk
@@ -33,9 +29,7 @@ _MOST = (8, 4, 2)  # chunks that are exchanged with each other
 _PANEL = 16  # chunks of a line of a panel, at most
 
 
-def swizzles(
-    shape: tuple[int, int], name: str, words: tuple[tuple[str, str], tuple[str, str]], bits: int
-) -> Named:  # fmt: skip
+def swizzles(shape: tuple[int, int], name: str, words: tuple[tuple[str, str], tuple[str, str]], bits: int) -> Named:
     """List gathers of a matrix of elements of so many bits; `words` as of `matrix_gathers`."""
     index = np.arange(shape[0] * shape[1], dtype=np.int32).reshape(shape)
     across, along = words

@@ -7,14 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._arrays import Array
 from .matrix_mistakes import axis_sources
 from .mistakes import COMMON, RARE, USUAL, Mistake, Step
-
-__all__ = ["MOST_NAMED", "mistakes_in_tiles"]
-
-Array = npt.NDArray[Any]
 
 MOST_NAMED = 64
 """Tiles along k that are left out or used twice one by one."""
@@ -65,7 +61,7 @@ def _along_k(operands: tuple[str, ...], count: int) -> Iterator[Mistake]:
     cleared = Step(operand="C", change=np.zeros_like)
     yield replace(
         last, text="accumulators were set back to 0 at every k-tile: only the last counts", steps=(*last.steps, cleared)
-    )  # fmt: skip
+    )
     yield mistake("only the first k-tile was used", everything, x[:1], USUAL)
     yield mistake("k-tiles were taken in reverse order", everything, x[::-1], USUAL)
     early, late = np.minimum(x + 1, count - 1), np.maximum(x - 1, 0)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._arrays import Array
 from ...arithmetic import Engine
 from ...errors import WarpmmaError
 from ...execution import execute
@@ -15,9 +15,6 @@ from ...sparsity import UNDEFINED_MEASURED, check_metadata_on
 from .mistakes import Mistake, Step
 from .problem import Problem
 
-__all__ = ["Candidate", "Trials"]
-
-Array = npt.NDArray[Any]
 Candidate = tuple[Mistake, ...]
 
 _TILES = {

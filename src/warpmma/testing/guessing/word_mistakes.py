@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._arrays import Array
 from ...isa import Instruction
 from ...registers import LANES
 from ...scaling import byte_ids, pack_scales, thread_ids, unpack_scales
@@ -16,10 +16,6 @@ from ...sparsity import pack_metadata, pattern, selectors, unpack_metadata
 from .fragment_mistakes import lane_sources
 from .matrix_mistakes import axis_sources
 from .mistakes import COMMON, RARE, USUAL, Change, Mistake, Step, gathered
-
-__all__ = ["metadata_mistakes", "scale_mistakes"]
-
-Array = npt.NDArray[Any]
 
 
 def metadata_mistakes(record: Instruction, selector: int) -> Iterator[Mistake]:
@@ -44,9 +40,7 @@ def metadata_mistakes(record: Instruction, selector: int) -> Iterator[Mistake]:
     yield from _of_words("metadata", name)
     for other in selectors(record):
         if other != selector:
-            yield Mistake(
-                text=f"the sparsity selector was {other}", settings={"selector": other}, rank=COMMON
-            )  # fmt: skip
+            yield Mistake(text=f"the sparsity selector was {other}", settings={"selector": other}, rank=COMMON)
     for other in selectors(record):
         if other != selector:
             yield _mistake(
@@ -109,9 +103,7 @@ _SCALE_LANES = (
 )
 
 
-def _laid(
-    lane: Callable[[int], int], rest: bool, record: Instruction, operand: Any, own: dict[str, int]
-) -> Change:  # fmt: skip
+def _laid(lane: Callable[[int], int], rest: bool, record: Instruction, operand: Any, own: dict[str, int]) -> Change:
     """Return what puts scales into other lanes: over what is there, or over 0."""
     shift, count = 8 * own["byte_id"], record.scales_per_row
     mask = np.uint32(((1 << 8 * count) - 1) << shift)

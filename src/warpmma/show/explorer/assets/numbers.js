@@ -1,4 +1,4 @@
-// Exact numbers, and codes of formats: as `warpmma.formats` and the head of `warpmma.arithmetic.reference` have them.
+// Exact numbers, and codes of formats: as `warpmma.formats` and the head of `warpmma.arithmetic.exact.reference` have them.
 //
 // A number is {kind: "finite" | "infinity" | "nan", sign: 0 | 1, significand: BigInt, exponent: Number}; a finite one
 // is (-1)^sign * significand * 2^exponent. Codes are BigInt. Formats are rows of the page's data, by `formatNamed`.

@@ -1,4 +1,4 @@
-// How one element of D comes about: a transcription of `warpmma.arithmetic.reference`, rule by rule, that keeps every
+// How one element of D comes about: a transcription of `warpmma.arithmetic.exact.reference`, rule by rule, that keeps every
 // step. Numbers in comments are those of its rules. Tests hold it against the original, bit for bit.
 //
 // A step is {operation, rules, addends, exponent, quantum, sum, format, bits, rounding, result}, an addend {source,

@@ -1,0 +1,31 @@
+"""Tables: which recipe each instruction has on each target, and how that is known."""
+
+from .evidence import Evidence, evidence_of
+from .instruction_groups import group
+from .library_products import LIBRARY_SUMS, LibrarySums, library_note, library_sums
+from .lowerings import GENERATIONS, LOWERINGS, Lowering, lowering, recipe, recipe_of, variants
+from .sequences import (
+    SEQUENCES,
+    ApproximateForm,
+    CodeRange,
+    FusedStep,
+    KeptBits,
+    OperandScaling,
+    check_count,
+    find_sequence,
+    machine_text,
+)
+from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, Unit, steps
+from .units import steps as fused_steps
+
+__all__ = [
+    "GENERATIONS",
+    "LOWERINGS",
+    "SINCE_AMPERE",
+    "Lowering",
+    "lowering",
+    "lowering_of",
+    "recipe",
+    "recipe_of",
+    "variants",
+]  # as documented

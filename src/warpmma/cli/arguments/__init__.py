@@ -1,0 +1,1 @@
+"""Arguments of commands: words, operands, matrices in files."""

@@ -1,0 +1,161 @@
+"""The command `error`: errors of a whole product of matrices in files, and what a tolerance would let pass.
+
+1. Matrices are read as `execute` reads them. Without an instruction each target takes the one that `matmul` takes for
+   the types of the files; what NumPy cannot name, such as e4m3, needs words.
+2. With `--rtol` and `--atol` the status is 1 if the tolerance lets a wrong output pass or does not let a right one.
+3. `--output FILE` writes the report. A file *.npy is what `--measure` takes, as in earlier releases; with a note.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from ..._views import view
+from ...analysis import Advice, ErrorReport, error
+from ...errors import OperandError, shown
+from ...isa import AnyInstruction, check_target
+from ...layouts import OPERANDS
+from ...products import FLOAT32
+from ..arguments.matrix_files import operand_file, read_npy, words_and_files
+from ..arguments.naming import instruction_of
+from ..output.output_files import add_files, files_of, write_files
+from ..output.streams import note, noted, write
+from ..output.terminal import Paint, add_output, paint_of
+
+_FILES = ("svg", "html", "text", "json", "csv")
+
+_EPILOG = """Files hold matrices [..., rows, columns], as of `warpmma execute`. Errors are those of what the instruction
+reads: what was lost when a matrix was rounded to its type is no error. With --rtol and --atol the exit status is 1 if
+that tolerance lets a wrong output pass, or does not let a right one."""
+
+
+def add_error(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "error", epilog=_EPILOG,
+        description="Measure the error of every element of a product against the exact result, target beside target; "
+        "and say which wrong outputs a tolerance would let pass.",
+    )  # fmt: skip
+    add = parser.add_argument
+    add("words", nargs="+", metavar="[INSTRUCTION] A.npy B.npy [C.npy]",
+        help="two or three files, and a mnemonic or words that leave one, where it is not the default")  # fmt: skip
+    add("--target", "--targets", required=True, metavar="TARGETS", help="such as sm_90, or sm_80,sm_90")
+    add("--rtol", type=float, help="a tolerance: an element passes if |output - expected| <= atol + rtol |expected|")
+    add("--atol", type=float, help="as numpy.allclose and torch.testing.assert_close take them")
+    add("--advise", action="store_true", help="recommend a tolerance, whatever others are")
+    add("--measure", metavar="D.npy", help="measure this D, too, such as that of a kernel on a GPU")
+    add("--no-bound", action="store_true", help="leave the bounds of errors out, which takes half the time")
+    add("--worst", action="store_true", help="explain the element with the largest error, on the first target")
+    add("--cast", action="store_true", help="round floats and signed integers to the operands' types")
+    add("--scale-a", metavar="FILE", help="block scales of A, [..., m, S]; --scale-b of B, [..., S, n]")
+    add("--scale-b", metavar="FILE", help=argparse.SUPPRESS)
+    add("--indices", metavar="FILE", help="of a sparse A's stored elements, [..., m, groups, 2]")
+    add("--split-k", type=int, metavar="SLICES", help="slices of k, added to C one after the other in f32")
+    add("--promote-every", type=int, metavar="K", help="cut the chain every so much of k, add outside the unit")
+    add("--epilogue", metavar="TYPE", help="round D to a type such as bf16")
+    add("--threads", type=int, help="that share the work")
+    add("--float32", choices=tuple(FLOAT32), help="how files of float32 are multiplied")
+    add_files(parser, _FILES, "write the report, or draw its distribution of errors", ("csv", "svg"))
+    add_output(parser)
+    parser.set_defaults(run=_error)
+
+
+def _error(options: argparse.Namespace) -> int:
+    files = _files(options)
+    report = _measured(options)
+    asked = options.rtol is not None or options.atol is not None
+    advice = report.advise(options.rtol, options.atol, progress=True) if asked or options.advise else None
+    if write_files(files, lambda kind: _view(report, advice, options.worst, kind)):
+        return _status(advice)
+    if options.json:
+        write(_json(report, advice, options.worst))
+    else:
+        write(_text(report, advice, options.worst, paint_of(options)))
+    return _status(advice)
+
+
+def _status(advice: Advice | None) -> int:
+    return int(advice is not None and advice.good is False)
+
+
+def _view(report: ErrorReport, advice: Advice | None, worst: bool, kind: str) -> str:
+    if kind == "json":
+        return _json(report, advice, worst)
+    if kind == "text":
+        return _text(report, advice, worst, Paint())
+    return view(report, "page" if kind == "html" else kind)
+
+
+def _files(options: argparse.Namespace) -> list[tuple[str, str]]:
+    """Rule 3."""
+    given = options.output or []
+    if measured := [path for path in given if path.endswith(".npy")]:
+        note("warpmma: the D that is measured is now --measure D.npy; the next release does not take --output for it")
+        options.measure, options.output = measured[-1], [path for path in given if path not in measured]
+    return files_of(options, _FILES)
+
+
+def _measured(options: argparse.Namespace) -> ErrorReport:
+    """Rule 1."""
+    targets = [target for target in options.target.split(",") if target]
+    words, files = words_and_files(options.words)
+    if not targets:
+        raise OperandError("--target is empty; expected such as sm_90, or sm_80,sm_90")
+    i = _instruction(words, targets)
+    operands = [
+        _untyped(path, name) if i is None else operand_file(path, name, i.format(name), options.cast)
+        for name, path in zip(OPERANDS, files, strict=False)
+    ]
+    more: dict[str, Any] = {
+        name: value for name in ("float32", "split_k", "promote_every", "epilogue", "threads")
+        if (value := getattr(options, name)) is not None
+    }  # fmt: skip
+    for name in ("scale_a", "scale_b", "indices"):
+        if (path := getattr(options, name)) is not None:
+            more[name] = read_npy(path, f"--{name.replace('_', '-')}")
+    if options.measure is not None:
+        more["outputs"] = {options.measure: read_npy(options.measure, "--measure")}
+    with noted():
+        return error(*operands, instruction=i, targets=targets, bound=not options.no_bound, progress=True, **more)
+
+
+def _instruction(words: Sequence[str], targets: Sequence[str]) -> AnyInstruction | None:
+    if not words:
+        return None
+    i = instruction_of(words, targets[0])
+    for target in targets:
+        check_target(i, target)
+    return i
+
+
+def _untyped(path: str, name: str) -> Any:
+    array = read_npy(path, name)
+    if array.dtype.kind == "V":
+        raise OperandError(
+            f"{name}: {shown(path, str)} holds {array.dtype.itemsize} bytes an element of a type that NumPy does not "
+            "name; expected words of the instruction before the files, such as m16n8k32 e4m3"
+        )
+    return array
+
+
+def _json(report: ErrorReport, advice: Advice | None, worst: bool) -> str:
+    found = json.loads(report.json())
+    if advice is not None:
+        found["advice"] = json.loads(advice.json())
+    if worst:
+        found["worst"] = json.loads(report.worst().json())
+    return json.dumps(found, indent=2)
+
+
+def _text(report: ErrorReport, advice: Advice | None, worst: bool, paint: Paint) -> str:
+    first, rest = report.text().split("\n", 1)
+    parts = [f"{paint(first, 'bold')}\n{rest}"]
+    if advice is not None:
+        first, rest = advice.text().split("\n", 1)
+        parts.append(f"{paint(first, 'bold')}\n{rest}")
+    if worst:
+        parts.append(report.worst().text())
+    return "\n".join(parts).rstrip("\n")

@@ -1,0 +1,193 @@
+"""Arguments of `warpmma run`: how arrays and numbers are written, and which parameter each is for.
+
+    argument = [name "="] value
+    value    = number | "null" | "hex:" digits | file ".npy" | ["out:" | "inout:"] type "[" shape "]" [":" contents]
+    contents = "zeros" | "ones" | "range" | "uniform" | "normal" | number | file ".npy"
+
+1. PTX does not say which parameters are pointers: an array goes to one of 64 bits, a number to any, and it takes the
+   type that the kernel declares.
+2. Names are matched with the kernel's where these are known, in any order; where they are not, as in PTX of a compiler,
+   arguments stand in order, and names are those of the results.
+3. "out" holds nothing before. Other arrays hold zeros where nothing is said. Random contents are those of the seed and
+   of the argument's place: uniform from 0 to 1, normal around 0.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from ..._arguments import suggestion
+from ...errors import OperandError, printable, shown
+from ...kernel import Output
+from ..arguments.matrix_files import read_npy
+
+_TYPES: dict[str, Any] = {
+    **{f"{letter}{bits}": np.dtype(f"{kind}{bits // 8}") for letter, kind in (("u", "u"), ("s", "i"), ("i", "i"))
+       for bits in (8, 16, 32, 64)},
+    **{f"f{bits}": np.dtype(f"f{bits // 8}") for bits in (16, 32, 64)},
+    "bf16": np.dtype(ml_dtypes.bfloat16), "e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
+    "e5m2": np.dtype(ml_dtypes.float8_e5m2), "bool": np.dtype(bool),
+}  # fmt: skip
+_ARRAY = re.compile(r"(?:(out|inout|in):)?(\w+)\[([^\]]*)\](?::(.*))?", re.DOTALL)
+_CONTENTS = ("zeros", "ones", "range", "uniform", "normal")
+_HELP = "expected a number, null, FILE.npy, hex:00ff, or TYPE[SHAPE]:CONTENTS such as f32[1024]:normal or out:f32[1024]"
+_MOST = 1 << 34  # elements
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelArgument:
+    """One argument.
+
+    Attributes
+    ----------
+    name : str
+        Of the result; its place where nobody named it.
+    value : number, bytes, None, array or Output
+        As `launch` takes it.
+    """
+
+    name: str
+    value: Any
+
+    @property
+    def array(self) -> Any:
+        """The array, or None."""
+        value = self.value.array if isinstance(self.value, Output) else self.value
+        return value if isinstance(value, np.ndarray) and value.ndim else None
+
+
+def arguments_of(texts: Sequence[str], seed: int) -> list[KernelArgument]:
+    """Read arguments.
+
+    Raises
+    ------
+    OperandError
+        What cannot be read, with what could; two of one name.
+    """
+    found: list[KernelArgument] = []
+    for place, text in enumerate(texts):
+        named = re.match(r"([A-Za-z_]\w*)=", text)
+        name, value = (named[1], text[named.end() :]) if named else (f"arg{place}", text)
+        if any(x.name == name for x in found):
+            raise OperandError(f"--arg {shown(text)}: there are two arguments {name!r}")
+        rng = np.random.default_rng([seed, place])
+        found.append(KernelArgument(name=name, value=_value(value.strip(), f"--arg {printable(text)}", rng)))
+    return found
+
+
+def _value(text: str, who: str, rng: np.random.Generator) -> Any:
+    if array := _ARRAY.fullmatch(text):
+        kind, type_, shape, contents = array.groups()
+        made = _array(type_, shape, contents, who, rng, bare=kind == "out")
+        return Output(made) if kind == "out" else made
+    if text.endswith(".npy"):
+        return read_npy(text, who)
+    if text in ("null", "None"):
+        return None
+    if text.startswith("hex:"):
+        try:
+            return bytes.fromhex(text[4:])
+        except ValueError:
+            raise OperandError(f"{who}: {shown(text[4:])} is no hexadecimal number of whole bytes") from None
+    return _number(text, who)
+
+
+def _number(text: str, who: str) -> bool | int | float:
+    if text in ("true", "false"):
+        return text == "true"
+    for read in (lambda x: int(x, 0), float, float.fromhex):
+        try:
+            value: int | float = read(text)
+        except (ValueError, OverflowError):
+            continue
+        return value
+    raise OperandError(f"{who}: {shown(text)} is nothing that can be given; {_HELP}")
+
+
+def _array(type_: str, shape: str, contents: str | None, who: str, rng: np.random.Generator, *, bare: bool) -> Any:
+    if type_ not in _TYPES:
+        raise OperandError(f"{who}: {shown(type_)} is no type of elements{suggestion(type_, _TYPES)}; expected one of "
+                           f"{', '.join(_TYPES)}")  # fmt: skip
+    sizes = [x.strip() for x in re.split("[,x]", shape)]
+    if not all(x.isascii() and x.isdigit() for x in sizes) or math.prod(map(int, sizes)) > _MOST:
+        raise OperandError(
+            f"{who}: [{printable(shape)}] is no shape; expected numbers of elements such as [1024] or [32,64]"
+        )
+    dims, dtype = tuple(map(int, sizes)), _TYPES[type_]
+    if bare and contents is not None:
+        raise OperandError(
+            f"{who}: an array that is only written holds nothing before: inout:{type_}[{shape}]:{contents}"
+        )
+    try:
+        return _filled(dims, dtype, contents or "zeros", who, rng)
+    except MemoryError:
+        raise OperandError(f"{who}: an array of {dims} is more than this memory holds") from None
+
+
+def _filled(dims: tuple[int, ...], dtype: np.dtype[Any], contents: str, who: str, rng: np.random.Generator) -> Any:
+    """Rule 3."""
+    if contents.endswith(".npy"):
+        return _of_file(read_npy(contents, who), dims, dtype, f"{who}: {contents}")
+    if contents == "range":
+        return np.arange(math.prod(dims)).astype(dtype).reshape(dims)
+    if contents in ("uniform", "normal"):
+        if dtype.kind in "iub":
+            raise OperandError(f"{who}: {contents} is for floats; of {dtype} there are range, zeros, ones and FILE.npy")
+        drawn = rng.random(dims) if contents == "uniform" else rng.standard_normal(dims)
+        return drawn.astype(dtype)
+    if contents in ("zeros", "ones"):
+        return np.full(dims, int(contents == "ones")).astype(dtype)
+    try:
+        number = _number(contents, who)
+    except OperandError:
+        near = suggestion(contents, _CONTENTS)
+        raise OperandError(
+            f"{who}: {shown(contents)} is nothing that an array holds{near}; expected {', '.join(_CONTENTS)}, "
+            "a number or FILE.npy"
+        ) from None
+    with np.errstate(all="ignore"):
+        filled = np.full(dims, number, dtype=object if isinstance(number, int) else np.float64)
+        try:
+            return filled.astype(dtype)
+        except (OverflowError, ValueError, TypeError):
+            raise OperandError(f"{who}: {contents} is no {dtype}") from None
+
+
+def _of_file(given: Any, dims: tuple[int, ...], dtype: np.dtype[Any], who: str) -> Any:
+    """Return what a file holds: of the type, of one that it takes without harm, or as codes of as many bits."""
+    if given.shape == dims and given.dtype == dtype:
+        return given
+    if given.shape == dims and given.dtype.kind in "uV" and given.dtype.itemsize == dtype.itemsize:
+        return given.view(dtype)
+    if given.shape == dims and given.dtype.kind in "iufb" and np.can_cast(given.dtype, dtype):
+        return given.astype(dtype)
+    raise OperandError(f"{who} holds {given.dtype}{list(given.shape)}; expected {dtype}{list(dims)}")
+
+
+def ordered(arguments: Sequence[KernelArgument], names: Sequence[str], kernel: str) -> list[KernelArgument]:
+    """Put arguments in the order of the kernel's parameters (rule 2).
+
+    Raises
+    ------
+    OperandError
+        Names of which the kernel has some, and some not.
+    """
+    given = {x.name: x for x in arguments}
+    if not set(given) & set(names):
+        return list(arguments)
+    if strangers := [x for x in given if x not in names]:
+        raise OperandError(
+            f"{kernel} has no parameter {strangers[0]!r}{suggestion(strangers[0], names)}; it has {', '.join(names)}"
+        )
+    if lacking := [x for x in names if x not in given]:
+        raise OperandError(
+            f"{kernel}({', '.join(names)}) lacks an argument for {', '.join(lacking)}: --arg {lacking[0]}=..."
+        )
+    return [given[x] for x in names]

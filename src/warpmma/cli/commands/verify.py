@@ -1,0 +1,91 @@
+"""The command `verify`: recorded registers, replayed and compared."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ...errors import ArchiveError, WarpmmaError
+from ...hardware import Recording, Replay, open_recording, shipped
+from ..output.streams import followed, write
+
+
+def add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "verify",
+        help="replay recorded registers and compare",
+        description="Execute what a GPU was recorded to execute, and compare every output bit for bit.",
+        epilog="Exit status: 0 without differences, 1 with, 2 if the file cannot be used or the output not be written.",
+    )
+    parser.add_argument("file", nargs="?", metavar="FILE", help="an .npz archive; without it, the one in the package")
+    parser.add_argument("--target", help="execute as this target does; by default as the one recorded")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.set_defaults(run=_verify)
+
+
+def _verify(options: argparse.Namespace) -> int:
+    recording = open_recording(options.file) if options.file is not None else shipped()
+    target = recording.target if options.target is None else options.target
+    replays = followed(recording.replay(target), len(recording.legal(target)))
+    rows: list[Replay] = []
+    stopped: BaseException | None = None
+    try:
+        rows.extend(replays)
+    except KeyboardInterrupt as interrupt:  # what was compared so far is still worth printing
+        stopped = interrupt
+    except WarpmmaError as error:
+        stopped = ArchiveError(f"{recording.name}: {error}")
+    if rows or not isinstance(stopped, ArchiveError):
+        write(_as_json(recording, target, rows) if options.json else _as_table(recording, target, rows))
+    if stopped:
+        raise stopped
+    return int(any(row.differences for row in rows))
+
+
+def _as_json(recording: Recording, target: str, rows: list[Replay]) -> str:
+    document: dict[str, Any] = {
+        "file": recording.name,
+        "device": recording.device,
+        "target": target,
+        "skipped": [str(i) for i in recording.fields if target not in i.targets],
+        "instructions": len(rows),
+        "outputs": sum(row.outputs for row in rows),
+        "differences": sum(row.differences for row in rows),
+        "rows": [{**vars(row), "instruction": str(row.instruction), "evidence": asdict(row.evidence)} for row in rows],
+    }
+    return json.dumps(document, indent=2)
+
+
+def _as_table(recording: Recording, target: str, rows: list[Replay]) -> str:
+    head = ("instruction", "outputs", "differences", "evidence")
+    cells = [head, *((str(r.instruction), f"{r.outputs:,}", f"{r.differences:,}", _how(r)) for r in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
+
+    def line(row: Sequence[str]) -> str:
+        name, outputs, differences, how = row
+        numbers = f"{outputs:>{widths[1]}}  {differences:>{widths[2]}}"
+        return f"{name:<{widths[0]}}  {numbers}  {how}".rstrip()
+
+    lines = [line(cells[0]), "  ".join("-" * width for width in widths)]
+    for row, text in zip(rows, cells[1:], strict=True):
+        lines.append(line(text))
+        if row.first:
+            lines.append(f"  first difference: {row.first}")
+    outputs, differences = sum(r.outputs for r in rows), sum(r.differences for r in rows)
+    device = f" of {recording.device}" if recording.device else ""
+    lines.append("")
+    lines.append(f"{recording.name}{device}, executed as {target}:")
+    skipped = len(recording.fields) - len(recording.legal(target))
+    if skipped:
+        lines.append(f"{skipped} recorded instructions are not on {target} and were skipped")
+    lines.append(f"{len(rows)} instructions, {outputs:,} outputs compared, {differences:,} differences")
+    return "\n".join(lines)
+
+
+def _how(row: Replay) -> str:
+    device = row.evidence.device.partition(",")[0]
+    return f"{row.evidence.kind} ({device})" if device else row.evidence.kind

@@ -1,0 +1,129 @@
+"""The command `what`: what a register of a lane holds, and what given bits in it mean."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from ...errors import OperandError
+from ...isa import FragmentHolder, FragmentInstruction
+from ...lookup import Cell, WordPart, ids_of, layout_known, operand_layout, read_word, what
+from ..arguments.fragment_words import holder_of, target_of
+from ..arguments.operand_words import (
+    add_operand,
+    add_selectors,
+    add_target,
+    bits_of,
+    cell_facts,
+    element_of,
+    name_of,
+    number,
+    operand_of,
+    selected,
+)
+from ..output.streams import write
+from ..output.terminal import Paint, add_output, paint_of, tabulated
+
+
+def add_what(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "what", description="Say which elements a register of a lane holds, and what given bits in it mean."
+    )
+    add_operand(parser)
+    parser.add_argument("--lane", type=int, required=True, metavar="N", help="0 to 31; of wgmma the thread, 0 to 127")
+    parser.add_argument("--register", type=int, metavar="N", help="one of the operand's; by default all of them")
+    parser.add_argument("--word", type=number, metavar="BITS", help="what the register holds, such as 0x3c00bc00")
+    add_selectors(parser, None)
+    add_target(parser)
+    add_output(parser)
+    parser.set_defaults(run=_what)
+
+
+def _what(options: argparse.Namespace) -> int:
+    operand = operand_of(options.operand)
+    instruction = holder_of(options.instruction, operand, options.target)
+    target = target_of(instruction, operand, options.target)
+    chosen = {**selected(options), "target": target}
+    parts: Sequence[WordPart] = ()
+    if options.word is None:
+        cells = what(instruction, operand, lane=options.lane, register=options.register, **chosen)
+    else:
+        register = _register(instruction, operand, options.register, target)
+        parts = read_word(instruction, operand, options.word, lane=options.lane, register=register, **chosen)
+        cells = tuple(part.cell for part in parts)
+    if options.json:
+        write(json.dumps(_facts(instruction, operand, options, cells, parts, target), indent=2))
+    elif cells:
+        write(_table(instruction, cells, parts, paint_of(options), target))
+    elif operand == "address":
+        lanes = operand_layout(instruction, operand).shape[-2] * len(ids_of(instruction, operand))
+        write(f"the address of lane {options.lane} does not count; those of lanes 0 to {lanes - 1} do")
+    else:
+        given = ", ".join(f"{x.replace('_', '-')} {y}" for x, y in selected(options).items() if y is not None)
+        read = what(instruction, operand, lane=options.lane, register=options.register)
+        does = dict.fromkeys(", ".join(_selectors(instruction, cell)) for cell in read)
+        write(f"lane {options.lane} holds nothing that is read with {given}; it is read with {' or '.join(does)}")
+    return 0
+
+
+def _register(instruction: FragmentHolder, operand: str, given: int | None, target: str | None) -> int:
+    registers = operand_layout(instruction, operand, target).registers
+    if given is None and registers > 1:
+        raise OperandError(f"{instruction}: {operand} has {registers} registers; say which has the word: --register 0")
+    return given or 0
+
+
+def _selectors(instruction: FragmentHolder, cell: Cell) -> list[str]:
+    """Write what chooses a cell: nothing where there is no choice."""
+    if cell.operand == "address" or len(cell.operand) == 1:
+        return []
+    every = ids_of(instruction, cell.operand)
+    if len(every) == 1:
+        return []
+    return [f"{name.replace('_', '-')} {number}" for name, number in every[cell.matrix].items()]
+
+
+def _table(
+    instruction: FragmentHolder, cells: Sequence[Cell], parts: Sequence[WordPart], paint: Paint, target: str | None
+) -> str:
+    read_with = [", ".join(_selectors(instruction, cell)) for cell in cells]
+    head, styles = ["register", "bits", "name", "holds"], ["register", "", "lane", ""]
+    rows = [
+        [str(x.register), bits_of(x).split()[1], name_of(instruction, x), element_of(instruction, x, target)]
+        for x in cells
+    ]
+    if any(read_with):
+        head.append("read with")
+        rows = [[*row, text] for row, text in zip(rows, read_with, strict=True)]
+    if parts:
+        head += ["code", "meaning"]
+        digits = 1 + max(part.cell.high - part.cell.low for part in parts) // 4
+        rows = [[*row, f"{x.code:#0{digits + 2}x}", _meaning(x)] for row, x in zip(rows, parts, strict=True)]
+    table = tabulated([head, *rows], paint, range(len(head)), styles)
+    if isinstance(instruction, FragmentInstruction):
+        table += "\n" + paint(layout_known(instruction, target), "dim")
+    return table
+
+
+def _meaning(part: WordPart) -> str:
+    """Without the group's name, which stands before it."""
+    return part.meaning.partition(": ")[2] or part.meaning
+
+
+def _facts(
+    instruction: FragmentHolder, operand: str, options: argparse.Namespace, cells: Sequence[Cell],
+    parts: Sequence[WordPart], target: str | None,
+) -> dict[str, Any]:  # fmt: skip
+    facts = [cell_facts(instruction, cell, target) for cell in cells]
+    for each, part in zip(facts, parts, strict=False):
+        each |= {"code": part.code, "meaning": part.meaning}
+        if operand == "metadata":
+            each["stored"] = list(part.stored)
+    known = {"known": layout_known(instruction, target)} if isinstance(instruction, FragmentInstruction) else {}
+    return {
+        "instruction": str(instruction), "operand": operand, "lane": options.lane, "word": options.word,
+        "cells": facts, **known,
+    }  # fmt: skip

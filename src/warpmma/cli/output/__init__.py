@@ -1,0 +1,1 @@
+"""Where commands write: streams, terminals, files."""

@@ -1,0 +1,113 @@
+"""What memory does for every access of every lane, in the native engine where it is built, else in NumPy.
+
+Both forms give the same. What is known of memory has `grain_engine`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..._arrays import Array
+
+try:
+    from ... import _native
+except ImportError:  # installed without a compiler
+    _native = None  # type: ignore[assignment]
+
+
+NATIVE: Any = getattr(_native, "memory", None)
+"""The native engine's memory; None where NumPy does it all, an installation without a compiler."""
+
+
+def flat(array: Array) -> Array:
+    """Return an array of lanes in one dimension."""
+    return np.ascontiguousarray(array).reshape(-1)
+
+
+def acting(data: Array, lanes: Array) -> Array:
+    """Return what lanes, `[block, warp, lane]`, have of data `[block, warp, lane, byte]`: `[n, byte]`."""
+    if data.shape[:-1] == lanes.shape and lanes.all():
+        return data.reshape(-1, data.shape[-1])
+    return np.asarray(data[lanes])
+
+
+def joined(words: Sequence[Array]) -> Array:
+    """Return the bytes of several words of each lane, of one type and shape `[...]`, together: `[..., byte]`."""
+    first, count = words[0], len(words)
+    if count == 1:
+        return np.ascontiguousarray(first)[..., None].view(np.uint8)
+    if hasattr(NATIVE, "join"):
+        out = np.empty(first.size * count * first.itemsize, np.uint8)
+        NATIVE.join([flat(x).view(np.uint8) for x in words], first.itemsize, out)
+        return out.reshape(*first.shape, count * first.itemsize)
+    return np.stack(words, axis=-1).view(np.uint8)
+
+
+def split(data: Array, dtype: npt.DTypeLike) -> list[Array]:
+    """Return words `[...]`, as they lie in bytes of each lane, `[..., byte]`."""
+    words = data.view(dtype)
+    count = words.shape[-1]
+    if count == 1:
+        return [words[..., 0]]
+    if hasattr(NATIVE, "join"):
+        apart = np.empty((count, *data.shape[:-1]), words.dtype)
+        NATIVE.split(flat(data), count, words.itemsize, apart.reshape(-1).view(np.uint8))
+        return list(apart)
+    return [np.ascontiguousarray(words[..., i]) for i in range(count)]
+
+
+def locate(
+    address: Array, lanes: Array, bounds: tuple[Array, Array], size: int, alignment: int
+) -> tuple[int, Array] | None:
+    """Find the one piece of memory that all lanes access, aligned.
+
+    Parameters
+    ----------
+    address : ndarray of uint
+        Flat, as `lanes`.
+    lanes : ndarray of bool
+        Who accesses it.
+    bounds : (ndarray, ndarray) of uint64
+        Where pieces begin and end, by address.
+    size, alignment : int
+        In bytes.
+
+    Returns
+    -------
+    number : int
+        Of the piece.
+    offset : ndarray of int64
+        Of lanes that access it.
+
+    None: no lane does, several pieces are accessed, or a lane is in none or misaligned.
+    """
+    starts, ends = bounds
+    if NATIVE is not None and address.dtype.kind == "u" and address.dtype.itemsize in (4, 8):
+        offset = np.empty(len(address), np.int64)
+        number, count = NATIVE.locate(address, lanes, starts, ends, size, alignment, offset)
+        return None if number < 0 else (number, offset[:count])
+    mine = (address if lanes.all() else address[lanes]).astype(np.uint64, copy=False)
+    if not len(mine):
+        return None
+    number = int(np.searchsorted(starts, mine[0], "right")) - 1
+    room = int(ends[number]) - int(starts[number]) if number >= 0 else 0
+    if number < 0 or room < size:
+        return None
+    inside = mine - starts[number]  # what lies before wraps to beyond
+    if (inside > np.uint64(room - size)).any() or (mine % np.uint64(alignment)).any():
+        return None
+    return number, inside.astype(np.int64)
+
+
+def alike(rows: Array) -> Array:
+    """Return for each of some rows `[n, m]`, of whole 64 bits, the number of the first that is the same, `[n]`."""
+    if NATIVE is not None:
+        first = np.empty(len(rows), np.int64)
+        NATIVE.alike(flat(rows).view(np.int64), rows.shape[1] * rows.itemsize // 8, first)
+        return first
+    seen: dict[bytes, int] = {}
+    return np.array([seen.setdefault(row.tobytes(), i) for i, row in enumerate(rows)], np.int64)

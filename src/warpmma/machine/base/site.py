@@ -1,0 +1,47 @@
+"""Where an instruction stands in the source of what runs: a line of Python, of PTX, or of a `.loc`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..._records import Shown
+
+
+@dataclass(frozen=True)
+class Site(Shown):
+    """A line of a kernel.
+
+    Attributes
+    ----------
+    file : str
+    line : int
+    mnemonic : str
+        What is executed there.
+    text : str
+        Where it stands in the text that was made of the source, "kernel.ptx:12:5"; "" where they are the same. It does
+        not distinguish sites: one line of the source is one site for each mnemonic.
+    column : int
+        In that text, of PTX, from 1 on; 0 of Python. Nor does it distinguish sites.
+    """
+
+    file: str
+    line: int
+    mnemonic: str
+    text: str = field(default="", compare=False)
+    column: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        if self.text:
+            return f"{self.place}: {self.mnemonic} at {self.text}"
+        return f"{self.in_text}: {self.mnemonic}"
+
+    @property
+    def in_text(self) -> str:
+        """Where it stands in the text, with the column: "kernel.ptx:12:5"; of Python the line alone."""
+        return self.text or f"{self.place}{f':{self.column}' if self.column else ''}"
+
+    @property
+    def place(self) -> str:
+        """The line alone, as "file:line"."""
+        return f"{Path(self.file).name}:{self.line}"

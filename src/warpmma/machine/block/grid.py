@@ -1,0 +1,100 @@
+"""The grid of a launch: how large, what its target takes, and which blocks run together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from ..._arguments import is_integer
+from ..._arrays import Array
+from ..._records import Shown
+from ...errors import OperandError, shown
+from ...isa import TARGETS, Target
+from ...registers import LANES
+
+# Threads that go through a kernel together, and bytes of shared memory of theirs: enough to hide the cost of a NumPy
+# call, few enough that their registers stay in cache and that progress can be seen.
+_THREADS, _SHARED = 1 << 15, 1 << 24
+
+
+@dataclass(frozen=True)
+class Grid(Shown):
+    """The extent of a launch.
+
+    Attributes
+    ----------
+    blocks, threads : (int, int, int)
+        Blocks of the grid, and threads of a block, along x, y and z.
+    shared : int
+        Bytes of shared memory of a block.
+    clustered : bool
+        Whether the kernel declares how many blocks a cluster has: one, which is what each block is.
+    """
+
+    blocks: tuple[int, int, int]
+    threads: tuple[int, int, int]
+    shared: int
+    clustered: bool = False
+
+    @classmethod
+    def checked(cls, grid: int | Sequence[int], block: int | Sequence[int], shared: int, target: str) -> Grid:
+        """Return the extent that a caller asks for; raise `OperandError` for what its target does not take."""
+        limits = TARGETS[target]
+        return cls(_extent("grid", grid, limits), _extent("block", block, limits), _shared(shared, limits))
+
+    @property
+    def total(self) -> int:
+        """Blocks in all."""
+        return math.prod(self.blocks)
+
+    @property
+    def threads_per_block(self) -> int:
+        """Threads of a block."""
+        return math.prod(self.threads)
+
+    def batches(self) -> Iterator[range]:
+        """Cut the grid into blocks that run together, by their linear numbers."""
+        width = -(-self.threads_per_block // LANES) * LANES
+        size = max(1, min(_THREADS // width, _SHARED // max(self.shared, 1)))
+        return (range(first, min(first + size, self.total)) for first in range(0, self.total, size))
+
+    def tid(self) -> tuple[Array, ...]:
+        """Return %tid's x, y and z of all lanes, `[1, warp, lane]`."""
+        warps = -(-self.threads_per_block // LANES)
+        return _coordinates(np.arange(warps * LANES).reshape(1, warps, LANES), self.threads)
+
+    def ctaid(self, blocks: range) -> tuple[Array, ...]:
+        """Return %ctaid's x, y and z, `[block, 1, 1]`."""
+        return _coordinates(np.array(blocks).reshape(-1, 1, 1), self.blocks)
+
+
+def _coordinates(linear: Array, extent: tuple[int, int, int]) -> tuple[Array, ...]:
+    x, y, _ = extent
+    return linear % x, linear // x % y, linear // (x * y)
+
+
+def _extent(name: Literal["grid", "block"], given: int | Sequence[int], target: Target) -> tuple[int, int, int]:
+    """Check the size of a grid or block against what its target has."""
+    sizes = tuple(given) if isinstance(given, list | tuple) else (given,)
+    if not 1 <= len(sizes) <= 3 or not all(is_integer(n) and n > 0 for n in sizes):
+        raise OperandError(f"{name} is {shown(given)}; expected one to three positive integers")
+    x, y, z = (int(n) for n in (*sizes, 1, 1)[:3])
+    for axis, n, most in zip("xyz", (x, y, z), getattr(target, name), strict=True):
+        if n > most:
+            raise OperandError(
+                f"{name} is {shown(given)}: {shown(n)} along {axis}; on {target} expected {most} at most"
+            )
+    if name == "block" and x * y * z > target.threads_per_block:
+        raise OperandError(f"block is {shown(given)}: {x * y * z} threads; expected {target.threads_per_block} at most")
+    return x, y, z
+
+
+def _shared(given: object, target: Target) -> int:
+    most = target.shared_per_block
+    if not is_integer(given) or not 0 <= given <= most:
+        raise OperandError(f"shared is {shown(given)}; on {target} expected a number of bytes, {most} at most")
+    return int(given)

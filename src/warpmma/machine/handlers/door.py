@@ -1,0 +1,117 @@
+"""The one door: a site, a row, its operands and the lanes that execute it.
+
+A front end says which row comes next, for which lanes, and where in its source that is. What the row needs is found by
+its class: an `Operation` computes from registers, an `Access` touches memory, and so on. Adding an instruction of a
+known class is a row in `operations`; adding a class is a line in `_HANDLERS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..._arrays import Array
+from ...isa import Instruction
+from ...operations import (
+    Access,
+    AsyncStore,
+    Atomic,
+    Barrier,
+    BulkCopy,
+    CacheControl,
+    CachePolicy,
+    ClusterAddress,
+    Copy,
+    CopyGroup,
+    Exit,
+    Fence,
+    Hint,
+    MatrixMove,
+    Mbarrier,
+    Operation,
+    Row,
+    Stack,
+    Trap,
+    WmmaMove,
+    WmmaMultiply,
+)
+from ..base import Site
+from ..block import Batch, Results
+from . import (
+    accesses,
+    bulk_copying,
+    caching,
+    cluster_addresses,
+    computing,
+    copying,
+    matrix_unit,
+    mbarriers,
+    synchronising,
+    updating,
+    warp_matrices,
+)
+
+Handler = Callable[[Batch, Site, Any, Sequence[Any], Array], Results]
+
+_HANDLERS: Mapping[type, Handler] = {
+    Operation: computing.compute,
+    Access: accesses.access,
+    Atomic: updating.update,
+    MatrixMove: accesses.move,
+    CacheControl: caching.control,
+    CachePolicy: caching.policy,
+    ClusterAddress: cluster_addresses.mapped,
+    Copy: copying.copy,
+    CopyGroup: copying.group,
+    BulkCopy: bulk_copying.bulk,
+    AsyncStore: bulk_copying.store_counted,
+    Barrier: synchronising.barrier,
+    Exit: synchronising.leave,
+    Fence: synchronising.fence,
+    Mbarrier: mbarriers.mbarrier,
+    Hint: synchronising.hint,
+    Trap: synchronising.trap,
+    Stack: synchronising.stack,
+    Instruction: matrix_unit.multiply,
+    WmmaMove: warp_matrices.move_matrix,
+    WmmaMultiply: warp_matrices.multiply_matrices,
+}
+
+_REGISTERS = (Operation, Instruction, WmmaMultiply)  # rule 7 of `barriers`
+
+
+def handler(row: Row | Instruction) -> Handler:
+    """Return who executes a row; what `execute` does besides is its caller's."""
+    return _HANDLERS[type(row)]
+
+
+def execute(batch: Batch, site: Site, row: Row | Instruction, operands: Sequence[Any], lanes: Array) -> Results:
+    """Execute an instruction.
+
+    Parameters
+    ----------
+    batch : Batch
+    site : Site
+        Where it stands.
+    row : Row or Instruction
+    operands : sequence
+        Registers, numbers for immediates and for values in every lane, and sequences of them for fragments; results are
+        none of them.
+    lanes : ndarray of bool
+        `[block, warp, lane]`: who executes it. `batch.lanes.alive` itself, if all do.
+
+    Returns
+    -------
+    tuple of WarpRegister
+
+    Raises
+    ------
+    HazardError
+        What is a hazard, and not asked to be a warning.
+    OperandError
+        Operands that do not fit the row.
+    """
+    if batch.lanes.any_waiting and type(row) not in _REGISTERS and (lanes & batch.lanes.waiting).any():
+        batch.barriers.stand(lanes, site)
+    batch.costs.count(site, lanes)
+    return _HANDLERS[type(row)](batch, site, row, operands, lanes)

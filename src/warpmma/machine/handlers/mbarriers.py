@@ -1,0 +1,289 @@
+"""Barriers in shared memory, by phases: `mbarrier`.
+
+The rules (PTX ISA 9.1, 9.7.13.15; rows in `operations.phases`):
+
+1. Of the 64 bits, which PTX leaves open, the lowest are the arrivals to come, then those expected in a phase, then the
+   bytes to come, the phase, and whether it is a barrier at all. Lanes that meet at one take turns in their order.
+2. What those who arrive did before lies before what follows in those who have seen the phase complete. Of lanes of a
+   warp that arrive at once all do before any.
+3. Copies that arrive are done when the phase is complete: until then whoever touches what they fill or read meets what
+   is pending, and then it is as if their threads had written it at that time, before the phase was complete.
+4. What makes one where there was none is a store as any other: others must be in order with it. What ends it is strong,
+   as arrivals are, and in order with these: libraries let one lane of a warp end what the others arrived at. Something
+   else than a barrier, more arrivals than are expected, a last arrival with `.noComplete`, and bytes beyond 2^20 - 1
+   are hazards of the kind "barrier".
+5. Copies in bulk, and stores that are counted, are done when somebody looks whether the phase is complete, and pending
+   until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, partial
+from typing import Any, cast
+
+import numpy as np
+
+from ..._arrays import Array
+from ...operations import Mbarrier, row
+from ..base import Site
+from ..block import Batch, Results, touches
+from ..memory import Allocation, Taken, Touch, Turns
+from ..order import Known, joined
+from ..sync import MOST, PHASE_BIT, VALID_BIT, Bound, MbarrierState, Phases
+from .accesses import address, exactly, fitting
+
+_SIZE = 8
+
+
+def mbarrier(batch: Batch, site: Site, row: Mbarrier, operands: Sequence[Any], lanes: Array) -> Results:
+    """Execute one."""
+    most = len(row.takes)
+    given = exactly(site, operands, min(max(len(operands), most - row.optional), most), row.syntax)
+    if row.action == "pending_count":
+        (state,) = _numbers(batch, site, row, given, 0, lanes)
+        return (batch.made((state & np.uint64(MOST)).astype(np.uint32), lanes, site),)
+    at = address(batch, site, "shared" if row.space == "shared" else "global", given[0], lanes)
+    numbers = _numbers(batch, site, row, given, 1, lanes)
+    if row.action in ("init", "inval"):
+        return _begin(batch, site, row, at, numbers, lanes)
+    found: Array = np.zeros(lanes.shape, np.uint64)
+    for space, memory, touch in touches(batch, site, row.space, at, _SIZE, lanes, _SIZE):
+        if space != "shared":
+            batch.reporter.report("barrier", site, touch.lanes, at, "an mbarrier lies in shared memory; this is none")
+            continue
+        strong = touch.strong("relaxed", row.scope)
+        if row.action == "wait":
+            _counted(batch, touch)
+            data, _ = memory.load(strong, _SIZE)
+            found[touch.lanes] = _waited(batch, row, touch, data.view(np.uint64)[:, 0], numbers[0])
+        else:
+            data, _ = memory.update(strong, _SIZE, partial(_arrivals, batch, row, touch, numbers))
+            found[touch.lanes] = data.view(np.uint64)[:, 0]
+    if row.action == "wait":
+        return (batch.made(found != 0, lanes, site),)
+    return (batch.made(found, lanes, site),) if row.outputs else ()
+
+
+def _numbers(batch: Batch, site: Site, row: Mbarrier, given: Sequence[Any], first: int, lanes: Array) -> list[Array]:
+    """Return the operands but for the address."""
+    numbers = []
+    for x, type_ in zip(given[first:], row.takes[first:], strict=False):
+        bits = int(type_[1:])
+        register = batch.operand(x, type_, f"b{bits}", f"{site.mnemonic}: a number")
+        numbers += batch.read(site, [fitting(site, register, bits, bits)], [lanes])
+    return numbers
+
+
+def _begin(batch: Batch, site: Site, row: Mbarrier, at: Array, numbers: Sequence[Array], lanes: Array) -> Results:
+    """Make or end one (rule 4)."""
+    count = numbers[0].astype(np.int64) if numbers else np.zeros(lanes.shape, np.int64)
+    if row.action == "init":
+        bad = lanes & ((count < 1) | (count > MOST))
+        batch.reporter.report("barrier", site, bad, at, f"it expects 0 arrivals, or more than {MOST}")
+        count = np.clip(count, 1, MOST)
+    words = np.zeros(lanes.shape, np.uint64)
+    if row.action == "init":
+        some, where = np.unique(count, return_inverse=True)
+        made = [MbarrierState(n, n, 0, 0, 1).word for n in some.tolist()]
+        words = np.array(made, np.uint64)[where].reshape(lanes.shape)
+    for _, memory, touch in touches(batch, site, row.space, at, _SIZE, lanes, _SIZE):
+        touch = touch if row.action == "init" else touch.strong("relaxed", "cta")
+        memory.store(touch, words[touch.lanes].reshape(-1, 1).view(np.uint8))
+        for offset in touch.offset.tolist():
+            batch.phases.pop(offset, None)
+    return ()
+
+
+def transacted(batch: Batch, site: Site, at: Array, sizes: Array, lanes: Array, copies: Bound) -> None:
+    """Let mbarriers at addresses count bytes of copies, which are done with the phase (rule 5).
+
+    Parameters
+    ----------
+    batch : Batch
+    site : Site
+    at : ndarray of uint
+        `[block, warp, lane]`, in shared memory.
+    sizes : ndarray of int
+        Bytes of each lane.
+    lanes : ndarray of bool
+    copies : Bound
+    """
+    numbers = [sizes.astype(np.uint32)]
+    for _, memory, touch in touches(batch, site, "shared", at, _SIZE, lanes, _SIZE):
+        for offset in np.unique(touch.offset).tolist():
+            some: Array = np.zeros(lanes.shape, bool)
+            some[touch.lanes] = touch.offset == offset
+            phases = _phases(batch, offset)
+            phases.copies.append(Bound(some, copies.copies))
+            phases.counts.append(partial(_count, batch, memory, touch.of(some), numbers))
+
+
+def _count(batch: Batch, memory: Allocation, touch: Touch, numbers: Sequence[Array]) -> None:
+    """Count bytes."""
+    touch = touch.now().strong("relaxed", "cta")
+    memory.update(touch, _SIZE, partial(_arrivals, batch, _transaction(), touch, numbers))
+
+
+def _counted(batch: Batch, touch: Touch) -> None:
+    """Count what copies have brought to mbarriers that are looked at (rule 5)."""
+    for offset in np.unique(touch.offset).tolist() if batch.phases else ():
+        if offset in batch.phases:
+            phases = batch.phases[offset]
+            counts, phases.counts = phases.counts, []
+            for count in counts:
+                count()
+
+
+@cache
+def _transaction() -> Mbarrier:
+    return cast(Mbarrier, row("mbarrier.complete_tx.shared.b64"))
+
+
+# Arrivals
+
+
+def _arrivals(batch: Batch, row: Mbarrier, touch: Touch, numbers: Sequence[Array], turns: Turns) -> Taken:
+    """Let lanes arrive, or announce bytes, in their order."""
+    if row.action == "copy":
+        _bind(batch, touch)
+    if batch.reporter.tracking and row.orders and row.action in ("arrive", "copy"):
+        _tell(batch, touch)
+    count = numbers[0][touch.lanes].astype(np.int64) if numbers else np.ones(len(touch.offset), np.int64)
+    if row.action == "arrive" and row.last and not (row.expects or row.drop):
+        taken = _at_once(batch, touch, count, turns)
+        if taken is not None:
+            return taken
+    words, given = turns.held.view(np.uint64)[:, 0].tolist(), count.tolist()
+    found, wrong = [], np.zeros(len(given), bool)
+    place, offset = turns.place.tolist(), touch.offset.tolist()
+    for turn, (where, number) in enumerate(zip(place, given, strict=True)):
+        word = words[where]
+        found.append(word)
+        state = MbarrierState.of(word)
+        after = _after(row, state, number)
+        if after is None:
+            wrong[turn] = True
+            continue
+        if after.pending == 0 and after.bytes == 0:
+            after = after._replace(phase=1 - after.phase, pending=after.expected)
+            _complete(batch, offset[turn])
+        words[where] = after.word
+    if wrong.any():
+        lanes: Array = np.zeros(touch.lanes.shape, bool)
+        lanes[touch.lanes] = wrong
+        batch.reporter.report("barrier", touch.site, lanes, touch.address, _WRONG)
+    left = np.array(words, np.uint64).reshape(-1, 1).view(np.uint8)
+    seen = np.array(found, np.uint64).reshape(-1, 1).view(np.uint8)
+    return Taken(seen, left, ~wrong, np.zeros(len(given), bool), None)
+
+
+def _at_once(batch: Batch, touch: Touch, count: Array, turns: Turns) -> Taken | None:
+    """Let lanes arrive together, if no phase is complete before its last arrival; None where one is."""
+    words, place = turns.held.view(np.uint64)[:, 0], turns.place
+    pending = (words & np.uint64(MOST)).astype(np.int64)
+    total = np.bincount(place, count, len(words)).astype(np.int64)
+    if (count < 1).any() or (pending < total).any() or (words >> np.uint64(VALID_BIT) == 0).any():
+        return None
+    order = np.argsort(place, kind="stable")
+    summed = np.cumsum(count[order])
+    first = np.searchsorted(place[order], np.arange(len(words)))  # of each barrier; everybody has some
+    before = np.empty_like(count)
+    before[order] = summed - count[order] - (summed - count[order])[first][place[order]]
+    found, left = words[place] - before.astype(np.uint64), words - total.astype(np.uint64)
+    for where in np.flatnonzero(pending == total).tolist():
+        state = MbarrierState.of(int(left[where]))
+        if state.bytes == 0:
+            left[where] = state._replace(phase=1 - state.phase, pending=state.expected).word
+            _complete(batch, int(touch.offset[order[first[where]]]))
+    number = len(count)
+    seen, kept = (x.reshape(-1, 1).view(np.uint8) for x in (found, left))
+    return Taken(seen, kept, np.ones(number, bool), np.zeros(number, bool), None)
+
+
+def _after(row: Mbarrier, state: MbarrierState, number: int) -> MbarrierState | None:
+    """Return the state after an arrival; None for what is a hazard (rule 4)."""
+    if not state.valid:
+        return None
+    if row.action in ("expect_tx", "complete_tx"):
+        change, count = (number if row.action == "expect_tx" else -number), 0
+    elif row.action == "copy":
+        change, count = 0, int(row.counts)
+    else:
+        change, count = (number, 1) if row.expects else (0, number)
+    pending, bytes_ = state.pending - count, state.bytes + change
+    arrives = row.action not in ("expect_tx", "complete_tx")
+    if pending < 0 or abs(bytes_) > MOST or (arrives and state.pending == 0 and row.action != "copy"):
+        return None
+    if not row.last and pending == 0:
+        return None
+    expected = state.expected - count * row.drop
+    if not arrives and pending > 0:
+        return state._replace(bytes=bytes_)
+    return state._replace(pending=pending, bytes=bytes_, expected=expected)
+
+
+def _phases(batch: Batch, offset: int) -> Phases:
+    return batch.phases.setdefault(offset, Phases())
+
+
+# Rules 2 and 3
+
+
+def _tell(batch: Batch, touch: Touch) -> None:
+    """Keep what those know who arrive, by warp and barrier."""
+    who = touch.who
+    where = np.stack([who.block, who.warp, touch.offset], axis=1)
+    parts = np.flatnonzero(np.concatenate([[True], (where[1:] != where[:-1]).any(axis=1)]))
+    groups: dict[tuple[int, int, int], list[int]] = {}
+    for (block, warp, offset), some in zip(where[parts].tolist(), np.split(who.lane, parts[1:]), strict=True):
+        groups.setdefault((block, warp, offset), []).extend(some.tolist())
+    moment = batch.clocks.moment()
+    told: dict[int, list[Known]] = {}
+    for (block, warp, offset), lanes in groups.items():
+        told.setdefault(offset, []).append(batch.clocks.known(block, warp, lanes, moment))
+    for offset, known in told.items():
+        phases = _phases(batch, offset)
+        phases.now = joined([phases.now, *known])
+
+
+def _bind(batch: Batch, touch: Touch) -> None:
+    """Let phases wait for the copies of their threads."""
+    for offset in np.unique(touch.offset).tolist():
+        lanes: Array = np.zeros(touch.lanes.shape, bool)
+        lanes[touch.lanes] = touch.offset == offset
+        _phases(batch, offset).copies.append(batch.copies.bind(lanes))
+
+
+def _complete(batch: Batch, offset: int) -> None:
+    """Begin the next phase."""
+    phases = _phases(batch, offset)
+    for bound in phases.copies:
+        batch.copies.complete(bound)
+        for block, warp in np.argwhere(bound.lanes.any(axis=-1) & batch.reporter.tracking).tolist():
+            lanes = np.flatnonzero(bound.lanes[block, warp]).tolist()
+            phases.now = joined([phases.now, batch.clocks.known(block, warp, lanes)])
+    phases.copies = []
+    phases.done, phases.now = joined([phases.done, phases.now]), None
+
+
+def _waited(batch: Batch, row: Mbarrier, touch: Touch, words: Array, asked: Array) -> Array:
+    """Tell whose phase is complete, and let them know what lay before it."""
+    lanes: Array = np.zeros(touch.lanes.shape, bool)
+    invalid = words >> np.uint64(VALID_BIT) == 0
+    lanes[touch.lanes] = invalid
+    batch.reporter.report("barrier", touch.site, lanes, touch.address, _WRONG)
+    phase = asked[touch.lanes].astype(np.uint64)
+    wanted = phase & np.uint64(1) if row.parity else phase >> np.uint64(PHASE_BIT) & np.uint64(1)
+    complete: Array = (words >> np.uint64(PHASE_BIT) & np.uint64(1)) != wanted
+    if row.orders and batch.reporter.tracking:
+        who = np.stack([touch.who.block, touch.who.warp, touch.who.lane], axis=1)
+        for offset in np.unique(touch.offset[complete]).tolist():
+            known = _phases(batch, offset).done
+            some = who[complete & (touch.offset == offset)]
+            if known is not None:
+                batch.clocks.causality.learn(some, known)
+    return np.asarray(complete | invalid)
+
+
+_WRONG = "there is no mbarrier, or more arrivals or bytes than it can expect in this phase"

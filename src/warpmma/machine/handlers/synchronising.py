@@ -1,0 +1,133 @@
+"""Instructions by which threads wait for each other, and end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._arguments import is_integer
+from ..._arrays import Array
+from ...errors import KernelError, OperandError, shown
+from ...operations import Barrier, Exit, Fence, Hint, Stack, Trap
+from ..base import Site, WarpRegister
+from ..block import Batch, Results
+from ..sync import Awaited
+from .accesses import exactly
+
+
+def barrier(batch: Batch, site: Site, row: Barrier, operands: Sequence[Any], lanes: Array) -> Results:
+    """Arrive at a barrier of the block or of the warp."""
+    if row.action == "warp":
+        (mask,) = exactly(site, operands, 1, "a membermask")
+        register = batch.operand(mask, "u32", "b32", f"{site.mnemonic}: membermask")
+        (bits,) = batch.read(site, [register], [lanes])
+        batch.barriers.warp(site, lanes, bits)
+        return ()
+    if row.cluster:
+        exactly(site, operands, 0, "no operands")
+        if row.action == "arrive":
+            batch.costs.barrier(batch.cluster.arrive(site, lanes, aligned=row.aligned))
+        else:
+            batch.cluster.wait(site, lanes)
+        return ()
+    if not lanes.any():
+        return _results(batch, site, row, None, lanes)
+    predicate, awaited = None, None
+    if row.action == "red":
+        *operands, last = operands or (None,)
+        register = batch.operand(last, "pred", "pred", f"{site.mnemonic}: the predicate")
+        (predicate,) = batch.read(site, [_predicate(site, register)], [lanes])
+        awaited = Awaited(row.reduction or "popc", lanes)
+    if len(operands) > 2 or len(operands) < 2 * (row.action == "arrive"):
+        raise OperandError(f"{site.mnemonic} takes {row.syntax}; got {len(operands)} numbers")
+    met = 0
+    for number, threads, some in _numbers(batch, site, operands or [0], lanes):
+        met += batch.barriers.arrive(
+            site, some, number, threads, wait=row.action != "arrive", aligned=row.aligned, awaited=awaited,
+            predicate=predicate,
+        )  # fmt: skip
+    batch.costs.barrier(met)
+    return _results(batch, site, row, awaited, lanes)
+
+
+def _results(batch: Batch, site: Site, row: Barrier, awaited: Awaited | None, lanes: Array) -> Results:
+    """Return what `red` gives: poison for those who still wait, who get it when they go on."""
+    if row.reduction is None:
+        return ()
+    if awaited is None:
+        return (batch.filled(0, row.outputs[0]),)
+    batch.barriers.late = awaited if awaited.lanes.any() else None
+    return (batch.made(awaited.bits, lanes, site, ~awaited.there),)
+
+
+def _predicate(site: Site, register: WarpRegister) -> WarpRegister:
+    """Return a register that is a predicate."""
+    if register.kind != "pred":
+        raise OperandError(f"{site.mnemonic}: the predicate is {register.kind}")
+    return register
+
+
+def _numbers(batch: Batch, site: Site, operands: Sequence[Any], lanes: Array) -> list[tuple[int, int | None, Array]]:
+    """Numbers of barriers and of their threads, and which lanes name them; of several, the lowest first."""
+    if all(is_integer(x) for x in operands):  # as nearly always
+        first, *more = (min(int(x), 1 << 62) for x in operands)
+        return [(first, more[0] if more else None, lanes)]
+    columns = []
+    for x in operands:
+        if isinstance(x, WarpRegister):
+            (bits,) = batch.read(site, [x], [lanes])
+            columns.append(bits.astype(np.int64))
+        elif is_integer(x):
+            columns.append(np.broadcast_to(np.int64(min(x, 1 << 62)), lanes.shape))
+        else:
+            raise OperandError(f"{site.mnemonic} {shown(x)}; expected the number of a barrier, and that of its threads")
+    named = np.unique(np.stack([x[lanes] for x in columns], axis=1), axis=0).tolist()
+    if len(named) == 1:
+        (only,) = named
+        return [(only[0], only[1] if len(only) > 1 else None, lanes)]
+    return [
+        (each[0], each[1] if len(each) > 1 else None,
+         lanes & np.all([x == n for x, n in zip(columns, each, strict=True)], axis=0))
+        for each in named
+    ]  # fmt: skip
+
+
+def fence(batch: Batch, site: Site, row: Fence, operands: Sequence[Any], lanes: Array) -> Results:
+    """Order what threads did before and will do."""
+    if row.order != "weak":
+        exactly(site, operands, 0, "no operands")
+        if batch.reporter.tracking:
+            batch.clocks.fence(lanes, row.order, row.scope)
+    return ()
+
+
+def hint(batch: Batch, site: Site, row: Hint, operands: Sequence[Any], lanes: Array) -> Results:
+    """Change nothing."""
+    exactly(site, operands, len(row.takes), row.syntax or "no operands")
+    return ()
+
+
+def trap(batch: Batch, site: Site, row: Trap, operands: Sequence[Any], lanes: Array) -> Results:
+    """End the launch."""
+    if not lanes.any():
+        return ()
+    block, warp, lane = np.argwhere(lanes)[0].tolist()
+    more = int(np.count_nonzero(lanes)) - 1
+    others = f" (and {more} more thread{'s' * (more > 1)})" if more else ""
+    raise KernelError(f"{site}: block {batch.blocks.start + block}, warp {warp}, lane {lane}{others} ended the kernel")
+
+
+def stack(batch: Batch, site: Site, row: Stack, operands: Sequence[Any], lanes: Array) -> Results:
+    """Refuse what programs have, whose functions have frames."""
+    raise OperandError(
+        f"{site.mnemonic}: threads of a kernel in Python have no stack; local memory is addressed as .local"
+    )
+
+
+def leave(batch: Batch, site: Site, row: Exit, operands: Sequence[Any], lanes: Array) -> Results:
+    """End threads."""
+    exactly(site, operands, 0, "no operands")
+    batch.leave(lanes)
+    return ()

@@ -1,0 +1,129 @@
+"""Instructions that read and write memory as if at once: `atom` and `red`.
+
+The rules:
+
+1. Lanes that execute an atomic at once take turns (`turns`) in the order of their numbers or, where a batch has a seed,
+   in one that follows from it and from the time. So results are a function of the inputs and the seed.
+2. CUDA leaves that order open. Where it matters that is of the kind "order", which is counted, and the report of the
+   launch names the line: an `atom` of several lanes at one element that one of them changes; an `atom` at an element
+   that an atomic of another thread changed last, in no order with it; a sum of floats that rounds, of three or more
+   such turns, or of two that give other bits backwards.
+3. Atomics race with no other atomic, if the scope of both holds both threads (`clocks`): with everything else they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+
+from ..._arrays import Array
+from ...formats import FORMATS, FloatFormat
+from ...operations import DTYPES, Atomic
+from ..base import Site, in_turns
+from ..block import Batch, Results, touches
+from ..memory import Taken, Turns
+from .accesses import address, check_policy, exactly, fitting
+
+
+def update(batch: Batch, site: Site, row: Atomic, operands: Sequence[Any], lanes: Array) -> Results:
+    """Execute an atomic."""
+    where, values = _operands(batch, site, row, operands, lanes)
+    at = address(batch, site, "shared" if row.space == "shared" else "global", where, lanes)
+    found = np.zeros((*lanes.shape, row.size), np.uint8)
+    poison: Array | None = None
+    for space, allocation, touch in touches(batch, site, row.space, at, row.size, lanes):
+        if not allocation.data.flags.writeable:
+            batch.reporter.report("bounds", site, touch.lanes, at, "it changes an array that is read-only")
+            continue
+        batch.costs.moved(site, space, row.size * len(touch.offset))
+        turns = partial(taking_turns, batch, row, space, [x[touch.lanes] for x in values])
+        found[touch.lanes], bad = allocation.update(touch.strong(row.order, row.scope), row.bits // 8, turns)
+        if bad is not None:
+            poison = np.zeros((*lanes.shape, row.count), bool) if poison is None else poison
+            poison[touch.lanes] = bad
+    if not row.returns:
+        return ()
+    words, per = found.view(DTYPES[row.kind]), row.registers // row.count
+    return tuple(
+        batch.made(np.ascontiguousarray(words[..., i]), lanes, site, None if poison is None else poison[..., i // per])
+        for i in range(row.registers)
+    )
+
+
+def _operands(batch: Batch, site: Site, row: Atomic, operands: Sequence[Any], lanes: Array) -> tuple[Any, list[Array]]:
+    """Return the address, and each value as `[block, warp, lane, register]` of an element's bits, or 64."""
+    number = row.values * row.registers
+    what = f"an address, {number} value{'s' * (number > 1)}{' and a cache policy' * row.hint}"
+    where, *given = exactly(site, operands, 1 + number + row.hint, what)
+    if row.hint:
+        check_policy(batch, site, [given.pop()], lanes)
+    type_, bits = "b64" if row.bits == 128 else row.type, min(row.bits, 64)
+    registers = [
+        fitting(site, batch.operand(x, type_, row.kind, f"{site.mnemonic}: value {i}"), bits)
+        for i, x in enumerate(given)
+    ]
+    words = [x.astype(f"u{bits // 8}") for x in batch.read(site, registers, [lanes] * number)]
+    return where, [np.stack(words[i : i + row.registers], axis=-1) for i in range(0, number, row.registers)]
+
+
+def taking_turns(batch: Batch, row: Atomic, space: str, values: list[Array], turns: Turns) -> Taken:
+    """Let lanes take their turns at elements."""
+    shape = (-1, 2) if row.bits == 128 else (-1,)
+    operands = [x.reshape(shape) for x in values]
+    start = turns.held.view(operands[0].dtype).reshape(shape)
+    order = batch.shuffled(len(turns.place))
+    place, *given = (turns.place, *operands) if order is None else (x[order] for x in (turns.place, *operands))
+    taken, left = in_turns(row, space, place, start, given)
+    found = taken
+    if order is not None:
+        found = np.empty_like(taken)
+        found[order] = taken
+    wrote = np.ones(len(found), bool)
+    if row.operation == "cas":
+        wrote = (found == operands[0]).reshape(len(found), -1).all(axis=1)
+    open_ = np.zeros(len(found), bool)
+    if batch.reporter.tracking:
+        open_ = _open(row, space, turns, start, found, left, operands)
+    size = row.bits // 8
+    return Taken(found.view(np.uint8).reshape(-1, size), left.view(np.uint8).reshape(-1, size), wrote, open_, order)
+
+
+# Rule 2
+
+
+def _open(
+    row: Atomic, space: str, turns: Turns, start: Array, found: Array, left: Array, operands: list[Array]
+) -> Array:
+    """Tell which turns' order mattered."""
+    place, number = turns.place, np.bincount(turns.place, minlength=len(turns.held))
+    several = (number > 1) | turns.contested
+    if not several.any() or not (row.returns or row.floating or row.operation in ("inc", "dec")):
+        return np.zeros(len(place), bool)
+    if row.returns:
+        changed = (left != start).reshape(len(number), -1).any(axis=1)
+        np.logical_or.at(changed, place, (found != start[place]).reshape(len(place), -1).any(axis=1))
+        matters = turns.contested | ((number > 1) & changed)
+    else:
+        _, backwards = in_turns(row, space, place[::-1], start, [x[::-1] for x in operands])
+        matters = several & (backwards != left)
+        if row.floating:
+            rounds = np.zeros(len(number), bool)
+            np.logical_or.at(rounds, place, _rounds(row, found, operands[0]))
+            matters |= rounds & ((number > 2) | turns.contested)
+    return np.asarray(matters[place])
+
+
+def _rounds(row: Atomic, found: Array, value: Array) -> Array:
+    """Tell which sums are not exact; of a packed element, if one of both is not."""
+    fmt = cast(FloatFormat, FORMATS[row.type.removesuffix("x2")])
+    halves = [x.view(fmt.code_dtype).reshape(len(x), -1) for x in (found, np.ascontiguousarray(value))]
+    a, b = (fmt.decode(x).astype(np.float64) for x in halves)
+    with np.errstate(all="ignore"):
+        total = a + b
+        back = total - a
+        error = (a - (total - back)) + (b - back)
+        held = total if fmt.name == "f64" else fmt.decode(fmt.encode(total, overflow="infinity")).astype(np.float64)
+    return np.asarray(((error != 0) | (held != total)).any(axis=1))

@@ -1,0 +1,269 @@
+"""`wmma`: matrices between memory and opaque fragments, and their products.
+
+The rules:
+
+1. Memory has the matrix as lines, its rows or columns, which are a stride apart; of no stride they follow each other.
+   A line begins at a multiple of 16 bytes, or of its size if it has fewer: so CUDA's `load_matrix_sync` asks for it.
+   PTX asks for multiples of a lane's whole fragment, which no GPU does.
+2. All lanes bring the same address and stride. Lanes touch the lines in pieces of 16 bytes, the first lane the first.
+3. What is loaded is where the target's fragment has it, in every place that has it.
+4. A product is that of the chain of `mma` of `WmmaMultiply.steps`. Where a fragment holds an element in several lanes,
+   each tile takes those of its own lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._arrays import Array
+from ...arithmetic import Popcount, product, recipe_of, resolve
+from ...errors import OperandError
+from ...isa import Instruction
+from ...layouts import Layout, Operand
+from ...operations import WINDOWS, Operation, WmmaMove, WmmaMultiply, row
+from ...registers import LANES, Packing
+from ..base import Site, several
+from ..block import Batch, Results
+from .accesses import address, check_whole, fitting
+
+_PIECE = 16
+
+
+# Memory
+
+
+def move_matrix(batch: Batch, site: Site, row: WmmaMove, operands: Sequence[Any], lanes: Array) -> Results:
+    """Execute a `wmma.load` or `wmma.store`."""
+    check_whole(batch, site, lanes)
+    fragment: Sequence[Any] = ()
+    if row.direction == "store":
+        if len(operands) not in (2, 3) or not isinstance(operands[1], list | tuple):
+            raise OperandError(
+                f"{row} takes an address, a fragment, and a stride or none; got {len(operands)} operands"
+            )
+        fragment, operands = operands[1], (operands[0], *operands[2:])
+    elif len(operands) not in (1, 2):
+        raise OperandError(f"{row} takes an address, and a stride or none; got {len(operands)} operands")
+    pieces = _pieces(batch, site, row, operands, lanes)
+    if row.direction == "load":
+        return _load(batch, site, row, pieces, lanes)
+    _store(batch, site, row, pieces, fragment, lanes)
+    return ()
+
+
+def _pieces(
+    batch: Batch, site: Site, row: WmmaMove, operands: Sequence[Any], lanes: Array
+) -> list[tuple[Array, int, Array]]:
+    """Rule 2: for each access of a lane, the addresses, how many bytes, and the lanes that do it."""
+    at = address(batch, site, row.space or "global", operands[0], lanes)
+    stride: Array = np.full(batch.shape, row.line, np.uint32)
+    if len(operands) > 1:
+        register = fitting(site, batch.operand(operands[1], "u32", "b32", f"{row}: the stride"), 32, 32)
+        (stride,) = batch.read(site, [register], [lanes])
+    for what, x in (("addresses", at), ("strides", stride)):
+        batch.reporter.report(
+            "divergent", site, lanes & (x != x[..., :1]),
+            detail=f"lanes of a warp bring {what} of their own; PTX wants the same of all",
+        )  # fmt: skip
+    line = row.line * row.bits // 8
+    size = min(line, _PIECE)
+    each, total = line // size, row.lines * (line // size)
+    step = stride.astype(at.dtype) * at.dtype.type(row.bits)
+    found = []
+    for first in range(0, total, LANES):
+        number = np.arange(first, first + LANES)
+        which = np.minimum(number, total - 1)
+        offset = step * (which // each).astype(at.dtype) // at.dtype.type(8) + (which % each * size).astype(at.dtype)
+        found.append((at + offset, size, lanes & (number < total)))
+    return found
+
+
+def _load(batch: Batch, site: Site, row: WmmaMove, pieces: Sequence[tuple[Array, int, Array]], lanes: Array) -> Results:
+    loaded, spoilt = [], []
+    for at, size, some in pieces:
+        element = max(row.bits // 8, 1)
+        data, bad = np.zeros((*lanes.shape, size), np.uint8), np.zeros((*lanes.shape, size // element), bool)
+        for space, of_space, acting in _spaces(row, at, some):
+            if space == "shared":
+                batch.costs.shared(site, of_space, size, acting)
+                part, poison = batch.shared.load(site, of_space, size, acting, element=element)
+            else:
+                batch.costs.moved(site, "global", int(np.count_nonzero(acting)) * size)
+                part, poison = batch.memory.load(batch.clocks, site, of_space, size, acting, element=element)
+            data |= part  # which is 0 in other lanes
+            bad |= False if poison is None else poison
+        loaded.append(data)
+        spoilt.append(bad)
+    layout = row.layout(batch.target)
+    registers = _distributed(row, layout, _matrix(row, np.stack(loaded, axis=-3)))
+    poisoned = None
+    if any(x.any() for x in spoilt):
+        codes = _arranged(row, np.repeat(np.stack(spoilt, axis=-3), max(8 // row.bits, 1), axis=-1))
+        of_each = codes.reshape(*lanes.shape[:2], -1)[..., layout.flat % codes[0, 0].size]
+        poisoned = np.asarray(of_each.any(axis=-1))
+    return tuple(
+        batch.made(np.ascontiguousarray(registers[..., i, :]), lanes, site,
+                   None if poisoned is None else poisoned[..., i, :])
+        for i in range(layout.registers)
+    )  # fmt: skip
+
+
+def _store(
+    batch: Batch, site: Site, row: WmmaMove, pieces: Sequence[tuple[Array, int, Array]], fragment: Sequence[Any],
+    lanes: Array,
+) -> None:  # fmt: skip
+    layout = row.layout(batch.target)
+    held = _registers(batch, site, f"{row}: register", row.type, layout, fragment, lanes)
+    matrix = _collected(layout, held)[:, :, 0]
+    lines = matrix if row.order == "row" else matrix.swapaxes(-1, -2)
+    codes = np.ascontiguousarray(lines).astype(f"u{row.bits // 8}")  # no element that is stored has fewer than 16 bits
+    data = codes.view(np.uint8).reshape(*lanes.shape[:2], -1, pieces[0][1])
+    for i, (at, size, some) in enumerate(pieces):
+        part = np.zeros((*lanes.shape, size), np.uint8)
+        piece = data[:, :, i * LANES : (i + 1) * LANES]
+        part[:, :, : piece.shape[2]] = piece
+        for space, of_space, acting in _spaces(row, at, some):
+            if space == "shared":
+                batch.costs.shared(site, of_space, size, acting)
+                batch.shared.store(site, of_space, part, acting)
+            else:
+                batch.costs.moved(site, "global", int(np.count_nonzero(acting)) * size)
+                batch.memory.store(batch.clocks, site, of_space, part, acting)
+
+
+def _spaces(row: WmmaMove, at: Array, lanes: Array) -> list[tuple[str, Array, Array]]:
+    """Tell what addresses find in which space: its name, addresses in it, and the lanes that do."""
+    if row.space:
+        return [(row.space, at, lanes)]
+    window = WINDOWS["shared"]
+    base = at.dtype.type(window.base)
+    inside = lanes & (at >= base) & (at - base < window.size)
+    parts = [("shared", at - base, inside), ("global", at, lanes & ~inside)]
+    return [x for x in parts if x[2].any()] or parts[1:]
+
+
+def _arranged(row: WmmaMove, elements: Array) -> Array:
+    """Make a matrix `[block, warp, row, column]` of the elements of pieces, `[block, warp, piece, lane, element]`."""
+    shape = elements.shape[:2]
+    lines = elements.reshape(*shape, -1)[..., : row.lines * row.line]
+    matrix = lines.reshape(*shape, row.lines, row.line)
+    return matrix if row.order == "row" else matrix.swapaxes(-1, -2)
+
+
+def _matrix(row: WmmaMove, data: Array) -> Array:
+    """Make codes of the bytes of pieces, `[block, warp, piece, lane, byte]`."""
+    if row.bits >= 8:
+        return _arranged(row, np.ascontiguousarray(data).view(f"u{row.bits // 8}"))
+    shifts = np.arange(0, 8, row.bits, dtype=np.uint8)
+    codes = data[..., None] >> shifts & np.uint8((1 << row.bits) - 1)
+    return _arranged(row, codes.reshape(*data.shape[:-1], -1))
+
+
+def _distributed(row: WmmaMove, layout: Layout, matrix: Array) -> Array:
+    """Rule 3: registers `[block, warp, register, lane]` of a matrix."""
+    flat = matrix.reshape(*matrix.shape[:2], -1)
+    return layout.packing.join(np.ascontiguousarray(flat[..., layout.flat % flat.shape[-1]]))
+
+
+def _collected(layout: Layout, registers: Array) -> Array:
+    """Make matrices `[block, warp, copy, row, column]` of registers."""
+    word, position = layout.slots
+    words = registers.reshape(*registers.shape[:2], -1)[..., word]
+    if layout.packing.per_register > 1:
+        words = words >> layout.packing.shifts[position] & registers.dtype.type(layout.packing.mask)
+    return words.reshape(*registers.shape[:2], layout.matrices, *layout.shape[-2:])
+
+
+def _registers(batch: Batch, site: Site, who: str, type_: str, layout: Layout, given: Any, lanes: Array) -> Array:
+    """Read a fragment: `[block, warp, register, lane]`."""
+    kind = f"b{layout.packing.width}"
+    fragment = given if isinstance(given, list | tuple) else [given]
+    of = several(type_, layout.packing)
+    registers = [batch.operand(x, of, kind, f"{who} {i}") for i, x in enumerate(fragment)]
+    if len(registers) != layout.registers or any(x.kind != kind for x in registers):
+        got = ", ".join(x.kind for x in registers)
+        raise OperandError(f"{who}s are {len(registers)} ({got}); expected {layout.registers} of {kind}")
+    return np.stack(batch.read(site, registers, [lanes] * len(registers)), axis=-2)
+
+
+# Products
+
+
+def multiply_matrices(batch: Batch, site: Site, row: WmmaMultiply, operands: Sequence[Any], lanes: Array) -> Results:
+    """Execute a `wmma.mma`: fragments of A, B and C."""
+    check_whole(batch, site, lanes)
+    if len(operands) != 3:
+        raise OperandError(f"{row} takes fragments of A, B and C; got {len(operands)} operands")
+    names: tuple[Operand, ...] = ("A", "B", "C")
+    given = {}
+    layouts = {name: row.layout(name, batch.target) for name in (*names, "D")}
+    for name, x in zip(names, operands, strict=True):
+        who = f"{row}: {name}: register"
+        given[name] = _collected(layouts[name], _registers(batch, site, who, row.type(name), layouts[name], x, lanes))
+    d = np.empty(given["C"].shape[:2] + layouts["D"].shape[-2:], layouts["D"].packing.dtype)
+    m, n = d.shape[-2:]
+    of_a, of_b = _apart(layouts["A"]), _apart(layouts["B"])
+    for i in range(of_b):  # rule 4: A is apart for blocks of columns, B for blocks of rows
+        rows = slice(i * m // of_b, (i + 1) * m // of_b)
+        for j in range(of_a):
+            columns = slice(j * n // of_a, (j + 1) * n // of_a)
+            d[..., rows, columns] = _chain(
+                batch,
+                row,
+                given["A"][:, :, j, rows],
+                given["B"][:, :, i, :, columns],
+                given["C"][:, :, 0, rows, columns],
+            )
+    flat = d.reshape(*d.shape[:2], -1)[..., layouts["D"].flat]
+    packed = layouts["D"].packing.join(flat)
+    return tuple(batch.made(np.ascontiguousarray(packed[..., i, :]), lanes, site) for i in range(packed.shape[-2]))
+
+
+def _apart(layout: Layout) -> int:
+    """How many copies of each element are read: those in several lanes."""
+    return layout.matrices if layout.matrix[:1] and layout.matrix[0][0] == "l" else 1
+
+
+def _chain(batch: Batch, row: WmmaMultiply, a: Array, b: Array, c: Array) -> Array:
+    """Multiply matrices `[block, warp, row, column]`: codes of D."""
+    steps = row.steps(batch.target)
+    batches = a.shape[:2]
+    a, b, c = (x.reshape(-1, *x.shape[-2:]) for x in (a, b, c))
+    if row.c_type != steps[0].c_type:
+        c = _converted("cvt.f32.f16", c)
+    c, first = c.astype(_code(steps[0], "C")), 0
+    while first < len(steps):
+        same = next((i for i in range(first, len(steps)) if steps[i] != steps[first]), len(steps)) - first
+        step = steps[first]
+        recipe = recipe_of(step, batch.target if batch.target in step.targets else step.targets[0])
+        along = slice(first * step.k, (first + same) * step.k)
+        of_a, of_b, k = a[..., along].astype(_code(step, "A")), b[:, along].astype(_code(step, "B")), step.k
+        if isinstance(recipe.unit, Popcount):
+            of_a, of_b, k = _words(of_a), _words(of_b.swapaxes(1, 2)).swapaxes(1, 2), k // 32
+        c = product(recipe, of_a, of_b, c, k=k, engine=resolve(batch.engine))
+        first += same
+    if row.d_type != steps[-1].d_type:
+        c = _converted("cvt.rn.f16.f32", c)
+    return c.reshape(*batches, *c.shape[-2:])
+
+
+def _code(step: Instruction, operand: Operand) -> np.dtype[Any]:
+    return step.format(operand).code_dtype
+
+
+def _words(bits: Array) -> Array:
+    """Pack single bits along the last dimension, 32 in a word."""
+    return Packing(slot=1, bits=1).join(bits.reshape(*bits.shape[:-1], -1, 32))
+
+
+def _converted(mnemonic: str, codes: Array) -> Array:
+    """Convert codes of C or D as the machine's own instruction does."""
+    operation = row(mnemonic)
+    if not isinstance(operation, Operation):
+        raise OperandError(f"{mnemonic} is no operation")
+    dtype = np.uint16 if mnemonic.endswith("f16") else np.uint32
+    (out,) = operation.compute(codes.astype(dtype))
+    return np.asarray(out)

@@ -1,0 +1,227 @@
+"""What is known of each byte of memory: whether it was written, by whom last, and who has read it since.
+
+The rules:
+
+1. A grain is as many bytes as all accesses so far were multiples of: 16 at first. When a smaller access comes, grains
+   are cut. So no access shares a grain with a byte that it does not touch, and large accesses cost little.
+2. Of writers the last is known.
+3. Of readers three are known: the last; the last one in another lane of that one's warp; and the last one of another
+   warp, of another block rather than of its own. So whoever writes, one of them is another thread, if there was any.
+   Where some threads of a block are ordered and others not, all readers of shared memory are known; of global memory
+   one that is in no order may be forgotten for one that is.
+4. Reads are noted down and counted in only when somebody writes, or when there are many of them; if all of them lie
+   before everything that may follow, they are forgotten.
+5. Whose `cp.async` is to fill a grain is known until it has been waited for.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import NamedTuple
+
+import numpy as np
+
+from ..._arrays import Array
+from ..base import GrainRuns, count_readers, fill, none, note
+from ..order import BLOCK_BIT, THREAD_BIT, WARP_BIT
+
+_FIRST = 16
+_MOST_NOTES = 1024
+_MOST_NOTED = 1 << 20, 1 << 22  # grains in notes: of memory of all blocks, and of one alone, which is soon forgotten
+_U = np.uint64
+
+
+class WrittenGrains(NamedTuple):
+    """What of a piece of memory was written: a bool for every grain, of so many bytes."""
+
+    grain: int
+    flags: Array
+
+
+class Grains:
+    """What is known of a piece of memory.
+
+    Parameters
+    ----------
+    size : int
+        In bytes.
+    written : bool or WrittenGrains
+        Whether all of it was; or what was, which is kept up here.
+    private : bool
+        Whether one block alone can touch a grain.
+    phase : int
+        Where its first byte lies in the first grain.
+
+    Attributes
+    ----------
+    grain, count : int
+        Bytes of one, and how many there are.
+    writer : ndarray of uint64 or None
+        Words as of `clocks`, one a grain; None while nobody has written.
+    written : ndarray of bool or None
+        None if all was.
+    last_write, last_read : int
+        Times; -1 where there was none.
+    """
+
+    def __init__(self, size: int, *, written: bool | WrittenGrains, private: bool, phase: int = 0) -> None:
+        known = written if isinstance(written, WrittenGrains) else None
+        self._size = size
+        self.grain, self.private = _FIRST if known is None else known.grain, private
+        self.count, self._phase = -(-(size + phase) // _FIRST) * (_FIRST // self.grain), phase
+        self.writer: Array | None = None
+        self.written = None if written is True else np.zeros(self.count, bool) if known is None else known.flags
+        self.readers: tuple[Array, ...] = ()
+        self._pending: Array | None = None
+        self._under_way = 0
+        self._notes: list[tuple[GrainRuns, Array, int]] = []
+        self._noted = 0
+        self._exact: list[tuple[GrainRuns, Array, int]] = []
+        self.last_write = self.last_read = -1
+
+    def at(self, offset: Array, size: int) -> GrainRuns:
+        """Grains of accesses to so many bytes from offsets `[n]` on."""
+        if size % self.grain:
+            self._cut(gcd(size, self.grain))
+        first = (offset + self._phase if self._phase else offset) >> self.grain.bit_length() - 1
+        return GrainRuns(first, max(1, size // self.grain))
+
+    @property
+    def known(self) -> WrittenGrains | bool:
+        """What was written: True for all of it."""
+        return self.written is None or WrittenGrains(self.grain, self.written)
+
+    def _cut(self, grain: int) -> None:
+        """Rule 1."""
+        self._read()
+        times = self.grain // grain
+        self.grain, self.count = grain, self.count * times
+        if self.writer is not None:
+            self.writer = _finer(self.writer, times)
+        if self.written is not None:
+            self.written = _finer(self.written, times)
+        if self._pending is not None:
+            self._pending = _finer(self._pending, times)
+            self._under_way *= times
+        self.readers = tuple(_finer(x, times) for x in self.readers)
+        self._exact = [(grains.finer(times), words, time) for grains, words, time in self._exact]
+
+    # Rule 2
+
+    def note_write(self, grains: GrainRuns, words: Array, time: int) -> Array | None:
+        """Note who writes; return who did of several that write a grain at once, or None if nobody else did."""
+        if self.writer is None:
+            self.writer = np.zeros(self.count, _U)
+        self.last_write = time
+        return None if note(self.writer, grains, words) else self.writer[grains.all]
+
+    def note_written(self, grains: GrainRuns) -> None:
+        """Note that something lies there."""
+        if self.written is not None:
+            fill(self.written, grains, True)
+
+    def forget(self, grains: GrainRuns) -> None:
+        """Note that nobody knows what lies there."""
+        if self.written is None:
+            self.written = np.ones(self.count, bool)
+        fill(self.written, grains, False)
+
+    def mark(self, start: int, stop: int, written: bool) -> None:
+        """Note of bytes from one offset to another, up to the memory's end at most, whether something lies there."""
+        first, last = start + self._phase if start else 0, stop + self._phase
+        if stop == self._size:  # what lies behind is nobody's, as what lies before
+            last = self.count * self.grain
+        if (grain := gcd(self.grain, first, last)) < self.grain:
+            self._cut(grain)
+        if self.written is None:
+            self.written = np.ones(self.count, bool)
+        self.written[first // grain : last // grain] = written
+
+    # Rule 5
+
+    def note_pending(self, grains: GrainRuns, words: Array) -> None:
+        """Note whose copy is to fill grains."""
+        if self._pending is None:
+            self._pending = np.zeros(self.count, _U)
+        note(self._pending, grains, words)
+        self._under_way += grains.size
+
+    def settle(self, grains: GrainRuns) -> None:
+        """Note that copies have been waited for."""
+        if self._pending is not None:
+            fill(self._pending, grains, 0)
+            self._under_way -= grains.size
+
+    def pending_at(self, grains: GrainRuns) -> Array | None:
+        """Return whose copies are to fill grains, words `[n, m]`; None for nobody's."""
+        if not self._under_way or self._pending is None or none(self._pending, grains):
+            return None
+        return np.asarray(self._pending[grains.all])
+
+    # Rules 3 and 4
+
+    def note_read(self, grains: GrainRuns, words: Array, time: int, floor: int, *, exact: bool) -> None:
+        """Note who reads; what came before `floor` counts no more.
+
+        Where threads are ordered in part (`exact`), all that was read is kept.
+        """
+        if self.private and self.last_read < floor:
+            self._forget_notes()
+        self.last_read = time
+        self._notes.append((grains, words, time))
+        if exact and self.private:
+            self._keep(floor)
+        else:
+            self._noted += grains.size
+            if self._noted >= _MOST_NOTED[self.private] or len(self._notes) >= _MOST_NOTES:
+                self._read()
+
+    def read(self, floor: int, *, exact: bool) -> tuple[Array, ...]:
+        """Who has read every grain: three tables of words, or none."""
+        if exact and self.private:
+            self._keep(floor)
+        else:
+            self._read()
+        return self.readers
+
+    def _keep(self, floor: int) -> None:
+        """Keep what was read since `floor` as it is."""
+        self._exact = [note for note in (*self._exact, *self._notes) if note[2] >= floor]
+        self._forget_notes()
+
+    def meetings(self, grains: GrainRuns) -> tuple[Array, Array, Array]:
+        """Who has read each of some grains, `[n, m]`, of all that was kept: lanes, places and words, of pairs."""
+        flat = grains.all.reshape(-1)
+        found: list[tuple[Array, Array]] = []
+        for known, words, _ in self._exact:
+            held = known.all.reshape(-1)
+            order = np.argsort(held, kind="stable")
+            held = held[order]
+            first, last = np.searchsorted(held, flat, "left"), np.searchsorted(held, flat, "right")
+            if (many := last - first).any():
+                mine = np.repeat(np.arange(len(flat)), many)
+                its = np.arange(len(mine)) - np.repeat(np.cumsum(many) - many, many) + np.repeat(first, many)
+                found.append((mine, np.repeat(words, known.each)[order[its]]))
+        mine = np.concatenate([x for x, _ in found]) if found else np.zeros(0, np.int64)
+        words = np.concatenate([x for _, x in found]) if found else np.zeros(0, _U)
+        return mine // grains.each, mine % grains.each, words
+
+    def _read(self) -> None:
+        if self._notes and not self.readers:
+            self.readers = tuple(np.zeros(self.count, _U) for _ in range(3))
+        for grains, words, _ in self._notes:
+            count_readers(self.readers, grains, words, thread=THREAD_BIT, warp=WARP_BIT, block=BLOCK_BIT)
+        self._forget_notes()
+
+    def _forget_notes(self) -> None:
+        self._notes.clear()
+        self._noted = 0
+
+
+def _finer(known: Array, times: int) -> Array:
+    """Cut grains; what is nothing stays untouched memory."""
+    finer = np.zeros(len(known) * times, known.dtype)
+    where = np.flatnonzero(known)
+    for part in range(times):
+        finer[where * times + part] = known[where]
+    return finer

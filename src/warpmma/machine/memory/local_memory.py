@@ -1,0 +1,237 @@
+"""Local memory: bytes of each thread's own, from address 0 on.
+
+The rules:
+
+1. Every thread has the same addresses. Memory is there when it is touched first: at most 512 KiB of a thread, and 1 GiB
+   of all that run together. Beyond is the hazard "stack", as below the frames that there are (`reach`).
+2. What a thread has not written nobody has: to load it is a hazard, or poison, as of memory of any kind (`allocation`).
+   Frames that are left are forgotten: whoever comes there next finds what nobody wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from math import gcd, prod
+
+import numpy as np
+
+from ..._arrays import Array
+from ...errors import LimitError
+from ..base import Site
+from ..report import Reporter
+
+MOST_LOCAL = 512 << 10
+"""Bytes of a thread's local memory, at most: what a GPU has."""
+
+_CHUNK = 16  # bytes of a thread that lie together: those of all threads at one place are neighbours
+_FIRST = 64  # chunks of the first slab; each slab has as many as all before it
+_MOST_BYTES = 1 << 30
+
+
+class _Slab:
+    """Some chunks of all threads.
+
+    Attributes
+    ----------
+    first, count : int
+        Chunks of a thread.
+    data : ndarray of uint8
+        Flat: `[chunk, thread, byte]`.
+    written : ndarray of uint16
+        A bit for each byte, flat: `[chunk, thread]`.
+    """
+
+    def __init__(self, first: int, count: int, threads: int) -> None:
+        self.first, self.count = first, count
+        self.data = np.zeros(count * threads * _CHUNK // 8, np.uint64).view(np.uint8)
+        self.written = np.zeros(count * threads, np.uint16)
+
+
+class LocalMemory:
+    """Local memory of a batch of blocks.
+
+    Parameters
+    ----------
+    reporter : Reporter
+    shape : (int, int, int)
+        Blocks, warps and lanes.
+    """
+
+    def __init__(self, reporter: Reporter, shape: tuple[int, int, int]) -> None:
+        self._reporter, self._shape = reporter, shape
+        self._threads = prod(shape)
+        self._slabs: list[_Slab] = []
+        self._reach: Array | None = None  # bytes of each thread that there are; None for all
+
+    def reach(self, lanes: Array, size: int | Array) -> None:
+        """Say how many bytes threads have: the frames of the functions that run."""
+        self._reach = np.where(lanes, size, 0 if self._reach is None else self._reach)
+
+    @cached_property
+    def _thread(self) -> Array:
+        """Number of each thread, `[block, warp, lane]`."""
+        return np.arange(self._threads, dtype=np.int64).reshape(self._shape)
+
+    def contents(self) -> Iterator[Array]:
+        """Give the bytes of all threads that were touched."""
+        return (slab.data for slab in self._slabs)
+
+    def load(
+        self,
+        site: Site,
+        address: Array,
+        size: int,
+        lanes: Array,
+        *,
+        alignment: int = 0,
+        element: int = 0,
+        travels: bool = False,
+    ) -> tuple[Array, Array | None]:
+        """Load bytes, as `SharedMemory.load` does."""
+        if (one := self._alike(address, size, lanes, alignment or size)) is not None:
+            words, written, ones = one
+            if not self._reporter.tracking or (written & ones == ones)[lanes.reshape(-1)].all():
+                data = np.array(words, order="C").view(np.uint8).reshape(*lanes.shape, size)
+                return data if lanes.all() else np.where(lanes[..., None], data, np.uint8(0)), None
+        data = np.zeros((*lanes.shape, size), np.uint8)
+        written = np.zeros((*lanes.shape, size), bool)
+        lanes = self._checked(site, address, size, lanes, alignment or size)
+        width = gcd(size, alignment or size, _CHUNK)
+        for begin in range(0, size, width):
+            for slab, some, place in self._places(address, begin, lanes):
+                bytes_ = _words(slab.data, width)[place // width].view(np.uint8)
+                data[some, begin : begin + width] = bytes_.reshape(-1, width)
+                bits = slab.written[place // _CHUNK] >> (place % _CHUNK).astype(np.uint16)
+                written[some, begin : begin + width] = bits[:, None] >> np.arange(width, dtype=np.uint16) & 1
+        return data, self._poison(site, address, written, lanes, element or size, travels)
+
+    def store(self, site: Site, address: Array, data: Array, lanes: Array, *, alignment: int = 0) -> None:
+        """Write bytes `[block, warp, lane, size]`."""
+        size = data.shape[-1]
+        if (one := self._alike(address, size, lanes, alignment or size)) is not None:
+            words, written, ones = one
+            some = slice(None) if lanes.all() else lanes.reshape(-1)
+            given = np.ascontiguousarray(data).view(words.dtype).reshape(words.shape)
+            words[some], written[some] = given[some], written[some] | ones
+            return
+        lanes = self._checked(site, address, size, lanes, alignment or size)
+        width = gcd(size, alignment or size, _CHUNK)
+        for begin in range(0, size, width):
+            for slab, some, place in self._places(address, begin, lanes):
+                words = _words(slab.data, width)
+                given = np.ascontiguousarray(data[some, begin : begin + width])
+                words[place // width] = given.view(words.dtype).reshape(-1, words.shape[1])
+                shift = (place % _CHUNK).astype(np.uint16)
+                slab.written[place // _CHUNK] |= np.uint16((1 << width) - 1) << shift
+
+    def copy(self, source: Array, to: Array, size: int, lanes: Array) -> None:
+        """Copy bytes, and what is known of them, from one place to another: parameters of a call.
+
+        Frames begin at multiples of 16 bytes in all threads.
+        """
+        if size == 0 or not lanes.any():
+            return
+        if not self._grow(int(max(source[lanes].max(), to[lanes].max())) + size):
+            raise LimitError(
+                f"the local memory of {self._threads} threads that run together is beyond {_MOST_BYTES} bytes"
+            )
+        width = gcd(size, int(source[lanes][0]), int(to[lanes][0]), _CHUNK)
+        for begin in range(0, size, width):
+            data = np.zeros((*lanes.shape, width), np.uint8)
+            written = np.zeros(lanes.shape, np.uint16)
+            ones = np.uint16((1 << width) - 1)
+            for slab, some, place in self._places(source, begin, lanes):
+                data[some] = _words(slab.data, width)[place // width].view(np.uint8).reshape(-1, width)
+                written[some] = slab.written[place // _CHUNK] >> (place % _CHUNK).astype(np.uint16) & ones
+            for slab, some, place in self._places(to, begin, lanes):
+                words, shift = _words(slab.data, width), (place % _CHUNK).astype(np.uint16)
+                words[place // width] = np.ascontiguousarray(data[some]).view(words.dtype).reshape(-1, words.shape[1])
+                kept = slab.written[place // _CHUNK] & ~(ones << shift)
+                slab.written[place // _CHUNK] = kept | written[some] << shift
+
+    def forget(self, lanes: Array, first: int, size: int) -> None:
+        """Forget what was written of frames that are left: bytes from `first` on."""
+        thread = self._thread[lanes]
+        for slab in self._slabs:
+            begin, end = max(first, slab.first * _CHUNK), min(first + size, (slab.first + slab.count) * _CHUNK)
+            for chunk in range(begin // _CHUNK, -(-end // _CHUNK)):
+                inside = range(max(begin - chunk * _CHUNK, 0), min(end - chunk * _CHUNK, _CHUNK))
+                kept = np.uint16(0xFFFF ^ sum(1 << byte for byte in inside))
+                slab.written[(chunk - slab.first) * self._threads + thread] &= kept
+
+    def _alike(self, address: Array, size: int, lanes: Array, alignment: int) -> tuple[Array, Array, np.uint16] | None:
+        """Return the words `[thread, word]` at the one address that lanes have, or None if they have several.
+
+        Beside them what of their chunks was written, and which bits of that are theirs. None also where something may
+        have to be reported.
+        """
+        at = int(address.flat[0]) if address.size else -1
+        if size > _CHUNK or size & (size - 1) or at < 0 or at % max(alignment, size) or not (address == at).all():
+            return None
+        reach = MOST_LOCAL if self._reach is None else int(self._reach.min(initial=MOST_LOCAL, where=lanes))
+        if at > reach - size or not self._grow(at + size):
+            return None
+        chunk, inside = divmod(at, _CHUNK)
+        slab = next(slab for slab in self._slabs if chunk < slab.first + slab.count)
+        width = min(size, 8)
+        words = slab.data.view(f"u{width}").reshape(slab.count, self._threads, -1)[chunk - slab.first]
+        written = slab.written.reshape(slab.count, self._threads)[chunk - slab.first]
+        ones = np.uint16(((1 << size) - 1) << inside)
+        return words[:, inside // width : (inside + size) // width], written, ones
+
+    def _checked(self, site: Site, address: Array, size: int, lanes: Array, alignment: int) -> Array:
+        """Return the lanes that may act, with memory for all of them (rule 1)."""
+        lanes = lanes & self._reporter.aligned(site, address, alignment, lanes)
+        where = address.astype(np.int64)
+        reach = MOST_LOCAL if self._reach is None else self._reach
+        outside = lanes & ((where < 0) | (where > reach - size))
+        self._reporter.report("stack", site, outside, address, self._says(size))
+        lanes = lanes & ~outside
+        most = int(np.max(where, initial=-1, where=lanes))
+        if most >= 0 and not self._grow(most + size):
+            says = f"the local memory of {self._threads} threads that run together grows beyond {_MOST_BYTES} bytes"
+            self._reporter.report("stack", site, lanes, address, says)
+            return np.zeros_like(lanes)
+        return lanes
+
+    def _places(self, address: Array, begin: int, lanes: Array) -> Iterator[tuple[_Slab, Array, Array]]:
+        """Slabs, the lanes that are there, and where in their flat bytes."""
+        where = address.astype(np.int64) + begin
+        for slab in self._slabs:
+            chunk = where // _CHUNK - slab.first
+            some = lanes & (chunk >= 0) & (chunk < slab.count)
+            if some.any():
+                place = (chunk[some] * self._threads + self._thread[some]) * _CHUNK + where[some] % _CHUNK
+                yield slab, some, place
+
+    def _says(self, size: int) -> str:
+        if self._reach is None:
+            return f"{size} bytes beyond the {MOST_LOCAL} that a thread has"
+        return f"{size} bytes that are not all in frames of functions that run"
+
+    def _grow(self, size: int) -> bool:
+        """Make slabs up to a size, if there is room."""
+        while (have := sum(slab.count for slab in self._slabs)) * _CHUNK < size:
+            count = have or _FIRST
+            if (have + count) * self._threads * _CHUNK > _MOST_BYTES:
+                return False
+            self._slabs.append(_Slab(have, count, self._threads))
+        return True
+
+    def _poison(
+        self, site: Site, address: Array, written: Array, lanes: Array, element: int, travels: bool
+    ) -> Array | None:
+        """Report what nobody wrote (rule 4 of `allocation`)."""
+        if not self._reporter.tracking or written[lanes].all():
+            return None
+        elements = written.reshape(*lanes.shape, -1, element)
+        some, whole = elements.any(axis=-1), elements.all(axis=-1)
+        bad = lanes & ((some & ~whole).any(axis=-1) | ~some.any(axis=-1))
+        if not travels:
+            self._reporter.report("unwritten", site, bad, address, "the thread has not written it")
+        return np.asarray(~whole & lanes[..., None])
+
+
+def _words(data: Array, width: int) -> Array:
+    return data.view(f"u{min(width, 8)}").reshape(-1, max(width // 8, 1))

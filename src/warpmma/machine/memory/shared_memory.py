@@ -1,0 +1,202 @@
+"""Shared memory of a batch of blocks: each has its own, from address 0 on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
+
+import numpy as np
+
+from ..._arrays import Array, frozen
+from ..base import Site, acting, flat, locate
+from ..order import Clocks
+from ..report import Reporter
+from .address_space import nearest
+from .allocation import Allocation
+from .element_names import element_at
+from .touching import Touch
+
+Variables = Sequence[tuple[str, range]]
+
+_ALIGNMENT = 16  # of what a block's memory begins at, and so of every access
+
+
+@lru_cache(maxsize=8)
+def _laid_out(size: int, places: tuple[range, ...]) -> tuple[Array, tuple[Array, Array]]:
+    """Return bytes from each address on to the end of its variable, and where variables begin and end."""
+    end = max((place.stop for place in places), default=0)
+    room = np.maximum(size - np.arange(size + 1), 0).astype(np.int32)
+    room[:end] = 0
+    for place in places:
+        room[place.start : place.stop] = np.arange(len(place), 0, -1)
+    pieces = [*sorted((x.start, x.stop) for x in places if x), *([(end, size)] if size > end else [])]
+    starts, ends = np.array(pieces, np.uint64).reshape(-1, 2).T
+    return frozen(room), (frozen(starts), frozen(ends))
+
+
+class SharedMemory:
+    """Shared memory.
+
+    Parameters
+    ----------
+    reporter : Reporter
+    clocks : Clocks
+    blocks, size : int
+        `size` in bytes for each block.
+    """
+
+    def __init__(self, reporter: Reporter, clocks: Clocks, blocks: int, size: int) -> None:
+        self.size = size
+        stride = -(-size // _ALIGNMENT) * _ALIGNMENT
+        data = np.zeros(blocks * stride // 8, np.uint64).view(np.uint8)
+        self._variables: list[tuple[str, range]] = []
+        # Not a method: memory that refers to itself would stay until Python collects.
+        element = partial(_element, self._variables)
+        self._all = Allocation(reporter, data, written=False, private=True, element=element)
+        self._base = (np.arange(blocks, dtype=np.int64) * stride)[:, None, None]
+        self._bounds = np.zeros(1, np.uint64), np.array([size], np.uint64)
+        self._reporter, self._clocks = reporter, clocks
+        self._room: Array | None = None  # bytes from each address on to the end of its variable
+
+    def declare(self, variables: Variables) -> None:
+        """Say where variables lie: what lies between is nobody's, and dynamic shared memory follows the last.
+
+        Parameters
+        ----------
+        variables : sequence of (str, range)
+            As hazards call them, by address.
+        """
+        self._variables[:] = variables
+        self._room, self._bounds = _laid_out(self.size, tuple(place for _, place in variables))
+
+    def contents(self) -> Iterator[Array]:
+        """Give all bytes."""
+        yield self._all.data
+
+    def load(
+        self,
+        site: Site,
+        address: Array,
+        size: int,
+        lanes: Array,
+        *,
+        alignment: int = 0,
+        element: int = 0,
+        travels: bool = False,
+    ) -> tuple[Array, Array | None]:
+        """Load bytes.
+
+        Parameters
+        ----------
+        site : Site
+        address : ndarray of uint
+            `[block, warp, lane]`.
+        size : int
+            Bytes a lane.
+        lanes : ndarray of bool
+        alignment, element : int
+            What addresses are multiples of, and bytes of an element; the size if nothing is said.
+        travels : bool
+            Whether poison is not reported here.
+
+        Returns
+        -------
+        data : ndarray of uint8
+            `[block, warp, lane, size]`; 0 in other lanes.
+        poison : ndarray of bool or None
+            `[block, warp, lane, elements]`: what nobody wrote.
+        """
+        touch = self._touch(site, address, size, lanes, alignment or size)
+        data, poison = self._all.load(touch, element or size, travels=travels)
+        return _spread(data, touch.lanes), None if poison is None else _spread(poison, touch.lanes)
+
+    def store(self, site: Site, address: Array, data: Array, lanes: Array) -> None:
+        """Write bytes `[block, warp, lane, size]`."""
+        size = data.shape[-1]
+        touch = self._touch(site, address, size, lanes, size)
+        self._all.store(touch, acting(data, touch.lanes))
+
+    def reserve(self, site: Site, address: Array, size: int, lanes: Array) -> Array:
+        """Announce bytes that a `cp.async` writes from now on; return the lanes that may."""
+        touch = self._touch(site, address, size, lanes, size)
+        self._all.reserve(touch)
+        return touch.lanes
+
+    def complete(self, site: Site, address: Array, data: Array, lanes: Array) -> None:
+        """Write what the `cp.async` of a line has brought: what has been reserved."""
+        self._all.complete(self._at(site, address, data.shape[-1], lanes), acting(data, lanes))
+
+    def touched(self, site: Site, address: Array, size: int, lanes: Array, alignment: int) -> tuple[Allocation, Touch]:
+        """Return the memory, and what of it lanes touch."""
+        return self._all, self._touch(site, address, size, lanes, alignment)
+
+    def _touch(self, site: Site, address: Array, size: int, lanes: Array, alignment: int) -> Touch:
+        """Take the lanes that may act."""
+        if (one := locate(flat(address), flat(lanes), self._bounds, size, alignment)) is not None:
+            piece, inside = one
+            return self._at(site, address, size, lanes, inside, int(self._bounds[0][piece]))
+        lanes = lanes & self._reporter.aligned(site, address, alignment, lanes)
+        outside = lanes & ((address > self.size) | (address.astype(np.int64) > self.size - size))
+        self._reporter.report("bounds", site, outside, address, self._beyond(size))
+        lanes = lanes & ~outside
+        if self._room is not None:
+            between = lanes & (self._room[np.where(lanes, address, 0).astype(np.int64)] < size)
+            self._reporter.report("bounds", site, between, address, self._nearest(size))
+            lanes = lanes & ~between
+        return self._at(site, address, size, lanes)
+
+    def _beyond(self, size: int) -> Callable[[int], str]:
+        """Say where an address behind all of shared memory is."""
+
+        def says(address: int) -> str:
+            text = f"{size} bytes that are not all in shared memory, which has {self.size} bytes"
+            return f"{text}; the nearest, {self._near(address, size)}" if self._variables else text
+
+        return says
+
+    def _near(self, address: int, size: int) -> str:
+        return nearest(((name, place.start, place.stop) for name, place in self._variables), address, size)
+
+    def _nearest(self, size: int) -> Callable[[int], str]:
+        """Say where an address between variables is."""
+
+        def says(address: int) -> str:
+            near = self._near(address, size)
+            return f"{size} bytes that are not all in one variable of shared memory; the nearest, {near}"
+
+        return says
+
+    def _at(
+        self, site: Site, address: Array, size: int, lanes: Array, inside: Array | None = None, start: int = 0
+    ) -> Touch:
+        """Return what lanes touch; `inside` is where, each from `start` on in its block's memory, if that is known."""
+        time = self._clocks.tick(site)
+        if inside is not None and len(inside) == lanes.size:
+            by_block = inside.reshape(len(self._base), -1)
+            by_block += self._base[:, :, 0] + start
+            offset = inside
+        else:
+            offset = self._base + address.astype(np.int64)
+            offset = offset.reshape(-1) if lanes.all() else offset[lanes]
+        who = self._clocks.who(time, lanes) if self._reporter.tracking else self._clocks.anybody(len(offset))
+        return Touch(
+            site=site, time=time, clocks=self._clocks, address=address, lanes=lanes, offset=offset, size=size, who=who
+        )
+
+
+def _spread(values: Array, lanes: Array) -> Array:
+    """Put `[n, m]` where lanes are, with zeros elsewhere."""
+    if len(values) == lanes.size:
+        return values.reshape(*lanes.shape, values.shape[-1])
+    out = np.zeros((*lanes.shape, values.shape[-1]), values.dtype)
+    out[lanes] = values
+    return out
+
+
+def _element(variables: Variables, address: int, size: int) -> str:
+    """Name the element of a variable at an address, in elements of as many bytes as are accessed."""
+    for name, place in variables:
+        if address in place:
+            offset = address - place.start
+            return element_at(name, offset) if offset % size else f"{element_at(name, offset, size)} of {size} bytes"
+    return ""

@@ -1,0 +1,102 @@
+"""What lanes touch of a piece of memory at a time, and the turns that they take there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ..._arrays import Array
+from ...operations import MemoryOrder, MemoryScope
+from ..base import Site
+from ..order import Clocks, Who
+
+
+@dataclass(frozen=True, kw_only=True)
+class Touch:
+    """What lanes touch at a time.
+
+    Attributes
+    ----------
+    site : Site
+    time : int
+    clocks : Clocks
+    address : ndarray of int
+        `[block, warp, lane]`, for reports.
+    lanes : ndarray of bool
+        Which of these count, n in all.
+    offset : ndarray of int
+        Where their bytes begin, `[n]`.
+    size : int
+        Bytes of each.
+    who : Who
+    order, scope : str
+        How strong the accesses are.
+    """
+
+    site: Site
+    time: int
+    clocks: Clocks
+    address: Array
+    lanes: Array
+    offset: Array
+    size: int
+    who: Who
+    order: MemoryOrder = "weak"
+    scope: MemoryScope = "gpu"
+
+    def of(self, lanes: Array) -> Touch:
+        """Return what those of its lanes touch that are among some."""
+        some = lanes[self.lanes]
+        who = self.who.some(np.flatnonzero(some))
+        return replace(self, lanes=self.lanes & lanes, offset=self.offset[some], who=who)
+
+    def now(self) -> Touch:
+        """Return the same, touched now."""
+        time = self.clocks.tick(self.site)
+        return replace(self, time=time, who=self.clocks.who(time, self.lanes))
+
+    def strong(self, order: MemoryOrder, scope: MemoryScope) -> Touch:
+        """Return the same, by accesses that are strong; "weak" ones are none."""
+        return self if order == "weak" else replace(self, who=self.who.strong(scope), order=order, scope=scope)
+
+
+class Turns(NamedTuple):
+    """Turns that lanes take at elements.
+
+    Attributes
+    ----------
+    place : ndarray of int
+        Of each turn, the element: one turn for each element of a lane's vector.
+    held : ndarray of uint8
+        What is there, `[element, byte]`.
+    contested : ndarray of bool
+        Elements that an atomic of another thread changed last, in no order with these.
+    """
+
+    place: Array
+    held: Array
+    contested: Array
+
+
+class Taken(NamedTuple):
+    """What became of turns.
+
+    Attributes
+    ----------
+    found, left : ndarray of uint8
+        What each turn has read, `[turn, byte]`, and what is there now, `[element, byte]`.
+    wrote : ndarray of bool
+        Turns that wrote something.
+    open : ndarray of bool
+        Turns whose order mattered.
+    order : ndarray of int or None
+        The order of the turns; None for the one in which they were given.
+    """
+
+    found: Array
+    left: Array
+    wrote: Array
+    open: Array
+    order: Array | None

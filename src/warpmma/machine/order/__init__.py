@@ -1,0 +1,6 @@
+"""Happens-before: vector clocks, fences, releases and acquires."""
+
+from .access_words import BLOCK_BIT, THREAD_BIT, WARP_BIT, Who, block_of, thread_of
+from .causality import Signals
+from .clocks import Clocks, History
+from .knowledge import Known, joined

@@ -1,0 +1,144 @@
+"""Liveness: which registers of a program nobody reads any more, and where.
+
+The rules:
+
+1. A register lives at a place if some way on from there reads it before it writes it. A step with a guard, or which is
+   no `RowStep`, may leave what was there: it does not end the life of what it writes.
+2. A register that a step reads, or writes, and that does not live behind it is let go by that step, or by the next one
+   of the same stretch at which lanes do not meet or wait. `preparing` does so if all lanes that have not exited are
+   there together: what others hold, who stand elsewhere, may still be read.
+3. Functions have registers of their own, and nobody lets go those of who called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+from ...isa import Instruction
+from ...operations import Barrier, Exit, Operation
+from .steps import Alternative, AnyStep, Branch, BranchTable, Call, Inverted, Program, Return, RowStep, Slot, Sum
+
+
+def _slots(x: Any) -> Iterator[int]:
+    """Give the registers of an operand."""
+    if isinstance(x, Slot):
+        yield x.number
+    elif isinstance(x, Inverted):
+        yield x.slot.number
+    elif isinstance(x, Sum):
+        yield from _slots(x.base)
+    elif isinstance(x, tuple):
+        for each in x:
+            yield from _slots(each)
+
+
+def _uses(step: AnyStep) -> tuple[list[int], list[int]]:
+    """Return the registers that a step reads, and those that it writes."""
+    read = [] if step.guard is None else [step.guard.slot.number]
+    if isinstance(step, RowStep):
+        read += _slots(step.operands)
+        return read, [x.number for x in step.results if x is not None]
+    if isinstance(step, BranchTable):
+        read += [step.index.number]
+    elif isinstance(step, Alternative):
+        read += [step.result.number, *_slots(step.others)]
+    elif isinstance(step, Call):
+        read += _slots(step.to)
+    return read, []
+
+
+def _after(place: int, step: AnyStep, last: int) -> tuple[int, ...]:
+    """Return the places to which a step leads."""
+    on = (place + 1,) if place < last else ()
+    if isinstance(step, Branch):
+        return (step.to,) if step.guard is None else (step.to, *on)
+    if isinstance(step, BranchTable):
+        return (*step.to, *on)
+    return () if isinstance(step, Return) and step.guard is None else on
+
+
+def _stretches(program: Program) -> list[range]:
+    """Cut a program where something leads to, and behind what leads elsewhere."""
+    last, steps = len(program.steps) - 1, program.steps
+    heads = {0, len(steps), *(x.first for x in program.callees.values())}
+    for place, step in enumerate(steps):
+        to = _after(place, step, last)
+        if to != (place + 1,):
+            heads.update(to)
+            heads.add(place + 1)
+    cuts = sorted(heads)
+    return [range(a, b) for a, b in pairwise(cuts)]
+
+
+def _may(step: AnyStep) -> bool:
+    """Tell whether lanes neither meet nor wait at a step (rule 2)."""
+    if not isinstance(step, RowStep) or isinstance(step.row, Instruction | Barrier | Exit):
+        return False
+    if getattr(step.row, "observes", False) or (isinstance(step.row, Operation) and step.row.membermask):
+        return False
+    return not step.beside and ".aligned" not in str(step.row)
+
+
+def let_go(program: Program) -> Mapping[int, tuple[int, ...]]:
+    """Return, by place, the registers that its step lets go."""
+    stretches, last = _stretches(program), len(program.steps) - 1
+    uses = [_uses(step) for step in program.steps]
+    whole = [isinstance(step, RowStep) and step.guard is None for step in program.steps]
+    number = {stretch.start: i for i, stretch in enumerate(stretches)}
+    to = [[number[x] for x in _after(stretch[-1], program.steps[stretch[-1]], last)] for stretch in stretches]
+    behind = _behind([_summed(stretch, uses, whole) for stretch in stretches], to)
+    found: dict[int, tuple[int, ...]] = {}
+    for live, stretch in zip(behind, stretches, strict=True):
+        dead: dict[int, list[int]] = {}
+        for place in reversed(stretch):
+            read, written = uses[place]
+            dead[place] = [slot for slot in dict.fromkeys((*read, *written)) if not live >> slot & 1]
+            if whole[place]:
+                for slot in written:
+                    live &= ~(1 << slot)
+            for slot in read:
+                live |= 1 << slot
+        kept: dict[int, None] = {}
+        for place in stretch:
+            for slot in uses[place][1]:
+                kept.pop(slot, None)
+            kept.update(dict.fromkeys(dead[place]))
+            if kept and _may(program.steps[place]):
+                found[place], kept = tuple(kept), {}
+    return found
+
+
+def _summed(stretch: range, uses: list[tuple[list[int], list[int]]], whole: list[bool]) -> tuple[int, int]:
+    """Return, as bits, what a stretch reads before it writes it, and what it writes."""
+    need = end = 0
+    for place in stretch:
+        read, written = uses[place]
+        for slot in read:
+            need |= (1 << slot) & ~end
+        if whole[place]:
+            for slot in written:
+                end |= 1 << slot
+    return need, end
+
+
+def _behind(summed: list[tuple[int, int]], to: list[list[int]]) -> list[int]:
+    """Return, as bits, what lives behind each stretch (rule 1)."""
+    before, behind = [need for need, _ in summed], [0] * len(summed)
+    coming: list[list[int]] = [[] for _ in summed]
+    for i, following in enumerate(to):
+        for x in following:
+            coming[x].append(i)
+    waiting = set(range(len(summed)))
+    while waiting:
+        i = max(waiting)
+        waiting.discard(i)
+        for x in to[i]:
+            behind[i] |= before[x]
+        need, end = summed[i]
+        now = need | (behind[i] & ~end)
+        if now != before[i]:
+            before[i] = now
+            waiting.update(coming[i])
+    return behind

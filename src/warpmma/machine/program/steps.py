@@ -1,0 +1,264 @@
+"""Programs as the machine runs them: steps at numbered places, whose operands are slots of registers.
+
+The rules:
+
+1. A place is a number, and of two lanes of a warp the one at the lower place goes first (`scheduling`): whoever makes a
+   program numbers its places so that lanes that part meet where their ways join, loops in one piece.
+2. A function's registers, its frame of local memory and its parameters are each thread's own. A call begins a frame
+   behind the caller's; parameters and results lie in frames, and are copied on the way in and out.
+3. A program is the same in every launch: a launch's parameters are bytes, of which steps read some (`Argument`).
+4. A guard names lanes that execute a step; the others go on to the next place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..._records import Shown
+from ...isa import Instruction
+from ...operations import RegisterType, Row
+from ..base import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Slot(Shown):
+    """A register, by its number in `Program.registers`."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Shown):
+    """Bits that are the same in every lane, as a register of a class; "imm" is an immediate int."""
+
+    bits: int
+    kind: RegisterType
+
+
+@dataclass(frozen=True, slots=True)
+class Argument(Shown):
+    """Bytes of the launch's parameters, an integer that is the same in every lane, as a register of a class.
+
+    Attributes
+    ----------
+    offset, size : int
+    signed : bool
+        Whether it is extended by its sign.
+    kind : RegisterType
+    """
+
+    offset: int
+    size: int
+    signed: bool
+    kind: RegisterType
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOnly(Shown):
+    """A special register, by PTX's name without %: "tid.x", "clock64", "lanemask_lt"; as a register of a class."""
+
+    name: str
+    kind: RegisterType
+
+
+@dataclass(frozen=True, slots=True)
+class Inverted(Shown):
+    """A predicate that is read inverted: `!p`."""
+
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class Frame(Shown):
+    """The address, in the space .local, of a byte of the running function's frame: of 64 bits, or its lower 32."""
+
+    offset: int
+    kind: str = "b64"
+
+
+@dataclass(frozen=True, slots=True)
+class Sum(Shown):
+    """An address: a register, or a place in the frame, and an offset in bytes."""
+
+    base: Slot | Frame | ReadOnly
+    offset: int
+
+
+StepOperand = Slot | Constant | Argument | ReadOnly | Inverted | Frame | Sum | tuple["StepOperand", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Guard(Shown):
+    """Only lanes that have the predicate, or have it not, execute a step."""
+
+    slot: Slot
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowStep(Shown):
+    """An instruction that is a row, or an `mma`.
+
+    Attributes
+    ----------
+    operands : tuple of StepOperand
+        As `execute` takes them; a fragment or a vector is a tuple.
+    results : tuple of Slot or None
+        Where each result goes; None where nobody wants it.
+    beside : bool
+        Whether it only prepares an `Alternative`: an `Operation` in which nothing is a hazard, and that is not counted.
+    """
+
+    site: Site
+    row: Row | Instruction
+    operands: tuple[StepOperand, ...] = ()
+    results: tuple[Slot | None, ...] = ()
+    guard: Guard | None = None
+    beside: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative(Shown):
+    """A result, and what it may be elsewhere: lanes in which the bits differ are reported, and nothing is changed.
+
+    Attributes
+    ----------
+    line, column : int
+        Where the result's instruction stands in the text.
+    type : str
+        PTX's, of the result.
+    result : Slot
+    others : tuple of (Slot, Slot)
+        Another result, and a b32 that is not 0 where there is one.
+    """
+
+    site: Site
+    line: int
+    column: int
+    type: str
+    result: Slot
+    others: tuple[tuple[Slot, Slot], ...]
+    guard: Guard | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch(Shown):
+    """`bra`. `uniform` is `.uni`: all lanes that are there go the same way."""
+
+    site: Site
+    to: int
+    guard: Guard | None = None
+    uniform: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchTable(Shown):
+    """`brx.idx`: to one of some places, by a b32 register."""
+
+    site: Site
+    index: Slot
+    to: tuple[int, ...]
+    guard: Guard | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call(Shown):
+    """`call`: of a function by name, or by the address in a b64 register; or of what the machine provides ("vprintf").
+
+    Attributes
+    ----------
+    to : str or Slot
+    arguments, results : tuple of (int, int)
+        Offset in the caller's frame and bytes of each; copied to and from those of the callee.
+    """
+
+    site: Site
+    to: str | Slot
+    arguments: tuple[tuple[int, int], ...] = ()
+    results: tuple[tuple[int, int], ...] = ()
+    guard: Guard | None = None
+    uniform: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Return(Shown):
+    """`ret`: back to the caller; of an entry, the end of the thread."""
+
+    site: Site
+    guard: Guard | None = None
+    uniform: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Callee(Shown):
+    """A function of a program.
+
+    Attributes
+    ----------
+    name : str
+    first : int
+        Place where it begins.
+    address : int
+        What `mov.u64 %rd, name` gives, and a call through a register finds it by.
+    parameters, results : tuple of (int, int)
+        Offset in its own frame and bytes of each.
+    slots : range
+        Its registers: a call of a function that may be running already keeps those of the running one.
+    recursive : bool
+    frame : int
+        Bytes of its frame.
+    """
+
+    name: str
+    first: int
+    address: int = 0
+    parameters: tuple[tuple[int, int], ...] = ()
+    results: tuple[tuple[int, int], ...] = ()
+    slots: range = range(0)
+    recursive: bool = False
+    frame: int = 0
+
+
+AnyStep = RowStep | Branch | BranchTable | Call | Return | Alternative
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program(Shown):
+    """What a launch runs.
+
+    Attributes
+    ----------
+    name : str
+        Of the entry.
+    steps : tuple
+        By place. The entry begins at place 0.
+    registers : tuple of RegisterType
+        Class of every slot.
+    names : tuple of str
+        Name of every slot, for reports.
+    callees : mapping of str to Callee
+        Those that can be called, by name.
+    frame : int
+        Bytes of the entry's frame of local memory.
+    shared : tuple of range
+        Variables in shared memory: what lies between is nobody's. Dynamic shared memory follows the last.
+    lets_go : mapping of int to tuple of int
+        By place, slots that nobody reads behind it: see `liveness`.
+    checked : set of int
+        Places of which operands were found to fit their rows: a launch has many batches, and a program many launches.
+    kept : dict
+        Steps that were prepared for batches of a shape, by what they depend on: `interpreting` has them.
+    """
+
+    name: str
+    steps: tuple[AnyStep, ...]
+    registers: tuple[RegisterType, ...]
+    names: tuple[str, ...]
+    callees: Mapping[str, Callee] = field(default_factory=dict)
+    frame: int = 0
+    shared: tuple[range, ...] = ()
+    lets_go: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    checked: set[int] = field(default_factory=set, repr=False, compare=False)
+    kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)

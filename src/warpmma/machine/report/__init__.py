@@ -1,0 +1,7 @@
+"""What a launch reports: hazards, costs, bank conflicts, watched products."""
+
+from .banks import BANKS, BankPattern, SharedSite, wavefronts
+from .costs import Costs, no_site
+from .hazards import KINDS, Hazard, HazardError, HazardWarning, Policy, Reporter
+from .unpredicted import Unpredicted
+from .watching import Watch, WatchedProduct, Watching

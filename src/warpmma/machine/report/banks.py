@@ -1,0 +1,230 @@
+"""Banks of shared memory: phases, wavefronts and conflicts.
+
+Shared memory has 32 banks of 4 bytes. A warp's access goes in phases of at most 128 bytes: all lanes for up to 4 bytes
+a lane, half a warp for 8, a quarter for 16. A phase takes one wavefront for every word that its busiest bank must give;
+lanes that want the same word share it. Beyond one wavefront a phase, there are conflicts.
+
+An `ld` of 8 or 16 bytes a lane has half as many phases, of twice the lanes, if in the whole warp neighbours want the
+same: each lane and the one whose number differs in the lowest bit, or each and the one that differs in the second;
+lanes that take no part want anything. Stores and `ldmatrix` do not do so. `tools/compare_banks.py` compared all that
+with an H200's counters; `cp.async` of 16 bytes, which they do not count, is taken to be a store.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+
+from ..._arrays import Array
+from ..._records import Shown
+from ..base import Site, Swizzle, alike
+
+BANKS = 32
+_WORD = 4
+_PHASE = BANKS * _WORD
+# Different accesses that are kept for a line, to try swizzles on: a quarter of a kilobyte each.
+_PATTERNS = 4096
+_FEW, _AGAIN = 32, 64  # accesses that are counted together and known again; how many such of a line
+
+
+@dataclass
+class BankPattern(Shown):
+    """Addresses of one warp's access, and how often they were met.
+
+    Attributes
+    ----------
+    address : ndarray of int64
+        `[32]`, -1 where a lane takes no part.
+    size : int
+        Bytes a lane.
+    phases, wavefronts : int
+        Of one access.
+    times : int
+    load : bool
+        Whether it is an `ld`, see `lanes`.
+    """
+
+    address: Array
+    size: int
+    phases: int
+    wavefronts: int
+    times: int = 0
+    load: bool = False
+
+    @property
+    def lanes(self) -> int:
+        """Lanes a phase. No swizzle changes it."""
+        return _lanes(self.size) << bool(self.load and _neighbours(self.address, self.size))
+
+
+@dataclass
+class SharedSite(Shown):
+    """Accesses to shared memory from one line.
+
+    Attributes
+    ----------
+    site : Site
+    accesses, phases, wavefronts : int
+        Of warps; `wavefronts - phases` are lost to conflicts.
+    patterns : dict
+        The different accesses, as `BankPattern`, by size and addresses. Only the first 4096 are kept.
+    complete : bool
+        Whether `patterns` are all.
+    """
+
+    site: Site
+    accesses: int = 0
+    phases: int = 0
+    wavefronts: int = 0
+    patterns: dict[tuple[int, bytes], BankPattern] = field(default_factory=dict)
+    complete: bool = True
+    _again: dict[tuple[int, int, bytes], list[tuple[BankPattern, int]]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+
+    @property
+    def conflicts(self) -> int:
+        """Wavefronts beyond one a phase."""
+        return self.wavefronts - self.phases
+
+    @property
+    def load(self) -> bool:
+        """Whether it is an `ld`."""
+        return self.site.mnemonic.startswith("ld.")
+
+    def add(self, rows: Array, size: int, each: int = 1) -> None:
+        """Count accesses of warps: addresses `[n, 32]`, of 32 bits or int64, -1 where a lane takes no part.
+
+        Each of them stands for so many that are alike.
+        """
+        key = (size, rows.itemsize, rows.tobytes() if len(rows) <= _FEW else b"")
+        if (known := self._again.get(key)) is not None:  # what loops access again
+            for pattern, n in known:
+                self._count(pattern, n * each)
+            return
+        counted = self._counted(rows, size)
+        for pattern, n in counted:
+            self._count(pattern, n * each)
+        if key[2] and len(self._again) < _AGAIN:
+            self._again[key] = counted
+
+    def _counted(self, rows: Array, size: int) -> list[tuple[BankPattern, int]]:
+        """Return the patterns of accesses, and how often each is there."""
+        count = np.bincount(alike(rows))
+        some = np.flatnonzero(count)
+        times = Counter(
+            {row.tobytes(): n for row, n in zip(rows[some].astype(np.int64), count[some].tolist(), strict=True)}
+        )
+        beyond: list[tuple[BankPattern, int]] = []
+        fresh = [row for row in times if (size, row) not in self.patterns]
+        if fresh:
+            together = b"".join(fresh)
+            address = np.frombuffer(together, np.int64).reshape(-1, rows.shape[-1])
+            few = len(fresh) <= _FEW  # unrolled loops have lines that access the same
+            counts = _known_wavefronts(together, size, self.load) if few else wavefronts(address, size, self.load)
+            found = [
+                BankPattern(a, size, int(p), int(w), load=self.load) for a, p, w in zip(address, *counts, strict=True)
+            ]
+            room = _PATTERNS - len(self.patterns)
+            self.complete &= len(fresh) <= room
+            self.patterns |= {(size, row): pattern for row, pattern in zip(fresh[:room], found, strict=False)}
+            for row, pattern in zip(fresh[room:], found[room:], strict=True):
+                beyond.append((pattern, times.pop(row)))
+        return beyond + [(self.patterns[size, row], n) for row, n in times.items()]
+
+    def _count(self, pattern: BankPattern, times: int) -> None:
+        pattern.times += times
+        self.accesses += times
+        self.phases += pattern.phases * times
+        self.wavefronts += pattern.wavefronts * times
+
+    def lost(self, swizzle: Swizzle) -> int:
+        """Wavefronts lost to conflicts, if its addresses were swizzled."""
+        total = 0
+        for size in {pattern.size for pattern in self.patterns.values()}:
+            some = [pattern for pattern in self.patterns.values() if pattern.size == size]
+            address = np.stack([pattern.address for pattern in some])
+            phases, waves = wavefronts(np.where(address >= 0, swizzle(address), -1), size, self.load)
+            total += int(((waves - phases) * [pattern.times for pattern in some]).sum())
+        return total
+
+    def pieces(self) -> set[int]:
+        """Which pieces of 128 bytes it touches: those of the patterns that were kept."""
+        every = np.concatenate([pattern.address for pattern in self.patterns.values()])
+        return set(np.unique(every[every >= 0] // _PHASE).tolist())
+
+    @property
+    def size(self) -> int:
+        """Most bytes a lane."""
+        return max(size for size, _ in self.patterns)
+
+
+def _lanes(size: int) -> int:
+    return min(32, _PHASE // max(size, _WORD))
+
+
+def _neighbours(address: Array, size: int) -> Array:
+    """Tell whether an `ld` joins phases."""
+    joined = np.zeros(address.shape[:-1], bool)
+    for bit in (1, 2) if size > _WORD else ():
+        other = address[..., np.arange(32) ^ bit]
+        joined |= ((address == other) | (address < 0) | (other < 0)).all(axis=-1)
+    return joined
+
+
+def wavefronts(address: Array, size: int, load: bool = False) -> tuple[Array, Array]:
+    """Count phases and wavefronts of warps' accesses.
+
+    Parameters
+    ----------
+    address : ndarray of int
+        `[..., 32]`, -1 where a lane takes no part.
+    size : int
+        Bytes a lane, 1 to 16.
+    load : bool
+        Whether they are `ld`, which at times joins phases.
+
+    Returns
+    -------
+    phases, wavefronts : ndarray of int
+        `[...]`.
+
+    Examples
+    --------
+    >>> lanes = np.arange(32)
+    >>> [int(wavefronts(lanes * stride, 4)[1]) for stride in (4, 8, 128, 0, 132)]
+    [1, 2, 32, 1, 1]
+    >>> [int(wavefronts(lanes // 2 * 16, 16, load)[1]) for load in (False, True)]
+    [4, 2]
+    """
+    counts = _count(address, size, _lanes(size))
+    if load and (joined := _neighbours(address, size)).any():
+        halved = _count(address, size, 2 * _lanes(size))
+        return np.where(joined, halved[0], counts[0]), np.where(joined, halved[1], counts[1])
+    return counts
+
+
+@lru_cache(1024)
+def _known_wavefronts(rows: bytes, size: int, load: bool) -> tuple[Array, Array]:
+    return wavefronts(np.frombuffer(rows, np.int64).reshape(-1, 32), size, load)
+
+
+def _count(address: Array, size: int, lanes: int) -> tuple[Array, Array]:
+    """Count phases of so many lanes, and their wavefronts."""
+    words = max(1, size // _WORD)
+    phase = address.reshape(*address.shape[:-1], -1, lanes)
+    word = (phase[..., None] // _WORD + np.arange(words)).reshape(*phase.shape[:-1], -1)
+    takes_part = np.repeat(phase >= 0, words, axis=-1)
+    # Words that differ, by bank: sorted by bank and word, the first of each run counts.
+    key = np.where(takes_part, word % BANKS * (1 << 40) + word // BANKS, -1)
+    key.sort(axis=-1)
+    first = np.ones(key.shape, bool)
+    first[..., 1:] = key[..., 1:] != key[..., :-1]
+    bank = np.where(key >= 0, key >> 40, BANKS)
+    flat = (np.arange(bank[..., 0].size)[:, None] * (BANKS + 1) + bank.reshape(-1, bank.shape[-1])).ravel()
+    counts = np.bincount(flat[first.ravel()], minlength=bank[..., 0].size * (BANKS + 1))
+    most = counts.reshape(*bank.shape[:-1], BANKS + 1)[..., :BANKS].max(axis=-1)
+    return (most > 0).sum(axis=-1), most.sum(axis=-1)

@@ -1,0 +1,125 @@
+"""What a kernel costs: instructions, bytes moved, and bank conflicts, by line."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+
+import numpy as np
+
+from ..._arrays import Array
+from ...errors import OperandError, shown
+from ..base import CANDIDATES, Site, Swizzle
+from .banks import SharedSite
+
+# No shared memory is so large.
+_MOST = 1 << 32
+
+
+def no_site(site: object, sites: Collection[Site], found: int = 0) -> OperandError:
+    """Make the error for what names no line that accesses shared memory, or several."""
+    known = "\n  ".join(map(str, sites)) or "none"
+    return OperandError(
+        f"{shown(site, str)}: {found} accesses to shared memory; give a Site of `costs.sites`:\n  {known}"
+    )
+
+
+class Costs:
+    """Counts, as a kernel runs.
+
+    Attributes
+    ----------
+    instructions : Counter of Site
+        How often warps execute each.
+    bytes : Counter of (Site, str)
+        Bytes from and to "global" and "shared" memory.
+    sites : dict of Site to SharedSite
+        Accesses to shared memory.
+    barriers : int
+        How often blocks meet.
+    """
+
+    def __init__(self) -> None:
+        self.instructions: Counter[Site] = Counter()
+        self.bytes: Counter[tuple[Site, str]] = Counter()
+        self.sites: dict[Site, SharedSite] = {}
+        self.barriers = 0
+
+    def count(self, site: Site, active: Array) -> None:
+        """Count an instruction, once for every warp that has an active lane."""
+        warps = active.size // active.shape[-1] if active.all() else int(active.any(axis=-1).sum())
+        self.instructions[site] += warps
+
+    def moved(self, site: Site, space: str, count: int) -> None:
+        """Count bytes from or to a space of memory."""
+        self.bytes[site, space] += count
+
+    def barrier(self, blocks: int) -> None:
+        """Count a barrier of some blocks."""
+        self.barriers += blocks
+
+    def shared(self, site: Site, address: Array, size: int, active: Array) -> None:
+        """Count accesses to shared memory, addresses `[block, warp, lane]`."""
+        self.moved(site, "shared", int(np.count_nonzero(active)) * size)
+        if address.itemsize > 4:
+            active = active & (address < _MOST)  # others are out of bounds
+        times = 1
+        if active.all():
+            if len(address) > 1 and bool((address[1:] == address[:1]).all()):  # in most kernels blocks are alike
+                address, times = address[:1], len(address)
+            rows = np.ascontiguousarray(address).reshape(-1, address.shape[-1])
+        else:
+            rows = np.ascontiguousarray(address).reshape(-1, address.shape[-1])
+            rows = np.where(active.reshape(rows.shape), rows.astype(np.int64), -1)
+            rows = rows[active.any(axis=-1).reshape(-1)]
+        if len(rows):
+            if site not in self.sites:
+                self.sites[site] = SharedSite(site)
+            self.sites[site].add(rows, size, times)
+
+    def together(self, site: Site) -> list[Site]:
+        """Lines that access the memory which this one does, in pieces of 128 bytes, or which such lines do; itself too.
+
+        What a swizzle moves, all of them have to look for elsewhere.
+
+        Raises
+        ------
+        OperandError
+            No line that accesses shared memory.
+        """
+        if not isinstance(site, Site) or site not in self.sites:
+            raise no_site(site, self.sites)
+        pieces = {each: entry.pieces() for each, entry in self.sites.items()}
+        group, reached = {site}, set(pieces[site])
+        while more := [each for each in pieces if each not in group and not reached.isdisjoint(pieces[each])]:
+            group.update(more)
+            reached.update(*(pieces[each] for each in more))
+        return [each for each in self.sites if each in group]
+
+    def advice(self) -> dict[Site, Swizzle | None]:
+        """For every line with conflicts, a swizzle of shared memory that removes them, and makes none elsewhere.
+
+        Returns
+        -------
+        dict of Site to Swizzle or None
+            It is for the addresses of all lines that access the same memory (`together`): one that frees a line counts
+            only if each of the others has as few conflicts with it as without. Of several it is the one that leaves the
+            fewest conflicts to the others. It permutes bytes inside of pieces of 128, to multiples of which shared
+            memory has to be rounded up. None: none of `CANDIDATES` does it; or, of lines that access memory in very
+            many ways, it is not known.
+        """
+        return {site: self._swizzle(entry) for site, entry in self.sites.items() if entry.conflicts}
+
+    def _swizzle(self, entry: SharedSite) -> Swizzle | None:
+        group = [self.sites[site] for site in self.together(entry.site)]
+        if not all(each.complete for each in group):
+            return None
+        whole = max(each.size for each in group)  # what a lane accesses must not be torn
+        best, least = None, sum(each.conflicts for each in group)
+        for swizzle in CANDIDATES:
+            if whole > 1 << swizzle.base or entry.lost(swizzle):
+                continue
+            lost = [each.lost(swizzle) for each in group]
+            if sum(lost) < least and all(n <= each.conflicts for n, each in zip(lost, group, strict=True)):
+                best, least = swizzle, sum(lost)
+        return best

@@ -1,0 +1,267 @@
+"""Hazards: what a kernel does that a GPU would not catch, found at the access that does it.
+
+The rules:
+
+1. Each kind has a policy: it raises an error, or warns once for each line. "same value" and "order" are counted, with
+   their lines, unless a policy names them: threads that store the same value to one place are usual, and harmless, and
+   atomics that come in any order are what atomics are for.
+2. A report names who met the hazard first, where, how many lanes did there at once, and the line of the other party:
+   of the other access of a race, of the copy that is pending, of the instruction that made a poisoned register, or of
+   the barrier where others wait.
+3. "off" leaves out what takes time: `TRACKED`. Addresses are checked, barriers waited at, and so on.
+4. Where a hazard is only a warning, the kernel goes on like this: a lane whose address is misaligned or outside of
+   memory takes no part in the access, and what it loads is 0; those who wait at a barrier for threads that do not come
+   wait no longer; every other access happens as if nothing were wrong.
+
+What is a hazard is said where it is found: races, memory that nobody wrote and copies in `allocation` and `clocks`,
+barriers in `barriers`, poison in `registers`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+
+from ..._arrays import Array
+from ..._records import Shown
+from ...errors import OperandError, WarpmmaError, shown
+from ..base import Site
+from .unpredicted import Comparisons
+
+Policy = Literal["error", "warn", "off"]
+
+KINDS: Mapping[str, str] = MappingProxyType({
+    "race": "two threads touch a byte of memory, one of them writes it, and nothing orders them",
+    "same value": "threads store the same value to a byte of memory, and nothing orders them",
+    "order": "what an atomic returns, or a sum of floats, depends on which thread came first, which CUDA leaves open",
+    "unwritten": "memory is read that nobody wrote, or an Output is never written",
+    "poison": "a register is read in a lane that did not write it, or that holds memory which nobody wrote",
+    "bounds": "an address is outside of every allocation",
+    "stack": "a thread's local memory grows beyond what there is, or an address is below or above its frames",
+    "misaligned": "an address is no multiple of what the access needs",
+    "pending": "memory is touched that a cp.async without its wait is still to fill or to read, or nobody waits for it",
+    "barrier": "threads wait at a barrier for others that do not come",
+    "deadlock": "threads look again and again for what no thread that runs will write",
+    "divergent": "a warp's lanes execute an instruction together, and some of them are masked off",
+    "metadata": "an mma.sp reads indices that PTX leaves undefined",
+})  # fmt: skip
+"""What is found, and what each word means."""
+
+_COUNTED = ("same value", "order")
+_BY_POLICY = tuple(kind for kind in KINDS if kind not in _COUNTED)
+TRACKED = ("race", "same value", "order", "unwritten", "poison", "pending", "metadata")
+"""What is found by keeping track of every byte and register, and can be left out, all of it, for speed; and "metadata",
+which is what comes of memory that nobody wrote, as a rule."""
+
+
+class HazardError(WarpmmaError):
+    """A hazard; `hazard` says which."""
+
+    def __init__(self, hazard: Hazard) -> None:
+        super().__init__(hazard)  # whose text is the error's
+        self.hazard = hazard
+
+
+class HazardWarning(UserWarning):
+    """A hazard that was asked to be a warning."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hazard(Shown):
+    """One hazard, where it was met first.
+
+    Attributes
+    ----------
+    kind : str
+        A key of `KINDS`.
+    site : Site
+    block, warp, lane : int or None
+        Of the thread that met it: block of the grid (linear), warp of the block. None if it is the launch's.
+    address : int or None
+        In bytes; of shared memory from the block's own 0.
+    count : int
+        How many lanes met it there at once.
+    detail : str
+        What was there, and what was expected.
+    other : Site or None
+        The line of the other party, see rule 2.
+    element : str
+        What lies at the address: "x[3, 0]" of an array that the launch was given, "tile[31] of 4 bytes" of a variable
+        in shared memory, in elements of as many bytes as were accessed; "" where that is not known.
+    block_index : tuple of int, or None
+        The block's place in a grid of more than one dimension.
+    index_name : str
+        What the kernel's language calls that: "blockIdx" of CUDA C++, "program_id" of Triton.
+    """
+
+    kind: str
+    site: Site
+    block: int | None = None
+    warp: int | None = None
+    lane: int | None = None
+    address: int | None = None
+    count: int = 1
+    detail: str = ""
+    other: Site | None = None
+    element: str = ""
+    block_index: tuple[int, int, int] | None = None
+    index_name: str = "blockIdx"
+
+    def __str__(self) -> str:
+        at = "" if self.address is None else f" at address {self.address:#x}"
+        at += f", {self.element}" if self.element else ""
+        index = f" = {self.index_name} {self.block_index}" if self.block_index else ""
+        more = f" (and {self.count - 1} more lane{'s' * (self.count > 2)})" if self.count > 1 else ""
+        thread = f"block {self.block}{index}, warp {self.warp}, lane {self.lane}"
+        where = "" if self.block is None else f"{thread}{at}{more}: "
+        return f"{self.site}: {self.kind}: {where}{self.detail or KINDS[self.kind]}"
+
+
+class Reporter:
+    """Turns masks of lanes that are in trouble into hazards, and these into errors or warnings.
+
+    Parameters
+    ----------
+    policy : "error", "warn", "off" or dict
+        For all hazards but "same value" and "order", or by kind; what is not named is an error, and these are counted.
+        "off": nothing is tracked (`TRACKED`), and all else is an error.
+
+    Attributes
+    ----------
+    tracking : bool
+        Whether what is tracked is looked for.
+    counts : Counter of str
+        By kind, how many lanes met hazards that are counted alone.
+    lines : dict of str to Counter of Site
+        The same by line.
+    joined : Counter of (Site, Site)
+        How often lanes of one warp executed a `.sync` instruction together from two lines.
+    first_block : int
+        Number of the first of the blocks that run now.
+    grid : tuple of int
+        Blocks of the launch, by dimension; () if it has one.
+    index_name : str
+        As of `Hazard`.
+    comparisons : Comparisons
+        Of results with what they may be on a GPU.
+    """
+
+    def __init__(self, policy: Policy | Mapping[str, Policy] = "error") -> None:
+        self.tracking = not (isinstance(policy, str) and policy == "off")
+        asked: Any = policy if self.tracking else "error"
+        chosen = asked if isinstance(asked, Mapping) else dict.fromkeys(_BY_POLICY, asked)
+        for kind, what in chosen.items():
+            if kind not in KINDS or not isinstance(what, str) or what not in ("error", "warn"):
+                raise OperandError(
+                    f"hazards: {shown(kind)}: {shown(what)}; expected 'error' or 'warn' for one of {', '.join(KINDS)}; "
+                    "or 'error', 'warn' or 'off' for all"
+                )
+        self._policy = dict(chosen)
+        self._found: dict[tuple[str, Site], Hazard] = {}
+        self.counts: Counter[str] = Counter()
+        self.lines: dict[str, Counter[Site]] = {kind: Counter() for kind in _COUNTED}
+        self.joined: Counter[tuple[Site, Site]] = Counter()
+        self.first_block = 0
+        self._sites: list[tuple[Site, Array]] = []
+        self.grid: tuple[int, ...] = ()
+        self.index_name = "blockIdx"
+        self.comparisons = Comparisons()
+
+    @property
+    def found(self) -> list[Hazard]:
+        """Hazards that were warnings: of each kind and line, the first."""
+        return list(self._found.values())
+
+    def extends(self, blocks: tuple[int, int, int], index_name: str) -> None:
+        """Say which grid the blocks are of, and what the kernel's language calls their places in it."""
+        self.grid, self.index_name = blocks if blocks[1:] != (1, 1) else (), index_name
+
+    def block_named(self, number: int) -> str:
+        """Name a block of the grid: by its number, and by its place where the grid has more dimensions than one."""
+        index = self._index(number)
+        return f"block {number} = {self.index_name} {index}" if index else f"block {number}"
+
+    def _index(self, number: int) -> tuple[int, int, int] | None:
+        if not self.grid:
+            return None
+        x, y, _ = self.grid
+        return number % x, number // x % y, number // (x * y)
+
+    def report(
+        self, kind: str, site: Site, bad: Array, address: Array | None = None, detail: str | Callable[[int], str] = "",
+        other: Site | None = None, element: Callable[[int], str] | None = None,
+    ) -> None:  # fmt: skip
+        """Report lanes `[block, warp, lane]` that met a hazard, if any did.
+
+        Parameters
+        ----------
+        kind : str
+        site : Site
+        bad : ndarray of bool
+        address : ndarray of int, optional
+            What every lane accesses.
+        detail : str or callable
+            What was there, and what was expected; a function of the first such lane's address.
+        other : Site, optional
+            The other line that has to do with it.
+        element : callable, optional
+            Names what lies at an address.
+        """
+        if not bad.any() or (not self.tracking and kind in TRACKED):
+            return
+        if self._sites and site is self._sites[0][0]:
+            parts, self._sites = self._sites, []
+            for own, lanes in parts:
+                self.report(kind, own, bad & lanes, address, detail, other, element)
+            self._sites = parts
+            return
+        if self._policy.get(kind) is None and kind in _COUNTED:
+            self.counts[kind] += int(bad.sum())
+            self.lines[kind][site] += int(bad.sum())
+            return
+        block, warp, lane = (int(x) for x in np.argwhere(bad)[0])
+        at = None if address is None else int(np.broadcast_to(address, bad.shape)[block, warp, lane])
+        self._tell(Hazard(
+            kind=kind, site=site, block=self.first_block + block, warp=warp, lane=lane, address=at,
+            count=int(bad.sum()), detail=detail if isinstance(detail, str) else detail(at or 0),
+            other=other, element="" if element is None or at is None else element(at),
+            block_index=self._index(self.first_block + block), index_name=self.index_name,
+        ))  # fmt: skip
+
+    @contextmanager
+    def sites(self, parts: list[tuple[Site, Array]]) -> Iterator[None]:
+        """Report what is reported of the first of some sites at each lane's own."""
+        self._sites = parts
+        try:
+            yield
+        finally:
+            self._sites = []
+
+    def report_launch(self, kind: str, site: Site, detail: str) -> None:
+        """Report what no thread met."""
+        if self.tracking or kind not in TRACKED:
+            self._tell(Hazard(kind=kind, site=site, detail=detail))
+
+    def aligned(self, site: Site, address: Array, alignment: int, lanes: Array) -> Array:
+        """Tell which addresses are aligned; report those of `lanes` that are not."""
+        type_ = address.dtype.type
+        power = alignment & (alignment - 1) == 0
+        aligned: Array = (address & type_(alignment - 1) if power else address % type_(alignment)) == 0
+        self.report("misaligned", site, lanes & ~aligned, address, f"expected a multiple of {alignment} bytes")
+        return aligned
+
+    def _tell(self, hazard: Hazard) -> None:
+        kind, site = hazard.kind, hazard.site
+        if self._policy.get(kind, "error") == "error":
+            raise HazardError(hazard)
+        if (kind, site) not in self._found:
+            self._found[kind, site] = hazard
+            # As if the kernel's line had warned.
+            warnings.warn_explicit(str(hazard), HazardWarning, site.file, site.line)

@@ -1,0 +1,353 @@
+"""Calls: return places, frames and registers of every thread.
+
+The rules (PTX ISA 9.1, 9.7.12: `call`, `ret`; 7.3, recursion):
+
+1. A thread that calls begins a frame of local memory behind the caller's, rounded up to 16 bytes. Arguments are copied
+   into it, and results out of it when the thread returns.
+2. What a function's registers held in an earlier call is no longer there. Where a function may be running already
+   (`Callee.recursive`) they are kept for the time of the call, for each thread.
+3. Through a register a thread calls the function of that address; another address is a hazard, and ends the thread.
+4. A thread's frames take 512 KiB at most, as local memory does on a GPU; it is in 32767 calls at once at most, and what
+   is kept for all threads of a batch takes 1 GiB at most.
+5. `ret` of an entry ends the thread.
+6. What a function takes by `alloca` lies behind its frame, and the frames of those whom it calls behind that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import numpy as np
+
+from ..._arrays import Array
+from ...errors import LimitError, OperandError, shown
+from ...operations import DTYPES, Stack
+from ..base import WarpRegister
+from ..program import Call, Callee, Return, RowStep
+from .branching import check_uniform
+from .groups import Group
+from .guards import chooser, divided
+from .meetings import Meetings
+from .preparing import Advance
+from .provided import Provided
+from .scheduling import STOP
+from .state import Refresh, State
+
+_FRAMES, _KEPT = 1 << 19, 1 << 30  # bytes
+_AHEAD = 16
+_ALIGNMENT = 8  # of `alloca`, if nothing is said
+_DEEP = _FRAMES // _AHEAD
+
+
+class Calls:
+    """The calls of a program's threads.
+
+    Parameters
+    ----------
+    state : State
+    meetings : Meetings
+    """
+
+    _provided: Mapping[str, Provided]
+    _taken: Array
+
+    def __init__(self, state: State, meetings: Meetings) -> None:
+        self._state, self._meetings = state, meetings
+        self._functions = sorted(state.program.callees.values(), key=lambda x: x.first)
+        self._at = {x.address: x for x in self._functions}
+        self._stacks = any(isinstance(x, RowStep) and isinstance(x.row, Stack) for x in state.program.steps)
+        self._frames = self._stacks or state.program.frame > 0 or any(x.frame for x in self._functions)
+        self.end()
+
+    def begin(self, provided: Mapping[str, Provided]) -> None:
+        """Begin a batch, which the state has: functions that are none of the program's, by name."""
+        batch, self._provided = self._state.batch, provided
+        if self._stacks:
+            self._taken = np.zeros(batch.shape, np.uint64)
+        batch.local.reach(batch.lanes.exists, self._state.program.frame)
+
+    def end(self) -> None:
+        """Let go of all that belongs to a batch."""
+        self._provided = {}
+        self._from: list[Array] = []  # by depth, less one: the place of the call that each thread is in
+        self._registers: list[dict[int, WarpRegister]] = []
+        self._kept = 0
+        self._taken = np.zeros(1, np.uint64)  # by `alloca`, rounded up (rule 6)
+        self._taken_before: list[Array] = []  # by callers, by depth
+
+    # Calls
+
+    def call(self, place: int, step: Call) -> Advance:
+        """Return a `call` as a function of the group that has come to it."""
+        return self._parting(place, step, self._entry(place, step))
+
+    def _parting(self, place: int, step: Call | Return, go: Callable[[Group], object]) -> Advance:
+        """Return a step by which those who execute it go elsewhere, and the others on."""
+        state = self._state
+        choose = None if step.guard is None else chooser(state, step.site, step.guard)
+
+        def advance(group: Group) -> int:
+            acting = group if choose is None else choose(group)
+            if acting is None:
+                return place + 1
+            state.counts[place] += acting.warps
+            rest = divided(group, acting)
+            if rest is not None:
+                if step.uniform:
+                    check_uniform(state, step.site, acting, rest)
+                state.scheduler.put(place + 1, rest)
+            go(acting)
+            return STOP
+
+        return advance
+
+    def _entry(self, place: int, step: Call) -> Callable[[Group], None]:
+        if not isinstance(step.to, str):
+            return lambda group: self._through_register(place, step, group)
+        if step.to in self._state.program.callees:
+            callee = self._state.program.callees[step.to]
+            self._check(step, callee)
+            return lambda group: self._enter(place, step, callee, group)
+        name = step.to
+        return lambda group: self._provide(place, step, name, group)
+
+    def _check(self, step: Call, callee: Callee) -> None:
+        for what, given, taken in (
+            ("arguments", step.arguments, callee.parameters),
+            ("results", step.results, callee.results),
+        ):
+            if [n for _, n in given] != [n for _, n in taken]:
+                raise OperandError(
+                    f"{step.site.mnemonic}: {what} of {[n for _, n in given]} bytes; {callee.name} has "
+                    f"{[n for _, n in taken]}"
+                )
+
+    def _through_register(self, place: int, step: Call, group: Group) -> None:
+        """Rule 3."""
+        state = self._state
+        slot = step.to.number  # type: ignore[union-attr]
+        (address,) = state.batch.read(step.site, [state.registers[slot]], [group.bits])
+        for value in np.unique(address[group.bits]).tolist():
+            bits = group.bits & (address == value)
+            some = group.part(bits, int(np.count_nonzero(bits)))
+            if some.count == group.count:
+                some = group
+            if value in self._at:
+                self._check(step, self._at[value])
+                self._enter(place, step, self._at[value], some)
+                continue
+            detail = f"{value:#x} is the address of no function"
+            state.batch.reporter.report("bounds", step.site, bits, address, detail)
+            self._end(bits)
+
+    def _enter(self, place: int, step: Call, callee: Callee, group: Group) -> None:
+        state, depth = self._state, group.depth
+        size = np.uint64(-(-self._frame_of(place) // _AHEAD) * _AHEAD) + self._taken
+        self._check_frames(step, callee, group, size)
+        base = state.stack.bits
+        after = base + size
+        for (source, n), (to, _) in zip(step.arguments, callee.parameters, strict=True):
+            state.batch.local.copy(base + np.uint64(source), after + np.uint64(to), n, group.bits)
+        if size.any():
+            state.stack = group.merged(state.stack, WarpRegister(after), None)
+        if self._frames:
+            state.batch.local.reach(group.bits, (after + np.uint64(callee.frame)).astype(np.int64))
+        self._begin_frame(group)
+        if depth == len(self._from):
+            self._from.append(np.zeros(state.batch.shape, np.int32))
+            self._registers.append({})
+            self._kept += self._from[depth].nbytes
+        self._from[depth][group.bits] = place
+        if callee.recursive:
+            self._keep(step, callee, group)
+        state.forget(callee.slots, group)
+        inner = Group(group.bits, group.count, group.full, depth + 1)
+        state.scheduler.put(callee.first, inner)
+
+    def _begin_frame(self, group: Group) -> None:
+        """Let a group have taken nothing (rule 6)."""
+        if self._taken.size > 1:
+            if group.depth == len(self._taken_before):
+                self._taken_before.append(np.zeros_like(self._taken))
+            self._taken_before[group.depth][group.bits] = self._taken[group.bits]
+            self._taken = np.where(group.bits, np.uint64(0), self._taken)
+
+    def _check_frames(self, step: Call, callee: Callee, group: Group, size: Array) -> None:
+        """Rule 4."""
+        if group.depth >= _DEEP:
+            raise LimitError(f"{self._who(step, callee, group)}; expected fewer than {_DEEP}. {_ENDLESS}")
+        if not self._frames:
+            return
+        most = int((self._state.stack.bits + size)[group.bits].max()) + callee.frame
+        if most > _FRAMES:
+            raise LimitError(
+                f"{self._who(step, callee, group)}; a thread's frames take {most} bytes, expected {_FRAMES} at most. "
+                f"{_ENDLESS}"
+            )
+
+    def _who(self, step: Call, callee: Callee, group: Group) -> str:
+        return f"{step.site}: {callee.name} is called with {group.depth} calls before it that have not returned"
+
+    def _keep(self, step: Call, callee: Callee, group: Group) -> None:
+        """Rule 2."""
+        kept = self._registers[group.depth]
+        for slot in callee.slots:
+            held, before = self._state.registers[slot], kept.get(slot)
+            if before is None:
+                self._kept += held.bits.nbytes
+            kept[slot] = held if before is None or before is held else group.merged(before, held, held.site)
+        if self._kept > _KEPT:
+            raise LimitError(
+                f"{self._who(step, callee, group)}; return places and registers of all "
+                f"{self._state.scheduler.alive} threads, which are kept meanwhile, take more than {_KEPT} bytes. "
+                f"{_ENDLESS} Otherwise let fewer blocks be resident"
+            )
+
+    def _provide(self, place: int, step: Call, name: str, group: Group) -> None:
+        """Call what is not the program's."""
+        state = self._state
+        if name not in self._provided:
+            known = ", ".join(sorted({*state.program.callees, *self._provided})) or "none"
+            raise OperandError(f"{step.site.mnemonic}: no function {shown(name, str)}; there are {known}")
+        provided = self._provided[name]
+        batch, base, site = state.batch, state.stack.bits, step.site
+        given = tuple(
+            batch.local.load(site, base + np.uint64(at), n, group.bits, alignment=1, element=n)[0]
+            for at, n in step.arguments
+        )
+        results = provided(batch, site, given, group.bits)
+        if len(results) != len(step.results):
+            raise OperandError(f"{site.mnemonic} of {step.to} takes {len(step.results)} results; got {len(results)}")
+        for (at, n), data in zip(step.results, results, strict=True):
+            if data.shape[-1] != n:
+                raise OperandError(f"{site.mnemonic} of {step.to}: a result of {n} bytes; got {data.shape[-1]}")
+            batch.local.store(site, base + np.uint64(at), data, group.bits, alignment=1)
+        state.scheduler.put(place + 1, group)
+
+    # Returns
+
+    def ret(self, place: int, step: Return) -> Advance:
+        """Return a `ret` as a function of the group that has come to it."""
+        return self._parting(place, step, lambda group: self.leave(place, group))
+
+    def leave(self, place: int, group: Group) -> None:
+        """Let a group return from the function that a place belongs to."""
+        if group.depth == 0:
+            self._end(group.bits)
+            return
+        came = self._from[group.depth - 1]
+        first = int(came[group.bits].min())
+        bits = group.bits & (came == first)
+        count = int(np.count_nonzero(bits))
+        while count < group.count:
+            self._return(place, first, group.part(bits, count))
+            left = group.bits & ~bits
+            group = group.part(left, group.count - count)
+            first = int(came[group.bits].min())
+            bits = group.bits & (came == first)
+            count = int(np.count_nonzero(bits))
+        self._return(place, first, group)
+
+    def _return(self, place: int, came: int, group: Group) -> None:
+        """Rules 1 and 2."""
+        state, depth = self._state, group.depth - 1
+        step: Any = state.program.steps[came]
+        callee = self._function(place)
+        own = self._frame_of(came)
+        base, taken = state.stack.bits, self._taken[:1]
+        if self._taken.size > 1:
+            taken = self._taken_before[depth]
+            self._taken = np.where(group.bits, taken, self._taken)
+        size = np.uint64(-(-own // _AHEAD) * _AHEAD) + taken
+        before = base - size
+        for (to, n), (source, _) in zip(step.results, callee.results, strict=True):
+            state.batch.local.copy(base + np.uint64(source), before + np.uint64(to), n, group.bits)
+        if callee.frame:
+            for first in np.unique(base[group.bits]).tolist():
+                state.batch.local.forget(group.bits & (base == first), first, callee.frame)
+        if size.any():
+            state.stack = group.merged(state.stack, WarpRegister(before), None)
+        if self._frames:
+            reach = before + np.uint64(own) if taken.size == 1 else base
+            state.batch.local.reach(group.bits, reach.astype(np.int64))
+        if callee.recursive:
+            kept = self._registers[depth]
+            for slot in callee.slots:
+                now, then = state.registers[slot], kept[slot]
+                if now is not then:
+                    state.registers[slot] = group.merged(now, then, then.site)
+                if group.full:
+                    self._kept -= kept.pop(slot).bits.nbytes
+        group.depth = depth
+        state.scheduler.put(came + 1, group)
+
+    # Stacks
+
+    def stack(self, place: int, step: RowStep) -> Advance:
+        """Return what takes memory behind a frame, or lets it go, as a function of the group that has come to it."""
+        state, refresh = self._state, list[Refresh]()
+        operands = [state.place(x, refresh) for x in step.operands]
+        choose = None if step.guard is None else chooser(state, step.site, step.guard)
+        frame = np.uint64(-(-self._frame_of(place) // _AHEAD) * _AHEAD)
+
+        def advance(group: Group) -> int:
+            acting = group if choose is None else choose(group)
+            if acting is not None:
+                state.counts[place] += acting.warps
+                for each in refresh:
+                    each()
+                self._move(step, frame, [state.registers[x] for x in operands], acting)
+            return place + 1
+
+        return advance
+
+    def _move(self, step: RowStep, frame: np.uint64, operands: list[Any], group: Group) -> None:
+        """Rule 6."""
+        state, site = self._state, step.site
+        batch, row, bits = state.batch, cast(Stack, step.row), group.bits
+        base = state.stack.bits + frame
+        end = base + self._taken
+        if row.action == "stacksave":
+            self._result(step, end, group)
+            return
+        (given,) = batch.read(site, [operands[0]], [bits])
+        if row.action == "alloca":
+            to = np.uint64(operands[1].bits if len(operands) > 1 else _ALIGNMENT)
+            if to & (to - np.uint64(1)) or not to:
+                raise OperandError(f"{site.mnemonic}: an alignment of {int(to)}; expected a power of two")
+            start = (end + to - np.uint64(1)) & ~(to - np.uint64(1))
+            end = start + np.minimum(given.astype(np.uint64), np.uint64(_FRAMES))
+            self._result(step, start, group)
+        else:
+            lost = bits & ((given < base) | (given > end))
+            batch.reporter.report("stack", site, lost, given, "the stack has not ended there since the function began")
+            end = np.where(lost, end, given.astype(np.uint64))
+        if int(end[bits].max()) > _FRAMES:
+            raise LimitError(f"{site}: a thread's frames take {int(end[bits].max())} bytes, expected {_FRAMES} at most")
+        ahead = np.uint64(_AHEAD)
+        self._taken = np.where(bits, (end - base + ahead - np.uint64(1)) // ahead * ahead, self._taken)
+        batch.local.reach(bits, (base + self._taken).astype(np.int64))
+
+    def _result(self, step: RowStep, address: Array, group: Group) -> None:
+        slot = step.results[0]
+        if slot is not None:
+            kind = DTYPES[self._state.program.registers[slot.number]]
+            self._state.write(slot.number, address.astype(kind), group, step.site)
+
+    def _frame_of(self, place: int) -> int:
+        """Bytes of the frame of the function that a place belongs to."""
+        first = self._functions[0].first if self._functions else STOP
+        return self._state.program.frame if place < first else self._function(place).frame
+
+    def _function(self, place: int) -> Callee:
+        return [x for x in self._functions if x.first <= place][-1]
+
+    def _end(self, bits: Array) -> None:
+        """Rule 5."""
+        self._state.batch.leave(bits)
+        self._state.scheduler.release()
+        self._meetings.exited()
+
+
+_ENDLESS = "A recursion that never ends does that."

@@ -1,0 +1,314 @@
+"""Running a program to its end on a batch of blocks.
+
+The rules:
+
+1. Each step becomes a function of the group that comes to it (`preparing`, `branching`, `calling`). Who runs next says
+   `scheduling`. Threads that fall off the program's end have ended. What was made of steps is kept for the next batch,
+   or launch, of as many blocks and threads in the same engine; not where a batch ended by an error.
+2. Where nobody can run and some have not ended, those who wait at a meeting (`meetings`) execute what they wait for as
+   they are, and then those who wait at barriers go on: either is a hazard, which says where all others are.
+3. Who spins without end is found (`spinning`), and where that is only a warning, ended.
+4. A `Limit` is looked at after 4096 steps at most, 64 if it is of time. Time is nothing that results depend on, but
+   for whether they come.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from functools import partial
+from itertools import repeat
+from threading import Lock
+from types import MappingProxyType
+
+import numpy as np
+
+from ..._arguments import is_integer
+from ...errors import LimitError, OperandError, shown
+from ...operations import Exit, Stack
+from ..base import Lanes, WarpRegister
+from ..block import Batch, Grid
+from ..program import Alternative, AnyStep, Branch, BranchTable, Call, Program, Return
+from .branching import branch, branch_table
+from .calling import Calls
+from .comparing import alternative
+from .groups import Group
+from .meetings import Meetings
+from .preparing import Advance, leaving, prepared
+from .provided import Provided
+from .scheduling import STOP
+from .spinning import Spins
+from .state import State
+from .whereabouts import where_lanes_are
+
+_OFTEN, _SOON = 4096, 64  # steps between two looks at the limit; and where it has seconds
+_MOST_KEPT = 4  # of a program: shapes whose steps are kept
+_KEEPING = Lock()
+"""Held by whoever takes steps of a program, or gives them back: launches in several threads have steps of their own."""
+
+
+class Limit:
+    """How much a launch may run, and how much of that it has: one for all of its batches.
+
+    Parameters
+    ----------
+    instructions : int, optional
+        Of warps: an instruction counts once for every warp of which lanes execute it together.
+    seconds : float, optional
+        From now on.
+
+    Raises
+    ------
+    OperandError
+        What is no positive number.
+    """
+
+    def __init__(self, *, instructions: int | None = None, seconds: float | None = None) -> None:
+        if instructions is not None and not (is_integer(instructions) and instructions > 0):
+            raise OperandError(f"a limit of {shown(instructions)} instructions; expected a positive integer or None")
+        if seconds is not None and not (isinstance(seconds, int | float) and seconds > 0):
+            raise OperandError(f"a limit of {shown(seconds)} seconds; expected a positive number or None")
+        self.instructions, self.seconds = instructions, seconds
+        self.executed, self.steps = 0, 0
+        self.until = None if seconds is None else time.monotonic() + seconds
+
+    def over(self, executed: int) -> str:
+        """Tell which limit was come to, "" for none, if so many instructions more were executed in this batch."""
+        if self.instructions is not None and self.executed + executed > self.instructions:
+            return f"{self.executed + executed} instructions of warps; the limit is {self.instructions}"
+        if self.until is not None and time.monotonic() > self.until:
+            return f"longer than the limit of {self.seconds} seconds"
+        return ""
+
+
+def run_program(
+    batch: Batch, program: Program, grid: Grid, *, limit: Limit | None = None,
+    provided: Mapping[str, Provided] = MappingProxyType({}), keep: bool = False, parameters: bytes = b"",
+) -> tuple[WarpRegister, ...]:  # fmt: skip
+    """Run a program until all threads of a batch have ended.
+
+    Parameters
+    ----------
+    batch : Batch
+        Its `seed` says who goes first where CUDA leaves it open; with 0 that is whoever is further behind in the
+        program, in the order of numbers.
+    program : Program
+    grid : Grid
+        Of the launch; its `shared` is all shared memory of a block, and what is behind the program's variables is
+        dynamic.
+    limit : Limit, optional
+        Of the launch; without one it runs on.
+    provided : mapping of str to callable
+        Functions that are called by name and are none of the program's.
+    keep : bool
+        Whether registers are wanted: if not, those of threads that have exited are lost, which is faster.
+    parameters : bytes
+        Of the launch, as an `Argument` of a step reads them.
+
+    Returns
+    -------
+    tuple of WarpRegister
+        What every slot held at the end, in the lanes that have written it.
+
+    Raises
+    ------
+    HazardError
+        What is a hazard, and not asked to be a warning.
+    LimitError
+        Instructions, time or memory for calls have been used up.
+    OperandError
+        Operands that do not fit their rows.
+    """
+    limit = Limit() if limit is None else limit
+    key = *batch.shape, batch.lanes.threads, batch.native, keep
+    with _KEEPING:
+        run = program.kept.pop(key, None)
+    run = _Run(program, batch.lanes, keep) if run is None else run
+    run.begin(batch, grid, limit, provided, parameters)
+    found = None
+    try:
+        run.all()
+        found = tuple(run.state.registers[: len(program.registers)])
+    finally:
+        run.counted()
+        run.end()
+        if found is None or run.waiting:
+            run.drop()
+        else:
+            with _KEEPING:
+                program.kept[key] = run
+                while len(program.kept) > _MOST_KEPT:
+                    del program.kept[next(iter(program.kept))]
+    batch.finish()
+    return found
+
+
+class _Run:
+    """The steps of a program as functions, and from `begin` to `end` a batch that they run on."""
+
+    _batch: Batch
+    _limit: Limit
+    _spins: Spins
+
+    def __init__(self, program: Program, lanes: Lanes, keep: bool) -> None:
+        self._program = program
+        self.state = State(program, lanes, keep)
+        self._meetings = Meetings()
+        self._calls = Calls(self.state, self._meetings)
+        self._code: list[Advance] = [partial(self._first, place) for place in range(len(program.steps))]
+        self._code.append(self._end)
+        self._look_at = 0
+
+    def begin(
+        self, batch: Batch, grid: Grid, limit: Limit, provided: Mapping[str, Provided], parameters: bytes
+    ) -> None:
+        """Begin a batch."""
+        self._batch, self._limit = batch, limit
+        self.state.begin(batch, grid, limit.steps, parameters)
+        self._calls.begin(provided)
+        self._spins = Spins(self.state)
+        self._look_at = self.state.now + self._until(0)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether somebody waits at a meeting: then steps are not as they were."""
+        return bool(self._meetings.open)
+
+    def _first(self, place: int, group: Group) -> int:
+        """Make a step ready when a group comes to it first: to many nobody comes."""
+        self._code[place] = advance = self._prepared(place, self._program.steps[place])
+        return advance(group)
+
+    def _prepared(self, place: int, step: AnyStep) -> Advance:
+        state, meetings, calls = self.state, self._meetings, self._calls
+        if isinstance(step, Branch):
+            return branch(state, place, step)
+        if isinstance(step, BranchTable):
+            return branch_table(state, meetings, place, step)
+        if isinstance(step, Call):
+            return calls.call(place, step)
+        if isinstance(step, Return):
+            return calls.ret(place, step)
+        if isinstance(step, Alternative):
+            return alternative(state, place, step)
+        if isinstance(step.row, Stack):
+            return calls.stack(place, step)
+        if isinstance(step.row, Exit):
+            return leaving(state, meetings, place, step)
+        return prepared(state, meetings, place, step)
+
+    def _end(self, group: Group) -> int:
+        """Threads fall off the end."""
+        self._batch.leave(group.bits)
+        self.state.scheduler.release()
+        self._meetings.exited()
+        return STOP
+
+    # Rule 1
+
+    def all(self) -> None:
+        """Run everybody to the end."""
+        scheduler, lanes = self.state.scheduler, self._batch.lanes
+        scheduler.put_lanes(0, lanes.alive, 0)
+        scheduler.draw()
+        while True:
+            vain = scheduler.vain
+            turn = scheduler.next()
+            if scheduler.vain != vain and self._spins.endless():
+                self._endless(*turn)  # type: ignore[misc]
+            elif turn is not None:
+                self._go(*turn)
+            elif lanes.alive.any():
+                self._stuck()
+            else:
+                return
+
+    def _go(self, place: int, group: Group) -> None:
+        """Let a group go on until it ends, waits, parts, or another has a turn."""
+        code, state, scheduler = self._code, self.state, self.state.scheduler
+        while True:
+            bound, before = scheduler.bound(group), state.now
+            steps = min(scheduler.steps(group) or _OFTEN, max(1, self._look_at - before))
+            try:
+                for _ in repeat(None, steps):
+                    state.now += 1
+                    place = code[place](group)
+                    if place >= bound:
+                        break
+            except OperandError as error:  # of a row, which does not know where it stands
+                raise OperandError(f"{self._program.steps[place].site.in_text}: {error}") from None
+            scheduler.gone(group, state.now - before)
+            if state.now >= self._look_at:
+                self._look(place, group)
+            if place >= bound:
+                if place != STOP:
+                    scheduler.put(place, group)
+                return
+            if scheduler.ready or scheduler.late:
+                scheduler.rest(place, group)
+                return
+
+    # Rule 4
+
+    def _look(self, place: int, group: Group) -> None:
+        executed = sum(self.state.counts)
+        if over := self._limit.over(executed):
+            if place != STOP:
+                self.state.scheduler.put(place, group)
+            where = where_lanes_are(self.state, self._meetings)
+            raise LimitError(f"{self._program.name} has run {over}. {where}")
+        self._look_at = self.state.now + self._until(executed)
+
+    def _until(self, executed: int) -> int:
+        """Return how many steps may be gone before the next look."""
+        steps = _OFTEN if self._limit.seconds is None else _SOON
+        if self._limit.instructions is not None:
+            blocks, warps, _ = self._batch.shape
+            steps = min(steps, (self._limit.instructions - self._limit.executed - executed) // (blocks * warps))
+        return max(1, steps)
+
+    def end(self) -> None:
+        """Let go of the batch: its registers are many, and Python collects late."""
+        del self._batch, self._limit, self._spins
+        self.state.end()
+        self._calls.end()
+
+    def drop(self) -> None:
+        """Let go of steps, which hold what holds them."""
+        self._code.clear()
+
+    def counted(self) -> None:
+        """Hand on how often each place was executed."""
+        self._limit.steps = self.state.now
+        for step, count in zip(self._program.steps, self.state.counts, strict=True):
+            if count:
+                self._batch.costs.instructions[step.site] += count
+                self._limit.executed += count
+
+    # Rule 3
+
+    def _endless(self, place: int, group: Group) -> None:
+        """Everybody who runs spins, and nothing changes."""
+        batch, scheduler = self._batch, self.state.scheduler
+        scheduler.put(place, group)
+        where = where_lanes_are(self.state, self._meetings)
+        site = self._program.steps[place].site
+        running = {**scheduler.ready, **scheduler.late}
+        spinning = np.logical_or.reduce([x.bits for x in running.values()])
+        detail = f"all who run look for what nobody will write, {scheduler.vain} rounds in vain. {where}"
+        batch.reporter.report("deadlock", site, spinning, detail=detail)
+        scheduler.ready, scheduler.late, scheduler.vain = {}, {}, 0
+        batch.leave(spinning)
+        scheduler.release()
+        self._meetings.exited()
+
+    # Rule 2
+
+    def _stuck(self) -> None:
+        scheduler, batch = self.state.scheduler, self._batch
+        where = where_lanes_are(self.state, self._meetings)
+        if not self._meetings.stuck(where) and batch.lanes.any_waiting:
+            batch.barriers.stand(batch.lanes.waiting, None, where)
+            scheduler.release()
+        if not scheduler.ready:  # nothing helped
+            batch.leave(batch.lanes.alive)

@@ -1,0 +1,318 @@
+"""Meetings: lanes of a warp that wait for others at an instruction that they execute together.
+
+The rules (PTX ISA 9.1: `.sync` of `shfl`, `vote`, `match`, `redux`, `elect`, `bar.warp`; `.aligned`; measured on an
+H200, docs/specification/h200.md 9):
+
+1. `.sync` waits until all lanes of its membermask that have not exited have come: to that very instruction, or to
+   another of the program with the same opcode, the same qualifiers and the same value of the membermask. `.aligned`
+   waits for all lanes of the warp that have not exited, at that very instruction.
+2. Lanes for whom all have come execute it together, whatever calls brought them there, and go on; others stay. Each
+   lane brings the operands of its own instruction, and writes the registers that this names.
+3. When a lane exits nobody waits for it any more.
+4. Where nobody can run, those who wait at the lowest place execute it as they are: the instruction says what is wrong.
+5. Where lanes of several instructions meet, the report counts it (`Launch.joined`): it is legal, but may be a mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from ..._arrays import Array, frozen
+from ...registers import LANES
+from ..base import Site, WarpRegister, merged
+from .groups import Group, words
+from .scheduling import STOP
+from .state import State
+
+Parts = list[tuple["MeetingPlace", Array]]
+
+_LANE = frozen(np.arange(LANES, dtype=np.uint32))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class MeetingPlace:
+    """A step at which lanes meet.
+
+    Attributes
+    ----------
+    number : int
+        Its place in the program.
+    site : Site
+    act : callable
+        Executes it, for a group of lanes that all stand here.
+    mask : callable or None
+        Gives the membermasks, uint32 `[block, warp, lane]`; None for whole warps.
+    read, write : callable
+        Its operands; and what takes its results, for a group of lanes.
+    handle : callable
+        Gives the results: from the site, operands and lanes.
+    count : callable
+        Counts an execution by a group.
+    """
+
+    number: int
+    site: Site
+    act: Callable[[Group], object]
+    mask: Callable[[], Array] | None
+    read: Callable[[], list[Any]]
+    write: Callable[[Any, Group], None]
+    handle: Callable[[Site, list[Any], Array], Any]
+    count: Callable[[Group], None]
+
+
+class Meeting:
+    """What lanes wait for together: an instruction at one place, or `.sync` ones that are alike at several.
+
+    Parameters
+    ----------
+    state : State
+    barrier : bool
+        Whether it is a barrier of the block.
+
+    Attributes
+    ----------
+    here : dict of (int, int) to ndarray of bool
+        Who waits, by place and depth.
+    """
+
+    def __init__(self, state: State, *, barrier: bool = False) -> None:
+        self._state, self._barrier = state, barrier
+        self._places: dict[int, MeetingPlace] = {}
+        self.here: dict[tuple[int, int], Array] = {}
+
+    def add(self, place: MeetingPlace) -> None:
+        """Let lanes come to another place, too."""
+        self._places[place.number] = place
+
+    def come(self, number: int, group: Group, acting: Group) -> int:
+        """Let those of a group who execute it come to a place; return where the group goes on."""
+        place = self._places[number]
+        if not self.here and (acting.full or not self._missing([(place, acting.bits)]).any()):
+            place.act(acting)
+            return self._after(number, group)
+        self._state.scheduler.put_lanes(number + 1, group.bits & ~acting.bits, group.depth)
+        key = number, acting.depth
+        before = self.here.get(key)
+        self.here[key] = acting.bits if before is None else before | acting.bits
+        self.meet()
+        return STOP
+
+    def _after(self, number: int, group: Group) -> int:
+        scheduler, after = self._state.scheduler, number + 1
+        if self._state.batch.lanes.any_waiting:
+            scheduler.go_on(after, group.bits, group.depth)
+        elif scheduler.waiting:
+            scheduler.put(after, group)
+        else:
+            return after
+        scheduler.release()
+        return STOP
+
+    def parts(self) -> Parts:
+        """Return who waits at each place, the lowest first."""
+        found: dict[int, Array] = {}
+        for (number, _), bits in self.here.items():
+            found[number] = found[number] | bits if number in found else bits
+        return [(self._places[number], found[number]) for number in sorted(found)]
+
+    def stuck(self, where: str, other: tuple[Site, str] | None) -> None:
+        """Nobody can run: report those at the lowest place, and execute it as they are (rule 4)."""
+        place, bits = self.parts()[0]
+        kind = "barrier" if self._barrier else "divergent"
+        site, why = other or (None, "")
+        detail = f"nobody can run: lanes that this waits for have not arrived. {why}{where}"
+        self._state.batch.reporter.report(kind, place.site, bits, detail=detail, other=site)
+        self._go([(place, bits)], bits)
+
+    def meet(self) -> None:
+        """Let those go for whom all have come."""
+        parts = self.parts()
+        ready = _union(parts) & ~self._missing(parts)
+        if ready.any():
+            self._go([(place, bits & ready) for place, bits in parts], ready)
+
+    # Rule 1
+
+    def _missing(self, parts: Parts) -> Array:
+        """Tell which lanes, of those who are there, somebody is missing for."""
+        present = _union(parts)
+        away = words(self._state.batch.lanes.alive) & ~words(present)
+        if parts[0][0].mask is None:
+            return np.asarray(present & (away != 0)[..., None])
+        missing = np.asarray(present & (_masks(parts) & away[..., None] != 0))
+        if (shared := _shared_warps(parts)) is not None:
+            pairs = _Pairs(parts, present, shared)
+            alive = self._state.batch.lanes.alive[shared]
+            missing[shared] |= (pairs.named & alive[:, None, :] & ~(pairs.same_place | pairs.same_mask)).any(axis=-1)
+        return missing
+
+    # Rule 2
+
+    def _go(self, parts: Parts, ready: Array) -> None:
+        """Let lanes execute it and go on."""
+        waited, self.here = self.here, {}
+        going = []
+        places = {place.number for place, _ in parts}
+        for (number, depth), bits in waited.items():
+            rest = bits & ~ready if number in places else bits
+            if rest.any():
+                self.here[number, depth] = rest
+            if number in places:
+                going.append((number, bits & ready, depth))
+        across = self._across(parts)
+        for place, bits in parts:
+            self._alone(place, bits if across is None else bits & ~across)
+        if across is not None:
+            self._together([(place, bits & across) for place, bits in parts if (bits & across).any()])
+        scheduler = self._state.scheduler
+        for number, bits, depth in going:
+            scheduler.go_on(number + 1, bits, depth)
+        scheduler.release()
+
+    def _across(self, parts: Parts) -> Array | None:
+        """Tell whose membermask names lanes that execute it at another place; None for nobody."""
+        parts = [(place, bits) for place, bits in parts if bits.any()]
+        if len(parts) < 2 or (shared := _shared_warps(parts)) is None:
+            return None
+        present = _union(parts)
+        pairs = _Pairs(parts, present, shared)
+        found = np.zeros_like(present)
+        found[shared] = (pairs.named & pairs.same_mask & ~pairs.same_place).any(axis=-1)
+        return found if found.any() else None
+
+    def _alone(self, place: MeetingPlace, bits: Array) -> None:
+        if count := int(np.count_nonzero(bits)):
+            everybody = count == self._state.scheduler.alive
+            place.act(Group(self._state.batch.lanes.alive if everybody else bits, count, everybody))
+
+    def _together(self, parts: Parts) -> None:
+        """Execute it once, with the operands of each lane's own instruction."""
+        reporter = self._state.batch.reporter
+        for (a, of_a), (b, of_b) in combinations(parts, 2):
+            if warps := int(np.count_nonzero(of_a.any(axis=-1) & of_b.any(axis=-1))):
+                one, other = sorted((a.site, b.site), key=lambda site: (site.line, site.column))
+                reporter.joined[one, other] += warps
+        first, _ = parts[0]
+        operands = first.read()
+        for place, bits in parts[1:]:
+            operands = [merged(x, y, bits) for x, y in zip(operands, place.read(), strict=True)]
+        with reporter.sites([(place.site, bits) for place, bits in parts]):
+            results = first.handle(first.site, operands, _union(parts))
+        for place, bits in parts:
+            group = Group(bits, int(np.count_nonzero(bits)), False)
+            place.count(group)
+            place.write([_made_at(x, first.site, place.site) for x in results], group)
+
+
+class _Pairs:
+    """Lanes of the same warp in pairs `[warp, lane, lane]`, of some warps: what the first has to do with the second.
+
+    Attributes
+    ----------
+    named : ndarray of bool
+        The second is in the first's membermask, and the first waits.
+    same_place, same_mask : ndarray of bool
+        Both wait, at one place; with one value of the membermask.
+    """
+
+    def __init__(self, parts: Parts, present: Array, warps: tuple[Array, ...]) -> None:
+        place = np.full(present.shape, -1)
+        for each, bits in parts:
+            place[bits] = each.number
+        here, place, mask = present[warps], place[warps], _masks(parts)[warps]
+        both = here[:, :, None] & here[:, None, :]
+        self.named = here[:, :, None] & ((mask[:, :, None] >> _LANE) & 1 != 0)
+        self.same_place = both & (place[:, :, None] == place[:, None, :])
+        self.same_mask = both & (mask[:, :, None] == mask[:, None, :])
+
+
+def _union(parts: Parts) -> Array:
+    bits = parts[0][1]
+    for _, more in parts[1:]:
+        bits = bits | more
+    return bits
+
+
+def _masks(parts: Parts) -> Array:
+    """Return each lane's membermask, by its own instruction."""
+    masks: Array = _mask(parts[0][0])
+    for place, bits in parts[1:]:
+        masks = np.where(bits, _mask(place), masks)
+    return masks
+
+
+def _mask(place: MeetingPlace) -> Array:
+    assert place.mask is not None  # only instructions with membermasks have several places
+    return place.mask()
+
+
+def _shared_warps(parts: Parts) -> tuple[Array, ...] | None:
+    """Return blocks and warps whose lanes wait at several places; None for none."""
+    if len(parts) < 2:
+        return None
+    shared = np.nonzero(np.sum([bits.any(axis=-1) for _, bits in parts], axis=0) > 1)
+    return shared if len(shared[0]) else None
+
+
+def _made_at(x: WarpRegister, first: Site, own: Site) -> WarpRegister:
+    """Return a result whose poison names the instruction of its own lanes."""
+    return WarpRegister(x.bits, x.defined, own) if x.site is first else x
+
+
+class Meetings:
+    """All meetings of a program."""
+
+    def __init__(self) -> None:
+        self._all: dict[object, Meeting] = {}
+
+    def at(self, key: object, make: Callable[[], Meeting]) -> Meeting:
+        """Return the meeting of a key: a place, or what instructions at several have in common."""
+        if key not in self._all:
+            self._all[key] = make()
+        return self._all[key]
+
+    def waiting(self) -> Iterator[tuple[MeetingPlace, Array]]:
+        """Who waits, and where."""
+        for meeting in self._all.values():
+            yield from meeting.parts()
+
+    @property
+    def open(self) -> list[Meeting]:
+        """Those where somebody waits, by the lowest place."""
+        return sorted((x for x in self._all.values() if x.here), key=lambda x: min(x.here))
+
+    def stuck(self, where: str) -> bool:
+        """Nobody can run: let those at the lowest place execute what they wait for; tell whether there are any."""
+        if not (waiting := self.open):
+            return False
+        place, bits = waiting[0].parts()[0]
+        waiting[0].stuck(where, self._other(place, bits))
+        return True
+
+    def _other(self, place: MeetingPlace, bits: Array) -> tuple[Site, str] | None:
+        """Return where other lanes of the first of these warps wait, and why they do not meet."""
+        block, warp, _ = np.argwhere(bits)[0]
+        for other, more in self.waiting():
+            if other is not place and more[block, warp].any():
+                return other.site, _why(place, other)
+        return None
+
+    def exited(self) -> None:
+        """Lanes have exited."""
+        for meeting in self.open:
+            meeting.meet()
+
+
+def _why(place: MeetingPlace, other: MeetingPlace) -> str:
+    if place.mask is None or other.mask is None:
+        rule = "`.aligned` takes all lanes of the warp at one place"
+    elif place.site.mnemonic == other.site.mnemonic:
+        rule = "its membermask has another value"
+    else:
+        rule = "lanes meet only at the same opcode with the same qualifiers and membermask"
+    return f"Other lanes of the warp wait at {other.site.place} ({other.site.mnemonic}): {rule}. "

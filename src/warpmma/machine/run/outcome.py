@@ -1,0 +1,82 @@
+"""What a launch found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..._records import Shown
+from ..._views import view
+from ..base import Site
+from ..memory import Retyped
+from ..report import Costs, Hazard, Unpredicted, WatchedProduct
+
+
+@dataclass(frozen=True)
+class Launch(Shown):
+    """What a launch found.
+
+    Attributes
+    ----------
+    hazards : list of Hazard
+        Those that were asked to be warnings: of each kind and line, the first.
+    costs : Costs
+    counts : dict of str to int
+        By kind, how often lanes met what is only counted: "same value" and "order".
+    order : dict of Site to int
+        The lines whose results depend on which of several threads came first, where CUDA leaves that open, and how
+        often: values that atomics return, sums of floats.
+    joined : dict of (Site, Site) to int
+        Pairs of lines from which lanes of one warp executed a `.sync` instruction together, and how many times warps
+        did. It is legal (the opcode, the qualifiers and the membermask are the same), but may be a mistake.
+    printed : str
+        What the kernel's `printf` printed.
+    unpredicted : tuple of Unpredicted
+        Places of PTX text where it is not known what ptxas fuses, and where that would have changed a result.
+    undecided : tuple of Site
+        All sums of PTX text of which it is not known whether ptxas fuses them with a product, or with which; here they
+        are not, unless they are with another.
+    watched : tuple of WatchedProduct
+        What was kept of `mma` where a `Watch` was given; `warpmma.explain_launch` explains it.
+    retyped : tuple of Retyped
+        Arrays that PTX accessed as floats of another type than they hold.
+    notes : tuple of str
+        What else should be known of the results, such as which bits another compiler's text would give.
+    """
+
+    hazards: list[Hazard]
+    costs: Costs
+    counts: Mapping[str, int] = field(default_factory=dict)
+    order: Mapping[Site, int] = field(default_factory=dict)
+    printed: str = ""
+    unpredicted: tuple[Unpredicted, ...] = ()
+    undecided: tuple[Site, ...] = ()
+    watched: tuple[WatchedProduct, ...] = ()
+    joined: Mapping[tuple[Site, Site], int] = field(default_factory=dict)
+    retyped: tuple[Retyped, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """Tables of instructions, bytes moved, accesses to shared memory with their conflicts, and hazards."""
+        return view(self, "text")
+
+    def json(self) -> str:
+        """All of it, by line, as a JSON document."""
+        return view(self, "json")
+
+    def svg(self, site: Site | int, *, theme: str = "auto") -> str:
+        """Picture which lanes meet in which bank, at a line that accesses shared memory.
+
+        Parameters
+        ----------
+        site : Site or int
+            One of `costs.sites`, or a line of the kernel with one such access.
+        theme : {"auto", "light", "dark"}
+            As the reader's system or page says, or fixed.
+
+        Raises
+        ------
+        OperandError
+            No such access, or several; another theme.
+        """
+        return view(self, "svg", site, theme=theme)

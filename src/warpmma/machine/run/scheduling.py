@@ -1,0 +1,226 @@
+"""Who runs next: groups of lanes by their places in a program, in turns that are fair.
+
+The rules:
+
+1. Every lane that has not exited is in one group that is ready, late, at a meeting (`meetings`), or waits at a barrier
+   of its block. Groups that come to one place, as deep in calls, become one, over all blocks of a batch.
+2. Of those who are ready the deepest in calls is next, and of these the one at the lowest place; it goes on until it
+   reaches the place of another. So those who are behind catch up, and lanes that parted meet where their ways join.
+3. Nobody waits for ever for one who is behind: CUDA promises progress to every thread from sm_70 on. A group that goes
+   back in the program and has looked in vain is late. In vain is: since it went back the last time it has executed an
+   instruction that observes other threads, what that gave has not changed, and no lane has left the group. A group that
+   has gone `_PATIENCE` steps while others were ready is late, too.
+4. Late groups come back in the next round. A round ends when nobody is ready, or after so many steps of those who are:
+   `_QUANTUM` after a look in vain, `_RESPITE` after lost patience. Who comes out of a lock meets those who came out
+   before it, as these do not go further than that.
+5. With a seed that is not 0, some warps of each group, drawn at random, are late when it begins, and again whenever
+   some hundreds or thousands of steps have been gone; how many, and how long the others go on alone, is drawn as well.
+   All that a kernel gives must be the same for every seed unless it is open in CUDA.
+
+Steps are counted, never time: what comes out is a function of the program, its inputs, which blocks are resident, and
+the seed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._arrays import Array
+from ..base import Lanes
+from .groups import Group
+
+STOP = 1 << 60
+"""Behind all places: the group that ran has been put elsewhere."""
+
+_QUANTUM, _RESPITE, _PATIENCE = 128, 256, 1 << 14  # steps
+_QUANTA, _DRAWS = (1, 8, 64, 512), (256, 1024, 4096)  # of which one is drawn: of a round, and until the next draw
+
+
+class Scheduler:
+    """The groups of a batch of blocks.
+
+    Parameters
+    ----------
+    lanes : Lanes
+    span : int
+        More than the number of places.
+    seed : int
+    keep : bool
+        Whether what threads held when they exited is kept: then groups are never full after one has.
+
+    Attributes
+    ----------
+    ready, late : dict of int to Group
+        By place, less so many spans as they are deep.
+    waiting : dict of int to ndarray of bool
+        Who waits at barriers, by where they go on.
+    vain : int
+        Rounds that have ended, one after another, because all who run had looked in vain.
+    """
+
+    def __init__(self, lanes: Lanes, span: int, seed: int, keep: bool) -> None:
+        self._lanes, self.span, self._keep = lanes, span, keep
+        self._random = np.random.default_rng(seed) if seed else None
+        self.ready: dict[int, Group] = {}
+        self.late: dict[int, Group] = {}
+        self.waiting: dict[int, Array] = {}
+        self.vain = 0
+        self._left = 0  # steps of this round
+        self._gone = self._draws = 0  # steps, and how many when it is drawn again
+        self._patience_lost = False
+        self._alive: Array | None = None
+        self._count = 0
+
+    @property
+    def alive(self) -> int:
+        """How many lanes have not exited; where registers are kept, how many there were."""
+        if self._alive is not self._lanes.alive:
+            self._alive = self._lanes.exists if self._keep else self._lanes.alive
+            self._count = int(np.count_nonzero(self._alive))
+            self._alive = self._lanes.alive
+        return self._count
+
+    def place(self, key: int) -> tuple[int, int]:
+        """Return the place and the depth of a key."""
+        depth = -(key // self.span)
+        return key + depth * self.span, depth
+
+    # Rules 1 and 2
+
+    def put(self, place: int, group: Group) -> None:
+        """Let a group be ready at a place."""
+        key = place - group.depth * self.span
+        other = self.ready.get(key)
+        self.ready[key] = group if other is None else self._joined(other, group)
+
+    def put_lanes(self, place: int, bits: Array, depth: int) -> None:
+        """Let lanes be ready at a place, if there are any."""
+        if count := int(np.count_nonzero(bits)):
+            self.put(place, Group(bits, count, False, depth))
+
+    def _joined(self, a: Group, b: Group) -> Group:
+        made = Group(a.bits | b.bits, a.count + b.count, False, a.depth)
+        made.observed, made.changed = a.observed or b.observed, a.changed or b.changed
+        made.looked, made.used = max(a.looked, b.looked), max(a.used, b.used)
+        return made
+
+    def next(self) -> tuple[int, Group] | None:
+        """Return the next place and who is there; None where nobody can run."""
+        if not self.ready:
+            if not self.late:
+                return None
+            self.vain = 0 if self._patience_lost else self.vain + 1
+            self._round()
+        key = min(self.ready)
+        group = self.ready.pop(key)
+        if not group.full and group.count == self.alive:
+            group.full, group.bits = True, self._lanes.alive
+            group._masks.clear()
+        place, _ = self.place(key)
+        return place, group
+
+    def bound(self, group: Group) -> int:
+        """Return the place at which the group that runs meets another, or has to let it go first."""
+        return min(self.ready) + group.depth * self.span if self.ready else STOP
+
+    # Rules 3 and 4
+
+    def steps(self, group: Group) -> int:
+        """Return how many steps the group that runs may go before `rest` is asked; 0 for any number."""
+        if self.late:
+            return max(1, min(self._left, _PATIENCE - group.used if self.ready else STOP))
+        return max(1, _PATIENCE - group.used) if self.ready else 0
+
+    def gone(self, group: Group, steps: int) -> None:
+        """Count steps of the group that runs."""
+        group.used += steps
+        self._left -= steps
+        self._gone += steps
+
+    def rest(self, place: int, group: Group) -> None:
+        """Put a group that has gone so many steps as it might where it belongs."""
+        if self.ready and group.used >= _PATIENCE:
+            self._patience_lost = True
+            self._postpone(place, group, _RESPITE)
+        else:
+            self.put(place, group)
+        if self.late and self._left <= 0:
+            self.vain = 0
+            self._round()
+
+    def back(self, place: int, group: Group) -> int:
+        """Return where a group goes on that goes back to a place and has observed others: there, or it is late."""
+        vain = not group.changed and group.count >= group.looked
+        group.observed, group.changed, group.looked = False, False, group.count
+        if not vain:
+            return place
+        self._postpone(place, group, _QUANTUM)
+        return STOP
+
+    def _postpone(self, place: int, group: Group, quantum: int) -> None:
+        if not self.late or quantum > self._left:
+            self._left = quantum
+        group.used = 0
+        key = place - group.depth * self.span
+        other = self.late.get(key)
+        self.late[key] = group if other is None else self._joined(other, group)
+
+    def _round(self) -> None:
+        self._patience_lost = False
+        for key, group in self.late.items():
+            other = self.ready.get(key)
+            self.ready[key] = group if other is None else self._joined(other, group)
+        self.late = {}
+        if self._gone >= self._draws:
+            self.draw()
+
+    # Rule 5
+
+    def draw(self) -> None:
+        """Let some be late, at random, if there is a seed."""
+        if self._random is None:
+            return
+        self._left = int(self._random.choice(_QUANTA))
+        self._draws = self._gone + int(self._random.choice(_DRAWS))
+        groups, self.ready = self.ready, {}
+        for key in sorted(groups):
+            group = groups[key]
+            first = self._random.random(self._lanes.shape[:2]) < 0.5
+            place, _ = self.place(key)
+            for bits, where in ((group.bits & first[..., None], self.put), (group.bits & ~first[..., None], None)):
+                if count := int(np.count_nonzero(bits)):
+                    some = group.part(bits, count)
+                    if where:
+                        where(place, some)
+                    else:
+                        self.late[key] = some
+        if not self.ready:
+            self.ready, self.late = self.late, {}
+
+    # Barriers
+
+    def go_on(self, place: int, bits: Array, depth: int) -> None:
+        """Let lanes go on at a place: those who wait at a barrier when it lets them go."""
+        if self._lanes.any_waiting:
+            waits = bits & self._lanes.waiting
+            if waits.any():
+                key = place - depth * self.span
+                self.waiting[key] = waits if key not in self.waiting else self.waiting[key] | waits
+                bits = bits & ~waits
+        self.put_lanes(place, bits, depth)
+
+    def release(self) -> None:
+        """Let those go on who wait no longer."""
+        for key, waits in list(self.waiting.items()):
+            free = waits & ~self._lanes.waiting
+            if free.any():
+                rest = waits & self._lanes.waiting
+                if rest.any():
+                    self.waiting[key] = rest
+                else:
+                    del self.waiting[key]
+                self.put_lanes(*self._at(key, free))
+
+    def _at(self, key: int, bits: Array) -> tuple[int, Array, int]:
+        place, depth = self.place(key)
+        return place, bits, depth

@@ -1,0 +1,269 @@
+"""The state of a program that runs: registers by slot, who stands where, how often each place was executed.
+
+Registers of a program, its constants and special registers lie in one list: an operand is a number in it. What has to
+be made anew at every look (an address with an offset, an inverted predicate, a clock) is made by a function, which the
+step calls before it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..._arrays import Array
+from ..._text import counted
+from ...errors import OperandError
+from ...operations import DTYPES
+from ..base import Lanes, Site, WarpRegister
+from ..block import SPECIAL, Batch, Grid, special_bits
+from ..program import Argument, Constant, Frame, Inverted, Program, ReadOnly, Slot, StepOperand, Sum
+from .groups import Group
+from .scheduling import Scheduler
+
+Refresh = Callable[[], None]
+
+
+class State:
+    """What a program has of a batch of blocks: between `begin` and `end`.
+
+    Steps are prepared with a state, and may be used for other batches of its shape, one after another: what belongs to
+    a batch they ask the state for when they run (`state.batch`), but for the lists here, which stay the same lists.
+
+    Parameters
+    ----------
+    program : Program
+    lanes : Lanes
+        Of any batch of the shape.
+    keep : bool
+        Whether registers of threads that have exited are kept.
+
+    Attributes
+    ----------
+    batch : Batch
+    grid : Grid
+    shape : (int, int, int)
+        Blocks, warps and lanes.
+    registers : list of WarpRegister
+        The program's slots, and behind them what does not change.
+    lets_go : mapping of int to tuple of int
+        By place, registers that nobody reads any more.
+    counts : list of int
+        Of every place, how often warps executed it.
+    now : int
+        Steps that have been gone.
+    stack : WarpRegister
+        Where each thread's frame begins, b64.
+    scheduler : Scheduler
+    last_guard : list
+        What `guards` chose last.
+    seen : dict
+        By place, what steps that observe other threads saw last.
+    """
+
+    batch: Batch
+    grid: Grid
+    stack: WarpRegister
+    scheduler: Scheduler
+
+    def __init__(self, program: Program, lanes: Lanes, keep: bool) -> None:
+        self.program, self.shape, self._keep = program, lanes.shape, keep
+        missing = np.broadcast_to(~lanes.exists[:1], lanes.shape)  # of all blocks the same; rule 4 of `groups`
+        self._none = {kind: WarpRegister(self._everywhere(0, kind), missing) for kind in DTYPES}
+        self._unwritten = [self._none[kind] for kind in program.registers]
+        self.registers: list[Any] = self._unwritten.copy()
+        self.lets_go = {} if keep else program.lets_go
+        self.counts = [0] * len(program.steps)
+        self.now = 0
+        self.last_guard: list[Any] = [None] * 4
+        self.seen: dict[int, tuple[WarpRegister, ...]] = {}
+        self._parameters = b""
+        self._where: tuple[Grid, range, str] | None = None  # of which special registers are
+        self._known: dict[StepOperand, int] = {}
+        self._spare: list[int] = []
+        self._stack = WarpRegister(self._everywhere(0, "b64"))
+
+    def begin(self, batch: Batch, grid: Grid, began: int, parameters: bytes) -> None:
+        """Begin a batch: its grid, steps that the launch went before, for its clock, and the launch's parameters."""
+        self.batch, self.grid, self.now, self._parameters = batch, grid, began, parameters
+        self.stack = self._stack
+        self.scheduler = Scheduler(batch.lanes, len(self.program.steps) + 2, batch.seed, self._keep)
+        where = grid, batch.blocks, batch.target
+        for x, at in self._known.items():
+            if isinstance(x, Argument) or (isinstance(x, ReadOnly) and where != self._where):
+                self.registers[at] = self._made(x)
+        self._where = where
+
+    def end(self) -> None:
+        """Let go of all that belongs to a batch."""
+        del self.batch, self.grid, self.stack, self.scheduler
+        self._parameters = b""
+        self.registers[: len(self._unwritten)] = self._unwritten
+        for at in self._spare:
+            self.registers[at] = None
+        self.counts[:] = [0] * len(self.counts)
+        self.last_guard[:] = [None] * len(self.last_guard)
+        self.seen.clear()
+
+    def _everywhere(self, bits: int, kind: str) -> Array:
+        return np.broadcast_to(DTYPES[kind](bits), self.shape)
+
+    def forget(self, slots: range, group: Group) -> None:
+        """Let registers be as those that a group never wrote."""
+        for slot in slots:
+            none = self._none[self.program.registers[slot]]
+            held = self.registers[slot]
+            if held is not none:
+                self.registers[slot] = group.merged(held, none, held.site)
+
+    def letting_go(self, place: int) -> Callable[[], None]:
+        """Return what makes the registers that a place lets go as nobody ever wrote them."""
+        none, registers = [(x, self._none[self.program.registers[x]]) for x in self.lets_go[place]], self.registers
+
+        def let_go() -> None:
+            for slot, unwritten in none:
+                registers[slot] = unwritten
+
+        return let_go
+
+    def put(self, slot: int, new: WarpRegister, group: Group, site: Site) -> None:
+        """Write a register in the lanes of a group."""
+        old = self.registers[slot]
+        if new.bits.dtype != old.bits.dtype:
+            raise OperandError(
+                f"{site.mnemonic}: {self.program.names[slot]} is .{old.kind}; got a value of .{new.kind}"
+            )
+        self.registers[slot] = new if group.full else group.merged(old, new, site)
+
+    def write(self, slot: int, bits: Array, group: Group, site: Site) -> None:
+        """Write bits that fit a register."""
+        new = WarpRegister(bits)
+        self.registers[slot] = new if group.full else group.merged(self.registers[slot], new, site)
+
+    def shaped(self, bits: Any, dtype: np.dtype[Any]) -> Array:
+        """Return a result as the bits of a register: of the dtype and shape that it has."""
+        bits = np.asarray(bits, dtype)
+        return bits if bits.shape == self.shape else np.broadcast_to(bits, self.shape)
+
+    # Operands
+
+    def dtype(self, kind: str) -> np.dtype[Any]:
+        """NumPy type of a class of registers."""
+        made: np.dtype[Any] = np.dtype(DTYPES[kind])
+        return made
+
+    def kind(self, x: StepOperand, at: Any) -> str:
+        """Class of an operand that `place` has placed."""
+        if isinstance(x, tuple):
+            return "a vector"
+        if isinstance(x, Constant | Argument | ReadOnly):
+            return x.kind
+        if isinstance(x, Inverted):
+            return "pred"
+        if isinstance(x, Slot):
+            return self.program.registers[x.number]
+        return x.kind if isinstance(x, Frame) else self.kind(x.base, at)
+
+    def place(self, x: StepOperand, refresh: list[Refresh]) -> Any:
+        """Return where an operand lies in the list of registers, an int, and what makes it anew; tuples of vectors."""
+        if isinstance(x, tuple):
+            return tuple(self.place(each, refresh) for each in x)
+        if isinstance(x, Slot):
+            return x.number
+        if isinstance(x, Inverted | Frame | Sum) or (isinstance(x, ReadOnly) and self._moves(x)):
+            at = self._another(len(refresh))
+            refresh.append(self._refresh(x, at))
+            return at
+        if x not in self._known:
+            made = self._made(x)
+            self._known[x] = len(self.registers)
+            self.registers.append(made)
+        return self._known[x]
+
+    def _another(self, used: int) -> int:
+        """Return a place for what a step makes anew, of which it has some already; all steps share them."""
+        if used == len(self._spare):
+            self._spare.append(len(self.registers))
+            self.registers.append(None)
+        return self._spare[used]
+
+    def _moves(self, x: ReadOnly) -> bool:
+        return x.name in SPECIAL and SPECIAL[x.name].moves
+
+    def _made(self, x: StepOperand) -> Any:
+        if isinstance(x, Constant):
+            return _Immediate(x.bits) if x.kind == "imm" else WarpRegister(self._everywhere(x.bits, x.kind))
+        if isinstance(x, Argument):
+            given = self._parameters[x.offset : x.offset + x.size]
+            if len(given) != x.size:
+                raise OperandError(
+                    f"{self.program.name} reads bytes {x.offset} to {x.offset + x.size - 1} of its parameters; the "
+                    f"launch has {counted(len(self._parameters), 'byte')} of them"
+                )
+            bits = int.from_bytes(given, "little", signed=x.signed) & ((1 << int(x.kind[1:])) - 1)
+            return WarpRegister(self._everywhere(bits, x.kind))
+        assert isinstance(x, ReadOnly)
+        return self._read_only(x)
+
+    def _read_only(self, x: ReadOnly) -> WarpRegister:
+        static = max((x.stop for x in self.program.shared), default=0)
+        return WarpRegister(special_bits(x.name, x.kind, self.batch, self.grid, static, self.now))
+
+    def _refresh(self, x: Inverted | Frame | Sum | ReadOnly, at: int) -> Refresh:
+        registers = self.registers
+        if isinstance(x, ReadOnly):
+
+            def look() -> None:
+                registers[at] = self._read_only(x)
+
+            return look
+        if isinstance(x, Frame):
+            dtype = DTYPES[x.kind]
+
+            def frame() -> None:
+                registers[at] = WarpRegister((self.stack.bits + np.uint64(x.offset)).astype(dtype, copy=False))
+
+            return frame
+        if isinstance(x, Inverted):
+            slot = x.slot.number
+
+            def invert() -> None:
+                held = registers[slot]
+                registers[at] = WarpRegister(~held.bits, held.defined, held.site)
+
+            return invert
+        return self._add(x, at)
+
+    def _add(self, x: Sum, at: int) -> Refresh:
+        registers = self.registers
+        if isinstance(x.base, Frame):
+            offset = np.uint64((x.base.offset + x.offset) & _MOST)
+
+            def in_frame() -> None:
+                registers[at] = WarpRegister(self.stack.bits + offset)
+
+            return in_frame
+        base = self.place(x.base, [])
+        kind = x.base.kind if isinstance(x.base, ReadOnly) else self.program.registers[base]
+        dtype = DTYPES[kind]
+        more = dtype(x.offset & np.iinfo(dtype).max)
+
+        def add() -> None:
+            held = registers[base]
+            registers[at] = WarpRegister(held.bits + more, held.defined, held.site)
+
+        return add
+
+
+class _Immediate:
+    """An immediate int among registers."""
+
+    __slots__ = ("bits",)
+    defined = None
+
+    def __init__(self, bits: int) -> None:
+        self.bits = bits
+
+
+_MOST = (1 << 64) - 1

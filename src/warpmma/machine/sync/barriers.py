@@ -1,0 +1,368 @@
+"""Barriers of a block: arrivals that are counted, and threads that wait for them.
+
+The rules (PTX ISA 9.1, 9.7.13: `bar`, `barrier`, `bar.warp.sync`; CUDA C++ Programming Guide on exited threads):
+
+1. A block has 16 barriers. Threads arrive at one by its number; with `sync` they wait, with `arrive` they go on. With
+   `red` they wait, too, and when it is complete each gets what all that came brought: how many have a predicate,
+   whether all have it, or one.
+2. A barrier with a number of threads is complete when so many have arrived. Without one, it is complete when all
+   threads of the block that have not exited have; a thread that exits is waited for no longer. What it did is in no
+   order with what follows the barrier, but what lanes of a warp did that comes.
+3. Lanes that have exited, or are no threads, come with their warp: counts are multiples of 32.
+4. `.aligned`, which `bar` always is, wants all threads of a warp that have not exited at once; where some are masked
+   off that is a hazard. Without it threads arrive as they come.
+5. A complete barrier lets go those who wait, orders what came before (`clocks`), and can be used anew.
+6. Threads that arrive twice before it is complete, or with different numbers of threads, are a hazard. So are those who
+   come where others have met, or come, that they are in no order with: nothing says who meets whom. A barrier of 32
+   threads is one for each warp.
+7. Who waits does nothing else. If nobody can run any more, or the kernel ends, those who wait for threads that do not
+   come are a hazard. In a kernel in Python, that goes through in step, those who wait may compute in registers, which
+   nobody else sees; before they touch memory or come to another barrier, all must have come, in the order of the
+   source, or that is the same hazard.
+8. `bar.warp.sync` waits for the lanes of its mask that have not exited; where some of these are masked off, or it does
+   not name who executes it, that is a hazard.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..._arrays import Array
+from ...errors import OperandError, shown
+from ...registers import LANES
+from ..base import Lanes, Site
+from ..order import Clocks, Known
+from ..report import Reporter
+from .awaited import Awaited
+
+_BARRIERS, _MOST = 16, 1024  # and threads of a block
+
+
+@dataclass
+class _State:
+    """One barrier of every block.
+
+    Attributes
+    ----------
+    arrived, waiting : ndarray of bool
+        `[block, warp, lane]`.
+    expected : ndarray of int
+        Number of threads, `[block]`; 0 for all, -1 where nobody has come yet.
+    when, knew : ndarray of int
+        Of each warp that has arrived, see `Clocks.arrive`.
+    whole : ndarray of bool
+        Warps that arrived whole, of which `when` and `knew` are, `[block, warp]`.
+    met : ndarray of int
+        When warps arrived that have met here last, `[block, warp]`; 0 for others.
+    held : ndarray of object or None
+        What threads had learned when they arrived (`causality`), if any had.
+    parts : dict of int to Known
+        By block, what lanes knew that arrived without the rest of their warp.
+    brought, true : ndarray of int
+        How many threads came with `red`, and how many of them with the predicate, `[block]`.
+    awaited : list of Awaited
+        Who waits for what they bring.
+    site : Site
+        Where threads came last.
+    """
+
+    arrived: Array
+    waiting: Array
+    expected: Array
+    when: Array
+    knew: Array
+    met: Array
+    site: Site
+    brought: Array
+    true: Array
+    whole: Array
+    held: Array | None = None
+    parts: dict[int, Known] = field(default_factory=dict)
+    awaited: list[Awaited] = field(default_factory=list)
+
+
+class Barriers:
+    """The barriers of a batch of blocks.
+
+    Parameters
+    ----------
+    lanes : Lanes
+    clocks : Clocks
+    reporter : Reporter
+
+    Attributes
+    ----------
+    late : Awaited or None
+        Of the last `red`: what some who came with it still wait for.
+    """
+
+    def __init__(self, lanes: Lanes, clocks: Clocks, reporter: Reporter) -> None:
+        self._lanes, self._clocks, self._reporter = lanes, clocks, reporter
+        self._states: dict[int, _State] = {}
+        self.late: Awaited | None = None
+
+    def arrive(
+        self, site: Site, lanes: Array, number: int, threads: int | None, *, wait: bool, aligned: bool,
+        awaited: Awaited | None = None, predicate: Array | None = None,
+    ) -> int:  # fmt: skip
+        """Let threads arrive; return how many blocks have met.
+
+        Parameters
+        ----------
+        site : Site
+        lanes : ndarray of bool
+        number : int
+            Of the barrier.
+        threads : int or None
+            How many come; None for all.
+        wait : bool
+            Whether these wait.
+        aligned : bool
+            Whether warps come whole.
+        awaited : Awaited or None
+            What they wait for besides.
+        predicate : ndarray of bool or None
+            What each brings for that.
+
+        Raises
+        ------
+        OperandError
+            No such barrier, or a number of threads that is no multiple of 32.
+        """
+        if not 0 <= number < _BARRIERS:
+            raise OperandError(f"{site.mnemonic}: barrier {shown(number)}; a block has barriers 0 to {_BARRIERS - 1}")
+        if threads is not None and (not 0 < threads <= _MOST or threads % LANES):
+            raise OperandError(
+                f"{site.mnemonic}: {shown(threads)} threads; expected a multiple of {LANES}, {_MOST} at most"
+            )
+        return self.come(site, lanes, number, threads, wait=wait, aligned=aligned, awaited=awaited, predicate=predicate)
+
+    def come(
+        self, site: Site, lanes: Array, number: int, threads: int | None, *, wait: bool, aligned: bool,
+        awaited: Awaited | None = None, predicate: Array | None = None,
+    ) -> int:  # fmt: skip
+        """Let threads arrive as `arrive` does, at any number."""
+        if (
+            wait and threads is None and awaited is None and lanes is self._lanes.exists and self._idle(number)
+        ):  # all there are, at once
+            self._clocks.meet_all(np.ones(len(lanes), bool))
+            return len(lanes)
+        if aligned:  # rule 4
+            part = ~self._lanes.whole(lanes)
+            if part.any():
+                missing = self._lanes.alive & ~lanes & part[..., None]
+                self._reporter.report("barrier", site, missing, detail=_MASKED)
+                lanes = lanes | missing
+        whole = self._lanes.whole(lanes).all()
+        if threads == LANES and wait and whole and awaited is None:
+            self._clocks.meet_lanes(np.any(lanes, axis=-1), {})  # rule 6
+            return int(np.count_nonzero(np.any(lanes, axis=-1)))
+        if threads == self._lanes.shape[1] * LANES and wait and lanes is self._lanes.exists:
+            threads = None  # all of them, at once
+        state = self._state(site, number)
+        self._check(site, state, lanes, number, threads or 0)
+        come: Array = np.any(lanes, axis=(1, 2))
+        state.expected[come], state.site = threads or 0, site
+        state.arrived |= lanes
+        self._know(state, lanes, counted=threads is not None)
+        if awaited is not None and predicate is not None:
+            state.awaited.append(awaited)
+            state.brought += np.count_nonzero(lanes, axis=(1, 2))
+            state.true += np.count_nonzero(lanes & predicate, axis=(1, 2))
+        if wait:
+            state.waiting |= lanes
+            self._lanes.wait(lanes)
+        return self._complete(state)
+
+    def coming(self, number: int) -> Array | None:
+        """Return who has arrived at a barrier that is not complete; None where nobody ever came."""
+        return self._states[number].arrived if number in self._states else None
+
+    def wait(self, number: int, lanes: Array) -> None:
+        """Let threads that have arrived wait."""
+        self._states[number].waiting |= lanes
+        self._lanes.wait(lanes)
+
+    def _idle(self, number: int) -> bool:
+        """Whether nobody has come to a barrier who is not through it."""
+        state = self._states.get(number)
+        return state is None or bool((state.expected < 0).all())
+
+    def _know(self, state: _State, lanes: Array, *, counted: bool) -> None:
+        """Keep what threads know that arrive."""
+        clocks = self._clocks
+        if clocks.causality.active:
+            if state.held is None:
+                state.held = np.full(lanes.shape, None, object)
+            state.held[lanes] = clocks.causality.held[lanes]
+        if not counted:
+            return
+        part = ~self._lanes.whole(lanes)
+        warps: Array = np.any(lanes, axis=-1) & ~part
+        time, knew = clocks.arrive()
+        state.when[warps], state.knew[warps], state.whole[warps] = time, knew[warps], True
+        for block, warp in np.argwhere(part).tolist():
+            known = clocks.known(block, warp, np.flatnonzero(lanes[block, warp]).tolist())
+            state.parts[block] = state.parts[block] | known if block in state.parts else known
+
+    def _state(self, site: Site, number: int) -> _State:
+        if number not in self._states:
+            blocks, warps, _ = shape = self._lanes.shape
+            self._states[number] = _State(
+                arrived=np.zeros(shape, bool), waiting=np.zeros(shape, bool), expected=np.full(blocks, -1),
+                when=np.zeros((blocks, warps), np.int64), knew=np.zeros((blocks, warps, warps), np.int64),
+                met=np.zeros((blocks, warps), np.int64), site=site, brought=np.zeros(blocks, np.int64),
+                true=np.zeros(blocks, np.int64), whole=np.zeros((blocks, warps), bool),
+            )  # fmt: skip
+        return self._states[number]
+
+    def _check(self, site: Site, state: _State, lanes: Array, number: int, threads: int) -> None:
+        """Rule 6."""
+        twice = state.arrived & lanes
+        self._reporter.report(
+            "barrier", site, twice, other=state.site,
+            detail=f"it has arrived at barrier {number} already, at {state.site.place}, and that is not complete",
+        )  # fmt: skip
+        odd = (state.expected >= 0) & (state.expected != threads)
+        says = "all threads" if not threads else f"{threads} threads"
+        self._reporter.report(
+            "barrier", site, lanes & odd[:, None, None], other=state.site,
+            detail=f"barrier {number} is of {says} here, and of another number at {state.site.place}",
+        )  # fmt: skip
+        if threads:
+            _, knows = self._clocks.arrive()
+            own = np.eye(knows.shape[1], dtype=bool)
+            unheard: Array = np.any((knows < state.met[:, None]) & ~own, axis=-1)
+            self._reporter.report(
+                "barrier", site, lanes & unheard[..., None], other=state.site,
+                detail=f"others have met at barrier {number}, at {state.site.place}, and nothing says that they did "
+                "before it came: who meets whom is open",
+            )  # fmt: skip
+            many = self._counted(state.arrived | lanes).sum(axis=(1, 2)) > threads
+            self._reporter.report(
+                "barrier", site, lanes & many[:, None, None], other=state.site,
+                detail=f"more than {threads} threads come to barrier {number}: who meets whom is open",
+            )  # fmt: skip
+
+    def _counted(self, arrived: Array) -> Array:
+        """Rule 3."""
+        return np.asarray((arrived | ~self._lanes.alive) & np.any(arrived, axis=-1, keepdims=True))
+
+    def _complete(self, state: _State) -> int:
+        """Rules 2 and 5."""
+        alive = self._lanes.alive
+        enough = self._counted(state.arrived).sum(axis=(1, 2)) >= state.expected
+        all_come = (state.arrived | ~alive).all(axis=(1, 2))
+        done = (state.expected > 0) & enough | (state.expected == 0) & all_come
+        if not done.any():
+            return 0
+        waiting = state.waiting & done[:, None, None]
+        self._lanes.release(waiting)
+        every = done & (state.expected == 0)
+        absent = ~np.any(state.arrived, axis=-1) & every[:, None]
+        whole = every & self._clocks.quiet(absent).all(axis=1)
+        if whole.any():
+            self._clocks.meet_all(whole)
+        part = done & ~whole
+        if (every & ~whole).any():  # warps that have exited have done what nobody has heard of
+            time, knew = self._clocks.arrive()
+            state.when[every], state.knew[every], state.whole[every] = (
+                time,
+                knew[every],
+                np.any(state.arrived[every], axis=-1),
+            )
+        if part.any():
+            self._meet(state, waiting, part)
+        state.awaited = [x for x in state.awaited if x.give(state.brought, state.true, done)]
+        self._clear(state, done)
+        return int(done.sum())
+
+    def _meet(self, state: _State, waiting: Array, part: Array) -> None:
+        """Let those who wait know what all knew who came, in blocks of which others have not (rule 5)."""
+        clocks, come = self._clocks, state.arrived & part[:, None, None]
+        waits: Array = waiting & part[:, None, None]
+        if clocks.causality.active:
+            clocks.causality.meet(waits, come, state.held)
+        whole = state.whole & part[:, None]
+        warps: Array = np.any(waits, axis=-1) & self._lanes.whole(waits)
+        clocks.meet(warps, whole, state.when, state.knew)
+        for block, known in state.parts.items():
+            if part[block]:
+                clocks.causality.tell(np.argwhere(waits[block]).tolist(), block, known)
+        for block, warp in np.argwhere(np.any(waits, axis=-1) & ~warps).tolist():
+            known = clocks.known_of(block, whole, state.when, state.knew)
+            clocks.causality.tell([(warp, lane) for lane in np.flatnonzero(waits[block, warp]).tolist()], block, known)
+        state.met[part] = np.where(whole, state.when, 0)[part]
+
+    def _clear(self, state: _State, blocks: Array) -> None:
+        """Make a barrier new in blocks."""
+        state.arrived[blocks], state.waiting[blocks], state.expected[blocks] = False, False, -1
+        state.brought[blocks] = state.true[blocks] = 0
+        state.whole[blocks] = False
+        state.parts = {block: known for block, known in state.parts.items() if not blocks[block]}
+
+    def exited(self) -> int:
+        """Threads have exited: let go who waited for them alone."""
+        return sum(self._complete(state) for state in self._states.values() if (state.expected >= 0).any())
+
+    # Rule 7
+
+    def stand(self, lanes: Array, acts: Site | None, where: str = "") -> None:
+        """Report threads that wait for others that do not come; then they wait no longer.
+
+        Parameters
+        ----------
+        lanes : ndarray of bool
+            Those whose barriers are looked at.
+        acts : Site or None
+            Where they are to act; None at the end.
+        where : str
+            Where all threads are, if it is known.
+        """
+        for number, state in self._states.items():
+            blocks: Array = np.any(state.waiting & lanes, axis=(1, 2))
+            if not blocks.any():
+                continue
+            missing = self._lanes.alive & ~state.arrived & blocks[:, None, None]
+            if acts is None:
+                says = "nobody can run, and it has not come" if where else "the kernel ends, and it has not come"
+            else:
+                says = f"those who wait are to act at {acts.place} ({acts.mnemonic}), and it has not come"
+            threads = int(state.expected[blocks].max())
+            why = f"{says}: " + (f"{threads} threads must come to barrier {number}" if threads else _MASKED)
+            if not missing.any():
+                missing = state.waiting & blocks[:, None, None]
+                why = f"it waits for {threads} threads at barrier {number}; the block has fewer"
+            why += f". {where}" * bool(where)
+            self._reporter.report("barrier", state.site, missing, detail=why, other=acts)
+            self._lanes.release(state.waiting & blocks[:, None, None])
+            state.awaited = [x for x in state.awaited if x.give(state.brought, state.true, blocks)]
+            self._clear(state, blocks)
+
+    # Rule 8
+
+    def warp(self, site: Site, lanes: Array, mask: Array) -> None:
+        """Lanes meet at `bar.warp.sync`; `mask` is uint32 `[block, warp, lane]`."""
+        alive = self._lanes.alive
+        outside = lanes & (mask >> np.arange(LANES, dtype=np.uint32) & 1 == 0)
+        self._reporter.report("divergent", site, outside, detail="its membermask does not name the lane itself")
+        if (mask[lanes] == _ALL).all():
+            whole = self._lanes.whole(lanes)
+            self._reporter.report("divergent", site, lanes & ~whole[..., None], detail=_UNNAMED)
+            self._clocks.meet_lanes(lanes.any(axis=-1) & whole, {})
+            return
+        named = (mask[..., None] >> np.arange(LANES, dtype=np.uint32)) & 1 != 0
+        missing = (named & (alive & ~lanes)[..., None, :]).any(axis=-1)
+        self._reporter.report("divergent", site, lanes & missing, detail=_UNNAMED)
+        groups = {}
+        for block, warp in np.argwhere(lanes.any(axis=-1)).tolist():
+            come = lanes[block, warp]
+            groups[block, warp] = named[block, warp] & come[:, None] & come
+        self._clocks.meet_lanes(np.zeros(lanes.shape[:2], bool), groups)
+
+
+_ALL = np.uint32(0xFFFFFFFF)
+_MASKED = "this thread is masked off; all threads of the block must come"
+_UNNAMED = "its membermask names lanes that are masked off"

@@ -1,0 +1,46 @@
+"""Instructions that compute on the registers of one lane."""
+
+from . import (
+    approximations,
+    bit_positions,
+    bounded_products,
+    carries,
+    comparison_results,
+    comparisons,
+    conversions,
+    divisions,
+    floats,
+    integer_arithmetic,
+    integers,
+    multiply_adds,
+    selections,
+    video,
+    video_pairs,
+)
+from .approximations import divided_factors
+from .comparison_results import complemented
+from .floats import float_operation
+from .integers import shl, shr
+from .vector_moves import packing, unpacking
+from .video import scalar_selected
+from .video_pairs import pairs_selected
+
+FORMS = (
+    *comparisons.FORMS,
+    *floats.FORMS,
+    *divisions.FORMS,
+    *approximations.FORMS,
+    *conversions.FORMS,
+    *integers.FORMS,
+    *integer_arithmetic.FORMS,
+    *carries.FORMS,
+    *bit_positions.FORMS,
+    *comparison_results.FORMS,
+    *selections.FORMS,
+    *multiply_adds.FORMS,
+    *bounded_products.FORMS,
+    *video.FORMS,
+    *video_pairs.FORMS,
+)
+
+VIDEO_OPCODES = {head[0] for form in (*video.FORMS, *video_pairs.FORMS) for head in form.heads}

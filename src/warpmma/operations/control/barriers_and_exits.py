@@ -1,0 +1,69 @@
+"""Barriers and the end of a thread: the forms.
+
+The rules (PTX ISA 9.1, 9.7.13.1 to 9.7.13.2 and 9.7.12.7):
+
+1.  `bar` and `barrier` name one of 16 barriers of a block and, if not all threads of it come, how many do, a
+    multiple of 32. `sync` comes and waits for the others, `arrive` comes alone; `red` waits for what all that come
+    bring: how many have a predicate (`popc`), whether all have it, or one.
+2.  `bar` is `barrier.aligned`: all threads of a warp execute it together. Without `.aligned` they may come one by one.
+3.  `bar.warp.sync` waits for the lanes of a membermask, itself among them.
+4.  `barrier.cluster.arrive` comes to the barrier of the cluster and goes on, `wait` waits until all threads of it have
+    come that have not exited. A block is a cluster of its own. `.release`, `.acquire` and `.relaxed` say what is in
+    order then; here all is, which `.relaxed` does not promise.
+5.  `exit` ends a thread. Barriers do not wait for it any more.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from ..effects import Barrier, Exit
+from ..forms import Form
+from ..measurements import published
+
+
+def _barrier(words: tuple[str, ...]) -> dict[str, Any]:
+    """Return what the words of `bar` and `barrier` say of a row."""
+    return {
+        "action": next(x for x in ("arrive", "red", "sync") if x in words),
+        "aligned": words[0] == "bar" or "aligned" in words,
+        "reduction": next((x for x in ("popc", "and", "or") if x in words), None),
+    }
+
+
+def _cluster(words: tuple[str, ...]) -> dict[str, Any]:
+    """Return what the words of `barrier.cluster` say of a row."""
+    return {"action": words[2], "aligned": "aligned" in words, "cluster": True}
+
+
+_form = partial(Form, kind=Barrier, fields=_barrier, evidence=published("bar, barrier"))
+
+FORMS = (
+    _form(spelling="bar .<sync arrive>", ptx=(2, 0)),
+    _form(spelling="bar.cta .<sync arrive>", ptx=(7, 8)),
+    _form(spelling="barrier .<sync arrive>{.aligned}"),
+    _form(spelling="barrier.cta .<sync arrive>{.aligned}", ptx=(7, 8)),
+    *(
+        _form(spelling=f"{head} .red.{what}{aligned}.{type_}", ptx=ptx)
+        for head, aligned, ptx in (
+            ("bar", "", (2, 0)), ("bar.cta", "", (7, 8)), ("barrier", "{.aligned}", (6, 0)),
+            ("barrier.cta", "{.aligned}", (7, 8)),
+        )
+        for what, type_ in (("popc", "u32"), ("<and or>", "pred"))
+    ),
+    Form(
+        spelling="bar.warp .sync", kind=Barrier, fields=lambda words: {"action": "warp", "aligned": False},
+        evidence=published("bar.warp.sync"),
+    ),
+    Form(
+        spelling="barrier.cluster .arrive[.<release relaxed>]{.aligned}", kind=Barrier, fields=_cluster, since="sm_90",
+        ptx=(7, 8), evidence=published("barrier.cluster"),
+    ),
+    Form(
+        spelling="barrier.cluster .wait[.acquire]{.aligned}", kind=Barrier, fields=_cluster, since="sm_90",
+        ptx=(7, 8), evidence=published("barrier.cluster"),
+    ),
+    Form(spelling="exit", kind=Exit, fields=lambda words: {}, ptx=(1, 0), evidence=published("exit")),
+)  # fmt: skip
+"""Every form of this module."""

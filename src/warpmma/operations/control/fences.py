@@ -1,0 +1,133 @@
+"""Fences, hints and traps: the forms of what acts on threads and on the order of memory, and on no register's bits.
+
+The rules (PTX ISA 9.1, 9.7.13.4, `membar` and `fence`; 9.7.12.8, `nanosleep`; 9.7.19, miscellaneous instructions):
+
+1.  `fence` orders what its thread does before and behind it, for the threads of its scope: `.sc`, `.acq_rel` (also
+    where nothing is said), `.acquire` or `.release`. `membar.cta`, `.gl` and `.sys` are `fence.sc` of `.cta`, `.gpu`
+    and `.sys`.
+2.  `fence.proxy` orders accesses through different proxies. Here is one memory, and what goes on beside threads is
+    ordered by its own rules (`copies`): it changes nothing. `fence.mbarrier_init` is for other blocks of a cluster.
+3.  `nanosleep`, `pmevent`, `griddepcontrol` and `setmaxnreg` change no bit. Who sleeps lets others run.
+4.  `trap` ends the launch with an error; so does `brkpt`, for nobody debugs here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from ..forms import Form
+from ..measurements import published
+from ..records import MemoryOrder, MemoryScope, RegisterType, Row
+
+
+@dataclass(frozen=True, kw_only=True)
+class Control(Row):
+    """One instruction that acts on threads and what orders them.
+
+    Attributes
+    ----------
+    takes : tuple of str
+        Its operands: "address", "imm", "pred", or a PTX type.
+    optional : int
+        How many of these may be left out, at the end.
+    outputs : tuple of str
+        Classes of the registers that it writes.
+    """
+
+    takes: tuple[str, ...] = ()
+    optional: int = 0
+    outputs: tuple[RegisterType, ...] = ()
+
+    @property
+    def syntax(self) -> str:
+        """Operands as PTX writes them: `d0` is an output, `a0`, ... inputs, `p` an address."""
+        names = [*(f"d{i}" for i in range(len(self.outputs)))]
+        names += ["[p]" if x == "address" else f"a{i}" for i, x in enumerate(self.takes)]
+        must = len(names) - self.optional
+        return ", ".join(names[:must]) + "".join(f"{{, {x}}}" for x in names[must:])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fence(Control):
+    """One `fence` or `membar`.
+
+    Attributes
+    ----------
+    order : {"sc", "acq_rel", "acquire", "release", "weak"}
+        "weak" of those that order nothing here (rule 2).
+    scope : {"cta", "cluster", "gpu", "sys"}
+    """
+
+    order: MemoryOrder
+    scope: MemoryScope = "sys"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hint(Control):
+    """One instruction that changes no bit.
+
+    Attributes
+    ----------
+    observes : bool
+        Whether others run after it.
+    """
+
+    observes: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trap(Control):
+    """`trap` or `brkpt`."""
+
+
+_LEVELS: dict[str, MemoryScope] = {"cta": "cta", "gl": "gpu", "sys": "sys"}
+
+
+def _fence(words: tuple[str, ...]) -> dict[str, Any]:
+    """Return what the words of `fence` say of a row."""
+    scope = next((x for x in words if x in ("cta", "cluster", "gpu", "sys")), "sys")
+    return {"order": next((x for x in words if x in ("sc", "acquire", "release")), "acq_rel"), "scope": scope}
+
+
+def _none(words: tuple[str, ...]) -> dict[str, Any]:
+    takes = ("address", "imm") if "acquire" in words and "proxy" in words else ()
+    return {"order": "weak", "takes": takes}
+
+
+_fences = partial(Form, kind=Fence, fields=_fence, evidence=published("membar, fence"))
+_nothing = partial(Form, kind=Fence, fields=_none, evidence=published("fence.proxy"))
+_hints = partial(Form, kind=Hint, evidence=published("hints"))
+
+FORMS = (
+    _fences(spelling="fence[.<sc acq_rel>].<cta cluster gpu sys>", ptx=(6, 0)),
+    _fences(spelling="fence.<acquire release>.<cta cluster gpu sys>", ptx=(8, 6)),
+    _fences(
+        spelling="membar.<cta gl sys>", ptx=(1, 4),
+        fields=lambda words: {"order": "sc", "scope": _LEVELS[words[1]]},
+    ),
+    _nothing(spelling="<membar fence>.proxy .alias", ptx=(7, 5)),
+    _nothing(spelling="fence.proxy .async{.<global shared::cta shared::cluster>}", since="sm_90", ptx=(8, 0)),
+    _fences(spelling="fence.acquire.sync_restrict::shared::cluster .cluster", since="sm_90", ptx=(8, 6)),
+    _fences(spelling="fence.release.sync_restrict::shared::cta .cluster", since="sm_90", ptx=(8, 6)),
+    _nothing(
+        spelling="fence.proxy.async::generic.<acquire.sync_restrict::shared::cluster "
+        "release.sync_restrict::shared::cta> .cluster", since="sm_90", ptx=(8, 6),
+        fields=lambda words: {"order": "weak"},
+    ),
+    _nothing(spelling="fence.mbarrier_init .release.cluster", since="sm_90", ptx=(8, 0)),
+    _nothing(
+        spelling="fence.proxy.tensormap::generic .<acquire release>.<cta cluster gpu sys>", since="sm_90", ptx=(8, 3)
+    ),
+    _hints(spelling="nanosleep.u32", ptx=(6, 3), fields=lambda words: {"takes": ("u32",), "observes": True}),
+    _hints(spelling="pmevent", ptx=(1, 4), fields=lambda words: {"takes": ("imm",)}),
+    _hints(spelling="pmevent.mask", ptx=(3, 0), fields=lambda words: {"takes": ("imm",)}),
+    _hints(spelling="griddepcontrol .<launch_dependents wait>", since="sm_90", ptx=(7, 8), fields=lambda words: {}),
+    _hints(
+        spelling="setmaxnreg.<inc dec>.sync.aligned.u32", since="sm_90a", ptx=(8, 0),
+        fields=lambda words: {"takes": ("imm",)},
+    ),
+    Form(spelling="<trap brkpt>", kind=Trap, ptx=(1, 0), fields=lambda words: {}, evidence=published("trap, brkpt")),
+)  # fmt: skip
+"""Every form of this module."""

@@ -1,0 +1,48 @@
+"""`alloca`, `stacksave` and `stackrestore`: memory of a thread that a function takes as it runs.
+
+The rules (PTX ISA 9.1, 9.7.19: stack manipulation instructions):
+
+1. `alloca` gives the address, in the state space `.local`, of so many bytes at a multiple of the alignment, 8 if
+   nothing is said. They are the function's until it returns.
+2. `stacksave` gives where the stack ends, and `stackrestore` lets it end there again: what was taken since is nobody's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ..forms import Form
+from ..measurements import derived
+from .fences import Control
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stack(Control):
+    """One instruction on the stack of a thread.
+
+    Attributes
+    ----------
+    action : {"alloca", "stacksave", "stackrestore"}
+    """
+
+    action: Literal["alloca", "stacksave", "stackrestore"]
+
+
+def _fields(words: tuple[str, ...]) -> dict[str, Any]:
+    """Return what the words of a mnemonic say of a row."""
+    action, type_ = words
+    takes = {"alloca": (type_, "imm"), "stacksave": (), "stackrestore": (type_,)}[action]
+    return {
+        "action": action, "takes": takes, "optional": int(action == "alloca"),
+        "outputs": () if action == "stackrestore" else (f"b{type_[1:]}",),
+    }  # fmt: skip
+
+
+FORMS = (
+    Form(
+        spelling="<alloca stacksave stackrestore>.<u32 u64>", kind=Stack, fields=_fields, ptx=(7, 3),
+        evidence=derived("alloca, stacksave", "the addresses of local memory, which PTX leaves open, are not compared"),
+    ),
+)  # fmt: skip
+"""Every form of this module."""

@@ -1,0 +1,108 @@
+"""Addresses of state spaces: `cvta`, `isspacep`, `mapa` and `getctarank`.
+
+The rules (PTX ISA 9.1, 9.7.9.20 to 9.7.9.24; `windows`):
+
+1. `cvta` adds the base of a space's window to an address in it, `cvta.to` subtracts it. An address of global memory is
+   its generic address.
+2. `isspacep` tells whether a generic address lies in a window. PTX has the window of parameters in global memory.
+3. A block is a cluster of its own, of rank 0: `mapa` to rank 0 gives the address that it takes, to any other rank it is
+   refused when it is executed, and `getctarank` gives 0.
+
+Generic addresses of 32 bits are not here: from sm_90 on no GPU has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..._arrays import Array
+from ..forms import Form
+from ..measurements import derived, published
+from ..records import Operation, RegisterType, Row, register_type
+from ..value_forms import Words, value_row
+from ..windows import WINDOWS
+
+_SPACES = "shared shared::cta shared::cluster local const param param::entry"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterAddress(Row):
+    """One `mapa`: the address of the same shared memory in the block of another rank of the cluster.
+
+    Attributes
+    ----------
+    type : {"u32", "u64"}
+        Of both addresses; the rank is u32.
+    """
+
+    type: str
+
+    @property
+    def kind(self) -> RegisterType:
+        """Class of the registers that hold the addresses."""
+        return register_type(self.type)
+
+    @property
+    def syntax(self) -> str:
+        """Operands as PTX writes them: `a1` is the rank."""
+        return "d0, a0, a1"
+
+
+def _space(words: Words) -> str:
+    return next(word.partition("::")[0] for word in words[1:] if word != "to")
+
+
+def _cvta(words: Words) -> Callable[[Array], Array]:
+    window = WINDOWS.get(_space(words))
+    if window is None:
+        return lambda a: a
+    step = np.uint64(-window.base % (1 << 64) if "to" in words else window.base)
+    return lambda a: a + step
+
+
+def _isspacep(words: Words) -> Callable[[Array], Array]:
+    space = _space(words)
+
+    def inside(a: Array, name: str) -> Array:
+        return np.asarray(a - np.uint64(WINDOWS[name].base) < np.uint64(WINDOWS[name].size))
+
+    if space != "global":
+        return partial(inside, name=space)
+    others = [name for name in WINDOWS if name != "param"]
+    return lambda a: ~np.logical_or.reduce([inside(a, name) for name in others])
+
+
+def _getctarank(words: Words) -> Callable[[Array], Array]:
+    return lambda a: np.zeros(a.shape, np.uint32)
+
+
+def _form(text: str, by: Callable[[Words], Callable[..., Any]], **more: Any) -> Form:
+    return Form(kind=Operation, fields=lambda words: value_row(text, by(words), words), **more)
+
+
+_WINDOWS = derived("cvta", "the bases of the windows of state spaces, which PTX leaves open, are not compared")
+_CLUSTER = derived("mapa, getctarank", "a block is launched as a cluster of its own")
+
+_mapped = partial(_form, since="sm_90", ptx=(7, 8), evidence=_CLUSTER)
+_mapa = partial(
+    Form, kind=ClusterAddress, fields=lambda words: {"type": words[-1]}, since="sm_90", ptx=(7, 8), evidence=_CLUSTER
+)
+
+FORMS = (
+    _form("T -> T", _cvta, spelling=f"cvta.<{_SPACES}>.u64", ptx=(2, 0), evidence=_WINDOWS),
+    _form("T -> T", _cvta, spelling=f"cvta.to.<{_SPACES}>.u64", ptx=(2, 0), evidence=_WINDOWS),
+    _form("T -> T", _cvta, spelling="cvta{.to}.global.u64", ptx=(2, 0), evidence=published("cvta")),
+    _form(
+        "u64 -> pred", _isspacep, spelling=f"isspacep.<global {_SPACES}>", ptx=(2, 0), evidence=published("isspacep")
+    ),
+    _mapa(spelling="mapa.shared::cluster.<u32 u64>"),
+    _mapa(spelling="mapa.u64"),
+    _mapped("T -> u32", _getctarank, spelling="getctarank.shared::cluster.<u32 u64>"),
+    _mapped("T -> u32", _getctarank, spelling="getctarank.u64"),
+)
+"""Every form of this module."""

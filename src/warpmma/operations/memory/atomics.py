@@ -1,0 +1,230 @@
+"""`atom` and `red`: the forms, and what becomes of the element that is there.
+
+The rules (PTX ISA 9.1, 9.7.13, `atom`, `red` and "Vector atomics"):
+
+1.  An atomic reads an element, computes, and writes it, as if at once; `atom` returns what it read, `red` nothing. The
+    address is a multiple of the element's bytes, or of all of a vector's.
+2.  `and`, `or`, `xor`, `exch`, `add` (which wraps), `min` and `max` are what they say. `inc` makes 0 of what is at
+    least the operand, else adds 1; `dec` makes the operand of 0 and of what is above it, else subtracts 1. `cas`
+    compares with the first operand and, if that is equal, stores the second. The 128 bits of `b128` are two b64
+    registers, low first.
+3.  Floats add rounding to nearest even. f32 in global memory makes zeros of subnormal operands and results, with their
+    signs; in shared memory it does not; nor do f64, and f16 and bf16, which say `.noftz`. Of f64, global memory keeps a
+    NaN as it is, that of the operand rather than its own; in shared memory its own goes first, and is quieted.
+4.  Elements of a vector are changed each by itself: others may come between.
+5.  Without a word of order an atomic is `.relaxed`, without a scope it is of `.gpu`. Without a space the address is
+    generic. `red` reads nothing that its thread sees, so it has neither `.acquire` nor `.acq_rel`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+
+from ..._arrays import Array
+from ...formats import FORMATS
+from ..arithmetic import float_operation
+from ..elements import is_nan
+from ..forms import Form
+from ..measurements import ATOMICS, measured, published
+from ..records import DTYPES, MemoryOrder, MemoryScope, RegisterType, Row, listed, register_type
+
+_F64 = FORMATS["f64"]
+_SPACES = ("global", "shared", "shared::cta", "shared::cluster")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Atomic(Row):
+    """One `atom` or `red`.
+
+    Attributes
+    ----------
+    operation : str
+        "add", "cas", ...
+    space : {"generic", "global", "shared"}
+        Addresses are b64 registers, and b32 of "shared".
+    type : str
+        PTX type of an element: "b32", "f16x2", "b128".
+    count : int
+        Elements of a vector; 1 without `.v2`, `.v4`, `.v8`.
+    returns : bool
+        Whether it returns what it read.
+    order : str
+        "relaxed", "acquire", "release" or "acq_rel".
+    scope : {"cta", "cluster", "gpu", "sys"}
+    hint : bool
+        Whether a cache policy is the last operand.
+    combine : callable
+        From the space, "global" or "shared", what was read and the operands, as unsigned integers of an element's bits,
+        to what is written. Of 128 bits, `[..., 2]` of 64.
+    """
+
+    operation: str
+    space: Literal["generic", "global", "shared"]
+    type: str
+    count: int = 1
+    returns: bool
+    order: MemoryOrder = "relaxed"
+    scope: MemoryScope = "gpu"
+    hint: bool = False
+    combine: Callable[..., Array] = field(repr=False, compare=False)
+
+    @property
+    def bits(self) -> int:
+        """Bits of an element."""
+        return 32 if self.type.endswith("x2") else int(self.type.lstrip("bfsu"))
+
+    @property
+    def size(self) -> int:
+        """Bytes of a lane; its address is a multiple of that."""
+        return self.count * self.bits // 8
+
+    @property
+    def kind(self) -> RegisterType:
+        """Class of the registers that hold an element; two b64 hold 128 bits."""
+        return "b64" if self.bits == 128 else register_type(f"b{self.bits}")
+
+    @property
+    def registers(self) -> int:
+        """Registers of each operand, and of the result."""
+        return 2 if self.bits == 128 else self.count
+
+    @property
+    def values(self) -> int:
+        """Operands besides the address and the policy."""
+        return 2 if self.operation == "cas" else 1
+
+    @property
+    def outputs(self) -> tuple[RegisterType, ...]:
+        """Classes of the registers that it writes."""
+        return (self.kind,) * self.registers if self.returns else ()
+
+    @property
+    def observes(self) -> bool:
+        """Whether it may read what other threads write meanwhile: those who spin on it let others run."""
+        return self.returns
+
+    @property
+    def floating(self) -> bool:
+        """Whether it adds floats, whose sum depends on the order of the operands."""
+        return self.operation == "add" and "f" in self.type
+
+    @property
+    def syntax(self) -> str:
+        """Operands as PTX writes them: `d0`, ... are outputs, `a0`, `b0`, ... inputs, `p` the address."""
+        names = [listed(letter, self.registers) for letter in "ab"[: self.values]]
+        results = [listed("d", self.registers)] * self.returns
+        return ", ".join([*results, "[p]", *names, *["policy"] * self.hint])
+
+
+# Rules 2 and 3
+
+_INTEGERS: Mapping[str, Callable[..., Any]] = {
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "exch": lambda old, new: new,
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "inc": lambda old, most: np.where(old >= most, old.dtype.type(0), old + old.dtype.type(1)),
+    "dec": lambda old, most: np.where((old == 0) | (old > most), most, old - old.dtype.type(1)),
+    "cas": lambda old, equal, new: np.asarray(np.where(old == equal, new, old)),
+}
+
+
+def _integer(operation: str, type_: str, space: str, old: Array, *operands: Array) -> Array:
+    if type_ == "b128" and operation == "cas":
+        equal, new = operands
+        return np.asarray(np.where((old == equal).all(axis=-1, keepdims=True), new, old))
+    if type_[0] == "s":
+        signed = [np.ascontiguousarray(x).view(f"i{x.itemsize}") for x in (old, *operands)]
+        return np.asarray(_INTEGERS[operation](*signed)).view(old.dtype)
+    return np.asarray(_INTEGERS[operation](old, *operands))
+
+
+def _float(operation: str, type_: str, space: str, old: Array, value: Array) -> Array:
+    ftz = ".ftz" * (type_ == "f32" and space == "global")
+    mnemonic = f"add.rn{ftz}.{type_}" if operation == "add" else f"{operation}.{type_}"
+    kind = DTYPES[register_type("b32" if type_.endswith("x2") else f"b{type_.lstrip('bf')}")]
+    first, second = old.astype(kind, copy=False), value.astype(kind, copy=False)
+    if type_ == "f64" and space != "global":  # of two NaNs, `add` returns the second
+        first, second = second, first
+    (result,) = float_operation(mnemonic).compute(first, second)
+    if type_ == "f64" and space == "global":
+        result = np.where(is_nan(_F64, value), value, np.where(is_nan(_F64, old), old, result))
+    return result.astype(old.dtype, copy=False)
+
+
+def _fields(words: tuple[str, ...]) -> dict[str, Any]:
+    """Return what the words of a mnemonic say of a row."""
+    operation = next(x for x in words if x in (*_INTEGERS, "add"))
+    space = next((x.partition("::")[0] for x in words if x in _SPACES), "generic")
+    vector = next((int(x[1:]) for x in words if x in ("v2", "v4", "v8")), 1)
+    combine = _float if "f" in words[-1] else _integer
+    return {
+        "operation": operation, "space": space, "type": words[-1], "count": vector, "returns": words[0] == "atom",
+        "order": next((x for x in words if x in ("relaxed", "acquire", "release", "acq_rel")), "relaxed"),
+        "scope": next((x for x in words[1:] if x in ("cta", "cluster", "gpu", "sys")), "gpu"),
+        "hint": "L2::cache_hint" in words, "combine": partial(combine, operation, words[-1]),
+    }  # fmt: skip
+
+
+_ORDERS = {"atom": "relaxed acquire release acq_rel", "red": "relaxed release"}
+_OPEN = "what becomes of NaN and of subnormal numbers in memory"
+_EXTREME = "what min and max in memory make of NaN and zeros"
+
+
+def _forms(name: str) -> tuple[Form, ...]:
+    head = f"{name}[.<{_ORDERS[name]}>][.<cta cluster gpu sys>]"
+    far, near, hint = "{.global}", ".<shared shared::cta shared::cluster>", "{.L2::cache_hint}"
+    exact = partial(Form, kind=Atomic, fields=_fields, evidence=published(f"{name}: integers"))
+    adds = partial(Form, kind=Atomic, fields=_fields, evidence=measured(f"{name}: floats", ATOMICS), left_open=_OPEN)
+    extreme = partial(
+        Form, kind=Atomic, fields=_fields, evidence=measured(f"{name}: floats", ATOMICS), left_open=_EXTREME
+    )
+    late, wide = partial(adds, since="sm_90", ptx=(7, 8)), partial(adds, since="sm_90", ptx=(8, 1))
+    extreme = partial(extreme, since="sm_90", ptx=(8, 1))
+    listed = [
+        *(
+            form
+            for space, cached in ((far, hint), (near, ""))
+            for form in (
+                exact(spelling=f"{head}{space}.<and or xor>{cached}.<b32 b64>"),
+                exact(spelling=f"{head}{space}.add{cached}.<u32 s32 u64>"),
+                exact(spelling=f"{head}{space}.<inc dec>{cached}.u32"),
+                exact(spelling=f"{head}{space}.<min max>{cached}.<u32 s32 u64 s64>"),
+                adds(spelling=f"{head}{space}.add{cached}.<f32 f64>"),
+                adds(spelling=f"{head}{space}.add.noftz{cached}.f16x2", ptx=(6, 2)),
+                adds(spelling=f"{head}{space}.add.noftz{cached}.f16", ptx=(6, 3)),
+                late(spelling=f"{head}{space}.add.noftz{cached}.<bf16 bf16x2>"),
+            )
+        ),
+        wide(spelling=f"{head}{far}.add{hint}.<v2 v4>.f32"),
+        wide(spelling=f"{head}{far}.add.noftz{hint}.<v2 v4 v8>.<f16 bf16>"),
+        wide(spelling=f"{head}{far}.add.noftz{hint}.<v2 v4>.<f16x2 bf16x2>"),
+        extreme(spelling=f"{head}{far}.<min max>.noftz{hint}.<v2 v4 v8>.<f16 bf16>"),
+        extreme(spelling=f"{head}{far}.<min max>.noftz{hint}.<v2 v4>.<f16x2 bf16x2>"),
+    ]
+    if name == "red":
+        return tuple(listed)
+    for space, cached in ((far, hint), (near, "")):
+        listed += [
+            exact(spelling=f"{head}{space}.exch{cached}.<b32 b64>"),
+            exact(spelling=f"{head}{space}.exch{cached}.b128", since="sm_90", ptx=(8, 3)),
+        ]
+    every = "{.<global shared shared::cta shared::cluster>}"
+    listed += [
+        exact(spelling=f"{head}{every}.cas.<b32 b64>"),
+        exact(spelling=f"{head}{every}.cas.b16", ptx=(6, 3)),
+        exact(spelling=f"{head}{every}.cas.b128", since="sm_90", ptx=(8, 3)),
+    ]
+    return tuple(listed)
+
+
+FORMS = (*_forms("atom"), *_forms("red"))
+"""Every form of this module."""

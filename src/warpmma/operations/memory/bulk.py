@@ -1,0 +1,203 @@
+"""Copies of many bytes that go on beside threads, and stores that an mbarrier counts: the forms.
+
+The rules (PTX ISA 9.1, 9.7.9.25.4, `cp.async.bulk`, `cp.reduce.async.bulk`; 9.7.9.12, `st.async`; 9.7.13.7,
+`red.async`):
+
+1.  One thread copies any number of bytes, a multiple of 16, between addresses that are multiples of 16. With
+    `.mbarrier::complete_tx::bytes` an mbarrier counts the bytes when they are there; with `.bulk_group` they belong to
+    a group of their thread, which `cp.async.bulk.commit_group` closes. These groups are others than those of
+    `cp.async`.
+2.  `cp.async.bulk.wait_group n` waits for all groups of the thread but its last n; with `.read` only until their
+    sources have been read.
+3.  `cp.reduce.async.bulk` combines what is at the destination, element by element, with what is copied, as `red` of
+    the scope of the GPU does.
+4.  `st.async` and `red.async` take registers, and an mbarrier counts their bytes.
+5.  A block is a cluster of its own: `.shared::cluster` is its own shared memory, and `.multicast::cluster` copies to
+    the block of rank 0, which is itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+from ..control import Hint
+from ..effects import CopyGroup
+from ..forms import Form
+from ..measurements import derived, published
+from ..records import RegisterType, Row, listed, register_type
+
+Where = Literal["global", "shared"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BulkCopy(Row):
+    """One `cp.async.bulk` or `cp.reduce.async.bulk`.
+
+    Attributes
+    ----------
+    to, origin : {"global", "shared"}
+    operation, type : str
+        Of a reduction: "add", "min", ..., and the PTX type of an element; "" of a copy.
+    grouped : bool
+        Whether it belongs to a group, and no mbarrier counts its bytes.
+    multicast, hint : bool
+        Whether a mask of blocks, and a cache policy, are the last operands.
+    """
+
+    to: Where
+    origin: Where
+    operation: str = ""
+    type: str = ""
+    grouped: bool
+    multicast: bool = False
+    hint: bool = False
+
+    @property
+    def red(self) -> str:
+        """Mnemonic of the `red` that combines elements as a reduction does."""
+        return _red(self.to, self.operation, self.type)
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """Its operands: "address", or a PTX type."""
+        more = () if self.grouped else ("address",)
+        return ("address", "address", "u32", *more, *("b16",) * self.multicast, *("b64",) * self.hint)
+
+    @property
+    def syntax(self) -> str:
+        """Operands as PTX writes them: `p` is where to, `q` where from, `m` the mbarrier."""
+        return "[p], [q], size" + ", [m]" * (not self.grouped) + ", mask" * self.multicast + ", policy" * self.hint
+
+
+@dataclass(frozen=True, kw_only=True)
+class AsyncStore(Row):
+    """One `st.async` or `red.async`: registers to shared memory, counted by an mbarrier.
+
+    Attributes
+    ----------
+    operation : str
+        Of a reduction; "" of a store.
+    type : str
+    count : int
+        Elements: 1, or 2, 4 of `.v2`, `.v4`.
+    """
+
+    operation: str = ""
+    type: str
+    count: int = 1
+
+    @property
+    def red(self) -> str:
+        """Mnemonic of the `red` that combines elements as a reduction does."""
+        return _red("shared", self.operation, self.type)
+
+    @property
+    def bits(self) -> int:
+        """Bits of an element."""
+        return int(self.type[1:])
+
+    @property
+    def size(self) -> int:
+        """Bytes of a lane; its address is a multiple of that."""
+        return self.count * self.bits // 8
+
+    @property
+    def kind(self) -> RegisterType:
+        """Class of the registers that hold an element."""
+        return register_type(self.type)
+
+    @property
+    def syntax(self) -> str:
+        """Operands as PTX writes them: `p` is where to, `m` the mbarrier."""
+        return f"[p], {listed('a', self.count)}, [m]"
+
+
+_OPERATIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+
+
+def _copy(words: tuple[str, ...]) -> dict[str, Any]:
+    """Return what the words of a copy say of a row."""
+    to, origin = [x.partition("::")[0] for x in words if x.partition("::")[0] in ("global", "shared")]
+    operation = next((x for x in words if x in _OPERATIONS), "")
+    return {
+        "to": to, "origin": origin, "operation": operation, "type": words[-1] if operation else "",
+        "grouped": "bulk_group" in words, "multicast": "multicast::cluster" in words, "hint": "L2::cache_hint" in words,
+    }  # fmt: skip
+
+
+def _store(words: tuple[str, ...]) -> dict[str, Any]:
+    """Return what the words of `st.async` and `red.async` say of a row."""
+    vector = next((int(x[1:]) for x in words if x in ("v2", "v4")), 1)
+    return {"operation": next((x for x in words if x in _OPERATIONS), ""), "type": words[-1], "count": vector}
+
+
+def _group(words: tuple[str, ...]) -> dict[str, Any]:
+    """Return what the words of a commit and a wait say of a row."""
+    return {"action": words[3].replace("commit_group", "commit"), "bulk": True, "read": "read" in words}
+
+
+def _prefetch(words: tuple[str, ...]) -> dict[str, Any]:
+    return {"takes": ("address", "u32", *("b64",) * ("L2::cache_hint" in words))}
+
+
+def _red(space: str, operation: str, type_: str) -> str:
+    """Return the mnemonic of the `red` that combines elements as a reduction does."""
+    rounding = ".noftz" * ("f16" in type_)
+    vector = ".v2" * (bool(rounding) and operation != "add")  # `red` has these of vectors alone
+    return f"red.relaxed.gpu.{space}.{operation}{rounding}{vector}.{type_}"
+
+
+_form = partial(Form, kind=BulkCopy, fields=_copy, since="sm_90", ptx=(8, 0), evidence=published("cp.async.bulk"))
+_exact = partial(_form, evidence=published("cp.reduce.async.bulk"))
+_floats = partial(
+    _form, evidence=derived("cp.reduce.async.bulk", "sums, minima and maxima of floats in bulk are those of red")
+)
+_HINT, _COUNTED = "{.L2::cache_hint}", ".mbarrier::complete_tx::bytes"
+_FAR, _NEAR = ".global.shared::cta.bulk_group", f".shared::cluster.shared::cta{_COUNTED}"
+_stored = partial(Form, kind=AsyncStore, fields=_store, since="sm_90", ptx=(8, 1))
+
+FORMS = (
+    _form(spelling=f"cp.async.bulk .shared::cluster.global{_COUNTED}{{.multicast::cluster}}{_HINT}"),
+    _form(spelling=f"cp.async.bulk .shared::cta.global{_COUNTED}{_HINT}", ptx=(8, 6)),
+    _form(spelling=f"cp.async.bulk {_NEAR}"),
+    _form(spelling=f"cp.async.bulk {_FAR}{_HINT}"),
+    _exact(spelling=f"cp.reduce.async.bulk {_FAR}{_HINT}.add.<u32 s32 u64>"),
+    _exact(spelling=f"cp.reduce.async.bulk {_FAR}{_HINT}.<min max>.<u32 s32 u64 s64>"),
+    _exact(spelling=f"cp.reduce.async.bulk {_FAR}{_HINT}.<inc dec>.u32"),
+    _exact(spelling=f"cp.reduce.async.bulk {_FAR}{_HINT}.<and or xor>.<b32 b64>"),
+    _exact(spelling=f"cp.reduce.async.bulk {_NEAR}.add.<u32 s32 u64>"),
+    _exact(spelling=f"cp.reduce.async.bulk {_NEAR}.<min max>.<u32 s32>"),
+    _exact(spelling=f"cp.reduce.async.bulk {_NEAR}.<inc dec>.u32"),
+    _exact(spelling=f"cp.reduce.async.bulk {_NEAR}.<and or xor>.b32"),
+    _floats(spelling=f"cp.reduce.async.bulk {_FAR}{_HINT}.add.<f32 f64>"),
+    _floats(spelling=f"cp.reduce.async.bulk {_FAR}{_HINT}.add.noftz.<f16 bf16>"),
+    _floats(spelling=f"cp.reduce.async.bulk {_FAR}{_HINT}.<min max>.<f16 bf16>"),
+    Form(
+        spelling="cp.async.bulk .<commit_group wait_group>", kind=CopyGroup, fields=_group, since="sm_90", ptx=(8, 0),
+        evidence=published("cp.async.bulk"),
+    ),
+    Form(
+        spelling="cp.async.bulk .wait_group.read", kind=CopyGroup, fields=_group, since="sm_90", ptx=(8, 0),
+        evidence=published("cp.async.bulk"),
+    ),
+    Form(
+        spelling=f"cp.async.bulk.prefetch .L2.global{_HINT}", kind=Hint, fields=_prefetch, since="sm_90", ptx=(8, 0),
+        evidence=published("cp.async.bulk.prefetch"),
+    ),
+    _stored(
+        spelling=f"st.async [.weak].shared::cluster{_COUNTED}{{.<v2 v4>}}.<b32 u32 s32 f32>",
+        evidence=published("st.async"),
+    ),
+    _stored(
+        spelling=f"st.async [.weak].shared::cluster{_COUNTED}{{.v2}}.<b64 u64 s64 f64>", evidence=published("st.async")
+    ),
+    *(
+        _stored(
+            spelling=f"red.async [.relaxed][.cluster].shared::cluster{_COUNTED}.{what}", evidence=published("red.async")
+        )
+        for what in ("<inc dec>.u32", "<min max>.<u32 s32>", "add.<u32 s32 u64>", "<and or xor>.b32")
+    ),
+)  # fmt: skip
+"""Every form of this module."""

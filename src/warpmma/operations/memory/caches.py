@@ -1,0 +1,111 @@
+"""Caches: instructions that change no bit but where data lies, and the policies that accesses take.
+
+The rules (PTX ISA 9.1, 9.7.9.13 to 9.7.9.18):
+
+1. `prefetch` and `prefetchu` bring a line closer, `applypriority` says how long it stays: no bit changes. An address
+   that is none of memory is no error of `prefetch`.
+2. `discard` throws away 128 bytes from a multiple of 128 on: until they are written again, nobody knows them.
+3. A policy is 64 bits that PTX calls opaque. Those of fractions are ptxas's own constants: the fraction in sixteenths,
+   rounded up, less one; the priority of that fraction; that of the rest. Those of ranges have no meaning here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+from ..forms import Form
+from ..measurements import derived, published
+from ..records import Row
+from ..windows import SPACES, Space
+
+_LINE = 128
+_PRIMARY = {"evict_unchanged": 0, "evict_first": 1, "evict_last": 2, "evict_normal": 3}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheControl(Row):
+    """One `prefetch`, `prefetchu`, `applypriority` or `discard`.
+
+    Attributes
+    ----------
+    action : {"prefetch", "applypriority", "discard"}
+    space : {"generic", "global", "local", "const", "param"}
+    """
+
+    action: Literal["prefetch", "applypriority", "discard"]
+    space: Space
+
+    @property
+    def size(self) -> int:
+        """Bytes, a number that is the second operand; 0 where there is none."""
+        return 0 if self.action == "prefetch" else _LINE
+
+    @property
+    def syntax(self) -> str:
+        """Operands as PTX writes them."""
+        return "[p]" + f", {self.size}" * bool(self.size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CachePolicy(Row):
+    """One `createpolicy`, which makes a cache policy.
+
+    Attributes
+    ----------
+    by : {"fractional", "range", "cvt"}
+        Of a fraction of all accesses, of a range of addresses, or of a policy that the host has made.
+    primary, secondary : str
+        Priorities: "evict_last"; of a policy of the host none.
+    """
+
+    by: Literal["fractional", "range", "cvt"]
+    primary: str = ""
+    secondary: str = ""
+
+    @property
+    def bits(self) -> int:
+        """What its policy holds beside the fraction (rule 3)."""
+        return (1 << 60) | _PRIMARY.get(self.primary, 0) << 57 | (self.secondary == "evict_first") << 56
+
+    @property
+    def syntax(self) -> str:
+        """Operands as PTX writes them."""
+        return {"fractional": "d0{, fraction}", "range": "d0, [p], primary-size, total-size", "cvt": "d0, a0"}[self.by]
+
+
+def _control(words: tuple[str, ...]) -> dict[str, Any]:
+    space = next((word for word in words if word in SPACES), "generic")
+    return {"action": words[0].removesuffix("u"), "space": space}
+
+
+def _policy(words: tuple[str, ...]) -> dict[str, Any]:
+    priorities = [word.partition("::")[2] for word in words if word.startswith("L2::")]
+    return {"by": words[1], **dict(zip(("primary", "secondary"), priorities, strict=False))}
+
+
+_form = partial(Form, kind=CacheControl, fields=_control)
+_prefetch = partial(_form, ptx=(2, 0), evidence=published("prefetch, prefetchu"))
+_PRIORITIES = ".<L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged>"
+_REST = "{.<L2::evict_first L2::evict_unchanged>}"
+_made = partial(
+    Form, kind=CachePolicy, fields=_policy, since="sm_80", ptx=(7, 4),
+    evidence=derived("createpolicy", "the bits of a cache policy, which PTX leaves open, are read by no kernel"),
+)  # fmt: skip
+
+FORMS = (
+    _prefetch(spelling="prefetch{.<global local>}.<L1 L2>"),
+    _prefetch(spelling="prefetch{.global}.<L2::evict_last L2::evict_normal>", since="sm_80", ptx=(7, 4)),
+    _prefetch(spelling="prefetch{.<const param>}.tensormap", since="sm_90"),
+    _prefetch(spelling="prefetchu.L1"),
+    _form(
+        spelling="applypriority{.global}.L2::evict_normal", since="sm_80", ptx=(7, 4),
+        evidence=published("applypriority"),
+    ),
+    _form(spelling="discard{.global}.L2", since="sm_80", ptx=(7, 4), evidence=published("discard")),
+    _made(spelling=f"createpolicy.fractional{_PRIORITIES}{_REST}.b64"),
+    _made(spelling=f"createpolicy.range{{.global}}{_PRIORITIES}{_REST}.b64"),
+    _made(spelling="createpolicy.cvt.L2.b64"),
+)  # fmt: skip
+"""Every form of this module."""

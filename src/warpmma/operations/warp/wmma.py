@@ -1,0 +1,56 @@
+"""`wmma`: rows of its loads, stores and multiplications, of the table in `isa`, and how we know them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ...arithmetic import Evidence, evidence_of
+from ...isa import WMMA_MOVES, WMMA_PRODUCTS, FragmentForm, WmmaProduct, WmmaTransfer
+from ..forms import Form
+from ..measurements import elsewhere, measured
+from ..records import Row
+
+_PTXAS = "machine code of ptxas 12.9 and 13.0"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WmmaMove(WmmaTransfer, Row):
+    """One `wmma.load` or `wmma.store`, for the machine."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WmmaMultiply(WmmaProduct, Row):
+    """One `wmma.mma`, for the machine."""
+
+    def known(self, target: str) -> Evidence:
+        """How we know what it computes on a target: its `mma` is known, and that it is made of them is read."""
+        step = self.steps(target)[0]
+        here = elsewhere(self.evidence, self.left_open, target)
+        if here.kind == "measured":
+            return replace(here, machine=evidence_of(step, target).machine)
+        on = target if target in step.targets else step.targets[0]
+        known = evidence_of(step, on)
+        assumption = "; ".join(
+            filter(None, (f"that it computes what {step} does, which is {known.kind}", known.assumption))
+        )
+        return Evidence(
+            kind="derived", source=f"{_PTXAS}; {known.source}", assumption=assumption, machine=known.machine
+        )
+
+
+_FRAGMENTS = "that fragments are what the code of ptxas makes of them,"
+_PRODUCTS = "that it computes what the `mma` of ptxas's code do,"
+
+
+def _row_form(form: FragmentForm, kind: type[Row], left_open: str) -> Form:
+    return Form(
+        spelling=form.spelling, kind=kind, fields=form.fields, since=form.since, ptx=form.ptx, left_open=left_open,
+        evidence=measured(f"{form.section}, and {_PTXAS}", form.compared),
+    )  # fmt: skip
+
+
+FORMS: tuple[Form, ...] = (
+    *(_row_form(form, WmmaMove, _FRAGMENTS) for form in WMMA_MOVES),
+    *(_row_form(form, WmmaMultiply, _PRODUCTS) for form in WMMA_PRODUCTS),
+)
+"""Every form of this module."""

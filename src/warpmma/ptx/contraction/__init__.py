@@ -1,0 +1,5 @@
+"""Which multiplications and additions ptxas fuses, and a body in which they are fused."""
+
+from .alternatives import ALTERNATIVE, FACTORS
+from .fusing import contracted
+from .hidden_registers import HiddenRegisters, is_hidden

@@ -1,0 +1,343 @@
+"""Stretches of a body within which ptxas fuses, and which registers are wanted behind them.
+
+1. A basic block begins where a jump leads, and ends where one is. Labels to which nothing jumps begin none. A block
+   with one way out and its follower with one way in are one block. What no way leads to is nothing, and no more is a
+   block in which nothing counts (rule 3), nor a jump whose ways all lead to one place.
+2. Some instructions become several blocks before ptxas fuses, so that what stands before and behind them is apart:
+   `BREAKS` lists them. Guarded, every instruction that is no arithmetic does so, too. Machine code of ptxas 13.0 for
+   sm_80 and sm_90 showed it: each of 200 instructions was put between a multiplication and an addition.
+3. A register is wanted where its value may still reach what is stored or decides: what only makes values that nobody
+   wants does not count, since ptxas drops it.
+4. ptxas unrolls loops first, unless `.pragma "nounroll"` stands at their heads: the block that jumps back and the head
+   may become one; and where a loop is one block, what stands before and behind it, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...isa import since
+from ..text import Function, Immediate, Label, Statement, Symbol
+from .register_sets import RegisterSets
+from .registers_used import ARITHMETIC, Register, Uses, pure, uses
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """Instructions that part what stands around them.
+
+    Attributes
+    ----------
+    pattern : str
+        Regular expression of their mnemonics.
+    before : str
+        The first target for which they do not; "" if there is none.
+    unknown_mask : bool
+        Whether they do so only where their last operand, the membermask, is no constant.
+    """
+
+    pattern: str
+    before: str = ""
+    unknown_mask: bool = False
+
+
+BREAKS = (
+    Break(r"(div|rcp|sqrt)\.(rn|rz|rm|rp)\b.*"),
+    Break(r"rsqrt\.approx(\.ftz)?\.f64"),
+    Break(r"(div|rem)\.([su]64|s32|[su]16)"),
+    Break(r"membar\.(cta|gl|sys)"),
+    Break(r"fence(\.(sc|acq_rel|acquire|release))?(\.\w+::\w+)?\.(cta|cluster|gpu|sys)"),
+    Break(r"brkpt|pmevent.*|call\b.*"),
+    Break(r"(atom|red)\..*\b(acq_rel|release)\.(cluster|gpu|sys)\b.*", before="sm_90"),
+    Break(r"(shfl|vote|match|redux)\..*\bsync\b.*|bar\.warp\.sync", before="sm_90", unknown_mask=True),
+)
+"""What ends a stretch, as it was seen."""
+
+_LEAVES = ("ret", "exit")
+
+
+@dataclass(slots=True)
+class Block:
+    """A basic block: its statements, by number, and the blocks that may follow."""
+
+    statements: list[int]
+    follow: list[int]
+
+
+@dataclass(slots=True)
+class Flow:
+    """What is known of a body.
+
+    Attributes
+    ----------
+    statements : mapping of int to Statement
+        By their numbers in the body.
+    stretches : list of list of int
+        Numbers of statements, in the order in which they run.
+    wanted : RegisterSets
+        Registers whose values are wanted behind each stretch.
+    joined : list of frozenset of int
+        Stretches that may come behind each one in one block, where ptxas unrolls a loop (rule 4).
+    dropped : list of int
+        Statements of blocks in which nothing counts: they stay in the body, and run.
+    uses : mapping of int to Uses
+    constants : mapping of register to Immediate
+        Registers that hold one number from the one statement that writes them.
+    """
+
+    statements: dict[int, Statement]
+    stretches: list[list[int]]
+    wanted: RegisterSets
+    joined: list[frozenset[int]]
+    dropped: list[int]
+    uses: dict[int, Uses]
+    constants: dict[Register, Immediate]
+
+    def wants(self, i: int, live: set[Register]) -> bool:
+        """Whether a statement counts, of what is wanted behind it (rule 3)."""
+        return not pure(self.statements[i]) or not live.isdisjoint(self.uses[i].written)
+
+    def step(self, i: int, live: set[Register]) -> None:
+        """Go back over a statement: make what is wanted behind it what is wanted before it."""
+        one, used = self.statements[i], self.uses[i]
+        wanted = self.wants(i, live)
+        if used.whole:
+            live.difference_update(used.written)
+        if wanted:
+            live.update(used.read)
+            if one.guard is not None:
+                live.add((one.guard.name, one.guard.scope))
+
+
+def traced(function: Function, target: str) -> Flow:
+    """Find the stretches of a body for a target."""
+    statements = {i: one for i, one in enumerate(function.body) if isinstance(one, Statement)}
+    used = {i: uses(one) for i, one in statements.items()}
+    constants = _constants(statements, used)
+    blocks = _blocks(function, statements)
+    found = Flow(statements, [], RegisterSets(_registers(statements, used)), [], [], used, constants)
+    wanted = _wanted(found, blocks)
+    while _emptied(found, blocks, wanted):
+        wanted = _wanted(found, blocks)
+    breaks = _Breaks(target, constants)
+    chains = _merged(blocks)
+    kept = {i for chain in chains for b in chain for i in blocks[b].statements}
+    found.dropped += [i for i in statements if i not in kept]
+    parts_of: list[range] = []
+    for chain in chains:
+        live = wanted[chain[-1]]
+        parts, behind = [list[int]()], found.wanted.like(0)
+        behind.append(live)
+        for i in reversed([i for b in chain for i in blocks[b].statements]):
+            found.step(i, live)
+            if breaks.has(statements[i]):
+                parts.append([])
+                behind.append(live)
+            else:
+                parts[-1].append(i)
+        parts_of.append(range(len(found.stretches), len(found.stretches) + len(parts)))
+        found.stretches += [part[::-1] for part in reversed(parts)]
+        found.wanted.extend_reversed(behind)
+    for n, joined in enumerate(_joined(function, blocks, chains)):
+        found.joined += [frozenset(k for m in joined for k in parts_of[m])] * len(parts_of[n])
+    return found
+
+
+class _Breaks:
+    """Rule 2, for a target."""
+
+    def __init__(self, target: str, constants: Mapping[Register, Immediate]):
+        mine = [one for one in BREAKS if not one.before or target not in since(one.before)]
+        self._always = _any(one.pattern for one in mine if not one.unknown_mask)
+        self._masked = _any(one.pattern for one in mine if one.unknown_mask)
+        self._constants = constants
+
+    def has(self, one: Statement) -> bool:
+        opcode = one.mnemonic.partition(".")[0]
+        if one.guard is not None and opcode not in ARITHMETIC:
+            return True
+        if self._always.fullmatch(one.mnemonic):
+            return True
+        if not one.operands or not self._masked.fullmatch(one.mnemonic):
+            return False
+        mask = one.operands[-1]
+        return not isinstance(mask, Immediate) and not (
+            isinstance(mask, Symbol) and (mask.name, mask.scope) in self._constants
+        )
+
+
+def _any(patterns: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns) or "(?!)")
+
+
+def _constants(statements: Mapping[int, Statement], used: Mapping[int, Uses]) -> dict[Register, Immediate]:
+    """Find registers that one statement writes, a `mov` of a number."""
+    writers: dict[Register, list[int]] = {}
+    for i, what in used.items():
+        for register in what.written:
+            writers.setdefault(register, []).append(i)
+    found: dict[Register, Immediate] = {}
+    for register, those in writers.items():
+        one = statements[those[0]]
+        if len(those) == 1 and used[those[0]].whole and one.mnemonic.startswith("mov.") and len(one.operands) == 2:
+            value = one.operands[1]
+            if isinstance(value, Immediate):
+                found[register] = value
+    return found
+
+
+def _blocks(function: Function, statements: Mapping[int, Statement]) -> list[Block]:
+    """Rule 1, without joining."""
+    targets = {i: _led(function, one) for i, one in statements.items() if _opcode(one) in ("bra", "brx")}
+    meant = {name for names in targets.values() for name in names}
+    blocks = [Block([], [])]
+    at: dict[str, int] = {}
+    for i, one in enumerate(function.body):
+        if isinstance(one, Label):
+            if one.name in meant:
+                if blocks[-1].statements:
+                    blocks.append(Block([], []))
+                at[one.name] = len(blocks) - 1
+            continue
+        blocks[-1].statements.append(i)
+        if i in targets or _opcode(one) in _LEAVES:
+            blocks.append(Block([], []))
+    for b, block in enumerate(blocks):
+        last = block.statements[-1] if block.statements else -1
+        leads = [at[name] for name in targets.get(last, ()) if name in at]
+        leaves = last >= 0 and statements[last].guard is None and _opcode(statements[last]) in ("bra", "brx", *_LEAVES)
+        goes_on = not leaves and b + 1 < len(blocks)
+        block.follow = sorted({*leads, *([b + 1] if goes_on else [])})
+    return blocks
+
+
+def _led(function: Function, one: Statement) -> tuple[str, ...]:
+    """Labels to which a jump may lead."""
+    last = one.operands[-1] if one.operands else None
+    if not isinstance(last, Symbol):
+        return ()
+    return function.targets.get(last.name, ()) if _opcode(one) == "brx" else (last.name,)
+
+
+def _opcode(one: Statement) -> str:
+    return one.mnemonic.partition(".")[0]
+
+
+def _merged(blocks: Sequence[Block]) -> list[list[int]]:
+    """Join blocks with one way out and their followers with one way in; leave out what no way leads to."""
+    reached, stack = {0}, [0]
+    while stack:
+        for b in blocks[stack.pop()].follow:
+            if b not in reached:
+                reached.add(b)
+                stack.append(b)
+    ways_in = Counter(b for a in reached for b in blocks[a].follow)
+    ways_in[0] += 1
+    joined = {blocks[a].follow[0]: a for a in reached if len(blocks[a].follow) == 1}
+    joined = {b: a for b, a in joined.items() if ways_in[b] == 1 and a != b}
+    follower = {a: b for b, a in joined.items()}
+    chains = []
+    for first in sorted(reached - set(joined)):
+        chain = [first]
+        while chain[-1] in follower:
+            chain.append(follower[chain[-1]])
+        chains.append(chain)
+    return chains
+
+
+def _emptied(found: Flow, blocks: Sequence[Block], wanted: RegisterSets) -> bool:
+    """Lead ways around blocks in which nothing counts, and drop jumps that all lead to one place; say if any was."""
+    around: dict[int, int] = {}
+    for b, block in enumerate(blocks):
+        if len(block.follow) == 1 and block.follow != [b] and not _counts(found, block, wanted[b]):
+            around[b] = block.follow[0]
+    changed = False
+    for block in blocks:
+        follow = set()
+        for b in block.follow:
+            seen = {b}
+            while b in around and around[b] not in seen:
+                b = around[b]
+                seen.add(b)
+            follow.add(b)
+        if follow != set(block.follow):
+            block.follow, changed = sorted(follow), True
+        last = block.statements[-1] if block.statements else -1
+        if len(follow) == 1 and last >= 0 and _opcode(found.statements[last]) in ("bra", "brx"):
+            del block.statements[-1]
+            changed = True
+    return changed
+
+
+def _counts(found: Flow, block: Block, wanted: set[Register]) -> bool:
+    """Whether anything in a block but its jump counts."""
+    live = set(wanted)
+    for i in reversed(block.statements):
+        if found.wants(i, live) and _opcode(found.statements[i]) != "bra":
+            return True
+        found.step(i, live)
+    return False
+
+
+def _joined(function: Function, blocks: Sequence[Block], chains: Sequence[Sequence[int]]) -> list[set[int]]:
+    """Find, for each chain of blocks, those that may come behind it in one block when loops are unrolled (rule 4)."""
+    kept = {one.name for one in function.body if isinstance(one, Label) and "nounroll" in one.pragmas}
+    heads = _heads(function, blocks)
+    of = {b: n for n, chain in enumerate(chains) for b in chain}
+    found: list[set[int]] = [set() for _ in chains]
+    for n, chain in enumerate(chains):
+        for head in blocks[chain[-1]].follow:
+            if head > chain[-1] or head not in of or heads.get(head, set()) & kept:
+                continue
+            found[n].add(of[head])
+            if of[head] == n:  # the loop is one block: with a known number of turns it may vanish
+                found[n] |= {of[b] for b in blocks[chain[-1]].follow if b in of}
+                for m, other in enumerate(chains):
+                    if head in blocks[other[-1]].follow:
+                        found[m].add(n)
+    return found
+
+
+def _heads(function: Function, blocks: Sequence[Block]) -> dict[int, set[str]]:
+    """Labels that stand before the first statement of each block."""
+    found: dict[int, set[str]] = {}
+    for b, block in enumerate(blocks):
+        i = block.statements[0] - 1 if block.statements else -1
+        while i >= 0 and isinstance(one := function.body[i], Label):
+            found.setdefault(b, set()).add(one.name)
+            i -= 1
+    return found
+
+
+def _registers(statements: Mapping[int, Statement], used: Mapping[int, Uses]) -> Iterator[Register]:
+    for i, one in statements.items():
+        yield from used[i].written
+        yield from used[i].read
+        if one.guard is not None:
+            yield one.guard.name, one.guard.scope
+
+
+def _wanted(found: Flow, blocks: Sequence[Block]) -> RegisterSets:
+    """Find what is wanted behind each block (rule 3)."""
+    before = found.wanted.like(len(blocks))
+    ways_in: list[list[int]] = [[] for _ in blocks]
+    for a, block in enumerate(blocks):
+        for b in block.follow:
+            ways_in[b].append(a)
+    work = list(range(len(blocks)))
+    waiting = set(work)
+    while work:
+        b = work.pop()
+        waiting.discard(b)
+        live = before.union(blocks[b].follow)
+        for i in reversed(blocks[b].statements):
+            found.step(i, live)
+        if before.put(b, live):
+            for a in ways_in[b]:
+                if a not in waiting:
+                    waiting.add(a)
+                    work.append(a)
+    return before.joined([block.follow for block in blocks])

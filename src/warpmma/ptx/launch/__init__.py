@@ -1,0 +1,5 @@
+"""Modules, entries, arguments and launches."""
+
+from .checking import EntryNeeds, ModuleNeeds
+from .modules import PtxEntry, PtxModule, load
+from .numba_layout import numba_arguments

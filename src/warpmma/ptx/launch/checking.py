@@ -1,0 +1,135 @@
+"""What an entry needs, and what of it is not simulated, before anything runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..._records import Shown
+from ..._views import view
+from ...errors import PtxError
+from ...isa import check_known
+from ...machine import Program
+from ..contraction import is_hidden
+from ..lower import Linked, link
+from ..storage import ModuleMemory
+from ..text import Module, Statement
+from .starting import fitting_target
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntryNeeds(Shown):
+    """What an entry needs.
+
+    Attributes
+    ----------
+    name : str
+    functions : tuple of str
+        What it may call.
+    shared : int
+        Bytes of static shared memory.
+    dynamic : bool
+        Whether it has dynamic shared memory, too.
+    local : int
+        Bytes of a thread's frame, the calls' not among them.
+    parameters : int
+        Bytes.
+    registers : mapping of str to int
+        By class, as the text names them: ptxas uses fewer.
+    instructions : mapping of str to int
+        How often each mnemonic stands in the text, in what may run.
+    problems : tuple of PtxError
+        Lines that are not simulated, or are refused when they are executed with some operands.
+    """
+
+    name: str
+    functions: tuple[str, ...]
+    shared: int
+    dynamic: bool
+    local: int
+    parameters: int
+    registers: Mapping[str, int]
+    instructions: Mapping[str, int]
+    problems: tuple[PtxError, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModuleNeeds(Shown):
+    """What the entries of a module need.
+
+    Attributes
+    ----------
+    name, target : str
+        The target that was asked about.
+    version : (int, int)
+        Of PTX.
+    compiled : str
+        The target that the text names.
+    entries : tuple of EntryNeeds
+    """
+
+    name: str
+    target: str
+    version: tuple[int, int]
+    compiled: str
+    entries: tuple[EntryNeeds, ...]
+
+    @property
+    def problems(self) -> int:
+        """How many lines are not simulated."""
+        return len({str(x) for entry in self.entries for x in entry.problems})
+
+    def text(self) -> str:
+        """Tables of what each entry needs, and the lines that are not simulated."""
+        return view(self, "text")
+
+    def json(self) -> str:
+        """Return the same as JSON."""
+        return view(self, "json")
+
+
+def module_needs(module: Module, entries: Sequence[str], target: str) -> ModuleNeeds:
+    """Say what entries need on a target.
+
+    Raises
+    ------
+    TargetError
+        No such target, or one that the module does not run on.
+    """
+    check_known(target)
+    fitting_target(module, target)
+    memory = ModuleMemory(module, None)
+    return ModuleNeeds(
+        name=module.name, target=target, version=module.version, compiled=module.target,
+        entries=tuple(_needs(module, name, memory, target) for name in entries),
+    )  # fmt: skip
+
+
+def _needs(module: Module, name: str, memory: ModuleMemory, target: str) -> EntryNeeds:
+    try:
+        linked = link(module, name, memory, target)
+    except PtxError as error:  # what cannot be read at all
+        return EntryNeeds(
+            name=name, functions=(), shared=0, dynamic=False, local=0, parameters=0, registers={}, instructions={},
+            problems=(error,),
+        )  # fmt: skip
+    return EntryNeeds(
+        name=name, functions=tuple(linked.reach.functions[1:]), shared=linked.shared.static,
+        dynamic=linked.shared.has_dynamic, local=linked.program.frame, parameters=linked.parameters,
+        registers=_registers(linked.program), instructions=_counts(module, linked),
+        problems=(*linked.problems, *linked.conditional),
+    )  # fmt: skip
+
+
+def _registers(program: Program) -> dict[str, int]:
+    """Count what the text names, by class."""
+    named = zip(program.registers, program.names, strict=True)
+    return dict(Counter(kind for kind, name in named if not is_hidden(name)))
+
+
+def _counts(module: Module, linked: Linked) -> dict[str, int]:
+    found = Counter(
+        x.mnemonic for name in linked.reach.functions for x in module.functions[name].body if isinstance(x, Statement)
+    )
+    return dict(found.most_common())

@@ -1,0 +1,146 @@
+"""Programs: an entry and all functions that it can reach, one behind the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ...errors import PtxError
+from ...machine import Branch, BranchTable, Callee, Program, Site, let_go
+from ..contraction import contracted
+from ..storage import (
+    EntryPlaces,
+    ModuleMemory,
+    Reach,
+    SharedVariables,
+    Slots,
+    function_addresses,
+    local_variables,
+    reach,
+)
+from ..text import Module, cluster_problem
+from .cooperation import cooperates, with_workspace
+from .entry_parameters import EntryParameters
+from .lowering import AnyStep, Body, lower, site_of
+from .older_forms import modernised
+
+MOST_PARAMETERS = 32_764
+"""Bytes of parameters that an entry takes, from sm_70 on (PTX ISA 9.1, 4.4.4 and 5.1.6.2)."""
+
+MOST_LOCAL = 512 << 10
+"""Bytes of local memory of a thread (CUDA C++ Programming Guide 13, 5.1)."""
+
+
+@dataclass(frozen=True)
+class Linked:
+    """An entry, ready to be launched on a device.
+
+    Attributes
+    ----------
+    program : Program
+    parameters : int
+        Bytes of them.
+    shared : SharedVariables
+    reach : Reach
+    problems : tuple of PtxError
+        What is not simulated.
+    conditional : tuple of PtxError
+        What is refused when it is executed, if its operands say what is not simulated.
+    undecided : tuple of Site
+        Sums of which it is not known what ptxas fuses them with, if with anything.
+    """
+
+    program: Program
+    parameters: int
+    shared: SharedVariables
+    reach: Reach
+    problems: tuple[PtxError, ...]
+    conditional: tuple[PtxError, ...] = ()
+    undecided: tuple[Site, ...] = ()
+
+    @cached_property
+    def cooperates(self) -> bool:
+        """Whether blocks of the grid meet: a launch gives them a workspace, whose address follows the parameters."""
+        return cooperates(self.program)
+
+    @cached_property
+    def launched(self) -> Program:
+        """The program as launches run it, which know where registers are read last: a check does not want to know."""
+        program = with_workspace(self.program, self.parameters) if self.cooperates else self.program
+        return replace(program, lets_go=let_go(program))
+
+
+def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contract: bool = True) -> Linked:
+    """Lower an entry and what it can reach.
+
+    Parameters
+    ----------
+    module : Module
+    entry : str
+    memory : ModuleMemory
+        Variables of the module on a device.
+    target : str
+        Of the device.
+    contract : bool
+        Whether multiplications and additions are fused where ptxas fuses them.
+    """
+    found = reach(module, entry)
+    memory.place(found.functions)
+    shared, slots, addresses = SharedVariables.of(module, found), Slots(), function_addresses(module)
+    head = module.functions[entry]
+    parameters = EntryParameters(head)
+    local, start = local_variables(module, found)
+    at_entry = {(entry, 0, x): at for x, (at, _) in parameters.places.items()}
+    places = EntryPlaces(memory, shared, addresses, at_entry, local)
+    steps: list[AnyStep] = []
+    callees: dict[str, Callee] = {}
+    problems: list[PtxError] = []
+    conditional: list[PtxError] = []
+    undecided: list[Site] = []
+    frame = 0
+    recursive = found.recursive
+    if parameters.size > MOST_PARAMETERS:
+        text = f"{parameters.size} bytes of parameters; there are {MOST_PARAMETERS}"
+        problems.append(module.error(text, head.position))
+    if says := cluster_problem(head.directives):
+        problems.append(module.error(f"{entry}: {says}", head.position))
+    for name in found.functions:
+        first, before = len(steps), len(slots.kinds)
+        function = modernised(module, module.functions[name])
+        if contract:
+            fused = contracted(function, target)
+            function = fused.function
+            undecided += (site_of(module, one) for one in fused.open)
+        body = lower(module, function, slots, places, target, start if name == entry else 0)
+        steps += [_moved(step, first) for step in body.steps]
+        problems += body.problems
+        conditional += body.conditional
+        if body.frame.size > MOST_LOCAL:
+            what = f"{body.frame.size} bytes of local memory in one function; a thread has {MOST_LOCAL}"
+            problems.append(module.error(what, function.position))
+        if name == entry:
+            frame = body.frame.size
+        else:
+            registers = range(before, len(slots.kinds))
+            callees[name] = _callee(name, body, first, addresses[name], registers, name in recursive)
+    program = Program(
+        name=entry, steps=tuple(steps), registers=tuple(slots.kinds), names=tuple(slots.names), callees=callees,
+        frame=frame, shared=(*(place for _, place in shared.variables), range(shared.dynamic, shared.dynamic)),
+    )  # fmt: skip
+    return Linked(program, parameters.size, shared, found, tuple(problems), tuple(conditional), tuple(undecided))
+
+
+def _callee(name: str, body: Body, first: int, address: int, slots: range, recursive: bool) -> Callee:
+    return Callee(
+        name=name, first=first, address=address, parameters=body.frame.parameters, results=body.frame.results,
+        slots=slots, recursive=recursive, frame=body.frame.size,
+    )  # fmt: skip
+
+
+def _moved(step: AnyStep, first: int) -> AnyStep:
+    """Return a step whose branches lead to places of the program."""
+    if isinstance(step, Branch):
+        return replace(step, to=step.to + first)
+    if isinstance(step, BranchTable):
+        return replace(step, to=tuple(to + first for to in step.to))
+    return step

@@ -1,0 +1,374 @@
+"""From the body of a function to steps: basic blocks in their places, and what each statement becomes.
+
+The rules:
+
+1. Blocks are placed by `flow`; a branch is added where the next one is not the one that follows in the text.
+2. Parameters of an entry are constants of the launch where they are read by name (`Argument`); where their address is
+   taken they lie in parameter memory. Parameters, results and `.local` variables of functions lie in frames: `ld.param`
+   and `st.param` of these are `ld.local` and `st.local`.
+3. What is not simulated is found in all of a body, before anything runs.
+4. A step stands at the innermost line that `.loc` names in the folder of the kernel's own file, or below it: what was
+   inlined from a compiler's headers, or a library, stands where the kernel's author called it.
+5. ptxas 13.0 leaves the guards of some instructions out (`UNGUARDED`): they are executed in all lanes, as on an H200.
+   Of 2,953 instructions of registers, each guarded, its machine code for sm_90 has these without; results of random
+   programs on an H200 agree.
+6. What contraction puts beside a program is lowered as the program is, and is marked.
+7. Compilers make a register of two of which only one is wanted, `mov.b64 d, {a, u}`, with a u that nothing in the
+   function writes: its bits do not matter, and are 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ..._text import counted
+from ...errors import PtxError, WarpmmaError
+from ...isa import Instruction
+from ...machine import Alternative, Branch, BranchTable, Call, Constant, Guard, Return, RowStep, Site
+from ...operations import ClusterAddress, Operation, Row, divided_factors, packing, row, unpacking
+from ..contraction import ALTERNATIVE, FACTORS
+from ..flow import ENDS, BasicBlock, Register, cut, placed, uses
+from ..storage import FrameLayout, Slots, register_class
+from ..text import Function, Immediate, Module, Place, RegisterRange, Statement, Symbol, Variable, VectorOf
+from .calls import CallLowering
+from .entry_parameters import EntryParameters
+from .matching import match
+from .older_forms import without_sync
+from .resolving import Places, Resolver
+
+AnyStep = RowStep | Branch | BranchTable | Call | Return | Alternative
+
+UNGUARDED = re.compile(r"testp\..*|v(add|sub)4\.u32\.u32\.u32\.add")
+"""Mnemonics whose guards do nothing (rule 5)."""
+
+
+@dataclass
+class Body:
+    """What a function became.
+
+    Attributes
+    ----------
+    steps : list
+        Branches lead to places counted from the function's first.
+    frame : FrameLayout
+    problems : list of PtxError
+        What is not simulated, by line.
+    conditional : list of PtxError
+        What is refused when it is executed, if its operands say what is not simulated.
+    """
+
+    frame: FrameLayout
+    steps: list[AnyStep] = field(default_factory=list)
+    problems: list[PtxError] = field(default_factory=list)
+    conditional: list[PtxError] = field(default_factory=list)
+
+
+def lower(module: Module, function: Function, slots: Slots, places: Places, target: str, start: int = 0) -> Body:
+    """Return the steps of a function.
+
+    Parameters
+    ----------
+    module : Module
+    function : Function
+    slots : Slots
+        Of the program; they get its registers.
+    places : Places
+    target : str
+        Of the device.
+    start : int
+        Bytes of the frame that other variables take.
+
+    Raises
+    ------
+    PtxError
+        A branch to what is no label. What is not simulated is in the result.
+    """
+    return _Lowering(module, function, places, target, slots, FrameLayout(function, start)).run()
+
+
+class _Lowering:
+    """The way from one function to its steps."""
+
+    def __init__(
+        self, module: Module, function: Function, places: Places, target: str, slots: Slots, frame: FrameLayout
+    ) -> None:
+        self._module, self._function, self._target, self._frame = module, function, target, frame
+        self._names = Resolver(module, function, slots, places)
+        self._names.frame = self._frame.offsets
+        self._parameters = EntryParameters(function)
+        self._calls = CallLowering(module, function, self._names, self._frame, target)
+        self._body = Body(self._frame)
+        self._written: frozenset[Register] | None = None
+        self._leads: list[tuple[int, tuple[int, ...]]] = []  # branches, and the blocks that they lead to
+
+    def run(self) -> Body:
+        """Return the steps, and what is not simulated."""
+        blocks = cut(self._module, self._function)
+        order, moved = placed([block.successors for block in blocks])
+        heads = {latch: edge for edge, latch in moved.items()}
+        first: dict[int, int] = {}
+        steps = self._body.steps
+        if self._function.kind == "func":
+            steps += self._calls.received()
+        for i, number in enumerate(order):
+            first[number] = len(steps)
+            if number in heads:  # what leads back to the head of a loop
+                source, head = heads[number]
+                self._jump(self._site(blocks[source].statements[-1], "bra"), None, head)
+                continue
+            following = order[i + 1] if i + 1 < len(order) else None
+            self._place(blocks[number], {x: moved.get((number, x), x) for x in blocks[number].successors}, following)
+        for at, to in self._leads:
+            places = tuple(first[x] for x in to)
+            step = steps[at]
+            steps[at] = replace(step, to=places if isinstance(step, BranchTable) else places[0])  # type: ignore[arg-type]
+        return self._body
+
+    def _place(self, block: BasicBlock, to: dict[int, int], following: int | None) -> None:
+        """Add the steps of a block (rule 1); `to` says where its successors are."""
+        branch = block.branch
+        for statement in block.statements[: -1 if branch else None]:
+            try:
+                self._body.steps += self._statement(statement)
+            except PtxError as error:
+                self._body.problems.append(error)
+        after = None if block.next is None else to[block.next]
+        if branch is None:
+            last = block.statements[-1] if block.statements else None
+            if after is None and not (last is not None and last.guard is None and _opcode(last) in ENDS):
+                self._body.steps.append(Return(site=self._site(last, "ret")))
+            elif after is not None and after != following:
+                self._jump(self._site(last, "bra"), None, after)
+            return
+        try:
+            self._check_flow(branch)
+        except PtxError as error:
+            self._body.problems.append(error)
+        guard, site = self._guard(branch), self._site(branch)
+        if _opcode(branch) == "brx":
+            index = self._names.register(branch.operands[0], branch)
+            if index is None:
+                self._body.problems.append(self._names.fail(branch, "the index is no register"))
+                return
+            self._leads.append((len(self._body.steps), tuple(to[x] for x in block.targets)))
+            self._body.steps.append(BranchTable(site=site, index=index, to=(), guard=guard))
+            if after is not None and after != following:
+                self._jump(site, None, after)
+            return
+        self._branch(site, guard, to[block.targets[0]], after, following, ".uni" in branch.mnemonic)
+
+    def _branch(
+        self, site: Site, guard: Guard | None, there: int, after: int | None, following: int | None, uniform: bool
+    ) -> None:
+        """Add a branch, or two where neither of its ways follows it."""
+        if guard is None or after is None or there == after:
+            if there != following:
+                self._jump(site, None, there, uniform)
+        elif there == following:
+            self._jump(site, replace(guard, negated=not guard.negated), after, uniform)
+        else:
+            self._jump(site, guard, there, uniform)
+            if after != following:
+                self._jump(site, None, after)
+
+    def _jump(self, site: Site, guard: Guard | None, to: int, uniform: bool = False) -> None:
+        self._leads.append((len(self._body.steps), (to,)))
+        self._body.steps.append(Branch(site=site, to=0, guard=guard, uniform=uniform))
+
+    # Statements
+
+    def _check_flow(self, statement: Statement) -> None:
+        """Refuse what follows the opcode of a branch, call or return, but for `.uni`."""
+        opcode = "brx.idx" if _opcode(statement) == "brx" else _opcode(statement)
+        if statement.mnemonic not in (opcode, f"{opcode}.uni"):
+            raise self._names.fail(statement, f"expected {opcode} or {opcode}.uni")
+
+    def _statement(self, statement: Statement) -> Sequence[AnyStep]:
+        """Return the steps of a statement that is no branch."""
+        opcode, guard = _opcode(statement), self._guard(statement)
+        site = self._site(statement)
+        if opcode == "call":
+            self._check_flow(statement)
+            return self._calls.call(statement, site, guard)
+        if opcode == "ret":
+            if statement.operands:
+                raise self._names.fail(statement, f"got {counted(len(statement.operands), 'operand')}; expected none")
+            self._check_flow(statement)
+            back = Return(site=site, guard=guard, uniform=".uni" in statement.mnemonic)
+            return [*self._calls.returned(statement, site, guard), back]
+        if statement.mnemonic == "mov.b128" and len(statement.operands) == 2:
+            halves = zip(*(self._names.items(x) for x in statement.operands), strict=False)
+            return [self._step(replace(statement, mnemonic="mov.b64", operands=x), site, guard) for x in halves]
+        if opcode == "mov" and len(statement.operands) == 2:
+            self._check_move(statement)
+            statement = self._without_undefined(statement)
+            moves = self._vector_moves(statement, site, guard)
+            if moves:
+                return moves
+        if opcode == ALTERNATIVE:
+            return [self._alternative(statement, site, guard)]
+        name = statement.mnemonic
+        if opcode in ("ld", "st") and any(word.partition("::")[0] == "param" for word in name.split(".")):
+            self._check_direction(statement, opcode)
+            constants = self._parameters.load(self._names, statement) if opcode == "ld" else None
+            if constants is not None:
+                self._step(statement, site, guard)  # which checks the mnemonic and the operands
+                return [
+                    RowStep(site=site, row=row(f"mov.{x.kind}"), operands=(x,), results=(slot,), guard=guard)
+                    for x, slot in constants
+                ]
+            name = self._in_frame(statement, name)
+        return [self._step(replace(statement, mnemonic=name) if name != statement.mnemonic else statement, site, guard)]
+
+    def _check_move(self, statement: Statement) -> None:
+        """Refuse a `mov` between vectors that does not say `.v2` or `.v4` as they are, and all else that says so."""
+        said = [word for word in statement.mnemonic.split(".") if word in ("v2", "v4")]
+        plain = ".".join(word for word in statement.mnemonic.split(".") if word not in said)
+        found = self._row(replace(statement, mnemonic=plain, operands=()))
+        bits = found.inputs[0][1:] if isinstance(found, Operation) else ""
+        counts = [len(self._names.items(x)) for x in statement.operands if self._names.is_vector(x)]
+        if len(counts) < 2 and not said:
+            return
+        if len(said) != 1 or counts != [int(said[0][1:])] * 2 or not bits.isdigit() or int(bits) * counts[0] > 128:
+            expected = "mov.v2 or mov.v4 of two vectors, of 128 bits at most, or mov of one vector and one register"
+            raise self._names.fail(statement, f"got vectors of {counts} registers; expected {expected}")
+
+    def _without_undefined(self, statement: Statement) -> Statement:
+        """Return a `mov` into which some registers go that somebody writes, and zeros for the others (rule 7)."""
+        given = statement.operands[1]
+        if not isinstance(given, VectorOf):
+            return statement
+        if self._written is None:
+            self._written = frozenset(
+                x for one in self._function.body if isinstance(one, Statement) for x in uses(one).written
+            )
+        unwritten = [
+            isinstance(x, Symbol) and (x.name, x.scope) not in self._written and self._is_register(x, statement)
+            for x in given.items
+        ]
+        if all(unwritten) or not any(unwritten):
+            return statement
+        items = tuple(Immediate(0, "u") if bad else x for x, bad in zip(given.items, unwritten, strict=True))
+        return replace(statement, operands=(statement.operands[0], VectorOf(items)))
+
+    def _is_register(self, x: Symbol, statement: Statement) -> bool:
+        return self._names.register(x, statement) is not None
+
+    def _vector_moves(self, statement: Statement, site: Site, guard: Guard | None) -> Sequence[AnyStep]:
+        """Return steps of a `mov` from, or to, registers that are vectors; nothing for others."""
+        given, type_ = [self._names.items(x) for x in statement.operands], statement.mnemonic.rpartition(".")[2]
+        counts = [len(items) for items in given]
+        if counts[0] == counts[1] > 1:  # elements at once: each is read before any is written
+            kind = register_class(type_)
+            if kind is None:
+                return []
+            kept = [Symbol(f"moved {kind} {i}") for i in range(counts[0])]
+            for x in kept:
+                self._names.slot(x.name, kind)
+            pairs = [*zip(kept, given[1], strict=True), *zip(given[0], kept, strict=True)]
+            moves = (replace(statement, mnemonic=f"mov.{type_}", operands=pair) for pair in pairs)
+            return [self._step(move, site, guard) for move in moves]
+        vector = any(isinstance(x, Symbol) and n > 1 for x, n in zip(statement.operands, counts, strict=True))
+        if not vector:
+            return []
+        operands = tuple(VectorOf(tuple(items)) if len(items) > 1 else items[0] for items in given)
+        return [self._step(replace(statement, operands=operands), site, guard)]
+
+    def _check_direction(self, statement: Statement, opcode: str) -> None:
+        """Refuse what no text of a compiler does: to read what is given away, and to write what is received."""
+        place = next((x for x in statement.operands if isinstance(x, Place)), None)
+        base = None if place is None else place.base
+        found = None if base is None else self._names.declared.find(base)
+        if base is None or not isinstance(found, Variable):
+            return
+        if opcode == "st" and found in self._function.parameters:
+            raise self._names.fail(
+                statement, f"{base.name} is a parameter of {self._function.name}, which is read alone"
+            )
+        if opcode == "ld" and found in self._function.results:
+            raise self._names.fail(
+                statement, f"{base.name} is a result of {self._function.name}, which is written alone"
+            )
+        if opcode == "ld" and found not in self._function.parameters and base not in self._calls.results:
+            raise self._names.fail(statement, f"{base.name} is a .param that no call gives as a result")
+
+    def _in_frame(self, statement: Statement, name: str) -> str:
+        """Return the mnemonic by which parameters are accessed that lie in a frame (rule 2)."""
+        places = [x for x in statement.operands if isinstance(x, Place)]
+        base = places[0].base if places else None
+        found = None if base is None else self._names.declared.find(base)
+        if self._function.kind == "func" or (found is not None and not isinstance(found, RegisterRange)):
+            return ".".join("local" if w.partition("::")[0] == "param" else w for w in name.split("."))
+        return name
+
+    def _step(self, statement: Statement, site: Site, guard: Guard | None) -> RowStep:
+        found = self._row(statement)
+        matched = match(self._names, statement, found)
+        if isinstance(found, ClusterAddress) and matched.operands[1] != Constant(0, "b32"):
+            text = "ranks other than 0 are refused when they are executed: a cluster has one block here"
+            self._body.conditional.append(self._names.fail(statement, text))
+        return RowStep(
+            site=site, row=matched.row, operands=matched.operands, results=matched.results, guard=guard,
+            beside=bool(statement.beside),
+        )  # fmt: skip
+
+    def _row(self, statement: Statement) -> Row | Instruction:
+        try:
+            return _row(statement, self._target)
+        except WarpmmaError as error:
+            raise self._module.error_at(statement, without_sync(statement) or str(error)) from None
+
+    def _alternative(self, statement: Statement, site: Site, guard: Guard | None) -> Alternative:
+        """Return the comparison of a sum with what it may be (rule 6)."""
+        result, *others = statement.operands
+        pairs = [tuple(self._names.register(x, statement) for x in self._names.items(other)) for other in others]
+        return Alternative(
+            site=site, line=statement.position.line, column=statement.position.column, guard=guard,
+            type=statement.mnemonic.rpartition(".")[2], result=self._names.register(result, statement),  # type: ignore[arg-type]
+            others=tuple(pairs),  # type: ignore[arg-type]
+        )  # fmt: skip
+
+    def _guard(self, statement: Statement) -> Guard | None:
+        if statement.guard is None:
+            return None
+        slot = self._names.register(statement.guard, statement)
+        if slot is None or self._names.kind(slot) != "pred":
+            raise self._names.fail(statement, f"its guard {statement.guard.name} is no predicate")
+        return None if UNGUARDED.fullmatch(statement.mnemonic) else Guard(slot, statement.negated)
+
+    def _site(self, statement: Statement | None, mnemonic: str = "") -> Site:
+        if statement is None:
+            where = self._function.position
+            return Site(self._module.name, where.line, mnemonic, column=where.column)
+        return site_of(self._module, statement, mnemonic)
+
+
+def site_of(module: Module, statement: Statement, mnemonic: str = "") -> Site:
+    """Return where a statement stands: the line of the source that `.loc` names, if there is one (rule 4)."""
+    (line, column), loc = (statement.position.line, statement.position.column), statement.loc
+    mnemonic = mnemonic or statement.beside or statement.mnemonic
+    if loc is None:
+        return Site(module.name, line, mnemonic, column=column)
+    own, text = loc.own, f"{Path(module.name).name}:{line}:{column}"
+    if own != loc:
+        text += f" in {Path(loc.file).name}:{loc.line}"
+    return Site(own.file, own.line, mnemonic, text=text, column=column)
+
+
+def _opcode(statement: Statement) -> str:
+    return statement.mnemonic.partition(".")[0]
+
+
+def _row(statement: Statement, target: str) -> Row | Instruction:
+    """Return the row of a statement; a `mov` of vectors has one by its types."""
+    name, _, asked = statement.mnemonic.partition(" ")
+    if asked == FACTORS:
+        return divided_factors(name)
+    if _opcode(statement) == "mov":
+        for i, x in enumerate(statement.operands):
+            if isinstance(x, VectorOf):
+                return (packing if i else unpacking)(name.rpartition(".")[2], len(x.items))
+    return row(name, target)

@@ -1,0 +1,91 @@
+"""Forms of older texts, written as what rows are for: the first thing done to a function that runs.
+
+The rules (PTX ISA 9.1, of `vote`, `shfl`, `mad` and `.target`):
+
+1. Before PTX 6.4, and in texts for targets before sm_70, `vote` and `shfl` may stand without `.sync`; ptxas takes them
+   for later devices, too. They are the `.sync` ones of the lanes that run together at that place.
+2. Texts for sm_10 to sm_13: operations on f32 flush subnormals whether or not they say `.ftz`, and `mad.f32` is
+   `fma.rn.ftz.f32`, as it is on every device since sm_20.
+3. `map_f64_to_f32` of such texts makes f32 of f64, which nobody has measured: an f64 in one is an error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..contraction import HiddenRegisters
+from ..text import Function, Label, Module, Statement
+
+_WORDS = "abs add cos cvt div ex2 lg2 max min mul neg rcp rsqrt set setp sin slct sqrt sub"
+_FLUSHING = frozenset(_WORDS.split())
+
+
+def modernised(module: Module, function: Function) -> Function:
+    """Return a function without such forms; itself if it has none.
+
+    Raises
+    ------
+    PtxError
+        An f64 in a text with `map_f64_to_f32`.
+    """
+    return _Modernising(module, function).done()
+
+
+def without_sync(one: Statement) -> str:
+    """Say what stands now for a `vote` or `shfl` without `.sync`; "" of all else (rule 1)."""
+    opcode, *words = one.mnemonic.split(".")
+    if opcode not in ("vote", "shfl") or "sync" in words:
+        return ""
+    name = ".".join((opcode, "sync", *words))
+    return (
+        f"{one.mnemonic}: {opcode} without .sync ended with PTX 6.4 on sm_70 and later; expected {name}, with a "
+        "membermask as its last operand"
+    )
+
+
+class _Modernising:
+    def __init__(self, module: Module, function: Function) -> None:
+        self._module, self._function = module, function
+        self._unsynchronised = module.version < (6, 4) or int(module.target.removeprefix("sm_").rstrip("af")) < 70
+        self._flushing = module.target in ("sm_10", "sm_11", "sm_12", "sm_13")
+        self._mapping = "map_f64_to_f32" in module.options
+        self._hidden = HiddenRegisters("%older")
+
+    def done(self) -> Function:
+        body: list[Statement | Label] = []
+        for item in self._function.body:
+            body += self._written(item) if isinstance(item, Statement) else [item]
+        if all(x is y for x, y in zip(body, self._function.body, strict=False)):
+            return self._function
+        return self._hidden.declared(self._function, body)
+
+    def _written(self, one: Statement) -> list[Statement]:
+        opcode, *words = one.mnemonic.split(".")
+        if self._unsynchronised and without_sync(one):
+            return self._synchronised(one, opcode, words)
+        if self._mapping and "f64" in words:
+            raise self._module.error_at(one, f"{one.mnemonic}: f64 of a text with map_f64_to_f32 is not simulated")
+        if self._flushing and "f32" in words:
+            return [self._flushed(one, opcode, words)]
+        return [one]
+
+    def _synchronised(self, one: Statement, opcode: str, words: list[str]) -> list[Statement]:
+        """Rule 1."""
+        lanes = self._hidden.new("b32")
+        mask = replace(one, mnemonic="activemask.b32", operands=(lanes,), paired=False)
+        mnemonic = ".".join((opcode, "sync", *words))
+        return [mask, replace(one, mnemonic=mnemonic, operands=(*one.operands, lanes))]
+
+    def _flushed(self, one: Statement, opcode: str, words: list[str]) -> Statement:
+        """Rule 2."""
+        if opcode == "mad":
+            return replace(one, mnemonic="fma.rn.ftz.f32" if words == ["f32"] else one.mnemonic)
+        integers = opcode in ("cvt", "slct") and words[-1][0] in "bsu"  # no subnormal comes of these
+        if opcode not in _FLUSHING or "ftz" in words or integers:
+            return one
+        first = next(i for i, word in enumerate(words) if word in _TYPES or word in _BEHIND_FTZ)
+        return replace(one, mnemonic=".".join((opcode, *words[:first], "ftz", *words[first:])))
+
+
+_TYPES = frozenset(("f32", "f64", "f16", "pred", *(f"{sign}{bits}" for sign in "bsu" for bits in (8, 16, 32, 64))))
+_BEHIND_FTZ = frozenset(("sat",))

@@ -1,0 +1,331 @@
+"""Resolver of statements, as steps take them.
+
+The rules:
+
+1. A register is its class, which is its width: `mov.b32 %r, %f` is fine. An instruction of another width refuses it,
+   but for those that PTX lets take a wider one (`ld`, `st`, `cvt`).
+2. A number is a value of the operand's type. Integers keep their low bits. Floats written in decimal are f64, and
+   rounded to nearest where an f32 is wanted; `0f` and `0d` are bits, and values where the other one is wanted. As
+   ptxas, f32 and f64 take floats, integers take integers, bits take integers and floats of their own width, and other
+   floats take no number.
+3. The name of a variable is its address, in its state space; that of a function, its address. In the brackets of an
+   instruction that names no space it is the generic one. Without brackets it stands where `_TAKE_ADDRESSES` lets it.
+4. A register plus a number, outside of brackets, is an operand that ptxas takes, and PTX does not define: their sum in
+   the register's width. It is taken where an integer, or bits, of that width stand, and no float or predicate.
+5. A special register is read where a register may stand; `WARP_SZ` is 32. One of 128 bits is two of 64, low first.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from ..._text import counted
+from ...errors import PtxError
+from ...machine import Constant, Frame, Inverted, ReadOnly, Slot, StepOperand, Sum, special_kind
+from ...operations import SPACES, WINDOWS, RegisterType
+from ...registers import LANES
+from ..storage import Declared, Slots, register_class
+from ..text import (
+    Element,
+    Function,
+    Immediate,
+    Module,
+    Negation,
+    Operand,
+    Place,
+    RegisterRange,
+    Selection,
+    Statement,
+    Symbol,
+    Variable,
+    VectorOf,
+)
+
+_TAKE_ADDRESSES = frozenset(("mov", "cvta", "mapa", "getctarank", "call"))
+"""Opcodes that take the name of a variable or function as an operand."""
+
+_DISCARD = frozenset(
+    ("atom", "call", "elect", "ld", "ldmatrix", "lop3", "match", "mbarrier", "mma", "mov", "setp", "wmma")
+)
+"""Opcodes that may discard a result, or elements of one, by `_`."""
+
+_OF_SHARED = frozenset(("ldmatrix", "stmatrix", "wmma"))
+"""Opcodes whose addresses may have 32 bits where no state space is named: those of shared memory."""
+
+
+class Places(Protocol):
+    """Where variables and functions lie: see `symbols`."""
+
+    def address(self, key: tuple[str, int, str]) -> tuple[str, int] | None:
+        """Space and address, in it, of a variable; of a function, ("func", address); None for others."""
+
+
+def number(x: Immediate, type_: str, kind: RegisterType) -> int:
+    """Bits of a number as an operand of a PTX type in a register of a class (rule 2).
+
+    Examples
+    --------
+    >>> hex(number(Immediate(-1), "s32", "b32")), hex(number(Immediate(0x3FF8 << 48, "f64"), "f32", "b32"))
+    ('0xffffffff', '0x3fc00000')
+    """
+    if kind == "pred":
+        return int(x.value != 0)
+    if kind == "imm":
+        return x.value
+    bits = int(kind[1:])
+    if x.kind in ("f32", "f64") and x.kind != f"f{bits}" and bits in (32, 64) and type_[0] in "fb":
+        return _converted(x, bits)
+    return x.value & ((1 << bits) - 1)
+
+
+def _converted(x: Immediate, bits: int) -> int:
+    source, out = (np.float32, np.float64) if bits == 64 else (np.float64, np.float32)
+    code = np.array(x.value, f"u{np.dtype(source).itemsize}").view(source)
+    with np.errstate(all="ignore"):
+        return int(code.astype(out).view(f"u{bits // 8}"))
+
+
+class Resolver:
+    """Resolver of the statements of one function.
+
+    Parameters
+    ----------
+    module : Module
+    function : Function
+    slots : Slots
+        Of the program.
+    places : Places
+    """
+
+    def __init__(self, module: Module, function: Function, slots: Slots, places: Places) -> None:
+        self._module, self._function, self._slots, self._places = module, function, slots, places
+        self.declared = Declared(function)
+        self._made: dict[tuple[str, int, int], Slot] = {}
+        self.frame: dict[tuple[str, int], int] = {}
+
+    def fail(self, statement: Statement, text: str) -> PtxError:
+        """Make an error at a statement."""
+        return self._module.error_at(statement, f"{statement.mnemonic}: {text}")
+
+    # Registers
+
+    def slot(self, name: str, kind: RegisterType) -> Slot:
+        """Return a register that the text does not name: the carry, say."""
+        key = (name, -1, 0)
+        if key not in self._made:
+            self._made[key] = Slot(self._slots.new(kind, name))
+        return self._made[key]
+
+    def register(self, x: Operand, statement: Statement) -> Slot | None:
+        """Return the slot of a register; None for what is none."""
+        symbol, index = (x.vector, x.index) if isinstance(x, Element) else (x, 0)
+        if not isinstance(symbol, Symbol):
+            return None
+        key = (symbol.name, symbol.scope, index)
+        if (made := self._made.get(key)) is not None:
+            return made
+        found = self.declared.find(symbol)
+        if not isinstance(found, RegisterRange):
+            return None
+        count = _elements(found)
+        if isinstance(x, Element) and index >= count:
+            raise self.fail(statement, f"{symbol.name} has {counted(count, 'element')}, and no {'xyzw'[index]}")
+        if not isinstance(x, Element) and count > 1:
+            what = "128 bits" if found.type == "b128" else f"a vector of {count}"
+            raise self.fail(statement, f"{symbol.name} is {what}; expected one register")
+        kind = register_class("b64" if found.type == "b128" else found.type)
+        if kind is None:
+            raise self.fail(statement, f"registers of {found.type}, as {symbol.name}, are not simulated")
+        suffix = f".{'xyzw'[index]}" if isinstance(x, Element) else ""
+        self._made[key] = Slot(self._slots.new(kind, symbol.name + suffix))
+        return self._made[key]
+
+    def kind(self, slot: Slot) -> RegisterType:
+        """Class of a register."""
+        return self._slots.kinds[slot.number]
+
+    def items(self, x: Operand) -> list[Operand]:
+        """List what a vector holds: `{a, b}`, a vector register, or one of 128 bits; of one operand itself."""
+        if isinstance(x, VectorOf):
+            return list(x.items)
+        found = self.declared.find(x) if isinstance(x, Symbol) else None
+        if isinstance(x, Symbol) and isinstance(found, RegisterRange) and (count := _elements(found)) > 1:
+            return [Element(x, i) for i in range(count)]
+        return [x]
+
+    def is_vector(self, x: Operand) -> bool:
+        """Whether an operand stands in braces, or is a vector register."""
+        return isinstance(x, VectorOf) or (isinstance(x, Symbol) and len(self.items(x)) > 1 and not self._long(x))
+
+    def _long(self, x: Symbol) -> bool:
+        """Whether a symbol is a register of 128 bits, which `items` gives as two of 64."""
+        found = self.declared.find(x)
+        return isinstance(found, RegisterRange) and found.type == "b128"
+
+    def target(self, x: Operand, kind: RegisterType, statement: Statement, *, wider: bool = False) -> Slot | None:
+        """Return where a result of a class goes; None for `_`."""
+        if isinstance(x, Symbol) and x.name == "_":
+            if statement.mnemonic.partition(".")[0] not in _DISCARD:
+                raise self.fail(statement, "_ stands where a register is expected: its result cannot be discarded")
+            return None
+        slot = self.register(x, statement)
+        if slot is None:
+            raise self.fail(statement, f"{written(x)} is no register, and a result goes there")
+        self._check(x, self.kind(slot), kind, statement, wider)
+        return slot
+
+    def source(
+        self, x: Operand, kind: RegisterType, type_: str, statement: Statement, *, wider: bool = False
+    ) -> StepOperand:
+        """Return an operand that is read, of a PTX type in a register of a class."""
+        if isinstance(x, Immediate):
+            if wanted := _misfit(x, type_, kind):
+                raise self.fail(statement, f"{written(x)} stands where {wanted}")
+            return Constant(number(x, type_, kind), kind)
+        if isinstance(x, Negation):
+            return self._negated(x, kind, type_, statement)
+        slot = self.register(x, statement)
+        if slot is not None:
+            if kind == "imm":
+                raise self.fail(statement, f"{written(x)} is a register, and an immediate stands there")
+            self._check(x, self.kind(slot), kind, statement, wider)
+            return slot
+        if isinstance(x, Symbol) and x.name[:1] == "%" and (own := special_kind(x.name[1:])) is not None:
+            if "pred" in (own, kind) or kind == "imm":
+                self._check(x, own, kind, statement, wider)
+            return ReadOnly(x.name[1:], kind)  # PTX reads them with fewer bits, or more
+        if isinstance(x, Symbol) and x.name == "WARP_SZ":
+            return Constant(LANES, kind)
+        if isinstance(x, VectorOf):
+            raise self.fail(statement, f"{written(x)} is a vector, and one register stands there")
+        if isinstance(x, Symbol) and x.name == "_":
+            raise self.fail(statement, "_ cannot be read")
+        if isinstance(x, Place) and x.form == "address":
+            raise self.fail(statement, f"{written(x)} is an address in brackets; expected a register or a number")
+        if isinstance(x, Place) and x.base is not None and (slot := self.register(x.base, statement)) is not None:
+            return self._sum(x, slot, kind, type_, statement)
+        address = self._address_of(x, kind, statement)
+        opcode, *words = statement.mnemonic.split(".")
+        if opcode not in _TAKE_ADDRESSES or "to" in words or type_[0] not in "bsu":
+            raise self.fail(statement, f"{written(x)} is an address; expected a register, into which mov puts it")
+        return address
+
+    def _sum(self, x: Place, slot: Slot, kind: RegisterType, type_: str, statement: Statement) -> StepOperand:
+        """Return a register plus a number (rule 4)."""
+        if kind in ("pred", "imm") or type_[0] not in "bsu":
+            raise self.fail(statement, f"{written(x)} is a sum, and no integer or bits stand there")
+        self._check(x, self.kind(slot), kind, statement, wider=False)
+        return Sum(slot, x.offset) if x.offset else slot
+
+    def _negated(self, x: Negation, kind: RegisterType, type_: str, statement: Statement) -> StepOperand:
+        slot = self.register(x.operand, statement)
+        if x.sign != "!" or slot is None or self.kind(slot) != "pred" or kind != "pred":
+            raise self.fail(statement, f"{written(x)}: what may be negated here is a predicate, as !p")
+        return Inverted(slot)
+
+    def _check(self, x: Operand, kind: RegisterType, expected: RegisterType, statement: Statement, wider: bool) -> None:
+        if kind == expected or (wider and "pred" not in (kind, expected) and int(kind[1:]) >= int(expected[1:])):
+            return
+        than = " or wider" if wider else ""
+        raise self.fail(statement, f"{written(x)} is a register of {kind}; expected {expected}{than}")
+
+    # Addresses
+
+    def space(self, x: Operand) -> str | None:
+        """Return the state space of the variable that an operand names; None where it names none."""
+        symbol = x.base if isinstance(x, Place) else x
+        if not isinstance(symbol, Symbol):
+            return None
+        found = self.declared.find(symbol)
+        if isinstance(found, Variable):
+            return found.space
+        known = self._places.address(("", -1, symbol.name))
+        return None if known is None else known[0]
+
+    def place(self, x: Operand, statement: Statement) -> StepOperand:
+        """Return the address that stands in brackets: of a register plus bytes, of a variable, or a number."""
+        if isinstance(x, Place) and x.form != "sum":
+            if x.more:
+                more = ", ".join(map(written, x.more))
+                raise self.fail(statement, f"{more} follows an address in its brackets; expected [address] alone")
+            if x.base is None:
+                return Constant(x.offset & ((1 << 64) - 1), "b64")
+            slot = self.register(x.base, statement)
+            if slot is not None:
+                if self.kind(slot) not in ("b32", "b64"):
+                    raise self.fail(statement, f"{x.base.name} is a register of {self.kind(slot)}, and no address")
+                long = statement.mnemonic.partition(".")[0] not in _OF_SHARED and not self._named(statement) - {
+                    "global"
+                }
+                if self.kind(slot) == "b32" and long:
+                    raise self.fail(statement, f"{x.base.name} has 32 bits; generic and global addresses have 64")
+                return Sum(slot, x.offset) if x.offset else slot
+            return self._in_window(self._address_of(x, "b64", statement), self.space(x), statement)
+        raise self.fail(statement, f"{written(x)} is no address; expected [register+bytes] or [variable+bytes]")
+
+    def _named(self, statement: Statement) -> set[str]:
+        """Return the state spaces that a mnemonic names."""
+        return {word.partition("::")[0] for word in statement.mnemonic.split(".")} & set(SPACES)
+
+    def _in_window(self, address: StepOperand, space: str | None, statement: Statement) -> StepOperand:
+        """Make the address of a variable generic where the mnemonic names no space (rule 3)."""
+        base = 0 if self._named(statement) or space is None or space not in WINDOWS else WINDOWS[space].base
+        if base and isinstance(address, Constant):
+            return Constant(address.bits + base, "b64")
+        return Sum(address, base) if base and isinstance(address, Frame) else address
+
+    def _address_of(self, x: Operand, kind: RegisterType, statement: Statement) -> StepOperand:
+        """Return the address of a variable or a function, plus bytes (rule 3)."""
+        symbol, offset = (x.base, x.offset) if isinstance(x, Place) else (x, 0)
+        if not isinstance(symbol, Symbol):
+            raise self.fail(statement, f"{written(x)} is no operand that can be read")
+        found = self.declared.find(symbol)
+        if kind not in ("b32", "b64"):
+            raise self.fail(statement, f"{symbol.name} is no register of {kind}")
+        if isinstance(found, Variable) and (symbol.name, symbol.scope) in self.frame:
+            return Frame(self.frame[symbol.name, symbol.scope] + offset, kind)
+        key = ("", -1, symbol.name) if found is None else (self._function.name, symbol.scope, symbol.name)
+        known = self._places.address(key)
+        if known is None:
+            raise self.fail(statement, f"{symbol.name} is not declared")
+        if kind == "b32" and known[1] >> 32:
+            raise self.fail(statement, f"the address of {symbol.name}, in .{known[0]}, has 64 bits; expected {kind}")
+        return Constant((known[1] + offset) & ((1 << int(kind[1:])) - 1), kind)
+
+
+def _misfit(x: Immediate, type_: str, kind: RegisterType) -> str:
+    """Say what stands where a number does not fit (rule 2); "" where it does."""
+    whole = x.kind in ("s", "u")
+    if kind in ("pred", "imm") or type_[0] in "su":
+        return "" if whole else "an integer is expected"
+    if type_ in ("f32", "f64"):
+        return f"a float is expected, as {x.value}.0" if whole else ""
+    if type_[0] == "b" and type_[1:].isdigit():
+        return "" if whole or x.kind == f"f{type_[1:]}" else f"an integer or a float of {type_[1:]} bits is expected"
+    return f"a register of {type_} is expected"
+
+
+def _elements(found: RegisterRange) -> int:
+    """How many registers stand behind one name: two of 64 bits for 128."""
+    return 2 if found.type == "b128" and found.vector == 1 else found.vector
+
+
+def written(x: Operand) -> str:
+    """Write an operand as PTX does."""
+    if isinstance(x, Symbol):
+        return x.name
+    if isinstance(x, Immediate):
+        return str(x.value) if x.kind in "su" else f"0{'f' if x.kind == 'f32' else 'd'}{x.value:X}"
+    if isinstance(x, Negation):
+        return x.sign + written(x.operand)
+    if isinstance(x, Element):
+        return f"{x.vector.name}.{'xyzw'[x.index]}"
+    if isinstance(x, VectorOf):
+        return f"{{{', '.join(map(written, x.items))}}}"
+    if isinstance(x, Selection):
+        return f"{x.register.name}.{x.selector}"
+    base = x.base.name if x.base else ""
+    text = ", ".join((f"{base}{x.offset:+d}" if x.offset or not base else base, *map(written, x.more)))
+    return f"[{text}]" if x.form == "address" else text

@@ -1,0 +1,230 @@
+"""Where the variables and functions of a module lie.
+
+The rules:
+
+1. `.global` and `.const` variables lie on a device from the first launch of their module on, as long as the device
+   lives; each has its initial value then.
+2. `.shared` variables that an entry can reach lie as ptxas packs them, in the order of the text, but `GAP` bytes apart,
+   which keeps their banks: an index one too far finds nobody's bytes. Dynamic shared memory (`.extern`) is last; its
+   variables all begin there.
+3. `.local` variables and parameters lie in the frame of their function; those of a module (PTX 2.3 and before) at the
+   beginning of the entry's, where all functions find them.
+4. A function's address is a number that its place in the text gives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import OperandError
+from ...machine import Device, DeviceArray
+from ...operations import WINDOWS
+from ..names import variable_named
+from ..text import AddressOf, Module, Variable, bytes_of
+from .frames import laid_out
+from .reaching import Reach
+from .slots import Declared
+
+Key = tuple[str, int, str]
+"""Function, scope and name; of a variable of the module ("", -1, name)."""
+
+GAP = 128
+MOST_GLOBAL = 1 << 38
+"""Bytes of a variable: more than any GPU has."""
+
+MOST_INITIAL = 1 << 28
+"""Bytes of a variable with an initial value, which is made at once."""
+
+_FIRST, _APART = 16, 256
+
+
+def function_addresses(module: Module) -> dict[str, int]:
+    """Addresses of functions (rule 4); entries have one, too."""
+    return {name: _FIRST * (i + 1) for i, name in enumerate(module.kinds)}
+
+
+def keyed(module: Module, functions: Iterable[str], spaces: Sequence[str]) -> list[tuple[Key, Variable]]:
+    """Variables in some spaces, of the module and of functions."""
+    found = [(("", -1, x.name), x) for x in module.variables.values() if x.space in spaces]
+    for name in functions:
+        for scope, x in Declared(module.functions[name]).variables():
+            if x.space in spaces:
+                found.append(((name, scope, x.name), x))
+    return found
+
+
+class ModuleMemory:
+    """Variables of a module on a device (rule 1).
+
+    Parameters
+    ----------
+    module : Module
+    device : Device or None
+        None where nothing is to run: then all lies at 0.
+    """
+
+    def __init__(self, module: Module, device: Device | None) -> None:
+        self._module, self._device = module, device
+        self._functions = function_addresses(module)
+        self.addresses: dict[Key, tuple[str, int]] = {}
+        self.arrays: dict[Key, DeviceArray] = {}
+        self._constant = 0  # bytes
+
+    def place(self, functions: Iterable[str]) -> None:
+        """Place what is not placed yet, of the module and of functions that are to run."""
+        new = [(key, x) for key, x in keyed(self._module, functions, ("global", "const")) if key not in self.addresses]
+        arrays = []
+        for key, x in new:
+            if self._device is None:
+                self.addresses[key] = (x.space, 0)
+            if self._device is None or x.linkage == "extern":
+                continue
+            constant = x.space == "const"
+            alignment = max(x.alignment, 1 if constant else _APART)
+            most = MOST_INITIAL if x.initial else MOST_GLOBAL
+            if x.size > most:
+                raise self._module.error(f"{x.name} has {x.size} bytes; {most} at most are simulated", x.position)
+            try:
+                array = self._device.variable(
+                    x.name, x.size, alignment=alignment, constant=constant, before=self._constant
+                )
+            except MemoryError:
+                text = f"the {x.size} bytes of {x.name} do not fit into the memory of this process"
+                raise self._module.error(text, x.position) from None
+            except OperandError as error:
+                raise OperandError(f"{self._module.place(x.position)}: {error}") from None
+            if constant:
+                self._constant = -(-self._constant // alignment) * alignment + x.size
+            arrays.append((key, x, array))
+            self.arrays[key] = array
+            base = WINDOWS["const"].base if constant else 0
+            self.addresses[key] = (x.space, array.address - base)
+        for key, x, array in arrays:
+            if x.initial and self._device is not None:
+                data = self._initial(x, key).ljust(array.nbytes, b"\0")
+                array.set(np.frombuffer(data, np.uint8))
+
+    def address(self, key: Key) -> tuple[str, int] | None:
+        """Return the space of a variable and its address there; None for what does not lie in memory."""
+        return self.addresses.get(key)
+
+    def _initial(self, x: Variable, key: Key) -> bytes:
+        """Bytes of an initial value."""
+        size = bytes_of(x.type)
+        out = bytearray()
+        for item in x.initial:
+            if isinstance(item, AddressOf):
+                value = self._address(item, x, key)
+                value, size_ = (value, size) if item.byte is None else (value >> (8 * item.byte) & 0xFF, 1)
+                out += (value & ((1 << (8 * size_)) - 1)).to_bytes(size_, "little")
+            else:
+                out += (item & ((1 << (8 * size)) - 1)).to_bytes(size, "little")
+        return bytes(out)
+
+    def _address(self, item: AddressOf, x: Variable, owner: Key) -> int:
+        """Address that stands in an initial value."""
+        if item.name in self._functions:
+            return self._functions[item.name]
+        key = next((k for k in ((*owner[:2], item.name), ("", -1, item.name)) if k in self.addresses), None)
+        if key is None:
+            text = f"the initial value of {x.name} is the address of {item.name}, which lies nowhere"
+            raise self._module.error(text, x.position)
+        return (self.arrays[key].address if item.generic else self.addresses[key][1]) + item.offset
+
+
+@dataclass(frozen=True)
+class SharedVariables:
+    """Shared memory of an entry (rule 2).
+
+    Attributes
+    ----------
+    addresses : mapping of Key to int
+    variables : tuple of (str, range)
+        Static ones, in the order of their addresses.
+    static : int
+        Bytes that they have as ptxas packs them.
+    dynamic : int
+        Where dynamic shared memory begins.
+    has_dynamic : bool
+        Whether the entry has a variable there.
+    """
+
+    addresses: Mapping[Key, int]
+    variables: tuple[tuple[str, range], ...]
+    static: int
+    dynamic: int
+    has_dynamic: bool
+
+    def placed(self, dynamic: int) -> list[tuple[str, range]]:
+        """List variables with so many bytes of dynamic shared memory behind them."""
+        behind = range(self.dynamic, self.dynamic + dynamic)
+        names = {variable_named(name) for (_, _, name), at in self.addresses.items() if at == self.dynamic}
+        name = names.pop() if len(names) == 1 else "dynamic shared memory"
+        return [*self.variables, *([(name, behind)] if dynamic else [])]
+
+    def size(self, dynamic: int) -> int:
+        """Bytes in all, with so many dynamic ones."""
+        return self.dynamic + dynamic if dynamic else max((place.stop for _, place in self.variables), default=0)
+
+    @classmethod
+    def of(cls, module: Module, found: Reach) -> SharedVariables:
+        """Lay out what an entry can reach."""
+        addresses: dict[Key, int] = {}
+        variables: list[tuple[str, range]] = []
+        packed, alignment, extern = 0, 16, []
+        for key, x in keyed(module, found.functions, ("shared",)):
+            if key[0] == "" and x.name not in found.variables:
+                continue
+            if x.linkage == "extern" or x.size == 0:
+                extern.append(key)
+                alignment = max(alignment, x.alignment)
+                continue
+            packed = -(-packed // max(x.alignment, 1)) * max(x.alignment, 1)
+            start = packed + GAP * len(variables)
+            addresses[key] = start
+            variables.append((variable_named(x.name), range(start, start + x.size)))
+            packed += x.size
+        dynamic = -(-packed // alignment) * alignment + GAP * len(variables)
+        return cls({**addresses, **dict.fromkeys(extern, dynamic)}, tuple(variables), packed, dynamic, bool(extern))
+
+
+def local_variables(module: Module, found: Reach) -> tuple[dict[Key, int], int]:
+    """Lay out the module's `.local` variables that an entry can reach; return where each begins, and where they end."""
+    variables = [x for key, x in keyed(module, (), ("local",)) if x.name in found.variables]
+    places, end = laid_out(variables)
+    return {("", -1, x.name): at for x, (at, _) in zip(variables, places, strict=True)}, end
+
+
+class EntryPlaces:
+    """Where all that an entry can reach lies: what `operands` asks.
+
+    Parameters
+    ----------
+    memory : ModuleMemory
+    shared : SharedVariables
+    functions : mapping of str to int
+    parameters, local : mapping of Key to int
+        Offsets of the entry's, which lie at the beginning of the space .param, and of the module's `.local` variables.
+    """
+
+    def __init__(
+        self, memory: ModuleMemory, shared: SharedVariables, functions: Mapping[str, int],
+        parameters: Mapping[Key, int], local: Mapping[Key, int],
+    ) -> None:  # fmt: skip
+        self._memory, self._shared, self._functions = memory, shared, functions
+        self._parameters, self._local = parameters, local
+
+    def address(self, key: Key) -> tuple[str, int] | None:
+        """Space and address, in it, of a variable; of a function, ("func", address); None for others."""
+        if key in self._shared.addresses:
+            return "shared", self._shared.addresses[key]
+        if key[0] == "" and key[2] in self._functions:
+            return "func", self._functions[key[2]]
+        if key in self._parameters:
+            return "param", self._parameters[key]
+        if key in self._local:
+            return "local", self._local[key]
+        return self._memory.address(key)

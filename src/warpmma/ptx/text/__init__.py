@@ -1,0 +1,26 @@
+"""Parsing: from PTX text to records, each with its line and column."""
+
+from .directives import cluster_problem, cluster_size
+from .module_text import read
+from .name_scopes import declared
+from .syntax import (
+    BYTES,
+    AddressOf,
+    Declaration,
+    Element,
+    Function,
+    Immediate,
+    Label,
+    Module,
+    Negation,
+    Operand,
+    Place,
+    Position,
+    RegisterRange,
+    Selection,
+    Statement,
+    Symbol,
+    Variable,
+    VectorOf,
+    bytes_of,
+)

@@ -1,0 +1,150 @@
+"""Directives of functions: what they say of registers, threads and clusters, as numbers.
+
+The rules (PTX ISA 9.1, 11.4 to 11.6; what ptxas 13.0 takes):
+
+1. A directive belongs to entries, or to functions and prototypes, and stands behind the parameters. One that is not in
+   `_KNOWN` is an error.
+2. `reqntid` and `maxntid` bound a launch. The directives of clusters say how many blocks a cluster has; here a block is
+   a cluster of its own, so an entry with any other size is refused (`cluster_problem`). A size of 1 is legal, and what
+   `%is_explicit_cluster` tells; one of 0 says nothing (`tools/record_clusters.py`).
+3. All other directives are ignored on purpose: they tell ptxas how many registers to use, or what a call preserves, and
+   change no bits. So are strings of `.pragma`, but for those of a loop, and attributes of variables and functions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+from .tokens import Cursor, Token
+
+FunctionKind = Literal["entry", "func"]
+
+
+class _Directive(NamedTuple):
+    """How few and how many numbers follow, whose it is, and the first target and the versions of PTX that have it."""
+
+    least: int
+    most: int
+    of: FunctionKind = "entry"
+    since: int = 0
+    ptx: tuple[int, int] = (1, 0)
+    until: tuple[int, int] = (99, 0)
+
+
+_KNOWN: Mapping[str, _Directive] = {
+    "maxntid": _Directive(1, 3),
+    "reqntid": _Directive(1, 3, ptx=(2, 1)),
+    "reqnctapercluster": _Directive(1, 3, since=90, ptx=(7, 8)),
+    "explicitcluster": _Directive(0, 0, since=90, ptx=(7, 8)),
+    "maxclusterrank": _Directive(1, 1, since=90, ptx=(7, 8)),
+    "blocksareclusters": _Directive(0, 0, since=90, ptx=(9, 0)),
+    "minnctapersm": _Directive(1, 1, ptx=(2, 0)),
+    "maxnctapersm": _Directive(1, 1, until=(2, 0)),
+    "maxnreg": _Directive(1, 1),
+    "noreturn": _Directive(0, 0, "func", ptx=(6, 4)),
+    "abi_preserve": _Directive(1, 1, "func", ptx=(9, 0)),
+    "abi_preserve_control": _Directive(1, 1, "func", ptx=(9, 0)),
+}
+
+_ATTRIBUTES = (".managed", ".unified")
+_EITHER = (("maxntid", "reqntid"), ("maxclusterrank", "reqnctapercluster"))
+"""Directives of which an entry has one at most."""
+
+
+def read_directives(cursor: Cursor, kind: FunctionKind) -> dict[str, tuple[int, ...]]:
+    """Read the directives behind the parameters of an entry, or of a function or prototype (rule 1)."""
+    found: dict[str, tuple[int, ...]] = {}
+    while cursor.kind == Token.DOTTED:
+        name, start = cursor.token[1:], cursor.start
+        if name == "pragma" and kind == "entry":
+            cursor.advance()
+            pragmas(cursor)
+            continue
+        known = _KNOWN.get(name)
+        if known is None:
+            break
+        if known.of != kind:
+            whose = {"entry": "entries", "func": "functions"}
+            cursor.fail(f".{name} is a directive of {whose[known.of]}, not of {whose[kind]}")
+        if cursor.source.version > known.until:
+            cursor.fail(f".{name} ended with PTX {known.until[0]}.{known.until[1]}")
+        cursor.requires(f".{name}", known.ptx, known.since)
+        cursor.advance()
+        found[name] = _numbers(cursor, known.least, known.most)
+        if name.endswith("ntid") and 0 in found[name]:
+            cursor.fail(f".{name} takes positive numbers, not 0", start)
+    for one, other in _EITHER:
+        if one in found and other in found:
+            cursor.fail(f".{one} and .{other} exclude each other")
+    if "blocksareclusters" in found and not {"reqntid", "reqnctapercluster"} <= set(found):
+        cursor.fail(".blocksareclusters requires .reqntid and .reqnctapercluster")
+    return found
+
+
+def cluster_size(directives: Mapping[str, tuple[int, ...]]) -> int | None:
+    """Return how many blocks a cluster of an entry has; None where it does not say so. Sizes of 0 say nothing.
+
+    Examples
+    --------
+    >>> cluster_size({"reqnctapercluster": (2, 2)}), cluster_size({"maxclusterrank": (8,)})
+    (4, None)
+    """
+    return math.prod(directives.get("reqnctapercluster", (0,))) or None
+
+
+def cluster_problem(directives: Mapping[str, tuple[int, ...]]) -> str:
+    """Say what of an entry's clusters is not simulated; "" where each block is a cluster of its own (rule 2).
+
+    Examples
+    --------
+    >>> cluster_problem({"reqnctapercluster": (2,)})
+    '.reqnctapercluster 2: clusters of more than one block are not simulated'
+    >>> cluster_problem({"explicitcluster": (), "reqnctapercluster": (1, 1, 1)})
+    ''
+    """
+    size = cluster_size(directives)
+    if size is None and "explicitcluster" in directives:
+        return ".explicitcluster without .reqnctapercluster: clusters whose size the launch gives are not simulated"
+    name = "maxclusterrank" if size is None else "reqnctapercluster"
+    if (size or directives.get(name, (1,))[0]) == 1:
+        return ""
+    return f".{name} {', '.join(map(str, directives[name]))}: clusters of more than one block are not simulated"
+
+
+def pragmas(cursor: Cursor) -> tuple[str, ...]:
+    """Read what stands behind `.pragma`."""
+    found = [cursor.string("a string")]
+    while cursor.skip(","):
+        found.append(cursor.string("a string"))
+    cursor.take(";")
+    return tuple(found)
+
+
+def _numbers(cursor: Cursor, least: int, most: int) -> tuple[int, ...]:
+    found: list[int] = []
+    while len(found) < most and (cursor.token == "," if found else least):
+        if found:
+            cursor.advance()
+        found.append(cursor.integer("a number"))
+    return tuple(found)
+
+
+def attributes(cursor: Cursor) -> tuple[str, ...]:
+    """Read `(.managed, .unified(1, 2))`: what a driver may move, or identify, changes no bits (rule 3)."""
+    cursor.take("(")
+    found: list[str] = []
+    while not found or cursor.skip(","):
+        if cursor.token not in _ATTRIBUTES:
+            cursor.expected(f"an attribute, {' or '.join(_ATTRIBUTES)}")
+        found.append(cursor.token)
+        cursor.advance()
+        if found[-1] == ".unified":
+            cursor.take("(")
+            cursor.integer("a number")
+            cursor.take(",")
+            cursor.integer("a number")
+            cursor.take(")")
+    cursor.take(")")
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""Primitives of pictures: SVG, colours, cards, legends."""

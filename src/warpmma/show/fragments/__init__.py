@@ -1,0 +1,1 @@
+"""Fragments in registers, as pictures and tables."""

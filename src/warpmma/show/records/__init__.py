@@ -1,0 +1,1 @@
+"""Cards and pages of records."""

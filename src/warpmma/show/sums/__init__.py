@@ -1,0 +1,1 @@
+"""Explanations of sums, as text, JSON, SVG and HTML."""
