@@ -46,7 +46,7 @@ def test_an_import_of_the_package_loads_no_more_than_it_needs() -> None:
 def test_rows_of_functions_are_looked_up_without_their_tables() -> None:
     code = """
 import sys
-from warpmma.arithmetic import interpolation
+from warpmma.arithmetic.exact import interpolation
 from warpmma.operations import elementwise, operation, operations
 operation("ex2.approx.ftz.f32"), operations("sm_90")
 print(interpolation.interpolators.cache_info().currsize, "importlib.resources" in sys.modules)

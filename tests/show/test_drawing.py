@@ -66,7 +66,7 @@ def test_every_view_has_its_function() -> None:
     from importlib import import_module
 
     for where in VIEWS.values():
-        module, _, name = where.partition(".")
+        module, _, name = where.rpartition(".")
         assert callable(getattr(import_module(f"warpmma.show.{module}"), name))
 
 

@@ -55,7 +55,9 @@ _EMPTY = {
 """Rule 1, by where they are from; the last are those of NVIDIA's samples without code for the device."""
 
 _WITH_TYPES = {
-    "#include <cuComplex.h>\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n": "cublas.h cublas_v2.h cublas_api.h cublasLt.h cublasXt.h cudnn.h",
+    "#include <cuComplex.h>\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n": (
+        "cublas.h cublas_v2.h cublas_api.h cublasLt.h cublasXt.h cudnn.h"
+    ),
     "#include <cuComplex.h>\ntypedef float cufftReal;\ntypedef double cufftDoubleReal;\n"
     "typedef cuFloatComplex cufftComplex;\ntypedef cuDoubleComplex cufftDoubleComplex;\n": "cufft.h cufftXt.h",
 }
