@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SPECIFICATION = ROOT / "docs" / "specification"
-FOLDERS = ("src", "tests", "tools", "benchmarks", "docs", "examples")
+FOLDERS = ("src", "tests", "lab", "benchmarks", "docs", "examples")
 SUFFIXES = {".py", ".pyi", ".md", ".hpp", ".cpp", ".c", ".cu", ".txt", ".toml", ".jsonl"}
 PAGES = {page.name: page.read_text() for page in SPECIFICATION.glob("*.md")}
 

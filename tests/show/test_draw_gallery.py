@@ -6,14 +6,15 @@ import re
 from xml.etree import ElementTree
 
 import pytest
-from draw_gallery import FOLDER, PICTURES, main, outdated
 from picture_places import overlaps
+
+from lab.draw.gallery import FOLDER, PICTURES, main, outdated
 
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_pictures_are_what_is_drawn(name: str) -> None:
     drawn = PICTURES[name]()
-    assert (FOLDER / f"{name}.svg").read_text() == drawn, "run: python tools/draw_gallery.py"
+    assert (FOLDER / f"{name}.svg").read_text() == drawn, "run: python -m lab.draw.gallery"
     assert overlaps(ElementTree.fromstring(drawn)) == []
 
 
