@@ -44,7 +44,7 @@ def test_a_fault_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     whole = case.recipe.unit
     assert isinstance(whole, FusedDotAdd)
     unit = replace(whole, fraction_bits=whole.fraction_bits - 3)
-    monkeypatch.setattr("explanations.recipes.compute", lambda how, **given: _computed(replace(how, unit=unit), given))
+    monkeypatch.setattr("lab.check.recipes.compute", lambda how, **given: _computed(replace(how, unit=unit), given))
     found = recipe_faults(case, 60, 0)
     assert found.faults and "the engines give" in found.faults[0]
     monkeypatch.setattr(tool, "cases", lambda: [case])
@@ -65,6 +65,6 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_bound_that_is_too_low_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     case = next(x for x in cases() if "m16n8k8" in str(x))
-    monkeypatch.setattr("explanations.recipes.element_bound", lambda element: Fraction(1, 1 << 200))
+    monkeypatch.setattr("lab.check.recipes.element_bound", lambda element: Fraction(1, 1 << 200))
     found = recipe_faults(case, 40, 0)
     assert any("exceeds its bound" in fault for fault in found.faults)

@@ -48,36 +48,32 @@ def forbidden(path: Path, tree: ast.AST) -> set[str]:
     folder, *_, name = path.relative_to(ROOT).parts
     modules = set(imported(tree))
     roots = {module.partition(".")[0] for module in modules}
-    found = roots & {
-        "tests",
-        *(HELPERS if folder != "tests" else ()),
-        *(["lab"] if folder in ("src", "examples") else ()),
-    }
-    if folder == "tests" and (root := {module for module in modules if module.startswith("lab.")}):
-        found |= root - own(name.removesuffix(".py").removeprefix("test_"))
-    return found
+    if folder == "tests":
+        of_lab = {module for module in modules if module.startswith("lab.")}
+        return roots & {"tests"} | of_lab - own(name.removesuffix(".py").removeprefix("test_"))
+    return roots & {"tests", *HELPERS, *(["lab"] if folder in ("src", "examples") else ())}
 
 
 def own(test: str) -> set[str]:
-    """Return what a test may import of `lab`: the command of its name, packages that it is made of, what is shared."""
-    command = max((x for x in COMMANDS if f"{test}_".startswith(spelled(x))), key=len, default=None)
-    packages = SHARED | ({command.rpartition(".")[0], *made_of(command)} if command else set())
+    """Return what a test may import of `lab`: the module of its name, packages that it is made of, what is shared."""
+    tested = max((x for x in MODULES if f"{test}_".startswith(spelled(x))), key=len, default=None)
+    packages = SHARED | ({package(tested), *made_of(tested)} if tested else set())
     inside = {name for name in MODULES.keys() - COMMANDS if package(name) in packages}
-    return {*packages, *inside, *([command] if command else ())}
+    return {*packages, *inside, *([tested] if tested else ())}
 
 
-def spelled(command: str) -> str:
-    """Return how the name of a command's test begins."""
-    return command.removeprefix("lab.").replace(".", "_") + "_"
+def spelled(module: str) -> str:
+    """Return how the name of a module's test begins."""
+    return module.removeprefix("lab.").replace(".", "_") + "_"
 
 
 def package(module: str) -> str:
     return module.rpartition(".")[0]
 
 
-def made_of(command: str) -> set[str]:
-    """Return the packages of `lab` that a command imports from."""
-    return {package(name) for name in imported(ast.parse(MODULES[command].read_text())) if name in MODULES}
+def made_of(module: str) -> set[str]:
+    """Return the packages of `lab` that a module imports from."""
+    return {package(name) for name in imported(ast.parse(MODULES[module].read_text())) if name in MODULES}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

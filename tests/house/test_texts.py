@@ -87,6 +87,14 @@ def test_nothing_outside_the_repository_is_cited() -> None:
     assert {path: what for path, what in found.items() if what} == {}
 
 
+def test_commands_of_the_lab_are_there() -> None:
+    """What a text says to run with `python -m lab.` is a command."""
+    named = {name for path in files() for name in re.findall(r"-m (lab\.[\w.]*\w)", path.read_text())}
+    assert len(named) > 30
+    paths = {name: ROOT / f"{name.replace('.', '/')}.py" for name in named}
+    assert [name for name, path in paths.items() if not path.exists() or "__main__" not in path.read_text()] == []
+
+
 def test_lines_of_markdown_are_short() -> None:
     """Addresses do not count, for they cannot be broken."""
     for path in files():

@@ -99,5 +99,5 @@ def test_an_error_without_a_place_is_bad(monkeypatch: pytest.MonkeyPatch) -> Non
     def fail(*_: object) -> None:
         raise OperandError("something is wrong")
 
-    monkeypatch.setattr("hostile.outcomes.load", fail)
+    monkeypatch.setattr("lab.fuzz.outcomes.load", fail)
     assert outcome(MODULES[0]).kind == "bad"

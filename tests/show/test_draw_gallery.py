@@ -26,11 +26,11 @@ def test_the_page_shows_each() -> None:
 
 
 def test_the_tool(monkeypatch: pytest.MonkeyPatch, tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("draw_gallery.PICTURES", {"one": lambda: "<svg/>"})
-    monkeypatch.setattr("draw_gallery.FOLDER", tmp_path)
-    monkeypatch.setattr("sys.argv", ["draw_gallery.py", "--check"])
+    monkeypatch.setattr("lab.draw.gallery.PICTURES", {"one": lambda: "<svg/>"})
+    monkeypatch.setattr("lab.draw.gallery.FOLDER", tmp_path)
+    monkeypatch.setattr("sys.argv", ["gallery.py", "--check"])
     assert main() == 1 and outdated() == ["one"] and capsys.readouterr().out == "one\n"
-    monkeypatch.setattr("sys.argv", ["draw_gallery.py"])
+    monkeypatch.setattr("sys.argv", ["gallery.py"])
     assert main() == 0 and outdated() == []
-    monkeypatch.setattr("sys.argv", ["draw_gallery.py", "--check"])
+    monkeypatch.setattr("sys.argv", ["gallery.py", "--check"])
     assert main() == 0 and "1 pictures are what" in capsys.readouterr().out
