@@ -48,7 +48,8 @@ def test_an_error_of_the_package_that_is_none_fails(tmp_path: Path, monkeypatch:
         raise IndexError
 
     monkeypatch.setattr(verdicts, "_PACKAGE", str(Path(__file__).parent))  # as if it came from there
-    monkeypatch.setattr(verdicts, "original", lambda subject: [])
+    for module in (tool, verdicts):
+        monkeypatch.setattr(module, "original", lambda subject: [])
     monkeypatch.setattr(subjects.Subject, "launch", broken)
     status, found = run(tmp_path, "--only", LOOP)
     assert status == 1
