@@ -5,9 +5,7 @@ The goal is 100 million thread-instructions a second without a look for hazards,
 
 from __future__ import annotations
 
-import lzma
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import gemm_f16
@@ -17,11 +15,12 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from twins import Case, simulate
 
 import warpmma as wm
+from lab.generators.lane_values import operation_inputs
+from lab.programs.texts import read_text
 from warpmma.arithmetic import runs_elements
 from warpmma.formats import FORMATS
 from warpmma.kernel import launch
 from warpmma.operations import Operation, operation
-from warpmma.testing.generators.lane_values import operation_inputs
 
 from .measure import Call, against, measure, repeat
 
@@ -34,7 +33,6 @@ ROWS = (
     "cvt.rzi.s32.f32", "ex2.approx.ftz.f32",
 )  # fmt: skip
 ACCESSES = ("ld.global.b32", "ld.global.v4.b32", "st.global.b32", "ld.shared.b32", "st.shared.b32")
-_TWIN = Path(__file__).parents[1] / "tools" / "programs" / "ptx" / "twin_gemm_f16.ptx.xz"
 
 
 def inputs(row: Operation) -> tuple[Any, ...]:
@@ -149,7 +147,7 @@ def test_steps(benchmark: BenchmarkFixture, step: str) -> None:
 def _twin(size: int) -> tuple[Call, Call]:
     """A product in f16 as nvcc makes PTX of it, and the same kernel in Python."""
     call = gemm_f16.call(Case(size, size, size, "f32"))
-    module = wm.ptx.load(lzma.decompress(_TWIN.read_bytes()).decode())
+    module = wm.ptx.load(read_text("twin_gemm_f16.ptx"))
 
     def of_ptx() -> None:
         device = wm.Device("sm_90")

@@ -1,4 +1,4 @@
-"""A sample of what `tools/check_explanations.py` draws: bits, losses and bounds of every recipe, and of chains."""
+"""A sample of what `python -m lab.check.explanations` draws: bits, losses and bounds of every recipe, and of chains."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import check_explanations
 import numpy as np
 import pytest
-from explanations.chains import product_faults
-from explanations.recipes import Case, cases, recipe_faults
 
+from lab.check import explanations as tool
+from lab.check.chains import product_faults
+from lab.check.recipes import Case, cases, recipe_faults
 from warpmma.arithmetic import FusedDotAdd, GroupedDotAdd, Recipe
 from warpmma.formats import floating
 
@@ -44,11 +44,11 @@ def test_a_fault_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     whole = case.recipe.unit
     assert isinstance(whole, FusedDotAdd)
     unit = replace(whole, fraction_bits=whole.fraction_bits - 3)
-    monkeypatch.setattr("explanations.recipes.compute", lambda how, **given: _computed(replace(how, unit=unit), given))
+    monkeypatch.setattr("lab.check.recipes.compute", lambda how, **given: _computed(replace(how, unit=unit), given))
     found = recipe_faults(case, 60, 0)
     assert found.faults and "the engines give" in found.faults[0]
-    monkeypatch.setattr(check_explanations, "cases", lambda: [case])
-    assert check_explanations.main(["--rows", "60", "--chains", "0"]) == 1
+    monkeypatch.setattr(tool, "cases", lambda: [case])
+    assert tool.main(["--rows", "60", "--chains", "0"]) == 1
     assert "the engines give" in capsys.readouterr().out
 
 
@@ -59,12 +59,12 @@ def _computed(how: Recipe, given: dict[str, Any]) -> Any:
 
 
 def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
-    assert check_explanations.main(["--rows", "3", "--only", "f64.f64.f64.f64", "--part", "1:2", "--chains", "0"]) == 0
+    assert tool.main(["--rows", "3", "--only", "f64.f64.f64.f64", "--part", "1:2", "--chains", "0"]) == 0
     assert "   1 of" not in (said := capsys.readouterr().out) and "FmaChain" in said
 
 
 def test_a_bound_that_is_too_low_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     case = next(x for x in cases() if "m16n8k8" in str(x))
-    monkeypatch.setattr("explanations.recipes.element_bound", lambda element: Fraction(1, 1 << 200))
+    monkeypatch.setattr("lab.check.recipes.element_bound", lambda element: Fraction(1, 1 << 200))
     found = recipe_faults(case, 40, 0)
     assert any("exceeds its bound" in fault for fault in found.faults)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 
 import pytest
-from draw_explanations import FOLDER, PICTURES
+
+from lab.draw.explanations import FOLDER, PICTURES
 
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_pictures_are_what_is_drawn(name: str) -> None:
     drawn = PICTURES[name]().svg()
-    assert (FOLDER / f"{name}.svg").read_text() == drawn, "run: python tools/draw_explanations.py"
+    assert (FOLDER / f"{name}.svg").read_text() == drawn, "run: python -m lab.draw.explanations"
 
 
 def test_the_page_shows_each() -> None:

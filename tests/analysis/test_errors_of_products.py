@@ -14,6 +14,7 @@ from arrays import Array, Rng
 from product_cases import F16, NVF4, SP, drawn, some_scales, typed
 
 import warpmma as wm
+from lab.generators import RecipeCase, random_codes, recipe_cases
 from warpmma import sparsity as sp
 from warpmma.analysis import BINS, ErrorReport, ProductError
 from warpmma.analysis.exact_products import ExactOperands
@@ -21,7 +22,6 @@ from warpmma.formats import FORMATS, FloatFormat, Format
 from warpmma.isa import Instruction
 from warpmma.products import FLOAT32, prepare
 from warpmma.scaling import block_size, quantize
-from warpmma.testing.generators import RecipeCase, random_codes, recipe_cases
 
 Value = Fraction | float
 BF16 = "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32"

@@ -10,12 +10,12 @@ from arrays import Array
 from ptx_products import GEMM
 
 import warpmma as wm
+from lab.generators import instruction_inputs, metadata_words
 from warpmma import ptx
 from warpmma.isa import Instruction
 from warpmma.kernel import Launch, Watch, launch
 from warpmma.machine import WatchedProduct
 from warpmma.sparsity import selectors
-from warpmma.testing.generators import instruction_inputs, metadata_words
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 MX = "kind::mxf8f6f4.block_scale"

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
+from lab.generators import STYLES, RecipeCase, by_reference, operands, random_codes, recipe_cases, styles
 from warpmma._rounding import Rounding
 from warpmma.arithmetic import compute
 from warpmma.arithmetic.arrays.fma import fma32, fma64
 from warpmma.arithmetic.exact.reference import dot
 from warpmma.arithmetic.recipes.units import FmaChain, FusedDotAdd, Recipe
 from warpmma.formats import FORMATS
-from warpmma.testing.generators import STYLES, RecipeCase, by_reference, operands, random_codes, recipe_cases, styles
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -14,11 +14,11 @@ import numpy.typing as npt
 import pytest
 from oracles import skip_without
 
+from lab.generators import RecipeCase, operands, recipe_cases, styles
 from warpmma.arithmetic import compute
 from warpmma.arithmetic.recipes.lowerings import recipe as find_recipe
 from warpmma.formats import FORMATS
 from warpmma.isa import parse, parse_warpgroup, warpgroup_instructions
-from warpmma.testing.generators import RecipeCase, operands, recipe_cases, styles
 
 skip_without("mmasim")
 with warnings.catch_warnings():

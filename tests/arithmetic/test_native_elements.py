@@ -10,11 +10,11 @@ import pytest
 from arrays import Array, same
 from oracles import needs
 
+from lab.generators.lane_values import operation_inputs
 from warpmma.arithmetic import ElementForm, run_elements
 from warpmma.arithmetic.dispatch import native, native_elements
 from warpmma.kernel import launch
 from warpmma.operations import DTYPES, Operation, rows
-from warpmma.testing.generators.lane_values import operation_inputs
 
 pytestmark = needs("native engine")
 _native: Any = native_elements._native  # type: ignore[attr-defined]

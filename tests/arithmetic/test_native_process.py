@@ -15,6 +15,7 @@ from environments import DOWNWARD, FLUSH, TOWARD_ZERO, UPWARD, Environment, x86
 from native_cases import EVERY, LEVELS, check, draw, each_kind, each_sample, one_by_one, only, words
 from oracles import needs
 
+from lab.generators import RecipeCase, styles
 from warpmma import execute
 from warpmma.arithmetic.dispatch import native
 from warpmma.arithmetic.recipes.units import FmaChain
@@ -22,7 +23,6 @@ from warpmma.execution import running
 from warpmma.formats import FloatFormat
 from warpmma.isa import parse
 from warpmma.registers import LANES
-from warpmma.testing.generators import RecipeCase, styles
 
 pytestmark = needs("native engine")
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from native_cases import EVERY, FUSED, KINDS, LEVELS, SPARSE, check, check_slowly, draw, each_kind
 from oracles import needs
 
+from lab.generators import STYLES, RecipeCase, styles
 from warpmma.arithmetic.dispatch import native
 from warpmma.arithmetic.recipes.units import FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Recipe
 from warpmma.errors import UnsupportedError
 from warpmma.formats import FORMATS, FloatFormat
-from warpmma.testing.generators import STYLES, RecipeCase, styles
 
 pytestmark = needs("native engine")
 

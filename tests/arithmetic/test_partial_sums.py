@@ -11,12 +11,12 @@ import pytest
 from arrays import Array, Rng, same
 
 import warpmma as wm
+from lab.generators import RecipeCase, operands, recipe_cases, styles
 from warpmma.arithmetic import product
 from warpmma.arithmetic.dispatch import native
 from warpmma.formats import FORMATS
 from warpmma.products.chain import Chain, ChainState, Operands, boundaries
 from warpmma.scaling import block_size, quantize
-from warpmma.testing.generators import RecipeCase, operands, recipe_cases, styles
 
 LEVELS = native.levels()
 built = pytest.mark.skipif(not LEVELS, reason="warpmma was installed without its native engine")

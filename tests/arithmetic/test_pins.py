@@ -15,10 +15,10 @@ import pytest
 from make_pins import PINS
 from recipe_mutations import mutations
 
+from lab.generators import RecipeCase, recipe_cases
 from warpmma.arithmetic import compute
 from warpmma.arithmetic.recipes.units import FusedDotAdd, steps
 from warpmma.formats import FORMATS, FloatFormat
-from warpmma.testing.generators import RecipeCase, recipe_cases
 
 
 def unnoticeable(case: RecipeCase, name: str) -> str:

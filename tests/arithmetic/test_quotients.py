@@ -13,10 +13,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from operation_references import ROUNDINGS, divided, exact, float_format, flushed, rooted, unbounded
 
+from lab.generators import operation_inputs
 from warpmma._rounding import Rounding
 from warpmma.arithmetic import quotient, quotient_reference, square_root, square_root_reference
 from warpmma.formats import FloatFormat
-from warpmma.testing.generators import operation_inputs
 
 F32, F64 = float_format("f32"), float_format("f64")
 MODES = [

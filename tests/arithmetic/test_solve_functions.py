@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 from arrays import Array
-from function_positions import VIEWS, View, inputs, save_archive, simulated
 from oracles import skip_without
 
+from lab.solve.positions import VIEWS, View, inputs, save_archive, simulated
 from warpmma.arithmetic import interpolators
 
 skip_without("SciPy")
 
-import solve_functions  # noqa: E402
-from solve_functions import Segment, compared, main, record, recorded, share, shared_constants, solved  # noqa: E402
+from lab.solve import functions as tool  # noqa: E402
+from lab.solve.functions import Segment, compared, main, record, recorded, share, shared_constants, solved  # noqa: E402
 
 TABLES = ["tanh 119", "tanh 122"]
 
@@ -97,7 +97,7 @@ def test_what_is_there_is_not_made_again(
     def none(*_: object) -> Array:
         raise AssertionError("recorded twice")
 
-    monkeypatch.setattr(solve_functions, "simulated", none)
+    monkeypatch.setattr(tool, "simulated", none)
     report = (solution / "report.txt").read_text()
     assert solve(solution, "--simulate", "--tables", *TABLES) == (0, report)
     out = capsys.readouterr().out
@@ -144,7 +144,7 @@ def test_other_integers_are_not_ours(solution: Path, tmp_path: Path) -> None:
     for triples in others.values():
         segments = [Segment(table="tanh 119", segment=0, bounds=one.bounds, triples=triples)]
         assert list(compared("tanh 119", segments, share(segments)))[-1] == "  NOT determined, or not ours"
-        assert solve_functions.report(tmp_path, {"tanh 119": segments}, {"no GPU"}) == 1
+        assert tool.report(tmp_path, {"tanh 119": segments}, {"no GPU"}) == 1
 
 
 def test_what_is_missing_is_said(

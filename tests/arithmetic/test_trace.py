@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lab.generators import RecipeCase, operands, recipe_cases, styles
 from warpmma.arithmetic import Recipe, SumStep, reference_dot, reference_trace
 from warpmma.arithmetic.recipes.units import FloatChains, FmaChain, FusedDotAdd, IntegerSum
 from warpmma.formats import FORMATS, FloatFormat
-from warpmma.testing.generators import RecipeCase, operands, recipe_cases, styles
 
 HALF = FusedDotAdd(fraction_bits=24, products=8, floor=-132, result_bits=23, rounding="rz")
 

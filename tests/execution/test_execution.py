@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from messages import exactly
 
+from lab.generators import mixed
 from warpmma import engines, execute, load, mma, store
 from warpmma.arithmetic import Engine
 from warpmma.arithmetic.dispatch import native
@@ -24,7 +25,6 @@ from warpmma.errors import UnsupportedError
 from warpmma.execution import running
 from warpmma.isa import Instruction, instructions, parse
 from warpmma.registers import LANES
-from warpmma.testing.generators import mixed
 
 # Execution against a loop over the elements of matrices.
 

@@ -11,12 +11,12 @@ from arrays import Array, same
 from execution_cases import B1, F16, F64, FP4, FP8, OPERANDS, QUAD, S4, S8, SP, TF32
 from messages import exactly
 
+from lab.generators import random_codes
 from warpmma import load, store
 from warpmma.errors import OperandError
 from warpmma.isa import Instruction, instructions, parse
 from warpmma.layouts import Operand
 from warpmma.registers import LANES
-from warpmma.testing.generators import random_codes
 
 
 @pytest.mark.parametrize("instruction", instructions(), ids=str)

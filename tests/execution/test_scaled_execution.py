@@ -13,6 +13,7 @@ import pytest
 from arrays import Array, Rng, same
 from messages import exactly
 
+from lab.generators import by_reference, random_codes, with_exponents
 from warpmma import execute, load, mma
 from warpmma import sparsity as sp
 from warpmma.arithmetic.recipes.lowerings import recipe
@@ -22,7 +23,6 @@ from warpmma.isa import Instruction, instructions, parse
 from warpmma.layouts import Operand
 from warpmma.registers import LANES
 from warpmma.scaling import block_size, byte_ids, quantize, thread_ids
-from warpmma.testing.generators import by_reference, random_codes, with_exponents
 
 ABC: tuple[Operand, ...] = ("A", "B", "C")
 TARGET = "sm_120a"

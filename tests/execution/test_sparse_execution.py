@@ -14,6 +14,7 @@ import pytest
 from arrays import Array, Rng, same
 from messages import exactly
 
+from lab.generators import by_reference, mixed, random_codes, with_exponents
 from warpmma import execute, load, mma, store
 from warpmma import sparsity as sp
 from warpmma.arithmetic import compute
@@ -24,7 +25,6 @@ from warpmma.formats import FloatFormat
 from warpmma.isa import Instruction, instructions, parse
 from warpmma.layouts import Operand
 from warpmma.registers import LANES
-from warpmma.testing.generators import by_reference, mixed, random_codes, with_exponents
 
 ABC: tuple[Operand, ...] = ("A", "B", "C")
 

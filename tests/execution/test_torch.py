@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from arrays import Array
 
+from lab.gpu.libraries import RecordedProduct, read_products, texts_of
 from warpmma import matmul
 from warpmma.formats import FORMATS
-from warpmma.hardware.libraries import RecordedProduct, read_products, texts_of
 
 ARCHIVE = Path(__file__).parents[1] / "data" / "torch_h200.npz"
 RECORDED = list(read_products(ARCHIVE))

@@ -12,12 +12,12 @@ from explorer_page import opened
 from oracles import needs
 
 import warpmma as wm
+from lab.generators import operands, recipe_cases, styles
 from warpmma.arithmetic import Recipe, SumStep, recipe, reference_trace
 from warpmma.formats import Number
 from warpmma.isa import warpgroup_instructions
 from warpmma.layouts import OPERANDS
 from warpmma.show import explorer_data
-from warpmma.testing.generators import operands, recipe_cases, styles
 
 pytestmark = needs("browser")
 

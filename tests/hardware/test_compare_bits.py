@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import compare_bits
 import numpy as np
 import pytest
 from arrays import Array
 
-from warpmma.hardware.comparison import RowJob
+from lab.compare import bits as tool
+from lab.gpu.row_jobs import RowJob
 from warpmma.operations import operation
 
 
@@ -25,8 +25,8 @@ def stub(flip: bool) -> type[Any]:
         def run(self, job: RowJob, given: tuple[Array, ...]) -> tuple[Array, ...]:
             assert (job.mnemonic, job.immediates) in self.jobs
             row = operation(job.mnemonic)
-            active = compare_bits.taking_part(row, given, job.lanes // 32)
-            outputs = [x.copy() for x in compare_bits.ours(row, given, job.immediates, active)[0]]
+            active = tool.taking_part(row, given, job.lanes // 32)
+            outputs = [x.copy() for x in tool.ours(row, given, job.immediates, active)[0]]
             if flip:
                 outputs[0][np.nonzero(active)[0][0], np.nonzero(active)[1][0]] ^= 1
             return tuple(outputs)
@@ -38,9 +38,9 @@ def stub(flip: bool) -> type[Any]:
 def test_rows_are_compared_and_kept(
     only: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(compare_bits, "OperationGpu", stub(False))
+    monkeypatch.setattr(tool, "OperationGpu", stub(False))
     file = tmp_path / "kept.npz"
-    assert compare_bits.main(["--only", only, "--lanes", "512", "--record", str(file)]) == 0
+    assert tool.main(["--only", only, "--lanes", "512", "--record", str(file)]) == 0
     assert capsys.readouterr().out.endswith(" 0 differences\n")
     with np.load(file) as kept:
         assert str(kept["device"]) == "no GPU" and {name.split(".")[0] for name in kept.files} == {"device", only}
@@ -48,7 +48,7 @@ def test_rows_are_compared_and_kept(
 
 
 def test_a_difference_is_found_and_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(compare_bits, "OperationGpu", stub(True))
-    assert compare_bits.main(["--only", "bfi.b32", "--lanes", "512"]) == 1
+    monkeypatch.setattr(tool, "OperationGpu", stub(True))
+    assert tool.main(["--only", "bfi.b32", "--lanes", "512"]) == 1
     out = capsys.readouterr().out
     assert "  bfi.b32: warp 0 lane 0: in 0x" in out and out.endswith(" 1 differences\n")

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import compare_fragments
 import numpy as np
 import pytest
 from arrays import Array
 
+from lab.compare import fragments as tool
 from warpmma.operations import MatrixMove, matrix_moves
 
 
@@ -23,7 +23,7 @@ def stub(flip: str = "") -> type[Any]:
 
         def run(self, move: MatrixMove, memory: Array, registers: Array, addresses: Array) -> Array:
             assert move in self.moves and memory.shape[1] == self.size
-            out: Array = compare_fragments.ours(move, memory, registers, addresses).copy()
+            out: Array = tool.ours(move, memory, registers, addresses).copy()
             if move.mnemonic == flip:
                 out.reshape(-1)[7] ^= 1
             return out
@@ -34,9 +34,9 @@ def stub(flip: str = "") -> type[Any]:
 def test_every_form_is_compared_and_kept(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(compare_fragments, "MoveGpu", stub())
+    monkeypatch.setattr(tool, "MoveGpu", stub())
     file = tmp_path / "kept.npz"
-    assert compare_fragments.main(["--warps", "8", "--record", str(file)]) == 0
+    assert tool.main(["--warps", "8", "--record", str(file)]) == 0
     forms = matrix_moves("sm_90a")
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == f"no GPU: {len(forms)} forms, {len(forms) * 8 * 32} lanes, 0 differences"
@@ -48,7 +48,7 @@ def test_every_form_is_compared_and_kept(
 
 def test_a_difference_is_found_and_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     name = "stmatrix.sync.aligned.m8n8.x2.shared.b16"
-    monkeypatch.setattr(compare_fragments, "MoveGpu", stub(name))
-    assert compare_fragments.main(["--warps", "8"]) == 1
+    monkeypatch.setattr(tool, "MoveGpu", stub(name))
+    assert tool.main(["--warps", "8"]) == 1
     out = capsys.readouterr().out
     assert f"       1 of 8192 registers or bytes differ: {name}\n  at [0, 7]: gpu 0x" in out

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from threading import Lock
 
-import compare_functions
 import numpy as np
 import pytest
 from arrays import Array
-from compare_functions import _plan as plan
 
-from warpmma.hardware.comparison import RowJob
+from lab.compare import functions as tool
+from lab.compare.functions import _plan as plan
+from lab.gpu.row_jobs import RowJob
 from warpmma.operations import operation
 from warpmma.operations.arithmetic import approximations, divisions
 
@@ -46,13 +46,13 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Stub]:
         stubs.append(Stub(jobs, target))
         return stubs[-1]
 
-    monkeypatch.setattr(compare_functions, "OperationGpu", make)
-    monkeypatch.setattr(compare_functions, "CHUNK", 1 << 11)
+    monkeypatch.setattr(tool, "OperationGpu", make)
+    monkeypatch.setattr(tool, "CHUNK", 1 << 11)
     return stubs
 
 
 def test_every_form_is_compared(made: list[Stub], capsys: pytest.CaptureFixture[str]) -> None:
-    assert compare_functions.main(["--most", "4127", "--threads", "2"]) == 0
+    assert tool.main(["--most", "4127", "--threads", "2"]) == 0
     (gpu,) = made
     assert gpu.names == list(gpu.seen) == ROWS
     for mnemonic, parts in gpu.seen.items():
@@ -68,7 +68,7 @@ def test_a_difference_is_found_and_shown(
     made: list[Stub], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(Stub, "flip", ("tanh.approx.bf16", 0x3F01))
-    assert compare_functions.main(["--only", "tanh.*16", "--threads", "3"]) == 1
+    assert tool.main(["--only", "tanh.*16", "--threads", "3"]) == 1
     out = capsys.readouterr().out.splitlines()
     assert out[1].split()[:4] == ["tanh.approx.f16", "65,536", "0", "differ"]
     assert out[2].split()[:4] == ["tanh.approx.bf16", "65,536", "1", "differ"]
@@ -76,7 +76,7 @@ def test_a_difference_is_found_and_shown(
 
 
 def test_ieee_forms_are_compared_instead(made: list[Stub], capsys: pytest.CaptureFixture[str]) -> None:
-    assert compare_functions.main(["--ieee", "--only", "*.rz.*", "--most", "64", "--pairs", "96"]) == 0
+    assert tool.main(["--ieee", "--only", "*.rz.*", "--most", "64", "--pairs", "96"]) == 0
     assert made[0].names == [name for form in divisions.FORMS for name in form.mnemonics if ".rz." in name]
 
 
@@ -127,10 +127,10 @@ def test_what_would_compare_nothing_is_refused(
     arguments: list[str], text: str, made: list[Stub], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit, match="2"):
-        compare_functions.main(arguments)
+        tool.main(arguments)
     assert text in capsys.readouterr().err and not made
 
 
 def test_no_such_function(capsys: pytest.CaptureFixture[str]) -> None:
-    assert compare_functions.main(["--target", "sm_70", "--only", "tanh*"]) == 2
+    assert tool.main(["--target", "sm_70", "--only", "tanh*"]) == 2
     assert capsys.readouterr().out == "no such function of sm_70 is like tanh*\n"

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import compare_operations
 import pytest
 from arrays import Array, same
 
-from warpmma.hardware.comparison import RowJob, recorded_lanes, row_simulated
+from lab.compare import operations as tool
+from lab.gpu.lane_archives import recorded_lanes
+from lab.gpu.row_jobs import RowJob, row_simulated
 from warpmma.operations import operation, operations
 
 
@@ -34,10 +35,10 @@ def stub(flip: str = "") -> type[Any]:
 def test_operations_are_compared_and_kept(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(compare_operations, "OperationGpu", stub())
+    monkeypatch.setattr(tool, "OperationGpu", stub())
     file = tmp_path / "kept.npz"
     options = ["--only", "min.*", "--lanes", "256", "--workers", "1", "--record", str(file)]
-    assert compare_operations.main(options) == 0
+    assert tool.main(options) == 0
     expected = {row.mnemonic for row in operations("sm_90a") if row.mnemonic.startswith("min.")}
     assert f"no GPU: {len(expected)} operations, {256 * len(expected)} lanes" in capsys.readouterr().out
     kept = list(recorded_lanes(file))
@@ -48,13 +49,13 @@ def test_operations_are_compared_and_kept(
 
 
 def test_a_difference_is_found_and_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(compare_operations, "OperationGpu", stub("min.u32"))
-    assert compare_operations.main(["--only", "min.?32", "--lanes", "256", "--workers", "1"]) == 1
+    monkeypatch.setattr(tool, "OperationGpu", stub("min.u32"))
+    assert tool.main(["--only", "min.?32", "--lanes", "256", "--workers", "1"]) == 1
     out = capsys.readouterr().out
     assert "      1 min.u32: warp 1 lane 5: in 0x" in out and " 1 differences\n1 operations differ;" in out
 
 
 def test_modules_of_rows_can_be_asked_for(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(compare_operations, "OperationGpu", stub())
-    assert compare_operations.main(["--only", "add.*", "--modules", "collectives", "--workers", "1"]) == 2
+    monkeypatch.setattr(tool, "OperationGpu", stub())
+    assert tool.main(["--only", "add.*", "--modules", "collectives", "--workers", "1"]) == 2
     assert capsys.readouterr().out == "no such operation\n"

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import compare_quotients
 import numpy as np
 import pytest
 from arrays import Array, same
-from compare_quotients import special_codes, special_operands
 
+from lab.compare import quotients as tool
+from lab.compare.quotients import special_codes, special_operands
+from lab.gpu.lane_archives import recorded_lanes
+from lab.gpu.row_jobs import RowJob, row_simulated
 from warpmma.formats import FORMATS, FloatFormat
-from warpmma.hardware.comparison import RowJob, recorded_lanes, row_simulated
 from warpmma.operations import operation
 from warpmma.operations.arithmetic import divisions
 
@@ -52,9 +53,9 @@ def test_special_codes_are_eighty_of_each_kind() -> None:
 def test_quotients_are_compared_and_kept(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(compare_quotients, "OperationGpu", stub())
+    monkeypatch.setattr(tool, "OperationGpu", stub())
     file = tmp_path / "kept.npz"
-    assert compare_quotients.main(["--lanes", "256", "--keep", "64", "--record", str(file)]) == 0
+    assert tool.main(["--lanes", "256", "--keep", "64", "--record", str(file)]) == 0
     lanes = 12 * (6400 + 256) + 24 * (96 + 256)
     assert capsys.readouterr().out == f"no GPU: 36 rows, {lanes} lanes, 0 differences\n"
     kept = list(recorded_lanes(file))
@@ -67,12 +68,12 @@ def test_quotients_are_compared_and_kept(
 def test_lanes_fill_warps(capsys: pytest.CaptureFixture[str]) -> None:
     for lanes in ("0", "33", "-32"):
         with pytest.raises(SystemExit, match="2"):
-            compare_quotients.main(["--lanes", lanes])
+            tool.main(["--lanes", lanes])
         assert "--lanes is a multiple of 32" in capsys.readouterr().err
 
 
 def test_a_difference_is_found_and_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(compare_quotients, "OperationGpu", stub("sqrt.rm.f64"))
-    assert compare_quotients.main(["--lanes", "64"]) == 1
+    monkeypatch.setattr(tool, "OperationGpu", stub("sqrt.rm.f64"))
+    assert tool.main(["--lanes", "64"]) == 1
     out = capsys.readouterr().out
     assert "      1 sqrt.rm.f64: warp 2 lane 5: in 0x" in out and out.endswith(" lanes, 1 differences\n")

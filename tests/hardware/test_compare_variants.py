@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import compare_variants
 import pytest
 from oracles import needs
 from ptxas_cases import assembled
 
-from warpmma.hardware.comparison import row_kernel
+from lab.compare import variants as tool
+from lab.gpu.row_kernels import row_kernel
 from warpmma.operations import operations
 
 
@@ -20,7 +20,7 @@ def stub(flip: str = "") -> type[Any]:
         device = "no GPU"
 
         def __init__(self, kernels: Any, target: str, version: tuple[int, int]) -> None:
-            self.rows = dict(compare_variants.variants(target))
+            self.rows = dict(tool.variants(target))
             assert list(kernels) == list(self.rows)
 
         def launch(self, name: str, blocks: int, threads: int, arrays: Any, written: Iterable[int]) -> Any:
@@ -33,21 +33,21 @@ def stub(flip: str = "") -> type[Any]:
 
 
 def test_all_variants_are_compared(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(compare_variants, "KernelGpu", stub())
-    assert compare_variants.main(["--lanes", "256"]) == 0
-    number = len(dict(compare_variants.variants("sm_90a")))
+    monkeypatch.setattr(tool, "KernelGpu", stub())
+    assert tool.main(["--lanes", "256"]) == 0
+    number = len(dict(tool.variants("sm_90a")))
     assert f"no GPU: {number} variants, {256 * number} lanes, 0 differences" in capsys.readouterr().out
 
 
 def test_a_difference_is_found(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(compare_variants, "KernelGpu", stub("setp.lt.s32 p|q"))
-    assert compare_variants.main(["--lanes", "256"]) == 1
+    monkeypatch.setattr(tool, "KernelGpu", stub("setp.lt.s32 p|q"))
+    assert tool.main(["--lanes", "256"]) == 1
     out = capsys.readouterr().out
     assert "      1 setp.lt.s32 p|q: warp 0 lane 3: in 0x" in out and " 1 differences" in out
 
 
 @needs("ptxas")
 def test_kernels_of_variants_and_carries_assemble(tmp_path: Path) -> None:
-    rows = [row for name, row in compare_variants.variants("sm_90a") if ".lt." in name or any(row.vectors)]
+    rows = [row for name, row in tool.variants("sm_90a") if ".lt." in name or any(row.vectors)]
     rows += [row for row in operations("sm_90a") if row.reads_carry or row.writes_carry]
     assert assembled([row_kernel(row, f"k{i}") for i, row in enumerate(rows)], tmp_path) == ""

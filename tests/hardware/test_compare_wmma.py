@@ -1,4 +1,4 @@
-"""`tools/compare_wmma.py` without a GPU: its texts are PTX, and what it compares is what the machine computes."""
+"""`python -m lab.compare.wmma` without a GPU: its texts are PTX, and what it compares is what the machine computes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import compare_wmma as tool
 import numpy as np
 import pytest
 from oracles import needs
 
+from lab.compare import wmma as tool
 from warpmma.operations import WmmaMultiply
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from arrays import Array
-from compare_wmma import Form, forms, fragments, ours, result
+
+from lab.compare.wmma import Form, forms, fragments, ours, result
 
 RECORDING = Path(__file__).parents[1] / "data" / "h200_wmma.npz"
 FORMS = {str(form): form for form in forms("sm_90")}

@@ -16,25 +16,18 @@ import pytest
 from arrays import Array, same
 from oracles import needs
 
+from lab.generators import instruction_inputs, metadata_words, operation_inputs
+from lab.gpu.instruction_jobs import InstructionGpu, MmaJob, mma_jobs
+from lab.gpu.libraries import LibraryProduct, RecordedProduct, read_products, texts_of, write_products
+from lab.gpu.move_kernels import MoveGpu, move_kernel
+from lab.gpu.row_jobs import OperationGpu, RowJob, row_immediates
+from lab.gpu.row_kernels import row_kernel
+from lab.gpu.runner import KernelGpu
 from warpmma.errors import OperandError
 from warpmma.formats import floating
 from warpmma.hardware import ptx_module
-from warpmma.hardware.comparison import (
-    InstructionGpu,
-    KernelGpu,
-    MmaJob,
-    MoveGpu,
-    OperationGpu,
-    RowJob,
-    mma_jobs,
-    move_kernel,
-    row_immediates,
-    row_kernel,
-)
-from warpmma.hardware.libraries import LibraryProduct, RecordedProduct, read_products, texts_of, write_products
 from warpmma.isa import parse
 from warpmma.operations import matrix_moves, operation
-from warpmma.testing.generators import instruction_inputs, metadata_words, operation_inputs
 
 Does = Callable[[str, tuple[int, ...], tuple[int, ...], list[Array]], None]
 

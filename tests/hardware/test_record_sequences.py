@@ -10,11 +10,11 @@ from types import ModuleType
 import changed_sources
 import numpy as np
 import pytest
-import record_sequences
 from arrays import Array, same
 from oracles import skip_without
 from sequence_cases import BY_HAND, by_arrays, mutants
 
+from lab.record import sequences as tool
 from warpmma.arithmetic import SEQUENCES, SPECIAL_FUNCTIONS, approximate_reference
 from warpmma.arithmetic.arrays import function_arrays
 from warpmma.arithmetic.dispatch import functions, sequence_arrays
@@ -22,7 +22,7 @@ from warpmma.arithmetic.exact import special_functions
 from warpmma.hardware.emitting import ptx_module
 
 RECORDED = np.load(Path(__file__).parents[1] / "data" / "h200_sequences.npz")
-operands = cache(record_sequences.operands)
+operands = cache(tool.operands)
 
 
 class Stub:
@@ -34,19 +34,19 @@ class Stub:
 
     def run(self, form: str, given: tuple[Array, ...]) -> Array:
         assert form in self.forms
-        results = record_sequences.expected(form, given).copy()
+        results = tool.expected(form, given).copy()
         results[1] ^= results.dtype.type(form == self.flip)
         return results
 
 
 @pytest.fixture(autouse=True)
 def _no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_sequences, "SequenceGpu", Stub)
+    monkeypatch.setattr(tool, "SequenceGpu", Stub)
 
 
 def test_what_is_kept(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "kept.npz"
-    assert record_sequences.main(["--only", "ex2.approx.f[13]*", "--record", str(file)]) == 0
+    assert tool.main(["--only", "ex2.approx.f[13]*", "--record", str(file)]) == 0
     assert "no GPU: 3 forms, 1235276 results, 0 differences; " in capsys.readouterr().out
     with np.load(file) as archive:
         kept = dict(archive)
@@ -58,31 +58,31 @@ def test_what_is_kept(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Non
 
 def test_a_difference_is_found(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(Stub, "flip", "tanh.approx.bf16")
-    assert record_sequences.main(["--only", "tanh.approx.bf16*"]) == 1
+    assert tool.main(["--only", "tanh.approx.bf16*"]) == 1
     out = capsys.readouterr().out
     assert out.startswith("        1 tanh.approx.bf16 chosen: in, out, expected 0x1 0x0 0x1\n")
     assert "no GPU: 2 forms, 131072 results, 1 differences; " in out
 
 
 def test_no_form(capsys: pytest.CaptureFixture[str]) -> None:
-    assert record_sequences.main(["--only", "ex3.*"]) == 2
+    assert tool.main(["--only", "ex3.*"]) == 2
     assert capsys.readouterr().out == "no such form\n"
 
 
 def test_digests_see_every_result_and_its_place() -> None:
     results = np.arange(10, dtype=np.uint32)
-    whole = record_sequences.digests(results, 4)
+    whole = tool.digests(results, 4)
     assert whole.shape == (3,)
     for place in range(10):
         changed = results.copy()
         changed[place] ^= 1 << 31
-        assert (record_sequences.digests(changed, 4) != whole).tolist() == [place // 4 == i for i in range(3)]
-    assert (record_sequences.digests(results[::-1], 4) != whole).all()
+        assert (tool.digests(changed, 4) != whole).tolist() == [place // 4 == i for i in range(3)]
+    assert (tool.digests(results[::-1], 4) != whole).all()
 
 
 def test_kernels_are_assembled(tmp_path: Path) -> None:
     skip_without("ptxas")
-    kernels = [record_sequences.kernel(form, f"k{i}") for i, form in enumerate(record_sequences.FORMS)]
+    kernels = [tool.kernel(form, f"k{i}") for i, form in enumerate(tool.FORMS)]
     source = tmp_path / "k.ptx"
     source.write_text(ptx_module(kernels, "sm_90a", (8, 0)))
     subprocess.run(["ptxas", "-arch=sm_90a", str(source), "-o", str(tmp_path / "k.cubin")], check=True)
@@ -94,15 +94,15 @@ def test_kernels_are_assembled(tmp_path: Path) -> None:
 def test_every_form_is_recorded() -> None:
     names = {key.split("|")[0] for key in RECORDED.files} - {"device"}
     packed = {f"{form}x2" for form, row in SEQUENCES.items() if row.fmt.bits == 16}
-    assert set(record_sequences.FORMS) == names == set(SEQUENCES) | packed
+    assert set(tool.FORMS) == names == set(SEQUENCES) | packed
     assert str(RECORDED["device"]) == "NVIDIA H200, driver 580.159.04"
 
 
-@pytest.mark.parametrize("form", record_sequences.FORMS)
+@pytest.mark.parametrize("form", tool.FORMS)
 def test_as_on_an_h200(form: str) -> None:
     """All that was recorded: results one by one, and digests of many more."""
     for which, codes in operands(form).items():
-        for key, found in record_sequences.kept(form, which, record_sequences.expected(form, codes)):
+        for key, found in tool.kept(form, which, tool.expected(form, codes)):
             same(found, RECORDED[key])
 
 
@@ -110,7 +110,7 @@ def test_as_on_an_h200(form: str) -> None:
 def test_the_reference_is_as_on_an_h200(form: str) -> None:
     chosen, results = operands(form)["chosen"], RECORDED[f"{form}|results"]
     for place in range(0, len(results), 3):
-        codes = [int(x[place * record_sequences.KEPT]) for x in chosen]
+        codes = [int(x[place * tool.KEPT]) for x in chosen]
         assert hex(approximate_reference(form, *codes)) == hex(int(results[place])), list(map(hex, codes))
 
 
@@ -144,7 +144,7 @@ def test_a_wrong_table_is_noticed(form: str, monkeypatch: pytest.MonkeyPatch) ->
     hand = [(codes, expected) for name, codes, expected in BY_HAND if name == form]
     for name, mutant in mutants(SEQUENCES[form]):
         monkeypatch.setattr(sequence_arrays, "find_sequence", lambda _, mutant=mutant: mutant)
-        kept = record_sequences.kept(form, "chosen", record_sequences.expected(form, operands(form)["chosen"]))
+        kept = tool.kept(form, "chosen", tool.expected(form, operands(form)["chosen"]))
         right = all(np.array_equal(x, RECORDED[key]) for key, x in kept)
         if right and all(by_arrays(form, codes) == expected for codes, expected in hand):
             unnoticed.add(name)
@@ -197,7 +197,7 @@ def test_another_rule_on_arrays_is_noticed(forms: str, module: ModuleType, old: 
             results = upper.astype(np.uint64) << np.uint64(32)
         else:
             results = names["function_on_arrays"](function, codes)
-        found = dict(record_sequences.kept(form, "chosen", results))
+        found = dict(tool.kept(form, "chosen", results))
         assert not all(np.array_equal(x, RECORDED[key]) for key, x in found.items()), form
 
 
@@ -207,5 +207,5 @@ def test_another_rule_of_the_reference_is_noticed(forms: str, old: str, new: str
     for form in forms.split():
         function, (codes,) = SPECIAL_FUNCTIONS[SEQUENCES[form].function], operands(form)["chosen"]
         half = 32 if function.fmt == "f64" else 0
-        pairs = zip(codes[:: record_sequences.KEPT].tolist(), RECORDED[f"{form}|results"].tolist(), strict=True)
+        pairs = zip(codes[:: tool.KEPT].tolist(), RECORDED[f"{form}|results"].tolist(), strict=True)
         assert any(compute(function.name, code >> half) << half != result for code, result in pairs), form

@@ -71,7 +71,7 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> Any:
     above.build = fake
     monkeypatch.setitem(sys.modules, "scikit_build_core", above)
     monkeypatch.setitem(sys.modules, "scikit_build_core.build", fake)
-    spec = importlib.util.spec_from_file_location("build_backend", ROOT / "tools" / "build_backend.py")
+    spec = importlib.util.spec_from_file_location("build_backend", ROOT / "build_backend.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -112,7 +112,7 @@ def test_a_build_that_fails_is_an_error_where_the_engine_is_required(required: b
     pytest.importorskip("nanobind")
     environment = {**os.environ, "CXX": "/bin/false", "WARPMMA_REQUIRE_NATIVE": "1" if required else "0"}
     environment.pop("CMAKE_ARGS", None)
-    call = "import sys; sys.path.insert(0, 'tools'); import build_backend; build_backend.build_wheel(sys.argv[1])"
+    call = "import sys, build_backend; build_backend.build_wheel(sys.argv[1])"
     done = subprocess.run(
         [sys.executable, "-c", call, str(tmp_path)], cwd=ROOT, env=environment, capture_output=True, text=True
     )
@@ -123,6 +123,8 @@ def test_a_build_that_fails_is_an_error_where_the_engine_is_required(required: b
     assert done.returncode == 0, done.stdout + done.stderr
     assert [wheel.name for wheel in wheels] == ["warpmma-0.1.0-py3-none-any.whl"]
     assert "without its native engine" in done.stdout + done.stderr
+    with zipfile.ZipFile(wheels[0]) as wheel:
+        assert {name.partition("/")[0] for name in wheel.namelist()} == {"warpmma", INFO}
 
 
 def test_extras_have_what_errors_and_pages_promise() -> None:

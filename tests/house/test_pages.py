@@ -220,7 +220,7 @@ def test_commands_are_found_and_their_mistakes_noticed() -> None:
     assert {page.name for page, _ in COMMANDS} >= {"README.md", "testing.md"} and len(COMMANDS) >= 7
     command = "python3 -m venv .venv && .venv/bin/pip install --quit '.[test,tests]' && .venv/bin/pytest --all-oracle"
     assert list(wrong(command)) == ["--quit", "tests", "--all-oracle"]
-    assert list(wrong("python tools/compare_engines.py --none\npytest benchmarks --checks\npytest test_x.py")) == [
+    assert list(wrong("python -m lab.check.engines --none\npytest benchmarks --checks\npytest test_x.py")) == [
         "--none", "--checks", "test_x.py",
     ]  # fmt: skip
 
@@ -229,7 +229,7 @@ def test_commands_are_found_and_their_mistakes_noticed() -> None:
 def test_paths_lead_somewhere(page: Path) -> None:
     text = page.read_text()
     # What is under benchmarks/results a run of the benchmarks leaves there.
-    named = re.findall(r"`((?:src|tests|tools|docs|examples|benchmarks)/(?!results)[\w./]+)`", text)
+    named = re.findall(r"`((?:src|tests|lab|docs|examples|benchmarks)/(?!results)[\w./]+)`", text)
     # In Python `kernel[grid](x)` is a launch.
     prose = re.sub("`[^`]*`", "", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S))
     linked = [page.parent / link for link in re.findall(r"\]\((?!https?:)([^)#]+)\)", prose)]

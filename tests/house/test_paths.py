@@ -1,4 +1,4 @@
-"""Who imports whom by name: no path is inserted, no tool imports tests, and only a tool's own test imports it."""
+"""Who imports whom by name: no path is inserted, the package needs no lab, and only a command's own test imports it."""
 
 from __future__ import annotations
 
@@ -9,23 +9,31 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("src", "tests", "tools", "benchmarks", "examples")
+FOLDERS = ("src", "tests", "lab", "benchmarks", "examples")
 FILES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 # What a script of the folder, or a test, finds there by its name alone.
-HELPERS = {path.stem for path in (ROOT / "tests").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-TOOLS = {path.stem for path in (ROOT / "tools").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+HELPERS = {
+    path.stem
+    for folder in (ROOT / "tests", ROOT / "tests" / "support")
+    for path in folder.iterdir()
+    if path.suffix == ".py" or (path / "__init__.py").exists()
+}
+MODULES = {f"lab.{path.parent.name}.{path.stem}": path for path in (ROOT / "lab").glob("*/*.py")}
+COMMANDS = {name for name, path in MODULES.items() if '\nif __name__ == "__main__":' in path.read_text()}
+SHARED = {"lab.gpu", "lab.generators"}  # with all tests
 
 RUNS_SCRIPTS = {ROOT / "src" / "warpmma" / "triton" / "__main__.py"}
 """Who runs scripts of others as Python does: it puts their folder first."""
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
-    """Names of the modules that a file imports, relative ones aside."""
+    """Names of the modules that a file imports, relative ones aside; of `lab`, what it imports from packages too."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level:
             yield node.module or ""
+            yield from {f"{node.module}.{alias.name}" for alias in node.names} & MODULES.keys()
 
 
 def searched(tree: ast.AST) -> bool:
@@ -36,21 +44,36 @@ def searched(tree: ast.AST) -> bool:
 
 
 def forbidden(path: Path, tree: ast.AST) -> set[str]:
-    """What a file imports and should not: a tool or an example tests, the package either, tests another's tool."""
+    """What a file imports and should not: any file `tests`, the package `lab`, a test what is another command's."""
     folder, *_, name = path.relative_to(ROOT).parts
-    roots = {module.partition(".")[0] for module in imported(tree)}
-    found = roots & {"tests", *(HELPERS if folder != "tests" else ())}
-    if folder not in ("tests", "tools"):
-        found |= roots & TOOLS
-    return found | (roots & TOOLS - own(name.removesuffix(".py").removeprefix("test_")) if folder == "tests" else set())
+    modules = set(imported(tree))
+    roots = {module.partition(".")[0] for module in modules}
+    if folder == "tests":
+        of_lab = {module for module in modules if module.startswith("lab.")}
+        return roots & {"tests"} | of_lab - own(name.removesuffix(".py").removeprefix("test_"))
+    return roots & {"tests", *HELPERS, *(["lab"] if folder in ("src", "examples") else ())}
 
 
-def own(tool: str) -> set[str]:
-    """Return a tool, with whose name that of its test begins, and the modules beside it that it is made of."""
-    tool = max((x for x in TOOLS if f"{tool}_".startswith(f"{x}_")), key=len, default=tool)
-    path = ROOT / "tools" / f"{tool}.py"
-    made_of = {x.partition(".")[0] for x in imported(ast.parse(path.read_text()))} if path.exists() else set()
-    return {tool, *(made_of & TOOLS)}
+def own(test: str) -> set[str]:
+    """Return what a test may import of `lab`: the module of its name, packages that it is made of, what is shared."""
+    tested = max((x for x in MODULES if f"{test}_".startswith(spelled(x))), key=len, default=None)
+    packages = SHARED | ({package(tested), *made_of(tested)} if tested else set())
+    inside = {name for name in MODULES.keys() - COMMANDS if package(name) in packages}
+    return {*packages, *inside, *([tested] if tested else ())}
+
+
+def spelled(module: str) -> str:
+    """Return how the name of a module's test begins."""
+    return module.removeprefix("lab.").replace(".", "_") + "_"
+
+
+def package(module: str) -> str:
+    return module.rpartition(".")[0]
+
+
+def made_of(module: str) -> set[str]:
+    """Return the packages of `lab` that a module imports from."""
+    return {package(name) for name in imported(ast.parse(MODULES[module].read_text())) if name in MODULES}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -61,18 +84,29 @@ def test_files_find_each_other_by_name(path: Path) -> None:
 
 
 def test_what_is_forbidden_is_noticed() -> None:
-    assert {"arrays", "fuzzing", "oracles"} <= HELPERS and {"compare_gpu", "sanitize"} <= TOOLS
+    assert {"arrays", "fuzzing", "oracles"} <= HELPERS
+    assert {
+        "lab.compare.instructions",
+        "lab.check.sanitize",
+    } <= COMMANDS and "lab.gpu.driver" in MODULES.keys() - COMMANDS
     for text in ("import sys\nsys.path.insert(0, 'x')", "import sys\nx = [*sys.path]", "from sys import path"):
         assert searched(ast.parse(text))
     assert not searched(ast.parse("import os, sys\nos.path.join(sys.prefix, 'path')"))
+    command, library = "from lab.check.sanitize import main", "from lab.gpu.driver import Driver"
     wrong = [
-        ("tools/a.py", "from arrays import same", {"arrays"}), ("tools/a.py", "import tests.fuzzing.plan", {"tests"}),
-        ("tools/a.py", "import operator, sanitize", set()), ("src/warpmma/a.py", "import sanitize", {"sanitize"}),
-        ("tests/house/test_a.py", "import arrays, sanitize", {"sanitize"}),
+        ("lab/a.py", "from arrays import same", {"arrays"}), ("lab/a.py", "import tests.fuzzing.plan", {"tests"}),
+        ("lab/a.py", f"import operator\n{command}", set()), ("src/warpmma/a.py", command, {"lab"}),
+        ("src/warpmma/a.py", "import lab", {"lab"}), ("examples/a.py", library, {"lab"}),
+        ("tests/house/test_a.py", f"import arrays\n{command}", {"lab.check.sanitize"}),
+        ("tests/house/test_a.py", "from lab.check import sanitize as tool", {"lab.check", "lab.check.sanitize"}),
+        ("tests/house/test_a.py", library, set()), ("benchmarks/test_a.py", library, set()),
+        ("tests/house/test_a.py", "from lab.programs.launches import words", {"lab.programs.launches"}),
+        ("tests/house/test_record_programs.py", "from lab.programs.launches import words", set()),
         ("src/a.py", "from .sanitize import x", set()),
-        ("tests/house/test_sanitize.py", "from sanitize import main", set()),
-        ("tests/house/test_sanitize_twice.py", "from sanitize import main", set()),
-        ("tests/house/test_sanitized.py", "from sanitize import main", {"sanitize"}),
+        ("tests/house/test_check_sanitize.py", command, set()),
+        ("tests/house/test_check_sanitize_twice.py", command, set()),
+        ("tests/house/test_check_sanitized.py", command, {"lab.check.sanitize"}),
+        ("tests/house/test_check_lookups.py", command, {"lab.check.sanitize"}),
     ]  # fmt: skip
     for name, text, found in wrong:
         assert forbidden(ROOT / name, ast.parse(text)) == found, name

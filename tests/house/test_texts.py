@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SPECIFICATION = ROOT / "docs" / "specification"
-FOLDERS = ("src", "tests", "tools", "benchmarks", "docs", "examples")
+FOLDERS = ("src", "tests", "lab", "benchmarks", "docs", "examples")
 SUFFIXES = {".py", ".pyi", ".md", ".hpp", ".cpp", ".c", ".cu", ".txt", ".toml", ".jsonl"}
 PAGES = {page.name: page.read_text() for page in SPECIFICATION.glob("*.md")}
 
@@ -85,6 +85,14 @@ def test_nothing_outside_the_repository_is_cited() -> None:
     outside = re.compile(r"\.\.[/]shared|shared[/](?:facts|ptx|rows|golden|prototypes)|\bfacts[/]|ptx[_]isa|/work[/]")
     found = {str(path.relative_to(ROOT)): outside.findall(path.read_text()) for path in files()}
     assert {path: what for path, what in found.items() if what} == {}
+
+
+def test_commands_of_the_lab_are_there() -> None:
+    """What a text says to run with `python -m lab.` is a command."""
+    named = {name for path in files() for name in re.findall(r"-m (lab\.[\w.]*\w)", path.read_text())}
+    assert len(named) > 30
+    paths = {name: ROOT / f"{name.replace('.', '/')}.py" for name in named}
+    assert [name for name, path in paths.items() if not path.exists() or "__main__" not in path.read_text()] == []
 
 
 def test_lines_of_markdown_are_short() -> None:

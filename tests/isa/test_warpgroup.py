@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from oracles import needs
 
 import warpmma as wm
+from lab.generators import by_reference, operands, styles
 from warpmma.arithmetic import FusedDotAdd, IntegerSum, Popcount, Recipe, compute, recipe
 from warpmma.arithmetic import evidence_of as evidence
 from warpmma.arithmetic import lowering as path
@@ -26,7 +27,6 @@ from warpmma.errors import MnemonicError, OperandError, TargetError, Unsupported
 from warpmma.formats import FloatFormat
 from warpmma.isa import TARGET_NAMES as TARGETS
 from warpmma.isa import WarpgroupInstruction, parse, parse_any, parse_warpgroup, warpgroup_instructions
-from warpmma.testing.generators import by_reference, operands, styles
 
 HEAD = "wgmma.mma_async.sync.aligned"
 F16, S8, B1 = f"{HEAD}.m64n8k16.f32.f16.f16", f"{HEAD}.m64n8k32.s32.s8.s8", f"{HEAD}.m64n8k256.s32.b1.b1.and.popc"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import check_lookups
 import pytest
-from check_lookups import differences, every_operand
 
+from lab.check import lookups as tool
+from lab.check.lookups import differences, every_operand
 from warpmma.isa import FragmentInstruction, Instruction, WarpgroupInstruction, fragment_instructions, instructions
 from warpmma.layouts import Cell
 from warpmma.lookup import operand_layout, what, where
@@ -55,12 +55,12 @@ def test_what_is_wrong_is_noticed(
         found = where(*arguments, **options)  # type: ignore[arg-type]
         return replace(found, **{name: getattr(found, name) ^ bit for name, bit in broken.items()})
 
-    monkeypatch.setattr(check_lookups, "where", wrong)
+    monkeypatch.setattr(tool, "where", wrong)
     assert lines in next(differences(instructions()[0], "A", 4096))
-    monkeypatch.setattr(check_lookups, "instructions", lambda: instructions()[:1])
-    monkeypatch.setattr(check_lookups, "warpgroup_instructions", tuple)
-    monkeypatch.setattr(check_lookups, "fragment_instructions", tuple)
-    assert check_lookups.main(["--step", "4096"]) == 1
+    monkeypatch.setattr(tool, "instructions", lambda: instructions()[:1])
+    monkeypatch.setattr(tool, "warpgroup_instructions", tuple)
+    monkeypatch.setattr(tool, "fragment_instructions", tuple)
+    assert tool.main(["--step", "4096"]) == 1
     assert capsys.readouterr().out.endswith("4 operands of 1 instructions: 4 wrong\n")
 
 
@@ -68,5 +68,5 @@ def test_an_element_that_is_lost_is_noticed(monkeypatch: pytest.MonkeyPatch) -> 
     def less(*arguments: object, **options: object) -> tuple[Cell, ...]:
         return what(*arguments, **options)[:-1]  # type: ignore[arg-type]
 
-    monkeypatch.setattr(check_lookups, "what", less)
+    monkeypatch.setattr(tool, "what", less)
     assert "places hold" in next(differences(instructions()[0], "A"))

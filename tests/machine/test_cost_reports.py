@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from bank_conflicts import tiles
-from hazardous.case import LDSM
+from hazard_kernels.case import LDSM
 
 from warpmma.errors import OperandError
 from warpmma.kernel.launching import Launch, launch

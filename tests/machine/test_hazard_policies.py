@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hazardous.case import run
-from hazardous.races import read_after_write, write_after_read
+from hazard_kernels.case import run
+from hazard_kernels.races import read_after_write, write_after_read
 
 from warpmma.errors import OperandError, WarpmmaError
 from warpmma.kernel.call_sites import caller

@@ -6,12 +6,12 @@ import linecache
 from pathlib import Path
 
 import pytest
-from hazardous.addresses import ADDRESSES
-from hazardous.case import Case, run
-from hazardous.cp_async import PENDING
-from hazardous.races import RACES
-from hazardous.unwritten import UNWRITTEN
-from hazardous.whole_warps import WHOLE
+from hazard_kernels.addresses import ADDRESSES
+from hazard_kernels.case import Case, run
+from hazard_kernels.cp_async import PENDING
+from hazard_kernels.races import RACES
+from hazard_kernels.unwritten import UNWRITTEN
+from hazard_kernels.whole_warps import WHOLE
 
 from warpmma.machine.report.hazards import KINDS, HazardError, HazardWarning
 

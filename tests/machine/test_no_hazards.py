@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hazardous.case import COMMIT, COPY, EVERY, LDSM, LDSM1, MMA, SP, WAIT, WAIT_ALL, Kernel, X, run, words
+from hazard_kernels.case import COMMIT, COPY, EVERY, LDSM, LDSM1, MMA, SP, WAIT, WAIT_ALL, Kernel, X, run, words
 
 from warpmma.kernel.launching import Output
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hazard_cases import EVERY
-from hazardous.case import run
+from hazard_kernels.case import run
 
 from warpmma.errors import OperandError
 from warpmma.kernel import HazardError, Output

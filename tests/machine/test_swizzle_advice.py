@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bank_conflicts import model, tiles
-from hazardous.case import LDSM
+from hazard_kernels.case import LDSM
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 

@@ -9,11 +9,11 @@ import pytest
 from arrays import Array, same
 
 import warpmma as wm
+from lab.generators import mixed
 from warpmma.errors import OperandError
 from warpmma.formats import FORMATS
 from warpmma.kernel import HazardError, launch
 from warpmma.operations import WINDOWS, WmmaMove, WmmaMultiply, operation, row, rows
-from warpmma.testing.generators import mixed
 
 MULTIPLIES = [x for x in rows(opcode="wmma") if isinstance(x, WmmaMultiply)]
 MOVES = [x for x in rows(opcode="wmma") if isinstance(x, WmmaMove) and not x.mnemonic.count("::")]

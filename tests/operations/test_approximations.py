@@ -8,12 +8,12 @@ import pytest
 from arrays import Array
 
 import warpmma as wm
+from lab.generators import operation_inputs
 from warpmma.arithmetic import SEQUENCES, approximate_reference
 from warpmma.errors import MnemonicError, OperandError, TargetError
 from warpmma.kernel import Output, launch
 from warpmma.operations import elementwise, evidence, operation, operations
 from warpmma.operations.arithmetic import approximations
-from warpmma.testing.generators import operation_inputs
 
 MNEMONICS = [mnemonic for form in approximations.FORMS for mnemonic in form.mnemonics]
 PACKED = [mnemonic for mnemonic in MNEMONICS if mnemonic.endswith("x2")]
@@ -63,7 +63,8 @@ def test_evidence_says_what_was_compared_and_what_is_assumed() -> None:
     derived = evidence("ex2.approx.f32", target="sm_120")
     assert derived.kind == "derived" and not derived.device
     assert derived.assumption == (
-        "the special-function unit's tables, which tools/compare_functions.py on such a GPU compares, as on an H200"
+        "the special-function unit's tables, which python -m lab.compare.functions on such a GPU compares, "
+        "as on an H200"
     )
     machine = {target: evidence("ex2.approx.f16x2", target=target).machine for target in ("sm_100", "sm_103")}
     assert machine["sm_100"] != machine["sm_103"] and all("MUFU.EX2.F16" in text for text in machine.values())

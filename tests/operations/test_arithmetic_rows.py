@@ -14,21 +14,14 @@ import pytest
 from operation_references import MNEMONICS, ROWS
 from oracles import needs
 
+from lab.generators import operation_inputs
+from lab.gpu.lane_archives import LaneRecorder, recorded_lanes
+from lab.gpu.row_jobs import RowJob, compared_lanes, different_lanes, lane_shown, row_simulated
+from lab.gpu.row_kernels import row_kernel
 from warpmma.errors import MnemonicError, OperandError, TargetError
 from warpmma.hardware import ptx_module
-from warpmma.hardware.comparison import (
-    LaneRecorder,
-    RowJob,
-    compared_lanes,
-    different_lanes,
-    lane_shown,
-    recorded_lanes,
-    row_kernel,
-    row_simulated,
-)
 from warpmma.isa import Spelling
 from warpmma.kernel import operation
-from warpmma.testing.generators import operation_inputs
 
 DATA = Path(__file__).parents[1] / "data"
 

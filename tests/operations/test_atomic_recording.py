@@ -1,4 +1,4 @@
-"""Atomics of floats as an H200 left memory: pairs of special codes, of every form (tools/record_atomics.py)."""
+"""Atomics of floats as an H200 left memory: pairs of special codes, of every form (python -m lab.record.atomics)."""
 
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lab.generators import operation_inputs
 from warpmma.errors import MnemonicError, TargetError
 from warpmma.operations import evidence, operation
-from warpmma.testing.generators import operation_inputs
 
 RECORDED = json.loads((Path(__file__).parents[1] / "data" / "h200_oob.json").read_text())
 

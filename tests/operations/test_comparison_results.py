@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from arrays import Array
 
+from lab.generators import operation_inputs
 from warpmma.errors import MnemonicError
 from warpmma.formats import FORMATS
 from warpmma.kernel import launch
 from warpmma.operations import Operation, operation, with_complement
 from warpmma.operations.arithmetic import comparison_results, selections
-from warpmma.testing.generators import operation_inputs
 
 ROWS = [operation(mnemonic) for form in comparison_results.FORMS for mnemonic in form.mnemonics]
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {

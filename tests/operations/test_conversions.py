@@ -11,10 +11,10 @@ import pytest
 from arrays import Array
 from operation_references import ROUNDINGS, ROWS, exact, float_format, operands, rounded, run, unbounded
 
+from lab.generators import operation_inputs
 from warpmma.formats import FORMATS, FloatFormat, IntegerFormat
 from warpmma.operations.arithmetic import conversions
 from warpmma.operations.elements import TYPES
-from warpmma.testing.generators import operation_inputs
 
 
 def nearest(fmt: FloatFormat, values: Array, rounding: str) -> Array:

@@ -25,14 +25,14 @@ from operation_references import (
     unbounded,
 )
 
+from lab.generators import operation_inputs, signature
+from lab.gpu.lane_archives import recorded_lanes
 from warpmma._rounding import Rounding
 from warpmma.arithmetic import quotient_reference, square_root_reference
 from warpmma.errors import MnemonicError
 from warpmma.formats import FloatFormat
-from warpmma.hardware.comparison import recorded_lanes
 from warpmma.operations import evidence, operation
 from warpmma.operations.arithmetic import divisions
-from warpmma.testing.generators import operation_inputs, signature
 
 RECORDED = Path(__file__).parents[1] / "data" / "h200_quotients.npz"
 MNEMONICS = [mnemonic for form in divisions.FORMS for mnemonic in form.mnemonics]

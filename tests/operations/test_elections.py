@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lab.generators import operation_inputs
 from warpmma.errors import OperandError
 from warpmma.operations import operation
 from warpmma.operations.arithmetic import multiply_adds
-from warpmma.testing.generators import operation_inputs
 
 
 def test_a_leader_is_in_its_group_and_the_only_one() -> None:

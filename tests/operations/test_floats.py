@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from operation_references import bits, exact, float_format, operands, rounded, run, unbounded
 
+from lab.generators import operation_inputs
 from warpmma.formats import FloatFormat
 from warpmma.isa import Spelling
-from warpmma.testing.generators import operation_inputs
 
 # Arithmetic against fractions: every rounding, hard operands
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from warpmma.hardware.comparison import compared_lanes, different_lanes, lane_shown, recorded_lanes, row_simulated
+from lab.gpu.lane_archives import recorded_lanes
+from lab.gpu.row_jobs import compared_lanes, different_lanes, lane_shown, row_simulated
 from warpmma.operations import operation, operations, with_selectors
 from warpmma.operations.measurements import OPERATIONS
 

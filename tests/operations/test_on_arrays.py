@@ -10,10 +10,10 @@ import pytest
 from arrays import Array
 from environments import DOWNWARD, FLUSH, TOWARD_ZERO, UPWARD, Environment, x86
 
+from lab.generators import operation_inputs
 from warpmma.errors import MnemonicError, OperandError
 from warpmma.operations import Operation, elementwise, float_code, operations
 from warpmma.operations.elements import TYPES
-from warpmma.testing.generators import operation_inputs
 
 
 def numbers(type_: str, register: Array, raw: bool) -> Array:

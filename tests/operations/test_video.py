@@ -10,10 +10,10 @@ import pytest
 from oracles import needs
 from ptxas_cases import refused, statement
 
+from lab.generators import operation_inputs
 from warpmma.errors import MnemonicError
 from warpmma.operations import Operation, operation, with_selectors
 from warpmma.operations.arithmetic import video, video_pairs
-from warpmma.testing.generators import operation_inputs
 
 COMPARE = {"eq": "__eq__", "ne": "__ne__", "lt": "__lt__", "le": "__le__", "gt": "__gt__", "ge": "__ge__"}
 SCALAR = [("", "", "", ""), ("", "b1", "h1", ""), ("b2", "", "h0", ""), ("h1", "b3", "", "")]

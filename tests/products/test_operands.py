@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from product_cases import B1, F16, F64, FP8, MX, S8, SP, Call, drawn, each_engine, small_tiles, some_scales, typed
 
 import warpmma as wm
+from lab.generators import mixed
 from warpmma import sparsity as sp
 from warpmma.isa import Instruction, parse, parse_any
-from warpmma.testing.generators import mixed
 
 # Batches and empty products.
 

@@ -33,12 +33,12 @@ from product_cases import (
 )
 
 import warpmma as wm
+from lab.generators import RecipeCase, mixed, recipe_cases
 from warpmma import sparsity as sp
 from warpmma.arithmetic.exact.reference import dot
 from warpmma.arithmetic.recipes.lowerings import recipe
 from warpmma.isa import Instruction, instructions, parse, warpgroup_instructions
 from warpmma.scaling import Quantized, block_size, quantize
-from warpmma.testing.generators import RecipeCase, mixed, recipe_cases
 
 # Dense products.
 

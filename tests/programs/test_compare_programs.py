@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from oracles import needs
-from programs.forms import Form, forms
-from programs.random_archive import EVERY, RANDOM, RandomRecording, digests, find, read_random
-from programs.random_programs import COUNT, launch, module, target_of, texts_hash
-from programs.simulating import simulate
 
+from lab.programs.forms import Form, forms
+from lab.programs.random_archive import EVERY, RANDOM, RandomRecording, digests, find, read_random
+from lab.programs.random_programs import COUNT, launch, module, target_of, texts_hash
+from lab.programs.simulating import simulate
 from warpmma import ptx
 
 TARGETS = ("sm_80", "sm_90")
@@ -24,7 +24,7 @@ def recording() -> RandomRecording:
     return read_random()
 
 
-recorded = pytest.mark.skipif(not RANDOM.exists(), reason="no recording: tools/compare_programs.py --record makes it")
+recorded = pytest.mark.skipif(not RANDOM.exists(), reason="python -m lab.compare.programs --record makes it")
 
 
 @recorded

@@ -6,12 +6,12 @@ from functools import cache
 from typing import Any
 
 import pytest
-from programs.archive import Recording, difference, read
-from programs.cases import CASES
-from programs.launches import Case
-from programs.simulating import simulate
-from programs.texts import read_text
 
+from lab.programs.archive import Recording, difference, read
+from lab.programs.cases import CASES
+from lab.programs.launches import Case
+from lab.programs.simulating import simulate
+from lab.programs.texts import read_text
 from warpmma import ptx
 
 RACES = {"histogram swapped": "histogram.cu:42"}
@@ -25,7 +25,7 @@ def recording() -> Recording:
 
 @cache
 def module(program: str) -> Any:
-    return ptx.load(read_text(program))
+    return ptx.load(read_text(f"{program}.ptx"))
 
 
 @pytest.mark.filterwarnings("ignore::warpmma.machine.HazardWarning")

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 from oracles import needs
-from programs.archive import Recording, difference, read
-from programs.cutlass_cases import CUTLASS, LAUNCHES, compiled, cutlass_cases, described, headers, text_hash
-from programs.launches import Case
-from programs.simulating import simulate
 
+from lab.programs.archive import Recording, difference, read
+from lab.programs.cutlass_cases import CUTLASS, LAUNCHES, compiled, cutlass_cases, described, headers, text_hash
+from lab.programs.launches import Case
+from lab.programs.simulating import simulate
+from lab.programs.texts import read_text
 from warpmma import ptx
 
 WARNED = {"unwritten": "warn", "poison": "warn", "metadata": "warn"}
@@ -46,6 +47,6 @@ def test_product_is_what_an_h200_gave(case: Case, programs: dict[str, tuple[str,
 @pytest.mark.parametrize("name", CUTLASS)
 def test_launches_are_those_of_this_cutlass(name: str, programs: dict[str, tuple[str, Path]]) -> None:
     text, program = programs[name]
-    kept_launches = json.loads(LAUNCHES.read_text())[name]
+    kept_launches = json.loads(read_text(LAUNCHES))[name]
     assert [described(program, text, size) for size in CUTLASS[name][2]] == kept_launches["launches"]
     assert text_hash(text) == kept_launches["sha256"]

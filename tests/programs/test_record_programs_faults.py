@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from programs.texts import SOURCES, read_text
 
 import warpmma as wm
+from lab.programs.texts import SOURCES, read_text
 from warpmma import ptx
 from warpmma.machine import HazardError
 
@@ -33,7 +33,7 @@ FAULTS: dict[str, tuple[str, int, int, tuple[Any, ...]]] = {
 
 @cache
 def module() -> Any:
-    return ptx.load(read_text("faults"))
+    return ptx.load(read_text("faults.ptx"))
 
 
 def marked(name: str) -> set[int]:

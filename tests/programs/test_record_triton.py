@@ -7,13 +7,13 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from programs.archive import Recording, difference, kept, read
-from programs.simulating import simulate
-from record_triton import TRITON
-from triton_programs.calls import TritonCase
-from triton_programs.cases import CASES
-from triton_programs.kept import kept_case, kept_texts, plain_text, version
 
+from lab.programs.archive import Recording, difference, kept, read
+from lab.programs.simulating import simulate
+from lab.record.triton import TRITON
+from lab.triton_programs.calls import TritonCase
+from lab.triton_programs.cases import CASES
+from lab.triton_programs.kept import kept_case, kept_texts, plain_text, version
 from warpmma import ptx
 
 PAGE = Path(__file__).parents[2] / "docs" / "triton_kernels.md"

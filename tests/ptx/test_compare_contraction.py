@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from compare_contraction import different
-from contraction.bodies_run import BodyRun
-from contraction.kernels import OUTPUT, drawn
 from oracles import skip_without
 
+from lab.compare.contraction import different
+from lab.contraction.bodies_run import BodyRun
+from lab.contraction.kernels import OUTPUT, drawn
 from warpmma.ptx import read
 from warpmma.ptx.contraction.fusing import contracted
 

@@ -1,15 +1,15 @@
-"""Hostile texts: `python tools/fuzz_ptx.py` tries 10,000, and measures memory."""
+"""Hostile texts: `python -m lab.fuzz.ptx` tries 10,000, and measures memory."""
 
 from __future__ import annotations
 
 import resource
 
 import pytest
-from fuzz_ptx import MOST
-from hostile.modules import MODULES
-from hostile.outcomes import outcome
-from hostile.texts import grid_of, hostile
 
+from lab.fuzz.modules import MODULES
+from lab.fuzz.outcomes import outcome
+from lab.fuzz.ptx import MOST
+from lab.fuzz.texts import grid_of, hostile
 from warpmma.errors import OperandError
 
 GROUPS = 10
@@ -26,7 +26,7 @@ def test_hostile_texts_run_or_are_refused_or_end_at_a_limit(group: int) -> None:
     numbers = range(group * TEXTS // GROUPS, (group + 1) * TEXTS // GROUPS)
     found = {number: outcome(hostile(number), grid_of(number)) for number in numbers}
     bad = {number: one.text for number, one in found.items() if one.kind == "bad"}
-    assert not bad, f"python tools/fuzz_ptx.py --first {min(bad)} --texts 1 --show"
+    assert not bad, f"python -m lab.fuzz.ptx --first {min(bad)} --texts 1 --show"
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10 < 2 * MOST  # of the whole process
 
 
@@ -96,5 +96,5 @@ def test_an_error_without_a_place_is_bad(monkeypatch: pytest.MonkeyPatch) -> Non
     def fail(*_: object) -> None:
         raise OperandError("something is wrong")
 
-    monkeypatch.setattr("hostile.outcomes.load", fail)
+    monkeypatch.setattr("lab.fuzz.outcomes.load", fail)
     assert outcome(MODULES[0]).kind == "bad"

@@ -1,4 +1,4 @@
-"""Which `.sync` instructions of two places meet on an H200 (`tools/measure_meetings.py`), and here."""
+"""Which `.sync` instructions of two places meet on an H200 (`python -m lab.measure.meetings`), and here."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from measure_meetings import kernels
 
 import warpmma as wm
+from lab.measure.meetings import kernels
 from warpmma.machine import HazardError
 
 FOUND = json.loads((Path(__file__).parents[1] / "data/h200_meetings.json").read_text())["outputs"]

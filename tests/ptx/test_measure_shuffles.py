@@ -1,4 +1,4 @@
-"""What an H200 gave for shuffles that PTX leaves open (`tools/measure_shuffles.py`)."""
+"""What an H200 gave for shuffles that PTX leaves open (`python -m lab.measure.shuffles`)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from measure_shuffles import kernels
 
 import warpmma as wm
+from lab.measure.shuffles import kernels
 from warpmma.machine import HazardError, HazardWarning
 
 FOUND = json.loads((Path(__file__).parents[1] / "data/h200_shuffles.json").read_text())

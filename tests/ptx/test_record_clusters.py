@@ -1,4 +1,4 @@
-"""What an H200 gave for clusters that kernels declare (`tools/record_clusters.py`)."""
+"""What an H200 gave for clusters that kernels declare (`python -m lab.record.clusters`)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from oracles import needs
-from record_clusters import BLOCKS, CUDA, DECLARED, THREADS, WORDS, text
 
 import warpmma as wm
+from lab.record.clusters import BLOCKS, CUDA, DECLARED, THREADS, WORDS, text
 from warpmma.errors import PtxError
 
 FOUND = json.loads((Path(__file__).parents[1] / "data/h200_clusters.json").read_text())

@@ -1,4 +1,4 @@
-"""What an H200 gave for shifts by amounts that are out of range (`tools/record_shifts.py`)."""
+"""What an H200 gave for shifts by amounts that are out of range (`python -m lab.record.shifts`)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from record_shifts import AMOUNTS, LEVELS, SHIFTS, VALUES, WAYS, text
 
 import warpmma as wm
+from lab.record.shifts import AMOUNTS, LEVELS, SHIFTS, VALUES, WAYS, text
 
 FOUND = json.loads((Path(__file__).parents[1] / "data/h200_shifts.json").read_text())
 Results = npt.NDArray[np.uint64]

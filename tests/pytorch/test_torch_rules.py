@@ -1,6 +1,7 @@
 """Alpha, beta, C, scales, biases and tf32: what PyTorch gave on an H200, bit for bit, through the override.
 
-Recorded by `tools/record_torch_rules.py`; PyTorch 2.11, cuBLAS of CUDA 13.0. Where a kernel splits k its grid says so.
+Recorded by `python -m lab.record.torch_rules`; PyTorch 2.11, cuBLAS of CUDA 13.0. Where a kernel splits k its grid says
+so.
 """
 
 from __future__ import annotations

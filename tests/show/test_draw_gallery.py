@@ -6,14 +6,15 @@ import re
 from xml.etree import ElementTree
 
 import pytest
-from draw_gallery import FOLDER, PICTURES, main, outdated
 from picture_places import overlaps
+
+from lab.draw.gallery import FOLDER, PICTURES, main, outdated
 
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_pictures_are_what_is_drawn(name: str) -> None:
     drawn = PICTURES[name]()
-    assert (FOLDER / f"{name}.svg").read_text() == drawn, "run: python tools/draw_gallery.py"
+    assert (FOLDER / f"{name}.svg").read_text() == drawn, "run: python -m lab.draw.gallery"
     assert overlaps(ElementTree.fromstring(drawn)) == []
 
 
@@ -25,11 +26,11 @@ def test_the_page_shows_each() -> None:
 
 
 def test_the_tool(monkeypatch: pytest.MonkeyPatch, tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("draw_gallery.PICTURES", {"one": lambda: "<svg/>"})
-    monkeypatch.setattr("draw_gallery.FOLDER", tmp_path)
-    monkeypatch.setattr("sys.argv", ["draw_gallery.py", "--check"])
+    monkeypatch.setattr("lab.draw.gallery.PICTURES", {"one": lambda: "<svg/>"})
+    monkeypatch.setattr("lab.draw.gallery.FOLDER", tmp_path)
+    monkeypatch.setattr("sys.argv", ["gallery.py", "--check"])
     assert main() == 1 and outdated() == ["one"] and capsys.readouterr().out == "one\n"
-    monkeypatch.setattr("sys.argv", ["draw_gallery.py"])
+    monkeypatch.setattr("sys.argv", ["gallery.py"])
     assert main() == 0 and outdated() == []
-    monkeypatch.setattr("sys.argv", ["draw_gallery.py", "--check"])
+    monkeypatch.setattr("sys.argv", ["gallery.py", "--check"])
     assert main() == 0 and "1 pictures are what" in capsys.readouterr().out

@@ -13,13 +13,13 @@ import pytest
 from arrays import Array, same
 
 import warpmma as wm
+from lab.generators import random_codes
 from warpmma import sparsity as sp
 from warpmma.errors import MetadataError
 from warpmma.formats import FloatFormat
 from warpmma.isa import Instruction, instructions
 from warpmma.scaling import block_size, quantize
 from warpmma.sparsity import patterns
-from warpmma.testing.generators import random_codes
 
 SPARSE = [i for i in instructions() if i.sparse]
 TYPES = list({(i.packing("A").slot, i.a_type): i for i in SPARSE}.values())

@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 from arrays import same
 
-from warpmma.arithmetic.recipes.lowerings import recipe
-from warpmma.errors import MnemonicError, OperandError
-from warpmma.formats import FloatFormat, floating
-from warpmma.isa import instructions, parse
-from warpmma.sparsity import check_metadata, selectors
-from warpmma.testing.generators import (
+from lab.generators import (
     instruction_inputs,
     metadata_words,
     mixed,
@@ -24,6 +19,11 @@ from warpmma.testing.generators import (
     styles,
     with_exponents,
 )
+from warpmma.arithmetic.recipes.lowerings import recipe
+from warpmma.errors import MnemonicError, OperandError
+from warpmma.formats import FloatFormat, floating
+from warpmma.isa import instructions, parse
+from warpmma.sparsity import check_metadata, selectors
 
 HALF = recipe("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "sm_90")
 SCALED = recipe("mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0", "sm_120a")

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from arrays import Array
-from planted import F16, Given, random_operands
-from planted.in_swizzles import by_address, plain, product, through_shared, turned, xored
+from mistakes import F16, Given, random_operands
+from mistakes.in_swizzles import by_address, plain, product, through_shared, turned, xored
 
 import warpmma as wm
 from warpmma.errors import OperandError

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from arrays import Array
-from planted import F16, MXF8, PLANTS, SPARSE, Given, Plant, random_operands
+from mistakes import F16, MXF8, PLANTS, SPARSE, Given, Plant, random_operands
 
 import warpmma as wm
 from warpmma.errors import WarpmmaError

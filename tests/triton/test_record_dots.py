@@ -1,4 +1,4 @@
-"""`tl.dot` as an H200's own Triton computes it (`tools/record_dots.py`), and what launches here say of it."""
+"""`tl.dot` as an H200's own Triton computes it (`python -m lab.record.dots`), and what launches here say of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import warpmma as wm
 
 pytest.importorskip("triton")
-from record_dots import K, cases, digest, product
+from lab.record.dots import K, cases, digest, product
 
 FOUND = json.loads((Path(__file__).parents[1] / "data/h200_dots.json").read_text())["outputs"]
 

@@ -8,14 +8,14 @@ import pytest
 pytest.importorskip("triton.language")
 
 import triton
-from programs.archive import kept, read
-from programs.simulating import simulate
-from record_triton import TRITON
-from triton_programs.calls import TritonCase
-from triton_programs.cases import CASES
-from triton_programs.kept import kept_case, kept_texts, plain_text, version
-from triton_programs.launching import launched
 
+from lab.programs.archive import kept, read
+from lab.programs.simulating import simulate
+from lab.record.triton import TRITON
+from lab.triton_programs.calls import TritonCase
+from lab.triton_programs.cases import CASES
+from lab.triton_programs.kept import kept_case, kept_texts, plain_text, version
+from lab.triton_programs.launching import launched
 from warpmma import ptx
 
 TRIED = (

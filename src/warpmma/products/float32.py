@@ -4,7 +4,7 @@
    once to nearest even, as IEEE 754 defines it. What it computes is derived from that definition; the order of the sum
    is that of a plain kernel. A library chooses its order by shape, and it is not promised that this is the order.
 2. "tf32": A and B are rounded to tf32, to nearest even, and multiplied by the target's `mma` for tf32. PyTorch does
-   this where TF32 is allowed (2.11 with cuBLAS of CUDA 13.0, recorded on an H200: `tools/record_torch_rules.py`).
+   this where TF32 is allowed (2.11 with cuBLAS of CUDA 13.0, recorded on an H200: `python -m lab.record.torch_rules`).
 3. "tf32-truncated": the same `mma` reads the registers of f32 as they are. It ignores the low 13 bits, which truncates
    A and B toward zero.
 """

@@ -10,7 +10,7 @@
    of `linear`, that is added to the sum itself.
 5. D is rounded once to the type of the output, to nearest even, as PTX `cvt` does.
 
-Source of rules 2 to 5: PyTorch 2.11 on an H200, cuBLAS of CUDA 13.0, bit for bit (`tools/record_torch_rules.py`).
+Source of rules 2 to 5: PyTorch 2.11 on an H200, cuBLAS of CUDA 13.0, bit for bit (`python -m lab.record.torch_rules`).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
    rows and 4 columns, in tiles of 32 x 4 x 4), go to a block-scaled `mma`.
 5. `_int_mm` is of int8, its sums are of int32.
 
-Source of rules 1 to 3: PyTorch 2.11 on an H200, cuBLAS of CUDA 13.0, bit for bit (`tools/record_torch_rules.py`).
+Source of rules 1 to 3: PyTorch 2.11 on an H200, cuBLAS of CUDA 13.0, bit for bit (`python -m lab.record.torch_rules`).
 Of rule 4: the layout of scale factors in cuBLAS's manual, "1D Block Scaling Factors Layout".
 """
 

@@ -6,8 +6,8 @@ lanes that want the same word share it. Beyond one wavefront a phase, there are 
 
 An `ld` of 8 or 16 bytes a lane has half as many phases, of twice the lanes, if in the whole warp neighbours want the
 same: each lane and the one whose number differs in the lowest bit, or each and the one that differs in the second;
-lanes that take no part want anything. Stores and `ldmatrix` do not do so. `tools/compare_banks.py` compared all that
-with an H200's counters; `cp.async` of 16 bytes, which they do not count, is taken to be a store.
+lanes that take no part want anything. Stores and `ldmatrix` do not do so. `python -m lab.compare.banks` compared all
+that with an H200's counters; `cp.async` of 16 bytes, which they do not count, is taken to be a store.
 """
 
 from __future__ import annotations

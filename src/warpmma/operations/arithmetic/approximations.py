@@ -7,7 +7,7 @@ Specification (PTX ISA 9.1, 9.7.3 to 9.7.5, which bounds their errors; the bits 
 2.  A packed operation works on each element alone.
 3.  The tables of the special-function unit are known of an H200. Every other target is taken to have the same, sm_100
     and later ones too: ptxas makes the same machine instructions for it, which says nothing of the tables.
-    `tools/compare_functions.py` on such a GPU shows whether it has.
+    `python -m lab.compare.functions` on such a GPU shows whether it has.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..forms import Form
 from ..measurements import EVERY_OPERAND, EVERY_OPERAND16, EVERY_UPPER_WORD, HARD_OPERANDS, measured
 from ..records import Operation
 
-_TABLES = "the special-function unit's tables, which tools/compare_functions.py on such a GPU compares,"  # rule 3
+_TABLES = "the special-function unit's tables, which python -m lab.compare.functions on such a GPU compares,"  # rule 3
 _PTX = {"sm_70": (6, 0), "sm_75": (7, 0), "sm_90": (7, 8)}  # first version of what such targets have first
 
 

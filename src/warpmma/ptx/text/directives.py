@@ -6,7 +6,7 @@ The rules (PTX ISA 9.1, 11.4 to 11.6; what ptxas 13.0 takes):
    `_KNOWN` is an error.
 2. `reqntid` and `maxntid` bound a launch. The directives of clusters say how many blocks a cluster has; here a block is
    a cluster of its own, so an entry with any other size is refused (`cluster_problem`). A size of 1 is legal, and what
-   `%is_explicit_cluster` tells; one of 0 says nothing (`tools/record_clusters.py`).
+   `%is_explicit_cluster` tells; one of 0 says nothing (`python -m lab.record.clusters`).
 3. All other directives are ignored on purpose: they tell ptxas how many registers to use, or what a call preserves, and
    change no bits. So are strings of `.pragma`, but for those of a loop, and attributes of variables and functions.
 """

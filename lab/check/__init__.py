@@ -1,0 +1,1 @@
+"""Comparisons of parts of warpmma with each other, which need no GPU."""

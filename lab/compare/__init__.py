@@ -1,0 +1,1 @@
+"""Comparisons of warpmma with a GPU, ptxas or Triton."""

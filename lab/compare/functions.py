@@ -1,0 +1,189 @@
+"""Compare approximate functions with the GPU on all their operands.
+
+Needs the GPU, `ptxas` on the PATH and CuPy; was run on an H200. Every form of one operand of 32 bits is compared on all
+2^32; of 16 bits on all, the packed ones with every pair of an element and one that is drawn; of upper words of f64 on
+all of them, each with a lower word that is drawn. Divisions and `rsqrt.approx.f64` have as many operands as `--pairs`
+says: any codes, and such as lie near each other, near subnormal numbers or near the end of the range.
+
+It settles whether a GPU of another target computes as an H200 does: give `--target`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lab.gpu.row_jobs import OperationGpu, RowJob, different_lanes, lane_shown
+from warpmma._tasks import for_each
+from warpmma.operations import Operation, operation
+from warpmma.operations.arithmetic import approximations, divisions
+from warpmma.registers import LANES
+
+Array = npt.NDArray[Any]
+Operands = Callable[[int, int], tuple[Array, ...]]
+
+CHUNK = 1 << 22  # lanes that a thread compares at once
+
+
+def _mixed(first: int, count: int, seed: int) -> Array:
+    """Draw 64 random bits for each number of a range, the same however the range is cut (splitmix64)."""
+    z = (np.arange(first, first + count, dtype=np.uint64) + np.uint64(seed << 40)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    drawn: Array = z ^ (z >> np.uint64(31))
+    return drawn
+
+
+def _codes(first: int, count: int) -> Array:
+    """Return codes of 32 bits, each once in 2^32, in an order in which any number of the first lie everywhere."""
+    codes: Array = np.arange(first, first + count, dtype=np.uint64) * np.uint64(0x9E3779B1) & np.uint64(0xFFFFFFFF)
+    return codes
+
+
+def _every(first: int, count: int, bits: int) -> tuple[Array, ...]:
+    return (_codes(first, count).astype(f"uint{bits}"),)
+
+
+def _packed(first: int, count: int) -> tuple[Array, ...]:
+    low = _codes(first, count) & np.uint64(0xFFFF)
+    return ((low | _mixed(first, count, 1) << np.uint64(16)).astype(np.uint32),)
+
+
+def _upper_words(first: int, count: int) -> tuple[Array, ...]:
+    words = _codes(first, count) << np.uint64(32)
+    return (words | _mixed(first, count, 2) >> np.uint64(32),)
+
+
+def _aimed(fields: Array, drawn: Array, fraction_bits: int, exponent_bits: int) -> Array:
+    """Give codes the exponent fields, in one half; fractions near 0 and all ones, in a quarter."""
+    dtype = drawn.dtype.type
+    sign = drawn & dtype(1 << (fraction_bits + exponent_bits))
+    fraction = drawn & dtype((1 << fraction_bits) - 1)
+    near = fraction & dtype(7) | np.where(fraction & dtype(8), dtype((1 << fraction_bits) - 8), dtype(0))
+    fraction = np.where(fraction >> dtype(4) & dtype(3), fraction, near)
+    aimed: Array = sign | fields.astype(drawn.dtype) << dtype(fraction_bits) | fraction
+    return np.where(drawn >> dtype(10) & dtype(1), aimed, drawn)
+
+
+def _pairs(first: int, count: int, wide: bool) -> tuple[Array, ...]:
+    """Dividends and divisors: of any codes; quotients near the borders of the range; divisors at scalings' bounds."""
+    a, b, c = (_mixed(first, count, seed) for seed in (3, 4, 5))
+    divisors = np.array([0, 1, 2, 23, 24, 25, 100, 127, 128, 200, 251, 252, 253, 254, 255, 126])[(c & 15).astype(int)]
+    near = (
+        divisors
+        + np.array([-127, -126, -125, -150, -149, -1, 0, 1, 2, 126, 127, 128, 100, -100, 24, 25])[
+            (c >> np.uint64(4) & np.uint64(15)).astype(int)
+        ]
+    )
+    dividends = np.where(c & 256, near, (c >> np.uint64(16) & np.uint64(255)).astype(int))
+    if wide:  # exponents of f64's range in the place of f32's
+        divisors, dividends = ((x - 127) * 8 + 1023 for x in (divisors, dividends))
+        return _aimed(np.clip(dividends, 0, 2047), a, 52, 11), _aimed(np.clip(divisors, 0, 2047), b, 52, 11)
+    return _aimed(np.clip(dividends, 0, 255), a.astype(np.uint32), 23, 8), _aimed(divisors, b.astype(np.uint32), 23, 8)
+
+
+def _roots(first: int, count: int) -> tuple[Array, ...]:
+    """Operands of a root in f64: of any codes; squares and what lies beside them; subnormal numbers; powers of two."""
+    a, b = _mixed(first, count, 6), _mixed(first, count, 7)
+    root = (a >> np.uint64(38)) | np.uint64(1 << 26)
+    even = ((b >> np.uint64(8)) % np.uint64(470) * np.uint64(2) << np.uint64(52)).astype(np.uint64)
+    square = (root * root).astype(np.float64).view(np.uint64) + even + (b & np.uint64(7)) - np.uint64(3)
+    subnormal = (a >> np.uint64(12)) >> (b & np.uint64(63))
+    power = ((a & np.uint64(0x7FF)) << np.uint64(52)) + (b & np.uint64(255)) - np.uint64(128)
+    return (np.choose((b >> np.uint64(20) & np.uint64(3)).astype(int), [a, square, subnormal, power]),)
+
+
+def _plan(row: Operation, pairs: int) -> tuple[int, Operands]:
+    """How many operands a form is compared on, and where they come from."""
+    if row.types == ("f64",) and "ftz" not in row.mnemonic:
+        return pairs, _roots
+    if len(row.inputs) == 2:
+        return pairs, partial(_pairs, wide=row.types[0] == "f64")
+    match row.types[0]:
+        case "f32":
+            return 1 << 32, partial(_every, bits=32)
+        case "f64":
+            return 1 << 32, _upper_words
+        case "f16x2" | "bf16x2":
+            return 1 << 20, _packed
+        case _:
+            return 1 << 16, partial(_every, bits=16)
+
+
+def _compared(
+    row: Operation, gpu: OperationGpu, total: int, operands: Operands, options: argparse.Namespace
+) -> tuple[int, list[str]]:  # fmt: skip
+    """Return how many of the first operands differ, and some of them; each thread goes from operands to results."""
+    counts, shown, lock = [0], list[str](), Lock()
+
+    def run(first: int) -> None:
+        given = tuple(x.reshape(-1, LANES) for x in operands(first, min(CHUNK, total - first)))
+        ours, got = row(*given), gpu.run(RowJob(row.mnemonic), given)
+        unequal = different_lanes(np.ones((1, LANES), bool), got, ours)
+        if unequal.any():
+            with lock:
+                counts[0] += int(unequal.sum())
+                shown.extend(lane_shown(given, got, ours, place) for place in np.argwhere(unequal)[: options.examples])
+
+    def progress(done: int, of: int) -> None:
+        if sys.stderr.isatty():
+            print(f"{row.mnemonic} {done / of:4.0%}", end="\r", file=sys.stderr)
+
+    for_each(run, range(0, total, CHUNK), options.threads, progress)
+    return counts[0], shown[: options.examples]
+
+
+def _warps(text: str) -> int:
+    """Read a number of operands, which fill warps: of none at all nothing would differ."""
+    number = int(text)
+    if number < LANES:
+        raise argparse.ArgumentTypeError(f"{number} operands are no warp; at least {LANES}")
+    return number // LANES * LANES
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the comparison; 1 if anything differs."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--target", default="sm_90a")
+    parser.add_argument("--only", default="*", metavar="PATTERN", help="mnemonics, with * and ?")
+    parser.add_argument("--ieee", action="store_true", help="div, rcp and sqrt with IEEE's roundings instead")
+    parser.add_argument("--pairs", type=_warps, default=1 << 30, help="operands of divisions and rsqrt.approx.f64")
+    parser.add_argument("--most", type=_warps, default=1 << 32, help="operands of a form at most, for a quick look")
+    parser.add_argument("--threads", type=int, default=16)
+    parser.add_argument("--examples", type=int, default=3, help="differing operands to print for each form")
+    options = parser.parse_args(arguments)
+    forms = divisions.FORMS if options.ieee else approximations.FORMS
+    names = [name for form in forms for name in form.mnemonics if fnmatch.fnmatch(name, options.only)]
+    rows = [row for row in map(operation, names) if options.target in row.targets]
+    if not rows:
+        print(f"no such function of {options.target} is like {options.only}")
+        return 2
+    if options.threads < 1:
+        parser.error("--threads is positive")
+    gpu = OperationGpu([RowJob(row.mnemonic) for row in rows], options.target)
+    print(gpu.device, flush=True)
+    compared = differences = 0
+    start = time.monotonic()
+    for row in rows:
+        total, operands = _plan(row, options.pairs)
+        total, began = min(total, options.most), time.monotonic()
+        bad, shown = _compared(row, gpu, total, operands, options)
+        print(f"{row.mnemonic:24} {total:13,} {bad:13,} differ {time.monotonic() - began:6.1f} s", flush=True)
+        for text in shown:
+            print(f"  {text}", flush=True)
+        compared, differences = compared + total, differences + bad
+    print(f"{len(rows)} forms, {compared:,} operands, {differences:,} differences; {time.monotonic() - start:.0f} s")
+    return int(differences > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+"""Registers of instructions, in the styles of `aiming`; and metadata."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lab.gpu.instruction_jobs import mma_jobs
+from warpmma.arithmetic import recipe
+from warpmma.execution import load
+from warpmma.isa import Instruction
+from warpmma.layouts import Operand
+from warpmma.registers import LANES
+from warpmma.scaling import pack_scales
+from warpmma.sparsity import legal_codes, pack_metadata, selectors, unpack_metadata
+
+from .aiming import operands
+
+__all__ = ["instruction_inputs", "metadata_words"]
+
+Array = npt.NDArray[Any]
+Rng = np.random.Generator
+
+
+def instruction_inputs(instruction: Instruction, target: str, style: str, warps: int, rng: Rng) -> dict[str, Array]:
+    """Make registers of a batch of warps; on the diagonal of D the rows and columns belong together.
+
+    Parameters
+    ----------
+    instruction : Instruction
+    target : str
+        Whose recipe the style is of.
+    style : str
+        One of the recipe's `styles`.
+    warps : int
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    dict of str to ndarray of unsigned int
+        As in a recording: `a`, `b` and `c` as `[warp, register, lane]`, and of a block-scaled instruction `sa` and `sb`
+        as `[warp, lane]`, of which every choice of ids in `mma_jobs` selects the same scales.
+
+    Raises
+    ------
+    TargetError, OperandError
+        An instruction that the target does not have; a style that its recipe does not have.
+    """
+    k, s = instruction.layout("A").shape[-1], instruction.scales_per_row
+    names: tuple[Operand, ...] = ("A", "B", "C")
+    shapes = {name: instruction.layout(name).shape for name in names}
+    matrices = {n: np.empty((warps, *shape), instruction.format(n).code_dtype) for n, shape in shapes.items()}
+    scales = {"A": np.empty((warps, instruction.m, s), np.uint8), "B": np.empty((warps, s, instruction.n), np.uint8)}
+    rows, n = instruction.m, instruction.n
+    for index in np.ndindex(warps, *shapes["A"][:-2]):
+        codes = operands(recipe(instruction, target), k, rows, style, rng, s)
+        wide = np.repeat(codes["b"], 2, axis=0) if instruction.sparse else codes["b"]
+        matrices["A"][index] = codes["a"].T
+        matrices["B"][index] = wide[:, :n]
+        matrices["C"][index] = codes["c"][:, None]
+        if s:
+            scales["A"][index], scales["B"][index] = codes["scale_a"].T, codes["scale_b"][:, :n]
+    given = {name.lower(): load(instruction, name, x) for name, x in matrices.items()}
+    for name, scale in scales.items() if s else ():
+        words = _any_words(warps, rng)
+        for job in mma_jobs(instruction):
+            byte, thread = job.ids[:2] if name == "A" else job.ids[2:]
+            words = pack_scales(scale, instruction, name, byte_id=byte, thread_id=thread, into=words)  # type: ignore[arg-type]
+        given[f"s{name.lower()}"] = words
+    return given
+
+
+def metadata_words(instruction: Instruction, target: str, warps: int, rng: Rng, *, undefined: bool = False) -> Array:
+    """Make metadata of a sparse instruction that is legal for every selector at once, or any words.
+
+    Parameters
+    ----------
+    instruction : Instruction
+    target : str
+        On which it is legal.
+    warps : int
+    rng : numpy.random.Generator
+    undefined : bool
+        Any words: mostly such as PTX leaves undefined.
+
+    Returns
+    -------
+    ndarray of uint32
+        `[warp, lane]`.
+    """
+    words = _any_words(warps, rng)
+    if not undefined:
+        codes = np.array(sorted(legal_codes(instruction, target)), np.uint8)
+        for selector in selectors(instruction):
+            shape = unpack_metadata(words, instruction, selector=selector).shape[:-1]
+            nibbles = rng.choice(codes, shape)
+            indices = np.stack([nibbles & 3, nibbles >> 2], axis=-1)
+            words = pack_metadata(indices, instruction, selector=selector, into=words)
+    return words
+
+
+def _any_words(warps: int, rng: Rng) -> Array:
+    return rng.integers(0, 2**32, (warps, LANES), dtype=np.uint32)

@@ -1,0 +1,122 @@
+"""Instructions `mma` with what is immediate of them, here and on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from warpmma.execution import Undefined
+from warpmma.hardware import execute_fields, ptx_kernel
+from warpmma.isa import Instruction
+from warpmma.registers import LANES
+from warpmma.scaling import byte_ids, thread_ids
+from warpmma.sparsity import selectors
+
+from .runner import KernelGpu
+
+__all__ = ["InstructionGpu", "MmaJob", "mma_jobs", "mma_simulated"]
+
+Array = npt.NDArray[Any]
+
+_UNWRITTEN = 0xDEADBEEF
+_VERSION = (8, 8)  # at least: the first that reads every target's name
+
+
+class MmaJob(NamedTuple):
+    """An instruction with its immediate operands.
+
+    Attributes
+    ----------
+    instruction : Instruction
+    selector : int
+        Of a sparse one.
+    ids : tuple of int
+        Of a block-scaled one: byte-id and thread-id of A, byte-id and thread-id of B.
+    """
+
+    instruction: Instruction
+    selector: int = 0
+    ids: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+
+def mma_jobs(instruction: Instruction) -> list[MmaJob]:
+    """List every selector of a sparse instruction; the first and the last ids of a block-scaled one.
+
+    Parameters
+    ----------
+    instruction : Instruction
+
+    Returns
+    -------
+    list of MmaJob
+    """
+    ids = [(0, 0, 0, 0)]
+    if instruction.block_scale:
+        last = byte_ids(instruction)[-1]
+        ids.append((last, thread_ids("A")[-1], last, thread_ids("B")[-1]))
+    return [MmaJob(instruction, s, i) for s in (selectors(instruction) if instruction.sparse else (0,)) for i in ids]
+
+
+def mma_simulated(job: MmaJob, given: Mapping[str, Array], target: str, *, undefined: bool = False) -> Array:
+    """Execute a job with this package.
+
+    Parameters
+    ----------
+    job : MmaJob
+    given : mapping of str to ndarray
+        Registers by their names in a recording.
+    target : str
+    undefined : bool
+        Whether metadata may be such as PTX leaves undefined; it is then read as the hardware does.
+
+    Returns
+    -------
+    ndarray
+        Registers of D.
+
+    Raises
+    ------
+    WarpmmaError
+        As `execute` does.
+    """
+    wanted: Undefined = "hardware" if undefined else "error"
+    return execute_fields(
+        job.instruction, given, target, selector=job.selector, ids=job.ids, undefined=wanted
+    )  # fmt: skip
+
+
+class InstructionGpu(KernelGpu[MmaJob]):
+    """The kernels of jobs.
+
+    Parameters
+    ----------
+    jobs : iterable of MmaJob
+    target : str
+    """
+
+    def __init__(self, jobs: Iterable[MmaJob], target: str) -> None:
+        kernels = {job: partial(ptx_kernel, job.instruction, selector=job.selector, ids=job.ids) for job in jobs}
+        super().__init__(kernels, target, max(_VERSION, *(job.instruction.ptx for job in kernels)))
+
+    def run(self, job: MmaJob, given: Mapping[str, Array]) -> Array:
+        """Execute a job, a warp to a block.
+
+        Parameters
+        ----------
+        job : MmaJob
+        given : mapping of str to ndarray
+            Registers by their names in a recording.
+
+        Returns
+        -------
+        ndarray
+            Registers of D.
+        """
+        layout, warps = job.instruction.layout("D"), len(given["a"])
+        words = [given[name] for name in ("e", "sa", "sb") if name in given]
+        d = np.full((warps, layout.registers, LANES), _UNWRITTEN, layout.packing.dtype)
+        return self.launch(job, warps, LANES, (given["a"], given["b"], given["c"], d, *words), [3])[0]

@@ -1,0 +1,1 @@
+"""What a GPU does where PTX leaves it open."""

@@ -1,0 +1,127 @@
+"""Make kernels wrong, one thing at a time; does the simulator notice? `python -m lab.mutate.kernels --help`.
+
+Mutants are made of the kernels in `examples/`: each barrier, wait, commit, mask, store, copy and lane of a membermask
+dropped, each address shifted, lanes, stages and the order of neighbours swapped, loops and comparisons off by one. A
+mutant must be found (a hazard or an error names it), or its output must be wrong; one that does neither is harmless,
+if `lab/mutate/harmless.py` says why, and else it is unnoticed.
+
+Ctrl-C stops, and writes the table of what was done until then. The exit status is 1 if a mutant was unnoticed, the
+package broke, a kernel does not run unchanged, or an argument in the table of harmless mutants is of no use any more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Generator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+
+from lab.mutate.harmless import stale
+from lab.mutate.subjects import Mutant, mutants, subjects
+from lab.mutate.tables import markdown, replaced, result
+from lab.mutate.verdicts import BAD, Verdict, judge, original
+
+_EVERY = 5.0  # seconds between results that are written
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; see `--help`."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", metavar="TEXT", help="mutants alone whose kernel or change contains this")
+    parser.add_argument("--sample", type=int, metavar="N", help="so many of them, at random")
+    parser.add_argument("--seed", type=int, default=0, help="another seed takes another sample (default: 0)")
+    parser.add_argument("--jobs", type=int, default=1, help="processes (default: 1)")
+    parser.add_argument("--list", action="store_true", help="print their names, and run none")
+    parser.add_argument("--out", type=Path, default=Path("build/mutants"), help="where to write .json and .md")
+    options = parser.parse_args(arguments)
+    if options.jobs < 1 or (options.sample is not None and options.sample < 1):
+        parser.error("--jobs and --sample are positive")
+    those = [m for s in subjects() for m in mutants(s) if options.only in f"{s.name}: {m.name}"]
+    if not those:
+        parser.error(f"no mutant's name contains {options.only!r}")
+    whole = options.sample is None and not options.only
+    if options.sample is not None and options.sample < len(those):
+        chosen = set(random.Random(options.seed).sample(range(len(those)), options.sample))
+        those = [m for i, m in enumerate(those) if i in chosen]
+    if options.list:
+        print("\n".join(f"{m.subject.name}: {m.name}" for m in those))
+        return 0
+    return _campaign(those, options.jobs, options.out, {"only": options.only, "sample": options.sample}, whole)
+
+
+def _campaign(those: list[Mutant], jobs: int, out: Path, about: dict[str, object], whole: bool) -> int:
+    still = {m.subject.name: why for m in those if isinstance(why := original(m.subject), str)}
+    for name, why in still.items():
+        print(f"{name} does not run unchanged: {why}", file=sys.stderr)
+    those = [m for m in those if m.subject.name not in still]
+    done: list[Verdict] = []
+    start = shown = written = time.perf_counter()
+    try:
+        with closing(_verdicts(those, jobs)) as verdicts:
+            for verdict in verdicts:
+                done.append(verdict)
+                now = time.perf_counter()
+                if now - shown > 0.5:
+                    shown = now
+                    _show(done, len(those), now - start)
+                if now - written > _EVERY:
+                    written = now
+                    _write(out, done, about)
+    except KeyboardInterrupt:
+        whole = False
+        print("\nstopped", file=sys.stderr)
+    _show(done, len(those), time.perf_counter() - start)
+    print(file=sys.stderr)
+    _write(out, done, about)
+    useless = stale((v.subject, v.mutation) for v in done if v.what == "harmless") if whole and not still else []
+    print(markdown(done))
+    for kernel, mutation in useless:
+        print(f"no mutant is harmless as the table says any more: {kernel}: {mutation}")
+    return int(bool(still or useless or any(v.what in BAD for v in done)))
+
+
+def _write(out: Path, done: list[Verdict], about: dict[str, object]) -> None:
+    replaced(out.with_suffix(".json"), result(done, about))
+    replaced(out.with_suffix(".md"), markdown(done))
+
+
+def _show(done: list[Verdict], total: int, seconds: float) -> None:
+    counts = Counter(v.what for v in done)
+    text = ", ".join(f"{counts[x]} {x}" for x in ("found", "wrong", "harmless", *BAD))
+    print(f"\r{len(done):,} of {total:,} in {seconds:.0f} s: {text}   ", end="", file=sys.stderr, flush=True)
+
+
+def _verdicts(those: list[Mutant], jobs: int) -> Generator[Verdict]:
+    if jobs == 1:
+        yield from map(judge, those)
+        return
+    names = [(m.subject.name, m.name) for m in those]
+    pool = ProcessPoolExecutor(
+        jobs, get_context("spawn"), initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)
+    )
+    try:
+        yield from pool.map(_one, names, chunksize=8)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@cache
+def _mutants(name: str) -> dict[str, Mutant]:
+    return {m.name: m for subject in subjects() if subject.name == name for m in mutants(subject)}
+
+
+def _one(names: tuple[str, str]) -> Verdict:
+    """Judge a mutant in another process, which makes it itself: syntax trees do not travel."""
+    return judge(_mutants(names[0])[names[1]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

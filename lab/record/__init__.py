@@ -1,0 +1,1 @@
+"""Recordings of what a GPU computes."""

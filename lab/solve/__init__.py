@@ -1,0 +1,1 @@
+"""The tables of the special-function unit, from a GPU's results."""

@@ -1,1 +1,0 @@
-"""Explanations of random dot products and chains, against what the engines compute."""
