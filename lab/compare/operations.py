@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--target", default="sm_90a")
     parser.add_argument("--lanes", type=int, default=1 << 20, help="lanes for each operation, over all its immediates")
     parser.add_argument("--only", default="*", metavar="PATTERN", help="mnemonics, with * and ?")
-    parser.add_argument("--modules", default="", help="modules of rows, such as floats,conversions")
+    parser.add_argument("--modules", default="", help="modules of rows, such as arithmetic.floats,warp.collectives")
     parser.add_argument("--record", type=Path, metavar="FILE", help="record some lanes of each operation here")
     parser.add_argument("--keep", type=int, default=64, help="lanes to record for each operation")
     parser.add_argument("--examples", type=int, default=1, help="differing lanes to print for each operation")

@@ -75,7 +75,7 @@ INNER: dict[str, str] = {
         "`matmul`, in two parts",
     ),
     "warpmma.arithmetic:recipe_of": "`recipe` for records that are checked",
-    "warpmma.arithmetic.recipes.lowerings:lowering_of": "`lowering` for records that are checked",
+    "warpmma.arithmetic.recipes:lowering_of": "`lowering` for records that are checked",
     "warpmma.arithmetic:evidence_of": "`evidence` for records that are checked",
     "warpmma.arithmetic:compute_checked": "`compute` for codes that are checked",
     **dict.fromkeys(

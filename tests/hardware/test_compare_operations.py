@@ -57,5 +57,5 @@ def test_a_difference_is_found_and_named(monkeypatch: pytest.MonkeyPatch, capsys
 
 def test_modules_of_rows_can_be_asked_for(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(tool, "OperationGpu", stub())
-    assert tool.main(["--only", "add.*", "--modules", "collectives", "--workers", "1"]) == 2
+    assert tool.main(["--only", "add.*", "--modules", "warp.collectives", "--workers", "1"]) == 2
     assert capsys.readouterr().out == "no such operation\n"

@@ -1,9 +1,22 @@
-"""Tables: which recipe each instruction has on each target, and how that is known."""
+"""Recipes: how each instruction computes on each target, and how that is known.
+
+`__all__` is what the documentation sends users to; the other names are for the package alone.
+"""
 
 from .evidence import Evidence, evidence_of
 from .instruction_groups import group
 from .library_products import LIBRARY_SUMS, LibrarySums, library_note, library_sums
-from .lowerings import GENERATIONS, LOWERINGS, Lowering, lowering, recipe, recipe_of, variants
+from .lowerings import (
+    GENERATIONS,
+    LOWERINGS,
+    SINCE_AMPERE,
+    Lowering,
+    lowering,
+    lowering_of,
+    recipe,
+    recipe_of,
+    variants,
+)
 from .sequences import (
     SEQUENCES,
     ApproximateForm,
@@ -28,4 +41,4 @@ __all__ = [
     "recipe",
     "recipe_of",
     "variants",
-]  # as documented
+]
