@@ -15,8 +15,8 @@ Names = tuple[tuple[str, str], ...]
 
 _ARGUMENTS: tuple[tuple[str, Names], ...] = (
     (
-        "The threads are numbered in another order, in what they read and in what they write: each piece of the work"
-        " has one thread still.",
+        "The threads are numbered in another order, for both reads and writes: each piece of the work still has one"
+        " thread.",
         (
             ("gemm_*", "threads swapped: t.tid[0] -> ^ 1"),
             ("gemm_*", "warps swapped: t.warpid -> ^ 1 in t.warpid & 1"),
@@ -45,7 +45,7 @@ _ARGUMENTS: tuple[tuple[str, Names], ...] = (
         ),
     ),
     (
-        "Neighbouring lanes change places: a butterfly adds the same numbers, the last two in the other order.",
+        "Neighbouring lanes are swapped: a butterfly adds the same numbers, the last two in the other order.",
         (
             ("rowwise", "lanes swapped: t.laneid -> ^ 1 in _places(columns, t.laneid, WARP)*"),
             ("rowwise", "threads swapped: t.tid[0] -> ^ 1 in _places(columns, t.tid[0], THREADS)"),
@@ -71,7 +71,7 @@ _ARGUMENTS: tuple[tuple[str, Names], ...] = (
         ),
     ),
     (
-        "The same two pieces along k change places in A and in W, zeros too, and sums of integers have no order.",
+        "The same two pieces along k are swapped in A and in W, zeros too, and sums of integers have no order.",
         (
             ("gemm_int8", "threads swapped: thread -> ^ 1 in piece + thread #2"),
             ("gemm_int8", "threads swapped: thread -> ^ 1 in piece + thread #3"),
@@ -89,7 +89,7 @@ _ARGUMENTS: tuple[tuple[str, Names], ...] = (
         ),
     ),
     (
-        "Behind the barrier any thread may store the sum, and several store the same one.",
+        "After the barrier any thread may store the sum, and several store the same one.",
         (
             ("classics.sum_by_shuffles", "mask dropped: t.where(t.tid[0] == 0)"),
             ("classics.sum_by_shuffles", "comparison: t.tid[0] == 0 -> !="),
@@ -97,7 +97,7 @@ _ARGUMENTS: tuple[tuple[str, Names], ...] = (
         ),
     ),
     (
-        "Addresses, or words of scales inside of their matrix, are made that nobody uses.",
+        "Addresses, or words of scales inside their matrix, are computed but not used.",
         (
             ("gemm_*", "loop: TILE_K -> + a step, its end in range(0, TILE_K, *"),
             ("gemm_nvfp4", "loop: WARP_* -> + a step, its end in range(0, WARP_*, 32)"),
@@ -105,7 +105,7 @@ _ARGUMENTS: tuple[tuple[str, Names], ...] = (
         ),
     ),
     (
-        "The turn more is masked off for every thread.",
+        "The extra iteration is masked off for every thread.",
         (
             ("classics.scan_by_shuffles", "loop: 3 -> + a step, its end in range(3)"),
             ("habits_barriers.update_in_place", "loop: 2 -> + a step, its end in range(2)"),
@@ -114,7 +114,7 @@ _ARGUMENTS: tuple[tuple[str, Names], ...] = (
         ),
     ),
     (
-        "With so many buffers the condition has that value anyway, or the line is not met.",
+        "With so many buffers the condition has that value anyway, or the line is not reached.",
         (
             ("habits_copies.two_buffers", "comparison: buffers < ahead + 2 -> <="),
             ("habits_copies.two_buffers", "branch: buffers < ahead + 2 -> True"),
@@ -125,7 +125,7 @@ _ARGUMENTS: tuple[tuple[str, Names], ...] = (
         ),
     ),
     (
-        "There is a barrier more than the kernel needs.",
+        "The kernel has one barrier more than it needs.",
         (
             ("habits_copies.three_buffers", "comparison: buffers < ahead + 2 -> <="),
             ("habits_copies.three_buffers", "branch: buffers < ahead + 2 -> True"),
@@ -134,7 +134,7 @@ _ARGUMENTS: tuple[tuple[str, Names], ...] = (
         ),
     ),
     (
-        "What changes places with the barrier, or with the wait, touches nothing that it orders.",
+        "The statement swapped with the barrier or the wait accesses nothing that it orders.",
         (
             ("habits_copies.*", "order: t('bar.sync') -> after place = t.tid[0]"),
             ("habits_copies.*_buffers", "order: t('bar.sync') -> after start = tile % buffers * 1024"),
@@ -145,24 +145,24 @@ _ARGUMENTS: tuple[tuple[str, Names], ...] = (
         ),
     ),
     (
-        "Every step multiplies what the step before it has copied: one more finds nothing left to multiply.",
+        "Every step multiplies what the previous step copied: an extra step has nothing left to multiply.",
         (("gemm_nvfp4", "loop: k -> + a step, its end in range(0, k, TILE_K)"),),
     ),
     (
-        "An element is half a byte: k plus 1 has the byte of k, and no piece ends there.",
+        "An element is half a byte: k + 1 is in the byte of k, and no piece ends there.",
         (
             ("gemm_nvfp4", "call: 0 -> + 1, argument 1 of copy(0, 0)"),
             ("gemm_nvfp4", "call: k0 + TILE_K -> + 1, argument 1 of copy((number + 1) % 2, k0 + TILE_K)"),
         ),
     ),
     (
-        "Every key of a tile that is not the last is seen: what hides keys hides none.",
+        "Every key of a tile other than the last is visible: the mask hides none.",
         (("attention", "branch: causal or tile == tiles - 1 -> True"),),
     ),
     ("The queries are loaded again, and are the same.", (("attention", "branch: tile == 0 -> True"),)),
-    ("The two buffers change their parts.", (("classics.scan_in_two_buffers", "stage: step % 2 -> the next"),)),
+    ("The two buffers swap roles.", (("classics.scan_in_two_buffers", "stage: step % 2 -> the next"),)),
     (
-        "The warps take turns in another order, and a barrier lies between two turns still.",
+        "The warps take turns in another order, and there is still a barrier between two turns.",
         (
             ("habits_memory.warps_in_turns", "comparison: t.warpid == turn -> !="),
             ("habits_memory.warps_in_turns", "warps swapped: t.warpid -> ^ 1 in t.warpid == turn"),
@@ -170,22 +170,22 @@ _ARGUMENTS: tuple[tuple[str, Names], ...] = (
         ),
     ),
     (
-        "A lane that has exited is named or not: nobody waits for it.",
+        "No lane waits for a lane that has exited, whether the mask names it or not.",
         (("habits_warps.shuffle_after_exit", "member dropped: EVERY -> without lane * (shfl.sync.bfly.b32)"),),
     ),
     (
-        "What lanes have that a mask would have kept, `selp` or the next `update` drops.",
+        "The mask would have kept old values in some lanes; `selp` or the next `update` discards the new ones.",
         (
             ("habits_warps.select_of_branches", "mask dropped: t.where(*"),
             ("habits_barriers.work_after_barriers_at_two_lines", "update dropped: t.update(value, value + 1)"),
         ),
     ),
     (
-        "The first lane begins with much, and every other exits when it has come to 1: none is left with 0.",
+        "The first lane starts with a large value, and every other lane exits when its value is 1: no lane has 0.",
         (("habits_warps.exit_from_loop", "comparison: left >= 0 -> >"),),
     ),
     (
-        "One arrives at the end, and nobody waits for that.",
+        "The extra arrival comes at the end, and no thread waits for it.",
         (
             ("habits_barriers.producer_and_consumer", "comparison: step < 2 -> <="),
             ("habits_barriers.producer_and_consumer", "branch: step < 2 -> True"),
@@ -196,7 +196,7 @@ _ARGUMENTS: tuple[tuple[str, Names], ...] = (
         (("habits_barriers.barriers_of_pairs", "barrier's number: 2 -> + 1 (bar.sync)"),),
     ),
     (
-        "Neighbours that change places before and after the lanes are reversed are where they were.",
+        "Neighbours that are swapped before and after the lanes are reversed end up in their old places.",
         (
             ("habits_memory.warps_in_turns", "threads swapped: t.tid[0] -> ^ 1 in t.ctaid[0] * 64 + t.tid[0]"),
             ("habits_warps.block_exits", "threads swapped: t.tid[0] -> ^ 1 in t.ctaid[0] * 64 + t.tid[0]"),

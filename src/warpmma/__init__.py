@@ -1,4 +1,4 @@
-"""Bit-exact simulation of NVIDIA's warp-level matrix instructions.
+"""Bit-exact simulator (emulator) of NVIDIA's tensor-core instructions, and of the GPU kernels that use them.
 
 `load` fills registers from matrices, `execute` computes what an `mma` instruction computes from them on a target,
 `store` collects the result, and `mma` does all three. `evidence` says how a result is known. `matmul` multiplies whole
