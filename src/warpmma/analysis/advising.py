@@ -47,7 +47,7 @@ def advise(
         A tolerance that is no number of at least 0, or one without the other.
     """
     rtol, atol = _checked(rtol, atol)
-    product = prepare(*operands, **{x: y for x, y in options.items() if x != "threads"})
+    product = prepare(*operands, **options)
     right = right_output(product).reshape(expected.shape)
     counts = np.isfinite(expected)
     true = expected[counts]

@@ -14,7 +14,7 @@ from .._arguments import is_integer, members
 from .._arrays import as_array
 from ..arithmetic import recipe_of
 from ..errors import OperandError, shown
-from ..execution import mma
+from ..execution import mma_call
 from ..isa import AnyInstruction, Instruction, WarpgroupInstruction, check_target, plainest
 from ..products import (
     Chain,
@@ -233,12 +233,12 @@ def _fits_one(record: Instruction, a: Multiplicand, b: Multiplicand) -> bool:
 def _of_instruction(
     record: Instruction, a: Any, b: Any, given: dict[str, Any], target: str, metadata: Any, selector: int
 ) -> Product:
-    """Check operands as `mma` does, which computes with them; return their codes."""
+    """Check operands as `mma` does; return their codes."""
     c, scale_a, scale_b = given["c"], given["scale_a"], given["scale_b"]
-    d = mma(record, a, b, c, target=target, metadata=metadata, selector=selector, scale_a=scale_a, scale_b=scale_b)
+    call = mma_call(record, a, b, c, target, metadata, selector, scale_a=scale_a, scale_b=scale_b)
     layout = record.layout("D")
-    if d.shape != layout.shape:
-        _refuse_batch(record, d.shape)
+    if call.batch:
+        _refuse_batch(record, (*call.batch, *layout.shape))
     of_a, chosen = as_array(a, f"{record}: A"), None
     if record.sparse and metadata is None:
         of_a, places = compress(of_a, record)

@@ -26,7 +26,7 @@ from .._arrays import Array
 from ..arithmetic import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, fused_steps
 from ..formats import FORMATS, FloatFormat, floating, integer
 from ..products import Product
-from ..sparsity import pattern_checked
+from ..sparsity import sparse_a
 from .chain_of_element import along_k
 
 Float64 = npt.NDArray[np.float64]
@@ -166,7 +166,7 @@ class _Tile:
         stored = fused_steps(chain.recipe.order, cast(FusedDotAdd, unit).products, chain.instruction.k // chain.packed)
         if chain.packed == 1:
             return [np.array(step) for step in stored]
-        law = pattern_checked(chain.instruction)  # type: ignore[arg-type]
+        law = sparse_a(chain.instruction).pattern  # type: ignore[arg-type]
         return [np.unique(np.array(step)[:, None] // law.kept * law.width + np.arange(law.width)) for step in stored]
 
     def _instruction(self, number: int, total: _Sums) -> _Sums:

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Unpack
 
@@ -25,7 +25,18 @@ from .._arrays import Array, as_array
 from .._progress import Progressing, Watched
 from ..errors import OperandError, shown
 from ..formats import FloatFormat, Format
-from ..products import Multiplicand, Options, Product, choose, is_dask, matmul, prepare
+from ..products import (
+    Choice,
+    Given,
+    Multiplicand,
+    Options,
+    Product,
+    ProductOptions,
+    choice_of,
+    computed,
+    is_dask,
+    prepared,
+)
 from .error_report import BINS, ErrorPlace, ErrorReport, ProductError
 from .exact_products import ExactOperands, ExactTile, exact, exact_tiles
 from .fixed_point import NOTHING
@@ -34,7 +45,7 @@ from .product_bounds import bounds
 Float64 = npt.NDArray[np.float64]
 
 _NOT_HERE = ("out", "progress")
-_FOR_MATMUL_ALONE = ("threads",)
+_OPERANDS = ("indices", "scale_a", "scale_b")
 
 
 def error(
@@ -106,7 +117,7 @@ def error(
     with Progressing(progress, "errors") as told:
         told.begin(total)
         for done, each in enumerate(measured, 1):
-            each.compute(a, b, c)
+            each.compute()
             told(done, total)
         tiles = ((group, tile) for group in groups for tile in exact(group[0].operands))
         for done, (group, tile) in enumerate(tiles, len(measured) + 1):
@@ -139,9 +150,7 @@ def _given(outputs: object, first: _Measured, names: list[str]) -> list[_Measure
                 f"outputs[{shown(name)}] is {array.dtype} {array.shape}; expected {fmt.dtype} {product.shape}"
                 + (", or epilogue= its type" if array.dtype.itemsize < fmt.dtype.itemsize else "")
             )
-        found.append(
-            _Measured(name, first.options, product, first.operands, first.choice, fmt.array(fmt.codes(array)), True)
-        )
+        found.append(replace(first, name=name, d=fmt.array(fmt.codes(array)), given=True))
     return found
 
 
@@ -188,7 +197,8 @@ class _Measured:
     options: dict[str, Any]
     product: Product
     operands: ExactOperands
-    choice: Any
+    choice: Choice
+    plain: ProductOptions
     d: Array = field(default_factory=lambda: np.empty(0))
     given: bool = False
     values: Float64 = field(default_factory=lambda: np.empty(0))
@@ -205,17 +215,17 @@ class _Measured:
 
     @classmethod
     def of(cls, name: str, a: Any, b: Any, c: Any, options: dict[str, Any]) -> _Measured:
-        plain = {x: y for x, y in options.items() if x not in _FOR_MATMUL_ALONE}
-        choice = choose(a, b, c, **plain)
-        plain["float32"] = choice.float32  # chosen once, and so told once
-        product = prepare(a, b, c, **plain)
-        return cls(name, options | {"float32": choice.float32}, product, ExactOperands.of(product), choice)
+        beside = {x: y for x, y in options.items() if x not in _OPERANDS}
+        given, plain = Given.of(a, b, c, *(options.get(x) for x in _OPERANDS)), ProductOptions(**beside)
+        product = prepared(given, plain)
+        choice = choice_of(product.chain, plain, product.shape)
+        return cls(name, options | {"float32": choice.float32}, product, ExactOperands.of(product), choice, plain)
 
-    def compute(self, a: Any, b: Any, c: Any) -> None:
-        """Let `matmul` make D."""
+    def compute(self) -> None:
+        """Compute D."""
         fmt, flat = self.product.format, self.product.flat
         if not self.given:
-            self.d = matmul(a, b, c, **self.options)
+            self.d = computed(self.product, self.plain)
         self.values = fmt.decode(fmt.codes(self.d)).astype(np.float64, copy=False).reshape(flat)
         self.ulps, self.relative, self.expected, self.bounds = (np.full(flat, np.nan) for _ in range(4))
         self.counts = dict.fromkeys(

@@ -13,8 +13,8 @@ from ..errors import OperandError, UnsupportedError, shown
 from ..isa import Instruction
 from ..layouts import Operand
 from ..registers import LANES
-from ..scaling import check_ids
-from ..sparsity import UNDEFINED_MEASURED, check_metadata_on, check_selector
+from ..scaling import block_scales
+from ..sparsity import UNDEFINED_MEASURED, sparse_a
 
 Undefined = Literal["error", "hardware"]
 Ids = dict[Literal["A", "B"], dict[str, int]]
@@ -68,12 +68,12 @@ def check_choices(instruction: Instruction, selector: int, undefined: str, ids: 
     if undefined == "hardware" and not instruction.sparse:
         raise OperandError(f"{instruction} is dense: it has no metadata, undefined or not; leave undefined='error'")
     if instruction.sparse:
-        check_selector(instruction, selector)
+        sparse_a(instruction).check_selector(selector)
     elif not is_integer(selector) or selector:
         raise OperandError(f"{instruction} is dense: it takes no selector; got {shown(selector)}")
     for operand, named in ids.items():
         if instruction.block_scale:
-            check_ids(instruction, operand, **named)
+            block_scales(instruction).check_ids(operand, **named)
             continue
         for x in named.values():
             if not is_integer(x) or x:
@@ -91,5 +91,5 @@ def check_sparse(instruction: Instruction, metadata: Array, selector: int, undef
                 f"{', '.join(UNDEFINED_MEASURED)}, measured on an H200"
             )
         return instruction.a_type == "tf32"
-    check_metadata_on(instruction, metadata, selector, target)
+    sparse_a(instruction).check_words_on(metadata, selector, target)
     return False

@@ -14,7 +14,7 @@ from ..errors import OperandError, shown
 from ..isa import Instruction, check_known, parse
 from ..layouts import Operand
 from ..scaling import checked_ids
-from ..sparsity import check_selector
+from ..sparsity import sparse_a
 
 _IDENTIFIER = re.compile(r"[a-zA-Z][\w$]{0,1000}|[_$%][\w$]{1,1000}", re.ASCII)
 
@@ -56,7 +56,7 @@ def ptx_statement(
 def _statement(record: Instruction, selector: int, ids: tuple[int, int, int, int]) -> str:
     parts = [_fragment(record, operand) for operand in ("D", "A", "B", "C")]
     if record.sparse:
-        check_selector(record, selector)
+        sparse_a(record).check_selector(selector)
         parts += ["%e", f"{selector:#x}"]
     if record.block_scale:
         byte_a, thread_a, byte_b, thread_b = checked_ids(record, ids)

@@ -1,11 +1,10 @@
-"""A product before it is computed: everything checked, operands as codes."""
+"""A product that is checked and ready to compute: operands as codes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +12,9 @@ import numpy.typing as npt
 from .._arrays import Array, as_array
 from .._records import Shown
 from ..formats import Format
-from ..isa import AnyInstruction
-from .chain import Chain, Operands
-from .choice import Lazy, Multiplicand, decide, quantized, tensor_scales
-from .float32 import Float32
-from .operands import codes_of_c, codes_of_operands
+from .chain import Chain, Operands, ProductOptions
+from .choice import decide, tensor_scales
+from .operands import Given, Multiplicand, codes_of_c, codes_of_operands
 from .results import alpha_of, output_format
 
 
@@ -61,27 +58,24 @@ class Product(Shown):
 
 
 def prepare(
-    a: Multiplicand, b: Multiplicand, c: npt.ArrayLike | None = None, *,
-    instruction: str | AnyInstruction | None = None, float32: Float32 | None = None, target: str,
-    split_k: int | Sequence[int] = 1, promote_every: int | None = None, epilogue: str | None = None,
-    indices: npt.ArrayLike | None = None, scale_a: npt.ArrayLike | Lazy | None = None,
-    scale_b: npt.ArrayLike | Lazy | None = None, engine: str = "auto",
+    a: Multiplicand, b: Multiplicand, c: npt.ArrayLike | None = None, *, indices: npt.ArrayLike | None = None,
+    scale_a: npt.ArrayLike | None = None, scale_b: npt.ArrayLike | None = None, **options: Any,
 ) -> Product:  # fmt: skip
-    """Check what `matmul` is given, and turn it into codes; parameters and errors are those of `matmul`."""
-    a, scale_a, alpha_a = quantized("A", a, scale_a)
-    b, scale_b, alpha_b = quantized("B", b, scale_b)
-    a, b = (as_array(cast(npt.ArrayLike, x), name) for x, name in ((a, "A"), (b, "B")))
-    c = None if c is None else as_array(c, "C")
-    record, chain = decide(
-        a, b, c, instruction, float32, target, engine, stored=indices is not None, split_k=split_k,
-        promote_every=promote_every, epilogue=epilogue,
-    )  # fmt: skip
-    scales = [cast(npt.ArrayLike | None, x) for x in (scale_a, scale_b)]
-    batch, given = codes_of_operands(chain, target, a, b, indices, *scales)
+    """Check the arguments of `matmul` and turn operands into codes; parameters and errors are those of `matmul`."""
+    return prepared(Given.of(a, b, c, indices, scale_a, scale_b), ProductOptions(**options))
+
+
+def prepared(given: Given, options: ProductOptions) -> Product:
+    """Check operands and options of a product, once, and turn the operands into codes."""
+    a, b = as_array(given.a, "A"), as_array(given.b, "B")
+    c = None if given.c is None else as_array(given.c, "C")
+    chain = decide(a, b, c, options, stored=given.indices is not None)
+    record, target = chain.instruction, options.target
+    batch, codes = codes_of_operands(chain, target, a, b, given.indices, given.scale_a, given.scale_b)
     shape = (*batch, a.shape[-2], b.shape[-1])
-    factors = tensor_scales(record, c, batch, alpha_a, alpha_b)
+    factors = tensor_scales(record, c, batch, *given.alphas)
     of_c = np.broadcast_to(codes_of_c(record, c, shape), shape).reshape(math.prod(batch), *shape[-2:])
     return Product(
-        chain=chain, target=target, shape=shape, given=given, c=of_c, tensor_scales=tuple(factors),
-        alpha=alpha_of(factors, batch), epilogue=epilogue, format=output_format(record, epilogue),
+        chain=chain, target=target, shape=shape, given=codes, c=of_c, tensor_scales=tuple(factors),
+        alpha=alpha_of(factors, batch), epilogue=options.epilogue, format=output_format(record, options.epilogue),
     )  # fmt: skip

@@ -22,9 +22,11 @@ from .._tasks import for_each
 from ..arithmetic import Engine, warn_of_numpy
 from ..errors import OperandError
 from ..isa import AnyInstruction
-from .choice import Lazy, Multiplicand, Options, is_dask, quantized
+from .chain import ProductOptions
+from .choice import Lazy, Options, is_dask
 from .float32 import Float32
-from .preparation import Product, prepare
+from .operands import Given, Multiplicand
+from .preparation import Product, prepared
 from .results import checked_out, finish
 
 if TYPE_CHECKING:
@@ -137,36 +139,37 @@ def matmul(
     >>> [matmul(x, y, target="sm_90", float32=way).item() for way in ("ieee", "tf32", "tf32-truncated")]
     [0.699999988079071, 0.7001953125, 0.69970703125]
     """
-    (x, s, alpha_a), (y, t, alpha_b) = quantized("A", a, scale_a), quantized("B", b, scale_b)
-    if any(is_dask(each) for each in (x, y, c)):
+    given = Given.of(a, b, c, indices, scale_a, scale_b)
+    options = ProductOptions(
+        target=target, instruction=instruction, float32=float32, split_k=split_k, promote_every=promote_every,
+        epilogue=epilogue, engine=engine, threads=threads, progress=progress,
+    )  # fmt: skip
+    if any(is_dask(x) for x in (given.a, given.b, c)):
         from .graph import matmul_lazily  # Dask is an extra
 
-        if not all(each is None for each in (out, indices, alpha_a, alpha_b, threads, progress)):
+        if not all(x is None for x in (out, indices, *given.alphas, threads, progress)):
             raise OperandError(
                 "dask arrays go without out, tensor scales, indices (give A dense), threads and progress"
             )
-        return matmul_lazily(
-            x, y, c, instruction=instruction, float32=float32, target=target, split_k=split_k,
-            promote_every=promote_every, epilogue=epilogue, scale_a=s, scale_b=t, engine=engine,
-        )  # fmt: skip
-    product = prepare(
-        cast(Multiplicand, a), cast(Multiplicand, b), cast(npt.ArrayLike | None, c), instruction=instruction,
-        float32=float32, target=target, split_k=split_k, promote_every=promote_every, epilogue=epilogue,
-        indices=indices, scale_a=scale_a, scale_b=scale_b, engine=engine,
-    )  # fmt: skip
-    if engine == "auto":
+        return matmul_lazily(given, options)
+    return computed(prepared(given, options), options, out)
+
+
+def computed(product: Product, options: ProductOptions, out: Array | None = None) -> Array:
+    """Compute a product: D as `matmul` returns it."""
+    if options.engine == "auto":
         warn_of_numpy(math.prod(product.flat) * product.chain.k)
     shape, flat, result = product.shape, product.flat, product.format
     wanted = None if out is None else checked_out(out, shape, result).reshape(flat)
     d = wanted
     if any(x is not None and d is not None and np.may_share_memory(d, x) for x in (product.c, *product.given)):
         d = None  # a tile that is done must be no operand of another
-    d = multiply(product, d, threads, progress)
+    d = multiply(product, d, options.threads, options.progress)
     if wanted is None:
         return result.array(d.reshape(shape))
     if d is not wanted:
         wanted[...] = d
-    return out
+    return cast(Array, out)
 
 
 def multiply(product: Product, d: Array | None = None, threads: int | None = None, progress: Watched = None) -> Array:

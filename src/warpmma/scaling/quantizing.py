@@ -10,10 +10,10 @@ from .._lazy import later
 from .._records import Shown
 from ..errors import OperandError, ScaleError
 from ..formats import floating
-from ..isa import Instruction
+from ..isa import Instruction, parse
 from ..layouts import Operand
 from .rules import as_float32, elements, mx, nvfp4, peaks
-from .words import block_size_checked, scaled, scaled_operand
+from .words import block_scales, scaled_operand
 
 if TYPE_CHECKING:
     import numpy as np
@@ -130,8 +130,8 @@ def quantize(matrix: npt.ArrayLike, instruction: str | Instruction, operand: Ope
     >>> q.scales, q.dequantize()[0, ::6]
     (array([[128]], dtype=uint8), array([ 0.,  2.,  4.,  8.,  8., 12.]))
     """
-    record = scaled(instruction)
-    size, axis = block_size_checked(record), -1 if scaled_operand(operand) == "A" else -2
+    record = parse(instruction)
+    size, axis = block_scales(record).size, -1 if scaled_operand(operand) == "A" else -2
     bits = _bits(record, operand, matrix)
     if bits.ndim < 2 or not bits.shape[axis] or bits.shape[axis] % size:
         expected = f"[..., {'rows, K' if operand == 'A' else 'K, columns'}], K a multiple of {size}"

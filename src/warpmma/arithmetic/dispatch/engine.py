@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Literal
 
 import numpy as np
 
 from ..._arguments import check_choice
+from ..._tracebacks import warn_caller
 from ...errors import UnsupportedError
 from . import native
 
@@ -60,13 +60,13 @@ def engine_text() -> str:
 
 
 def warn_of_numpy(multiply_adds: int) -> None:
-    """Warn, once in a process, where "auto" takes NumPy for a heavy product, at the line that calls the caller."""
+    """Warn, once per process, where "auto" takes NumPy for a heavy product."""
     global _warned
     if _warned or multiply_adds < HEAVY or native.levels():
         return
     _warned = True
-    warnings.warn(
+    warn_caller(
         f"{multiply_adds:,} multiply-adds in NumPy, since the native engine was not built: install again with a C++ "
         "compiler (WARPMMA_REQUIRE_NATIVE=1 makes a failed build an error); it is tens of times as fast",
-        EngineWarning, stacklevel=3,
-    )  # fmt: skip
+        EngineWarning,
+    )

@@ -3,7 +3,17 @@
 from .evidence import Evidence, evidence_of
 from .instruction_groups import group
 from .library_products import LIBRARY_SUMS, LibrarySums, library_note, library_sums
-from .lowerings import GENERATIONS, LOWERINGS, Lowering, lowering, recipe, recipe_of, variants
+from .lowerings import (
+    GENERATIONS,
+    LOWERINGS,
+    SINCE_AMPERE,
+    Lowering,
+    lowering,
+    lowering_of,
+    recipe,
+    recipe_of,
+    variants,
+)
 from .sequences import (
     SEQUENCES,
     ApproximateForm,

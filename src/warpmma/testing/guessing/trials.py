@@ -11,7 +11,7 @@ from ..._arrays import Array
 from ...arithmetic import Engine
 from ...errors import WarpmmaError
 from ...execution import execute
-from ...sparsity import UNDEFINED_MEASURED, check_metadata_on
+from ...sparsity import UNDEFINED_MEASURED, sparse_a
 from .mistakes import Mistake, Step
 from .problem import Problem
 
@@ -105,8 +105,8 @@ class Trials:
         key = (settings["record"], settings["selector"], steps)
         if key not in self._legal:
             try:
-                check_metadata_on(
-                    settings["record"], self.words("metadata", steps), settings["selector"], self.problem.target
+                sparse_a(settings["record"]).check_words_on(
+                    self.words("metadata", steps), settings["selector"], self.problem.target
                 )
                 self._legal[key] = "error"
             except WarpmmaError:
