@@ -19,8 +19,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..._dataflow import settle
 from ...isa import since
 from ..text import Function, Immediate, Label, Statement, Symbol
+from .control_flow import JUMPS, cut_at, opcode_of
 from .register_sets import RegisterSets
 from .registers_used import ARITHMETIC, Register, Uses, pure, uses
 
@@ -156,8 +158,7 @@ class _Breaks:
         self._constants = constants
 
     def has(self, one: Statement) -> bool:
-        opcode = one.mnemonic.partition(".")[0]
-        if one.guard is not None and opcode not in ARITHMETIC:
+        if one.guard is not None and opcode_of(one) not in ARITHMETIC:
             return True
         if self._always.fullmatch(one.mnemonic):
             return True
@@ -191,27 +192,10 @@ def _constants(statements: Mapping[int, Statement], used: Mapping[int, Uses]) ->
 
 def _blocks(function: Function, statements: Mapping[int, Statement]) -> list[Block]:
     """Rule 1, without joining."""
-    targets = {i: _led(function, one) for i, one in statements.items() if _opcode(one) in ("bra", "brx")}
-    meant = {name for names in targets.values() for name in names}
-    blocks = [Block([], [])]
-    at: dict[str, int] = {}
-    for i, one in enumerate(function.body):
-        if isinstance(one, Label):
-            if one.name in meant:
-                if blocks[-1].statements:
-                    blocks.append(Block([], []))
-                at[one.name] = len(blocks) - 1
-            continue
-        blocks[-1].statements.append(i)
-        if i in targets or _opcode(one) in _LEAVES:
-            blocks.append(Block([], []))
-    for b, block in enumerate(blocks):
-        last = block.statements[-1] if block.statements else -1
-        leads = [at[name] for name in targets.get(last, ()) if name in at]
-        leaves = last >= 0 and statements[last].guard is None and _opcode(statements[last]) in ("bra", "brx", *_LEAVES)
-        goes_on = not leaves and b + 1 < len(blocks)
-        block.follow = sorted({*leads, *([b + 1] if goes_on else [])})
-    return blocks
+    jumps = {i: _led(function, one) for i, one in statements.items() if opcode_of(one) in JUMPS}
+    meant = {name for names in jumps.values() for name in names}
+    leaving = [i for i, one in statements.items() if opcode_of(one) in _LEAVES]
+    return [Block(block.numbers, sorted({*block.successors})) for block in cut_at(function, jumps, meant, leaving)]
 
 
 def _led(function: Function, one: Statement) -> tuple[str, ...]:
@@ -219,11 +203,7 @@ def _led(function: Function, one: Statement) -> tuple[str, ...]:
     last = one.operands[-1] if one.operands else None
     if not isinstance(last, Symbol):
         return ()
-    return function.targets.get(last.name, ()) if _opcode(one) == "brx" else (last.name,)
-
-
-def _opcode(one: Statement) -> str:
-    return one.mnemonic.partition(".")[0]
+    return function.targets.get(last.name, ()) if opcode_of(one) == "brx" else (last.name,)
 
 
 def _merged(blocks: Sequence[Block]) -> list[list[int]]:
@@ -266,7 +246,7 @@ def _emptied(found: Flow, blocks: Sequence[Block], wanted: RegisterSets) -> bool
         if follow != set(block.follow):
             block.follow, changed = sorted(follow), True
         last = block.statements[-1] if block.statements else -1
-        if len(follow) == 1 and last >= 0 and _opcode(found.statements[last]) in ("bra", "brx"):
+        if len(follow) == 1 and last >= 0 and opcode_of(found.statements[last]) in JUMPS:
             del block.statements[-1]
             changed = True
     return changed
@@ -276,7 +256,7 @@ def _counts(found: Flow, block: Block, wanted: set[Register]) -> bool:
     """Whether anything in a block but its jump counts."""
     live = set(wanted)
     for i in reversed(block.statements):
-        if found.wants(i, live) and _opcode(found.statements[i]) != "bra":
+        if found.wants(i, live) and opcode_of(found.statements[i]) != "bra":
             return True
         found.step(i, live)
     return False
@@ -323,21 +303,13 @@ def _registers(statements: Mapping[int, Statement], used: Mapping[int, Uses]) ->
 def _wanted(found: Flow, blocks: Sequence[Block]) -> RegisterSets:
     """Find what is wanted behind each block (rule 3)."""
     before = found.wanted.like(len(blocks))
-    ways_in: list[list[int]] = [[] for _ in blocks]
-    for a, block in enumerate(blocks):
-        for b in block.follow:
-            ways_in[b].append(a)
-    work = list(range(len(blocks)))
-    waiting = set(work)
-    while work:
-        b = work.pop()
-        waiting.discard(b)
-        live = before.union(blocks[b].follow)
+    follow = [block.follow for block in blocks]
+
+    def visit(b: int) -> bool:
+        live = before.union(follow[b])
         for i in reversed(blocks[b].statements):
             found.step(i, live)
-        if before.put(b, live):
-            for a in ways_in[b]:
-                if a not in waiting:
-                    waiting.add(a)
-                    work.append(a)
-    return before.joined([block.follow for block in blocks])
+        return before.put(b, live)
+
+    settle(follow, visit)
+    return before.joined(follow)
