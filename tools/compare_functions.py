@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpmma._tasks import for_each
+from warpmma._progress import for_each
 from warpmma.hardware.comparison import OperationGpu, RowJob, different_lanes, lane_shown
 from warpmma.operations import Operation, operation
 from warpmma.operations.arithmetic import approximations, divisions

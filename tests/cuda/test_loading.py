@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import warpmma as wm
-from warpmma.cuda import compilers, nvcc, nvrtc
+from warpmma.cuda import compilers, nvrtc
 from warpmma.machine import HazardError
 
 NVRTC = pytest.mark.skipif(bool(nvrtc.why_no_nvrtc()), reason=nvrtc.why_no_nvrtc())
-NVCC = pytest.mark.skipif(not nvcc.find_nvcc(), reason="no nvcc")
+NVCC = pytest.mark.skipif(not compilers.find_nvcc(), reason="no nvcc")
 each_compiler = pytest.mark.parametrize(
     "compiler", [pytest.param("nvrtc", marks=NVRTC), pytest.param("nvcc", marks=NVCC)]
 )

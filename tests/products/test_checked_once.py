@@ -18,7 +18,7 @@ from warpmma.arithmetic.arrays import check_operands
 from warpmma.execution import mma_call, running
 from warpmma.isa import parse_any
 from warpmma.isa.mma import parse_mma
-from warpmma.products import choice, operands, preparation, tiling
+from warpmma.products import choice, operands, tiling
 
 DENSE = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
@@ -139,7 +139,7 @@ def counts(patch: pytest.MonkeyPatch, call: Callable[[], Any], *functions: Calla
 
 @pytest.mark.parametrize("call", MATMULS.values(), ids=list(MATMULS))
 def test_a_matrix_is_prepared_once_and_checked_once(call: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    done = counts(monkeypatch, call, preparation.prepared, operands.codes_of_operands, choice.decide, check_operands)
+    done = counts(monkeypatch, call, tiling.prepared, operands.codes_of_operands, choice.decide, check_operands)
     assert done == {"prepared": 1, "codes_of_operands": 1, "decide": 1, "check_operands": 0}
 
 
@@ -158,7 +158,7 @@ def test_a_quantized_operand_is_taken_apart_once(monkeypatch: pytest.MonkeyPatch
 
 def test_a_measured_product_is_prepared_once(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = matrices(DENSE, (16, 32), (32, 8))
-    done = counts(monkeypatch, lambda: wm.error(a, b, target="sm_90"), preparation.prepared, choice.decide)
+    done = counts(monkeypatch, lambda: wm.error(a, b, target="sm_90"), tiling.prepared, choice.decide)
     assert done == {"prepared": 1, "decide": 1}
 
 
@@ -171,7 +171,7 @@ def test_explain_checks_as_mma_does_and_computes_nothing(i: str, monkeypatch: py
     def run(*_: Any) -> None:
         raise AssertionError("explain computed an instruction")
 
-    monkeypatch.setattr(running.Call, "run", run)
+    monkeypatch.setattr(running.Execution, "run", run)
     with pytest.raises(AssertionError):
         wm.mma(i, a, b, target="sm_90")
     assert counts(monkeypatch, lambda: wm.explain(i, a, b, target="sm_90"), mma_call) == {"mma_call": 1}

@@ -2,11 +2,10 @@
 
 from .error_report import BINS, ErrorPlace, ErrorReport, ProductError
 from .explaining import explain
-from .explanation import ChainLink, Explanation, Parting
+from .explanation import ChainLink, Explanation, Parting, ulp_at
 from .in_launches import explain_launch
 from .product_bounds import bounds
 from .product_errors import error
-from .rationals import ulp_at
 from .tolerances import Advice, Judged, Tolerance
 
 __all__ = [

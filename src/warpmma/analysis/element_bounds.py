@@ -27,7 +27,7 @@ from ..arithmetic import (
 from ..formats import FloatFormat, Number, floating, integer
 from ..products import Chain
 from .chain_of_element import ElementCodes, along_k
-from .rationals import exponent_of
+from .explanation import exponent_of
 
 _F32 = floating("f32")
 

@@ -32,8 +32,7 @@ from ..scaling import Quantized, scale_codes
 from ..sparsity import compress, positions, rows_met
 from .chain_of_element import ElementCodes, exact_result, links
 from .element_bounds import element_bound
-from .explanation import Explanation
-from .partings import parting_of
+from .explanation import Explanation, parting_of
 
 _MOST_TARGETS = 1 << 10
 

@@ -13,7 +13,7 @@ from ..errors import OperandError, WarpmmaError, shown
 from ..isa import check_known
 from ..ptx import PtxEntry, PtxModule, entries_meant, read, source_name
 from .compilers import COMPILERS, compiled
-from .left_out import LeftOutWarning
+from .host_headers import LeftOutWarning
 from .pieces import is_template, parameter_names
 from .sources import Compiled, CudaSource, source_of
 

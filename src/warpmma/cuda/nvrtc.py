@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CompilationError
-from .host_headers import STANDARD_HEADERS
-from .left_out import about_empty_headers, doubts, listed
+from .host_headers import STANDARD_HEADERS, about_empty_headers, doubts, listed
 from .sources import Compiled, CudaSource, SourceFile, missing_header, refused
 
 _MOST_HEADERS = 100  # that are supplied, one after the other

@@ -16,7 +16,7 @@ from ..scaling import block_scales
 from ..sparsity import sparse_a
 from .batches import in_chunks
 from .refusals import Ids, Undefined, check_fragment, check_words
-from .running import Call
+from .running import Execution
 
 _FIRST_IDS: Ids = {"A": {"byte_id": 0, "thread_id": 0}, "B": {"byte_id": 0, "thread_id": 0}}
 
@@ -156,7 +156,7 @@ def mma_call(
     record: Instruction, a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike | None, target: str,
     metadata: npt.ArrayLike | None = None, selector: int = 0, undefined: Undefined = "error",
     scale_a: npt.ArrayLike | None = None, scale_b: npt.ArrayLike | None = None, engine: Engine = "auto",
-) -> Call:  # fmt: skip
+) -> Execution:  # fmt: skip
     """Check what `mma` takes, without computing."""
     check_target(record, target)
     a = as_array(a, f"{record}: A")
@@ -172,7 +172,7 @@ def mma_call(
     else:
         operands["C"] = _load(record, "C", as_array(c, f"{record}: C"))
     words = check_words(record, metadata, _packed(record, "A", scale_a), _packed(record, "B", scale_b))
-    return Call.of(record, operands | words, target, selector, undefined, _FIRST_IDS, engine)
+    return Execution.of(record, operands | words, target, selector, undefined, _FIRST_IDS, engine)
 
 
 def _packed(record: Instruction, operand: Operand, scales: npt.ArrayLike | None) -> Array | None:

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import Array
-from .._tasks import for_each
+from .._arrays import Array, frozen
+from .._progress import for_each
 from ..arithmetic import (
     Engine,
     Evidence,
@@ -31,12 +32,61 @@ from ..arithmetic import (
     take_rows,
 )
 from ..isa import AnyInstruction, Instruction, check_target, parse, parse_any
+from ..layouts import Layout
 from ..registers import LANES
 from ..scaling import block_scales
 from ..sparsity import sparse_a
 from .batches import CHUNK, NATIVE_CHUNK, broadcast, cut, reader
-from .gather import Gather
 from .refusals import Ids, Undefined, check_choices, check_fragment, check_sparse, check_words
+
+
+class Gather:
+    """How an instruction's registers become arrays of codes for the units, and the other way round.
+
+    A comes out as `[k, (matrix,) m, 1, warp]`, B as `[k, (matrix,) 1, n, warp]`, C and D as `[(matrix,) m, n, warp]`.
+    """
+
+    def __init__(self, instruction: Instruction, words: bool) -> None:
+        shapes = {name: instruction.layout(name) for name in ("A", "B", "C", "D")}
+        if words:  # single bits are combined a register at a time
+            shapes |= {name: shapes[name].words() for name in ("A", "B")}
+        dtype = {name: instruction.format(name).code_dtype for name in ("A", "B", "C")}
+        self.codes = {
+            "A": _gather(shapes["A"], dtype["A"], lambda x: np.moveaxis(x, -1, 0)[..., None]),
+            "B": _gather(shapes["B"], dtype["B"], lambda x: np.moveaxis(x, -2, 0)[..., None, :]),
+            "C": _gather(shapes["C"], dtype["C"], lambda x: x),
+        }
+        self._d = shapes["D"]
+
+    @staticmethod
+    @cache
+    def of(instruction: Instruction, words: bool) -> Gather:
+        """Return the one of an instruction, made once."""
+        return Gather(instruction, words)
+
+    def registers(self, codes: Array) -> Array:
+        """Pack codes of D into registers `[warp, register, lane]`."""
+        packing = self._d.packing
+        flat = codes.reshape(-1, codes.shape[-1]).astype(packing.dtype, copy=False)
+        registers = flat.take(self._d.flat[..., 0], axis=0)  # position 0 begins at bit 0
+        for position in range(1, packing.per_register):
+            registers |= flat.take(self._d.flat[..., position], axis=0) << packing.shifts[position]
+        return np.moveaxis(registers, -1, 0)
+
+
+def _gather(layout: Layout, dtype: np.dtype[Any], arrange: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """Return a function from registers `[warp, register, lane]` to codes, arranged, with the warps last."""
+    packing = layout.packing
+    word, position = (arrange(x) for x in layout.slots)
+    shift = frozen(packing.shifts[position])[..., None]
+    whole = packing.per_register == 1
+    mask = packing.dtype.type(packing.mask)
+
+    def gather(registers: Array) -> Array:
+        words = np.ascontiguousarray(registers.reshape(len(registers), -1).T).take(word, axis=0)
+        return words if whole else ((words >> shift) & mask).astype(dtype)
+
+    return gather
 
 
 def execute(
@@ -99,11 +149,11 @@ def execute(
         "B": {"byte_id": byte_id_b, "thread_id": thread_id_b},
     }
     words = check_words(record, metadata, scale_a, scale_b)
-    return Call.of(record, operands | words, target, selector, undefined, ids, engine).run(threads)
+    return Execution.of(record, operands | words, target, selector, undefined, ids, engine).run(threads)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Call:
+class Execution:
     """A checked call of `execute`; computes D for any range of its warps.
 
     Attributes
@@ -131,7 +181,7 @@ class Call:
     def of(
         cls, record: Instruction, operands: dict[str, Array], target: str, selector: int, undefined: Undefined,
         ids: Ids, engine: Engine,
-    ) -> Call:  # fmt: skip
+    ) -> Execution:  # fmt: skip
         """Check operands of the right types against an instruction that the target supports."""
         native = resolve(engine) == "native"
         check_choices(record, selector, undefined, ids)

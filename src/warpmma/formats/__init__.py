@@ -8,8 +8,7 @@ IEEE 754-2019 (binary16, 32, 64); OCP 8-bit Floating Point Specification 1.0 and
 largest values); the `cvt` page of PTX for what overflow does.
 """
 
-from .catalogue import FORMATS, floating, integer
+from .catalogue import FORMATS, FloatFormat, Format, IntegerFormat, floating, integer
 from .facts import Number
-from .number_formats import FloatFormat, Format, IntegerFormat
 
 __all__ = ["FORMATS", "FloatFormat", "Format", "IntegerFormat", "Number", "floating", "integer"]

@@ -17,8 +17,7 @@ from .._arguments import check_choice
 from .._records import Record
 from .._text import ranges
 from .._views import view
-from .bit_layout import ORDERS, Layout
-from .cells import Cell
+from .bit_layout import ORDERS, Cell, Layout
 
 TABLE_FORMATS = ("text", "csv", "markdown", "json", "svg", "html")
 """In which a table can be written."""

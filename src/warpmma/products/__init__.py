@@ -14,9 +14,8 @@ from .float32 import (
     recipe_on,
 )
 from .operands import Given, Multiplicand
-from .preparation import Product, prepare, prepared
 from .results import finish
-from .tiling import computed, matmul, multiply
+from .tiling import Product, computed, matmul, multiply, prepare, prepared
 
 __all__ = [
     "FLOAT32", "FMA", "Chain", "ChainInstruction", "Choice", "Float32", "Float32Way", "FloatFma", "Given", "Lazy",

@@ -11,26 +11,89 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product as pairs
-from typing import TYPE_CHECKING, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import Array
-from .._progress import Watched
-from .._tasks import for_each
+from .._arrays import Array, as_array
+from .._progress import Watched, for_each
+from .._records import Shown
 from ..arithmetic import Engine, warn_of_numpy
 from ..errors import OperandError
+from ..formats import Format
 from ..isa import AnyInstruction
-from .chain import ProductOptions
-from .choice import Lazy, Options, is_dask
+from .chain import Chain, Operands, ProductOptions
+from .choice import Lazy, Options, decide, is_dask, tensor_scales
 from .float32 import Float32
-from .operands import Given, Multiplicand
-from .preparation import Product, prepared
-from .results import checked_out, finish
+from .operands import Given, Multiplicand, codes_of_c, codes_of_operands
+from .results import alpha_of, checked_out, finish, output_format
 
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Product(Shown):
+    """What `matmul` computes from.
+
+    Attributes
+    ----------
+    chain : Chain
+        The instruction, and what is done along k.
+    target : str
+    shape : tuple of int
+        Of D.
+    given : Operands
+        Codes of A, B, indices and block scales; of their batch, which is flat, one matrix may stand for all.
+    c : ndarray of unsigned int
+        Codes of C, `[batch, m, n]`.
+    tensor_scales : tuple of ndarray of float32
+    alpha : ndarray of float64 or None
+        Their product, rounded to f32, by which D is multiplied; one for each matrix of the batch.
+    epilogue : str or None
+    format : FloatFormat or IntegerFormat
+        Of the result.
+    """
+
+    chain: Chain
+    target: str
+    shape: tuple[int, ...]
+    given: Operands
+    c: Array
+    tensor_scales: tuple[Array, ...]
+    alpha: Array | None
+    epilogue: str | None
+    format: Format
+
+    @property
+    def flat(self) -> tuple[int, int, int]:
+        """Shape of D with one dimension for the batch."""
+        return math.prod(self.shape[:-2]), self.shape[-2], self.shape[-1]
+
+
+def prepare(
+    a: Multiplicand, b: Multiplicand, c: npt.ArrayLike | None = None, *, indices: npt.ArrayLike | None = None,
+    scale_a: npt.ArrayLike | None = None, scale_b: npt.ArrayLike | None = None, **options: Any,
+) -> Product:  # fmt: skip
+    """Check the arguments of `matmul` and turn operands into codes; parameters and errors are those of `matmul`."""
+    return prepared(Given.of(a, b, c, indices, scale_a, scale_b), ProductOptions(**options))
+
+
+def prepared(given: Given, options: ProductOptions) -> Product:
+    """Check operands and options of a product, once, and turn the operands into codes."""
+    a, b = as_array(given.a, "A"), as_array(given.b, "B")
+    c = None if given.c is None else as_array(given.c, "C")
+    chain = decide(a, b, c, options, stored=given.indices is not None)
+    record, target = chain.instruction, options.target
+    batch, codes = codes_of_operands(chain, target, a, b, given.indices, given.scale_a, given.scale_b)
+    shape = (*batch, a.shape[-2], b.shape[-1])
+    factors = tensor_scales(record, c, batch, *given.alphas)
+    of_c = np.broadcast_to(codes_of_c(record, c, shape), shape).reshape(math.prod(batch), *shape[-2:])
+    return Product(
+        chain=chain, target=target, shape=shape, given=codes, c=of_c, tensor_scales=tuple(factors),
+        alpha=alpha_of(factors, batch), epilogue=options.epilogue, format=output_format(record, options.epilogue),
+    )  # fmt: skip
 
 
 # Rows and columns of one task: enough that packing operands costs little, few enough to share and to stop soon.

@@ -27,7 +27,8 @@ docs/specification/ptx.md 3; measured on an H200 (docs/specification/h200.md 2):
 819,200 outputs, 0 differences, and all sixteen nibbles.
 """
 
-from .functions import (
+from .patterns import SORTED_CODES, UNDEFINED_MEASURED, Pattern, stored_columns
+from .sparse_functions import (
     check_indices,
     check_metadata,
     compress,
@@ -44,8 +45,7 @@ from .functions import (
     selectors,
     unpack_metadata,
 )
-from .patterns import SORTED_CODES, UNDEFINED_MEASURED, Pattern, stored_columns
-from .sparse_a import SparseA, sparse_a
+from .sparse_operand import SparseA, sparse_a
 
 __all__ = [
     "SORTED_CODES", "UNDEFINED_MEASURED", "Pattern", "SparseA", "check_indices", "check_metadata", "compress",

@@ -11,19 +11,31 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from functools import cache
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Literal
 
 from .._arguments import check_choice
 from ..arithmetic import Engine
 from ..errors import UnsupportedError
 from ..products import Float32
-from .aten import OPERATORS
-from .replaced import LEFT, OperatorCall
+from .attention import attention_gradients, fused_attention
+from .replaced import LEFT, PRODUCTS, OperatorCall
 from .report import ProductReport
+from .scaled import int8_product, scaled_product, scaled_product_of_recipes
 from .settings import Accumulator, ProductSettings, checked_settings
 from .tensors import dtype_name, pytorch
+
+OPERATORS: Mapping[str, Callable[[OperatorCall], Any]] = MappingProxyType({
+    **PRODUCTS,
+    "aten::_scaled_mm": scaled_product,
+    "aten::_scaled_mm_v2": scaled_product_of_recipes,
+    "aten::_int_mm": int8_product,
+    "aten::_scaled_dot_product_flash_attention_for_cpu": fused_attention,
+    "aten::_scaled_dot_product_flash_attention_for_cpu_backward": attention_gradients,
+})  # fmt: skip
+
 
 Others = Literal["leave", "refuse"]
 

@@ -16,8 +16,7 @@ from ...formats import FORMATS
 from ..arrays import fma64
 from ..recipes import ApproximateForm, CodeRange, OperandScaling, check_count, find_sequence
 from .engine import Engine, resolve
-from .functions import check_codes, in_parts, special_function
-from .native_functions import run_sequence, runs_sequence
+from .functions import check_codes, in_parts, run_sequence, runs_sequence, special_function
 
 Code = npt.NDArray[np.uint32]
 Code64 = npt.NDArray[np.uint64]

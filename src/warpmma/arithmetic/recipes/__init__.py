@@ -1,7 +1,6 @@
 """Tables: which recipe each instruction has on each target, and how that is known."""
 
 from .evidence import Evidence, evidence_of
-from .instruction_groups import group
 from .library_products import LIBRARY_SUMS, LibrarySums, library_note, library_sums
 from .lowerings import (
     GENERATIONS,
@@ -14,6 +13,7 @@ from .lowerings import (
     recipe_of,
     variants,
 )
+from .scopes import group
 from .sequences import (
     SEQUENCES,
     ApproximateForm,

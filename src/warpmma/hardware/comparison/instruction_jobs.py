@@ -14,8 +14,8 @@ from ...isa import Instruction
 from ...registers import LANES
 from ...scaling import byte_ids, thread_ids
 from ...sparsity import selectors
+from ..archives import execute_fields
 from ..emitting import ptx_kernel
-from ..recordings import execute_fields
 from .runner import KernelGpu
 
 _UNWRITTEN = 0xDEADBEEF

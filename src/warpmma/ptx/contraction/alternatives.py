@@ -18,8 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from ..flow import Flow, Register
 from ..text import Immediate, Operand, Statement, Symbol, VectorOf
-from .hidden_registers import HiddenRegisters
-from .product_uses import CONTAINERS, SIGNS, handed_on, makes_product, sum_type, words_of
+from .product_uses import CONTAINERS, SIGNS, HiddenRegisters, handed_on, makes_product, sum_type, words_of
 
 ALTERNATIVE = "alternative"
 """Opcode of a comparison: the sum, and vectors of another result and whether there is one."""

@@ -30,8 +30,7 @@ from dataclasses import dataclass, replace
 from ..flow import Flow, Register, registers_of, traced
 from ..text import Function, Label, Operand, Statement
 from .alternatives import FACTORS, Alternatives, Doubts, negative
-from .hidden_registers import HiddenRegisters
-from .product_uses import CONTAINERS, ProductUses, StretchProducts, sum_type, words_of
+from .product_uses import CONTAINERS, HiddenRegisters, ProductUses, StretchProducts, sum_type, words_of
 from .remaking import remade
 
 

@@ -19,8 +19,7 @@ from dataclasses import replace
 
 from ..flow import Flow, Register
 from ..text import Function, Immediate, Label, Operand, Place, Statement, Symbol
-from .hidden_registers import HiddenRegisters
-from .product_uses import CONTAINERS, product_type, words_of
+from .product_uses import CONTAINERS, HiddenRegisters, product_type, words_of
 
 
 def remade(function: Function, flow: Flow) -> Function:

@@ -23,8 +23,7 @@ from ..._dataflow import settle
 from ...isa import since
 from ..text import Function, Immediate, Label, Statement, Symbol
 from .control_flow import JUMPS, cut_at, opcode_of
-from .register_sets import RegisterSets
-from .registers_used import ARITHMETIC, Register, Uses, pure, uses
+from .registers_used import ARITHMETIC, Register, RegisterSets, Uses, pure, uses
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ from dataclasses import replace
 
 from .declarations import SPACES, parameters, variables
 from .directives import pragmas, read_directives
-from .name_scopes import Names, NameScope
-from .operand_text import read_operand, read_operands
+from .operand_text import Names, NameScope, read_operand, read_operands
 from .syntax import (
     Declaration,
     Function,

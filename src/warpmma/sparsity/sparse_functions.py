@@ -11,7 +11,7 @@ from ..isa import Instruction, check_target, parse
 from ..layouts import Layout
 from ..registers import LANES
 from .patterns import WHOLE, Codes, Pattern, codes_asked, indices_of
-from .sparse_a import SparseA, sparse_a
+from .sparse_operand import SparseA, sparse_a
 
 if TYPE_CHECKING:
     import numpy as np
