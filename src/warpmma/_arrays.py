@@ -1,4 +1,4 @@
-"""Arrays taken in, or a typed error; and arrays given out that nobody can change.
+"""Arrays as they come in, or a typed error; and read-only arrays as results.
 
 Arrays of other libraries that NumPy cannot read by itself, taken in by DLPack, without a copy.
 
@@ -86,7 +86,7 @@ def imported(x: Any, name: str, error: type[WarpmmaError]) -> Any:
     Returns
     -------
     object
-        A read-only ndarray of what has `__dlpack__` and no array that NumPy makes of it; else `x`.
+        A read-only ndarray of an object that has `__dlpack__` and that NumPy cannot convert; else `x`.
 
     Raises
     ------
@@ -114,25 +114,27 @@ def _read(x: Any, name: str, error: type[WarpmmaError]) -> npt.NDArray[Any]:
     except Exception as reason:
         if (octets := _octets(x)) is not None:
             return _read(octets, name, error).view(dtype_named(str(x.dtype).removeprefix(_TORCH)))
-        raise error(f"{name}: no array: {str(reason).partition(chr(10))[0]}") from None
+        raise error(f"{name}: not an array: {str(reason).partition(chr(10))[0]}") from None
     if device not in _HOST:
         where = _DEVICES.get(device, f"device type {device} of DLPack")
         raise error(f"{name} lies on another device ({where}); copy it to the CPU first, as .cpu() does")
     if pending:  # PyTorch exports such a tensor without its sign
-        raise error(f"{name}: no array: it is to be negated when it is read; give x.resolve_neg()")
+        raise error(f"{name}: not an array: it is negated on reading; pass x.resolve_neg()")
     tensor, flags = _tensor(capsule, name, error)
     kind = _TYPES.get((tensor.code, tensor.bits))
     if kind is None or tensor.lanes != 1 or (tensor.bits < 8 and not flags & _PADDED):
         came = kind or f"of {tensor.bits} bits, DLPack's type code {tensor.code}"
         together = f", {tensor.lanes} in one" if tensor.lanes != 1 else ", which share bytes" if kind else ""
         expected = ", ".join(_TYPES.values())
-        raise error(f"{name}: no array: elements are {came}{together}; expected {expected}, each in bytes of its own")
+        raise error(
+            f"{name}: not an array: elements are {came}{together}; expected {expected}, each in bytes of its own"
+        )
     dtype = dtype_named(kind)
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     if not math.prod(shape):
         return np.empty(shape, dtype)
     if not tensor.data:
-        raise error(f"{name}: no array: it has no memory")
+        raise error(f"{name}: not an array: it has no memory")
     strides = tuple(tensor.strides[i] * dtype.itemsize for i in range(tensor.ndim)) if tensor.strides else None
     interface = {
         "version": 3, "shape": shape, "typestr": f"|V{dtype.itemsize}", "strides": strides,
@@ -164,10 +166,10 @@ def _tensor(capsule: object, name: str, error: type[WarpmmaError]) -> tuple[_Ten
         managed = _Versioned.from_address(address)
         if managed.major == _VERSION[0]:
             return managed.tensor, managed.flags
-        raise error(f"{name}: no array: it exports DLPack {managed.major}.{managed.minor}; expected 1")
+        raise error(f"{name}: not an array: it exports DLPack {managed.major}.{managed.minor}; expected 1")
     if address := _address(capsule, b"dltensor"):
         return _Managed.from_address(address).tensor, 0
-    raise error(f"{name}: no array: its __dlpack__ returned {type(capsule).__name__}, no capsule of a tensor")
+    raise error(f"{name}: not an array: its __dlpack__ returned {type(capsule).__name__}; expected a capsule")
 
 
 def _address(capsule: object, label: bytes) -> int | None:
@@ -188,9 +190,9 @@ MOST_ELEMENTS = 1 << 47
 
 
 def as_array(x: npt.ArrayLike, name: str, error: type[WarpmmaError] = OperandError) -> Array:
-    """Return an array in the machine's byte order, or raise `error` for what is none, such as a ragged list."""
+    """Return an array in the machine's byte order; raise `error` if `x` is not one, such as a ragged list."""
     if isinstance(x, np.ma.MaskedArray):
-        raise error(f"{name} is a masked array, and no instruction knows masks; fill it first")
+        raise error(f"{name} is a masked array, and instructions do not take masks; fill it first")
     if type(x) is not np.ndarray:
         x = imported(x, name, error)
     try:
@@ -198,7 +200,7 @@ def as_array(x: npt.ArrayLike, name: str, error: type[WarpmmaError] = OperandErr
     except MemoryError:
         raise
     except Exception as reason:  # what an object's own `__array__` can raise has no end
-        raise error(f"{name}: no array: {shown(reason, str)}") from None
+        raise error(f"{name}: not an array: {shown(reason, str)}") from None
     if array.size > MOST_ELEMENTS:
         raise error(f"{name} has {array.size:,} elements, {list(array.shape)}: more than any memory holds")
     if array.ndim > MOST_DIMENSIONS:
@@ -207,7 +209,7 @@ def as_array(x: npt.ArrayLike, name: str, error: type[WarpmmaError] = OperandErr
 
 
 def broadcast(who: str, arrays: Sequence[Array]) -> tuple[Array, ...]:
-    """Return arrays of one shape, or raise `OperandError` if there is none, or none that memory can hold."""
+    """Return arrays broadcast to one shape; raise `OperandError` if they do not broadcast, or not within memory."""
     shapes = {x.shape for x in arrays}
     try:
         size = math.prod(np.broadcast_shapes(*shapes))

@@ -27,8 +27,8 @@ def on_demand(
 
     Notes
     -----
-    A module of the package that cannot be imported, as what it needs is not installed, is no attribute: so the package
-    can be looked through without it, as `help` does. Any other name then raises the `ImportError`.
+    A module of the package that cannot be imported, because a dependency is missing, is not an attribute:
+    so the package can be looked through without it, as `help` does. Any other name then raises the `ImportError`.
     """
     module = sys.modules[package]
     sources: dict[str, tuple[str, str]] = {}

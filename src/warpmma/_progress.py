@@ -1,6 +1,6 @@
 """Progress of long work: a function of the caller's, or a bar on the error stream.
 
-1. `progress` is None or False: nobody is told; a function: it is called with numbers of what is done and of all; True:
+1. `progress` is None or False: nothing is reported; a function: it is called as `progress(done, total)`; True:
    a bar, where the error stream is a terminal or a notebook shows it.
 2. The bar is rich's where rich is installed, else a line that is written over. It comes when the work has taken a third
    of a second: what is done at once shows none. When the work ends, however it ends, nothing of it is left.
@@ -72,7 +72,7 @@ Watched = bool | Progress | None
 
 
 class Progressing:
-    """Work of several pieces that somebody may watch; a context that takes the bar away.
+    """Progress of work in several pieces, reported if asked for; a context that removes the bar.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Progressing:
     Raises
     ------
     OperandError
-        When `progress` is none of these.
+        When `progress` is something else.
     """
 
     def __init__(self, progress: Watched, what: str, *, late: bool = True) -> None:

@@ -29,7 +29,7 @@ def view(record: object, kind: str, *arguments: Any, **options: Any) -> str:
     """
     made = import_module(f"{__package__}.show").viewer(type(record), kind)
     if made is None:
-        raise UnknownNameError(f"nothing makes {kind} of a {type(record).__name__}")
+        raise UnknownNameError(f"a {type(record).__name__} has no {kind} view")
     drawn: str = made(record, *arguments, **options)
     return drawn
 

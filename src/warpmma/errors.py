@@ -169,7 +169,7 @@ _WINDOW = 60  # columns of a line that an error shows on either side of its plac
 
 
 def printable(text: str) -> str:
-    """Escape what cannot be written: the bytes of file names that are no UTF-8, which Python keeps as surrogates."""
+    """Escape what cannot be printed: bytes of file names that are not UTF-8, which Python keeps as surrogates."""
     return text.encode(errors="backslashreplace").decode()
 
 

@@ -40,7 +40,7 @@ def test_every_target_has_a_row() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("sm_90,hazard=warn", "'hazard' is no option; did you mean 'hazards'"),
+        ("sm_90,hazard=warn", "'hazard' is not an option; did you mean 'hazards'"),
         ("sm_90,seed=x", "seed is 'x'; expected an integer"),
     ],
 )

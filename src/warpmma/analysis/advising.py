@@ -259,7 +259,7 @@ def advise(
     Raises
     ------
     OperandError
-        A tolerance that is no number of at least 0, or one without the other.
+        A tolerance that is not a number of at least 0, or one without the other.
     """
     rtol, atol = _checked(rtol, atol)
     product = prepare(*operands, **options)

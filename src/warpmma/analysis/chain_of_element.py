@@ -147,7 +147,7 @@ def links(element: ElementCodes) -> tuple[tuple[ChainLink, ...], int]:
 
 
 def _scaled(element: ElementCodes, code: int) -> tuple[ChainLink, int]:
-    """Multiply by the tensor scale: an exact product, of which the rounding of the scale takes a part."""
+    """Multiply by the tensor scale: an exact product, part of which is lost when the scale is rounded."""
     record = element.product.chain.instruction
     fmt, d = floating(record.d_type), floating(record.d_type).unpack(code)
     alpha = np.array(element.alpha)

@@ -165,7 +165,7 @@ class ProductError(Record):
     result : ndarray
         D.
     ulps : ndarray of float64
-        Magnitudes of all errors in ulps, in the shape of D; NaN where there is none.
+        Magnitudes of all errors in ulps, in the shape of D; NaN without one.
     bounds : ndarray of float64
         What the magnitudes of errors cannot exceed; infinite where nothing is proved.
     """
@@ -302,7 +302,7 @@ class ErrorReport(Record):
         Raises
         ------
         OperandError, UnknownNameError
-            A tolerance that is no number of at least 0, or one without the other; a product that was not measured.
+            A tolerance that is not a number of at least 0, or one without the other; a product that was not measured.
 
         Examples
         --------

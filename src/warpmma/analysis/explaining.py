@@ -103,8 +103,8 @@ def explain(
     row, column : int
         Of the element of D.
     instruction : str, Instruction or WarpgroupInstruction, optional
-        Of `mma` or `wgmma`, also as words such as "m16n8k16 f16", of which the plainest instruction is taken. It can
-        stand before `a`, too. By default what `matmul` takes.
+        Of `mma` or `wgmma`, also as words such as "m16n8k16 f16", which name the plainest instruction that has them. It
+        can stand before `a`, too. By default what `matmul` takes.
     float32 : {"ieee", "tf32", "tf32-truncated"}, optional
         How float32 is multiplied, as for `matmul`.
     target : str
@@ -196,7 +196,7 @@ def _product(
 ) -> Product:
     """Check operands and turn them into codes: of one instruction, or of a whole product."""
     if any(is_dask(x) for x in (a, b, given["c"])):
-        raise OperandError("explain takes arrays in memory; give what compute() makes of a dask array")
+        raise OperandError("explain takes arrays in memory; call compute() on a dask array first")
     metadata, selector = given.pop("metadata"), given.pop("selector")
     of_one = metadata is not None or not is_integer(selector) or selector != 0
     alone = is_integer(given["split_k"]) and given["split_k"] == 1

@@ -260,7 +260,7 @@ class Explanation(Record):
     partings : tuple of (Parting or None)
         For each of these, where the two first differ; None where they do not.
     float32 : {"ieee", "tf32", "tf32-truncated"} or None
-        How float32 was multiplied; None of other types. With "tf32" `a` and `b` are rounded: that is no error here.
+        How float32 was multiplied; None of other types. With "tf32" `a` and `b` are rounded: that is not an error here.
     site : str
         Of an `mma` in a kernel, where that is, which warp executed it, and when; else empty.
     """

@@ -4,7 +4,7 @@
    matrices from them, and `explain` says how an element of D came about.
 2. The element is named as a kernel has it, by the lane, the register of the fragment and its place in it; or by its row
    and column in D.
-3. A chain is executions of one line by one warp, each of which took as its C what one before gave, in all registers
+3. A chain is executions of one line by one warp, each of which took as its C the D of an earlier one, in all registers
    of all lanes: a loop along k. Explained as a whole product, it is the same instructions in the same order, and so the
    same bits.
 4. It is all kept ones, where each took what the last one gave (or, of what a kernel changed between them, this element
@@ -171,15 +171,15 @@ def _chain(products: Sequence[WatchedProduct], last: WatchedProduct, cell: Cell)
         chain.insert(0, givers[-1])
     if len(chain) == 1:
         raise OperandError(
-            f"{last.place}: its C is not what occurrence {parts[-2].occurrence} gave, for this element, nor what one "
-            "before did; explain it without chain"
+            f"{last.place}: its C is not the D of occurrence {parts[-2].occurrence}, for this element, nor of one "
+            "before it; explain it without chain"
         )
     members = {x.occurrence for x in chain}
     for after, givers in taken:
         for other in givers:
             if other.occurrence not in members and not _same_operands(other, givers[-1]):
                 raise OperandError(
-                    f"{after.place}: its C is what occurrences {other.occurrence} and {givers[-1].occurrence} gave, of "
+                    f"{after.place}: its C is the D of occurrences {other.occurrence} and {givers[-1].occurrence}, of "
                     "different operands; explain it without chain"
                 )
     return chain

@@ -4,7 +4,7 @@
    point; only what is told of it is rounded, to float64.
 2. An ulp is the distance of two neighbours in the result's format where the exact result is: 2^(e - fraction bits),
    e the exponent of its leading bit, at least that of the least normal number; of integers it is 1.
-3. Errors are of elements of which both the result and the exact result are finite. Others are counted.
+3. Errors are of elements whose result and exact result are both finite. Others are counted.
 4. The largest error is the largest of exact numbers: those that float64 does not tell apart are compared as rationals.
    Of equal ones it is the first.
 5. Bounds are those of `product_bounds`: float64s, no less than what is proved; infinite where nothing is.
@@ -100,7 +100,7 @@ def error(
         raise OperandError(f"bound is {shown(bound)}; expected True or False")
     progress: Watched = more.pop("progress", None)
     if any(is_dask(x) for x in (a, b, c)):
-        raise OperandError("error takes arrays in memory; give what compute() makes of a dask array")
+        raise OperandError("error takes arrays in memory; call compute() on a dask array first")
     measured = [
         _Measured.of(name, a, b, c, options) for name, options in _ways(target, targets, ways, dict(more)).items()
     ]
@@ -174,7 +174,7 @@ def _ways(
             or not ways
             or not all(isinstance(name, str) and isinstance(way, Mapping) for name, way in ways.items())
         ):
-            raise OperandError(f"ways is {shown(ways)}; expected a mapping from names to what is other in each")
+            raise OperandError(f"ways is {shown(ways)}; expected a mapping from names to the options that differ")
         shared = more if target is None else {"target": target, **more}
         found = {name: {**shared, **dict(way)} for name, way in ways.items()}
     else:
@@ -185,7 +185,7 @@ def _ways(
         strangers = [x for x in options if x not in Options.__annotations__ and x != "target"]
         if strangers or any(x in options for x in _NOT_HERE):
             bad = (strangers or [x for x in _NOT_HERE if x in options])[0]
-            raise OperandError(f"{name}: {shown(bad)} is nothing that error takes; it takes what matmul does, but out")
+            raise OperandError(f"{name}: error does not take {shown(bad)}; it takes the arguments of matmul but out")
     return found
 
 

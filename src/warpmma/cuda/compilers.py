@@ -31,7 +31,7 @@ _VARIABLE = "warpmma_instances"
 
 @cache
 def find_nvcc() -> str:
-    """Return its path: on the PATH, in $CUDA_HOME, of NVIDIA's packages, in /usr/local/cuda; "" if there is none."""
+    """Return its path: on the PATH, in $CUDA_HOME, of NVIDIA's packages, in /usr/local/cuda; "" if not found."""
     spec = importlib.util.find_spec("nvidia")
     rooms = [Path(x) for x in (spec.submodule_search_locations or [] if spec else [])]
     homes = [Path(x) for x in (os.environ.get("CUDA_HOME", ""), os.environ.get("CUDA_PATH", "")) if x]

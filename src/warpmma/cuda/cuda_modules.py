@@ -100,7 +100,7 @@ def load(
     TargetError
         No such target.
     OperandError
-        Options or names that are no strings.
+        Options or names that are not strings.
 
     Warns
     -----

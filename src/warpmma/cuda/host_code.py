@@ -33,7 +33,7 @@ _NAME = re.compile(r"#pragma nv_mangled_name (.*)$", re.MULTILINE)
 
 @dataclass
 class _Unit:
-    """A text of which parts are left out: the source, or a header of the user's."""
+    """A text with parts left out: the source, or a header of the user."""
 
     name: str
     text: str

@@ -290,7 +290,7 @@ STANDARD_HEADERS: Mapping[str, str] = MappingProxyType(_headers())
 """Texts, by what is written between the brackets of `#include`."""
 
 LEFT_OUT = frozenset(" ".join((*_EMPTY.values(), *_WITH_TYPES.values())).split())
-"""Those of which nothing is left, or only types of numbers."""
+"""Headers of which nothing is left, or only number types."""
 
 
 def _macros_of_headers() -> dict[str, re.Pattern[str]]:

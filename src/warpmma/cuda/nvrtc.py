@@ -27,7 +27,7 @@ def _library() -> tuple[Any, tuple[int, int], str]:
         return None, (0, 0), "cuda-bindings is not installed"
     try:
         code, major, minor = nvrtc.nvrtcVersion()
-    except Exception as error:  # whatever is raised where there is no library of that name
+    except Exception as error:  # whatever a missing library raises
         return None, (0, 0), f"cuda-bindings finds no NVRTC ({type(error).__name__})"
     return nvrtc, (int(major), int(minor)), "" if int(code) == 0 else f"NVRTC does not start ({code!r})"
 

@@ -70,7 +70,7 @@ class Piece:
 
 
 def masked(text: str) -> str:
-    r"""Replace what is no code by blanks; lines stay.
+    r"""Replace comments and literals by blanks; line breaks stay.
 
     Examples
     --------

@@ -148,12 +148,12 @@ def source_of(given: object, name: str, arch: str, options: tuple[str, ...], nam
         raise OperandError(f"a source is {shown(given)}; expected a path, or the text of one")
     name = name or ("<cuda>" if file is None else str(file))
     if b"\0" in data:
-        raise CompilationError(f"{printable(name)}: is no text: a byte is 0; expected CUDA C++", name)
+        raise CompilationError(f"{printable(name)}: is not text: it contains a zero byte; expected CUDA C++", name)
     try:
         text = data.removeprefix(b"\xef\xbb\xbf").decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise CompilationError(f"{printable(name)}:{line}: a byte that is no UTF-8", name, line) from None
+        raise CompilationError(f"{printable(name)}:{line}: invalid UTF-8", name, line) from None
     if not text.strip():
         raise CompilationError(f"{printable(name)}: is empty; expected CUDA C++", name)
     return CudaSource(text=text.replace("\r\n", "\n"), name=name, file=file, arch=arch, options=options, names=names)

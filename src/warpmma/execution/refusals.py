@@ -1,4 +1,4 @@
-"""What `execute` refuses: wrong registers, operands too many or too few, selectors and metadata that mean nothing."""
+"""Checks of what `execute` takes: registers, missing and superfluous operands, selectors, metadata."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def check_words(
     instruction: Instruction, metadata: npt.ArrayLike | None, scale_a: npt.ArrayLike | None,
     scale_b: npt.ArrayLike | None,
 ) -> dict[str, Array]:  # fmt: skip
-    """Check that the operands of one word a lane are those that the instruction takes."""
+    """Check that the operands with one word per lane are those that the instruction takes."""
     needed = {"metadata": instruction.sparse, "scale_a": instruction.block_scale, "scale_b": instruction.block_scale}
     found: dict[str, Array] = {}
     for (name, needs), given in zip(needed.items(), (metadata, scale_a, scale_b), strict=True):
@@ -63,7 +63,7 @@ def check_words(
 
 
 def check_choices(instruction: Instruction, selector: int, undefined: str, ids: Ids) -> None:
-    """Refuse a selector, byte-id or thread-id that the instruction has no use for, or does not have."""
+    """Refuse a selector, byte-id or thread-id that the instruction does not take, or that is out of range."""
     check_choice("undefined", undefined, ("error", "hardware"))
     if undefined == "hardware" and not instruction.sparse:
         raise OperandError(f"{instruction} is dense: it has no metadata, undefined or not; leave undefined='error'")
@@ -83,12 +83,12 @@ def check_choices(instruction: Instruction, selector: int, undefined: str, ids: 
 
 
 def check_sparse(instruction: Instruction, metadata: Array, selector: int, undefined: str, target: str) -> bool:
-    """Refuse metadata that is undefined, or whose effect is not known; or say whether tf32 halves may be mixed."""
+    """Refuse metadata that is undefined or of unknown effect; return whether tf32 halves may be mixed."""
     if undefined == "hardware":
         if target not in UNDEFINED_MEASURED:
             raise UnsupportedError(
-                f"{instruction}: what {target} makes of undefined metadata is not known; undefined='hardware' is for "
-                f"{', '.join(UNDEFINED_MEASURED)}, measured on an H200"
+                f"{instruction}: the effect of undefined metadata on {target} is not known; undefined='hardware' is "
+                f"for {', '.join(UNDEFINED_MEASURED)}, measured on an H200"
             )
         return instruction.a_type == "tf32"
     sparse_a(instruction).check_words_on(metadata, selector, target)

@@ -235,7 +235,7 @@ class Execution:
         out[...] = gather.registers(_columns_last(d))
 
     def _scales(self, given: dict[str, Array]) -> dict[str, Array]:
-        """Block scales as matrices; none of an instruction without them."""
+        """Block scales as matrices; empty for an instruction without them."""
         if not self.instruction.block_scale:
             return {}
         scales = block_scales(self.instruction)

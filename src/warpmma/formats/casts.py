@@ -140,7 +140,7 @@ def integer_codes(fmt: IntegerFacts, values: npt.ArrayLike, rounding: Rounding) 
         clamped: Array = np.nan_to_num(np.clip(rounded, fmt.least, fmt.greatest), nan=0.0)
     else:
         values = values.astype(np.uint8) if values.dtype.kind == "b" else values
-        limits = np.iinfo(values.dtype)  # bounds beyond it are no numbers of that type, and nothing is beyond them
+        limits = np.iinfo(values.dtype)  # the type cannot represent bounds beyond its own, and has no values there
         clamped = np.clip(values, max(fmt.least, limits.min), min(fmt.greatest, limits.max))
     return (clamped.astype(np.int64) & fmt.mask).astype(fmt.code_dtype)
 

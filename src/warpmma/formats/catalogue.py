@@ -136,7 +136,7 @@ class FloatFormat(FloatFacts, _Arrays):
         Raises
         ------
         OperandError
-            An unknown rounding or overflow, infinity for a format without it, or values that are no numbers or that
+            An unknown rounding or overflow, infinity for a format without it, or values that are not numbers or that
             float64 may not hold.
 
         Examples

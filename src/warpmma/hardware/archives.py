@@ -41,7 +41,7 @@ class Replay(Shown):
     differences : int
         How many of them differ.
     first : str
-        Where the first difference is, with both values; empty where there is none.
+        Where the first difference is, with both values; empty without one.
     evidence : Evidence
     """
 
@@ -173,7 +173,7 @@ def result_fields(instruction: Instruction) -> dict[str, int]:
 
 Header = tuple[tuple[int, ...], np.dtype[Any]]
 
-# To how many bytes an archive may inflate: registers hardly compress, and what does beyond this is no recording.
+# Limit of an archive's inflated size: registers hardly compress, and an archive beyond this is not a recording.
 _INFLATED, _RATIO = 1 << 28, 64
 _LONGEST_HEADER, _LONGEST_TEXT = 1 << 14, 1000
 _TEXT = ("target", "device", "undefined")
@@ -212,8 +212,8 @@ def open_recording(path: str | Path) -> Recording:
     Raises
     ------
     ArchiveError
-        A file that cannot be read, is no archive, is damaged, holds pickled objects, misses keys, or inflates out of
-        all proportion; arrays of a wrong shape or dtype.
+        A file that cannot be read, is not an archive, is damaged, holds pickled objects, misses keys, or inflates out
+        of all proportion; arrays of a wrong shape or dtype.
     """
     try:
         with Path(path).open("rb") as file:
@@ -263,7 +263,7 @@ def _members(
         key = info.filename.removesuffix(".npy")
         if key in _TEXT:
             if key in text:
-                raise ArchiveError(f"{name}: {key} is there twice")
+                raise ArchiveError(f"{name}: {key} appears twice")
             text[key] = info
             continue
         mnemonic, bar, field = key.rpartition("|")
@@ -274,7 +274,7 @@ def _members(
         except WarpmmaError as error:
             raise ArchiveError(f"{name}: {error}") from None
         if (instruction, field) in members:
-            raise ArchiveError(f"{name}: {instruction}|{field[:80]} is there twice")
+            raise ArchiveError(f"{name}: {instruction}|{field[:80]} appears twice")
         members[instruction, field] = info
     return text, members
 
@@ -287,11 +287,12 @@ def _check_size(archive: zipfile.ZipFile, length: int, name: str) -> None:
 
 
 def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> Header:
-    """Shape and dtype of an array, of which the header says no more than the archive's directory does."""
+    """Shape and dtype of an array, if its header agrees with the size in the archive's directory."""
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         kind = zipfile.compressor_names.get(info.compress_type, str(info.compress_type))  # type: ignore[attr-defined]
         raise ArchiveError(
-            f"{name}: {info.filename} is no readable array: compression {kind}; expected none or deflate, as of NumPy"
+            f"{name}: {info.filename} is not a readable array: compression {kind}; expected none or deflate, as of "
+            "NumPy"
         )
     try:
         with archive.open(info) as member:
@@ -304,7 +305,7 @@ def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> Heade
     if dtype.hasobject:
         raise ArchiveError(f"{name}: {info.filename} holds pickled objects, which are never read")
     if math.prod(shape) * dtype.itemsize != info.file_size - start.tell():
-        raise ArchiveError(f"{name}: {info.filename} is damaged: it says {dtype} {shape}, and is not that long")
+        raise ArchiveError(f"{name}: {info.filename} is damaged: its header says {dtype} {shape}, its length differs")
     return shape, dtype
 
 
@@ -319,7 +320,7 @@ def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> Array:
 
 
 def _unreadable(info: zipfile.ZipInfo, name: str, error: Exception) -> ArchiveError:
-    return ArchiveError(f"{name}: {info.filename} is no readable array: {error or type(error).__name__}")
+    return ArchiveError(f"{name}: {info.filename} is not a readable array: {error or type(error).__name__}")
 
 
 def _text(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> str:

@@ -99,7 +99,7 @@ def ptx_kernel(
     Raises
     ------
     MnemonicError, MetadataError, ScaleError, OperandError
-        No such instruction; a selector, byte-id or thread-id that it does not have; a name that is none in PTX.
+        No such instruction; a selector, byte-id or thread-id that it does not have; an invalid PTX name.
     """
     record = parse(instruction)
     done = _statement(record, selector, ids)
@@ -139,7 +139,7 @@ def _address(operand: str, registers: int, size: int) -> list[str]:
 def ptx_module(kernels: Iterable[str], target: str, version: tuple[int, int]) -> str:
     """Put kernels together into a PTX module for a target, of a PTX version that has them all.
 
-    An unknown target is a `TargetError`, a version that is not two integers or a kernel that is no text an
+    An unknown target is a `TargetError`, a version that is not two integers or a kernel that is not text an
     `OperandError`.
     """
     check_known(target)

@@ -95,7 +95,7 @@ class Layout(Record):
     Raises
     ------
     OperandError
-        When the place bits are not each used once: such a record is no layout.
+        When the place bits are not each used once: such a record is not a layout.
     """
 
     row: tuple[str, ...]
@@ -117,7 +117,7 @@ class Layout(Record):
         bijective = isinstance(self.packing, Packing) and sorted(named) == sorted(expected)
         if not bijective or (1 << self._index_bits) % self.packing.per_register:
             came = f"row {shown(self.row)}, column {shown(self.column)}"
-            raise OperandError(f"no bijection, or registers left half full: {came}")
+            raise OperandError(f"not a bijection, or registers are not filled: {came}")
 
     @cached_property
     def _lane_bits(self) -> tuple[str, ...]:
@@ -254,7 +254,7 @@ class Layout(Record):
         """
         for name, value, most in (("lane", lane, self.lanes), ("register", register, self.registers)):
             if not is_integer(value) or not 0 <= value < most:
-                raise OperandError(f"{name} {shown(value)} is none of {most}; expected 0 to {most - 1}")
+                raise OperandError(f"{name} {shown(value)} is out of range; expected 0 to {most - 1}")
         per, first = self.packing.per_register, int(register) * self.packing.per_register
         return tuple(self._at(int(lane), first + position) for position in range(per))
 

@@ -58,7 +58,7 @@ class FragmentTable(Record):
     letter : str
         Name of an element in its lane, such as `a` of PTX's `ai`.
     coordinates : (str, str)
-        What rows and columns are, where they are none of the operand's.
+        What rows and columns are, where they are not those of the operand.
     matrices : tuple of str
         Names of several matrices.
     shown : tuple of int, optional

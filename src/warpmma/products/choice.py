@@ -44,7 +44,7 @@ class Choice(Shown):
     ----------
     instruction : Instruction, WarpgroupInstruction or FloatFma
     by_default : bool
-        Whether nobody named the instruction.
+        Whether the instruction was chosen, not named.
     float32 : {"ieee", "tf32", "tf32-truncated"} or None
         How float32 is multiplied; None of other types.
     target : str
@@ -240,7 +240,7 @@ def choice_of(chain: Chain, options: ProductOptions, shape: tuple[int, ...]) -> 
 
 
 def default_instruction(a: str, b: str, c: str | None, target: str, *, sparse: bool = False) -> Instruction:
-    """Return the `mma` with the largest k that a target has for PTX types of A, B and C; an error where there is none.
+    """Return the `mma` with the largest k that a target has for PTX types of A, B and C; an error without one.
 
     Examples
     --------
@@ -349,6 +349,6 @@ def outline(x: Any, name: str, error: type[WarpmmaError] = OperandError) -> Arra
 
 
 def is_dask(x: Any) -> bool:
-    """Whether this is a Dask array; nobody has one who has not imported Dask."""
+    """Whether this is a Dask array; False as long as Dask is not imported."""
     module = sys.modules.get("dask.array")
     return module is not None and isinstance(x, module.Array)

@@ -123,7 +123,7 @@ def checked_float32(word: object, instruction: AnyInstruction | None) -> Float32
 
 
 def float32_without_a_word() -> Float32:
-    """Return what float32 means where nobody says; that ends with the next release."""
+    """Return what float32 means by default, with a warning; the next release raises instead."""
     listed = "; ".join(f"float32={name!r}: {way.meaning}" for name, way in FLOAT32.items())
     warn_caller(
         f"float32 operands without float32= or instruction= are truncated to tf32. Say what is meant ({listed}); the "

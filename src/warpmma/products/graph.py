@@ -87,9 +87,9 @@ class _Graph:
     starts: list[int]
 
     def of(self, a: da.Array, b: da.Array, c: da.Array) -> da.Array:
-        """Return D, of which every tile is a chain of tasks."""
+        """Return D; every tile is a chain of tasks."""
         dtype = output_format(self.chain.instruction, self.options.epilogue).dtype
-        if not all(c.shape):  # Dask lays no tiles together of which none has an element
+        if not all(c.shape):  # Dask cannot concatenate tiles that are all empty
             return da.zeros(c.shape, dtype=dtype, chunks=c.chunks)
         given_a, given_b, given_c = (x.to_delayed() for x in (a, b, c))
         begin, end = (dask.delayed(step, pure=True) for step in (_begin, _end))

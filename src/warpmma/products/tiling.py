@@ -212,7 +212,7 @@ def matmul(
 
         if not all(x is None for x in (out, indices, *given.alphas, threads, progress)):
             raise OperandError(
-                "dask arrays go without out, tensor scales, indices (give A dense), threads and progress"
+                "dask arrays do not support out, tensor scales, indices (give A dense), threads and progress"
             )
         return matmul_lazily(given, options)
     return computed(prepared(given, options), options, out)

@@ -108,7 +108,7 @@ def quantize(matrix: npt.ArrayLike, instruction: str | Instruction, operand: Ope
     Raises
     ------
     OperandError, ScaleError
-        Another operand, shape or dtype; no block scaling; what is no float32; for ue4m3, NaN or infinity.
+        Another operand, shape or dtype; no block scaling; values that are not float32; for ue4m3, NaN or infinity.
 
     Notes
     -----
@@ -169,5 +169,5 @@ def _bits(record: Instruction, operand: Operand, matrix: npt.ArrayLike) -> Array
     if wrong is not None:
         place = [int(x) for x in np.unravel_index(wrong, array.shape)]
         came = f"{operand} holds {fmt.decode(codes.reshape(-1)[wrong])} at {place}"
-        raise OperandError(f"{record}: {came}, which is no float32; round it with .astype(np.float32)")
+        raise OperandError(f"{record}: {came}, which is not a float32 value; round it with .astype(np.float32)")
     return bits

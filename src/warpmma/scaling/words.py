@@ -208,8 +208,8 @@ def scale_place(
 def scale_layout(instruction: str | Instruction, operand: Operand) -> Layout:
     """Layout of a register of scales: rows are those of A or columns of B, columns the blocks of such a row.
 
-    The top bit of a byte is none of a ue4m3's. Every byte-id and every thread-id has a matrix of its own: all byte-ids
-    with the first thread-id come first.
+    A ue4m3 does not use the top bit of its byte. Every byte-id and every thread-id has a matrix of its own: all
+    byte-ids with the first thread-id come first.
 
     Raises
     ------
@@ -252,7 +252,7 @@ def pack_scales(
     byte_id, thread_id : int
         The selectors that the instruction is to be given for this operand.
     into : array_like of uint32, optional
-        Words `[..., 32]` to put the scales into, of which a copy is made; leading dimensions broadcast.
+        Words `[..., 32]` to put the scales into, copied first; leading dimensions broadcast.
 
     Returns
     -------

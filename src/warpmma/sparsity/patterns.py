@@ -118,7 +118,7 @@ RULE: Mapping[Codes, str] = MappingProxyType(
 )
 
 UNDEFINED_MEASURED: tuple[str, ...] = tuple(t.name for t in TARGETS.values() if t.generation == "Hopper")
-"""Targets on which it was measured what the hardware makes of metadata that PTX leaves undefined."""
+"""Targets on which the effect of metadata that PTX leaves undefined was measured."""
 
 UNSORTED: tuple[tuple[str, tuple[str, ...]], ...] = (("bf16", ("Blackwell", "RTX Blackwell")),)
 """Types whose unordered metadata reaches the hardware unsorted, by generation.
@@ -129,28 +129,28 @@ bf16 it does not, so what a reversed pair of indices does there is not known (ma
 
 
 def codes_asked(legal: Iterable[int]) -> Codes:
-    """Take nibbles one by one: what is none ends it, however many follow."""
+    """Take nibbles one by one; the first invalid one raises, however many follow."""
     codes = set()
     try:
         for code in legal:
             if not is_integer(code) or not 0 <= code < 1 << 4:
-                raise MetadataError(f"legal is {shown(legal)}; {shown(code)} is no nibble, an integer of 0 to 15")
+                raise MetadataError(f"legal is {shown(legal)}; {shown(code)} is not a nibble, an integer from 0 to 15")
             codes.add(int(code))
     except MetadataError:
         raise
     except Exception:  # no iterable, or one that fails
-        raise MetadataError(f"legal is {shown(legal)}; expected nibbles, integers of 0 to 15") from None
+        raise MetadataError(f"legal is {shown(legal)}; expected nibbles, integers from 0 to 15") from None
     return frozenset(codes)
 
 
 def outside(nibbles: Array, codes: Codes) -> Array:
-    """Where a nibble is none of these codes, which make a mask of sixteen bits."""
+    """Where a nibble is not one of these codes, which make a mask of sixteen bits."""
     mask = np.uint32(sum(1 << code for code in range(16) if code in codes))
     return np.asarray(mask >> nibbles & 1 == 0)
 
 
 def first_outside(nibbles: Array, codes: Codes) -> tuple[int, ...]:
-    """Return the place of the first nibble that is none of these codes, if any."""
+    """Return the position of the first nibble that is not one of these codes, if any."""
     flat = nibbles.reshape(-1)
     for piece in pieces(flat.size):
         bad = np.flatnonzero(outside(flat[piece], codes))

@@ -212,7 +212,7 @@ class SparseA:
         except MetadataError as error:
             raise UnsupportedError(
                 f"{error}. PTX allows descending indices, but for {self.record.a_type} ptxas does not sort them on "
-                f"{target}, and what the hardware makes of them is not known"
+                f"{target}, and their effect on the hardware is not known"
             ) from None
 
     def compress(self, matrix: Array) -> tuple[Array, UInt8]:
@@ -281,7 +281,7 @@ class SparseA:
         return rows.reshape(*nibbles.shape[:-1], nibbles.shape[-1] * self.pattern.kept)
 
     def _elements(self, array: Array, width: int, *, stored: bool = False) -> tuple[Array, Callable[[slice], Array]]:
-        """Check A, or its stored elements, of which a group has so many.
+        """Check A, or its stored elements, with `width` of them in a group.
 
         Return it, contiguous, and a function from groups, counted through all of it, to their values `[group, unit,
         element]`.

@@ -122,7 +122,7 @@ def assert_close(
         and distance (see `ulps`; `expected` is rounded to the type of `actual` for it); where they are; the worst one;
         the largest differences; how many are NaN or infinite.
     OperandError
-        A tolerance that is not a number of at least 0, arrays that are no numbers, or that do not go with the operand.
+        A tolerance that is not a number of at least 0, arrays that are not numbers, or that do not go with the operand.
 
     Examples
     --------
@@ -223,7 +223,7 @@ def _explained(
     actual: npt.ArrayLike, expected: npt.ArrayLike, record: Instruction | None, operand: Operand,
     inputs: Mapping[str, Any] | None,
 ) -> str:  # fmt: skip
-    """Say which mistake explains the difference; nothing where nobody asked and there is none to name."""
+    """Say which mistake explains the difference; nothing if unasked and without a match."""
     from .guessing import guess, guess_fragment, target_of  # only differences need them
 
     x, y = as_array(actual, "actual"), as_array(expected, "expected")
@@ -265,7 +265,7 @@ def _checked_inputs(inputs: object, record: Instruction | None, operand: Operand
 
 
 def _raw(fmt: Format, x: npt.ArrayLike) -> Array:
-    """Make codes of any integers, if they fit; leave alone what is no integer."""
+    """Make codes of any integers, if they fit; leave alone what is not an integer."""
     array = as_array(x, fmt.name)
     if not isinstance(fmt, FloatFormat) or array.dtype.kind not in "iu":
         return array

@@ -131,7 +131,7 @@ class Close:
         return [apart, allowed, _steps(found.reads[0], orders)]
 
     def extent(self, found: Compared, at: Indices, index: Indices) -> list[str]:
-        """Name the worst element, and count what is no number."""
+        """Name the worst element, and count what is not a number."""
         x, y = found.values(at)
         lines, finite = [], np.flatnonzero(np.isfinite(x) & np.isfinite(y))
         if finite.size:

@@ -59,7 +59,7 @@ class Weighted:
 
 
 def weighted(fmt: Format, kind: Kind, simplest: float = 0.0) -> Weighted:
-    """Codes of a format and a kind, of which the one of a value is the simplest."""
+    """Codes of a format and a kind; hypothesis shrinks to the code of `simplest`."""
     check_choice("kind", kind, KINDS)
     return _cached_values(fmt, kind, simplest)
 

@@ -69,7 +69,7 @@ def distance(x: Array, y: Array) -> npt.NDArray[np.uint64]:
 
 
 def reader_of(dtype: np.dtype[Any]) -> Reader:
-    """Return the reader of a dtype; `OperandError` for one whose elements are no numbers with bits of their own."""
+    """Return the reader of a dtype; `OperandError` for one whose elements are not numbers with bits of their own."""
     for fmt in FORMATS.values():
         if fmt.dtype == dtype and fmt.name not in ("tf32", "ue4m3", "b1"):
             return reader(fmt)

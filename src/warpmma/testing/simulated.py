@@ -234,5 +234,7 @@ def _only(module: PtxModule) -> PtxEntry:
     names = list(module)
     if len(names) != 1:
         listed = ", ".join(names[:20]) or "none"
-        raise OperandError(f"{module!r} has not one entry; expected one, such as gpu.load(...)[name]; it has {listed}")
+        raise OperandError(
+            f"{module!r} does not have exactly one entry; expected one, such as gpu.load(...)[name]; it has {listed}"
+        )
     return module[names[0]]

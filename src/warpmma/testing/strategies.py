@@ -12,7 +12,7 @@ payloads, neighbours of 1 and powers of two that make ties. `kind` narrows them:
 "near"
     Zeros, and 2**-4 to 2**4 in magnitude, as far as the format has it; of integers -8 to 8.
 "exact"
-    Integers from -4 to 4, of which sums of products are exact in every accumulator.
+    Integers from -4 to 4, whose sums of products are exact in every accumulator.
 "ties"
     Powers of two, and the neighbours of 1: sums of their products lie half way between two results.
 "special"
@@ -75,7 +75,7 @@ def matrices(
     Raises
     ------
     OperandError
-        An unknown format or kind, or a shape that is none.
+        An unknown format or kind, or an invalid shape.
 
     Examples
     --------
@@ -221,7 +221,7 @@ def _format(given: str | Format | npt.DTypeLike) -> Format:
         return given
     if isinstance(given, str) and given in FORMATS:
         return FORMATS[given]
-    with suppress(Exception):  # what is no dtype can raise anything, by attributes of its own
+    with suppress(Exception):  # what is not a dtype can raise anything, by attributes of its own
         dtype = np.dtype(given)
         return next(f for f in FORMATS.values() if f.dtype == dtype and f.name not in ("tf32", "ue4m3", "b1"))
     raise OperandError(

@@ -3,7 +3,7 @@
 1. What this thread computes inside of the `with` is replaced, forward or backward: a gradient that is computed after it
    is PyTorch's. Overrides nest; the innermost one computes.
 2. Operators that PyTorch makes of others are taken apart first. Fused layers of `torch.nn` that only inference takes
-   (`torch.backends.mha`) are off meanwhile, in all threads, for nobody could see into them.
+   (`torch.backends.mha`) are off meanwhile, in all threads, since their products cannot be intercepted.
 3. What has sums of products inside and is not replaced is PyTorch's, and counted in the report; or refused.
 4. Tensors of subclasses are for their own rules; what these compute with plain tensors is replaced.
 """
@@ -101,7 +101,7 @@ def arithmetic(
     UnsupportedError
         No PyTorch. Inside of the `with`: an operator that is not replaced, with others="refuse".
     WarpmmaError
-        No such target or instruction, or an option that is none. Inside of the `with`: a target that has no
+        No such target or instruction, or an invalid option. Inside the `with`: a target that has no
         instruction for the types of a product, a tensor on a GPU or on the device meta.
     """
     pytorch()

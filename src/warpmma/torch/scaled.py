@@ -99,7 +99,7 @@ def _multiplied(sums: Sums, factor: Array) -> Sums:
 
 
 def _blocks(call: OperatorCall, a: Any, b: Any, out: str) -> Sums | None:
-    """Compute with block scales (rule 4); None if there are none."""
+    """Compute with block scales (rule 4); None without any."""
     of_a, of_b = call.x["scale_a"], call.x["scale_b"]
     kinds = {dtype_name(x.dtype) for x in (of_a, of_b)}
     if len(kinds) != 1 or not kinds <= set(_BLOCKS):
@@ -115,7 +115,7 @@ def _blocks(call: OperatorCall, a: Any, b: Any, out: str) -> Sums | None:
 
 
 def _nibbles(x: Any) -> Array:
-    """Return codes of e2m1, of which two share a byte, the first in its low half: `[rows, k]`."""
+    """Return codes of e2m1, stored two per byte, the first in its low half: `[rows, k]`."""
     octets = array_of(x.contiguous().view(pytorch().uint8), "A or B")
     return np.stack([octets & 15, octets >> 4], axis=-1).reshape(octets.shape[0], -1)
 

@@ -6,7 +6,7 @@ Of inline assembly with several lines Triton 3.9 gives each a line of the source
 are the first's.
 
 A register that nothing in a kernel writes is LLVM's undef: Triton fills up four bytes with it, of which it stores some.
-It is no mistake of the kernel's, and is 0 here: poison is known of registers, not of bytes.
+It is not a mistake of the kernel's, and is 0 here: poison is known of registers, not of bytes.
 
 A device may have several targets to compile for (`PTX_TARGETS`). Triton's front end accepts the types of all of them;
 when it has made its first IR, the first target that has all types in it compiles the rest. What Triton keeps with a

@@ -9,7 +9,7 @@ The rules:
    the machine's.
 4. Seeds and states of random numbers are the CPU's, whose generator makes all numbers: they are not a GPU's.
 5. `autocast("cuda")` is the CPU's, in float16 unless a type is given; which functions it casts is the CPU's list.
-6. All is put back when the device is no longer active; marks of tensors stay, and mean nothing then.
+6. Everything is restored when the device is no longer active; marks of tensors stay, without meaning.
 
 What a PyTorch without a GPU is asked about its GPU, answered for the simulated one.
 

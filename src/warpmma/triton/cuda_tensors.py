@@ -57,7 +57,7 @@ def put_on_cuda(x: Any) -> Any:
 
 
 def _storage(x: Any) -> Any:
-    """Return a tensor's storage in this process's memory; None where there is none, as of a sparse tensor."""
+    """Return a tensor's storage in this process's memory; None without one, as for a sparse tensor."""
     try:
         return x.untyped_storage() if x.device.type == "cpu" else None
     except (NotImplementedError, RuntimeError):

@@ -41,7 +41,7 @@ class TritonInterface:
     target : type
         `GPUTarget`.
     driver_base : type
-        `DriverBase`, of which drivers are.
+        `DriverBase`, the base class of drivers.
     dtypes : dict of str to str
         What types of elements are called, by what a tensor calls them.
     most_threads : bool
@@ -90,7 +90,7 @@ def _interprets() -> bool:
 @cache
 def _found() -> TritonInterface:
     if not _installed():
-        where = "" if sys.platform == "linux" else f"; on {sys.platform} there is none"
+        where = "" if sys.platform == "linux" else f"; on {sys.platform} Triton does not exist"
         raise UnsupportedError(f"Triton is not installed: pip install 'warpmma[triton]' (Linux){where}")
     import triton
 

@@ -8,7 +8,7 @@ The rules:
    threads, whose launches go to the innermost: another thread than the one that made it active makes none so.
 3. Triton keeps compiled kernels by the number of the device, so each pair of targets has a number of its own, beyond
    those of real GPUs.
-4. A launch runs on the device of which its arrays are, or on the active one's own.
+4. A launch runs on the device that its arrays belong to, or on the active one's own.
 
 For which targets Triton writes PTX, by the target whose bits are computed.
 
@@ -131,7 +131,9 @@ class TritonDevice(ActiveDevice):
             No such array.
         """
         if not isinstance(array, np.ndarray):
-            raise OperandError(f"map: {shown(array)} is no array of NumPy; tensors whose addresses are given are found")
+            raise OperandError(
+                f"map: {shown(array)} is not a NumPy array; tensors are found by the addresses that a kernel is given"
+            )
         return self.device.map(array, array.ctypes.data)
 
 

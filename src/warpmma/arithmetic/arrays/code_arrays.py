@@ -42,7 +42,7 @@ def check_computed(recipe: Recipe, given: Given) -> tuple[int, ...]:
 
 
 def _check_codes(what: str, recipe: Recipe, given: Given, dimensions: Sequence[int]) -> None:
-    """Raise `OperandError` for what is no array of codes of its format."""
+    """Raise `OperandError` unless each operand is an array of codes of its format."""
     if not isinstance(recipe, Recipe):
         raise OperandError(
             f"{what}: a recipe is a record, as warpmma.arithmetic.recipes.recipe returns; got {shown(recipe)}"

@@ -44,7 +44,7 @@ def engines() -> dict[str, str]:
 
 
 def resolve(engine: str) -> Resolved:
-    """Return the engine to use; raise `OperandError` if there is none of that name, `UnsupportedError` if not here."""
+    """Return the engine to use; raise `OperandError` for an unknown name, `UnsupportedError` if it is not built."""
     check_choice("engine", engine, ("auto", "numpy", "native"))
     if engine == "native" and not native.levels():
         raise UnsupportedError(

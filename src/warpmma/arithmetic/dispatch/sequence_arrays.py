@@ -133,7 +133,7 @@ def quotient_factors(form: str, dividend: Array, divisor: Array) -> tuple[Array,
     Raises
     ------
     OperandError
-        A form that is no division, or another dtype.
+        A form that is not a division, or another dtype.
 
     Examples
     --------

@@ -192,7 +192,7 @@ def square_root(fmt: FloatFormat, x: Array, rounding: Rounding, *, ftz: bool = F
 
 
 def _in_chunks(function: Callable[..., Array], *codes: Array) -> Array:
-    """Apply a function of codes to parts of which all that is made on the way stays in a cache."""
+    """Apply a function of codes to parts small enough that temporaries stay in cache."""
     given = np.broadcast_arrays(*codes)
     flat = [x.reshape(-1) for x in given]
     result = np.empty_like(flat[0])

@@ -261,7 +261,7 @@ def _aligned_step(
 
 
 def _whole(source: str, number: Number, products: tuple[int, ...] = (), nominal: int | None = None) -> Addend:
-    """Make an addend of which nothing is taken."""
+    """Make an addend that loses no bits."""
     return Addend(source=source, products=products, number=number, nominal=nominal, kept=number)
 
 

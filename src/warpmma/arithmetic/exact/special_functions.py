@@ -153,7 +153,7 @@ _INFINITY = _F32.power(128)
 
 
 def find_function(name: str) -> SpecialFunction:
-    """Return the function of a name; raise `OperandError` if there is none.
+    """Return the function of a name; raise `OperandError` for an unknown name.
 
     Examples
     --------
@@ -230,7 +230,7 @@ def _word(law: Law, tables: Sequence[Interpolator], word: _Word, code: int) -> i
 
 
 def _special(law: Law, word: _Word, sign: int, e: int, f: int) -> int | None:
-    """Return results that are no sum: of zeros, infinities, negative numbers (rules 4 to 8)."""
+    """Return results that are not a sum: of zeros, infinities, negative numbers (rules 4 to 8)."""
     infinity, zero, infinite = word.power(word.bias + 1), e == 0, e == word.top
     if law in ("sin", "cos"):
         return _NAN if infinite else None

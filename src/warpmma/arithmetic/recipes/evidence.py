@@ -38,7 +38,7 @@ class Evidence(Shown):
     assumption : str
         What is taken for granted beyond the source; empty where nothing is.
     machine : str
-        The machine instructions that ptxas makes of it.
+        The machine instructions that ptxas emits for it.
     """
 
     kind: Literal["measured", "published", "derived"]
@@ -123,7 +123,7 @@ def _row(group: str, targets: tuple[str, ...], evidence: Evidence, **only: tuple
 
 
 def _like(group: str, targets: tuple[str, ...], other: str, **only: tuple[object, ...]) -> EvidenceRow:
-    """Make a row for targets with the machine instruction of one that was measured; nobody measured these."""
+    """Make a row for unmeasured targets that share the machine instruction of a measured one."""
     return _row(group, targets, _derived(_PTXAS, f"that its matrix unit computes as {other}'s does"), **only)
 
 
@@ -202,7 +202,7 @@ def _narrow_rows() -> tuple[EvidenceRow, ...]:
 
 
 def _sparse_rows() -> tuple[EvidenceRow, ...]:
-    """Of sparse instructions, whose arithmetic nobody published; on an H200 it was measured."""
+    """Rows of sparse instructions, whose arithmetic is unpublished; it was measured on an H200."""
     stored = "that the unit takes stored products in their order, as many in a step as of dense ones, as on an H200"
     dense = f"{_PTXAS}, and the dense instruction"
     counts = {"half": "229,376", "fp8": "229,376", "int8": "65,536", "int4": "65,536"}

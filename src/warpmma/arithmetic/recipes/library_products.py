@@ -27,7 +27,7 @@ class LibrarySums(Shown):
     same : bool, optional
         Whether its sums have the bits of `mma`; None where that is not known.
     why : str
-        Of `same`: of which `mma`, or what differs.
+        For `same`: which `mma`; otherwise what differs.
     known : str
         How that is known.
     """

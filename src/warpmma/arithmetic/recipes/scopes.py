@@ -121,7 +121,7 @@ Row = TypeVar("Row", bound=Scope)
 
 
 class ScopedTable(Generic[Row]):
-    """Rows of which exactly one answers.
+    """Rows exactly one of which answers.
 
     Parameters
     ----------

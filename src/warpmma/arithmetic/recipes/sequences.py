@@ -2,7 +2,7 @@
 
 Specification
 -------------
-1.  ptxas makes of a form of PTX one function of the unit (`special_functions`) and what stands around it, the same on
+1.  ptxas translates a form of PTX to one function of the unit (`special_functions`) and what surrounds it, the same on
     every target that has the form. A packed form is two of the unpacked one; `MACHINE_PACKED` says where one
     instruction does it.
 2.  Multiplications and additions are IEEE: the exact result rounded once, to nearest even, subnormal numbers kept, any
@@ -269,7 +269,7 @@ MACHINE_PACKED: Mapping[tuple[str, str], str] = MappingProxyType({
 
 
 def find_sequence(form: str) -> ApproximateForm:
-    """Return the sequence of a form; raise `OperandError` if there is none.
+    """Return the sequence of a form; raise `OperandError` for an unknown form.
 
     Examples
     --------

@@ -45,8 +45,8 @@ class Contraction:
     fused : tuple of (Statement, Statement)
         Each sum, and what stands in its place.
     open : tuple of Statement
-        Sums of which it is not known what ptxas does (rule 6), as they stand in the text: behind each is a comparison
-        with what it may do (`alternatives`).
+        Sums for which the behaviour of ptxas is unknown (rule 6), as they stand in the text: behind each is a
+        comparison with what it may do (`alternatives`).
     """
 
     function: Function

@@ -46,7 +46,7 @@ class HiddenRegisters:
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a slot's name is none of the text's."""
+    """Whether a slot has a name that the text does not have."""
     return " " in name
 
 

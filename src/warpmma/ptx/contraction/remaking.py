@@ -23,7 +23,7 @@ from .product_uses import CONTAINERS, HiddenRegisters, product_type, words_of
 
 
 def remade(function: Function, flow: Flow) -> Function:
-    """Return a function in which such products stand before their uses, too; itself if there are none."""
+    """Return a function in which such products stand before their uses, too; itself without any."""
     if not any(product_type(one, divisions=False) for one in flow.statements.values()):
         return function
     return _Remaking(function, flow).done()
@@ -134,7 +134,7 @@ class _Remaking:
             )
 
     def _uses(self, i: int, type_: str, chain: list[int]) -> Iterator[tuple[int, int, list[int] | None]]:
-        """Yield uses of a product: statement, operand, and what hands it on; None there for what is no sum."""
+        """Yield uses of a product: statement, operand, and what passes it on, None there for anything but a sum."""
         written = tuple(self.flow.uses[i].written)
         if len(written) != 1 or self.writer.get(written[0]) != i:
             yield i, 0, None

@@ -1,4 +1,4 @@
-"""Where blocks of a function are placed, so that lanes that part meet again: a weak topological order.
+"""The order of a function's blocks, chosen so that diverged lanes reconverge: a weak topological order.
 
 The rules:
 
@@ -24,7 +24,7 @@ DEEPEST = 64
 
 
 def placed(successors: Sequence[Sequence[int]]) -> tuple[list[int], dict[tuple[int, int], int]]:
-    """Order the blocks of a graph, of which block 0 is entered.
+    """Order the blocks of a graph that is entered at block 0.
 
     Parameters
     ----------

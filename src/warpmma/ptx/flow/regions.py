@@ -4,7 +4,7 @@
    with one way out and its follower with one way in are one block. What no way leads to is nothing, and no more is a
    block in which nothing counts (rule 3), nor a jump whose ways all lead to one place.
 2. Some instructions become several blocks before ptxas fuses, so that what stands before and behind them is apart:
-   `BREAKS` lists them. Guarded, every instruction that is no arithmetic does so, too. Machine code of ptxas 13.0 for
+   `BREAKS` lists them. So does every guarded instruction that is not arithmetic. Machine code of ptxas 13.0 for
    sm_80 and sm_90 showed it: each of 200 instructions was put between a multiplication and an addition.
 3. A register is wanted where its value may still reach what is stored or decides: what only makes values that nobody
    wants does not count, since ptxas drops it.
@@ -37,7 +37,7 @@ class Break:
     before : str
         The first target for which they do not; "" if there is none.
     unknown_mask : bool
-        Whether they do so only where their last operand, the membermask, is no constant.
+        Whether they do so only where their last operand, the membermask, is not a constant.
     """
 
     pattern: str

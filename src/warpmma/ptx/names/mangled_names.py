@@ -24,7 +24,7 @@ from functools import lru_cache
 
 
 def instance(name: str) -> str:
-    """Return an instance's name in C++, with its arguments; "" for what is none, or is not read.
+    """Return an instance's name in C++, with its arguments; "" for any other name, or one that cannot be read.
 
     Examples
     --------

@@ -199,7 +199,7 @@ class _Body:
     def _label(self, name: str, start: int, position: Position) -> None:
         cursor = self.cursor
         if "." in name:
-            cursor.fail(f"{name!r} is no label", start)
+            cursor.fail(f"{name!r} is not a label", start)
         cursor.advance()
         scope = self.names.inner.number
         if (name, scope) in self.labels:

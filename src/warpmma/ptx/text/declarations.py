@@ -10,8 +10,8 @@ parameter = (".param" | ".reg") {qualifier} "." type [".align" integer] [".ptr" 
 
 What the grammar leaves open (PTX ISA 9.1, 5; what ptxas 13.0 takes):
 
-1. A predicate is a register, and no vector. A vector has 128 bits at most; in parameters there are none. Opaque types
-   are variables of a module, in .global, or parameters of entries.
+1. A predicate is a register, and not a vector. A vector has 128 bits at most; in parameters there are none. Opaque
+   types are variables of a module, in .global, or parameters of entries.
 2. `[]` and `[0]` leave a size open: of an `.extern` variable, of one with initial values, and of a function's last
    parameter.
 3. A parameter of an entry lies in .param. A function that gives more than one result gives them in registers.
@@ -136,7 +136,7 @@ def _code(cursor: Cursor, number: Immediate, type: str, start: int) -> int:
     bits = 8 * bytes_of(type)
     if number.kind in ("s", "u"):
         if type in ("f32", "f64") and number.value:
-            cursor.fail(f"an integer is no initial value of .{type}", start)
+            cursor.fail(f"an integer cannot initialize .{type}", start)
         return number.value % (1 << bits)
     if number.kind == f"f{bits}":
         return number.value
@@ -146,7 +146,7 @@ def _code(cursor: Cursor, number: Immediate, type: str, start: int) -> int:
     if number.kind == "f32" and type == "f64":
         widened = struct.unpack("<f", number.value.to_bytes(4, "little"))[0]
         return int.from_bytes(struct.pack("<d", widened), "little")
-    raise cursor.error(f"a float is no initial value of .{type}", start)
+    raise cursor.error(f"a float cannot initialize .{type}", start)
 
 
 def rounded_to_f32(value: float) -> int:
@@ -336,7 +336,7 @@ def _dimensions(cursor: Cursor) -> tuple[int, ...] | None:
             start = cursor.start
             n = integer_constant(cursor, "a dimension")
             if not 0 <= n < 1 << 63:
-                cursor.fail(f"{n} is no dimension", start)
+                cursor.fail(f"{n} is not a valid dimension", start)
             dimensions.append(n)
         if len(dimensions) > 16:
             cursor.fail("more than 16 dimensions")

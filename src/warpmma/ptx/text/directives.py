@@ -50,7 +50,7 @@ _KNOWN: Mapping[str, _Directive] = {
 
 _ATTRIBUTES = (".managed", ".unified")
 _EITHER = (("maxntid", "reqntid"), ("maxclusterrank", "reqnctapercluster"))
-"""Directives of which an entry has one at most."""
+"""Directives that an entry has at most once."""
 
 
 def read_directives(cursor: Cursor, kind: FunctionKind) -> dict[str, tuple[int, ...]]:

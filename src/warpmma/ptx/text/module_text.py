@@ -8,7 +8,7 @@ alias    = ".alias" name "," name ";"
 function = [linkage] (".entry" name | ".func" [".attribute" "(" ... ")"] ["(" parameter ")"] name)
            ["(" parameters ")"] {directive} (body | ";")
 
-Why this is no grammar of a parser library: lark 1.3, LALR with a contextual lexer, takes 0.11 s for the tree, with
+Why this does not use a parser library: lark 1.3, LALR with a contextual lexer, takes 0.11 s for the tree, with
 positions, of a body of 2,000 lines (76 KB, 1,337 instructions), before a record is made or a name is resolved; this
 reader takes 0.03 s for all of it, a statement at a time, so that a text of any size needs no more memory than its
 records. Looking for braces alone takes 0.05 s for each MB.
@@ -51,7 +51,7 @@ _LANGUAGES = (
 
 
 def no_text(data: bytes) -> str:
-    r"""Say what bytes are that are no text, or "".
+    r"""Name the format of bytes that are not text, or "".
 
     Examples
     --------
@@ -98,7 +98,7 @@ def read(text: str | bytes, name: str = "<ptx>") -> Module:
     Raises
     ------
     PtxError
-        If the text is no PTX, or of a version that is not known; with line and column.
+        If the text is not PTX, or of a version that is not known; with line and column.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def _decoded(text: bytes, name: str) -> str:
         return text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = text[: error.start].decode()
-        raise Text(before + "?", name).error("this byte is no UTF-8", len(before)) from None
+        raise Text(before + "?", name).error("invalid UTF-8", len(before)) from None
 
 
 class Bodies(Mapping[str, Function]):

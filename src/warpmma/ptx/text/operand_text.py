@@ -66,7 +66,7 @@ def _of_range(ranges: dict[str, RegisterRange], name: str) -> RegisterRange | No
     stem = name.rstrip("0123456789")
     for cut in range(max(len(stem), len(name) - 20), len(name)):
         if name[cut] == "0" and cut + 1 < len(name):
-            continue  # `%r01` is no `%r1`
+            continue  # `%r01` is not a `%r1`
         one = ranges.get(name[:cut])
         if one is not None and int(name[cut:]) < (one.count or 0):
             return one
@@ -290,7 +290,7 @@ def _moved(cursor: Cursor, names: Names, name: str, start: int) -> Place:
     found = names.find(name)
     one = found[0] if found else names.outside.get(name)
     if not isinstance(one, Variable):
-        cursor.fail(f"{name!r} is no variable that an index could go into", start)
+        cursor.fail(f"{name!r} is not a variable that can be indexed", start)
     cursor.take("[")
     index = integer_constant(cursor, "an index")
     cursor.take("]")

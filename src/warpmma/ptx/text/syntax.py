@@ -187,7 +187,7 @@ class Symbol:
         As it is written.
     scope : int
         Number of the scope in its function that declares it: 0 is the function itself, larger ones inner `{ }`. -1 of
-        what the module declares, of special registers, labels, and names that nobody declares. A label that an inner
+        what the module declares, of special registers, labels, and undeclared names. A label that an inner
         scope names as an earlier scope did gets that scope's number in its name, `DONE@3`, where it is declared and
         where it is meant.
     """
@@ -266,7 +266,7 @@ class Place:
 
 
 Operand = Symbol | Immediate | Negation | Element | Selection | VectorOf | Place
-"""`p|q` is two operands, of which the first has `Statement.paired`."""
+"""`p|q` is two operands; the statement then has `Statement.paired`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,8 +84,8 @@ class Text:
                 if not depth:
                     return m.start()
             elif found in ("/*", '"'):
-                raise self.error(f"what {found} begins does not end", m.start())
-        raise self.error("what '{' begins does not end", offset - 1)
+                raise self.error(f"{found} is not closed", m.start())
+        raise self.error("'{' is not closed", offset - 1)
 
 
 class Cursor:
@@ -134,7 +134,7 @@ class Cursor:
             self.fail("this string does not end on its line")
         if self.token.isdigit():
             number = re.compile(r"[\w$.]+", re.ASCII).match(text, start)
-            self.fail(f"{(number[0] if number else self.token)[:40]!r} is no number of PTX")
+            self.fail(f"{(number[0] if number else self.token)[:40]!r} is not a PTX number")
         self.fail(f"{self.token!r} does not begin anything in PTX")
 
     def error(self, what: str, offset: int | None = None) -> PtxError:

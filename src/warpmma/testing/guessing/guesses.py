@@ -1,4 +1,4 @@
-"""Guesses: what somebody may have swapped, said in words."""
+"""Guesses: which mix-up explains the bits, in words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .problem import Problem, posed, tiles_of
 from .searching import Found, gives, search
 from .suspects import mistakes_in_fragments, mistakes_in_matrices, too_large
 
-_LISTED = 8  # mistakes that are told; more are none
+_LISTED = 8  # mistakes in the message; more would not help
 _OF_THE_SEARCH = ("pairs", "elements", "engine", "got")
 
 
@@ -168,7 +168,7 @@ def _posed(
 
 
 def target_of(record: Instruction, expected: npt.ArrayLike, given: Mapping[str, Any]) -> str | None:
-    """Return the first target on which operands, as `guess` takes them, have a result; None if there is none."""
+    """Return the first target on which operands, as `guess` takes them, have a result; None without one."""
     operands = {"c": None, **{name: x for name, x in given.items() if name not in _OF_THE_SEARCH}}
     problem = _posed(record, record.targets[0], got=expected, **operands)
     return next((t for t in record.targets if gives(replace(problem, target=t), given.get("engine", "auto"))), None)

@@ -47,7 +47,7 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Mistake:
-    """A mistake that somebody may have made.
+    """A possible mistake.
 
     Attributes
     ----------

@@ -112,7 +112,7 @@ class Trials:
         return tuple(settings.items()), undefined, along_k
 
     def _undefined(self, settings: dict[str, Any], steps: tuple[Step, ...]) -> str:
-        """Choose what to do about undefined metadata: "error" where there is none, "" where it cannot be computed."""
+        """Return the treatment of undefined metadata: "error" if all is defined, "" if its effect is unknown."""
         key = (settings["record"], settings["selector"], steps)
         if key not in self._legal:
             try:

@@ -32,7 +32,7 @@ def metadata_mistakes(record: Instruction, selector: int) -> Iterator[Mistake]:
     for axis, (length, one, many) in enumerate(((record.m, "row", "rows"), (groups, "group", "groups"))):
         for text, source, rank in axis_sources(length, one, many, (8,)):
             change = of_indices(partial(_taken, source=source, axis=axis - 3))
-            if (source >= 0).all():  # a nibble of 0 is no metadata
+            if (source >= 0).all():  # a nibble of 0 is not metadata
                 yield _mistake("metadata", text.format(f"of {name}"), change, rank)
     yield _mistake("metadata", f"the two indices in each nibble of {name} were swapped", of_indices(_reversed), COMMON)
     complement = of_indices(lambda x: (3 - x)[..., ::-1])
