@@ -1,10 +1,9 @@
 """Arrays as they come in, or a typed error; and read-only arrays as results.
 
-Arrays of other libraries that NumPy cannot read by itself, taken in by DLPack, without a copy.
-
-NumPy's `from_dlpack` refuses the types that it has not, bfloat16 and those of 8 bits and less, although ml_dtypes has
-them. So the capsule that `__dlpack__` returns is read here. It stays unconsumed, and what is made of it keeps it: with
-the last array it goes, and its own destructor frees what it lent.
+Arrays of other libraries that NumPy cannot read are imported by DLPack, without a copy: NumPy's `from_dlpack` refuses
+types that NumPy lacks, bfloat16 and floats of 8 bits and less, although ml_dtypes has them. So the capsule that
+`__dlpack__` returns is read here. It stays unconsumed, and the array keeps a reference to it: when the last array goes,
+the capsule's own destructor frees the memory.
 
 Source: the header of DLPack 1.3 and its "Python Specification" (structures, codes of types and devices, flags).
 """

@@ -1,6 +1,6 @@
-"""What is imported when it is first used: names of a package, and modules such as NumPy.
+"""Imports on first use: names of a package, and modules such as NumPy.
 
-A package says where its names come from as its imports would: `{".isa": ("find", "TARGET_NAMES as TARGETS")}` stands
+A package lists the origins of its names as its imports would: `{".isa": ("find", "TARGET_NAMES as TARGETS")}` stands
 for `from .isa import find, TARGET_NAMES as TARGETS`, and `{".": ("isa",)}` for `from . import isa`. It writes these
 statements too, for type checkers, and a test compares the two.
 """

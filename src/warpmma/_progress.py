@@ -1,10 +1,10 @@
-"""Progress of long work: a function of the caller's, or a bar on the error stream.
+"""Progress of long work: a callback, or a bar on the error stream.
 
 1. `progress` is None or False: nothing is reported; a function: it is called as `progress(done, total)`; True:
    a bar, where the error stream is a terminal or a notebook shows it.
-2. The bar is rich's where rich is installed, else a line that is written over. It comes when the work has taken a third
-   of a second: what is done at once shows none. When the work ends, however it ends, nothing of it is left.
-3. What cannot be shown stops no work.
+2. The bar is rich's where rich is installed, else a line that is written over. It appears after a third
+   of a second, so quick work shows none, and disappears when the work ends, however it ends.
+3. A failure to show the bar does not stop the work.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Text that people read: runs of numbers, and columns."""
+"""Text for people: runs of numbers, and columns."""
 
 from __future__ import annotations
 

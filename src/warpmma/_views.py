@@ -1,4 +1,4 @@
-"""Views of records: the one place from which the rooms above reach `show`, which is loaded when one is asked for.
+"""Views of records: the one place from which lower rooms reach `show`, which is loaded on first use.
 
 A record says `view(self, "svg")`; `show.VIEWS` says, by the record's name, which function draws it.
 """

@@ -1,4 +1,4 @@
-"""Errors that users can meet: each is a `ValueError` and says what came, what was expected and what is nearest."""
+"""Errors for users: each is a `ValueError` that names what came, what was expected and the nearest legal form."""
 
 from __future__ import annotations
 

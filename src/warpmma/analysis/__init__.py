@@ -1,4 +1,4 @@
-"""Where bits come from: one element explained step by step, and the errors of whole products."""
+"""Explanations of single elements, step by step, and errors of whole products."""
 
 from .error_report import BINS, ErrorPlace, ErrorReport, ProductError
 from .explaining import explain

@@ -1,9 +1,9 @@
-"""Advice on tolerances for one product: its faults are computed, held against a tolerance, and one is recommended.
+"""Advice on tolerances for one product: wrong outputs are computed, compared by a tolerance, and one is recommended.
 
-Wrong outputs of a product, as faults of kernels make them: each is computed, bit for bit, from the same inputs.
+A wrong output is what a kernel with a certain fault would produce from the same inputs, bit for bit.
 
-Faults are rows: a name, what a kernel does that has it, and a function from the product and its right output to the
-wrong one, or to None where these inputs or this instruction cannot show it. Lanes and tiles are the instruction's own.
+Faults are rows: a name, what the faulty kernel does, and a function from the product and its right output to the wrong
+one, or to None where these inputs or this instruction cannot show it. Lanes and tiles are those of the instruction.
 
 1. Where an operand is read wrongly, the product is computed again from what the kernel would have read.
 2. Where D is written wrongly, elements of the right output change their places, or are zero, as memory was before.

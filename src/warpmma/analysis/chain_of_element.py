@@ -1,7 +1,7 @@
 """One element of a product: the codes of its row and column, and the links of the chain that makes it.
 
 The chain is that of `products.Chain`: instructions along k; partial sums where k is split or sums are promoted, which
-begin at +0 and are added in f32; a tensor scale; an epilogue. What an instruction computes, the reference tells.
+begin at +0 and are added in f32; a tensor scale; an epilogue. The reference traces each instruction.
 """
 
 from __future__ import annotations

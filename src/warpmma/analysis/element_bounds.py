@@ -1,7 +1,7 @@
 """An a priori bound of the error of one element, in rational numbers, by the lemmas of docs/specification/bounds.md.
 
-It takes the magnitudes of products and of C, and nothing that is computed from their signs. `product_bounds` has the
-same for whole matrices.
+It depends on the magnitudes of products and of C, not on their signs. `product_bounds` does the same for whole
+matrices.
 """
 
 from __future__ import annotations

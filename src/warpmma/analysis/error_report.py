@@ -1,4 +1,4 @@
-"""What the errors of whole products are: records of what `error` measured."""
+"""Records of the errors of whole products, as `error` measures them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`explain`: how one element of D came about, from whole matrices, as one instruction or a whole product has it."""
+"""`explain`: how one element of D is computed, by one instruction or by a whole product."""
 
 from __future__ import annotations
 

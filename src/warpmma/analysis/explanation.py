@@ -1,10 +1,10 @@
-"""What an explanation holds: how one element of D came about, and how far it is from the exact result.
+"""The record of an explanation: how one element of D is computed, and how far it is from the exact result.
 
-Where two targets part: the first step in which one does what the other does not.
+The parting of two targets is the first step in which they differ:
 
-1. Steps are compared in their order. Two are alike if they add the same values of the same products, keep the same of
-   each, and come to the same result.
-2. The first of `_REASONS` that fits the two steps says why they are not.
+1. Steps are compared in order. Two are equal if they add the same values of the same products, keep the same bits of
+   each, and have the same result.
+2. The first of `_REASONS` that fits the two steps says why they differ.
 """
 
 from __future__ import annotations

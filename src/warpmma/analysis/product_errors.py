@@ -1,13 +1,13 @@
 """Errors of whole products: every element of D against the exact result.
 
-1. The exact result is that of `exact_products`. An error is the result less the exact one, an exact number in fixed
-   point; only what is told of it is rounded, to float64.
-2. An ulp is the distance of two neighbours in the result's format where the exact result is: 2^(e - fraction bits),
+1. The exact result is that of `exact_products`. An error is the result minus the exact one, an exact number in fixed
+   point; only reported figures are rounded, to float64.
+2. An ulp is the distance of two neighbours in the result's format at the exact result: 2^(e - fraction bits),
    e the exponent of its leading bit, at least that of the least normal number; of integers it is 1.
 3. Errors are of elements whose result and exact result are both finite. Others are counted.
-4. The largest error is the largest of exact numbers: those that float64 does not tell apart are compared as rationals.
-   Of equal ones it is the first.
-5. Bounds are those of `product_bounds`: float64s, no less than what is proved; infinite where nothing is.
+4. The largest error is the largest exact number: errors that are equal in float64 are compared as rationals. Of equal
+   ones it is the first.
+5. Bounds are those of `product_bounds`: float64s, not below the proved bound; infinite where there is none.
 """
 
 from __future__ import annotations

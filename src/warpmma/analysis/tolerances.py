@@ -1,13 +1,13 @@
-"""What a tolerance would let pass, and which one would not: right outputs, and those of kernels with a fault.
+"""Which outputs a tolerance accepts, right ones and those of faulty kernels, and which tolerance to use.
 
 1. An output passes rtol and atol if |output - expected| <= atol + rtol |expected| for every element: the rule of
    `numpy.allclose` and of `torch.testing.assert_close`. Expected are the exact results, rounded to float64; elements
    whose exact result is NaN or infinite are left out.
-2. Right outputs are all that the report holds. Wrong ones are those of `faults`, computed for the same inputs on one
-   of the products. One that is equal to the right output, bit for bit, no tolerance finds: the inputs do not show it.
-3. What a tolerance must let pass, `need` of each element, is the largest bound of its error where there is one
-   ("bound": then no kernel fails that takes k as one of the products does), or twice the largest error of the right
-   outputs ("measured").
+2. Right outputs are those in the report. Wrong ones are those of `advising.FAULTS`, computed for the same inputs on one
+   of the products. No tolerance finds one that equals the right output bit for bit: these inputs do not show it.
+3. A tolerance must accept `need` at each element: the largest bound of its error where there is one ("bound": then no
+   kernel fails that orders k as one of the products does), or twice the largest error of the right outputs
+   ("measured").
 4. For an rtol the least atol is the largest of need - rtol |expected|, rounded up to two digits. The *reach* of a fault
    is its largest |output - expected| / (atol + rtol |expected|): above 1 it is found.
 5. Recommended is, of rtol 0 and 1, 2, 5 times powers of ten, the one that finds most faults, and of these the one whose

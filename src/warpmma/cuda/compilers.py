@@ -1,10 +1,10 @@
 """Which compiler takes a source: NVRTC, NVRTC without the code of the host, or nvcc.
 
 1. NVRTC takes the source as it is, and then, unless a header is missing, without the code of the host (`host_code`).
-2. nvcc, where it is found, takes what NVRTC refuses and what may need the host: the source has code of the host, a
-   header is missing, or lines with errors are not the user's but CUDA's, as in CUB and Thrust.
+2. nvcc, if found, takes what NVRTC refuses and what may need the host: the source has host code, a header is missing,
+   or the errors are in CUDA's own headers, as in CUB and Thrust.
 3. Without nvcc, errors in CUDA's headers become one line that names the header that the user includes, if NVRTC refuses
-   these headers alone, too; else they come from how the user's code uses them.
+   that header alone, too; else they come from how the user's code uses it.
 """
 
 from __future__ import annotations

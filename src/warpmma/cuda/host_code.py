@@ -1,13 +1,13 @@
-"""Whole programs through NVRTC, which takes nothing that is for the host: it is left out, and said what that is.
+"""Whole programs through NVRTC, which compiles no host code: host code is left out, and listed.
 
-1. Functions and variables that do not say `__device__` or the like are the host's, but for `constexpr` functions,
-   constants and types. They become blanks, so that lines and columns stay: in the source, and in headers beside it.
-2. What then still does not compile and does not say that it is the device's is left out, too: methods, templates,
-   declarations and types that need what only the host has. Types and templates that both sides may use stay.
-   Types go last, and whole: what needs them does not compile then, and never has another layout.
-3. Headers of libraries, in folders that options name, are taken as they are, if they compile so. As for nvcc, <cmath>
-   and its like are there without being included.
-4. Instances of templates that the host's code launches are compiled, as far as their arguments are known without it.
+1. Functions and variables without `__device__` or the like belong to the host, except `constexpr` functions, constants
+   and types. They become blanks, so that lines and columns stay: in the source, and in headers beside it.
+2. What still does not compile and is not marked as device code is left out, too: methods, templates, declarations and
+   types that need what only the host has. Types and templates that both sides may use stay. Types go last, and whole:
+   what needs them then does not compile, and never has another layout.
+3. Headers of libraries, in folders that options name, are taken unchanged if they compile. As with nvcc, <cmath> and
+   the like are available without being included.
+4. Instances of templates that the host code launches are compiled, as far as their arguments are known without it.
 """
 
 from __future__ import annotations

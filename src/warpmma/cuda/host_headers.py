@@ -1,19 +1,16 @@
-"""The headers of the host that NVRTC does not have, and what stands for them: the list is all that may be missing.
+"""Host headers that NVRTC does not have, and their replacements: only headers of this list may be missing.
 
-1. What is for the host alone (streams, containers, files) is empty: `printf` and `assert` are NVRTC's own.
+1. Headers for the host alone (streams, containers, files) are empty: `printf` and `assert` are NVRTC's own.
 2. Numbers of <limits.h>, <float.h> and types of <stdint.h> are CUDA's, on 64-bit Linux.
 3. Functions of <math.h> are NVRTC's own; in <cmath> they are in `std`, too.
 4. What CUDA has in `cuda::std` is in `std`, too.
-5. Headers of libraries that the host calls bring the types of numbers that they do.
-6. Beside headers stand the macros that they define, for conditions of the preprocessor (`left_out`). Those that ask
-   which library of the host is there (`__cpp_lib_span`, `__GLIBCXX__`) are rightly not defined.
-
-Headers of the host that NVRTC does not have: which ones were left out, and whether that changes what is compiled.
-
-1. Only headers of a stated list are left out (`host_headers`); any other missing header is an error.
-2. What a header declares and its replacement does not is undefined: code that needs it is an error of the compiler.
-3. A condition of the preprocessor is the exception: it takes an undefined macro as 0 without an error. Where one asks
-   for a macro that a replaced header defines and its replacement does not, the load warns.
+5. Headers of libraries that the host calls define their number types.
+6. Each header has a list of the macros that it defines, for preprocessor conditions (rule 9). Macros that ask for a
+   host library (`__cpp_lib_span`, `__GLIBCXX__`) are rightly not defined.
+7. Any other missing header is an error.
+8. What a header declares and its replacement does not is undefined: code that needs it does not compile.
+9. Preprocessor conditions are the exception: they take an undefined macro as 0 without an error. Where one asks for a
+   macro that a replaced header defines and its replacement does not, the load warns.
 """
 
 from __future__ import annotations
@@ -46,7 +43,7 @@ def listed(files: Sequence[SourceFile], replaced: Collection[str]) -> tuple[str,
 
 
 def doubts(files: Sequence[SourceFile], replaced: Collection[str], defined: Collection[str]) -> tuple[str, ...]:
-    """Rule 3: name the conditions that depend on a macro of a replaced header.
+    """Rule 9: name the conditions that depend on a macro of a replaced header.
 
     Parameters
     ----------

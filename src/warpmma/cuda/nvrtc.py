@@ -1,4 +1,4 @@
-"""NVRTC: NVIDIA's compiler as a library. It compiles what is for the device, and has no headers of the host."""
+"""NVRTC: NVIDIA's compiler as a library. It compiles device code, and has no host headers."""
 
 from __future__ import annotations
 

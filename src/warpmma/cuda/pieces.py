@@ -1,10 +1,10 @@
-"""What a text of C++ is made of at its top: functions, classes, variables; and which of it is for the device.
+"""The top-level pieces of a C++ text: functions, classes, variables; and which of them are device code.
 
 1. Comments, literals and directives hold no code. A directive is never part of a piece.
 2. A piece ends at ";", or at the "}" of a function. Namespaces, `extern "C"` and classes hold pieces of their own.
-3. For the device is what says so before its body: `__global__`, `__device__`, `__constant__` and their like, or a macro
-   of the text that stands for one of them. A macro whose name speaks of devices or kernels may come of a header.
-4. Where braces do not match, as when a directive chooses between two heads, the rest is one piece, and is the device's.
+3. Device code has `__global__`, `__device__`, `__constant__` or the like before its body, or a macro of the text that
+   expands to one of them. A macro whose name mentions devices or kernels may come from a header.
+4. Where braces do not match, as when a directive chooses between two heads, the rest is one piece of device code.
 """
 
 from __future__ import annotations

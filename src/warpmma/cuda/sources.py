@@ -1,4 +1,4 @@
-"""What is compiled: a file or a text, what it includes, and what it asks of a compiler; and what comes of it."""
+"""Sources: a file or a text, what it includes, and its compiler options; and the result of compiling it."""
 
 from __future__ import annotations
 

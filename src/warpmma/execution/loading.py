@@ -1,4 +1,4 @@
-"""Matrices in, matrices out: registers filled from matrices and collected again, and one instruction between."""
+"""Matrices in, matrices out: registers are loaded from matrices, one instruction runs, and D is stored."""
 
 from __future__ import annotations
 

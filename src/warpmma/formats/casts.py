@@ -1,4 +1,4 @@
-"""Arrays to codes and back: what the formats' methods do with NumPy."""
+"""Arrays to codes and back: the NumPy side of the formats' methods."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""The table of formats, and look-ups in it.
+"""Number formats, their table, and look-ups in it.
 
-Number formats: what they are, and their casts of arrays.
-
-The casts lie in a module that needs NumPy, which is loaded when the first array comes.
+The casts are in a module that needs NumPy, which is loaded for the first array.
 """
 
 from __future__ import annotations

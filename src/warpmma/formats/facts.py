@@ -1,4 +1,4 @@
-"""What a number format is: a record's fields, and all that follows from them without an array. It needs no NumPy."""
+"""The record of a number format, and everything that follows from it without NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What real GPUs computed: recorded registers and their replay; and PTX kernels that record them.
+"""Results of real GPUs: recorded registers and their replay, and PTX kernels that record them.
 
 An archive is a NumPy `.npz` without pickled objects. Its keys are `MNEMONIC|field`:
 

@@ -1,4 +1,4 @@
-"""Archives of recorded registers, read so that nothing of a file is believed before it is checked."""
+"""Archives of recorded registers: their records and replay, and reading that trusts nothing in a file unchecked."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Matrix products that a library computed on a GPU: their inputs from a seed, and archives of what was recorded.
+"""Matrix products that a library computed on a GPU: their inputs from a seed, and archives of the results.
 
-`tools/record_matmul.py` records what PyTorch gives. An archive is a NumPy `.npz` without pickled objects. Its member
+`tools/record_matmul.py` records PyTorch's results. An archive is a NumPy `.npz` without pickled objects. Its member
 `cases` is JSON, a list of what each product was; `NAME|d` holds codes of its output, the part `[rows, columns]`; the
 other members are texts (device, driver and versions).
 

@@ -1,7 +1,7 @@
-"""The chain of instructions that makes one element of a matrix product, cut along k as one likes.
+"""The chain of instructions that computes one element of a matrix product, in pieces of any size along k.
 
-A `Chain` knows where partial sums end; a `ChainState` is how far one tile has come. Who computes a tile feeds it k in
-order, in pieces of any size: all at once in memory, block by block from Dask.
+A `Chain` knows where partial sums end; a `ChainState` is the progress of one tile. A tile is fed k in order, in pieces
+of any size: all at once in memory, block by block from Dask.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a whole product is computed with: the instruction, and what is done along k."""
+"""The choice of the instruction for a whole product, and of the chain along k."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How products multiply float32: what each word means, and the fused multiply-add that needs no tensor cores.
+"""How products multiply float32: the meaning of each option, and the fused multiply-add without tensor cores.
 
 1. "ieee": each element of D is one chain of `fma.rn.f32`: r = C, then r = fma(a, b, r), k ascending, each step rounded
-   once to nearest even, as IEEE 754 defines it. What it computes is derived from that definition; the order of the sum
-   is that of a plain kernel. A library chooses its order by shape, and it is not promised that this is the order.
+   once to nearest even, as IEEE 754 defines it. The result is derived from that definition; the order of the sum is
+   that of a plain kernel. A library chooses its order by shape, which may be another.
 2. "tf32": A and B are rounded to tf32, to nearest even, and multiplied by the target's `mma` for tf32. PyTorch does
    this where TF32 is allowed (2.11 with cuBLAS of CUDA 13.0, recorded on an H200: `tools/record_torch_rules.py`).
 3. "tf32-truncated": the same `mma` reads the registers of f32 as they are. It ignores the low 13 bits, which truncates

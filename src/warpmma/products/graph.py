@@ -1,6 +1,6 @@
 """`matmul` on Dask arrays: a graph with a task for every tile of D and block of k, those of a tile in order.
 
-A tile's chain is handed from task to task as a `ChainState`: it meets the same instructions in the same order as in
+A tile's chain is handed from task to task as a `ChainState`: it takes the same instructions in the same order as in
 memory.
 """
 

@@ -1,4 +1,4 @@
-"""Operands of matrix products as codes: of every form in which `matmul` takes them."""
+"""Operands of matrix products as codes, from every form that `matmul` takes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Whole matrix products, as kernels make them: chains of one instruction along k.
 
 Every element of D is what a plain tiled kernel computes: its accumulator begins with C and takes one instruction after
-the other, k ascending; rows, columns and k beyond the matrices are +0. How a kernel cuts its tiles changes no bit. What
-does is said by arguments: which instruction, how k is split, when sums are promoted to f32, what D is rounded to.
+the other, k ascending; rows, columns and k beyond the matrices are +0. How a kernel cuts its tiles changes no bit. The
+arguments name what does: which instruction, how k is split, when sums are promoted to f32, what D is rounded to.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sparse A: the pattern of its columns, its stored elements, and the metadata that says where they stand.
+"""Sparse A: the pattern of its columns, its stored elements, and the metadata with their positions.
 
 A row of a sparse A is cut into groups of four *places*, and two places of each are stored. A place is one
 element of 8 or 16 bits, a pair of 4-bit elements, or half a tf32 element. A 2-bit index names a place; two

@@ -1,4 +1,4 @@
-"""Comparing bits in tests: a report that shows a kernel's author where the difference is."""
+"""Bitwise comparison in tests, with a report of where arrays differ."""
 
 from __future__ import annotations
 

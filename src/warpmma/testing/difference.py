@@ -1,10 +1,10 @@
 """The report on two arrays that differ: which elements, by how much, and where.
 
-Where elements are, in words: rows and columns, tiles, patterns, lanes and registers.
+Positions are described as rows and columns, tiles, patterns, lanes and registers:
 
 1. The indices along each axis, shortened: "rows 64-127; columns 0, 2, ..., 62".
-2. Of plain matrices, tiles that are aligned to powers of two: the largest ones of which all elements are listed; or the
-   smallest one that has all of them, where that is not a coincidence.
+2. For plain matrices, tiles that are aligned to powers of two: the largest ones all of whose elements are listed; or
+   the smallest one that has all of them, where that is not a coincidence.
 3. A band along the diagonal that is listed exactly: a diagonal, a triangle.
 4. Of tiles of a shape that is given, which have such elements, by their numbers along each axis: the `program_id` of a
    grid of tiles.

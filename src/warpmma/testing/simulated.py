@@ -1,4 +1,4 @@
-"""A GPU by its target, for tests: what the package computes, with the target filled in."""
+"""A simulated GPU for tests: the functions of this package for one target."""
 
 from __future__ import annotations
 

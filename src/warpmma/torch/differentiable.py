@@ -1,4 +1,4 @@
-"""A product of tensors as a function, whose gradients are products by the same arithmetic."""
+"""A product of tensors as a function whose gradients use the same arithmetic."""
 
 from __future__ import annotations
 

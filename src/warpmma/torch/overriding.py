@@ -1,11 +1,12 @@
 """The override: while it is on, PyTorch's products are computed with a target's arithmetic, and counted.
 
-1. What this thread computes inside of the `with` is replaced, forward or backward: a gradient that is computed after it
-   is PyTorch's. Overrides nest; the innermost one computes.
-2. Operators that PyTorch makes of others are taken apart first. Fused layers of `torch.nn` that only inference takes
+1. Products of this thread inside the `with` are replaced, forward and backward: a gradient that is computed after it is
+   PyTorch's. Overrides nest; the innermost one computes.
+2. Operators that PyTorch composes of others are decomposed first. Fused layers of `torch.nn` that only inference takes
    (`torch.backends.mha`) are off meanwhile, in all threads, since their products cannot be intercepted.
-3. What has sums of products inside and is not replaced is PyTorch's, and counted in the report; or refused.
-4. Tensors of subclasses are for their own rules; what these compute with plain tensors is replaced.
+3. Operators with sums of products inside that are not replaced are computed by PyTorch and counted in the report; or
+   refused.
+4. Subclasses of tensors follow their own rules; what these compute with plain tensors is replaced.
 """
 
 from __future__ import annotations

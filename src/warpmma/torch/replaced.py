@@ -1,4 +1,4 @@
-"""Plain products among PyTorch's operators, below autograd, so that the products of gradients come here too.
+"""Plain products among PyTorch's operators, below autograd, so that products of gradients are included.
 
 `mm`, `bmm`, `addmm`, `baddbmm`, of vectors `mv`, `addmv`, `dot` and `vdot` (a vector is a matrix of one column, or
 row), with what is made of them: `matmul`, `linear`, `einsum`. Of two tensors of one floating-point type.

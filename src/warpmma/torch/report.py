@@ -1,4 +1,4 @@
-"""What was computed under an override: products by instruction, and what was left to PyTorch."""
+"""The report of an override: products by instruction, and operators left to PyTorch."""
 
 from __future__ import annotations
 

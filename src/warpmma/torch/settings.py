@@ -1,10 +1,10 @@
-"""What products are computed with: arguments of `arithmetic` and of `matmul`, and the instruction that each type takes.
+"""Settings of products: arguments of `arithmetic` and of `matmul`, and the instruction for each type.
 
-1. Of f32 it is what `products.float32` says of the word that was given: `fma.rn.f32`, or an instruction for tf32.
-2. An instruction that was named is taken for products of its types of A and B.
-3. Else it is of the kind that was asked for, `wgmma` or `mma`; where the target has no `wgmma` for the types (f64), an
-   `mma`. Of several that with the largest k, as `warpmma.matmul` chooses; n of a `wgmma` changes no bit.
-4. Sums are kept in f32, with accumulate="f16" in f16 where A is f16 or of 8 bits; of f64 in f64, of s8 in s32.
+1. For f32, `products.float32` maps the option to `fma.rn.f32` or an instruction for tf32.
+2. A named instruction is used for products of its types of A and B.
+3. Otherwise it is of the requested kind, `wgmma` or `mma`; where the target has no `wgmma` for the types (f64), an
+   `mma`. Of several, the one with the largest k, as `warpmma.matmul` chooses; n of a `wgmma` changes no bit.
+4. Sums are kept in f32, with accumulate="f16" in f16 where A is f16 or of 8 bits; for f64 in f64, for s8 in s32.
 """
 
 from __future__ import annotations

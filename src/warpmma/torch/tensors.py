@@ -1,4 +1,4 @@
-"""PyTorch, imported when it is needed; its tensors as arrays, without a copy, and arrays as tensors."""
+"""PyTorch, imported when needed; tensors as arrays without a copy, and arrays as tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulated GPU that is active: what it is, what ran on it, and on which device a launch runs."""
+"""The active simulated GPU, its launches, and the device that a launch runs on."""
 
 from __future__ import annotations
 

@@ -1,26 +1,24 @@
-"""Triton's compiler for NVIDIA's GPUs, that ends at PTX.
+"""Triton's compiler for NVIDIA's GPUs, up to PTX.
 
-What Triton keeps on disk is kept apart from what it compiles for a GPU: the hash of the backend says so.
+Triton's disk cache for it is separate from that for real GPUs: the hash of the backend differs.
 
-Of inline assembly with several lines Triton 3.9 gives each a line of the source of its own, one behind the other; all
-are the first's.
+Triton 3.9 gives each line of multi-line inline assembly its own source line, one after the other; here all have the
+line of the first.
 
-A register that nothing in a kernel writes is LLVM's undef: Triton fills up four bytes with it, of which it stores some.
-It is not a mistake of the kernel's, and is 0 here: poison is known of registers, not of bytes.
+A register that a kernel never writes is LLVM's undef: Triton pads words of four bytes with it, and stores some of them.
+That is not a bug of the kernel, and the register is 0 here: poison is tracked by registers, not by bytes.
 
 A device may have several targets to compile for (`PTX_TARGETS`). Triton's front end accepts the types of all of them;
-when it has made its first IR, the first target that has all types in it compiles the rest. What Triton keeps with a
-kernel says which target that was, and which `tl.dot` the kernel has.
+after the first IR, the first target that has all of its types compiles the rest. Triton's metadata of the kernel has
+that target, and the `tl.dot` of the kernel.
 
-What Triton writes for `tl.dot`, and what a device's own target would have got instead.
-
-The rules, of Triton 3.2 to 3.9:
+The instruction for `tl.dot`, and what the device's own target would get instead, by the rules of Triton 3.2 to 3.9:
 
 1. A product of tiles is written as the target's instruction for large products (`wgmma` of sm_90, `tcgen05` of sm_100
    to sm_110) if it has no batch, its rows are a multiple of 64, its columns of 8, and the warps of a block of 4.
 2. Every other product is written as `mma`. There, operands of fp8 are converted to f16 first, but for sm_89, sm_120 and
    sm_121, which have an `mma` of fp8.
-3. A launch has a note where the device's target would get another instruction than the text has, and its sums are not
+3. A launch has a note where the device's target would get another instruction than the PTX has, whose sums are not
    known to have the same bits.
 """
 

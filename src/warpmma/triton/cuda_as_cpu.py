@@ -5,19 +5,17 @@ The rules:
 1. Tensors: those of `cuda_tensors`.
 2. The functions of `torch.cuda` and `torch.accelerator` in `_ANSWERS` answer, those of `torch_answers` among them; any
    other function of theirs is an error that names the nearest that answers.
-3. Nothing is invented that a test could be decided by: memory in use and time are not answered, a device's memory is
-   the machine's.
-4. Seeds and states of random numbers are the CPU's, whose generator makes all numbers: they are not a GPU's.
+3. No answer is invented that could decide a test: memory in use and time are not answered; a device's memory is that of
+   the machine.
+4. Seeds and states of random numbers are those of the CPU's generator, not of a GPU's.
 5. `autocast("cuda")` is the CPU's, in float16 unless a type is given; which functions it casts is the CPU's list.
 6. Everything is restored when the device is no longer active; marks of tensors stay, without meaning.
 
-What a PyTorch without a GPU is asked about its GPU, answered for the simulated one.
-
-The rules:
+Answers of `torch.cuda` for the simulated GPU, with this option or without:
 
 1. As long as a device is active and PyTorch has no GPU, the functions of `torch.cuda` below answer. `is_available`
    still says no: no tensor can be made on "cuda", unless the CPU stands for it (`cuda_as_cpu`).
-2. The capability is that of the target which Triton compiles for: code asks to know what the compiler may use.
+2. The capability is that of the target that Triton compiles for, since code asks for what the compiler may use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tensors that code makes on "cuda", kept on the CPU: which ones they are, and what is answered about them.
+"""Tensors that code creates on "cuda", kept on the CPU: how they are marked, and what they report.
 
 The rules:
 

@@ -25,7 +25,7 @@ from ..errors import OperandError
 from ..machine import Device
 from .cuda_tensors import GENUINE
 
-_LOWEST, _HIGHEST = 1 << 32, 1 << 56  # integers outside are not addresses (indices, for one) and are not looked up
+_LOWEST, _HIGHEST = 1 << 32, 1 << 56  # what is no address, as indices are none, need not be looked for
 _MOST_ADDRESSES = 1 << 16
 _NONE = np.zeros(0, np.uint64)
 _NONE.flags.writeable = False

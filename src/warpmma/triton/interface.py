@@ -1,6 +1,7 @@
-"""What is used of Triton, found out when it is first needed.
+"""The parts of Triton that are used here, looked up at first use.
 
-Triton promises none of it to others. 3.2 to 3.9 have it, in two or three forms each; what a version lacks is said.
+They are internal to Triton. Versions 3.2 to 3.9 have them, in two or three forms each; an error names what a version
+lacks.
 """
 
 from __future__ import annotations

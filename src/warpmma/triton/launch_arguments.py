@@ -98,7 +98,7 @@ def parameter_value(name: str, type_: str, x: Any) -> Any:
     Raises
     ------
     OperandError
-        A number or pointer that does not fit.
+        What is no such number, or no pointer.
     """
     if type_[0] == "*":
         return _pointer(name, type_, x)

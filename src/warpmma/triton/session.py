@@ -1,18 +1,17 @@
-"""Simulated GPUs as Triton's active driver: the `with`, the call, and what changes meanwhile.
+"""Simulated GPUs as Triton's active driver: the context manager, and what it replaces.
 
 The rules:
 
 1. While a device is active it is Triton's driver, Triton's compiler ends at PTX, and `JITFunction.run` looks at the
-   arguments first, `Autotuner.run` counts (`benchmarking`). All are put back as they were.
+   arguments first, `Autotuner.run` counts (`benchmarking`). All are restored afterwards.
 2. Devices nest; the innermost is active. `install` makes one active until `uninstall`. Triton has one driver for all
    threads, whose launches go to the innermost: another thread than the one that made it active makes none so.
 3. Triton keeps compiled kernels by the number of the device, so each pair of targets has a number of its own, beyond
    those of real GPUs.
 4. A launch runs on the device that its arrays belong to, or on the active one's own.
 
-For which targets Triton writes PTX, by the target whose bits are computed.
-
-A driver assembles PTX for older targets, too: what Triton writes for sm_80 has sm_90's bits on sm_90. For sm_90 itself
+`PTX_TARGETS` has the targets that Triton compiles for, by the target whose bits are computed. A driver assembles PTX
+for older targets, too: what Triton writes for sm_80 has sm_90's bits on sm_90. For sm_90 itself
 `tl.dot` becomes `wgmma`, for sm_100 to sm_110 `tcgen05`, and descriptors become TMA from sm_90 on: none is simulated.
 A kernel is compiled for the first target of its row that has all of its types: sm_80 has no e4m3, sm_89 has.
 """

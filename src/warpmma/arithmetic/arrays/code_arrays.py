@@ -1,4 +1,4 @@
-"""What `compute` and `product` take: arrays of codes that fit together, checked once for both engines."""
+"""Checks of the arguments of `compute` and `product`, for both engines: arrays of codes that fit together."""
 
 from __future__ import annotations
 

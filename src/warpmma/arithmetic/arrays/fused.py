@@ -4,15 +4,13 @@ Why float64 is exact here. Every operand value is a float64. A product has at mo
 significands of two scales) and lies in 2^±600, and scaling it by a power of two keeps it there and exact: float64 has
 53 bits and reaches from 2^-1022 to 2^1023. The scaled addend is below 2^(F + 2) in magnitude, since a nominal
 exponent is at most one below that of the value; `trunc` cuts it at the binary point, which is rule 5. At most 65 such
-integers, with F at most 35, stay below 2^44 < 2^53, so their sum is exact in any order, and NumPy's pairwise addition
-cannot be seen. A group of 16 e2m1 products is an integer of at most 12 bits over 4; with its scales it has at most 20
+integers, with F at most 35, stay below 2^44 < 2^53, so their sum is exact in any order, NumPy's pairwise addition
+included. A group of 16 e2m1 products is an integer of at most 12 bits over 4; with its scales it has at most 20
 bits and is below 2^(F + 12), and five of them are below 2^50. Infinities and NaN follow rule 8 because IEEE addition
 and multiplication do.
 
-Which rows of A and B meet, in runs of k that fit in cache.
-
-Both passes over a sum of products may cut k anywhere, for a maximum and an exact sum do not care. So however many
-outputs there are, what is in flight stays small.
+Products are taken in runs of k that fit in cache: both passes over a sum of products may cut k anywhere, since a
+maximum and an exact sum do not depend on it. So temporaries stay small for any number of outputs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which engines there are, and which one a caller gets."""
+"""The engines of this installation, and the choice of one."""
 
 from __future__ import annotations
 

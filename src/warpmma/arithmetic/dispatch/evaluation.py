@@ -1,4 +1,4 @@
-"""What recipes compute from arrays of codes: D by a unit's NumPy form, and chains of instructions by any engine."""
+"""Evaluation of recipes on arrays of codes: one instruction in NumPy, and chains of instructions by any engine."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Instructions on registers in the native engine, element by element: parameters of the C++, and calls into it.
 
-What they compute is said where NumPy computes it: `operations.floats`, `conversions`, `comparisons`,
-`divisions` and `integers`.
+The NumPy forms define the results: `operations.floats`, `conversions`, `comparisons`, `divisions` and `integers`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Exact numbers, on Python integers: a `Number` with as many significand bits as it takes.
+"""Exact numbers, on Python integers: a `Number` with any number of significand bits.
 
 Rule 14 of `reference`: an operation is computed exactly, and rounded once.
 """

@@ -1,8 +1,8 @@
-"""What the reference did: the steps of one element of D, each with its addends and what was taken from them.
+"""The trace of the reference: the steps of one element of D, each with its addends and what was cut off them.
 
-Every number is exact. What a step loses is what truncation takes from its addends (rule 5) and what rounding takes from
-their sum (rule 7); as a step's result is an addend of the next, the exact sum of the products and C is the result plus
-all that the steps lost.
+Every number is exact. A step loses what truncation cuts off its addends (rule 5) and what rounding cuts off their sum
+(rule 7); since a step's result is an addend of the next, the exact sum of the products and C is the result plus all
+losses of the steps.
 """
 
 from __future__ import annotations

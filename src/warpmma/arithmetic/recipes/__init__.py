@@ -1,4 +1,4 @@
-"""Tables: which recipe each instruction has on each target, and how that is known."""
+"""Tables: the recipe of each instruction on each target, and the evidence for it."""
 
 from .evidence import Evidence, evidence_of
 from .library_products import LIBRARY_SUMS, LibrarySums, library_note, library_sums

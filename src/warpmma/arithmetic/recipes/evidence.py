@@ -1,8 +1,8 @@
 """Evidence: how we know what each instruction computes on each target.
 
-Of the rows of `EVIDENCE` one answers (`scopes` says which). What no row can have foreseen is concluded from one: a
-shape that did not exist when a GPU was asked, and a target that no row names. What was measured, by whom and how much,
-is told at more length in `docs/evidence.md`.
+One row of `EVIDENCE` answers for an instruction (`scopes` has the rule). Evidence for a shape that did not exist when
+a GPU was measured, or for a target that no row names, is derived from a row. `docs/evidence.md` describes what was
+measured, by whom and how much.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""With which instruction libraries compute large products, where it is not `mma`, and whether its sums have other bits.
+"""The instruction with which libraries compute large products, where it is not `mma`, and whether its bits differ.
 
 cuBLAS, CUTLASS and Triton write `wgmma` on sm_90 and `tcgen05` on sm_100 to sm_110. Integers have one exact sum, so
 no row names them.

@@ -1,8 +1,8 @@
 """Recipes: how each instruction computes on each target.
 
-`GENERATIONS` says which targets share their arithmetic, as `isa` has it. `LOWERINGS` says what an instruction of a
-group becomes on a generation: which unit with which parameters (read from ptxas's machine code). How we know is the
-business of another table, in `evidence`.
+`GENERATIONS` lists the targets that share their arithmetic, as in `isa`. `LOWERINGS` maps a group of instructions on a
+generation to a unit and its parameters (read from ptxas's machine code). The evidence is a table of its own, in
+`evidence`.
 
 Sources: docs/specification/numerics.md names the publications, docs/specification/h200.md the measurements,
 docs/specification/lowering.md the machine instructions that ptxas 13.0 emits.

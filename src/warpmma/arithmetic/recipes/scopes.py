@@ -4,18 +4,16 @@ Rules
 -----
 1. A row has a scope: one group of instructions; the places where it holds, targets or generations; and of the group
    those instructions whose attributes have certain values.
-2. Two rows meet if they have the group in common, a place, and a value of every attribute that both speak of.
-3. Rows that meet are nested: the scope of one lies within that of the other and is not the same, and it stands first.
-   So the rows that fit an instruction at a place are nested too, and the first of them, the most special, answers.
+2. Two rows overlap if they share the group, a place, and a value of every attribute that both mention.
+3. Rows that overlap are nested: the scope of one lies strictly within that of the other, and it stands first. So the
+   rows that fit an instruction at a place are nested too, and the first of them, the most specific, answers.
 4. Every legal instruction has an answer at every place that the table knows, and every row is the answer for one.
 
-Rule 3 is checked where a table is made, on the rows alone; rule 4 before anything is looked up, for `mma` and for
-`wgmma` apart: it takes the list of all instructions.
+Rule 3 is checked where a table is made, on the rows alone; rule 4 before the first look-up, for `mma` and for `wgmma`
+apart, since it needs the list of all instructions.
 
-Groups: the instructions that share a path through the hardware, on any one target.
-
-The types of A and B decide it, but for f16 in the one shape that has a unit of its own, and for block-scaled
-instructions, whose kind does.
+A group holds the instructions that share a path through the hardware on each target. The types of A and B decide it,
+except for f16 in the one shape that has a unit of its own, and for block-scaled instructions, whose kind decides.
 """
 
 from __future__ import annotations

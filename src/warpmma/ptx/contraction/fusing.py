@@ -3,23 +3,23 @@
 PTX lets `mul` and `add` (`sub`) that say no rounding be fused. ptxas 13.0 does it by these rules, as its machine code
 for sm_80 and sm_90 showed (docs/specification/contraction.md):
 
-1.  A product is what an unguarded `mul` without rounding and `.sat` gives, of f32, f64, f16, f16x2, bf16 or bf16x2, of
-    which not both operands are numbers; and the last multiplication of `div.full` and `div.approx`.
+1.  A product is the result of an unguarded `mul` without rounding and `.sat`, of f32, f64, f16, f16x2, bf16 or bf16x2,
+    unless both operands are immediates; and of the last multiplication of `div.full` and `div.approx`.
 2.  It passes through unguarded `mov`, `mul` by 1.0, and, turning its sign, `neg` without `.ftz` and `mul` by -1.0, and
     goes as bits through registers of integers.
-3.  A sum is what `add` or `sub` without rounding gives, of the same type, with `.ftz` if the product has it, guarded or
-    not, with `.sat` or not.
-4.  A product is fused if every use of it that counts is an operand of a sum in its stretch (`regions`), and none adds
-    it to itself: each sum becomes a fused multiply-add, and the product is not computed.
+3.  A sum is the result of `add` or `sub` without rounding, of the same type, with `.ftz` if the product has it, guarded
+    or not, with `.sat` or not.
+4.  A product is fused if every live use of it is an operand of a sum in its stretch (`regions`), and none adds it to
+    itself: each sum becomes a fused multiply-add, and the product is not computed.
 5.  Where both operands of a sum are products that may be fused, one is, and the other is rounded: it is fused no more.
     Products with one use go first, in the order of their sums; then, in that order, those with several. Of two alike
     the first operand is fused.
 6.  Not predicted are sums of products that have uses outside of their stretches too, where ptxas unrolls loops before
     it fuses, unless `.pragma "nounroll"` stands at their heads: some copies are fused; and where the sum itself, or
-    what hands it on, is used outside of its stretch alone: ptxas may move it there, or make it again. (Of 100 random
-    kernels with branches two had such a sum fused.) What they would be otherwise is computed beside them
+    what passes it on, is used only outside its stretch: ptxas may move it there, or recompute it. (Of 100 random
+    kernels with branches two had such a sum fused.) The other possible results are computed beside them
     (`alternatives`).
-7.  Before all that, products of what is constant are made again where they are used (`remaking`).
+7.  Before all that, products of constants are rematerialized at their uses (`remaking`).
 """
 
 from __future__ import annotations

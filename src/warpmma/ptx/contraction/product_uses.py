@@ -1,4 +1,4 @@
-"""The products of a stretch, and what its statements do with them: rules 1 to 4 of `contraction`."""
+"""The products of a stretch and their uses: rules 1 to 4 of `contraction`."""
 
 from __future__ import annotations
 

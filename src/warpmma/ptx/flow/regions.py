@@ -1,15 +1,15 @@
-"""Stretches of a body within which ptxas fuses, and which registers are wanted behind them.
+"""Stretches of a body within which ptxas fuses, and the registers that are live after them.
 
-1. A basic block begins where a jump leads, and ends where one is. Labels to which nothing jumps begin none. A block
-   with one way out and its follower with one way in are one block. What no way leads to is nothing, and no more is a
-   block in which nothing counts (rule 3), nor a jump whose ways all lead to one place.
-2. Some instructions become several blocks before ptxas fuses, so that what stands before and behind them is apart:
+1. A basic block begins at the target of a jump and ends at a jump. Labels without a jump to them begin no block. A
+   block with one successor and that successor, if it has no other predecessor, are one block. Unreachable blocks do not
+   count, nor do blocks without live statements (rule 3), nor jumps whose targets are all the same.
+2. Some instructions become several blocks before ptxas fuses, which separates the statements before and after them:
    `BREAKS` lists them. So does every guarded instruction that is not arithmetic. Machine code of ptxas 13.0 for
    sm_80 and sm_90 showed it: each of 200 instructions was put between a multiplication and an addition.
-3. A register is wanted where its value may still reach what is stored or decides: what only makes values that nobody
-   wants does not count, since ptxas drops it.
+3. A register is wanted where its value may still reach a store or a branch: statements that only compute unwanted
+   values do not count, since ptxas drops them.
 4. ptxas unrolls loops first, unless `.pragma "nounroll"` stands at their heads: the block that jumps back and the head
-   may become one; and where a loop is one block, what stands before and behind it, too.
+   may become one; and where a loop is one block, the blocks before and after it, too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which registers a statement writes and reads, by its shape: what stands first is written, but for some opcodes."""
+"""The registers that a statement writes and reads: the first operand is written, except by some opcodes."""
 
 from __future__ import annotations
 

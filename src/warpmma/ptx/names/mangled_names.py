@@ -7,12 +7,12 @@
     type      = a letter | "D" a letter | ("P" | "R" | "O" | "K" | "V" | "r") type | path [arguments]
                 | "A" number "_" type | parameter | "Dp" parameter          parameter = "T_" | "T" number "_"
 
-1. What was read before is named again by its place, "S_", "S0_", ...: each beginning of a path, each template without
-   its arguments, and each type that is more than a letter, in the order in which they end. A function is none of these.
+1. Earlier parts are referred to by number, "S_", "S0_", ...: each prefix of a path, each template without its
+   arguments, and each type that is more than a letter, in the order in which they end. Functions are not counted.
 2. "T_", "T0_", ... are arguments of the function's own template; an argument that is a pack is expanded by "Dp".
 3. Namespaces without a name, and those that nvcc invents for names of one file, are left out of what is returned.
-4. Everything else (expressions, pointers to functions, members, vectors of the compiler, tags) is not read: such a name
-   has no instance and no parameter types. Nothing is guessed.
+4. Everything else (expressions, pointers to functions, members, compiler vectors, tags) is not read: such a name has no
+   instance and no parameter types. Nothing is guessed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where variables, parameters and registers lie."""
+"""Storage of variables, parameters and registers."""
 
 from .reaching import Reach, callee, reach
 from .slots import Declared, Slots, register_class

@@ -1,4 +1,4 @@
-"""What an entry can reach: functions that it may call, directly or through their addresses, and variables."""
+"""The call graph of an entry: functions that it may call, directly or through their addresses, and variables."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Where the variables and functions of a module lie.
+"""Addresses of the variables and functions of a module.
 
 The rules:
 
-1. `.global` and `.const` variables lie on a device from the first launch of their module on, as long as the device
-   lives; each has its initial value then.
-2. `.shared` variables that an entry can reach lie as ptxas packs them, in the order of the text, but `GAP` bytes apart,
+1. `.global` and `.const` variables are allocated and initialized on a device at the first launch of their module, and
+   live as long as the device.
+2. `.shared` variables that an entry can reach are packed as by ptxas, in the order of the text, but `GAP` bytes apart,
    which keeps their banks: an index one too far hits unowned bytes. Dynamic shared memory (`.extern`) is last; its
    variables all begin there.
 3. `.local` variables and parameters lie in the frame of their function; those of a module (PTX 2.3 and before) at the

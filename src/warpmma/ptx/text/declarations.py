@@ -23,9 +23,9 @@ Initial values of variables in memory.
     address = name ["+" integer] | "generic" "(" name ")" ["+" integer]
     mask    = 0xFF | 0xFF00 | ...
 
-1. Braces follow the dimensions, a vector's elements innermost; what a brace does not say is zero.
-2. An integer is cut to its element; a float stands in `.f32` and `.f64`, and, as the f32 or the f64 that it is written
-   as, in untyped elements.
+1. Braces follow the dimensions, a vector's elements innermost; values left out are zero.
+2. An integer is truncated to its element; a float initializes `.f32` and `.f64`, and untyped elements by the bits of
+   the f32 or f64 that it is written as.
 3. Zeros between values are listed: at most `MOST` elements. Those behind the last value are not.
 """
 

@@ -1,14 +1,14 @@
-"""Directives of functions: what they say of registers, threads and clusters, as numbers.
+"""Directives of functions, on registers, threads and clusters, as numbers.
 
 The rules (PTX ISA 9.1, 11.4 to 11.6; what ptxas 13.0 takes):
 
-1. A directive belongs to entries, or to functions and prototypes, and stands behind the parameters. One that is not in
-   `_KNOWN` is an error.
+1. A directive belongs to entries, or to functions and prototypes, and stands behind the parameters. Others than those
+   of `_KNOWN` are errors.
 2. `reqntid` and `maxntid` bound a launch. The directives of clusters say how many blocks a cluster has; here a block is
-   a cluster of its own, so an entry with any other size is refused (`cluster_problem`). A size of 1 is legal, and what
-   `%is_explicit_cluster` tells; one of 0 says nothing (`tools/record_clusters.py`).
+   a cluster of its own, so an entry with any other size is refused (`cluster_problem`). A size of 1 is legal and sets
+   `%is_explicit_cluster`; one of 0 has no effect (`tools/record_clusters.py`).
 3. All other directives are ignored on purpose: they tell ptxas how many registers to use, or what a call preserves, and
-   change no bits. So are strings of `.pragma`, but for those of a loop, and attributes of variables and functions.
+   change no bits. So are strings of `.pragma`, except those of a loop, and attributes of variables and functions.
 """
 
 from __future__ import annotations

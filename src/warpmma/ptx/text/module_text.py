@@ -1,4 +1,4 @@
-"""Reading of modules: what stands outside of functions is read, and bodies are found by their braces, to be read later.
+"""Reading of modules: everything outside functions is read; bodies are found by their braces and read later.
 
 module   = {".version" number | ".target" name {"," name} | ".address_size" integer | file | section | alias
            | pragma | variable | function}

@@ -5,13 +5,13 @@ operand = name ["." part] | name "+" constant | name "[" constant "]" | "!" name
         | "(" [operand {"," operand}] ")"      (of a call, before a comma or a semicolon)
 pair    = name "|" name                        (the first operand only)
 
-Names of a function's scopes: which declaration a name means where it stands.
+Resolution of names in a function's scopes:
 
-1. A scope is what a function's braces hold: 0 the body with parameters and results, larger numbers inner `{ }` in the
-   order of the text. A name means what the innermost scope that has declared it before declares.
-2. `%r<5>` declares `%r0` to `%r4`. Nothing is listed, so that a range may be as long as it likes. A name that fits two
-   ranges of a scope, as `a11` does `a<100>` and `a1<10>`, is of the one whose number is longest.
-3. Labels have scopes, too, and are meant before they stand: they are settled when the body has been read.
+1. Scopes are the braces of a function: 0 is the body with parameters and results, larger numbers are inner `{ }` in the
+   order of the text. A name refers to the innermost scope that has declared it so far.
+2. `%r<5>` declares `%r0` to `%r4`, as a range of any length that is not listed. A name that fits two ranges of a scope,
+   as `a11` does `a<100>` and `a1<10>`, belongs to the one with the longest number.
+3. Labels have scopes, too, and may be used before they are defined: they are resolved when the body has been read.
 """
 
 from __future__ import annotations

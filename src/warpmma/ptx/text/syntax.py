@@ -1,6 +1,6 @@
-"""What a PTX text says: records of modules, functions, variables, statements and operands, as they were read.
+"""The syntax tree of a PTX text: records of modules, functions, variables, statements and operands.
 
-Nothing here knows what an instruction does. Names are resolved to declarations (scopes), not to places or addresses.
+It does not depend on what instructions do. Names are resolved to declarations (scopes), not to addresses.
 """
 
 from __future__ import annotations

@@ -2,10 +2,9 @@
 
 Gathers are on the flattened matrix, of a tile or of all tiles together.
 
-A shared tile that is swizzled on one side only: when it is stored and not when it is loaded, or the reverse.
-
-A swizzle exchanges chunks of 16 bytes by exclusive or, so that lanes that read a column meet different banks. It is its
-own inverse: which of the two sides forgot it cannot be seen. Lines of the matrix are contiguous in memory, its rows or
+A shared tile may be swizzled on one side only: when it is stored and not when it is loaded, or the reverse. A swizzle
+exchanges chunks of 16 bytes by exclusive or, so that lanes that read a column hit different banks. It is its own
+inverse, so the bits do not show which side lacks it. Lines of the matrix are contiguous in memory, its rows or
 its columns; a line has `chunks` of them.
 
 1. By the line: chunk c of line r lies at c ^ ((r >> shift) % most), most 8, 4 or 2. Where `chunks` is a multiple of

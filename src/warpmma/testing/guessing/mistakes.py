@@ -1,4 +1,4 @@
-"""What a mistake is: a change of what an instruction was given, of how it was called, or of what became of its result.
+"""Mistakes: changes of an instruction's operands, of how it is called, or of its result.
 
 Operands are codes of tiles: A `[warp, I, T, m * k]`, B `[warp, T, J, k * n]`, C and D `[warp, I, J, m * n]`, where a
 product has I x J tiles of D and T of them along k; metadata and words of scales `[..., 32]` in place of the last

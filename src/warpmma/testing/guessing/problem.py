@@ -1,4 +1,4 @@
-"""What is known: an instruction, what it was given, and what came out; cut into tiles."""
+"""The problem: an instruction, its operands and its wrong result, cut into tiles."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""The search: which mistakes give the bits that were seen.
+"""The search for mistakes that give the observed bits.
 
 1. If the operands as given give these bits, nothing is guessed.
 2. Every mistake alone; if none gives the bits, pairs of those that are not far-fetched, the simplest first, until as
    many were tried as asked for, by default 20,000 and as few as cost so many instructions.
 3. They are tried on two tiles of D that differ most from what should have come out; those that give the bits there, on
    all tiles.
-4. A mistake with D itself, such as how it was stored, is undone on what was seen: so it goes with any other.
+4. A mistake with D itself, such as how it was stored, is undone on the observed bits, so it combines with any other.
 """
 
 from __future__ import annotations

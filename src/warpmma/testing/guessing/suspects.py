@@ -1,4 +1,4 @@
-"""All mistakes that are tried: the table, made of the rules of the other modules, for an instruction and a problem."""
+"""The table of all mistakes that are tried for an instruction and a problem, made by the rules of the other modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes with words beside the operands: metadata of a sparse A, and block scales."""
+"""Mistakes with metadata of a sparse A and with block scales."""
 
 from __future__ import annotations
 
