@@ -22,7 +22,7 @@ import numpy.typing as npt
 from ._dtypes import dtype_named
 from .errors import OperandError, WarpmmaError, shown
 
-_VERSION = (1, 3)  # what is asked for: a later minor version adds codes, a later major one is another structure
+_VERSION = (1, 3)  # requested: a later minor version adds codes, a later major one changes the structure
 _HOST = (1, 3, 11)  # memory that the CPU reads: its own, and pages that CUDA or ROCm has pinned
 _DEVICES = {2: "a CUDA GPU", 4: "an OpenCL device", 7: "Vulkan", 8: "Metal", 10: "a ROCm GPU", 13: "CUDA, managed"}
 _PADDED = 1 << 2  # flag: elements narrower than a byte have one each, and do not share
@@ -90,7 +90,7 @@ def imported(x: Any, name: str, error: type[WarpmmaError]) -> Any:
     Raises
     ------
     WarpmmaError
-        What lies on another device, requires a gradient, or is of a type that NumPy and ml_dtypes have not.
+        An array on another device, one that requires a gradient, or of a type that NumPy and ml_dtypes lack.
     """
     if isinstance(x, np.ndarray) or not hasattr(type(x), "__dlpack__") or isinstance(x, np.generic):
         return x

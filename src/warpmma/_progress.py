@@ -33,7 +33,7 @@ def for_each(
     threads : int, optional
         One by default.
     progress : bool or callable, optional
-        Is told how many pieces are done, and how many there are, in the caller's thread; True shows a bar.
+        Called as `progress(done, total)`, in the caller's thread; True shows a bar.
     what : str
         What the pieces are, for the bar.
     """
@@ -136,7 +136,7 @@ def _bar(what: str) -> _RichBar | _PlainBar | None:
 
 
 class _LateBar:
-    """A bar that comes after some seconds, and is told all from then on; a thread of its own brings it."""
+    """A bar that appears after some seconds, shown by a thread of its own."""
 
     def __init__(self, what: str, delay: float) -> None:
         from threading import Lock, Timer  # nothing that is not watched needs them

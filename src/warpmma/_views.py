@@ -1,6 +1,6 @@
 """Views of records: the one place from which lower rooms reach `show`, which is loaded on first use.
 
-A record says `view(self, "svg")`; `show.VIEWS` says, by the record's name, which function draws it.
+A record calls `view(self, "svg")`; `show.VIEWS` has, by the record's name, the function that draws it.
 """
 
 from __future__ import annotations

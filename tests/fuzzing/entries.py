@@ -72,13 +72,13 @@ INNER: dict[str, str] = {
     ),
     **dict.fromkeys(
         (f"warpmma.products:{x}" for x in (
-            "Given", "Given.of", "Product", "Product.flat", "ProductOptions", "choice_of", "computed", "multiply",
+            "Given", "Product", "Product.flat", "ProductOptions", "choice_of", "computed", "multiply",
             "prepare", "prepared",
         )),
         "`matmul`, in parts",
     ),
     "warpmma.arithmetic:recipe_of": "`recipe` for records that are checked",
-    "warpmma.arithmetic.recipes.lowerings:lowering_of": "`lowering` for records that are checked",
+    "warpmma.arithmetic.recipes:lowering_of": "`lowering` for records that are checked",
     "warpmma.arithmetic:evidence_of": "`evidence` for records that are checked",
     "warpmma.arithmetic:dot": "`compute` for codes that are checked",
     "warpmma.arithmetic:dot_chain": "`product` for codes that are checked",

@@ -88,7 +88,7 @@ def _last_row(product: Product, right: Float64) -> Float64 | None:
 
 
 def _swap(matrix: Array, layout: Layout, tile: tuple[int, ...], *, first: bool) -> bool:
-    """Swap what lanes 0 and 1 hold, in the first tile of a matrix or in all; say whether there was anything."""
+    """Swap what lanes 0 and 1 hold, in the first tile of a matrix or in all; return whether there was anything."""
     found = False
     for register in range(layout.registers):
         for one, other in zip(layout.holds(0, register), layout.holds(1, register), strict=True):

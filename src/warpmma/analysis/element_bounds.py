@@ -32,7 +32,7 @@ from .explanation import exponent_of
 _F32 = floating("f32")
 
 
-class _Unbounded(Exception):  # noqa: N818  # no error: the bound says nothing
+class _Unbounded(Exception):  # noqa: N818  # not an error: there is no bound
     """Something may be infinite, or wrap."""
 
 
@@ -97,7 +97,7 @@ def _of_number(fmt: FloatFormat, code: int) -> _Sum:
 
 
 def _term(number: Number, nominal: int) -> _Term | None:
-    """Return what is known of an addend; None of a zero."""
+    """Return the known facts of an addend; None for a zero."""
     value = as_fraction(number)
     if value is None:
         raise _Unbounded
@@ -154,7 +154,7 @@ def _terms(element: ElementCodes, chain: Chain, number: int) -> list[_Term | Non
 
 
 def _nominal(number: Number, fmt: FloatFormat) -> int:
-    """Nominal exponent of what is not zero: of a subnormal that of the format's least normal number."""
+    """Nominal exponent of a nonzero number: for a subnormal, that of the format's least normal number."""
     return max(number.significand.bit_length() - 1 + number.exponent, fmt.emin)
 
 

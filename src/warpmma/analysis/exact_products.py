@@ -4,7 +4,7 @@
    stands, of a block-scaled operand the elements times their scales. Each is exactly a float64.
 2. The exact result is the sum of all products and C, over all of k, however k is split. Tensor scales multiply
    it unrounded. Of single bits it is the number of ones in A and B, or A xor B.
-3. Where an operand is infinite or NaN the exact result is what IEEE 754 says of the sum: NaN, if an addend is, or
+3. Where an operand is infinite or NaN the exact result is the sum by IEEE 754: NaN, if an addend is, or
    infinity times zero, or infinities of both signs are; else that infinity.
 """
 

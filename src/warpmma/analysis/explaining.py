@@ -155,7 +155,7 @@ def explain(
     }  # fmt: skip
     product = _product(record, a, b, dict(given), first)
     told = _explained(product, row, column, matrix)
-    given["float32"] = product.chain.float32  # chosen once, and so told once
+    given["float32"] = product.chain.float32  # chosen once, with one warning
     beside = tuple(_explained(_product(record, a, b, dict(given), x), row, column, matrix) for x in others)
     return replace(told, others=beside, partings=tuple(parting_of(told, other) for other in beside))
 

@@ -39,7 +39,7 @@ class _Place(NamedTuple):
 
     @property
     def addition(self) -> bool:
-        """Whether it is in a link of its own, that multiplies nothing."""
+        """Whether it is in a link of its own, without products."""
         return not self.told.links[self.link].k
 
 
@@ -68,7 +68,7 @@ def _alike(x: _Place, y: _Place) -> bool:
 
 
 def _kept(place: _Place) -> list[tuple[object, ...]]:
-    """List of every addend that is not zero its products, its value and what is lost of it."""
+    """List products, value and loss of every addend that is not zero."""
     start = place.told.links[place.link].k.start
     return sorted(
         ((tuple(start + i for i in x.products), str(x.value), str(x.lost)) for x in place.step.addends

@@ -1,7 +1,7 @@
 """The explanation of an `mma` inside a kernel, by its line, warp and lane.
 
 1. A launch that was given a `Watch` has kept the operands' registers of the executions that fit it. Layouts collect
-   matrices from them, and `explain` says how an element of D came about.
+   matrices from them, and `explain` explains an element of D.
 2. The element is named as a kernel has it, by the lane, the register of the fragment and its place in it; or by its row
    and column in D.
 3. A chain is executions of one line by one warp, each of which took as its C the D of an earlier one, in all registers

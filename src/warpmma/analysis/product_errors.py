@@ -63,14 +63,16 @@ def error(
     targets : sequence of str, optional
         Several, beside each other.
     ways : mapping from str to mapping, optional
-        Several ways to compute the product, by names of your own: of each, what is other than in `target` and `more`.
+        Several ways to compute the product, by names of your own: for each, the options that differ from `target` and
+        `more`.
     outputs : mapping from str to array_like, optional
         What else is measured, such as D of a kernel that ran on a GPU: arrays of D's shape and type, by names of your
         own. They are held against the bounds of the first target or way.
     bound : bool
         Whether every error is held against the bound that is proved for it, which takes as long as all else together.
     **more
-        What else `matmul` takes, but for `out`; `progress`, a bool or a function, is told after each part of the work.
+        What else `matmul` takes, but for `out`; `progress`, a bool or a function, is called after each part of the
+        work.
 
     Returns
     -------
@@ -135,7 +137,7 @@ def error(
 
 
 def _given(outputs: object, first: _Measured, names: list[str]) -> list[_Measured]:
-    """Take outputs that were made elsewhere."""
+    """Take outputs that were computed elsewhere."""
     if outputs is None:
         return []
     if not isinstance(outputs, Mapping) or not all(isinstance(name, str) for name in outputs):
@@ -158,7 +160,7 @@ def _ways(
     target: str | None, targets: Sequence[str] | None, ways: Mapping[str, Mapping[str, Any]] | None,
     more: dict[str, Any],
 ) -> dict[str, dict[str, Any]]:  # fmt: skip
-    """Name all products that are measured, and say what each takes."""
+    """Return the options of all measured products, by name."""
     if (target is not None) + (targets is not None) > 1 or (targets is not None and ways is not None):
         raise OperandError("expected one of target and targets, or target and ways")
     if targets is not None:

@@ -111,7 +111,7 @@ class Advice(Record):
         Right outputs, then those with a fault.
     recommended : Tolerance
     largest, least : float
-        The largest and the least magnitude of what is expected.
+        The largest and the least expected magnitude.
     """
 
     product: str
@@ -161,7 +161,7 @@ def judge(
     name: str, meaning: str, output: Float64, expected: Float64, *, differing: int, right: bool, rtol: float | None,
     atol: float | None,
 ) -> Judged:  # fmt: skip
-    """Hold one output against what is expected (rule 1); arrays of elements that count alone."""
+    """Compare one output with the expected values (rule 1); both without excluded elements."""
     apart = distance(output, expected)
     outside = below = None
     if rtol is not None and atol is not None:

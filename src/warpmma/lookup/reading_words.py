@@ -5,7 +5,7 @@
 3. A nibble of metadata is two indices, i0 its low bits and i1 its high ones. They say which columns of a group are
    stored, i0 the first half of the stored elements and i1 the second. Of tf32 an index addresses half an element: 0x4
    and 0xE are elements 0 and 1; any other nibble mixes halves, and stores no column.
-4. All sixteen nibbles act. Which of them PTX defines `sparsity.legal_codes` says.
+4. All sixteen nibbles have an effect. `sparsity.legal_codes` has those that PTX defines.
 5. What `ldmatrix` and its like move are bits, and addresses are addresses: the code is all that they mean.
 """
 

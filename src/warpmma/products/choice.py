@@ -38,7 +38,7 @@ from .results import output_format
 
 @dataclass(frozen=True, kw_only=True)
 class Choice(Shown):
-    """How `matmul` computes a product; `str` tells it in a few lines.
+    """How `matmul` computes a product; `str` describes it in a few lines.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Choice(Shown):
         """Further instructions for the same types on the target, whose sums may differ in the last bits.
 
         One for each way to add that is not the chosen instruction's, of `wgmma` that with the largest n. A kernel that
-        uses one of them is computed if `matmul` is told its name.
+        uses one of them is computed if `matmul` is given its name.
         """
         mine = self.instruction
         if isinstance(mine, FloatFma):
@@ -169,7 +169,7 @@ def choose(
     indices: npt.ArrayLike | None = None, scale_a: npt.ArrayLike | Lazy | None = None,
     scale_b: npt.ArrayLike | Lazy | None = None, engine: Engine = "auto",
 ) -> Choice:  # fmt: skip
-    """Say how `matmul` would compute a product, without computing it.
+    """Return how `matmul` would compute a product, without computing it.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def choose(
     Raises
     ------
     WarpmmaError
-        As `matmul` does, but for what only the elements tell.
+        As `matmul` does, except errors in the elements.
 
     Examples
     --------
@@ -300,7 +300,7 @@ def _instruction(
     return chosen, float32_without_a_word() if way is None else way
 
 
-# Not u8: what is uint8 may be raw codes of any narrow type.
+# Not u8: uint8 may hold raw codes of any narrow type.
 _MULTIPLICANDS = ("f16", "bf16", "tf32", "e4m3", "e5m2", "e3m2", "e2m3", "e2m1", "f64", "s8", "s4", "u4")
 _ACCUMULATORS = ("f32", "f16", "s32", "f64")
 

@@ -40,7 +40,7 @@ class Product(Shown):
     Attributes
     ----------
     chain : Chain
-        The instruction, and what is done along k.
+        The instruction, and the chain along k.
     target : str
     shape : tuple of int
         Of D.
@@ -140,7 +140,7 @@ def matmul(
         the target has for the types of `a`, `b` and `c`; D is f32, s32 or f64 if there is no `c`. float32 needs the
         word of the next argument; uint8 has no default, for it may hold raw codes.
         `wgmma`, which kernels for sm_90a use, is never the default: of fp8 its sums keep 13 bits, those of `mma` there
-        all of f32's. `choose` says what would be taken and what else there is, `find` lists mnemonics.
+        all of f32's. `choose` shows the choice and its alternatives, `find` lists mnemonics.
     float32 : {"ieee", "tf32", "tf32-truncated"}, optional
         How float32 is multiplied. "ieee": without tensor cores, each element of D one chain of `fma.rn.f32` from C, k
         ascending; libraries may add in another order. "tf32": A and B are rounded to tf32, to nearest even, as PyTorch
@@ -158,8 +158,8 @@ def matmul(
         Within a slice the chain is cut every so much of k, from its beginning; partial sums are added likewise, outside
         the matrix unit, as fp8 kernels do every 128.
     epilogue : str, optional
-        A format such as "bf16", to which D is rounded once, to nearest even; by PTX `cvt`, what is too large becomes
-        infinity or for narrow formats the largest value.
+        A format such as "bf16", to which D is rounded once, to nearest even; as by PTX `cvt`, overflow
+        becomes infinity or for narrow formats the largest value.
     indices : array_like of int, optional
         Of stored elements of a sparse A, `[..., m, groups of k, 2]`; see `sparsity.compress`.
     scale_a, scale_b : array_like, optional

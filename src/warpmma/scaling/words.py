@@ -304,7 +304,7 @@ def unpack_scales(
 
 
 def checked_ids(instruction: str | Instruction, ids: Sequence[int]) -> tuple[int, int, int, int]:
-    """Return byte-id and thread-id of A, byte-id and thread-id of B; raise `ScaleError` for what is undefined."""
+    """Return byte-id and thread-id of A, byte-id and thread-id of B; raise `ScaleError` for undefined ones."""
     scales, four = block_scales(parse(instruction)), members(ids, 4)
     if four is None or len(four) != 4:
         raise ScaleError(

@@ -1,4 +1,4 @@
-"""The pattern of a sparse A and its nibbles: which are legal by PTX's rules, and what is known of the others."""
+"""The pattern of a sparse A and its nibbles: which are legal by PTX's rules, and the known effects of the others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ else:  # places of metadata need no NumPy
 
 
 _GROUPS = 1 << 15  # of a matrix at a time: their values as float64 stay in cache, and memory is that of the results
-PLACES = 4  # of a group: what a 2-bit index tells apart
+PLACES = 4  # of a group: the values of a 2-bit index
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -150,7 +150,7 @@ def check_metadata(
     """Raise `MetadataError` unless every nibble in the selected lanes is legal; no other lanes are looked at.
 
     Legal are `legal_codes(instruction)`, or the nibbles in `legal`, 0 to 15. The error names the first that is not by
-    warp, lane and number, and says what is legal and why.
+    warp, lane and number, and states the legal ones and the rule.
     """
     a = sparse_a(parse(instruction))
     codes = a.legal_codes() if legal is None else codes_asked(legal)
@@ -276,7 +276,7 @@ def rows_met(indices: npt.ArrayLike, instruction: str | Instruction) -> UInt8:
     """Row of B that every stored element meets in its instruction: uint8 `[..., m, k/2]`.
 
     It is the column at which `expand` puts the element, counted from the beginning of its instruction's k. Indices
-    that tell no element of tf32 are a `MetadataError`; others need not be legal.
+    that name no element of tf32 are a `MetadataError`; others need not be legal.
 
     Examples
     --------

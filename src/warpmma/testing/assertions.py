@@ -42,7 +42,7 @@ def assert_same_bits(
         (whole ones too, which are taken as tiles of it, from row 0 and column 0 on), raw codes of its elements, or its
         registers `[..., register, 32]`. An f32 D may be what a kernel stored of it, as float16 or bfloat16.
     instruction : str or Instruction, optional
-        By which the report says in which lane and register elements sit.
+        From which the report derives the lane and register of elements.
     operand : {"A", "B", "C", "D"}
         Which of its operands this is.
     names : tuple of 2 str
@@ -242,7 +242,7 @@ def _explained(
             target = target_of(record, y, given)
         if target is None:
             target = "sm_90" if "sm_90" in record.targets else record.targets[-1]
-            note = f"note: no target gives what is expected of these inputs; guessed with {target}\n"
+            note = f"note: no target gives the expected result for these inputs; guessed with {target}\n"
         return f"\n{note}{guess(record, **given, got=x, target=target)}"
     except WarpmmaError as error:
         return f"\nguess: none, as the inputs are wrong: {error}"

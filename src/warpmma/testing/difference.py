@@ -32,7 +32,7 @@ Indices = tuple[Array, ...]
 
 _RUNS = 8  # of numbers, or tiles, that are written out
 _SIDE = 4  # of the smallest tile that is worth a line
-_CHANCE = 0.01  # that so many random elements lie in one tile: above it a tile says nothing
+_CHANCE = 0.01  # that so many random elements are in one tile: above it a tile is not reported
 
 
 def describe_places(found: Compared, index: Indices, place: RegisterPlace | None, tile: tuple[int, ...]) -> list[str]:

@@ -107,7 +107,7 @@ def check_operands(recipe: Recipe, given: Given, k: int, scales: int, engine: st
 def check_sums(recipe: Recipe, given: Given, k: int, ends: Sequence[tuple[int, bool]], sums: Array | None) -> None:
     """Raise `OperandError` unless partial sums are of f32, for this C, and chains end within the product.
 
-    What they lie among counts as shared memory: `may_share_memory` asks for the bounds, as the C++ does.
+    Overlapping bounds count as shared memory: `may_share_memory` compares the bounds, as the C++ does.
     """
     a, c = (cast(Array, given[name]) for name in "AC")
     pairs = isinstance(ends, list | tuple) and all(isinstance(x, list | tuple) and len(x) == 2 for x in ends)

@@ -34,8 +34,8 @@ _RUN = 1 << 17
 def take_rows(b: Array, chosen: Array | None) -> Array:
     """Choose rows of `b`, `[k, ..., n]`, or take all of it.
 
-    `chosen` has the shape `[k of a, ..., 1]`, and what is between broadcasts: all n values of a row go together, which
-    costs a fraction of choosing each.
+    `chosen` has the shape `[k of a, ..., 1]`, and the dimensions between broadcast: all n values of a row go together,
+    which costs a fraction of choosing each.
     """
     if chosen is None:
         return b
@@ -80,8 +80,8 @@ class Pairs:
 
 _F64 = floating("f64")
 
-# A zero has no say in the largest exponent: this is below every floor, even as one of four summands, and four of it fit
-# 16 bits.
+# A zero does not affect the largest exponent: this is below every floor, even as one of four summands, and four of it
+# fit 16 bits.
 _NO_EXPONENT = -8192
 
 
@@ -100,7 +100,7 @@ def fused_dot_add(
     c : ndarray of unsigned int
         Codes.
     chosen : ndarray of intp, optional
-        Which row of `b` each row of `a` meets, `[k of a, ..., 1]`; what is between broadcasts likewise.
+        Which row of `b` each row of `a` meets, `[k of a, ..., 1]`; the dimensions between broadcast likewise.
     scale_a, scale_b : ndarray of unsigned int, optional
         Codes of block scales, `[S, ...]`, for as many equal parts of k.
 

@@ -25,7 +25,7 @@ class EngineWarning(UserWarning):
 
 
 def engines() -> dict[str, str]:
-    """Name the engines of this installation, the fastest first, and say what each is.
+    """Name the engines of this installation, the fastest first, with descriptions.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def resolve(engine: str) -> Resolved:
 
 
 def engine_text() -> str:
-    """Say which engine "auto" takes, and if the native one was not built."""
+    """Name the engine that "auto" takes, and note a native one that was not built."""
     name, what = next(iter(engines().items()))
     return f"{name} ({what})" if native.levels() else f"{name} (the native engine was not built)"
 

@@ -39,7 +39,7 @@ class ElementForm(Shown):
     comparison : str
         "eq", "ne", "lt", "le", "gt", "ge", "num" or "nan".
     unordered, integral, flush, flush_result, saturate, finite, rectify, keep_nan, magnitudes : bool
-        As the C++ says of each.
+        As documented in the C++.
     """
 
     op: str

@@ -106,7 +106,7 @@ def _f32(row: ApproximateForm, given: list[Code]) -> Code:
 def _scaled(
     row: ApproximateForm, given: list[Code]
 ) -> tuple[list[Code], list[tuple[OperandScaling, npt.NDArray[np.intp]]]]:
-    """Scale operands (rule 3), and say which."""
+    """Scale operands (rule 3), and return which."""
     scaled = [(s, places) for s in row.scalings if (places := _within(given[-1], s.where)).size]
     if scaled:
         given = [x.copy() for x in given]
@@ -117,7 +117,7 @@ def _scaled(
 
 
 def quotient_factors(form: str, dividend: Array, divisor: Array) -> tuple[Array, Array]:
-    """Give what an approximate division multiplies last (rule 5): the quotient is their product, rounded.
+    """Return the last two factors of an approximate division (rule 5): the quotient is their product, rounded.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def quotient_factors(form: str, dividend: Array, divisor: Array) -> tuple[Array,
 
 
 def _after(row: ApproximateForm, scaling: OperandScaling, result: Code) -> Code:
-    """Return what is made of the results of scaled operands (rule 3)."""
+    """Correct the results of scaled operands (rule 3)."""
     if scaling.after == "square":
         return _product(row, result, _F32.decode(result))
     if scaling.after == "add":
@@ -189,7 +189,7 @@ def _f64(row: ApproximateForm, given: list[Code64]) -> Code64:
 
 
 def _refined(row: ApproximateForm, x: Code64, y: Code64) -> Code64:
-    """Refine results (rule 7); what is computed of special operands is of no account."""
+    """Refine results (rule 7); those of special operands are ignored."""
     known, result = {"x": x, "y": y}, y
 
     def term(name: str | float) -> Array:

@@ -98,7 +98,7 @@ def squarer(bits: int) -> Squarer:
 
 @dataclass(frozen=True, kw_only=True)
 class Interpolator(Shown):
-    """A table of the interpolator, and what is added to it (rule 2).
+    """A table of the interpolator, with its shifts and constant (rule 2).
 
     Attributes
     ----------

@@ -142,7 +142,7 @@ def _small(fmt: FloatFormat, exact: Number, rounding: Rounding) -> bool:
 
 
 def _nan(fmt: FloatFormat, code: int | None = None) -> int:
-    """Return what comes of a NaN operand, or one that is made (rule 6)."""
+    """Return the result of a NaN operand, or a new NaN (rule 6)."""
     if fmt.name != "f64":
         return cast(int, fmt.nan_code)
     quiet = 1 << (fmt.fraction_bits - 1)
@@ -242,7 +242,7 @@ def _magnitude(fmt: FloatFormat, codes: UInt, ftz: bool) -> UInt:
 
 
 def _with_nan(fmt: FloatFormat, result: Array, codes: Array, magnitude: UInt) -> Array:
-    """Take what comes of a NaN operand where there is one (rule 6)."""
+    """Replace results where an operand is NaN (rule 6)."""
     made = codes.dtype.type(_nan(fmt))
     nan = codes | codes.dtype.type(1 << (fmt.fraction_bits - 1)) if fmt.name == "f64" else made
     return np.where(magnitude > _U(cast(int, fmt.inf_code)), nan, result)

@@ -78,7 +78,7 @@ def _product(row: ApproximateForm, code: int, factor: Number, rounding: Rounding
     """Multiply (rule 2)."""
     exact = exact_product(_flushed(row, code), factor)
     result = rounded(exact, row.fmt, rounding)
-    # The double of what lies just below the least normal number is normal, so no lower bound has a say in its rounding.
+    # The double of what lies just below the least normal number is normal, so no lower bound affects its rounding.
     double = rounded(replace(exact, exponent=exact.exponent + 1), row.fmt, rounding)
     if row.ftz and double & row.fmt.sign_bit - 1 < 2 << row.fmt.fraction_bits:
         result &= row.fmt.sign_bit

@@ -46,7 +46,7 @@ class Addend(Record):
 
     @property
     def lost(self) -> Fraction | None:
-        """What truncation took: value less what is kept; None for NaN and infinity."""
+        """The truncated part: value minus the kept part; None for NaN and infinity."""
         value = self.value
         if value is None or self.kept is self.number:
             return None if value is None else Fraction(0)
@@ -70,7 +70,7 @@ class SumStep(Record):
     quantum : int, optional
         Addends are kept to multiples of 2^quantum, which is E - F (rule 5).
     sum : Number
-        Exact sum of what is kept.
+        Exact sum of the kept parts.
     format : str
         Of the result.
     bits : int

@@ -83,7 +83,7 @@ _SINCE_AMPERE_BUT_HOPPER = _AMPERE + _ADA + _SM100 + _SM103 + _SM110 + _SM120 + 
 _SPARSE: Mapping[str, tuple[object, ...]] = MappingProxyType({"sparse": (True,)})
 _DENSE: Mapping[str, tuple[object, ...]] = MappingProxyType({"sparse": (False,)})
 
-# The shapes that there were when GPUs were asked; of `wgmma` the rows themselves say which.
+# The shapes that existed when GPUs were measured; for `wgmma` the rows name them.
 _SHAPES: Mapping[str, str] = MappingProxyType({
     "quad pair": "m8n8k4",
     "half": "m16n8k4 m16n8k8 m16n8k16",

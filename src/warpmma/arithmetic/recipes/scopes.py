@@ -155,7 +155,7 @@ class ScopedTable(Generic[Row]):
         elif outer:
             what = "has a row that never answers, behind one that speaks of all it does"
         elif not inner and first.meets(second):
-            what = "has rows that overlap, and neither lies within the other"
+            what = "has rows that overlap without being nested"
         else:
             return
         raise TableError(f"{self.name} {what}: {first}; {second}")
@@ -177,7 +177,7 @@ class ScopedTable(Generic[Row]):
 
     def check_complete(self, kind: type[AnyInstruction]) -> None:
         """Rule 4: raise `TableError` unless all instructions of a kind have rows, and all rows for it instructions."""
-        # Instructions that no row can tell apart are asked for once.
+        # Instructions that no row distinguishes are looked up once.
         different: dict[tuple[object, ...], tuple[AnyInstruction, str]] = {}
         for record in instructions() if kind is Instruction else warpgroup_instructions():
             group, places = group_of(record), self._places(record)

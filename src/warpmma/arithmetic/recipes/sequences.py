@@ -12,10 +12,10 @@ Specification
     multiplied, or added to, or squared. Outside all ranges nothing happens. A NaN lies in none.
 4.  sin and cos: the operand times 0x3E22F983, nearly 1 / (2 pi), rounded toward zero, `.ftz` or not, is the turns that
     the unit takes.
-5.  Division: the function is rcp, of the divisor; its result is multiplied by the dividend. The divisor's range says
-    whether both are scaled before; nothing is done after.
+5.  Division: the function is rcp, of the divisor; its result is multiplied by the dividend. The divisor's range
+    decides whether both are scaled before; nothing is done after.
 6.  `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64`: the unit takes the operand's upper word and gives the result's. The
-    operand's lower word has no say, the result's is zero.
+    operand's lower word is ignored, the result's is zero.
 7.  `rsqrt.approx.f64`: y, as of rule 6, is refined once: t = y y, e = 1 - x t, c = 0.375 e + 0.5, u = y e, and the
     result is c u + y; each is rounded once. Subnormal operands are scaled (rule 3). Of zeros, NaN, negative numbers and
     +infinity the result is some bits of the operand with others set.
@@ -41,7 +41,7 @@ from .lowerings import variants
 
 @dataclass(frozen=True, kw_only=True)
 class CodeRange:
-    """The codes that lie between two, both included, when only the bits of a mask are looked at.
+    """The codes between two, both included, comparing only the bits of a mask.
 
     Attributes
     ----------

@@ -43,7 +43,7 @@ class Doubts:
     products: set[int] = field(default_factory=set)
 
     def add(self, i: int, operand: int, product: int) -> None:
-        """Doubt what becomes of a product in a sum."""
+        """Record a product whose fusion into a sum is in doubt."""
         self.sums.setdefault(i, set()).add(operand)
         self.products.add(product)
 

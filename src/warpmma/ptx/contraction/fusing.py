@@ -1,7 +1,7 @@
 """Which multiplications and additions ptxas fuses, and a body in which they are.
 
-PTX lets `mul` and `add` (`sub`) that say no rounding be fused. ptxas 13.0 does it by these rules, as its machine code
-for sm_80 and sm_90 showed (docs/specification/contraction.md):
+PTX allows `mul` and `add` (`sub`) without a rounding modifier to be fused. ptxas 13.0 does it by these rules, as its
+machine code for sm_80 and sm_90 showed (docs/specification/contraction.md):
 
 1.  A product is the result of an unguarded `mul` without rounding and `.sat`, of f32, f64, f16, f16x2, bf16 or bf16x2,
     unless both operands are immediates; and of the last multiplication of `div.full` and `div.approx`.
@@ -157,7 +157,7 @@ class _Rewriting:
         self.fused[i] = made
 
     def _factor(self, product: ProductUses, n: int, between: Sequence[int]) -> Operand:
-        """Give a factor as it was at the multiplication; what is written over since is copied there."""
+        """Return a factor as it was at the multiplication; one that is overwritten since is copied there."""
         mul = self.flow.statements[product.at]
         if mul.mnemonic.startswith("div"):
             if product.at not in self.factors:

@@ -152,7 +152,7 @@ def makes_product(flow: Flow, i: int) -> str:
 
 
 class StretchProducts:
-    """The products of a stretch, and what becomes of them."""
+    """The products of a stretch and their uses."""
 
     def __init__(self, found: Flow, stretch: Sequence[int], wanted: set[Register]):
         self.flow = found
@@ -199,7 +199,7 @@ class StretchProducts:
             self.of[used.written[0]] = made
 
     def _origin(self, register: Register) -> Register | None:
-        """Find the register that held a value outside of the stretch; None for what is made within."""
+        """Find the register that held a value outside the stretch; None for one computed within."""
         return self._carried.get(register, None if register in self._written else register)
 
     def _refuse(self, registers: Iterable[Register]) -> None:

@@ -98,11 +98,11 @@ class Flow:
     constants: dict[Register, Immediate]
 
     def wants(self, i: int, live: set[Register]) -> bool:
-        """Whether a statement counts, of what is wanted behind it (rule 3)."""
+        """Whether a statement is live, given the registers wanted after it (rule 3)."""
         return not pure(self.statements[i]) or not live.isdisjoint(self.uses[i].written)
 
     def step(self, i: int, live: set[Register]) -> None:
-        """Go back over a statement: make what is wanted behind it what is wanted before it."""
+        """Step backwards over a statement: from registers wanted after it to those wanted before it."""
         one, used = self.statements[i], self.uses[i]
         wanted = self.wants(i, live)
         if used.whole:
@@ -228,7 +228,7 @@ def _merged(blocks: Sequence[Block]) -> list[list[int]]:
 
 
 def _emptied(found: Flow, blocks: Sequence[Block], wanted: RegisterSets) -> bool:
-    """Lead ways around blocks in which nothing counts, and drop jumps that all lead to one place; say if any was."""
+    """Bypass blocks without live statements, and drop jumps with one target; return whether anything changed."""
     around: dict[int, int] = {}
     for b, block in enumerate(blocks):
         if len(block.follow) == 1 and block.follow != [b] and not _counts(found, block, wanted[b]):
@@ -252,7 +252,7 @@ def _emptied(found: Flow, blocks: Sequence[Block], wanted: RegisterSets) -> bool
 
 
 def _counts(found: Flow, block: Block, wanted: set[Register]) -> bool:
-    """Whether anything in a block but its jump counts."""
+    """Whether anything in a block but its jump is live."""
     live = set(wanted)
     for i in reversed(block.statements):
         if found.wants(i, live) and opcode_of(found.statements[i]) != "bra":
@@ -300,7 +300,7 @@ def _registers(statements: Mapping[int, Statement], used: Mapping[int, Uses]) ->
 
 
 def _wanted(found: Flow, blocks: Sequence[Block]) -> RegisterSets:
-    """Find what is wanted behind each block (rule 3)."""
+    """Find the registers wanted after each block (rule 3)."""
     before = found.wanted.like(len(blocks))
     follow = [block.follow for block in blocks]
 

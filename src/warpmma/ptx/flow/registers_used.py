@@ -62,7 +62,7 @@ class RegisterSets(Sequence[set[Register]]):
         self._packed += reversed(others._packed)
 
     def put(self, at: int, registers: Iterable[Register]) -> bool:
-        """Replace a set; say whether that changes it."""
+        """Replace a set; return whether that changes it."""
         new = self._pack(registers)
         changed = new != self._packed[at]
         self._packed[at] = new
@@ -125,7 +125,7 @@ class Uses:
     read : tuple of (str, int)
         In the order of the operands, the guard not among them.
     whole : bool
-        Whether what is written leaves nothing of what was there: no guard, and no element of a vector.
+        Whether the writes replace the registers completely: no guard, and no element of a vector.
     """
 
     written: tuple[Register, ...]

@@ -196,7 +196,7 @@ class _Reading:
         return tuple(found)
 
     def local(self) -> str:
-        """Read what is behind a function: the name of a static variable."""
+        """Read what follows a function: the name of a static variable."""
         if not self._take("E"):
             raise _UnreadError
         name = self._source()
@@ -343,7 +343,7 @@ class _Reading:
         return made
 
     def _made(self, depth: int) -> tuple[str, bool]:
-        """Read a type that is more than a letter; and tell whether it is one that was there already."""
+        """Read a type that is more than a letter; return it, and whether it occurred before."""
         if mark := self._take("PRO"):
             inner = self._type(depth + 1)
             return inner.replace(" [", " (*) [", 1) if inner.endswith("]") else inner + _MARKS[mark], False

@@ -107,7 +107,7 @@ def callee(statement: Statement) -> Symbol | None:
 
 
 def _in_cycles(graph: dict[str, set[str]]) -> set[str]:
-    """Find what lies on a cycle: strongly connected components, by Tarjan's algorithm without recursion."""
+    """Find functions on a cycle: strongly connected components, by Tarjan's algorithm without recursion."""
     number: dict[str, int] = {}
     lowest: dict[str, int] = {}
     stack: list[str] = []

@@ -133,7 +133,7 @@ class ModuleMemory:
     ----------
     module : Module
     device : Device or None
-        None where nothing is to run: then all lies at 0.
+        None where nothing is to run: then all addresses are 0.
     """
 
     def __init__(self, module: Module, device: Device | None) -> None:
@@ -144,7 +144,7 @@ class ModuleMemory:
         self._constant = 0  # bytes
 
     def place(self, functions: Iterable[str]) -> None:
-        """Place what is not placed yet, of the module and of functions that are to run."""
+        """Allocate what is not yet allocated, of the module and of functions that are to run."""
         new = [(key, x) for key, x in keyed(self._module, functions, ("global", "const")) if key not in self.addresses]
         arrays = []
         for key, x in new:
@@ -178,7 +178,7 @@ class ModuleMemory:
                 array.set(np.frombuffer(data, np.uint8))
 
     def address(self, key: Key) -> tuple[str, int] | None:
-        """Return the space of a variable and its address there; None for what does not lie in memory."""
+        """Return the space of a variable and its address there; None if it is not in memory."""
         return self.addresses.get(key)
 
     def _initial(self, x: Variable, key: Key) -> bytes:
@@ -200,7 +200,7 @@ class ModuleMemory:
             return self._functions[item.name]
         key = next((k for k in ((*owner[:2], item.name), ("", -1, item.name)) if k in self.addresses), None)
         if key is None:
-            text = f"the initial value of {x.name} is the address of {item.name}, which lies nowhere"
+            text = f"the initial value of {x.name} is the address of {item.name}, which has none"
             raise self._module.error(text, x.position)
         return (self.arrays[key].address if item.generic else self.addresses[key][1]) + item.offset
 
@@ -269,7 +269,7 @@ def local_variables(module: Module, found: Reach) -> tuple[dict[Key, int], int]:
 
 
 class EntryPlaces:
-    """Where all that an entry can reach lies: what `operands` asks.
+    """Addresses of everything that an entry can reach.
 
     Parameters
     ----------

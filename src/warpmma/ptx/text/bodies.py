@@ -37,7 +37,7 @@ MOST_STATEMENTS = 1 << 18
 """Statements and labels of a function: each takes some 2 KiB until it runs."""
 
 DEEPEST_INLINED = 64
-"""Functions inlined into each other that a line tells of."""
+"""Functions inlined into each other, as a line lists them."""
 
 
 def body(

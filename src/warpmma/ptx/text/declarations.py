@@ -175,7 +175,7 @@ Owner = Literal["outside", "body", "entry", "func", "result"]
 
 @dataclass(slots=True)
 class _Kind:
-    """What a declaration says of each of its items."""
+    """The part of a declaration that all its items share."""
 
     space: str
     owner: Owner

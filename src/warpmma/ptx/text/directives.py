@@ -84,7 +84,7 @@ def read_directives(cursor: Cursor, kind: FunctionKind) -> dict[str, tuple[int, 
 
 
 def cluster_size(directives: Mapping[str, tuple[int, ...]]) -> int | None:
-    """Return how many blocks a cluster of an entry has; None where it does not say so. Sizes of 0 say nothing.
+    """Return how many blocks a cluster of an entry has; None where it is not given. Sizes of 0 have no effect.
 
     Examples
     --------

@@ -55,7 +55,7 @@ class NameScope:
         self.found: dict[str, Operand] = {}
 
     def of(self, name: str) -> Declaration | None:
-        """Find what this scope itself says of a name."""
+        """Find a name's declaration in this scope itself."""
         one = self.named.get(name)
         if one is not None or not self.ranges:
             return one

@@ -55,7 +55,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class LineOf:
-    """What `.loc` says of the statements that follow: a line of the source that the text was made of.
+    """A `.loc`: the source line of the statements that follow.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class AddressOf:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable that lies in memory, or a parameter.
+    """A variable in memory, or a parameter.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ class Variable:
     dimensions : tuple of int or None
         Of an array; None for a scalar. `[]` is (0,), extern shared memory, unless initial values say the size.
     alignment : int
-        In bytes: what `.align` says, or the natural one.
+        In bytes: that of `.align`, or the natural one.
     initial : tuple of int or AddressOf
         Codes of elements in the order of memory, cut off where zeros follow; () for none.
     linkage : str
@@ -322,7 +322,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Function(Shown):
-    """The body of an entry or a `.func`, or what is declared of it.
+    """An entry or a `.func`: its declaration, with its body if it has one.
 
     Attributes
     ----------

@@ -34,11 +34,11 @@ class Guesses(Shown):
     ----------
     mistakes : tuple of str
         What completes "as if", the simplest first: each of them alone gives the result, bit for bit. None, if none was
-        found, or too many to tell.
+        found, or too many to list.
     as_given : bool
         Whether the operands as given give the result, so that nothing needs to be explained.
     alike : int
-        How many mistakes give the result, if they are too many to be named: the operands do not tell them apart.
+        How many mistakes give the result, if they are too many to name: the operands do not distinguish them.
     alone, pairs : int
         How many mistakes were tried alone, and how many pairs of them.
     untried : tuple of str
@@ -63,10 +63,7 @@ class Guesses(Shown):
         if self.as_given:
             return f"guess: none needed, the operands as given have this result{self._where}"
         if self.alike:
-            return (
-                "guess: none, as many mistakes have this result: the elements are too much alike to tell; "
-                "take random ones"
-            )
+            return "guess: none, as many mistakes have this result: operands too uniform; use random data"
         if not self.mistakes:
             pairs = f", nor any of {counted(self.pairs, 'pair')} of them" if self.pairs else ""
             untried = "".join(f"\n  not tried: {what}" for what in self.untried)
@@ -120,7 +117,7 @@ def guess(
     -------
     Guesses
         Printed, it says what was found: one mistake; several that give the same bits; too many to tell, where operands
-        are too much alike; or none, with what was not tried because of `pairs`, `elements` or another limit.
+        are too uniform; or none, with what was not tried because of `pairs`, `elements` or another limit.
 
     Raises
     ------
