@@ -61,7 +61,7 @@ class ArchiveError(WarpmmaError):
 
 
 class LimitError(WarpmmaError):
-    """A run that came to a limit, of instructions, of time, or of what its calls may keep; it says where threads are.
+    """A run that reached a limit, of instructions, time or stack; the message shows where threads are.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class TableError(WarpmmaError):
 
 
 class PtxError(WarpmmaError):
-    """A PTX text that cannot be read, or that says what is not simulated: the message begins with line and column.
+    """A PTX text that cannot be parsed, or that uses an unsupported feature: the message begins with line and column.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class CompilationError(WarpmmaError):
     line : int
         Of the first error in it, from 1 on; 0 if it has none.
     log : str
-        What the compiler said, all of it.
+        The complete log of the compiler.
     """
 
     def __init__(self, message: str, file: str = "<cuda>", line: int = 0, log: str = ""):
@@ -145,7 +145,7 @@ class UnknownNameError(WarpmmaError, AttributeError):
 
     @classmethod
     def of(cls, owner: str, name: str, names: Sequence[str], hint: str = "") -> Self:
-        """Make the error for an owner that has some names: say which, and which one is near.
+        """Make the error for an owner with certain names: list them, and the nearest one.
 
         Examples
         --------

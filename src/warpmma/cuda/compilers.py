@@ -76,7 +76,7 @@ def compile_with_nvcc(source: CudaSource) -> Compiled:
 
 
 def _instances(names: tuple[str, ...]) -> str:
-    """Write a variable with the addresses of instances: nvcc compiles them, and the text says what it calls them."""
+    """Write a variable with the addresses of instances: nvcc compiles them, and its PTX shows their mangled names."""
     if not names:
         return ""
     taken = ", ".join(f"(const void *)&{name}" for name in names)
@@ -134,7 +134,7 @@ def _by_nvrtc(source: CudaSource, files: Sequence[SourceFile]) -> Compiled:
 
 def _errors_of_cuda(log: str) -> list[tuple[Path, str]]:
     """List the headers of CUDA in which a log has errors: the folder, and the name that `#include` gives it."""
-    folders = sorted(include_folders(nvrtc_version()[0]), key=lambda x: -len(x.parts))  # CCCL's lies within the other
+    folders = sorted(include_folders(nvrtc_version()[0]), key=lambda x: -len(x.parts))  # CCCL's is inside the other
     files = [Path(file) for file, _ in error_places(log)]
     homes = [(next((x for x in folders if file.is_relative_to(x)), None), file) for file in files]
     return [(folder, file.relative_to(folder).as_posix()) for folder, file in homes if folder is not None]
@@ -153,7 +153,7 @@ def _refused_headers(source: CudaSource, files: Sequence[SourceFile]) -> Compila
 
 
 def _needs_nvcc(source: CudaSource, files: Sequence[SourceFile], error: CompilationError) -> CompilationError:
-    """Rule 3: the header to name is of the same library as the first one with an error, or lies in the same folder."""
+    """Rule 3: the header to name is of the same library as the first one with an error, or in the same folder."""
     of_cuda = _errors_of_cuda(error.log)
     folder, name = of_cuda[0]
     asked = [(x, file.name, line) for file in files for _, x, line in file.includes if (folder / x).is_file()]

@@ -46,7 +46,7 @@ class _Unit:
 
     @property
     def left(self) -> str:
-        """The text without what is left out."""
+        """The text without the parts left out."""
         return blanked(self.text, [(x.start, x.end) for x in self.gone])
 
     def in_the_way(self, lines: Sequence[int], types: bool) -> bool:
@@ -60,7 +60,7 @@ class _Unit:
         return len(self.gone) > before
 
     def listed(self, main: bool) -> list[str]:
-        """Name what is left out, with its lines."""
+        """List the parts left out, with their lines."""
         breaks = [x.start() for x in re.finditer("\n", self.text)]
         where = "line " if main else f"{self.name}:"
         placed = sorted((bisect_left(breaks, x.start) + 1, x.name) for x in self.gone)
@@ -73,7 +73,7 @@ def has_host_code(files: Sequence[SourceFile]) -> bool:
 
 
 def compile_without_host(source: CudaSource, files: Sequence[SourceFile]) -> Compiled:
-    """Compile by NVRTC what is the device's.
+    """Compile the device code by NVRTC.
 
     Parameters
     ----------

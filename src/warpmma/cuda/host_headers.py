@@ -284,7 +284,7 @@ def _headers() -> dict[str, str]:
 
 
 STANDARD_HEADERS: Mapping[str, str] = MappingProxyType(_headers())
-"""Texts, by what is written between the brackets of `#include`."""
+"""Texts, by the name between the brackets of `#include`."""
 
 LEFT_OUT = frozenset(" ".join((*_EMPTY.values(), *_WITH_TYPES.values())).split())
 """Headers of which nothing is left, or only number types."""

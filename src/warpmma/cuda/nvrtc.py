@@ -45,7 +45,7 @@ def nvrtc_version() -> tuple[int, int]:
 def compile_with_nvrtc(
     source: CudaSource, files: Sequence[SourceFile], headers: Mapping[str, str] | None = None
 ) -> Compiled:
-    """Compile what is for the device. Headers of the host that are missing are supplied, as far as they are listed.
+    """Compile device code. Missing host headers are supplied, as far as they are listed.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def compile_with_nvrtc(
 
 
 def _nowhere(source: CudaSource, files: Sequence[SourceFile], there: Container[str]) -> dict[str, str]:
-    """Return texts for all listed headers that are nowhere: NVRTC tells of one each time."""
+    """Return texts for all listed headers that are not found: NVRTC reports one at a time."""
     folders = [*include_folders(nvrtc_version()[0]), *source.folders, *{x.folder for x in files}]
     return {
         name: text for name, text in STANDARD_HEADERS.items()

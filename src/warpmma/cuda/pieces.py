@@ -44,7 +44,7 @@ class Piece:
     head : str
         What stands before its body.
     device : bool
-        Whether it says that it is for the device, or holds something that does.
+        Whether it is marked as device code, or contains such a piece.
     constant : bool
         Whether it declares a type or a constant, which both sides use.
     inner : tuple of Piece
@@ -61,7 +61,7 @@ class Piece:
 
     @property
     def name(self) -> str:
-        """What it declares, as far as its head tells."""
+        """The name that it declares, as far as its head shows."""
         head = re.sub(r"<[^<>]*>", "", _ATTRIBUTE.sub(" ", self.head))
         called = re.findall(r"([\w:~]+)\s*\(", head) if self.kind == "function" else []
         found = next((x for x in called if x not in ("decltype", "noexcept", "explicit")), None)
@@ -166,7 +166,7 @@ def _kind(head: str) -> str:
 
 
 def _flat(head: str) -> str:
-    """Leave out what is in brackets: defaults of parameters and of templates; and `operator=`."""
+    """Leave out everything in brackets: defaults of parameters and of templates; and `operator=`."""
     head = re.sub(r"\boperator\s*\S+?(?=\s*\()", "operator", head)
     before = ""
     while head != before:
@@ -189,7 +189,7 @@ def blanked(text: str, parts: Sequence[tuple[int, int]]) -> str:
 
 
 def without_comments(text: str) -> str:
-    """Replace what is neither code nor a directive by blanks; lines stay."""
+    """Replace everything but code and directives by blanks; line breaks stay."""
     return _NO_CODE.sub(lambda x: x[0] if x[0].lstrip().startswith("#") else re.sub(r"[^\n]", " ", x[0]), text)
 
 
@@ -243,7 +243,7 @@ _TYPE_WORDS = "void bool char short int long float double signed unsigned const 
 
 
 def _parameters(head: str) -> tuple[str, ...]:
-    """Split what is between the last parentheses of a head at its commas; the last word of each is a name."""
+    """Split the text in the last parentheses of a head at its commas; the last word of each part is a name."""
     close = head.rfind(")")
     depth, at = 1, close
     while depth and at > 0:

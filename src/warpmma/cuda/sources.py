@@ -35,7 +35,7 @@ class CudaSource:
     name : str
         What logs, line numbers and errors call it.
     file : Path or None
-        Where it lies, if it lies anywhere: what it includes is looked for beside it.
+        Its path, if it has one: included files are searched beside it.
     arch : str
         Such as "sm_80".
     options : tuple of str
@@ -58,7 +58,7 @@ class CudaSource:
 
     @property
     def folders(self) -> list[Path]:
-        """Folders that options name for what is included."""
+        """Include folders from the options."""
         return [Path(x) for x in self._values("-I", "--include-path")]
 
     @property
@@ -89,7 +89,7 @@ class SourceFile:
     folder : Path
         Where files that it includes by quoted names are looked for.
     beside : bool
-        Whether it is the source, or lies beside the file that includes it; else an option names its folder.
+        Whether it is the source, or is beside the file that includes it; else an option names its folder.
     """
 
     name: str
@@ -160,7 +160,7 @@ def source_of(given: object, name: str, arch: str, options: tuple[str, ...], nam
 
 
 def files_of(source: CudaSource) -> list[SourceFile]:
-    """Return the source, and the headers that lie beside it or in folders that options name."""
+    """Return the source, and the headers beside it or in folders that options name."""
     files, seen, total = [SourceFile(name=source.name, text=source.text, folder=source.folder)], {source.name}, 0
     for file in files:
         for mark, name, _ in file.includes:
@@ -197,13 +197,13 @@ class MissingHeader:
 
 
 def missing_header(log: str) -> MissingHeader | None:
-    """Find the header that a log says is missing."""
+    """Find the header that a log reports as missing."""
     found = next((x for pattern in _MISSING if (x := pattern.search(log))), None)
     return found and MissingHeader(found[3], found[1] or "", int(found[2] or 0))
 
 
 def refused(source: CudaSource, compiler: str, log: str, hint: str = "") -> CompilationError:
-    """Make the error of a source that a compiler refused: what it says, and where first."""
+    """Make the error for a source that a compiler refused: its log, and the first position."""
     log = printable(log.strip("\0\n "))
     lines = log.splitlines()
     missing = missing_header(log)

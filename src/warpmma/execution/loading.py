@@ -176,7 +176,7 @@ def mma_call(
 
 
 def _packed(record: Instruction, operand: Operand, scales: npt.ArrayLike | None) -> Array | None:
-    """Pack scales, if some are given, as the first byte-ids and thread-ids say."""
+    """Pack scales, if given, for the first byte-ids and thread-ids."""
     if scales is None:
         return None
     return block_scales(record).pack(operand, as_array(scales, f"{record}: scales of {operand}", ScaleError))

@@ -61,9 +61,9 @@ class Recording(Shown):
     name : str
         The file.
     target : str
-        What it was recorded on, "sm_90" if it does not say.
+        The recorded target, "sm_90" if not stated.
     device : str
-        GPU, driver and toolkit, if it says.
+        GPU, driver and toolkit, if stated.
     undefined : {"error", "hardware"}
         What `execute` is to do about undefined metadata.
     fields : dict
@@ -296,7 +296,7 @@ def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> Heade
         )
     try:
         with archive.open(info) as member:
-            start = io.BytesIO(member.read(_LONGEST_HEADER))  # a header says itself how long it is
+            start = io.BytesIO(member.read(_LONGEST_HEADER))  # a header states its own length
         version = np.lib.format.read_magic(start)
         read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
         shape, _, dtype = read(start)

@@ -45,7 +45,7 @@ class LibraryProduct:
     Attributes
     ----------
     call : str
-        What of the library was called, with which settings; `CALLS` in `tools/record_matmul.py` says.
+        The library function and its settings, by a name of `CALLS` in `tools/record_matmul.py`.
     dtype, out : str
         Types of A and B, and of the output.
     kind : {"normal", "model", "hard"}
@@ -89,7 +89,7 @@ class LibraryProduct:
         return _inputs(self.kind, self.dtype, self.m, self.n, self.k, self.seed)
 
     def digest(self) -> str:
-        """Return what tells A and B from others: 16 hexadecimal digits.
+        """Return a digest of A and B: 16 hexadecimal digits.
 
         Returns
         -------
@@ -249,7 +249,7 @@ def write_products(path: Path, recorded: Sequence[RecordedProduct], texts: dict[
 
 
 def texts_of(path: Path) -> dict[str, str]:
-    """Read what an archive says of device, driver and versions.
+    """Read device, driver and versions from an archive.
 
     Parameters
     ----------

@@ -89,8 +89,8 @@ class Layout(Record):
     lanes : {32, 128}
         Threads that hold it: a warp's lanes, or a warpgroup's threads.
     repeats : int
-        How often what the bits say stands side by side: columns and fragments are so many times as long, and what
-        comes later in the fragment lies further right. More than 1 in accumulators of a warpgroup alone.
+        How many copies of the layout stand side by side: columns and fragments are so many times as long, and later
+        elements of the fragment are further right. More than 1 only in accumulators of a warpgroup.
 
     Raises
     ------
@@ -307,7 +307,7 @@ class Layout(Record):
         ----------
         by : {"element", "lane"}
         theme : {"auto", "light", "dark"}
-            As the reader's system or page says, or fixed.
+            By the reader's system or page, or fixed.
 
         Raises
         ------

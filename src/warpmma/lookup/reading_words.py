@@ -1,8 +1,8 @@
 """What the bits of a given register mean: numbers, nibbles of metadata, scales.
 
 1. An element's code is cut out of the word: its bits from `low` to `high`.
-2. A number is what its format says of the code, exactly.
-3. A nibble of metadata is two indices, i0 its low bits and i1 its high ones. They say which columns of a group are
+2. A number is the exact value of the code in its format.
+3. A nibble of metadata is two indices, i0 its low bits and i1 its high ones. They name the columns of a group that are
    stored, i0 the first half of the stored elements and i1 the second. Of tf32 an index addresses half an element: 0x4
    and 0xE are elements 0 and 1; any other nibble mixes halves, and stores no column.
 4. All sixteen nibbles have an effect. `sparsity.legal_codes` has those that PTX defines.
@@ -107,7 +107,7 @@ def read_words(
     Returns
     -------
     WarpWords
-        Its `parts` are what is read; it draws itself.
+        Its `parts` are the meanings; it has views.
 
     Raises
     ------

@@ -36,7 +36,7 @@ class Reader:
     order : callable
         From codes to their places in the order of values, int64 or uint64, neighbours one apart; and which are NaN.
     show : callable
-        From a code to its value, in as few digits as tell it from every other.
+        From a code to its value, in the fewest digits that are unique.
     values : callable
         From codes to values, float64; wide integers are rounded.
     rounded : callable or None

@@ -167,7 +167,7 @@ class Gpu(Shown):
             A kernel written in Python, as of `warpmma.kernel.launch`; an entry of PTX, or a module that has but one.
         grid, block, args, shared, hazards, engine, threads, progress
             As of `warpmma.kernel.launch`. Plain arrays are placed in global memory, and written in place; those of a
-            device (`gpu.device()`) lie where they are.
+            device (`gpu.device()`) stay where they are.
         contract, resident, limit, seed
             Of entries of PTX, as of `PtxEntry.launch`.
 
@@ -199,7 +199,7 @@ class Gpu(Shown):
         return launch(kernel, grid, block, given, target=self.target, **common)
 
     def _device_of(self, args: Sequence[Any] | Mapping[str, Any]) -> Device:
-        """Return the device that arguments lie on, or a new one."""
+        """Return the device of the arguments, or a new one."""
         from ..machine import DeviceArray
 
         listed = args.values() if isinstance(args, Mapping) else args if isinstance(args, list | tuple) else ()

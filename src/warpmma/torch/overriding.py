@@ -86,7 +86,7 @@ def arithmetic(
         default `_scaled_mm(use_fast_accum=False)` does that every 128 where the instruction's sums keep fewer bits
         than f32, as an H200's library does, and nothing else.
     others : {"leave", "refuse"}
-        What becomes of operators with products inside that are not replaced, such as convolutions: PyTorch computes
+        The treatment of operators with products inside that are not replaced, such as convolutions: PyTorch computes
         them and the report lists them, or an error.
     engine : {"auto", "native", "numpy"}
     threads : int, optional

@@ -3,7 +3,7 @@
 1. A and B are of 8-bit floating point, which may differ. One scale for each: their product, rounded to f32, multiplies
    the sum. One for each row of A and each column of B: the sum is multiplied by that of B, rounded, and by that of A.
 2. The bias is added to that in f32. Then the result is rounded to the output's type; of 8 bits it is multiplied by
-   `scale_result` before, and what is too large becomes the largest number.
+   `scale_result` before, and overflow becomes the largest number.
 3. `use_fast_accum=False` promotes narrow sums every 128 of k, unless `promote_every` says otherwise.
 4. Block scales, as libraries take them for a GPU (ue8m0 for every 32 of k, ue4m3 for every 16 of e2m1; padded to 128
    rows and 4 columns, in tiles of 32 x 4 x 4), go to a block-scaled `mma`.

@@ -39,7 +39,7 @@ _EIGHT_BITS = ("e4m3", "e5m2")
 
 @dataclass(frozen=True, kw_only=True)
 class ProductSettings:
-    """What products are computed with; `arithmetic` says what each means."""
+    """Settings of products; `arithmetic` documents each."""
 
     target: str
     kind: str

@@ -87,7 +87,7 @@ def dot_notes(dots: Iterable[Sequence[object]], warps: int, ptx_target: str, tar
     return tuple(found)
 
 
-_REWRITTEN = 4  # which form lies in the cache: one more whenever `_for_simulation` or what is kept changes
+_REWRITTEN = 4  # version of cache entries: increment whenever `_for_simulation` or their contents change
 
 _IN_IR: Mapping[str, str] = MappingProxyType({"fp8e4nv": "f8E4M3FN"})
 """Types that not all targets have, as Triton's front end names them, and as its IR does."""

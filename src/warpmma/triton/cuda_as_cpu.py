@@ -14,7 +14,7 @@ The rules:
 Answers of `torch.cuda` for the simulated GPU, with this option or without:
 
 1. As long as a device is active and PyTorch has no GPU, the functions of `torch.cuda` below answer. `is_available`
-   still says no: no tensor can be made on "cuda", unless the CPU stands for it (`cuda_as_cpu`).
+   still returns False: no tensor can be made on "cuda", unless the CPU stands for it (`cuda_as_cpu`).
 2. The capability is that of the target that Triton compiles for, since code asks for what the compiler may use.
 """
 
@@ -43,7 +43,7 @@ def has_gpu(torch: Any) -> bool:
 
 
 def machine_memory(device: Any = None) -> tuple[int, int]:
-    """Return free and all bytes of this machine's memory, in which tensors lie."""
+    """Return free and total bytes of this machine's memory, which holds the tensors."""
     page = os.sysconf("SC_PAGE_SIZE")
     return os.sysconf("SC_AVPHYS_PAGES") * page, os.sysconf("SC_PHYS_PAGES") * page
 

@@ -136,7 +136,7 @@ def _as_tensor(make: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _answers() -> dict[Any, Callable[..., Any]]:
-    """Return what is answered in place of functions of PyTorch."""
+    """Return the replacements of PyTorch's functions."""
     import torch
 
     tensor: Any = torch.Tensor

@@ -28,7 +28,7 @@ class TritonInterface:
     ----------
     version : str
     folder : str
-        Where its modules lie.
+        The folder of its modules.
     drivers : DriverConfig
         Holds the driver that is active.
     backends : dict
@@ -68,7 +68,7 @@ class TritonInterface:
 
 
 def find_triton() -> TritonInterface:
-    """Return what is used of Triton.
+    """Return the parts of Triton that are used.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def find_triton() -> TritonInterface:
 
 
 def _interprets() -> bool:
-    """Whether kernels that are made now are interpreted; newer versions keep what the environment said."""
+    """Whether kernels defined now are interpreted; newer versions cache the environment variable."""
     knobs = sys.modules.get("triton.knobs")
     if knobs is not None:
         return bool(knobs.runtime.interpret)

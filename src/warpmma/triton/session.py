@@ -208,7 +208,7 @@ def install_described(text: str | None = None) -> TritonDevice:
     Parameters
     ----------
     text : str, optional
-        A target, and options of `device` behind it: "sm_90,hazards=warn"; by default what WARPMMA_TRITON says.
+        A target, and options of `device` behind it: "sm_90,hazards=warn"; by default that of WARPMMA_TRITON.
     """
     target, options = described(text)
     return install(target, **options)

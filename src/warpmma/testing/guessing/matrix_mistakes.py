@@ -7,12 +7,12 @@ exchanges chunks of 16 bytes by exclusive or, so that lanes that read a column h
 inverse, so the bits do not show which side lacks it. Lines of the matrix are contiguous in memory, its rows or
 its columns; a line has `chunks` of them.
 
-1. By the line: chunk c of line r lies at c ^ ((r >> shift) % most), most 8, 4 or 2. Where `chunks` is a multiple of
+1. By the line: chunk c of line r is at c ^ ((r >> shift) % most), most 8, 4 or 2. Where `chunks` is a multiple of
    `most`, chunks stay within their line.
 2. Otherwise the other side reads beyond the end of a line: what follows in memory, or 0 in lines that are padded.
-3. By the address, as TMA's swizzles of 128, 64 and 32 bytes and CuTe's Swizzle<3 | 2 | 1, 4, 3> do: chunk n lies at
+3. By the address, as TMA's swizzles of 128, 64 and 32 bytes and CuTe's Swizzle<3 | 2 | 1, 4, 3> do: chunk n is at
    n ^ ((n >> 3) % most).
-4. A matrix may lie in memory in panels, each with some neighbouring chunks of all lines, 16 at most. That matters to
+4. A matrix may be stored in panels, each with some neighbouring chunks of all lines, 16 at most. That matters to
    rules 2 and 3.
 """
 
@@ -252,7 +252,7 @@ def matrix_gathers(
 
 
 def _by_columns(index: Array, name: str) -> Named:
-    """Other addresses in a matrix that lies in memory by columns."""
+    """Other addresses in a matrix that is stored by columns."""
     turned = index.T
     for text, gather, rank in _addressed(np.arange(turned.size).reshape(turned.shape), name, "by columns"):
         moved = np.where(gather < 0, -1, turned.reshape(-1)[gather])

@@ -67,7 +67,7 @@ class Mistake:
 
 
 def gathered(gather: Array) -> Change:
-    """Return what takes a tile's elements as a gather says."""
+    """Return a function that gathers a tile's elements."""
     empty = gather < 0
     if not empty.any():
         return lambda codes: codes.take(gather, axis=-1)

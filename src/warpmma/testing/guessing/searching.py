@@ -320,7 +320,7 @@ def _rank(candidate: Candidate) -> tuple[int, bool]:
 
 
 def _operands(candidate: Candidate) -> int:
-    """How many operands a mistake is about: what explains with one is not said of two."""
+    """How many operands a mistake concerns: an explanation with one is preferred to one with two."""
     return len({step.operand for mistake in candidate for step in mistake.steps}) or 1
 
 

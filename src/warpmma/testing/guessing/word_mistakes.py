@@ -104,7 +104,7 @@ _SCALE_LANES = (
 
 
 def _laid(lane: Callable[[int], int], rest: bool, record: Instruction, operand: Any, own: dict[str, int]) -> Change:
-    """Return what puts scales into other lanes: over what is there, or over 0."""
+    """Return a function that puts scales into other lanes, over their contents or over 0."""
     shift, count = 8 * own["byte_id"], record.scales_per_row
     mask = np.uint32(((1 << 8 * count) - 1) << shift)
 
