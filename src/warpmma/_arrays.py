@@ -73,7 +73,7 @@ class _Lent:
 
 
 def imported(x: Any, name: str, error: type[WarpmmaError]) -> Any:
-    """Return an array of what NumPy cannot read but DLPack can, and anything else as it is.
+    """Return an array if NumPy cannot read the object but DLPack can, and anything else unchanged.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def as_array(x: npt.ArrayLike, name: str, error: type[WarpmmaError] = OperandErr
         array = np.asarray(x)
     except MemoryError:
         raise
-    except Exception as reason:  # what an object's own `__array__` can raise has no end
+    except Exception as reason:  # an object's own `__array__` can raise anything
         raise error(f"{name}: not an array: {shown(reason, str)}") from None
     if array.size > MOST_ELEMENTS:
         raise error(f"{name} has {array.size:,} elements, {list(array.shape)}: more than any memory holds")

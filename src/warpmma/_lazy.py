@@ -70,7 +70,7 @@ class _Later:
 
 
 def later(name: str, package: str | None = None) -> Any:
-    """Return what stands for a module, which it imports when one of its names is first used.
+    """Return a stand-in for a module, which is imported when one of its names is first used.
 
     Examples
     --------

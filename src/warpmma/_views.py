@@ -35,7 +35,7 @@ def view(record: object, kind: str, *arguments: Any, **options: Any) -> str:
 
 
 def html(record: object) -> str:
-    """Return what a notebook shows of a record: its own view as "html", or a table of its fields.
+    """Return the HTML of a record for notebooks: its own view as "html", or a table of its fields.
 
     It never raises: where a view fails, there is the next plainer one, and an escaped `repr` at last.
     """

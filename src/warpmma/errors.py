@@ -66,7 +66,7 @@ class LimitError(WarpmmaError):
     Attributes
     ----------
     report : Launch or None
-        Of a launch: what it found until then.
+        Of a launch: its findings so far.
     """
 
     report: Any = None
@@ -174,7 +174,7 @@ def printable(text: str) -> str:
 
 
 def shown(value: object, write: Callable[[Any], str] = repr) -> str:
-    """Write what came into an error's text: on one line, not without end, and even if it cannot be written."""
+    """Format a value for an error message: on one line, of limited length, even if its repr fails."""
     try:
         text = printable(" ".join(write(value).split()))
     except Exception:  # an integer of 5,000 digits, or an object whose `__repr__` fails

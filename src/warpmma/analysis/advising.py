@@ -35,7 +35,7 @@ Float64 = npt.NDArray[np.float64]
 
 
 class Fault(NamedTuple):
-    """What a kernel may do wrong: a name, what it does, and what makes its output."""
+    """A fault of a kernel: its name, its meaning, and the function that makes its output."""
 
     name: str
     meaning: str
@@ -52,7 +52,7 @@ def _decoded(product: Product, codes: Array) -> Float64:
 
 
 def wrong_output(fault: Fault, product: Product, right: Float64) -> Float64 | None:
-    """Compute what a kernel with a fault gives, `[batch, m, n]`; None where this product cannot have it.
+    """Compute the output of a kernel with a fault, `[batch, m, n]`; None if this product cannot have it.
 
     Parameters
     ----------

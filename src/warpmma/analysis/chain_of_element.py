@@ -190,13 +190,13 @@ SLICE, TOTAL = "promotion: sum + chain", "sum of a slice added to the others"
 
 
 def along_k(chain: Chain, c: T, zero: T, instruction: Callable[[int, T], T], add: Callable[[str, T, T], T]) -> T:
-    """Follow a chain along k, of whatever stands for an accumulator.
+    """Follow a chain along k, with any representation of an accumulator.
 
     Parameters
     ----------
     chain : Chain
     c, zero
-        What stands for C, and for +0.
+        The representations of C and of +0.
     instruction : callable
         From the number of an instruction and an accumulator to the next one.
     add : callable

@@ -280,7 +280,7 @@ class ErrorReport(Record):
     def advise(
         self, rtol: float | None = None, atol: float | None = None, *, name: str | None = None, progress: Watched = None
     ) -> Advice:
-        """Say what a tolerance lets pass, and recommend one.
+        """Report what a tolerance accepts, and recommend one.
 
         Outputs of kernels with a fault are computed from the same operands, bit for bit: one that wrote nothing, one
         whose lanes have each other's fragments, one that reads B in the other order, one that sums in f16, and others.

@@ -50,7 +50,7 @@ class ExactOperands:
 
     @classmethod
     def of(cls, product: Product) -> ExactOperands:
-        """Decode what a product is given."""
+        """Decode the operands of a product."""
         given, chain = product.given, product.chain
         record = chain.instruction
         a, b, c = (_values(name, x) for name, x in zip((record.a_type, record.b_type, record.c_type),

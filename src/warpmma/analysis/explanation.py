@@ -24,7 +24,7 @@ from ..products import ChainInstruction, Float32
 
 
 class _Place(NamedTuple):
-    """A step, and where it stands in an explanation."""
+    """A step, and its position in an explanation."""
 
     told: Explanation
     link: int
@@ -233,12 +233,12 @@ class Explanation(Record):
     instruction : Instruction, WarpgroupInstruction or FloatFma
     target : str
     row, column, matrix : int
-        Of the element; `matrix` is 0 but for m8n8k4 of f16.
+        Of the element; `matrix` is 0 except for m8n8k4 of f16.
     a, b : tuple of int
         Codes that were multiplied, as many of each: of a sparse A what is stored, and what it meets of B. Where the
         matrices end before an instruction does, the last are padding, +0.
     positions : tuple of int
-        Which column of A, and row of B, each stands at: 0, 1, 2, ... but for a sparse A. Padding stands beyond them.
+        Which column of A, and row of B, each stands at: 0, 1, 2, ... except for a sparse A. Padding follows.
     scale_a, scale_b : tuple of int
         Codes of the block scales of the row and the column; empty without.
     c : int

@@ -58,7 +58,7 @@ def error(
     Parameters
     ----------
     a, b, c
-        As for `matmul`, but for Dask's arrays.
+        As for `matmul`, except Dask's arrays.
     target : str, optional
     targets : sequence of str, optional
         Several, beside each other.
@@ -71,7 +71,7 @@ def error(
     bound : bool
         Whether every error is held against the bound that is proved for it, which takes as long as all else together.
     **more
-        What else `matmul` takes, but for `out`; `progress`, a bool or a function, is called after each part of the
+        What else `matmul` takes, except `out`; `progress`, a bool or a function, is called after each part of the
         work.
 
     Returns
@@ -193,7 +193,7 @@ def _ways(
 
 @dataclass(eq=False)
 class _Measured:
-    """One product that is measured, as far as it is."""
+    """One product, with its measurements so far."""
 
     name: str
     options: dict[str, Any]

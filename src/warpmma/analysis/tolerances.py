@@ -45,13 +45,13 @@ class Judged(Record):
     elements, differing : int
         How many are compared; how many are not those of the right output.
     outside : int, optional
-        How many are outside of the tolerance: of none, it passes. None where no tolerance was given.
+        How many are outside the tolerance: of none, it passes. None where no tolerance was given.
     largest : float
         The largest |output - expected|.
     below : float, optional
         Below which atol, with the given rtol, some element is outside; 0 if at no atol.
     reach : float, optional
-        How far outside of the recommended tolerance the worst element is, times: above 1 it is found.
+        How far outside the recommended tolerance the worst element is, times: above 1 it is found.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Judged(Record):
 
     @property
     def hidden(self) -> bool:
-        """Whether a fault leaves the output as it is, for these inputs."""
+        """Whether a fault does not change the output for these inputs."""
         return not self.right and not self.differing
 
 
@@ -224,7 +224,7 @@ def recommend(
 
 
 def reach(apart: Float64, allowed: Float64) -> float:
-    """How far outside of a tolerance the worst element is, times."""
+    """How far outside a tolerance the worst element is, times."""
     with np.errstate(all="ignore"):
         return float(np.max(np.where(apart > 0, apart / allowed, 0.0), initial=0.0))
 

@@ -42,7 +42,7 @@ class Piece:
     start, end : int
         Its place in the text.
     head : str
-        What stands before its body.
+        The text before its body.
     device : bool
         Whether it is marked as device code, or contains such a piece.
     constant : bool
@@ -175,7 +175,7 @@ def _flat(head: str) -> str:
 
 
 def blanked(text: str, parts: Sequence[tuple[int, int]]) -> str:
-    """Blank parts of a text, but for their directives; lines and columns stay."""
+    """Blank parts of a text, except their directives; lines and columns stay."""
     kept = [x.span() for x in _DIRECTIVE.finditer(without_comments(text))]
     letters = list(text)
     for start, end in parts:

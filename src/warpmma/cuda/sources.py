@@ -131,7 +131,7 @@ class Compiled:
 
 
 def source_of(given: object, name: str, arch: str, options: tuple[str, ...], names: tuple[str, ...]) -> CudaSource:
-    """Read a file, or take a text: what has more than one line, or a brace, is text; bytes are, too."""
+    """Read a file, or take a text: anything with several lines or a brace is text; so are bytes."""
     file: Path | None = None
     if isinstance(given, bytes | bytearray):
         data = bytes(given)

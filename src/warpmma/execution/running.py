@@ -249,7 +249,7 @@ class Execution:
 
 
 def evidence(instruction: str | AnyInstruction, *, target: str) -> Evidence:
-    """Say how we know what an instruction computes on a target.
+    """Return the evidence for what an instruction computes on a target.
 
     Parameters
     ----------

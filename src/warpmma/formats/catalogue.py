@@ -92,7 +92,7 @@ class FloatFormat(FloatFacts, _Arrays):
         -------
         ndarray of float64
             float64 holds every value of every format exactly: at most 53 significand bits, and exponents from
-            -149 (f32's least) to 127 but for f64 itself.
+            -149 (f32's least) to 127 except for f64 itself.
 
         Examples
         --------

@@ -100,7 +100,7 @@ class LibraryProduct:
 
 @dataclass(frozen=True, eq=False)
 class RecordedProduct:
-    """A case and what the library made of it.
+    """A case and the library's result.
 
     Attributes
     ----------

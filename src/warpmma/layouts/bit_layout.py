@@ -83,7 +83,7 @@ class Layout(Record):
     row, column : tuple of str
         Place bits ("l0".."l4", "e0"..) of each coordinate, lowest first; a warpgroup's threads have "l5", "l6" too.
     matrix : tuple of str
-        Place bits that name one of several matrices; empty but for m8n8k4 f16.
+        Place bits that name one of several matrices; empty except for m8n8k4 f16.
     packing : Packing
         How elements share registers.
     lanes : {32, 128}
@@ -237,7 +237,7 @@ class Layout(Record):
         )  # fmt: skip
 
     def holds(self, lane: int, register: int = 0) -> tuple[Cell, ...]:
-        """Return what a register of a lane holds, the lowest bits first; `OperandError` for one that there is not.
+        """Return the contents of a lane's register, the lowest bits first; `OperandError` for one out of range.
 
         Parameters
         ----------

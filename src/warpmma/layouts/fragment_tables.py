@@ -32,7 +32,7 @@ class TableGrid(Record):
     title : str
         Which of several matrices it is; empty where there is one.
     corner : str
-        What stands down and across.
+        The coordinates down and across.
     across : tuple of str
         Heads of the columns.
     lines : tuple of (str, tuple of str)
@@ -147,7 +147,7 @@ class FragmentTable(Record):
         return view(self, "markdown")
 
     def json(self) -> str:
-        """Write JSON: what it is, and `cells`, an object for each element."""
+        """Write JSON: a description, and `cells`, an object for each element."""
         return view(self, "json")
 
     def html(self) -> str:

@@ -6,7 +6,7 @@
    stored, i0 the first half of the stored elements and i1 the second. Of tf32 an index addresses half an element: 0x4
    and 0xE are elements 0 and 1; any other nibble mixes halves, and stores no column.
 4. All sixteen nibbles have an effect. `sparsity.legal_codes` has those that PTX defines.
-5. What `ldmatrix` and its like move are bits, and addresses are addresses: the code is all that they mean.
+5. `ldmatrix` and the like move bits, and addresses are addresses: they have no meaning beyond the code.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .register_operands import checked, operand_layout, type_of
 
 if TYPE_CHECKING:
     from .. import sparsity
-else:  # a look-up loads what it asks
+else:  # loaded by the look-ups that need it
     sparsity = later("..sparsity", __package__)
 
 
@@ -43,7 +43,7 @@ _OPERANDS = ("metadata", "scale_a", "scale_b")
 
 @dataclass(frozen=True, kw_only=True)
 class WarpWords(Record):
-    """A word of each lane, and what an instruction reads of them.
+    """A word of each lane, and how an instruction reads them.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ def read_words(
     instruction: str | Instruction, operand: str, words: Iterable[int], *,
     selector: int = 0, byte_id: int = 0, thread_id: int = 0,
 ) -> WarpWords:  # fmt: skip
-    """Say what a warp's words of metadata or of scales mean.
+    """Return the meaning of a warp's words of metadata or of scales.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def read_word(
     instruction: str | FragmentHolder, operand: str, word: int, *, lane: int, register: int = 0,
     selector: int | None = None, byte_id: int | None = None, thread_id: int | None = None, target: str | None = None,
 ) -> tuple[WordPart, ...]:  # fmt: skip
-    """Say what the bits of a register mean.
+    """Return the meaning of the bits of a register.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ _F32 = FORMATS["f32"]
 
 
 class Operands(NamedTuple):
-    """Codes that one part of a product reads: `[batch, m, k]` of A, `[batch, k, n]` of B, and what goes with them."""
+    """Codes that one part of a product reads: `[batch, m, k]` of A, `[batch, k, n]` of B, and what belongs to them."""
 
     a: Array
     b: Array
@@ -143,7 +143,7 @@ class Chain(Shown):
         return ends
 
     def start(self, c: Array) -> ChainState:
-        """Begin with codes of C: in the accumulator, or where there are partial sums, as what they are added to."""
+        """Begin with codes of C: in the accumulator or, with partial sums, as the total that they are added to."""
         if not self.partial:
             return ChainState(c)
         sums = np.empty((2, *c.shape), c.dtype)
@@ -160,7 +160,7 @@ class Chain(Shown):
         step, sums = self.instruction.k, None
         ends: list[tuple[int, bool]] = []
         if state.sums is not None:
-            sums = state.sums.copy()  # a ChainState stays as it is
+            sums = state.sums.copy()  # a ChainState is immutable
             ends = [((end - start) // step, ends_slice) for end, ends_slice in self.ends if start < end <= stop]
         return ChainState(self._product(given, state.accumulator, ends, sums), sums)
 

@@ -175,7 +175,7 @@ def choose(
     ----------
     a, b, c, instruction, float32, target, split_k, promote_every, epilogue, indices, scale_a, scale_b, engine
         As for `matmul`. Of operands only shapes and dtypes are looked at, so `np.broadcast_to(np.float16(0), (m, k))`
-        stands for a matrix that is not there yet.
+        stands for a matrix that does not exist yet.
 
     Returns
     -------

@@ -105,7 +105,7 @@ def recipe_on(instruction: ChainInstruction, target: str) -> Recipe:
 
 
 def evidence_on(instruction: ChainInstruction, target: str) -> Evidence:
-    """Return how it is known what an instruction computes on a target that has it."""
+    """Return the evidence for what an instruction computes on a target that has it."""
     return _EVIDENCE if isinstance(instruction, FloatFma) else evidence_of(instruction, target)
 
 

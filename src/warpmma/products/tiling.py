@@ -151,9 +151,9 @@ def matmul(
     out : ndarray, optional
         Where to write D: writable, C-contiguous, without a mask. It may overlap with operands.
     split_k : int or sequence of int
-        k is cut into so many slices, each of the same number of instructions (the last may have fewer), or into slices
-        of these lengths. Each is a chain from +0, and their results are added to C one after the other, in f32, to
-        nearest even. Of a single slice the chain begins with C.
+        k is cut into this many slices, each of the same number of instructions (the last may have fewer), or into
+        slices of these lengths. Each is a chain from +0, and their results are added to C one after the other, in f32,
+        to nearest even. Of a single slice the chain begins with C.
     promote_every : int, optional
         Within a slice the chain is cut every so much of k, from its beginning; partial sums are added likewise, outside
         the matrix unit, as fp8 kernels do every 128.

@@ -80,7 +80,7 @@ def nibble_of(law: Pattern) -> UInt8:
 
 
 def pieces(groups: int) -> Iterator[slice]:
-    """Cut so many groups."""
+    """Cut a number of groups into pieces."""
     return (slice(start, min(start + _GROUPS, groups)) for start in range(0, groups, _GROUPS))
 
 

@@ -223,7 +223,7 @@ def compress(matrix: npt.ArrayLike, instruction: str | Instruction) -> tuple[Arr
 
 
 def prune(matrix: npt.ArrayLike, instruction: str | Instruction) -> Array:
-    """Zero what must go for `compress` to accept a matrix; what it accepts comes back as it is.
+    """Zero the elements that `compress` would refuse; an accepted matrix comes back unchanged.
 
     Of each group the largest magnitudes stay, and of equals the one at the lower index: two of four, or one
     of two for tf32. 4-bit types keep two pairs of four, ranked by the sum of a pair's two magnitudes. NaN is

@@ -197,7 +197,7 @@ def ulps(format: str | Format, x: npt.ArrayLike, y: npt.ArrayLike) -> Any:
 
 
 def _view(instruction: Any, operand: Any, names: Any, limit: Any, tile: Any) -> View:
-    """Check what the two assertions share."""
+    """Check the arguments that the two assertions share."""
     listed = members(names, 2)
     if listed is None or len(listed) != 2 or not all(isinstance(x, str) for x in listed):
         raise OperandError(f"names are {shown(names)}; expected two strings")

@@ -148,7 +148,7 @@ def _few_integers(fmt: IntegerFormat, kind: Kind) -> tuple[int, ...]:
 
 @st.composite
 def drawn_codes(draw: Draw, values: Weighted, shape: tuple[int, ...]) -> Array:
-    """Generate codes: few of them one by one; many from a palette, in a block outside of which all is simple."""
+    """Generate codes: few of them one by one; many from a palette, in a block; all else is simple."""
     size, simplest = math.prod(shape), values.listed[0]
     if size <= _FEW:
         return _array([draw(values.codes) for _ in range(size)], values).reshape(shape)

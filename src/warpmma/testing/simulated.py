@@ -45,7 +45,7 @@ class PtxOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Gpu(Shown):
-    """A simulated GPU: what the package computes, with its target filled in.
+    """A simulated GPU: the functions of the package, with its target filled in.
 
     Attributes
     ----------
@@ -211,7 +211,7 @@ class Gpu(Shown):
         return device
 
     def evidence(self, instruction: str | AnyInstruction) -> Evidence:
-        """Say how we know what an instruction computes: `warpmma.evidence`."""
+        """Return the evidence for what an instruction computes: `warpmma.evidence`."""
         return execution.evidence(instruction, target=self.target)
 
 

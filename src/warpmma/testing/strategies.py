@@ -193,7 +193,7 @@ def _in_registers(draw: Draw, record: Instruction, parts: dict[str, st.SearchStr
 
 
 def _metadata(draw: Draw, record: Instruction, lead: tuple[int, ...], target: str | None) -> dict[str, Any]:
-    """Draw legal metadata and a selector; what the selector leaves out is anything."""
+    """Draw legal metadata and a selector; other lanes hold anything."""
     codes = frozenset.intersection(*(sparsity.legal_codes(record, t) for t in ([target] if target else record.targets)))
     # Ascending indices before descending ones, low before high.
     order = tuple(sorted(codes, key=lambda code: ((code & 3) > code >> 2, code >> 2, code)))

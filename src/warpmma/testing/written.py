@@ -68,7 +68,7 @@ def array_with(format: str, shape: int | tuple[int, ...], elements: Mapping[Any,
             codes[index] = coder.read(value)
     except (MemoryError, OperandError):
         raise
-    except Exception as error:  # what comes may be anything
+    except Exception as error:  # arguments may be anything
         raise OperandError(f"array_with: {shown(error, str)}") from None
     return coder.array(codes)
 

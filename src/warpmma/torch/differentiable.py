@@ -40,7 +40,8 @@ def matmul(
     Returns
     -------
     torch.Tensor
-        Differentiable, but for 8-bit operands: gradients are products by the same arithmetic, in the operands' types.
+        Differentiable, except for 8-bit operands: gradients are products by the same arithmetic, in the operands'
+        types.
 
     Raises
     ------

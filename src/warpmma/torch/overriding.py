@@ -65,7 +65,7 @@ def arithmetic(
     split_k: int = 1, promote_every: int | None = None, others: Others = "leave", engine: Engine = "auto",
     threads: int | None = None,
 ) -> Arithmetic:  # fmt: skip
-    """Compute PyTorch's products on CPU tensors with the bits of a target, inside of a `with`.
+    """Compute PyTorch's products on CPU tensors with the bits of a target, inside a `with`.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def arithmetic(
     Raises
     ------
     UnsupportedError
-        No PyTorch. Inside of the `with`: an operator that is not replaced, with others="refuse".
+        No PyTorch. Inside the `with`: an operator that is not replaced, with others="refuse".
     WarpmmaError
         No such target or instruction, or an invalid option. Inside the `with`: a target that has no
         instruction for the types of a product, a tensor on a GPU or on the device meta.
@@ -113,7 +113,7 @@ def arithmetic(
 
 
 class Arithmetic:
-    """An override of PyTorch's products, as `arithmetic` makes it; on inside of a `with`.
+    """An override of PyTorch's products, as `arithmetic` makes it; on inside a `with`.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class Arithmetic:
 
 @cache
 def _mode(torch: Any) -> Any:
-    """Make the class by which PyTorch hands on its operators; the class needs PyTorch."""
+    """Make the dispatch class of PyTorch's operators; the class needs PyTorch."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     known = {torch.Tensor, torch.nn.Parameter, torch.nn.parameter.Buffer}

@@ -174,4 +174,4 @@ PRODUCTS: Mapping[str, Callable[[OperatorCall], Any]] = MappingProxyType({
     "aten::dot": _dot("tensor"),
     "aten::vdot": _dot("other"),
 })  # fmt: skip
-"""What computes each, by its name without the "_" of those that write to their first argument."""
+"""Replacements by operator name, without the "_" of those that write to their first argument."""

@@ -166,5 +166,5 @@ def promoted(record: ChainInstruction, given: ProductSettings, *, exact_sums: bo
 
 
 def known_by(record: ChainInstruction, target: str) -> Evidence:
-    """Return how it is known what an instruction computes."""
+    """Return the evidence for what an instruction computes."""
     return operation(str(FMA)).evidence if isinstance(record, FloatFma) else evidence_on(record, target)

@@ -62,7 +62,7 @@ def array_of(x: Any, name: str) -> Array:
     if x.layout is not torch.strided:
         raise OperandError(f"{name} is {dtype_name(x.layout)}; expected a dense tensor: .to_dense()")
     if torch._C._functorch.is_functorch_wrapped_tensor(x):
-        raise UnsupportedError(f"{name} is inside of torch.func; take torch.matmul there, in arithmetic(...)")
+        raise UnsupportedError(f"{name} is inside torch.func; take torch.matmul there, in arithmetic(...)")
     return as_array(x.detach().resolve_conj().resolve_neg(), name)
 
 

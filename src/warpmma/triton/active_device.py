@@ -121,5 +121,5 @@ def current() -> ActiveDevice:
         None is active.
     """
     if not active:
-        raise OperandError("no simulated device is active: launch inside of `with warpmma.triton.device(...)`")
+        raise OperandError("no simulated device is active: launch inside `with warpmma.triton.device(...)`")
     return active[-1]

@@ -16,8 +16,8 @@ The instruction for `tl.dot`, and what the device's own target would get instead
 
 1. A product of tiles is written as the target's instruction for large products (`wgmma` of sm_90, `tcgen05` of sm_100
    to sm_110) if it has no batch, its rows are a multiple of 64, its columns of 8, and the warps of a block of 4.
-2. Every other product is written as `mma`. There, operands of fp8 are converted to f16 first, but for sm_89, sm_120 and
-   sm_121, which have an `mma` of fp8.
+2. Every other product is written as `mma`. There, operands of fp8 are converted to f16 first, except on sm_89, sm_120
+   and sm_121, which have an `mma` of fp8.
 3. A launch has a note where the device's target would get another instruction than the PTX has, whose sums are not
    known to have the same bits.
 """

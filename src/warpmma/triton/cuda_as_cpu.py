@@ -49,7 +49,7 @@ def machine_memory(device: Any = None) -> tuple[int, int]:
 
 
 class TorchAnswers:
-    """Answers that stand in `torch.cuda`, and what was there before."""
+    """Answers that are installed in `torch.cuda`, and the originals."""
 
     def __init__(self) -> None:
         self._before: dict[str, Any] = {}
@@ -204,7 +204,7 @@ def check_pytorch() -> None:
 
 @contextlib.contextmanager
 def redirected_cuda() -> Iterator[None]:
-    """Make the CPU stand for "cuda", for as long as the context lasts."""
+    """Make the CPU stand in for "cuda" within the context."""
     import torch
 
     with contextlib.ExitStack() as put_back:
@@ -216,7 +216,7 @@ def redirected_cuda() -> Iterator[None]:
 
 
 def _replacements(torch: Any) -> Iterator[tuple[Any, str, Any]]:
-    """Return what takes whose place: the object that has it, its name, and what stands there meanwhile."""
+    """Yield replacements: the owner, the attribute's name, and the temporary value."""
     for module, answers in _answers(torch).items():
         holder = getattr(torch, module)
         yield from ((holder, name, _one(answer)) for name, answer in answers.items())
@@ -225,7 +225,7 @@ def _replacements(torch: Any) -> Iterator[tuple[Any, str, Any]]:
             if name not in known and isinstance(getattr(holder, name, None), FunctionType):
                 yield holder, name, _refused(f"torch.{module}", name, known)
     yield torch, "Generator", _generator(torch.Generator)
-    yield torch.autograd, "has_torch_function", lambda _: False  # else `grad` and `backward` run outside of the mode
+    yield torch.autograd, "has_torch_function", lambda _: False  # else `grad` and `backward` run outside the mode
     function = torch.autograd.function.BackwardCFunction
     yield function, "apply", _given_on_cuda(function.apply)
     yield from _casts(torch)
@@ -261,7 +261,7 @@ def _generator(original: Any) -> Any:
 
 
 def _given_on_cuda(apply: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what runs a backward function, which marks what it gives (rule 6 of tensors)."""
+    """Return a runner of a backward function that marks its results (rule 6 of tensors)."""
 
     def marked(self: Any, *gradients: Any) -> Any:
         with GENUINE():

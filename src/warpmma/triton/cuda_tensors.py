@@ -43,7 +43,7 @@ def GENUINE() -> Any:
 
 
 def on_cuda(x: Any) -> bool:
-    """Whether a tensor is on cuda (rule 1), asked inside of `GENUINE` or of a function that PyTorch overrides."""
+    """Whether a tensor is on cuda (rule 1), asked inside `GENUINE` or of a function that PyTorch overrides."""
     storage = _storage(x)
     return storage is not None and hasattr(storage, _MARK)
 
@@ -81,7 +81,7 @@ def _on_cpu(x: Any) -> Any:
 
 
 def _marked_results(results: Any, given: Iterable[Any], place: bool | None) -> None:
-    """Mark what a function made: by the device that it was given, or by rule 3."""
+    """Mark the results of a function: by the device that it was given, or by rule 3."""
     tensors = list(given)
     if not (any(map(on_cuda, tensors)) if place is None else place):
         return

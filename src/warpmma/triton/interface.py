@@ -62,7 +62,7 @@ class TritonInterface:
     most_threads: bool
 
     def active(self) -> Any:
-        """Return the driver that is active, or what stands for none: never makes one."""
+        """Return the active driver, or the placeholder for none: never makes one."""
         names = vars(self.drivers)
         return names["_active"] if "_active" in names else names["active"]
 
@@ -132,7 +132,7 @@ def _dtypes(version: str) -> Any:
 
 
 def _name(version: str, module: str, *names: str) -> Any:
-    """Return what a module of Triton has by a name, or by the name of a name."""
+    """Return an attribute of a module of Triton, by one name or a path of names."""
     try:
         found: Any = import_module(module)
         for name in names:

@@ -5,7 +5,7 @@ The rules:
 1. While a device is active it is Triton's driver, Triton's compiler ends at PTX, and `JITFunction.run` looks at the
    arguments first, `Autotuner.run` counts (`benchmarking`). All are restored afterwards.
 2. Devices nest; the innermost is active. `install` makes one active until `uninstall`. Triton has one driver for all
-   threads, whose launches go to the innermost: another thread than the one that made it active makes none so.
+   threads, whose launches go to the innermost: only the thread that made it active may make another one active.
 3. Triton keeps compiled kernels by the number of the device, so each pair of targets has a number of its own, beyond
    those of real GPUs.
 4. A launch runs on the device that its arrays belong to, or on the active one's own.
@@ -147,7 +147,7 @@ def device(
     Parameters
     ----------
     target : str or Device
-        Whose bits are computed; a Device is used itself, with what it holds.
+        Whose bits are computed; a Device is used itself, with its contents.
     ptx_target : str, optional
         What Triton compiles for; by default a target whose PTX is simulated (`PTX_TARGETS`): for sm_90, where Triton
         would write `wgmma`, sm_80, and sm_89 for kernels with e4m3.

@@ -177,7 +177,7 @@ def dot_chain(
 
 
 def _end_chain(accumulator: Array, sums: Array, ends_slice: bool) -> None:
-    """Add what a chain came to to the sum of its slice, and where that ends too, that to the total; in f32."""
+    """Add the result of a chain to the sum of its slice, and at the end of the slice that to the total; in f32."""
     of_slice, total = sums
     nothing = _F32.sign_bit  # -0, which changes no addend's bits
     of_slice[...] = accumulator if (of_slice == nothing).all() else _add(of_slice, accumulator)

@@ -94,7 +94,7 @@ def _sequence_parameters(row: ApproximateForm) -> Any:
 
 
 def _refinement(steps: tuple[FusedStep, ...]) -> tuple[list[float], list[Any]]:
-    """Return numbers, and steps in which places stand for names: the operand, the result, numbers, earlier steps."""
+    """Return numbers, and steps with positions in place of names: the operand, the result, numbers, earlier steps."""
     terms = [(step.a, step.b, -0.0 if step.c is None else step.c) for step in steps]  # a product is that plus -0
     numbers = [x for of_one in terms for x in of_one if isinstance(x, float)]
     unused, names = iter(range(2, 2 + len(numbers))), {"x": 0, "y": 1}

@@ -159,7 +159,7 @@ def _after(row: ApproximateForm, scaling: OperandScaling, result: Code) -> Code:
 
 
 def _flushed(row: ApproximateForm, codes: Code) -> Code:
-    """Return what a multiplication takes for codes (rule 2)."""
+    """Return codes as a multiplication reads them (rule 2)."""
     return np.where(codes & _MAGNITUDE < _NORMAL, codes & _SIGN, codes) if row.ftz else codes
 
 

@@ -118,7 +118,8 @@ def trace(
     Returns
     -------
     tuple of SumStep
-        Steps in their order; the last one's result is the element of D. None of no products, which leave C as it is.
+        Steps in their order; the last one's result is the element of D. Empty without products, which leaves C
+        unchanged.
 
     Examples
     --------

@@ -86,7 +86,7 @@ def _product(row: ApproximateForm, code: int, factor: Number, rounding: Rounding
 
 
 def _of_unit(row: ApproximateForm, x: int) -> int:
-    """Return what the unit gives (rule 6)."""
+    """Return the result of the unit (rule 6)."""
     half = row.fmt.bits - 32 if row.fmt.bits == 64 else 0
     return special_function_reference(row.function, x >> half) << half
 
@@ -103,7 +103,7 @@ def _refined(row: ApproximateForm, x: int, y: int) -> int:
 
 
 def _term(known: Mapping[str, Number], term: str | float | None) -> Number:
-    """Return what a step names."""
+    """Return the value that a step names."""
     if not isinstance(term, str):
         return _number(term or 0.0)
     number = known[term.removeprefix("-")]

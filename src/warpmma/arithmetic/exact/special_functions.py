@@ -5,7 +5,7 @@ Specification
 An operand has a sign, an exponent field e and a fraction f of 23 bits; V is what `interpolation` computes (rules 1 and
 2) from a table and a position.
 
-3.  A subnormal operand is a zero of its sign, but for tanh. The result is V 2^n, truncated to 24 bits; below
+3.  A subnormal operand is a zero of its sign, except for tanh. The result is V 2^n, truncated to 24 bits; below
     2^-126 it is zero, from 2^128 on infinite. For NaN, and where the result is not a number, it is 0x7FFFFFFF.
 4.  rcp: position f, n = 127 - e, the operand's sign. Of zero infinity, of infinity zero, of the operand's sign.
 5.  rsqrt and sqrt: with k = floor((e - 127) / 2), table "even" or "odd" by e - 127 - 2 k; position f; n = -k of rsqrt,

@@ -72,7 +72,7 @@ class Core:
         )
 
 
-# docs/specification/numerics.md 1.2 and 1.4. Z is (least exponent of D) - (F - 18), but for fp8 with F = 13, where it
+# docs/specification/numerics.md 1.2 and 1.4. Z is (least exponent of D) - (F - 18), except for fp8 with F = 13, where it
 # cannot be observed: products are multiples of 2^-32, which 2^(Z - 13) divides. There it is the Z of the generation's
 # other types.
 _VOLTA = Core(operand_bytes=8, fraction_bits=23, floor_f32=-131, floor_f16=-19)
@@ -93,7 +93,7 @@ class Lowering(Scope):
     group, places, only
         As of `Scope`; the places are generations.
     machine : str
-        What ptxas emits, in the words of its machine code; `{sp}` stands for what a sparse instruction adds.
+        What ptxas emits, in the words of its machine code; `{sp}` is replaced by the suffix of a sparse instruction.
     arithmetic : Core or Unit
         A core yields a fused dot-add for the types at hand. Of the other units, rounding, saturation and bit operation
         are the instruction's own.
@@ -176,7 +176,7 @@ _TABLE = ScopedTable("LOWERINGS", LOWERINGS, _generations)
 
 
 def lowering(instruction: str | AnyInstruction, target: str) -> Lowering:
-    """Return what an instruction becomes on a target; raise `TargetError` if the target lacks it."""
+    """Return the lowering of an instruction on a target; raise `TargetError` if the target lacks it."""
     record = parse_any(instruction)
     check_target(record, target)
     return lowering_of(record, target)
@@ -184,7 +184,7 @@ def lowering(instruction: str | AnyInstruction, target: str) -> Lowering:
 
 @cache
 def lowering_of(record: AnyInstruction, target: str) -> Lowering:
-    """Return what a record becomes on a target that is known to have it."""
+    """Return the lowering of a record on a target that is known to have it."""
     return cast(Lowering, _TABLE.find(record, TARGETS[target].generation))
 
 

@@ -102,7 +102,7 @@ class FusedStep:
     ----------
     to : str
     a : str
-        "x", the operand; "y", the unit's result; or what a step before has made.
+        "x", the operand; "y", the unit's result; or the result of an earlier step.
     b, c : str or float
         The same, or a number; `b` with "-" before it is negated. A product has no `c`.
     """
@@ -124,7 +124,7 @@ class ApproximateForm(Shown):
     function : str
         Of the unit, by its name in `SPECIAL_FUNCTIONS`.
     machine : str
-        The machine instructions, in their order, but for comparisons, selections and moves; of operands that no slow
+        The machine instructions, in their order, except comparisons, selections and moves; of operands that no slow
         path takes.
     since : str
         The oldest target that has it.
@@ -281,7 +281,7 @@ def find_sequence(form: str) -> ApproximateForm:
 
 
 def machine_text(form: str, target: str) -> str:
-    """Return the machine instructions that a form becomes, but for comparisons, selections and moves.
+    """Return the machine instructions that a form becomes, except comparisons, selections and moves.
 
     Parameters
     ----------

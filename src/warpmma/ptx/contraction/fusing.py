@@ -14,7 +14,7 @@ machine code for sm_80 and sm_90 showed (docs/specification/contraction.md):
 5.  Where both operands of a sum are products that may be fused, one is, and the other is rounded: it is fused no more.
     Products with one use go first, in the order of their sums; then, in that order, those with several. Of two alike
     the first operand is fused.
-6.  Not predicted are sums of products that have uses outside of their stretches too, where ptxas unrolls loops before
+6.  Not predicted are sums of products that have uses outside their stretches too, where ptxas unrolls loops before
     it fuses, unless `.pragma "nounroll"` stands at their heads: some copies are fused; and where the sum itself, or
     what passes it on, is used only outside its stretch: ptxas may move it there, or recompute it. (Of 100 random
     kernels with branches two had such a sum fused.) The other possible results are computed beside them
@@ -43,7 +43,7 @@ class Contraction:
     function : Function
         With `fma` in the place of sums, and without the products that are not computed.
     fused : tuple of (Statement, Statement)
-        Each sum, and what stands in its place.
+        Each sum, and its replacement.
     open : tuple of Statement
         Sums for which the behaviour of ptxas is unknown (rule 6), as they stand in the text: behind each is a
         comparison with what it may do (`alternatives`).

@@ -76,9 +76,9 @@ class ProductUses:
     refused : bool
         Whether it has another use.
     escapes : bool
-        Whether a use is outside of its stretch.
+        Whether a use is outside its stretch.
     unwanted : bool
-        Whether what does not count reads it.
+        Whether a dead statement reads it.
     """
 
     at: int
@@ -127,7 +127,7 @@ def number_of(flow: Flow, operand: Operand) -> Immediate | None:
 
 
 def handed_on(flow: Flow, one: Statement) -> tuple[Symbol, bool] | None:
-    """Rule 2: what a statement hands on, and whether with its sign turned."""
+    """Rule 2: the operand that a statement passes on, and whether negated."""
     words = words_of(one)
     if one.guard is not None or not isinstance(one.operands[0] if one.operands else None, Symbol):
         return None
@@ -208,7 +208,7 @@ class StretchProducts:
                 self.of[register][0].refused = True
 
     def _made(self, i: int, one: Statement) -> tuple[ProductUses, bool] | None:
-        """Find the product that a statement makes or hands on, and whether its sign is turned."""
+        """Find the product that a statement makes or passes on, and whether it is negated."""
         passed = handed_on(self.flow, one)
         if passed is not None:
             source, turned = passed
@@ -226,7 +226,7 @@ class StretchProducts:
         return product, False
 
     def _use(self, i: int, one: Statement, used: Uses, counted: bool) -> None:
-        """Count what a statement does with products."""
+        """Record the uses of products by a statement."""
         guard = [(one.guard.name, one.guard.scope)] if one.guard else []
         if not counted:
             for register in (*used.read, *guard):

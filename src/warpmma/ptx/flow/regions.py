@@ -28,7 +28,7 @@ from .registers_used import ARITHMETIC, Register, RegisterSets, Uses, pure, uses
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """Instructions that part what stands around them.
+    """Instructions that separate the statements around them.
 
     Attributes
     ----------
@@ -281,7 +281,7 @@ def _joined(function: Function, blocks: Sequence[Block], chains: Sequence[Sequen
 
 
 def _heads(function: Function, blocks: Sequence[Block]) -> dict[int, set[str]]:
-    """Labels that stand before the first statement of each block."""
+    """Labels before the first statement of each block."""
     found: dict[int, set[str]] = {}
     for b, block in enumerate(blocks):
         i = block.statements[0] - 1 if block.statements else -1

@@ -35,7 +35,7 @@ class RegisterSets(Sequence[set[Register]]):
         self._packed: list[bytes] = []
 
     def like(self, number: int) -> RegisterSets:
-        """Return so many empty sets of the same registers."""
+        """Return `number` empty sets of the same registers."""
         made = RegisterSets(())
         made._registers, made._number = self._registers, self._number
         made._packed = [made._pack(())] * number
@@ -134,7 +134,7 @@ class Uses:
 
 
 def uses(one: Statement) -> Uses:
-    """Find what a statement reads and writes."""
+    """Find the registers that a statement reads and writes."""
     opcode, _, rest = one.mnemonic.partition(".")
     operands = one.operands
     first = 0

@@ -232,7 +232,7 @@ class _Reading:
         return self.text[start : self.at]
 
     def _substitution(self) -> str:
-        """Rule 1: what stands behind an "S"."""
+        """Rule 1: the reference after an "S"."""
         if word := _STD.get(self.text[self.at]):
             self.at += 1
             return word
@@ -242,7 +242,7 @@ class _Reading:
         return self.seen[place]
 
     def _parameter(self) -> list[str]:
-        """Rule 2: what stands behind a "T"."""
+        """Rule 2: the parameter after a "T"."""
         place = self._number()
         if self._arguments is None or place >= len(self._arguments):
             raise _UnreadError

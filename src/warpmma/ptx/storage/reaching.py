@@ -100,7 +100,7 @@ def _used(function: Function) -> tuple[set[str], set[str], bool]:
 
 
 def callee(statement: Statement) -> Symbol | None:
-    """Return what a `call` names; None of other statements."""
+    """Return the callee of a `call`; None for other statements."""
     if statement.mnemonic.partition(".")[0] != "call":
         return None
     return next((x for x in statement.operands if isinstance(x, Symbol)), None)

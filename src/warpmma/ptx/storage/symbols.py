@@ -195,7 +195,7 @@ class ModuleMemory:
         return bytes(out)
 
     def _address(self, item: AddressOf, x: Variable, owner: Key) -> int:
-        """Address that stands in an initial value."""
+        """Address in an initial value."""
         if item.name in self._functions:
             return self._functions[item.name]
         key = next((k for k in ((*owner[:2], item.name), ("", -1, item.name)) if k in self.addresses), None)
@@ -229,7 +229,7 @@ class SharedVariables:
     has_dynamic: bool
 
     def placed(self, dynamic: int) -> list[tuple[str, range]]:
-        """List variables with so many bytes of dynamic shared memory behind them."""
+        """List variables, with `dynamic` bytes of dynamic shared memory after them."""
         behind = range(self.dynamic, self.dynamic + dynamic)
         names = {variable_named(name) for (_, _, name), at in self.addresses.items() if at == self.dynamic}
         name = names.pop() if len(names) == 1 else "dynamic shared memory"

@@ -48,7 +48,7 @@ Element = int | AddressOf
 
 
 def read_values(cursor: Cursor, type: str, dimensions: Sequence[int], vector: int) -> tuple[list[Element], int]:
-    """Read what stands behind `=`.
+    """Read what follows `=`.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ class _Kind:
 
 
 def variables(cursor: Cursor, linkage: str = "", *, outside: bool = False) -> list[tuple[Declaration, int]]:
-    """Read a declaration of a body, or outside of one: what it declares, each with the offset of its name."""
+    """Read a declaration of a body, or outside one: what it declares, each with the offset of its name."""
     kind = _kind(cursor, "outside" if outside else "body", linkage)
     found: list[tuple[Declaration, int]] = []
     while True:

@@ -114,7 +114,7 @@ def cluster_problem(directives: Mapping[str, tuple[int, ...]]) -> str:
 
 
 def pragmas(cursor: Cursor) -> tuple[str, ...]:
-    """Read what stands behind `.pragma`."""
+    """Read what follows `.pragma`."""
     found = [cursor.string("a string")]
     while cursor.skip(","):
         found.append(cursor.string("a string"))

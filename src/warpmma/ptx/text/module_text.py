@@ -47,7 +47,7 @@ _LANGUAGES = (
     (r"^(import|from) \w+|^def \w+\(", "is Python; Triton has PTX in `compiled.asm['ptx']`, Numba in `inspect_asm()`"),
     (r"/\*[0-9a-f]{4,}\*/", f"is machine code as text; {_MAKE}"),
 )
-"""What stands in texts of other languages."""
+"""Marks of texts in other languages."""
 
 
 def no_text(data: bytes) -> str:
@@ -62,7 +62,7 @@ def no_text(data: bytes) -> str:
 
 
 def other_language(text: str) -> str:
-    """Say what a text is that has no `.version`, or "".
+    """Name the language of a text without `.version`, or "".
 
     Examples
     --------
@@ -81,7 +81,7 @@ LONGEST = 1 << 28
 
 
 def read(text: str | bytes, name: str = "<ptx>") -> Module:
-    """Read a PTX text: what it declares now, and each body when it is looked up.
+    """Read a PTX text: its declarations now, and each body when it is looked up.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ class _Reader:
 
     def _variable(self, one: Declaration, start: int) -> None:
         if isinstance(one, RegisterRange):
-            self.cursor.fail("a register outside of a function", start)
+            self.cursor.fail("a register outside a function", start)
         known = self.variables.get(one.name)
         if known is not None and known.linkage != "extern" and one.linkage != "extern":
             self.cursor.fail(f"{one.name!r} is declared already, at {known.position}", start)

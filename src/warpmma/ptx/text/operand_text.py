@@ -123,7 +123,7 @@ class Names:
         return None
 
     def operand(self, name: str, cursor: Cursor, start: int) -> Operand:
-        """Give what a name as an operand means: a symbol, or a part of a register."""
+        """Return the operand that a name means: a symbol, or a part of a register."""
         found = self.inner.found.get(name)
         if found is None:
             found = self.inner.found[name] = self._resolved(name, cursor, start)
@@ -190,7 +190,7 @@ def read_operands(cursor: Cursor, names: Names, *, call: bool) -> tuple[tuple[Op
 
 
 def _argument(cursor: Cursor, names: Names) -> Operand:
-    """Read an operand, or what a call has in parentheses."""
+    """Read an operand, or the parenthesized list of a call."""
     if cursor.token != "(":
         return read_operand(cursor, names)
     behind = Cursor(cursor.source, cursor.end)

@@ -44,7 +44,7 @@ Space = Literal["reg", "param", "global", "const", "shared", "local"]
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where something stands in the text: line and column, from 1 on."""
+    """A position in the text: line and column, from 1 on."""
 
     line: int
     column: int
@@ -93,7 +93,7 @@ class RegisterRange:
     Attributes
     ----------
     name : str
-        What stands before the number, or the whole name.
+        The part before the number, or the whole name.
     type : str
         PTX type of one element: "b32", "pred", "f16x2".
     vector : int

@@ -80,7 +80,7 @@ def guess(
     thread_id_a: int = 0, byte_id_b: int = 0, thread_id_b: int = 0, pairs: int | None = None,
     elements: int = 1 << 16, engine: Engine = "auto",
 ) -> Guesses:  # fmt: skip
-    """Guess which mistake with an instruction's operands makes its result what it is.
+    """Guess which mistake with an instruction's operands explains its result.
 
     Some hundreds of mistakes are tried: registers, lanes, halves, rows, columns or k swapped, shifted, copied or left
     out; matrices transposed or read in another order; other types, selectors, metadata, scales; accumulators
@@ -94,7 +94,7 @@ def guess(
         What the kernel should have multiplied: matrices as `warpmma.mma` takes them, whole numbers of them in rows,
         columns and k (multiplied by a chain of the instruction, k ascending), or registers. Without `c`, C is +0.
     got : array_like
-        What came out: D, as a matrix or as registers. Of an f32 D it may be what a kernel stored of it, rounded to
+        The result: D, as a matrix or as registers. Of an f32 D it may be the value that a kernel stored, rounded to
         float16 or bfloat16.
     target : str
     metadata, selector
@@ -175,7 +175,7 @@ def guess_fragment(
     instruction: str | Instruction, operand: Operand, actual: npt.ArrayLike, expected: npt.ArrayLike, *,
     elements: int = 1 << 16,
 ) -> Guesses:  # fmt: skip
-    """Guess which mistake makes an operand's fragment, or its matrix, what it is.
+    """Guess which mistake explains an operand's fragment, or its matrix.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ _WITH = {"A": ("A", "metadata", "scale_a"), "B": ("B", "scale_b")}
 def mistakes_in_tiles(
     operands: tuple[str, ...], warps: int, rows: int, columns: int, along_k: int
 ) -> Iterator[Mistake]:
-    """List what may go wrong between tiles of a product of so many tiles."""
+    """List mistakes between the tiles of a product."""
     if along_k > 1:
         yield from _along_k(operands, along_k)
     for count, dims, one, many in (
@@ -114,7 +114,7 @@ _PANEL = 16  # chunks of a line of a panel, at most
 
 
 def swizzles(shape: tuple[int, int], name: str, words: tuple[tuple[str, str], tuple[str, str]], bits: int) -> Named:
-    """List gathers of a matrix of elements of so many bits; `words` as of `matrix_gathers`."""
+    """List gathers of a matrix with elements of `bits` bits; `words` as for `matrix_gathers`."""
     index = np.arange(shape[0] * shape[1], dtype=np.int32).reshape(shape)
     across, along = words
     yield from _of_lines(index, name, "by rows", across[0], along[1], bits)
@@ -188,13 +188,13 @@ def _of_panels(n: Array, c: Array, chunks: int, panel: int) -> Array:
 
 
 def _chunks(cut: Array, places: Array) -> Array:
-    """Return elements of the chunks that stand at each place."""
+    """Return the elements of the chunk at each place."""
     taken = cut.reshape(-1, cut.shape[-1])[places.reshape(-1)]
     return np.where(places.reshape(-1, 1) < 0, -1, taken).reshape(-1)
 
 
 def axis_sources(length: int, one: str, many: str, special: tuple[int, ...] = ()) -> Named:
-    """List what may stand at each of some rows or columns in place of its own: text, numbers `[length]`, rank."""
+    """List what may replace each of some rows or columns: text, numbers `[length]`, rank."""
     x = np.arange(length)
     if length < 2:
         return

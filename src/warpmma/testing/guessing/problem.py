@@ -89,7 +89,7 @@ def posed(
     record: Instruction, target: str, a: Any, b: Any, c: Any, got: Any, *, metadata: Any, scale_a: Any, scale_b: Any,
     settings: Mapping[str, Any],
 ) -> Problem:  # fmt: skip
-    """Take in what a user has."""
+    """Check the user's arguments."""
     arrays: dict[str, Array] = {}
     a = as_array(a, f"{record}: A")
     if record.sparse and metadata is None:

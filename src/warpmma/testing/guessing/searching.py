@@ -51,7 +51,7 @@ class Trials:
         self._legal: dict[Any, str] = {}
 
     def chosen(self, name: str, array: Array) -> Array:
-        """Take from an operand's array what the tiles need: `[tile, T, elements]`, of C and D `[tile, elements]`."""
+        """Select the tiles of an operand's array: `[tile, T, elements]`, for C and D `[tile, elements]`."""
         w, *rest = (self.tiles[:, axis] for axis in _TILES[name])
         if len(rest) == 2:
             return array[w, rest[0], rest[1]]
