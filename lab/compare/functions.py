@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lab.gpu.row_jobs import OperationGpu, RowJob, different_lanes, lane_shown
-from warpmma._tasks import for_each
+from warpmma._progress import for_each
 from warpmma.operations import Operation, operation
 from warpmma.operations.arithmetic import approximations, divisions
 from warpmma.registers import LANES

@@ -1,7 +1,7 @@
 """Compare every instruction of a GPU's target with the GPU: `python -m lab.compare.instructions --help`.
 
 Needs the GPU, `ptxas` on the PATH and CuPy; was run on an H200. With `--undefined FILE`, what the GPU makes of metadata
-that PTX leaves undefined is recorded as well, in the format of `warpmma.hardware.recordings`.
+that PTX leaves undefined is recorded as well, in the format of `warpmma.hardware.archives`.
 """
 
 from __future__ import annotations

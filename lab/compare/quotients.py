@@ -2,8 +2,8 @@
 
 Needs the GPU, `ptxas` on the PATH and CuPy. Of each row: zeros, subnormal numbers, borders, infinities and NaN, all
 their pairs; and operands of `lab.generators`. `--record FILE` keeps the former, and some of the latter, for
-tests on machines without a GPU (`recorded_lanes` reads them). `python -m lab.compare.operations --modules arithmetic.divisions`
-tries more of the latter.
+tests on machines without a GPU (`recorded_lanes` reads them).
+`python -m lab.compare.operations --modules arithmetic.divisions` tries more of the latter.
 """
 
 from __future__ import annotations

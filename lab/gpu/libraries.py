@@ -1,6 +1,6 @@
-"""Matrix products that a library computed on a GPU: their inputs from a seed, and archives of what was recorded.
+"""Matrix products that a library computed on a GPU: their inputs from a seed, and archives of the results.
 
-`python -m lab.record.matmul` records what PyTorch gives. An archive is a NumPy `.npz` without pickled objects. Its
+`python -m lab.record.matmul` records PyTorch's results. An archive is a NumPy `.npz` without pickled objects. Its
 member `cases` is JSON, a list of what each product was; `NAME|d` holds codes of its output, the part `[rows, columns]`;
 the other members are texts (device, driver and versions).
 
@@ -47,7 +47,7 @@ class LibraryProduct:
     Attributes
     ----------
     call : str
-        What of the library was called, with which settings; `CALLS` in `lab/record/matmul.py` says.
+        The library function and its settings, by a name of `CALLS` in `lab/record/matmul.py`.
     dtype, out : str
         Types of A and B, and of the output.
     kind : {"normal", "model", "hard"}
@@ -91,7 +91,7 @@ class LibraryProduct:
         return _inputs(self.kind, self.dtype, self.m, self.n, self.k, self.seed)
 
     def digest(self) -> str:
-        """Return what tells A and B from others: 16 hexadecimal digits.
+        """Return a digest of A and B: 16 hexadecimal digits.
 
         Returns
         -------
@@ -102,7 +102,7 @@ class LibraryProduct:
 
 @dataclass(frozen=True, eq=False)
 class RecordedProduct:
-    """A case and what the library made of it.
+    """A case and the library's result.
 
     Attributes
     ----------
@@ -251,7 +251,7 @@ def write_products(path: Path, recorded: Sequence[RecordedProduct], texts: dict[
 
 
 def texts_of(path: Path) -> dict[str, str]:
-    """Read what an archive says of device, driver and versions.
+    """Read device, driver and versions from an archive.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Arguments taken in, integers, choices and sequences, or a typed error; none of it needs NumPy."""
+"""Checks of arguments: integers, choices and sequences, or a typed error; without NumPy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def is_integer(value: object) -> TypeGuard[int]:
 
 
 def members(value: object, most: int) -> list[Any] | None:
-    """Return the members of a sequence, no more than one beyond `most`; None for text and for what is no sequence."""
+    """Return the members of a sequence, at most one more than `most`; None for text and non-sequences."""
     if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray):
         return None
     try:

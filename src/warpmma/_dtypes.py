@@ -12,7 +12,7 @@ def dtype_named(name: str) -> np.dtype[Any]:
     try:
         return np.dtype(name)
     except TypeError:
-        import ml_dtypes  # a tenth of the time that `import warpmma` takes, and many uses need none of it
+        import ml_dtypes  # a tenth of the time of `import warpmma`, and many uses do not need it
 
         dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
         return dtype

@@ -1,6 +1,6 @@
-"""What is imported when it is first used: names of a package, and modules such as NumPy.
+"""Imports on first use: names of a package, and modules such as NumPy.
 
-A package says where its names come from as its imports would: `{".isa": ("find", "TARGET_NAMES as TARGETS")}` stands
+A package lists the origins of its names as its imports would: `{".isa": ("find", "TARGET_NAMES as TARGETS")}` stands
 for `from .isa import find, TARGET_NAMES as TARGETS`, and `{".": ("isa",)}` for `from . import isa`. It writes these
 statements too, for type checkers, and a test compares the two.
 """
@@ -27,8 +27,8 @@ def on_demand(
 
     Notes
     -----
-    A module of the package that cannot be imported, as what it needs is not installed, is no attribute: so the package
-    can be looked through without it, as `help` does. Any other name then raises the `ImportError`.
+    A module of the package that cannot be imported, because a dependency is missing, is not an attribute:
+    so the package can be looked through without it, as `help` does. Any other name then raises the `ImportError`.
     """
     module = sys.modules[package]
     sources: dict[str, tuple[str, str]] = {}
@@ -70,7 +70,7 @@ class _Later:
 
 
 def later(name: str, package: str | None = None) -> Any:
-    """Return what stands for a module, which it imports when one of its names is first used.
+    """Return a stand-in for a module, which is imported when one of its names is first used.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What `native/module.cpp` binds, for `native.py`, `native_functions.py` and `native_elements.py` of `arithmetic`.
+"""What `native/module.cpp` binds, for `native.py`, `functions.py` and `native_elements.py` of `arithmetic`.
 
 A test compares.
 """

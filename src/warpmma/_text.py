@@ -1,4 +1,4 @@
-"""Text that people read: runs of numbers, and columns."""
+"""Text for people: runs of numbers, and columns."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def table(rows: Iterable[Sequence[str]], left: Collection[int] = ()) -> list[str
     rows : iterable of sequence of str
         All of one length; the first may be a heading.
     left : collection of int
-        Columns that stand to the left; the others stand to the right, as numbers do.
+        Columns that are left-aligned; the others are right-aligned, as numbers are.
 
     Returns
     -------

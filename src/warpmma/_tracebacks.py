@@ -1,4 +1,4 @@
-"""Tracebacks and warnings at the line where a user's mistake is: the innermost one outside of the package."""
+"""Tracebacks and warnings that point at the user's line: the innermost one outside the package."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _OURS = str(Path(__file__).parent) + os.sep
 def end_outside(error: BaseException, *others: str) -> None:
     """Cut off the frames of this package that an exception's traceback ends with, unless all are the package's.
 
-    What the exception says is for whoever called the package; how it found out is of no use to them. Folders of others
-    who stand between count as the package's.
+    The message is for the caller, who has no use for frames inside the package. Folders in `others`, which stand in
+    between, count as the package's.
     """
     last: TracebackType | None = None
     step = error.__traceback__

@@ -1,6 +1,6 @@
-"""Views of records: the one place from which the rooms above reach `show`, which is loaded when one is asked for.
+"""Views of records: the one place from which lower rooms reach `show`, which is loaded on first use.
 
-A record says `view(self, "svg")`; `show.VIEWS` says, by the record's name, which function draws it.
+A record calls `view(self, "svg")`; `show.VIEWS` has, by the record's name, the function that draws it.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def view(record: object, kind: str, *arguments: Any, **options: Any) -> str:
     """
     made = import_module(f"{__package__}.show").viewer(type(record), kind)
     if made is None:
-        raise UnknownNameError(f"nothing makes {kind} of a {type(record).__name__}")
+        raise UnknownNameError(f"a {type(record).__name__} has no {kind} view")
     drawn: str = made(record, *arguments, **options)
     return drawn
 
 
 def html(record: object) -> str:
-    """Return what a notebook shows of a record: its own view as "html", or a table of its fields.
+    """Return the HTML of a record for notebooks: its own view as "html", or a table of its fields.
 
     It never raises: where a view fails, there is the next plainer one, and an escaped `repr` at last.
     """

@@ -1,4 +1,4 @@
-"""Errors that users can meet: each is a `ValueError` and says what came, what was expected and what is nearest."""
+"""Errors for users: each is a `ValueError` that names what came, what was expected and the nearest legal form."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ class ArchiveError(WarpmmaError):
 
 
 class LimitError(WarpmmaError):
-    """A run that came to a limit, of instructions, of time, or of what its calls may keep; it says where threads are.
+    """A run that reached a limit, of instructions, time or stack; the message shows where threads are.
 
     Attributes
     ----------
     report : Launch or None
-        Of a launch: what it found until then.
+        Of a launch: its findings so far.
     """
 
     report: Any = None
@@ -77,7 +77,7 @@ class TableError(WarpmmaError):
 
 
 class PtxError(WarpmmaError):
-    """A PTX text that cannot be read, or that says what is not simulated: the message begins with line and column.
+    """A PTX text that cannot be parsed, or that uses an unsupported feature: the message begins with line and column.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class CompilationError(WarpmmaError):
     line : int
         Of the first error in it, from 1 on; 0 if it has none.
     log : str
-        What the compiler said, all of it.
+        The complete log of the compiler.
     """
 
     def __init__(self, message: str, file: str = "<cuda>", line: int = 0, log: str = ""):
@@ -145,7 +145,7 @@ class UnknownNameError(WarpmmaError, AttributeError):
 
     @classmethod
     def of(cls, owner: str, name: str, names: Sequence[str], hint: str = "") -> Self:
-        """Make the error for an owner that has some names: say which, and which one is near.
+        """Make the error for an owner with certain names: list them, and the nearest one.
 
         Examples
         --------
@@ -169,12 +169,12 @@ _WINDOW = 60  # columns of a line that an error shows on either side of its plac
 
 
 def printable(text: str) -> str:
-    """Escape what cannot be written: the bytes of file names that are no UTF-8, which Python keeps as surrogates."""
+    """Escape what cannot be printed: bytes of file names that are not UTF-8, which Python keeps as surrogates."""
     return text.encode(errors="backslashreplace").decode()
 
 
 def shown(value: object, write: Callable[[Any], str] = repr) -> str:
-    """Write what came into an error's text: on one line, not without end, and even if it cannot be written."""
+    """Format a value for an error message: on one line, of limited length, even if its repr fails."""
     try:
         text = printable(" ".join(write(value).split()))
     except Exception:  # an integer of 5,000 digits, or an object whose `__repr__` fails

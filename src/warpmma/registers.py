@@ -63,7 +63,7 @@ class Packing(Record):
         if slot not in (1, 4, 8, 16, 32, 64) or bits < 1 or shift < 0 or bits + shift > slot:
             came = ", ".join(f"{name}={shown(value)}" for name, value in named.items())
             raise RegisterError(
-                f"Packing({came}) is no packing: bits and shift must fit a slot of 1, 4, 8, 16, 32 or 64 bits"
+                f"Packing({came}) is not a valid packing: bits and shift must fit a slot of 1, 4, 8, 16, 32 or 64 bits"
             )
         for name, value in named.items():
             object.__setattr__(self, name, int(value))  # NumPy's integers would overflow in what follows
@@ -105,7 +105,7 @@ class Packing(Record):
         Raises
         ------
         RegisterError
-            Codes that are no integers or do not fit `bits`, or another number of them.
+            Codes that are not integers or do not fit `bits`, or another number of them.
         """
         codes = self._checked(codes, self.mask, "codes")
         if codes.shape[-1:] != (self.per_register,):
@@ -125,7 +125,7 @@ class Packing(Record):
         Raises
         ------
         RegisterError
-            Registers that are no integers or do not fit `width`.
+            Registers that are not integers or do not fit `width`.
         """
         words = self._checked(registers, (1 << self.width) - 1, "registers").astype(self.dtype, copy=False)
         return self.split(words).astype(self.dtype)

@@ -152,7 +152,7 @@ def test_a_chain_must_be_one() -> None:
 
     report = launch(kernel, 1, 32, [], target="sm_90", watch=Watch())
     assert wm.explain_launch(report, lane=0, occurrence=1).value == 16
-    with pytest.raises(wm.OperandError, match="its C is not what occurrence 0 gave, for this element"):
+    with pytest.raises(wm.OperandError, match="its C is not the D of occurrence 0, for this element"):
         wm.explain_launch(report, lane=0, occurrence=1, chain=True)
 
 
@@ -167,7 +167,7 @@ def test_what_a_kernel_changes_beside_an_element_does_not_break_its_chain() -> N
     told = wm.explain_launch(report, lane=0, occurrence=2, chain=True)
     assert told.value == 48
     assert len(told.a) == 48
-    with pytest.raises(wm.OperandError, match="its C is not what occurrence 1 gave, for this element"):
+    with pytest.raises(wm.OperandError, match="its C is not the D of occurrence 1, for this element"):
         wm.explain_launch(report, lane=0, register=3, occurrence=2, chain=True)
 
 
@@ -210,7 +210,7 @@ def test_a_chain_follows_its_accumulator_through_an_unrolled_loop(starts: tuple[
             single = wm.explain_launch(report, line=77, occurrence=s, lane=lane, register=register)
             assert (len(told.a), told.c) == (turns * len(single.a), single.c)
             assert told.a[: len(single.a)] == single.a
-    with pytest.raises(wm.OperandError, match="its C is not what occurrence 0 gave"):
+    with pytest.raises(wm.OperandError, match="its C is not the D of occurrence 0"):
         wm.explain_launch(report, occurrence=1, lane=0, chain=True)
 
 
@@ -234,7 +234,7 @@ def test_accumulators_that_cannot_be_told_apart() -> None:
     assert (told.result, len(told.a)) == (result[1, 9, 2].view(np.uint32), 48)
     a = np.ones((2, 2, 32, 8), np.float16)
     a[0, 1] = -1
-    assert "its C is what occurrences 0 and 1 gave, of different operands" in wrong(
+    assert "its C is the D of occurrences 0 and 1, of different operands" in wrong(
         unrolled(a)[0], occurrence=3, lane=0, chain=True
     )
 
@@ -256,8 +256,8 @@ def test_wrong_arguments() -> None:
     assert "expected lane and register of D's fragment, or row and column of D" in wrong(report, **one)
     assert "expected lane and register" in wrong(report, row=1, **one)
     assert "expected lane and register" in wrong(report, row=1, column=1, lane=1, **one)
-    assert "lane 32 is none of 32" in wrong(report, lane=32, **one)
-    assert "register 4 is none of 4" in wrong(report, lane=3, register=4, **one)
+    assert "lane 32 is out of range; expected 0 to 31" in wrong(report, lane=32, **one)
+    assert "register 4 is out of range; expected 0 to 3" in wrong(report, lane=3, register=4, **one)
     assert "index is 1; a register of D holds 1, expected 0 to 0" in wrong(report, lane=3, index=1, **one)
     with pytest.raises(wm.TargetError, match="sm_70"):
         wm.explain_launch(report, lane=0, against="sm_70", **one)

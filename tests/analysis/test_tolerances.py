@@ -15,7 +15,7 @@ from product_cases import F16, MX, NVF4, S8, SP, drawn, some_scales, typed
 import warpmma as wm
 from warpmma import sparsity as sp
 from warpmma.analysis import Advice, ErrorReport, Judged, tolerances
-from warpmma.analysis.faults import FAULTS, right_output, wrong_output
+from warpmma.analysis.advising import FAULTS, right_output, wrong_output
 from warpmma.products import Product, prepare
 
 RNG = np.random.default_rng(11)

@@ -21,11 +21,11 @@ from warpmma.arithmetic import (
     special_function_reference,
     squarer,
 )
-from warpmma.arithmetic.dispatch import native, native_functions
-from warpmma.arithmetic.dispatch.native_functions import _parameters, _sequence_parameters
+from warpmma.arithmetic.dispatch import functions, native
+from warpmma.arithmetic.dispatch.functions import _parameters, _sequence_parameters
 
 pytestmark = needs("native engine")
-_native: Any = native_functions._native  # type: ignore[attr-defined]
+_native: Any = functions._native  # type: ignore[attr-defined]
 
 
 def parameters(name: str) -> Any:

@@ -13,13 +13,13 @@ from function_cases import BUILDS, run
 from oracles import needs
 
 from warpmma.arithmetic import SEQUENCES, approximate, approximate_reference
-from warpmma.arithmetic.dispatch import native, native_functions
-from warpmma.arithmetic.dispatch.native_functions import _sequence_parameters
+from warpmma.arithmetic.dispatch import functions, native
+from warpmma.arithmetic.dispatch.functions import _sequence_parameters
 from warpmma.arithmetic.dispatch.sequence_arrays import _f64
 from warpmma.arithmetic.recipes.sequences import FusedStep
 
 pytestmark = needs("native engine")
-_native: Any = native_functions._native  # type: ignore[attr-defined]
+_native: Any = functions._native  # type: ignore[attr-defined]
 
 REFINED = SEQUENCES["rsqrt.approx.f64"]
 FORMS = ["rcp.approx.ftz.f64", "rsqrt.approx.ftz.f64", "rsqrt.approx.f64"]
@@ -195,6 +195,6 @@ def test_a_dividend_and_shared_memory_are_refused() -> None:
 @pytest.mark.parametrize("count", [0, 1, 15, 17, 255, 257, 1000])
 def test_nothing_is_written_beside_the_result(build: str, count: int) -> None:
     memory, codes = np.full(1200, 0x55AA55AA, np.uint64), np.full(count, 0x4010 << 48, np.uint64)
-    native_functions.run_sequence(REFINED, [codes], memory[100 : 100 + count], build)
+    functions.run_sequence(REFINED, [codes], memory[100 : 100 + count], build)
     assert (memory[:100] == 0x55AA55AA).all() and (memory[100 + count :] == 0x55AA55AA).all()
     assert (memory[100 : 100 + count] == 0x3FE0 << 48).all()

@@ -91,17 +91,16 @@ def half(*targets: str, **only: tuple[object, ...]) -> EvidenceRow:
         ),
         (
             [half("sm_80", "sm_86"), half("sm_86", "sm_87")],
-            "EVIDENCE has rows that overlap, and neither lies within the other: 'half' on sm_80, sm_86; "
-            "'half' on sm_86, sm_87",
+            "EVIDENCE has rows that overlap without being nested: 'half' on sm_80, sm_86; 'half' on sm_86, sm_87",
         ),
         (
             [half("sm_80", k=(8,)), half("sm_80", a_type=("f16", "bf16"))],
-            "EVIDENCE has rows that overlap, and neither lies within the other: 'half' on sm_80 where k is 8; "
+            "EVIDENCE has rows that overlap without being nested: 'half' on sm_80 where k is 8; "
             "'half' on sm_80 where a_type is f16 or bf16",
         ),
         (
             [half("sm_80", k=(8,)), half("sm_80", "sm_86", k=(8, 16), sparse=(False,))],
-            "EVIDENCE has rows that overlap, and neither lies within the other: 'half' on sm_80 where k is 8; "
+            "EVIDENCE has rows that overlap without being nested: 'half' on sm_80 where k is 8; "
             "'half' on sm_80, sm_86 where k is 8 or 16 and sparse is False",
         ),
         (

@@ -14,7 +14,7 @@ from cli_cases import F16, FP8, GOOD, HALF, SP, Capture, Patch, captured, proces
 
 from warpmma import execute, instructions
 from warpmma.cli import main
-from warpmma.hardware import recordings
+from warpmma.hardware import archives
 from warpmma.sparsity import selectors
 
 NVFP4 = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3"
@@ -119,7 +119,7 @@ def test_block_scales(tmp_path: Path, mnemonic: str, ids: tuple[int, ...]) -> No
 @pytest.mark.parametrize("after", [0, 1, 2])
 def test_interrupted_it_prints_some(good: str, monkeypatch: Patch, capsys: Capture, after: int) -> None:
     stopping = Mock(wraps=execute, side_effect=[DEFAULT] * after + [KeyboardInterrupt])
-    monkeypatch.setattr(recordings, "execute", stopping)
+    monkeypatch.setattr(archives, "execute", stopping)
     assert main(["verify", good]) == 130
     output, error = capsys.readouterr()
     assert error == "warpmma: interrupted\n"

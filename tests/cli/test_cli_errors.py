@@ -65,7 +65,7 @@ def header(text: str) -> bytes:
 
 
 NONE, NO_NPZ, OBJECTS = (np.zeros(0, np.uint32), "no .npz archive: ", "holds pickled objects, which are never read")
-BROKEN, OTHER = f"{F16}|a.npy is no readable array: ", F16.replace(".m16n8k16.row.col", ".row.col.m16n8k16")
+BROKEN, OTHER = f"{F16}|a.npy is not a readable array: ", F16.replace(".m16n8k16.row.col", ".row.col.m16n8k16")
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ BROKEN, OTHER = f"{F16}|a.npy is no readable array: ", F16.replace(".m16n8k16.ro
         (patched(np.savez_compressed, b"PK\1\2", 10, 0x63), BROKEN),  # a compression that nobody has
         (forged(b"no array"), BROKEN),
         (forged(header("(((")), BROKEN),
-        (forged(header(HEADER.replace("0", "9" * 99))), f"{F16}|a.npy is damaged: it says uint32 (999"),
-        (forged(header(HEADER.replace("0", "-1"))), f"{F16}|a.npy is damaged: it says uint32 (-1,)"),
-        (forged(header(HEADER), f"{F16}|a.npy", f"{OTHER}|a.npy"), f"{F16}|a is there twice"),
+        (forged(header(HEADER.replace("0", "9" * 99))), f"{F16}|a.npy is damaged: its header says uint32 (999"),
+        (forged(header(HEADER.replace("0", "-1"))), f"{F16}|a.npy is damaged: its header says uint32 (-1,)"),
+        (forged(header(HEADER), f"{F16}|a.npy", f"{OTHER}|a.npy"), f"{F16}|a appears twice"),
         (alone(), "the archive is empty; expected keys MNEMONIC|a, |b, |c, |d"),
         (alone(notes=NONE), "key 'notes'; expected MNEMONIC|field, or one of target, device"),
         (alone(**{"mma.bad|a": NONE}), "mma.bad: unknown qualifier '.bad', did you mean "),
@@ -130,7 +130,7 @@ def check_refusal(capsys: Capture, message: str) -> None:
         (["{named}"], "unknown target 'sm_9'; did you mean 'sm_90"),
         (["{ids}"], f"{{ids}}: {MXFP8}: byte-id of A is 4; expected 0, 1, 2, 3"),
         (["{equal}"], f"{{equal}}: {SP}: metadata nibble 0 of lane 0 is 0x0, indices (0, 0), for warp (0,), row 0, "),
-        (["{unknown}"], f"{{unknown}}: {SP}: what sm_80 makes of undefined metadata is not known; "),
+        (["{unknown}"], f"{{unknown}}: {SP}: the effect of undefined metadata on sm_80 is not known; "),
     ],
 )
 def test_requests_that_cannot_be_met(tmp_path: Path, capsys: Capture, arguments: Any, message: str) -> None:

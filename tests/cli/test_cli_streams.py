@@ -13,7 +13,7 @@ import pytest
 
 from warpmma import execute
 from warpmma.cli import main
-from warpmma.hardware import recordings
+from warpmma.hardware import archives
 
 pytestmark = pytest.mark.skipif(shutil.which("sh") is None, reason="no shell that closes streams")
 full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device")
@@ -92,7 +92,7 @@ def test_a_fault_of_the_program_is_no_difference(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("a fault")
 
-    monkeypatch.setattr(recordings, "execute", fail)
+    monkeypatch.setattr(archives, "execute", fail)
     assert main(["verify", str(archive / "good.npz")]) == 3
     output, error = capsys.readouterr()
     assert not output and error.startswith("Traceback ") and error.endswith("RuntimeError: a fault\n")

@@ -54,7 +54,7 @@ def test_wrong_arguments_get_one_line(capsys: Capture, tmp_path: Path, asked: st
     ("79", "nothing was watched; mma were executed at gemm.cu:77"),
     ("77 warp=1", "gemm.cu:77; expected line, block, warp and occurrence of one that is executed, as in watch=Watch(l"),
     ("77 occurrence=4", "nothing was watched"),
-    ("77 lane=32", "lane 32 is none of 32; expected 0 to 31"),
+    ("77 lane=32", "lane 32 is out of range; expected 0 to 31"),
     ("77 lane=3 row=1", "expected lane and register of D's fragment, or row and column of D"),
     ("77 against=sm_70", "sm_70"),
 ])  # fmt: skip

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import warpmma as wm
-from warpmma.cuda import compilers, nvcc, nvrtc
+from warpmma.cuda import compilers, nvrtc
 
 NVRTC = pytest.mark.skipif(bool(nvrtc.why_no_nvrtc()), reason=nvrtc.why_no_nvrtc())
-NVCC = pytest.mark.skipif(not nvcc.find_nvcc(), reason="no nvcc")
+NVCC = pytest.mark.skipif(not compilers.find_nvcc(), reason="no nvcc")
 LIBRARY = """// a program
 #include <cstdio>
 #include <cub/device/device_for.cuh>

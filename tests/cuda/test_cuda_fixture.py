@@ -7,12 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from warpmma.cuda import nvcc, nvrtc
+from warpmma.cuda import compilers, nvrtc
 from warpmma.errors import CompilationError, OperandError
 from warpmma.machine import HazardError
 from warpmma.testing import Gpu, assert_same_bits
 
-COMPILER = pytest.mark.skipif(bool(nvrtc.why_no_nvrtc()) and not nvcc.find_nvcc(), reason="no compiler of CUDA C++")
+COMPILER = pytest.mark.skipif(
+    bool(nvrtc.why_no_nvrtc()) and not compilers.find_nvcc(), reason="no compiler of CUDA C++"
+)
 
 SOURCE = """
 template <typename T> __global__ void scale(T *x, T factor) { x[threadIdx.x] *= factor; }

@@ -11,13 +11,13 @@ import pytest
 
 import warpmma as wm
 from warpmma.cli import main
-from warpmma.cuda import nvcc, nvrtc
+from warpmma.cuda import compilers, nvrtc
 from warpmma.errors import OperandError
 from warpmma.machine import HazardError
 from warpmma.testing import Gpu
 
 NVRTC = pytest.mark.skipif(bool(nvrtc.why_no_nvrtc()), reason=nvrtc.why_no_nvrtc())
-NVCC = pytest.mark.skipif(not nvcc.find_nvcc(), reason="no nvcc")
+NVCC = pytest.mark.skipif(not compilers.find_nvcc(), reason="no nvcc")
 each_compiler = pytest.mark.parametrize(
     "compiler", [pytest.param("nvrtc", marks=NVRTC), pytest.param("nvcc", marks=NVCC)]
 )

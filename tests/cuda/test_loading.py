@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import warpmma as wm
-from warpmma.cuda import compilers, nvcc, nvrtc
+from warpmma.cuda import compilers, nvrtc
 from warpmma.machine import HazardError
 
 NVRTC = pytest.mark.skipif(bool(nvrtc.why_no_nvrtc()), reason=nvrtc.why_no_nvrtc())
-NVCC = pytest.mark.skipif(not nvcc.find_nvcc(), reason="no nvcc")
+NVCC = pytest.mark.skipif(not compilers.find_nvcc(), reason="no nvcc")
 each_compiler = pytest.mark.parametrize(
     "compiler", [pytest.param("nvrtc", marks=NVRTC), pytest.param("nvcc", marks=NVCC)]
 )
@@ -127,8 +127,8 @@ def test_a_block_of_cub_compiles() -> None:
     [
         ({"source": 3}, wm.OperandError, "a source is 3; expected a path, or the text of one"),
         ({"source": "none.cu"}, wm.CompilationError, "none.cu: No such file"),
-        ({"source": b"\0\0"}, wm.CompilationError, "<cuda>: is no text: a byte is 0"),
-        ({"source": b"// \xff\n"}, wm.CompilationError, "<cuda>:1: a byte that is no UTF-8"),
+        ({"source": b"\0\0"}, wm.CompilationError, "<cuda>: is not text: it contains a zero byte"),
+        ({"source": b"// \xff\n"}, wm.CompilationError, "<cuda>:1: invalid UTF-8"),
         ({"source": "\n"}, wm.CompilationError, "<cuda>: is empty"),
         ({"source": SOURCE, "arch": "sm_81"}, wm.TargetError, "sm_81"),
         ({"source": SOURCE, "arch": "compute_80"}, wm.TargetError, "compute_80"),

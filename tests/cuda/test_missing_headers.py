@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 import warpmma as wm
-from warpmma.cuda import LeftOutWarning, nvcc, nvrtc
-from warpmma.cuda.host_headers import LEFT_OUT, MACROS, STANDARD_HEADERS
-from warpmma.cuda.left_out import doubts
+from warpmma.cuda import LeftOutWarning, compilers, nvrtc
+from warpmma.cuda.host_headers import LEFT_OUT, MACROS, STANDARD_HEADERS, doubts
 from warpmma.cuda.sources import SourceFile, missing_header
 
 NVRTC = pytest.mark.skipif(bool(nvrtc.why_no_nvrtc()), reason=nvrtc.why_no_nvrtc())
-NVCC = pytest.mark.skipif(not nvcc.find_nvcc(), reason="no nvcc")
+NVCC = pytest.mark.skipif(not compilers.find_nvcc(), reason="no nvcc")
 each_compiler = pytest.mark.parametrize(
     "compiler", [pytest.param(x, marks=NVRTC) for x in ("nvrtc", "auto")] + [pytest.param("nvcc", marks=NVCC)]
 )

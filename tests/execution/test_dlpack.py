@@ -58,7 +58,7 @@ def bits(x: Array) -> Array:
 def test_every_type(form: Any, code: int, width: int) -> None:
     x = drawn((3, 5), TYPES[code, width])
     if width < 8 and form is Old:  # which has no flags
-        with pytest.raises(OperandError, match=r"no array: elements are float\d_.*, which share bytes; expected"):
+        with pytest.raises(OperandError, match=r"not an array: elements are float\d_.*, which share bytes; expected"):
             as_array(cast(Any, form(x, code, width)), "A")
         return
     y = as_array(form(x, code, width, flags=PADDED if width < 8 else 0), "A")
@@ -180,18 +180,19 @@ class WithoutDevice:
          "A lies on another device (a CUDA GPU); copy it to the CPU first, as .cpu() does"),
         (Versioned(X, 4, 16, device=10), "A lies on another device (a ROCm GPU); ~"),
         (Versioned(X, 4, 16, device=99), "A lies on another device (device type 99 of DLPack); ~"),
-        (Refuses(X, 4, 16), "A: no array: Can't export tensors that require gradient, use tensor.detach()"),
-        (Negated(X, 4, 16), "A: no array: it is to be negated when it is read; give x.resolve_neg()"),
-        (Nothing(X, 4, 16), "A: no array: its __dlpack__ returned str, no capsule of a tensor"),
-        (WithoutDevice(), "A: no array: 'WithoutDevice' object has no attribute '__dlpack_device__'"),
-        (Versioned(X, 4, 16, version=(2, 0)), "A: no array: it exports DLPack 2.0; expected 1"),
-        (Versioned(X, 4, 16, lost=True), "A: no array: it has no memory"),
-        (Versioned(X, 3, 64), "A: no array: elements are of 64 bits, DLPack's type code 3; expected int8, int16, ~, "
+        (Refuses(X, 4, 16), "A: not an array: Can't export tensors that require gradient, use tensor.detach()"),
+        (Negated(X, 4, 16), "A: not an array: it is negated on reading; pass x.resolve_neg()"),
+        (Nothing(X, 4, 16), "A: not an array: its __dlpack__ returned str; expected a capsule"),
+        (WithoutDevice(), "A: not an array: 'WithoutDevice' object has no attribute '__dlpack_device__'"),
+        (Versioned(X, 4, 16, version=(2, 0)), "A: not an array: it exports DLPack 2.0; expected 1"),
+        (Versioned(X, 4, 16, lost=True), "A: not an array: it has no memory"),
+        (Versioned(X, 3, 64),
+         "A: not an array: elements are of 64 bits, DLPack's type code 3; expected int8, int16, ~, "
          "bfloat16, float8_e3m4, ~, float4_e2m1fn, each in bytes of its own"),
-        (Versioned(X, 2, 128), "A: no array: elements are of 128 bits, DLPack's type code 2; ~"),
-        (Versioned(X, 0, 4), "A: no array: elements are of 4 bits, DLPack's type code 0; ~"),
-        (Versioned(X, 17, 4), "A: no array: elements are float4_e2m1fn, which share bytes; ~"),
-        (Versioned(X, 17, 4, lanes=2, flags=PADDED), "A: no array: elements are float4_e2m1fn, 2 in one; ~"),
+        (Versioned(X, 2, 128), "A: not an array: elements are of 128 bits, DLPack's type code 2; ~"),
+        (Versioned(X, 0, 4), "A: not an array: elements are of 4 bits, DLPack's type code 0; ~"),
+        (Versioned(X, 17, 4), "A: not an array: elements are float4_e2m1fn, which share bytes; ~"),
+        (Versioned(X, 17, 4, lanes=2, flags=PADDED), "A: not an array: elements are float4_e2m1fn, 2 in one; ~"),
     ],
     ids=lambda x: x.replace(" ", "-")[:60] if isinstance(x, str) else "",
 )  # fmt: skip
@@ -221,14 +222,14 @@ def test_fp8_of_a_library_that_does_not_export_it(kind: str, monkeypatch: pytest
 
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     x = drawn((4, 5), np.dtype(getattr(ml_dtypes, kind)))
-    with pytest.raises(OperandError, match=exactly("A: no array: float8 types are not supported by dlpack")):
+    with pytest.raises(OperandError, match=exactly("A: not an array: float8 types are not supported by dlpack")):
         as_array(cast(Any, Tensor()), "A")
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(uint8="uint8 of torch"))
     found = as_array(cast(Any, Tensor()), "A")
     assert found.dtype == x.dtype
     same(bits(found), bits(x))
     monkeypatch.setattr(Tensor, "requires_grad", True)
-    with pytest.raises(OperandError, match=exactly("A: no array: float8 types are not supported by dlpack")):
+    with pytest.raises(OperandError, match=exactly("A: not an array: float8 types are not supported by dlpack")):
         as_array(cast(Any, Tensor()), "A")
 
 

@@ -32,7 +32,7 @@ MISFIT = {"a": np.array([A, A]), "b": np.array([B, B, B])}
         (OperandError, {"c": C[:, 1:]}, f"{F16}: registers of C are (4, 31); expected [..., 4, 32]"),
         (OperandError, {"c": C.view("f4")}, f"{F16}: registers of C are float32; {HINT}"),
         (OperandError, {"b": B.tolist()}, f"{F16}: registers of B are int64; expected uint32"),
-        (OperandError, {"b": [[1], [2, 3]]}, f"{F16}: registers of B: no array: ~"),
+        (OperandError, {"b": [[1], [2, 3]]}, f"{F16}: registers of B: not an array: ~"),
         (OperandError, MISFIT, f"{F16}: batches do not broadcast: A (2, 4, 32), B (3, 2, 32), C (4, 32)"),
         (OperandError, {"metadata": WORDS}, f"{F16} takes no metadata"),
         (OperandError, {"scale_a": WORDS}, f"{F16} takes no scale_a"),

@@ -79,7 +79,7 @@ def zeros(*shape: int, dtype: str = "f2") -> Array:
         (F16, "A", zeros(16, 8), "A is (16, 8); expected [..., 16, 16]"),
         (F16, "B", zeros(2, 8, 16), "B is (2, 8, 16); expected [..., 16, 8]"),
         (F16, "C", zeros(8), "C is (8,); expected [..., 16, 8]"), (F16, "D", 0.0, "D is (); expected ~"),
-        (F16, "A", [[1], [2, 3]], "A: no array: ~"),
+        (F16, "A", [[1], [2, 3]], "A: not an array: ~"),
         (QUAD, "A", zeros(8, 4), "A is (8, 4); expected [..., 4, 8, 4]"),
         (SP, "A", zeros(16, 16), "A is (16, 16); expected [..., 16, 8]"),
         (F16, "A", zeros(16, 16, dtype="f8"), "A: f16: got dtype float64; expected float16, or raw codes ~"),

@@ -287,7 +287,7 @@ def test_undefined_metadata_is_named(mnemonic: str, targets: list[str], nibble: 
 
 @pytest.mark.parametrize("nibble", REVERSED)
 def test_descending_indices(nibble: int) -> None:
-    """PTX defines them, but nobody knows what Blackwell makes of them for bf16."""
+    """PTX defines them, but their effect on Blackwell is not known for bf16."""
     words = np.full(LANES, nibble * 0x11111111, np.uint32)
     for target in ("sm_80", "sm_89", "sm_90a"):
         execute(F16, A, B, C, target=target, metadata=words)
@@ -295,7 +295,7 @@ def test_descending_indices(nibble: int) -> None:
     for target in ("sm_100", "sm_103a", "sm_110f", "sm_120", "sm_121a"):
         execute(F16, A, B, C, target=target, metadata=words)
         named = f"{BF16}: metadata nibble 0 of lane 0 is {nibble:#x}, "
-        unknown = f"for bf16 ptxas does not sort them on {target}, and what the hardware makes of them is not known"
+        unknown = f"for bf16 ptxas does not sort them on {target}, and their effect on the hardware is not known"
         with pytest.raises(UnsupportedError, match=exactly(f"{named}~{unknown}")):
             execute(BF16, A, B, C, target=target, metadata=words)
 
@@ -316,7 +316,7 @@ def test_descending_indices(nibble: int) -> None:
          f"{F16}: batches do not broadcast: A (2, 2, 32), B (2, 32), C (4, 32), metadata (3, 32)"),
         (OperandError, {"undefined": "ignore"}, "undefined is 'ignore'; expected 'error' or 'hardware'"),
         (UnsupportedError, {"undefined": "hardware", "target": "sm_80"},
-         f"{F16}: what sm_80 makes of undefined metadata is not known; undefined='hardware' is for ~"),
+         f"{F16}: the effect of undefined metadata on sm_80 is not known; undefined='hardware' is for ~"),
         (OperandError, {"scale_a": GOOD}, f"{F16} takes no scale_a"),
     ],
 )  # fmt: skip

@@ -119,16 +119,16 @@ def refused() -> list[tuple[Any, str]]:
     bf16 = torch.ones(3, dtype=torch.bfloat16)
     of_complex = torch.conj(torch.tensor([1 + 2j, 3 + 4j]))
     return [
-        (torch.ones(3, requires_grad=True), "A: no array: ~ require gradient, use tensor.detach()"),
-        (torch.ones(3, dtype=torch.bfloat16, requires_grad=True), "A: no array: ~ require gradient, use ~"),
-        (torch.nn.Parameter(bf16), "A: no array: ~ require gradient, use tensor.detach()"),
-        (torch.ones(3, dtype=torch.bfloat16, device="meta"), "A: no array: ~meta~"),
-        (torch.eye(3).to_sparse(), "A: no array: ~ layout other than torch.strided"),
-        (torch._neg_view(bf16), "A: no array: it is to be negated when it is read; give x.resolve_neg()"),
-        (of_complex.imag, "A: no array: it is to be negated when it is read; give x.resolve_neg()"),
-        (of_complex, "A: no array: ~conj~"),
+        (torch.ones(3, requires_grad=True), "A: not an array: ~ require gradient, use tensor.detach()"),
+        (torch.ones(3, dtype=torch.bfloat16, requires_grad=True), "A: not an array: ~ require gradient, use ~"),
+        (torch.nn.Parameter(bf16), "A: not an array: ~ require gradient, use tensor.detach()"),
+        (torch.ones(3, dtype=torch.bfloat16, device="meta"), "A: not an array: ~meta~"),
+        (torch.eye(3).to_sparse(), "A: not an array: ~ layout other than torch.strided"),
+        (torch._neg_view(bf16), "A: not an array: it is negated on reading; pass x.resolve_neg()"),
+        (of_complex.imag, "A: not an array: it is negated on reading; pass x.resolve_neg()"),
+        (of_complex, "A: not an array: ~conj~"),
         (torch.zeros(2, 3, dtype=torch.uint8).view(torch.float4_e2m1fn_x2),
-         "A: no array: elements are float4_e2m1fn, 2 in one; expected int8, ~ each in bytes of its own"),
+         "A: not an array: elements are float4_e2m1fn, 2 in one; expected int8, ~ each in bytes of its own"),
     ]  # fmt: skip
 
 

@@ -71,13 +71,18 @@ INNER: dict[str, str] = {
         ("warpmma.registers:Packing.join", "warpmma.registers:Packing.split"), "for codes and words that are checked"
     ),
     **dict.fromkeys(
-        (f"warpmma.products:{x}" for x in ("Product", "Product.flat", "multiply", "prepare")),
-        "`matmul`, in two parts",
+        (f"warpmma.products:{x}" for x in (
+            "Given", "Product", "Product.flat", "ProductOptions", "choice_of", "computed", "multiply",
+            "prepare", "prepared",
+        )),
+        "`matmul`, in parts",
     ),
     "warpmma.arithmetic:recipe_of": "`recipe` for records that are checked",
     "warpmma.arithmetic.recipes:lowering_of": "`lowering` for records that are checked",
     "warpmma.arithmetic:evidence_of": "`evidence` for records that are checked",
-    "warpmma.arithmetic:compute_checked": "`compute` for codes that are checked",
+    "warpmma.arithmetic:dot": "`compute` for codes that are checked",
+    "warpmma.arithmetic:dot_chain": "`product` for codes that are checked",
+    "warpmma.execution:mma_call": "`mma` without computing, for `explain`",
     **dict.fromkeys(
         (f"warpmma.arithmetic:{x}" for x in (
             "NativeRegisters", "NativeRegisters.run", "approximate_reference", "as_fraction", "engine_text",
@@ -122,16 +127,19 @@ INNER: dict[str, str] = {
     ),
     **dict.fromkeys(
         (f"warpmma.sparsity:{x}" for x in (
-            "check_indices_on", "check_metadata_on", "check_selector", "compress_checked", "halves_checked",
-            "nibbles_checked", "pack_metadata_checked", "pattern_checked", "positions_checked", "rows_met_checked",
-            "stored_columns",
+            "SparseA", "sparse_a", "stored_columns", *(f"SparseA.{x}" for x in (
+                "batch_of", "check_index", "check_nibbles", "check_nibbles_on", "check_selector", "check_words",
+                "check_words_on", "compress", "expand", "groups", "halves", "legal_codes", "nibbles", "pack",
+                "positions", "prune", "read", "rows_met",
+            )),
         )),
         "for sparse records and arrays, as the public functions hand them on",
     ),
     **dict.fromkeys(
         (f"warpmma.scaling:{x}" for x in (
-            "block_size_checked", "check_ids", "check_scaled", "pack_scales_checked", "scale_codes_checked",
-            "unpack_scales_checked",
+            "BlockScales", "block_scales", *(f"BlockScales.{x}" for x in (
+                "byte_ids", "check_ids", "codes", "ids", "layout", "pack", "unpack",
+            )),
         )),
         "for records and arrays, as the public functions hand them on",
     ),

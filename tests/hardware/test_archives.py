@@ -103,9 +103,9 @@ def no_text(path: Path) -> None:
         (many_warps, f"{F16}|d is uint32 (262144, 4, 32); expected uint32 (2, 4, 32) (the number~"),
         (said_long, "~ bytes that inflate to 1,073,746,048; expected at most 268,435,456"),
         (together_long, "~ bytes that inflate to 335,544,320; expected at most 268,435,456"),
-        (endless_header, "target.npy is no readable array: ~"),
-        (twice, "target is there twice"),
-        (squeezed, f"{F16}|a.npy is no readable array: compression lzma; expected none or deflate, as of NumPy"),
+        (endless_header, "target.npy is not a readable array: ~"),
+        (twice, "target appears twice"),
+        (squeezed, f"{F16}|a.npy is not a readable array: compression lzma; expected none or deflate, as of NumPy"),
     ],
 )  # fmt: skip
 def test_bombs_are_refused_unread(tmp_path: Path, build: Callable[[Path], None], message: str) -> None:

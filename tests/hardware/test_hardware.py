@@ -13,7 +13,7 @@ from warpmma import engines, execute
 from warpmma.arithmetic import Engine, compute
 from warpmma.arithmetic.dispatch import native
 from warpmma.arithmetic.recipes.lowerings import recipe
-from warpmma.hardware import open_recording, recordings, shipped
+from warpmma.hardware import archives, open_recording, shipped
 from warpmma.isa import Instruction, instructions, parse
 
 H200 = Path(__file__).parents[1] / "data" / "h200_sm90a.npz"
@@ -28,7 +28,7 @@ def test_the_recordings_have_every_instruction() -> None:
 @each_engine
 @pytest.mark.parametrize("target", ["sm_90", "sm_90a"])
 def test_h200(target: str, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recordings, "execute", partial(execute, engine=engine))
+    monkeypatch.setattr(archives, "execute", partial(execute, engine=engine))
     rows = list(RECORDED.replay(target))
     assert {str(row.instruction): row.first for row in rows if row.differences} == {}
     assert {row.evidence.kind for row in rows} == {"measured"}
@@ -36,7 +36,7 @@ def test_h200(target: str, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> N
 
 @each_engine
 def test_the_shipped_recording(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recordings, "execute", partial(execute, engine=engine))
+    monkeypatch.setattr(archives, "execute", partial(execute, engine=engine))
     rows = list(shipped().replay())
     assert len(rows) == len(instructions("sm_90a")) and not any(row.differences for row in rows)
 
@@ -45,7 +45,7 @@ def test_the_shipped_recording(engine: Engine, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("target", ["sm_80", "sm_89", "sm_120"])
 def test_other_targets_differ(target: str, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The replay can fail: other generations give other bits for the same registers."""
-    monkeypatch.setattr(recordings, "execute", partial(execute, engine=engine))
+    monkeypatch.setattr(archives, "execute", partial(execute, engine=engine))
     differing = {row.instruction.a_type for row in RECORDED.replay(target) if row.differences}
     assert differing >= ({"e4m3", "e5m2"} if target == "sm_120" else {"f16", "bf16", "tf32"})
 

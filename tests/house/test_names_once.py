@@ -75,4 +75,4 @@ def test_what_is_twice_is_found(tmp_path: Path) -> None:
     assert {*defined(tree)} == {"rows", "Row"}
     assert module_name(tmp_path / "isa" / "__init__.py") == "isa" and module_name(tmp_path / "isa" / "mma.py") == "mma"
     assert {"isa", "execution", "errors", "_arrays"} <= siblings(ROOT / "errors.py")
-    assert {"running", "gather"} <= siblings(ROOT / "execution" / "__init__.py")
+    assert {"running", "batches"} <= siblings(ROOT / "execution" / "__init__.py")

@@ -73,7 +73,7 @@ def test_every_element_has_one_place(instruction: Instruction) -> None:
     ],
 )
 def test_what_is_no_bijection_is_refused(row: tuple[str, ...], column: tuple[str, ...], slot: int) -> None:
-    with pytest.raises(OperandError, match="no bijection, or registers left half full: row"):
+    with pytest.raises(OperandError, match="not a bijection, or registers are not filled: row"):
         Layout(row=row, column=column, packing=Packing(slot=slot, bits=slot))
 
 
@@ -118,7 +118,7 @@ def test_elements_outside_the_matrix_are_refused(mnemonic: str, element: tuple[A
         (lambda: layouts.accumulator(17, HALVES), "m is 17; expected one of 8, 16"),
         (lambda: layouts.quad_pair("A", "rows", HALVES), "layout is 'rows'; expected 'row' or 'col'; did you mea"),
         (lambda: Layout(row=None, column=("l0",), packing=HALVES),  # type: ignore[arg-type]
-         "no bijection, or registers left half full: row None, column ('l0',)"),
+         "not a bijection, or registers are not filled: row None, column ('l0',)"),
     ],
 )  # fmt: skip
 def test_layouts_that_do_not_exist_are_refused(build: Callable[[], Layout], message: str) -> None:

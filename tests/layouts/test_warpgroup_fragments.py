@@ -110,8 +110,8 @@ def test_words_of_accumulators_are_pairs() -> None:
         (lambda: Layout(row=("l0",), column=("l1",), packing=WORDS, lanes=64), "lanes is 64; expected one of 32, 128"),
         (lambda: Layout(row=("l0",), column=("l1",), packing=WORDS, repeats=0), "repeats is 0; expected one of 1, 2"),
         (lambda: warpgroup("D", 24, WORDS).locate(0, 24), "row 0, column 24 is outside (64, 24); expected a column of"),
-        (lambda: warpgroup("D", 24, WORDS).holds(128), "lane 128 is none of 128; expected 0 to 127"),
-        (lambda: warpgroup("D", 24, WORDS).holds(0, 12), "register 12 is none of 12; expected 0 to 11"),
+        (lambda: warpgroup("D", 24, WORDS).holds(128), "lane 128 is out of range; expected 0 to 127"),
+        (lambda: warpgroup("D", 24, WORDS).holds(0, 12), "register 12 is out of range; expected 0 to 11"),
         (lambda: warpgroup("D", 24, WORDS).cells("column"), "by is 'column'; expected 'element' or 'lane'"),
         (lambda: warpgroup_instructions()[0].layout("B"), "wgmma.mma_async.sync.aligned.m64n8k16.f16.f16.f16: B lies "),
         (lambda: warpgroup_instructions()[0].layout("E"),  # type: ignore[arg-type]

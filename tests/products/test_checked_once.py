@@ -13,8 +13,12 @@ import pytest
 import warpmma as wm
 from warpmma import sparsity
 from warpmma._arrays import as_array
+from warpmma.arithmetic import dot_chain
+from warpmma.arithmetic.arrays import check_operands
+from warpmma.execution import mma_call, running
 from warpmma.isa import parse_any
 from warpmma.isa.mma import parse_mma
+from warpmma.products import choice, operands, tiling
 
 DENSE = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
@@ -121,6 +125,56 @@ def test_an_array_is_taken_in_once(
     taken = Counted(monkeypatch, as_array, "warpmma.formats", "warpmma.registers")
     call()
     assert Counter(name.rpartition(": ")[2] for name in taken.names) == arrays
+
+
+MATMULS = {name: call for name, (call, _) in CALLS.items() if name.startswith("matmul")}
+
+
+def counts(patch: pytest.MonkeyPatch, call: Callable[[], Any], *functions: Callable[..., Any]) -> dict[str, int]:
+    call()
+    counted = {f.__name__: Counted(patch, f) for f in functions}
+    call()
+    return {name: len(found.names) for name, found in counted.items()}
+
+
+@pytest.mark.parametrize("call", MATMULS.values(), ids=list(MATMULS))
+def test_a_matrix_is_prepared_once_and_checked_once(call: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    done = counts(monkeypatch, call, tiling.prepared, operands.codes_of_operands, choice.decide, check_operands)
+    assert done == {"prepared": 1, "codes_of_operands": 1, "decide": 1, "check_operands": 0}
+
+
+def test_slabs_of_a_long_k_are_not_checked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = matrices(DENSE, (1, 3 * tiling._SLAB), (3 * tiling._SLAB, 1))
+    done = counts(monkeypatch, lambda: wm.matmul(a, b, target="sm_90"), dot_chain, check_operands)
+    assert done == {"dot_chain": 3, "check_operands": 0}
+
+
+def test_a_quantized_operand_is_taken_apart_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = RNG.standard_normal((16, 64)).astype(np.float32), RNG.standard_normal((64, 8)).astype(np.float32)
+    x, y = wm.scaling.quantize(a, SCALED, "A"), wm.scaling.quantize(b, SCALED, "B")
+    done = counts(monkeypatch, lambda: wm.matmul(x, y, instruction=SCALED, target="sm_120a"), operands._quantized)
+    assert done == {"_quantized": 2}
+
+
+def test_a_measured_product_is_prepared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = matrices(DENSE, (16, 32), (32, 8))
+    done = counts(monkeypatch, lambda: wm.error(a, b, target="sm_90"), tiling.prepared, choice.decide)
+    assert done == {"prepared": 1, "decide": 1}
+
+
+@pytest.mark.parametrize("i", [DENSE, SPARSE])
+def test_explain_checks_as_mma_does_and_computes_nothing(i: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = wm.parse(i)
+    a, b = matrices(i, (record.m, record.k), (record.k, record.n))
+    a = sparsity.prune(a, i) if record.sparse else a
+
+    def run(*_: Any) -> None:
+        raise AssertionError("explain computed an instruction")
+
+    monkeypatch.setattr(running.Execution, "run", run)
+    with pytest.raises(AssertionError):
+        wm.mma(i, a, b, target="sm_90")
+    assert counts(monkeypatch, lambda: wm.explain(i, a, b, target="sm_90"), mma_call) == {"mma_call": 1}
 
 
 def test_calls_from_anywhere_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -300,7 +300,7 @@ def test_workers_of_a_cluster() -> None:
 
 LAZY_A, LAZY_B = da.from_array(A, 30), da.from_array(B, 30)
 UNKNOWN = LAZY_A[LAZY_A[:, 0] > 0]
-NOT_HERE = "dask arrays go without out, tensor scales, indices (give A dense), threads and progress"
+NOT_HERE = "dask arrays do not support out, tensor scales, indices (give A dense), threads and progress"
 OF_A, OF_B = np.zeros((37, 4), np.uint8), np.zeros((4, 23), np.uint8)
 SCALED = {"a": LAZY_A.view(np.uint8)[:, :100], "b": da.zeros((100, 23), dtype=np.uint8), "instruction": MX,
           "target": "sm_120a", "scale_a": OF_A, "scale_b": OF_B}  # fmt: skip
@@ -316,8 +316,8 @@ TENSOR = Quantized(elements=LAZY_A, scales=OF_A, tensor_scale=np.float32(1))
         (OperandError, {"a": LAZY_A[None]}, "dask: A is (1, 37, 100) and B is (100, 23); expected (m, k) and (k, n)"),
         (OperandError, {"b": B[:, 0]}, "dask: A is (37, 100) and B is (100,); expected (m, k) and (k, n)"),
         (OperandError, {"b": None}, "dask: A is (37, 100) and B is (); expected (m, k) and (k, n)"),
-        (OperandError, {"b": [[1], [2, 3]]}, "B: no array: ~"),
-        (OperandError, {"c": [[1], [2, 3]]}, "C: no array: ~"),
+        (OperandError, {"b": [[1], [2, 3]]}, "B: not an array: ~"),
+        (OperandError, {"c": [[1], [2, 3]]}, "C: not an array: ~"),
         (OperandError, {"a": UNKNOWN},
          "dask: A is (nan, 100) and B is ~; expected known lengths (see compute_chunk_sizes)"),
         (OperandError, {"c": C[1:]}, f"{F16}: C is (36, 23); expected (37, 23), or what broadcasts to it"),
@@ -344,7 +344,7 @@ TENSOR = Quantized(elements=LAZY_A, scales=OF_A, tensor_scale=np.float32(1))
          f"{MX}: scales of B are (4, 24); expected [..., 4, 23], ~"),
         (ScaleError, {**SCALED, "scale_b": OF_B[None]},
          f"{MX}: scales are (1, 4, 23); expected two dimensions, as dask ~"),
-        (ScaleError, {**SCALED, "scale_b": [[1], [2, 3]]}, "scales of B: no array: ~"),
+        (ScaleError, {**SCALED, "scale_b": [[1], [2, 3]]}, "scales of B: not an array: ~"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_multiplied(error: type[WarpmmaError], changes: dict[str, Any], message: str) -> None:

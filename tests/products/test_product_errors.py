@@ -68,7 +68,8 @@ def with_tensor_scale(x: Any) -> dict[str, Any]:
         (OperandError, {"c": zeros(3, 5, dtype="u4")},
          "C is uint32: which type is meant? Name the instruction, or give "
          "one of float32 (f32), float16 (f16), int32 (s32), float64 (f64)"),
-        (OperandError, {"a": [[1], [2, 3]]}, "A: no array: ~"), (OperandError, {"c": [[1], [2, 3]]}, "C: no array: ~"),
+        (OperandError, {"a": [[1], [2, 3]]}, "A: not an array: ~"),
+        (OperandError, {"c": [[1], [2, 3]]}, "C: not an array: ~"),
         (OperandError, {"a": None}, "A is object: which type is meant? ~"),
         (MnemonicError, {"b": zeros(40, 5, **F4)},
          "sm_90 has no mma for f16 x tf32 that is chosen by default: name the "
@@ -114,9 +115,9 @@ def with_tensor_scale(x: Any) -> dict[str, Any]:
         *((OperandError, {"epilogue": x}, f"epilogue is {x!r}; expected {FLOATS} ~")
           for x in ("f64", "s8", "ue8m0", "float16", "", 16, ["f16"])),
         (OperandError, {**S8_ARGUMENTS, "epilogue": "f16"},
-         f"{S8}: D is s32, which no epilogue rounds; expected f32 or f16"),
+         f"{S8}: D is s32, which an epilogue cannot round; expected f32 or f16"),
         (OperandError, {**F64_ARGUMENTS, "epilogue": "f16"},
-         f"{F64}: D is f64, which no epilogue rounds; expected f32 or f16"),
+         f"{F64}: D is f64, which an epilogue cannot round; expected f32 or f16"),
         # Sparse
         (OperandError, {"instruction": F16, "indices": [0]}, f"{F16} is dense: it takes no indices"),
         (OperandError, {"indices": [0]},
@@ -130,7 +131,7 @@ def with_tensor_scale(x: Any) -> dict[str, Any]:
         (OperandError, {**STORED, "indices": zeros(3, 9, 2, dtype=int)},
          f"{SP}: indices are int64 (3, 9, 2); expected int [..., 3, 10, 2]"),
         (OperandError, {**STORED, "indices": zeros(3, 10, 2)}, f"{SP}: indices are float16 (3, 10, 2); expected int ~"),
-        (OperandError, {**STORED, "indices": [[1], [2, 3]]}, f"{SP}: indices: no array: ~"),
+        (OperandError, {**STORED, "indices": [[1], [2, 3]]}, f"{SP}: indices: not an array: ~"),
         (OperandError, {**STORED, "indices": zeros(2, 3, 10, 2, dtype=int) + np.array([0, 1]), "b": zeros(3, 40, 5)},
          f"{SP}: batches do not broadcast: A (3, 20), B (3, 40, 5), indices (2, 3, 20)"),
         (MetadataError, {**STORED, "indices": full((3, 10, 2), 4, int)},
@@ -150,7 +151,7 @@ def with_tensor_scale(x: Any) -> dict[str, Any]:
          f"{MX}: scales of B are (3, 2); expected [..., 2, 5], blocks of 32"),
         (ScaleError, {**SCALED_ARGUMENTS, "scale_b": zeros(2, 5)},
          f"{MX}: scales of B are float16; expected float8_e8m0fnu, ~"),
-        (ScaleError, {**SCALED_ARGUMENTS, "scale_a": [[1], [2, 3]]}, f"{MX}: scales of A: no array: ~"),
+        (ScaleError, {**SCALED_ARGUMENTS, "scale_a": [[1], [2, 3]]}, f"{MX}: scales of A: not an array: ~"),
         (OperandError, {**SCALED_ARGUMENTS, "scale_a": np.stack([OF_A] * 2), "scale_b": np.stack([OF_B] * 3)},
          f"{MX}: batches do not broadcast: A (3, 40), B (40, 5), scales of A (2, 3, 2), scales of B (3, 2, 5)"),
         (ScaleError, {**TENSOR, "scale_a": OF_A}, "A is Quantized and brings its scales; expected no others"),
@@ -162,7 +163,7 @@ def with_tensor_scale(x: Any) -> dict[str, Any]:
         (ScaleError, with_tensor_scale(0.1), f"{NVF4}: tensor scale is float64 (); expected float32 that broadcasts ~"),
         (ScaleError, with_tensor_scale(np.ones(3, "f4")),
          f"{NVF4}: tensor scale is float32 (3,); expected ~ the batch ()"),
-        (ScaleError, with_tensor_scale([[1], [2, 3]]), f"{NVF4}: tensor scale: no array: ~"),
+        (ScaleError, with_tensor_scale([[1], [2, 3]]), f"{NVF4}: tensor scale: not an array: ~"),
         # Out
         (OperandError, {"out": zeros(3, 5)},
          "out is float16 (3, 5); expected a writable C-contiguous float32 array (3, 5)"),
@@ -174,7 +175,7 @@ def with_tensor_scale(x: Any) -> dict[str, Any]:
          "out is float32 (1, 3, 5); expected a writable C-contiguous float32 ~"),
         (OperandError, {"out": zeros(5, 3, **F4).T},
          "out is float32 (3, 5) that is not contiguous; expected a writable ~"),
-        *((OperandError, {"out": x}, "out is a masked array, whose mask products do not know; give its .data")
+        *((OperandError, {"out": x}, "out is a masked array, and products ignore masks; pass its .data")
           for x in (np.ma.zeros((3, 5), "f4"), np.ma.array(zeros(3, 5), mask=True))),
         (OperandError, {"out": np.broadcast_to(np.float32(0), (3, 5))}, "out is float32 (3, 5) that is read-only; ~"),
         (OperandError, {"out": np.float32(0)}, "out is float32; expected a writable C-contiguous float32 array (3, 5)"),
@@ -273,5 +274,5 @@ def test_nothing_but_our_own_errors_comes_out(right: dict[str, Any], wrong: dict
 
 def test_masked_arrays_are_refused() -> None:
     a = np.ma.array(np.ones((4, 16), np.float16), mask=True)
-    with pytest.raises(OperandError, match="A is a masked array, and no instruction knows masks; fill it first"):
+    with pytest.raises(OperandError, match="A is a masked array, and instructions do not take masks; fill it first"):
         wm.matmul(a, np.ones((16, 4), np.float16), target="sm_90")

@@ -91,7 +91,7 @@ def test_initial_bytes(variable: str, expected: str) -> None:
 
 def test_an_address_of_nothing() -> None:
     text = ".version 8.0 .target sm_80 .address_size 64\n.shared .b32 s;\n.global .u64 v = s;\n.entry k() { ret; }"
-    with pytest.raises(wm.PtxError, match=r":3:\d+: .* is the address of s, which lies nowhere"):
+    with pytest.raises(wm.PtxError, match=r":3:\d+: .* is the address of s, which has none"):
         ptx.load(text)["k"].launch(wm.Device("sm_80"), 1, 1)
 
 

@@ -23,13 +23,13 @@ ENTRY = f"{HEAD}.entry k(.param .u64 p) {{\n.reg .b32 %r<9>; .reg .b64 %rd<9>; .
         (".version 8.0\n", (2, 1), "'.target'"),
         (".version 10.0 .target sm_80", (1, 10), "up to version 9"),
         (".version 8.0 .target compute_80", (1, 22), "such as sm_80, found 'compute_80'"),
-        (HEAD + ".entry k() { ret;", (4, 12), "what '{' begins does not end"),
+        (HEAD + ".entry k() { ret;", (4, 12), "'{' is not closed"),
         (HEAD + ".entry k() { ret; } /* x", (4, 21), "comment does not end"),
         (HEAD + '.file 1 "a', (4, 9), "string does not end"),
         (HEAD + ".entry k() { ret; }\0x", (4, 20), r"'\x00'"),
         (HEAD + ".global .u32 x[2] = {1, 2, 3};", (4, 28), "2 values are all"),
         (HEAD + ".global .u32 x[2][900000000] = {{1}, {2}};", (4, 38), "more than 16777216 elements"),
-        (HEAD + ".global .f32 x = 1;", (4, 18), "an integer is no initial value of .f32"),
+        (HEAD + ".global .f32 x = 1;", (4, 18), "an integer cannot initialize .f32"),
         (HEAD + ".global .u32 x; .global .u32 x;", (4, 30), "declared already, at 4:14"),
         (HEAD + ".entry k() { ret; } .entry k() { ret; }", (4, 28), "defined already, at 4:8"),
         (HEAD + ".alias a, b;", (4, 11), "stands before it"),
@@ -47,8 +47,8 @@ def test_modules(text: str, place: tuple[int, int], says: str) -> None:
     ("text", "column", "says"),
     [
         ("add.s32 %r1, %r2 %r3;", 18, "expected ',' or ';', found '%r3'"),
-        ("add.s32 %r1, %r2, 019;", 19, "'019' is no number"),
-        ("add.s32 %r1, %r2, 12abc;", 19, "'12abc' is no number"),
+        ("add.s32 %r1, %r2, 019;", 19, "'019' is not a PTX number"),
+        ("add.s32 %r1, %r2, 12abc;", 19, "'12abc' is not a PTX number"),
         ("add.s32 %r1, %r2, 0xFFFFFFFFFFFFFFFFF;", 19, "more than 64 bits"),
         ("add.s32 %r1, %r2, 1 / 0;", 19, "divided by zero"),
         ("add.s32 %r1, %r2, 1 << 64;", 19, "shifted by 64"),
@@ -57,7 +57,7 @@ def test_modules(text: str, place: tuple[int, int], says: str) -> None:
         ("mov.f32 v.q, 1.0;", 9, "'v' has no part 'q'"),
         ("mov.b32 %r1.x, 1;", 9, "'%r1' has no part 'x'"),
         ("ld.b32 %r1, [%rd1 - 4];", 19, "expected '+', ',' or ']'"),
-        ("mov.b64 %rd1, %rd2[1];", 15, "no variable"),
+        ("mov.b64 %rd1, %rd2[1];", 15, " is not a variable"),
         ("%r1 add;", 1, "expected an instruction"),
         ("} ret; {", 3, "expected a directive"),
         (".reg .b32 %r<5>;", 11, "declared in this scope already"),
@@ -84,7 +84,7 @@ def test_an_error_shows_its_line_with_a_caret_and_can_be_pickled() -> None:
 
 
 def test_bytes_that_are_no_utf_8() -> None:
-    with pytest.raises(PtxError, match=r"^<ptx>:2:3: this byte is no UTF-8"):
+    with pytest.raises(PtxError, match=r"^<ptx>:2:3: invalid UTF-8"):
         read(b".version 8.0\n//\xff")
 
 

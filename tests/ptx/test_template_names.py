@@ -9,7 +9,7 @@ import re
 import pytest
 
 import warpmma as wm
-from warpmma.ptx.names.template_names import instance, plain_instance, source_name
+from warpmma.ptx.names.mangled_names import instance, plain_instance, source_name
 
 NAMES = {
     "_ZN1n1kIfLi3EEEvPT_": "n::k<float, 3>",

@@ -125,7 +125,7 @@ def test_torch_func() -> None:
     def product(a: Any) -> Any:
         return wm.torch.matmul(a, torch.eye(8), target="sm_90")
 
-    said = "A is inside of torch.func; take torch.matmul there, in arithmetic(...)"
+    said = "A is inside torch.func; take torch.matmul there, in arithmetic(...)"
     for call in (torch.func.vmap(product), torch.func.grad(lambda a: product(a).sum())):
         with pytest.raises(UnsupportedError, match=exactly(said)):
             call(torch.ones(2, 8, 8))

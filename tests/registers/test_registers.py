@@ -92,5 +92,7 @@ def test_codes_of_any_integer_type_and_shape_are_packed() -> None:
     [(5, 4, 0), (128, 8, 0), (0, 0, 0), (8, 9, 0), (8, 6, 3), (8, 0, 0), (8, 0, 4), (8, 8, -2), (8, -1, 2)],
 )
 def test_what_is_no_packing_is_refused(slot: int, bits: int, shift: int) -> None:
-    with pytest.raises(RegisterError, match=rf"Packing\(slot={slot}, bits={bits}, shift={shift}\) is no packing"):
+    with pytest.raises(
+        RegisterError, match=rf"Packing\(slot={slot}, bits={bits}, shift={shift}\) is not a valid packing"
+    ):
         Packing(slot=slot, bits=bits, shift=shift)

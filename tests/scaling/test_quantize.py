@@ -136,7 +136,9 @@ def test_a_float64_that_is_no_float32_is_named_wherever_it_is(monkeypatch: pytes
         matrix = np.ones((5, 64))
         matrix[tuple(place)] = 0.1
         matrix[4, 63] = 0.1
-        with pytest.raises(OperandError, match=rf"A holds 0\.1 at \[{place[0]}, {place[1]}\], which is no float32"):
+        with pytest.raises(
+            OperandError, match=rf"A holds 0\.1 at \[{place[0]}, {place[1]}\], which is not a float32 value"
+        ):
             quantize(matrix, i)
 
 

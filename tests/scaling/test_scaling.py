@@ -388,7 +388,7 @@ def test_wrong_scales_and_words(call: Any, expected: str) -> None:
         (np.zeros((16, 0), "f4"), "A", "A is (16, 0); expected"),
         (np.zeros(16, "f4"), "A", "A is (16,); expected"),
         (np.zeros((16, 16), int), "A", "A is int64; expected float32, 64 or 16, or bfloat16"),
-        (np.eye(16) / 10, "A", "A holds 0.1 at [0, 0], which is no float32; round it with"),
+        (np.eye(16) / 10, "A", "A holds 0.1 at [0, 0], which is not a float32 value; round it with"),
         (np.full((16, 16), np.nan, "f4"), "A", "A holds NaN or infinity, for which NVFP4 has no scale"),
         (np.full((16, 16), -np.inf), "B", "B holds NaN or infinity, for which NVFP4 has no scale"),
     ],

@@ -73,5 +73,5 @@ def test_every_view_has_its_function() -> None:
 def test_what_has_no_view() -> None:
     from warpmma._views import view
 
-    with pytest.raises(UnknownNameError, match="nothing makes svg of a int"):
+    with pytest.raises(UnknownNameError, match="a int has no svg view"):
         view(3, "svg")

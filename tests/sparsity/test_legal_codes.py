@@ -1,4 +1,4 @@
-"""Which nibbles of metadata are legal, and of which it is known what a target makes of them."""
+"""Which nibbles of metadata are legal, and which have a known effect on a target."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_both_ways_in_refuse_the_same(through: str) -> None:
         run([3, 1], "sm_100")
     assert str(unknown.value).endswith(
         "legal are 0x4, 0x8, 0x9, 0xc, 0xd, 0xe (as asked). PTX allows descending indices, but for bf16 ptxas does not "
-        "sort them on sm_100, and what the hardware makes of them is not known"
+        "sort them on sm_100, and their effect on the hardware is not known"
     )
     for target in ("sm_90", "sm_100"):
         with pytest.raises(MetadataError, match=r"\(PTX: i0 != i1\)$"):

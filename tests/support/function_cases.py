@@ -8,7 +8,7 @@ import numpy as np
 from arrays import Array
 
 from warpmma.arithmetic import SEQUENCES, SPECIAL_FUNCTIONS, ApproximateForm, SpecialFunction
-from warpmma.arithmetic.dispatch import native, native_functions
+from warpmma.arithmetic.dispatch import functions, native
 
 FUNCTIONS = [function for function in SPECIAL_FUNCTIONS.values() if function.bits == 32]
 ROWS = [row for row in SEQUENCES.values() if row.fmt.bits >= 32]
@@ -28,9 +28,9 @@ def run(of: SpecialFunction | ApproximateForm, codes: Sequence[Array], level: st
     """Compute by one build; of a division the dividend comes first."""
     out = np.full_like(codes[-1], 0xABCDABCD)
     if isinstance(of, SpecialFunction):
-        native_functions.run_function(of, codes[0], out, level)
+        functions.run_function(of, codes[0], out, level)
     else:
-        native_functions.run_sequence(of, list(codes), out, level)
+        functions.run_sequence(of, list(codes), out, level)
     return out
 
 

@@ -90,7 +90,9 @@ def test_what_cannot_be_launched_is_refused() -> None:
     gpu, args = Gpu("sm_90"), [Gpu("sm_80").device().array(np.ones(32, np.float32)), 3.0]
     with pytest.raises(TargetError, match=r"of a device of sm_80; expected gpu.device\(\), of sm_90"):
         gpu.launch(gpu.load(SCALE), 1, 32, args)
-    with pytest.raises(OperandError, match=r"has not one entry; expected one, such as .*; it has scale, nothing$"):
+    with pytest.raises(
+        OperandError, match=r"does not have exactly one entry; expected one, such as .*; it has scale, nothing$"
+    ):
         gpu.launch(gpu.load(SCALE + NOTHING), 1, 32, [])
     with pytest.raises(OperandError, match="limit, seed: of entries of PTX alone; the kernel is <function"):
         gpu.launch(lambda t: None, 1, 32, [], limit=3, seed=1)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import warpmma as wm
-from warpmma.triton import dots
+from warpmma.triton import compiling
 
 tl: Any = pytest.importorskip("triton.language")
 triton: Any = pytest.importorskip("triton")
@@ -119,9 +119,9 @@ def test_types_whose_sums_are_the_same_have_no_note() -> None:
 
 def test_f32_is_tf32_where_the_kernel_asks_for_it() -> None:
     tiles = "tensor<64x32xf32> * tensor<32x64xf32> -> tensor<64x64xf32>"
-    assert dots.dots_of(f"tt.dot %x, %y, %z, inputPrecision = tf32 : {tiles}") == [["tf32", "tf32", [64, 64]]]
-    (ieee,) = dots.dots_of(f"tt.dot %x, %y, %z : {tiles}")
-    assert ieee == ["f32", "f32", [64, 64]] and dots.dot_notes([ieee], 4, "sm_80", "sm_103") == ()
+    assert compiling.dots_of(f"tt.dot %x, %y, %z, inputPrecision = tf32 : {tiles}") == [["tf32", "tf32", [64, 64]]]
+    (ieee,) = compiling.dots_of(f"tt.dot %x, %y, %z : {tiles}")
+    assert ieee == ["f32", "f32", [64, 64]] and compiling.dot_notes([ieee], 4, "sm_80", "sm_103") == ()
 
 
 @pytest.mark.parametrize(
@@ -135,4 +135,4 @@ def test_f32_is_tf32_where_the_kernel_asks_for_it() -> None:
     ],
 )
 def test_which_products_become_wgmma(dot: Any, warps: int, notes: int) -> None:
-    assert len(dots.dot_notes([dot], warps, "sm_80", "sm_90")) == notes
+    assert len(compiling.dot_notes([dot], warps, "sm_80", "sm_90")) == notes

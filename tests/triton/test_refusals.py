@@ -109,6 +109,6 @@ def test_the_interpreter() -> None:
 def test_no_launch_without_a_device() -> None:
     with wm.triton.device("sm_90") as gpu:
         compiled = copied.warmup(X, X, 1, grid=(1,))
-    with pytest.raises(wm.OperandError, match=r"no simulated device is active: launch inside of `with"):
+    with pytest.raises(wm.OperandError, match=r"no simulated device is active: launch inside `with"):
         compiled.run(1, 1, 1, 0, compiled.function, compiled.packed_metadata, None, None, None, X, X, 1)
     assert gpu.launches == []

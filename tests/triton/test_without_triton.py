@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import warpmma as wm
-from warpmma.triton import environment, interface, ptx_targets
+from warpmma.triton import environment, interface, session
 
 
 def test_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,18 +29,18 @@ def test_what_triton_loads_can_be_loaded_without_it() -> None:
 
 
 def test_every_target_has_a_row() -> None:
-    rows = ptx_targets.PTX_TARGETS
+    rows = session.PTX_TARGETS
     assert set(rows) == {x.number for x in wm.isa.TARGETS.values()}
     for target in wm.TARGETS:
-        written = ptx_targets.ptx_numbers(target, None)
+        written = session.ptx_numbers(target, None)
         assert sorted(written) == list(written) and written[-1] <= min(89, wm.isa.TARGETS[target].number)
-        assert all(ptx_targets.device_target(target, number) == target for number in written)
+        assert all(session.device_target(target, number) == target for number in written)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("sm_90,hazard=warn", "'hazard' is no option; did you mean 'hazards'"),
+        ("sm_90,hazard=warn", "'hazard' is not an option; did you mean 'hazards'"),
         ("sm_90,seed=x", "seed is 'x'; expected an integer"),
     ],
 )

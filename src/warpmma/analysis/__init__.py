@@ -1,12 +1,11 @@
-"""Where bits come from: one element explained step by step, and the errors of whole products."""
+"""Explanations of single elements, step by step, and errors of whole products."""
 
 from .error_report import BINS, ErrorPlace, ErrorReport, ProductError
 from .explaining import explain
-from .explanation import ChainLink, Explanation, Parting
+from .explanation import ChainLink, Explanation, Parting, ulp_at
 from .in_launches import explain_launch
 from .product_bounds import bounds
 from .product_errors import error
-from .rationals import ulp_at
 from .tolerances import Advice, Judged, Tolerance
 
 __all__ = [

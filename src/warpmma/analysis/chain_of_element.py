@@ -1,7 +1,7 @@
 """One element of a product: the codes of its row and column, and the links of the chain that makes it.
 
 The chain is that of `products.Chain`: instructions along k; partial sums where k is split or sums are promoted, which
-begin at +0 and are added in f32; a tensor scale; an epilogue. What an instruction computes, the reference tells.
+begin at +0 and are added in f32; a tensor scale; an epilogue. The reference traces each instruction.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def links(element: ElementCodes) -> tuple[tuple[ChainLink, ...], int]:
 
 
 def _scaled(element: ElementCodes, code: int) -> tuple[ChainLink, int]:
-    """Multiply by the tensor scale: an exact product, of which the rounding of the scale takes a part."""
+    """Multiply by the tensor scale: an exact product, part of which is lost when the scale is rounded."""
     record = element.product.chain.instruction
     fmt, d = floating(record.d_type), floating(record.d_type).unpack(code)
     alpha = np.array(element.alpha)
@@ -190,13 +190,13 @@ SLICE, TOTAL = "promotion: sum + chain", "sum of a slice added to the others"
 
 
 def along_k(chain: Chain, c: T, zero: T, instruction: Callable[[int, T], T], add: Callable[[str, T, T], T]) -> T:
-    """Follow a chain along k, of whatever stands for an accumulator.
+    """Follow a chain along k, with any representation of an accumulator.
 
     Parameters
     ----------
     chain : Chain
     c, zero
-        What stands for C, and for +0.
+        The representations of C and of +0.
     instruction : callable
         From the number of an instruction and an accumulator to the next one.
     add : callable

@@ -1,7 +1,7 @@
 """An a priori bound of the error of one element, in rational numbers, by the lemmas of docs/specification/bounds.md.
 
-It takes the magnitudes of products and of C, and nothing that is computed from their signs. `product_bounds` has the
-same for whole matrices.
+It depends on the magnitudes of products and of C, not on their signs. `product_bounds` does the same for whole
+matrices.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from ..arithmetic import (
 from ..formats import FloatFormat, Number, floating, integer
 from ..products import Chain
 from .chain_of_element import ElementCodes, along_k
-from .rationals import exponent_of
+from .explanation import exponent_of
 
 _F32 = floating("f32")
 
 
-class _Unbounded(Exception):  # noqa: N818  # no error: the bound says nothing
+class _Unbounded(Exception):  # noqa: N818  # not an error: there is no bound
     """Something may be infinite, or wrap."""
 
 
@@ -97,7 +97,7 @@ def _of_number(fmt: FloatFormat, code: int) -> _Sum:
 
 
 def _term(number: Number, nominal: int) -> _Term | None:
-    """Return what is known of an addend; None of a zero."""
+    """Return the known facts of an addend; None for a zero."""
     value = as_fraction(number)
     if value is None:
         raise _Unbounded
@@ -154,7 +154,7 @@ def _terms(element: ElementCodes, chain: Chain, number: int) -> list[_Term | Non
 
 
 def _nominal(number: Number, fmt: FloatFormat) -> int:
-    """Nominal exponent of what is not zero: of a subnormal that of the format's least normal number."""
+    """Nominal exponent of a nonzero number: for a subnormal, that of the format's least normal number."""
     return max(number.significand.bit_length() - 1 + number.exponent, fmt.emin)
 
 

@@ -1,9 +1,9 @@
-"""What the errors of whole products are: records of what `error` measured."""
+"""Records of the errors of whole products, as `error` measures them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -13,15 +13,64 @@ import numpy.typing as npt
 
 from .. import _views
 from .._arguments import suggestion
+from .._arrays import as_array
 from .._progress import Watched
 from .._records import Record
 from ..errors import OperandError, UnknownNameError, shown
 from ..formats import FORMATS
-from ..products import Choice
+from ..products import Choice, FloatFma
+from ..scaling import Quantized
 from .advising import advise as advising
+from .explaining import explain
 from .explanation import Explanation
-from .one_element import explain_one
 from .tolerances import Advice
+
+# What `explain` takes of what `matmul` does, with the dimensions of one matrix.
+_MATRICES = {"indices": 3, "scale_a": 2, "scale_b": 2}
+_PLAIN = ("target", "float32", "split_k", "promote_every", "epilogue")
+
+
+def explain_one(
+    operands: tuple[Any, Any, Any], options: Mapping[str, Any], choice: Choice, batch: tuple[int, ...], row: int,
+    column: int, *, against: str | None = None,
+) -> Explanation:  # fmt: skip
+    """Explain an element of D.
+
+    Parameters
+    ----------
+    operands, options
+        As `matmul` takes them.
+    choice : Choice
+        What it does with them.
+    batch : tuple of int
+        Which matrix of the batch.
+    row, column : int
+    against : str, optional
+        Another target.
+    """
+    shape = choice.shape[:-2]
+    a, b, c = (_matrix(x, shape, batch, 2) for x in operands)
+    more = {name: _matrix(x, shape, batch, _MATRICES[name]) for name, x in options.items() if name in _MATRICES}
+    more |= {name: options[name] for name in _PLAIN if name in options}
+    named = None if isinstance(choice.instruction, FloatFma) else choice.instruction
+    return explain(named, a, b, c, row=row, column=column, against=against, **more)
+
+
+def _matrix(x: Any, shape: tuple[int, ...], batch: tuple[int, ...], dimensions: int) -> Any:
+    """Take one matrix of a batch, or of what broadcasts to it."""
+    if x is None:
+        return None
+    if isinstance(x, Quantized):
+        scale = x.tensor_scale if x.tensor_scale is None else np.broadcast_to(x.tensor_scale, shape)[batch]
+        return replace(
+            x, elements=_matrix(x.elements, shape, batch, 2), scales=_matrix(x.scales, shape, batch, 2),
+            tensor_scale=scale,
+        )  # fmt: skip
+    array = as_array(x, "operand")
+    last = array.shape[array.ndim - dimensions :] if array.ndim >= dimensions else array.shape
+    whole = (*shape, *last) if array.ndim >= dimensions else (*shape, *(1,) * (dimensions - array.ndim), *last)
+    return np.broadcast_to(array, whole)[batch]
+
 
 BINS: tuple[Fraction, ...] = (Fraction(0), *(Fraction(2) ** i for i in range(-1, 25)))
 """Upper ends of the bins of a histogram, in ulps: 0, 1/2, 1, 2, 4, ..., 2^24."""
@@ -116,7 +165,7 @@ class ProductError(Record):
     result : ndarray
         D.
     ulps : ndarray of float64
-        Magnitudes of all errors in ulps, in the shape of D; NaN where there is none.
+        Magnitudes of all errors in ulps, in the shape of D; NaN without one.
     bounds : ndarray of float64
         What the magnitudes of errors cannot exceed; infinite where nothing is proved.
     """
@@ -231,7 +280,7 @@ class ErrorReport(Record):
     def advise(
         self, rtol: float | None = None, atol: float | None = None, *, name: str | None = None, progress: Watched = None
     ) -> Advice:
-        """Say what a tolerance lets pass, and recommend one.
+        """Report what a tolerance accepts, and recommend one.
 
         Outputs of kernels with a fault are computed from the same operands, bit for bit: one that wrote nothing, one
         whose lanes have each other's fragments, one that reads B in the other order, one that sums in f16, and others.
@@ -253,7 +302,7 @@ class ErrorReport(Record):
         Raises
         ------
         OperandError, UnknownNameError
-            A tolerance that is no number of at least 0, or one without the other; a product that was not measured.
+            A tolerance that is not a number of at least 0, or one without the other; a product that was not measured.
 
         Examples
         --------

@@ -1,10 +1,10 @@
-"""The exact results of a product, a tile of D at a time: what `matmul` is given, multiplied and added exactly.
+"""The exact results of a product, a tile of D at a time: the operands of `matmul`, multiplied and added exactly.
 
 1. Operands are what the instruction reads: of tf32 the 19 bits that count, of a sparse A what is stored, where it
    stands, of a block-scaled operand the elements times their scales. Each is exactly a float64.
-2. The exact result is the sum of all products and C, over all of k; how k is cut says nothing. Tensor scales multiply
-   it as they were given, their product not rounded. Of single bits it is the number of ones in A and B, or A xor B.
-3. Where an operand is infinite or NaN the exact result is what IEEE 754 says of the sum: NaN, if an addend is, or
+2. The exact result is the sum of all products and C, over all of k, however k is split. Tensor scales multiply
+   it unrounded. Of single bits it is the number of ones in A and B, or A xor B.
+3. Where an operand is infinite or NaN the exact result is the sum by IEEE 754: NaN, if an addend is, or
    infinity times zero, or infinities of both signs are; else that infinity.
 """
 
@@ -50,7 +50,7 @@ class ExactOperands:
 
     @classmethod
     def of(cls, product: Product) -> ExactOperands:
-        """Decode what a product is given."""
+        """Decode the operands of a product."""
         given, chain = product.given, product.chain
         record = chain.instruction
         a, b, c = (_values(name, x) for name, x in zip((record.a_type, record.b_type, record.c_type),

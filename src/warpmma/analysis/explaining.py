@@ -1,4 +1,4 @@
-"""`explain`: how one element of D came about, from whole matrices, as one instruction or a whole product has it."""
+"""`explain`: how one element of D is computed, by one instruction or by a whole product."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .._arguments import is_integer, members
 from .._arrays import as_array
 from ..arithmetic import recipe_of
 from ..errors import OperandError, shown
-from ..execution import mma
+from ..execution import mma_call
 from ..isa import AnyInstruction, Instruction, WarpgroupInstruction, check_target, plainest
 from ..products import (
     Chain,
@@ -32,8 +32,7 @@ from ..scaling import Quantized, scale_codes
 from ..sparsity import compress, positions, rows_met
 from .chain_of_element import ElementCodes, exact_result, links
 from .element_bounds import element_bound
-from .explanation import Explanation
-from .partings import parting_of
+from .explanation import Explanation, parting_of
 
 _MOST_TARGETS = 1 << 10
 
@@ -104,8 +103,8 @@ def explain(
     row, column : int
         Of the element of D.
     instruction : str, Instruction or WarpgroupInstruction, optional
-        Of `mma` or `wgmma`, also as words such as "m16n8k16 f16", of which the plainest instruction is taken. It can
-        stand before `a`, too. By default what `matmul` takes.
+        Of `mma` or `wgmma`, also as words such as "m16n8k16 f16", which name the plainest instruction that has them. It
+        can stand before `a`, too. By default what `matmul` takes.
     float32 : {"ieee", "tf32", "tf32-truncated"}, optional
         How float32 is multiplied, as for `matmul`.
     target : str
@@ -156,7 +155,7 @@ def explain(
     }  # fmt: skip
     product = _product(record, a, b, dict(given), first)
     told = _explained(product, row, column, matrix)
-    given["float32"] = product.chain.float32  # chosen once, and so told once
+    given["float32"] = product.chain.float32  # chosen once, with one warning
     beside = tuple(_explained(_product(record, a, b, dict(given), x), row, column, matrix) for x in others)
     return replace(told, others=beside, partings=tuple(parting_of(told, other) for other in beside))
 
@@ -197,7 +196,7 @@ def _product(
 ) -> Product:
     """Check operands and turn them into codes: of one instruction, or of a whole product."""
     if any(is_dask(x) for x in (a, b, given["c"])):
-        raise OperandError("explain takes arrays in memory; give what compute() makes of a dask array")
+        raise OperandError("explain takes arrays in memory; call compute() on a dask array first")
     metadata, selector = given.pop("metadata"), given.pop("selector")
     of_one = metadata is not None or not is_integer(selector) or selector != 0
     alone = is_integer(given["split_k"]) and given["split_k"] == 1
@@ -233,12 +232,12 @@ def _fits_one(record: Instruction, a: Multiplicand, b: Multiplicand) -> bool:
 def _of_instruction(
     record: Instruction, a: Any, b: Any, given: dict[str, Any], target: str, metadata: Any, selector: int
 ) -> Product:
-    """Check operands as `mma` does, which computes with them; return their codes."""
+    """Check operands as `mma` does; return their codes."""
     c, scale_a, scale_b = given["c"], given["scale_a"], given["scale_b"]
-    d = mma(record, a, b, c, target=target, metadata=metadata, selector=selector, scale_a=scale_a, scale_b=scale_b)
+    call = mma_call(record, a, b, c, target, metadata, selector, scale_a=scale_a, scale_b=scale_b)
     layout = record.layout("D")
-    if d.shape != layout.shape:
-        _refuse_batch(record, d.shape)
+    if call.batch:
+        _refuse_batch(record, (*call.batch, *layout.shape))
     of_a, chosen = as_array(a, f"{record}: A"), None
     if record.sparse and metadata is None:
         of_a, places = compress(of_a, record)

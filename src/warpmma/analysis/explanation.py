@@ -1,4 +1,11 @@
-"""What an explanation holds: how one element of D came about, and how far it is from the exact result."""
+"""The record of an explanation: how one element of D is computed, and how far it is from the exact result.
+
+The parting of two targets is the first step in which they differ:
+
+1. Steps are compared in order. Two are equal if they add the same values of the same products, keep the same bits of
+   each, and have the same result.
+2. The first of `_REASONS` that fits the two steps says why they differ.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +13,176 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import zip_longest
+from typing import NamedTuple
 
 from .. import _views
 from .._records import Record, Shown
-from ..arithmetic import Evidence, Recipe, SumStep, as_fraction, library_note
-from ..formats import FORMATS, FloatFormat
+from ..arithmetic import Evidence, FusedDotAdd, GroupedDotAdd, IntegerSum, Recipe, SumStep, as_fraction, library_note
+from ..formats import FORMATS, FloatFormat, Format
 from ..products import ChainInstruction, Float32
-from .rationals import ulp_at
+
+
+class _Place(NamedTuple):
+    """A step, and its position in an explanation."""
+
+    told: Explanation
+    link: int
+    number: int
+    step: SumStep
+
+    @property
+    def products(self) -> tuple[int, ...]:
+        """Products of the step, counted in the explanation."""
+        start = self.told.links[self.link].k.start
+        return tuple(sorted(start + i for addend in self.step.addends for i in addend.products))
+
+    @property
+    def addition(self) -> bool:
+        """Whether it is in a link of its own, without products."""
+        return not self.told.links[self.link].k
+
+
+def parting_of(told: Explanation, other: Explanation) -> Parting | None:
+    """Find the first step in which two explanations of one element part."""
+    last = None
+    for x, y in zip_longest(_places(told), _places(other)):
+        if x is None or y is None:
+            more, less = (told, other) if y is None else (other, told)
+            where = x or last
+            reason = f"{more.target} takes further steps, {less.target} does not"
+            return Parting(link=where.link, step=where.number, reason=reason) if where else None
+        if not _alike(x, y):
+            reason = next(said for reason in _REASONS if (said := reason(x, y)))
+            return Parting(link=x.link, step=x.number, reason=reason)
+        last = x
+    return None
+
+
+def _places(told: Explanation) -> list[_Place]:
+    return [_Place(told, i, j, step) for i, link in enumerate(told.links) for j, step in enumerate(link.steps)]
+
+
+def _alike(x: _Place, y: _Place) -> bool:
+    return x.step.result == y.step.result and x.step.format == y.step.format and _kept(x) == _kept(y)
+
+
+def _kept(place: _Place) -> list[tuple[object, ...]]:
+    """List products, value and loss of every addend that is not zero."""
+    start = place.told.links[place.link].k.start
+    return sorted(
+        ((tuple(start + i for i in x.products), str(x.value), str(x.lost)) for x in place.step.addends
+         if x.number.kind != "finite" or x.number.significand),
+        key=repr,
+    )  # fmt: skip
+
+
+_MADE = {
+    "fused": "adds all products of a step at once", "grouped": "adds groups of scaled products at once",
+    "multiply": "adds one product after the other", "fma": "adds one product after the other",
+    "add": "adds two sums", "convert": "converts the sum", "integer": "adds integers", "popcount": "counts bits",
+}  # fmt: skip
+
+
+def _operations(x: _Place, y: _Place) -> str | None:
+    if _MADE[x.step.operation] == _MADE[y.step.operation]:
+        return None
+    return f"{x.told.target} {_MADE[x.step.operation]} where {y.told.target} {_MADE[y.step.operation]}"
+
+
+def _lengths(x: _Place, y: _Place) -> str | None:
+    mine, theirs = len(x.products), len(y.products)
+    if mine == theirs:
+        return None
+    return f"a step takes {mine} products on {x.told.target}, and {theirs} on {y.told.target}"
+
+
+def _orders(x: _Place, y: _Place) -> str | None:
+    if x.products == y.products:
+        return None
+    return (
+        f"a step takes products {_listed(x.products)} on {x.told.target}, and {_listed(y.products)} on {y.told.target}"
+    )
+
+
+def _listed(products: tuple[int, ...]) -> str:
+    return ", ".join(map(str, products[:4])) + (", ..." if len(products) > 4 else "")
+
+
+def _conversions(x: _Place, y: _Place) -> str | None:
+    mine, theirs = x.told.recipe.accumulate, y.told.recipe.accumulate
+    if mine == theirs:
+        return None
+    after, within = (x, y) if mine == "after" else (y, x)
+    return f"{after.told.target} adds C after all products, {within.told.target} with the first of them"
+
+
+def _fractions(x: _Place, y: _Place) -> str | None:
+    mine, theirs = x.told.recipe.unit, y.told.recipe.unit
+    units = FusedDotAdd | GroupedDotAdd
+    if not isinstance(mine, units) or not isinstance(theirs, units) or _kept(x) == _kept(y):
+        return None
+    if mine.fraction_bits != theirs.fraction_bits:
+        return (
+            f"{x.told.target} keeps {mine.fraction_bits} bits of an addend below the largest exponent, "
+            f"{y.told.target} {theirs.fraction_bits}"
+        )
+    if mine.floor != theirs.floor:
+        return (
+            f"the largest exponent is at least {mine.floor} on {x.told.target}, and {theirs.floor} on {y.told.target}"
+        )
+    return None
+
+
+def _addends(x: _Place, y: _Place) -> str | None:
+    if _kept(x) == _kept(y):
+        return None
+    mine, theirs = x.told.instruction, y.told.instruction
+    if mine != theirs:
+        return f"{x.told.target} computes with {mine}, {y.told.target} with {theirs}"
+    return f"{x.told.target} and {y.told.target} add other numbers in this step"
+
+
+def _roundings(x: _Place, y: _Place) -> str:
+    if isinstance(x.told.recipe.unit, IntegerSum) and x.step.rounding != y.step.rounding:
+        return f"{x.told.target} {x.step.rounding}s a sum that is too large, {y.told.target} {y.step.rounding}s it"
+    said = [
+        f"{'to nearest even' if p.step.rounding == 'rn' else 'toward zero'} to {p.step.bits} fraction bits"
+        for p in (x, y)
+    ]
+    return f"{x.told.target} rounds the sum {said[0]}, {y.told.target} {said[1]}"
+
+
+_REASONS: tuple[Callable[[_Place, _Place], str | None], ...] = (
+    _operations, _conversions, _lengths, _orders, _fractions, _addends, _roundings,
+)  # fmt: skip
+"""Why two steps are not alike, most telling first."""
+
+
+def exponent_of(value: Fraction) -> int:
+    """Exponent of the leading bit of a value that is not zero: the largest power of two within its magnitude."""
+    top, bottom = abs(value.numerator), value.denominator
+    exponent = top.bit_length() - bottom.bit_length()
+    within = top >= bottom << exponent if exponent >= 0 else top << -exponent >= bottom
+    return exponent if within else exponent - 1
+
+
+def ulp_at(fmt: Format, value: Fraction) -> Fraction:
+    """Return the ulp of a format at a value: 2^(e - fraction bits), or 1 of integers.
+
+    e is the exponent of the value's leading bit, and at least that of the format's least normal number: of a value
+    within the range it is the distance of the two neighbours that enclose it.
+
+    Examples
+    --------
+    >>> from warpmma.formats import FORMATS
+    >>> ulp_at(FORMATS["f16"], Fraction(3, 2)), ulp_at(FORMATS["f16"], Fraction(0))
+    (Fraction(1, 1024), Fraction(1, 16777216))
+    """
+    if not isinstance(fmt, FloatFormat):
+        return Fraction(1)
+    exponent = max(exponent_of(value), fmt.emin) if value else fmt.emin
+    return Fraction(2) ** (exponent - fmt.fraction_bits)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,12 +233,12 @@ class Explanation(Record):
     instruction : Instruction, WarpgroupInstruction or FloatFma
     target : str
     row, column, matrix : int
-        Of the element; `matrix` is 0 but for m8n8k4 of f16.
+        Of the element; `matrix` is 0 except for m8n8k4 of f16.
     a, b : tuple of int
         Codes that were multiplied, as many of each: of a sparse A what is stored, and what it meets of B. Where the
         matrices end before an instruction does, the last are padding, +0.
     positions : tuple of int
-        Which column of A, and row of B, each stands at: 0, 1, 2, ... but for a sparse A. Padding stands beyond them.
+        Which column of A, and row of B, each stands at: 0, 1, 2, ... except for a sparse A. Padding follows.
     scale_a, scale_b : tuple of int
         Codes of the block scales of the row and the column; empty without.
     c : int
@@ -90,7 +260,7 @@ class Explanation(Record):
     partings : tuple of (Parting or None)
         For each of these, where the two first differ; None where they do not.
     float32 : {"ieee", "tf32", "tf32-truncated"} or None
-        How float32 was multiplied; None of other types. With "tf32" `a` and `b` are rounded: that is no error here.
+        How float32 was multiplied; None of other types. With "tf32" `a` and `b` are rounded: that is not an error here.
     site : str
         Of an `mma` in a kernel, where that is, which warp executed it, and when; else empty.
     """

@@ -1,17 +1,17 @@
-"""The explanation of an `mma` inside of a kernel, by its line, warp and lane.
+"""The explanation of an `mma` inside a kernel, by its line, warp and lane.
 
 1. A launch that was given a `Watch` has kept the operands' registers of the executions that fit it. Layouts collect
-   matrices from them, and `explain` says how an element of D came about.
+   matrices from them, and `explain` explains an element of D.
 2. The element is named as a kernel has it, by the lane, the register of the fragment and its place in it; or by its row
    and column in D.
-3. A chain is executions of one line by one warp, each of which took as its C what one before gave, in all registers
+3. A chain is executions of one line by one warp, each of which took as its C the D of an earlier one, in all registers
    of all lanes: a loop along k. Explained as a whole product, it is the same instructions in the same order, and so the
    same bits.
-4. It is all kept ones, where each took what the last one gave (or, of what a kernel changed between them, this element
-   alone, if it is not zero). Else the line has several accumulators in turn, as that of an unrolled loop: from the one
-   that is explained on backwards, each took its C from the nearest one before that gave it, until a C that is zero or
-   that none gave. Where another one that is not of this chain gave the same of different operands, it is open which
-   was meant, and where nothing goes before there is no chain: these are refused.
+4. The chain holds all kept executions if each took the D of the previous one as its C (or at least this element of it,
+   not zero, if the kernel changed D in between). Else the line has several accumulators in turn, as in an unrolled
+   loop: going back from the explained execution, each took its C from the nearest earlier one whose D it was, until a C
+   that is zero or no D. It is an error if an execution outside the chain gave the same D from different operands, since
+   the source is then ambiguous, and if nothing precedes the execution.
 """
 
 from __future__ import annotations
@@ -171,15 +171,15 @@ def _chain(products: Sequence[WatchedProduct], last: WatchedProduct, cell: Cell)
         chain.insert(0, givers[-1])
     if len(chain) == 1:
         raise OperandError(
-            f"{last.place}: its C is not what occurrence {parts[-2].occurrence} gave, for this element, nor what one "
-            "before did; explain it without chain"
+            f"{last.place}: its C is not the D of occurrence {parts[-2].occurrence}, for this element, nor of one "
+            "before it; explain it without chain"
         )
     members = {x.occurrence for x in chain}
     for after, givers in taken:
         for other in givers:
             if other.occurrence not in members and not _same_operands(other, givers[-1]):
                 raise OperandError(
-                    f"{after.place}: its C is what occurrences {other.occurrence} and {givers[-1].occurrence} gave, of "
+                    f"{after.place}: its C is the D of occurrences {other.occurrence} and {givers[-1].occurrence}, of "
                     "different operands; explain it without chain"
                 )
     return chain

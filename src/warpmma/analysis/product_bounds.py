@@ -1,16 +1,17 @@
 """A priori bounds of the errors of whole products: docs/specification/bounds.md, over arrays and rounded up.
 
-The lemmas are those of `element_bounds`, which is tighter by what it knows of single addends; never below it:
+The lemmas are those of `element_bounds`, which is tighter because it knows the single addends; these are never below
+it:
 
-1. The grid of an element is one power of two that divides all of its products and C: of a row of A and a column of B
-   the lowest bits are looked at, not of each product.
-2. All addends of a step are taken to be cut, unless the grid says that none is.
+1. The grid of an element is one power of two that divides all of its products and C, derived from the lowest bits of a
+   row of A and a column of B, not of each product.
+2. All addends of a step count as truncated, unless the grid shows that none is.
 
-Numbers are float64s, no less than what they stand for. A matrix product of magnitudes is off by less than 2^-40 of
+Numbers are float64s that are never below the exact value. A matrix product of magnitudes is off by less than 2^-40 of
 itself (of at most 2^12 addends, each rounded to 2^-53), and is enlarged by that. What a step adds to the magnitude is
 rounded up likewise, as exponents are taken of it. Errors are sums of at most 2^22 terms that are powers of two or
-products of these numbers; they are enlarged by 2^-30 at the end, once. A product of f64 may underflow: then 2^-1074 is
-more than what is missing.
+products of these numbers; they are enlarged by 2^-30 once at the end. A product of f64 may underflow: then 2^-1074
+covers what is lost.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from .._arrays import Array
 from ..arithmetic import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, fused_steps
 from ..formats import FORMATS, FloatFormat, floating, integer
 from ..products import Product
-from ..sparsity import pattern_checked
+from ..sparsity import sparse_a
 from .chain_of_element import along_k
 
 Float64 = npt.NDArray[np.float64]
@@ -166,7 +167,7 @@ class _Tile:
         stored = fused_steps(chain.recipe.order, cast(FusedDotAdd, unit).products, chain.instruction.k // chain.packed)
         if chain.packed == 1:
             return [np.array(step) for step in stored]
-        law = pattern_checked(chain.instruction)  # type: ignore[arg-type]
+        law = sparse_a(chain.instruction).pattern
         return [np.unique(np.array(step)[:, None] // law.kept * law.width + np.arange(law.width)) for step in stored]
 
     def _instruction(self, number: int, total: _Sums) -> _Sums:

@@ -1,19 +1,19 @@
 """Errors of whole products: every element of D against the exact result.
 
-1. The exact result is that of `exact_products`. An error is the result less the exact one, an exact number in fixed
-   point; only what is told of it is rounded, to float64.
-2. An ulp is the distance of two neighbours in the result's format where the exact result is: 2^(e - fraction bits),
+1. The exact result is that of `exact_products`. An error is the result minus the exact one, an exact number in fixed
+   point; only reported figures are rounded, to float64.
+2. An ulp is the distance of two neighbours in the result's format at the exact result: 2^(e - fraction bits),
    e the exponent of its leading bit, at least that of the least normal number; of integers it is 1.
-3. Errors are of elements of which both the result and the exact result are finite. Others are counted.
-4. The largest error is the largest of exact numbers: those that float64 does not tell apart are compared as rationals.
-   Of equal ones it is the first.
-5. Bounds are those of `product_bounds`: float64s, no less than what is proved; infinite where nothing is.
+3. Errors are of elements whose result and exact result are both finite. Others are counted.
+4. The largest error is the largest exact number: errors that are equal in float64 are compared as rationals. Of equal
+   ones it is the first.
+5. Bounds are those of `product_bounds`: float64s, not below the proved bound; infinite where there is none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Unpack
 
@@ -25,7 +25,18 @@ from .._arrays import Array, as_array
 from .._progress import Progressing, Watched
 from ..errors import OperandError, shown
 from ..formats import FloatFormat, Format
-from ..products import Multiplicand, Options, Product, choose, is_dask, matmul, prepare
+from ..products import (
+    Choice,
+    Given,
+    Multiplicand,
+    Options,
+    Product,
+    ProductOptions,
+    choice_of,
+    computed,
+    is_dask,
+    prepared,
+)
 from .error_report import BINS, ErrorPlace, ErrorReport, ProductError
 from .exact_products import ExactOperands, ExactTile, exact, exact_tiles
 from .fixed_point import NOTHING
@@ -34,7 +45,7 @@ from .product_bounds import bounds
 Float64 = npt.NDArray[np.float64]
 
 _NOT_HERE = ("out", "progress")
-_FOR_MATMUL_ALONE = ("threads",)
+_OPERANDS = ("indices", "scale_a", "scale_b")
 
 
 def error(
@@ -47,19 +58,21 @@ def error(
     Parameters
     ----------
     a, b, c
-        As for `matmul`, but for Dask's arrays.
+        As for `matmul`, except Dask's arrays.
     target : str, optional
     targets : sequence of str, optional
         Several, beside each other.
     ways : mapping from str to mapping, optional
-        Several ways to compute the product, by names of your own: of each, what is other than in `target` and `more`.
+        Several ways to compute the product, by names of your own: for each, the options that differ from `target` and
+        `more`.
     outputs : mapping from str to array_like, optional
         What else is measured, such as D of a kernel that ran on a GPU: arrays of D's shape and type, by names of your
         own. They are held against the bounds of the first target or way.
     bound : bool
         Whether every error is held against the bound that is proved for it, which takes as long as all else together.
     **more
-        What else `matmul` takes, but for `out`; `progress`, a bool or a function, is told after each part of the work.
+        What else `matmul` takes, except `out`; `progress`, a bool or a function, is called after each part of the
+        work.
 
     Returns
     -------
@@ -89,7 +102,7 @@ def error(
         raise OperandError(f"bound is {shown(bound)}; expected True or False")
     progress: Watched = more.pop("progress", None)
     if any(is_dask(x) for x in (a, b, c)):
-        raise OperandError("error takes arrays in memory; give what compute() makes of a dask array")
+        raise OperandError("error takes arrays in memory; call compute() on a dask array first")
     measured = [
         _Measured.of(name, a, b, c, options) for name, options in _ways(target, targets, ways, dict(more)).items()
     ]
@@ -106,7 +119,7 @@ def error(
     with Progressing(progress, "errors") as told:
         told.begin(total)
         for done, each in enumerate(measured, 1):
-            each.compute(a, b, c)
+            each.compute()
             told(done, total)
         tiles = ((group, tile) for group in groups for tile in exact(group[0].operands))
         for done, (group, tile) in enumerate(tiles, len(measured) + 1):
@@ -124,7 +137,7 @@ def error(
 
 
 def _given(outputs: object, first: _Measured, names: list[str]) -> list[_Measured]:
-    """Take outputs that were made elsewhere."""
+    """Take outputs that were computed elsewhere."""
     if outputs is None:
         return []
     if not isinstance(outputs, Mapping) or not all(isinstance(name, str) for name in outputs):
@@ -139,9 +152,7 @@ def _given(outputs: object, first: _Measured, names: list[str]) -> list[_Measure
                 f"outputs[{shown(name)}] is {array.dtype} {array.shape}; expected {fmt.dtype} {product.shape}"
                 + (", or epilogue= its type" if array.dtype.itemsize < fmt.dtype.itemsize else "")
             )
-        found.append(
-            _Measured(name, first.options, product, first.operands, first.choice, fmt.array(fmt.codes(array)), True)
-        )
+        found.append(replace(first, name=name, d=fmt.array(fmt.codes(array)), given=True))
     return found
 
 
@@ -149,7 +160,7 @@ def _ways(
     target: str | None, targets: Sequence[str] | None, ways: Mapping[str, Mapping[str, Any]] | None,
     more: dict[str, Any],
 ) -> dict[str, dict[str, Any]]:  # fmt: skip
-    """Name all products that are measured, and say what each takes."""
+    """Return the options of all measured products, by name."""
     if (target is not None) + (targets is not None) > 1 or (targets is not None and ways is not None):
         raise OperandError("expected one of target and targets, or target and ways")
     if targets is not None:
@@ -165,7 +176,7 @@ def _ways(
             or not ways
             or not all(isinstance(name, str) and isinstance(way, Mapping) for name, way in ways.items())
         ):
-            raise OperandError(f"ways is {shown(ways)}; expected a mapping from names to what is other in each")
+            raise OperandError(f"ways is {shown(ways)}; expected a mapping from names to the options that differ")
         shared = more if target is None else {"target": target, **more}
         found = {name: {**shared, **dict(way)} for name, way in ways.items()}
     else:
@@ -176,19 +187,20 @@ def _ways(
         strangers = [x for x in options if x not in Options.__annotations__ and x != "target"]
         if strangers or any(x in options for x in _NOT_HERE):
             bad = (strangers or [x for x in _NOT_HERE if x in options])[0]
-            raise OperandError(f"{name}: {shown(bad)} is nothing that error takes; it takes what matmul does, but out")
+            raise OperandError(f"{name}: error does not take {shown(bad)}; it takes the arguments of matmul but out")
     return found
 
 
 @dataclass(eq=False)
 class _Measured:
-    """One product that is measured, as far as it is."""
+    """One product, with its measurements so far."""
 
     name: str
     options: dict[str, Any]
     product: Product
     operands: ExactOperands
-    choice: Any
+    choice: Choice
+    plain: ProductOptions
     d: Array = field(default_factory=lambda: np.empty(0))
     given: bool = False
     values: Float64 = field(default_factory=lambda: np.empty(0))
@@ -205,17 +217,17 @@ class _Measured:
 
     @classmethod
     def of(cls, name: str, a: Any, b: Any, c: Any, options: dict[str, Any]) -> _Measured:
-        plain = {x: y for x, y in options.items() if x not in _FOR_MATMUL_ALONE}
-        choice = choose(a, b, c, **plain)
-        plain["float32"] = choice.float32  # chosen once, and so told once
-        product = prepare(a, b, c, **plain)
-        return cls(name, options | {"float32": choice.float32}, product, ExactOperands.of(product), choice)
+        beside = {x: y for x, y in options.items() if x not in _OPERANDS}
+        given, plain = Given.of(a, b, c, *(options.get(x) for x in _OPERANDS)), ProductOptions(**beside)
+        product = prepared(given, plain)
+        choice = choice_of(product.chain, plain, product.shape)
+        return cls(name, options | {"float32": choice.float32}, product, ExactOperands.of(product), choice, plain)
 
-    def compute(self, a: Any, b: Any, c: Any) -> None:
-        """Let `matmul` make D."""
+    def compute(self) -> None:
+        """Compute D."""
         fmt, flat = self.product.format, self.product.flat
         if not self.given:
-            self.d = matmul(a, b, c, **self.options)
+            self.d = computed(self.product, self.plain)
         self.values = fmt.decode(fmt.codes(self.d)).astype(np.float64, copy=False).reshape(flat)
         self.ulps, self.relative, self.expected, self.bounds = (np.full(flat, np.nan) for _ in range(4))
         self.counts = dict.fromkeys(

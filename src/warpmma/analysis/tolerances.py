@@ -1,13 +1,13 @@
-"""What a tolerance would let pass, and which one would not: right outputs, and those of kernels with a fault.
+"""Which outputs a tolerance accepts, right ones and those of faulty kernels, and which tolerance to use.
 
 1. An output passes rtol and atol if |output - expected| <= atol + rtol |expected| for every element: the rule of
    `numpy.allclose` and of `torch.testing.assert_close`. Expected are the exact results, rounded to float64; elements
    whose exact result is NaN or infinite are left out.
-2. Right outputs are all that the report holds. Wrong ones are those of `faults`, computed for the same inputs on one
-   of the products. One that is equal to the right output, bit for bit, no tolerance finds: the inputs do not show it.
-3. What a tolerance must let pass, `need` of each element, is the largest bound of its error where there is one
-   ("bound": then no kernel fails that takes k as one of the products does), or twice the largest error of the right
-   outputs ("measured").
+2. Right outputs are those in the report. Wrong ones are those of `advising.FAULTS`, computed for the same inputs on one
+   of the products. No tolerance finds one that equals the right output bit for bit: these inputs do not show it.
+3. A tolerance must accept `need` at each element: the largest bound of its error where there is one ("bound": then no
+   kernel fails that orders k as one of the products does), or twice the largest error of the right outputs
+   ("measured").
 4. For an rtol the least atol is the largest of need - rtol |expected|, rounded up to two digits. The *reach* of a fault
    is its largest |output - expected| / (atol + rtol |expected|): above 1 it is found.
 5. Recommended is, of rtol 0 and 1, 2, 5 times powers of ten, the one that finds most faults, and of these the one whose
@@ -45,13 +45,13 @@ class Judged(Record):
     elements, differing : int
         How many are compared; how many are not those of the right output.
     outside : int, optional
-        How many are outside of the tolerance: of none, it passes. None where no tolerance was given.
+        How many are outside the tolerance: of none, it passes. None where no tolerance was given.
     largest : float
         The largest |output - expected|.
     below : float, optional
         Below which atol, with the given rtol, some element is outside; 0 if at no atol.
     reach : float, optional
-        How far outside of the recommended tolerance the worst element is, times: above 1 it is found.
+        How far outside the recommended tolerance the worst element is, times: above 1 it is found.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Judged(Record):
 
     @property
     def hidden(self) -> bool:
-        """Whether a fault leaves the output as it is, for these inputs."""
+        """Whether a fault does not change the output for these inputs."""
         return not self.right and not self.differing
 
 
@@ -111,7 +111,7 @@ class Advice(Record):
         Right outputs, then those with a fault.
     recommended : Tolerance
     largest, least : float
-        The largest and the least magnitude of what is expected.
+        The largest and the least expected magnitude.
     """
 
     product: str
@@ -161,7 +161,7 @@ def judge(
     name: str, meaning: str, output: Float64, expected: Float64, *, differing: int, right: bool, rtol: float | None,
     atol: float | None,
 ) -> Judged:  # fmt: skip
-    """Hold one output against what is expected (rule 1); arrays of elements that count alone."""
+    """Compare one output with the expected values (rule 1); both without excluded elements."""
     apart = distance(output, expected)
     outside = below = None
     if rtol is not None and atol is not None:
@@ -224,7 +224,7 @@ def recommend(
 
 
 def reach(apart: Float64, allowed: Float64) -> float:
-    """How far outside of a tolerance the worst element is, times."""
+    """How far outside a tolerance the worst element is, times."""
     with np.errstate(all="ignore"):
         return float(np.max(np.where(apart > 0, apart / allowed, 0.0), initial=0.0))
 

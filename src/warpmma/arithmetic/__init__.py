@@ -1,7 +1,7 @@
-"""What comes out: recipes per target with their evidence, and the units they are made of, each slow and fast.
+"""Arithmetic: recipes per target with their evidence, and their units, each as a slow reference and a fast form.
 
-`recipes` says how each instruction computes on each target, `evidence` how that is known; `units` has the parameters,
-`reference` the rules and what computes them slowly, `evaluation` what computes them fast, with the same bits.
+`recipes` maps each instruction on each target to its recipe, `evidence` records how that is known; `units` has the
+parameters, `reference` the rules and the slow implementation, `evaluation` the fast one, with the same bits.
 """
 
 from . import recipes
@@ -14,7 +14,8 @@ from .dispatch import (
     Resolved,
     approximate,
     compute,
-    compute_checked,
+    dot,
+    dot_chain,
     engine_text,
     engines,
     native,
@@ -109,7 +110,8 @@ __all__ = [
     "approximate_reference",
     "as_fraction",
     "compute",
-    "compute_checked",
+    "dot",
+    "dot_chain",
     "engine_text",
     "engines",
     "evidence_of",

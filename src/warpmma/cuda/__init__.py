@@ -4,6 +4,6 @@
 """
 
 from .cuda_modules import CudaModule, load
-from .left_out import LeftOutWarning
+from .host_headers import LeftOutWarning
 
 __all__ = ["CudaModule", "LeftOutWarning", "load"]

@@ -13,7 +13,7 @@ from ..errors import OperandError, WarpmmaError, shown
 from ..isa import check_known
 from ..ptx import PtxEntry, PtxModule, entries_meant, read, source_name
 from .compilers import COMPILERS, compiled
-from .left_out import LeftOutWarning
+from .host_headers import LeftOutWarning
 from .pieces import is_template, parameter_names
 from .sources import Compiled, CudaSource, source_of
 
@@ -31,7 +31,7 @@ class CudaModule(PtxModule):
     ptx : str
         The text that it made.
     log : str
-        What it said: warnings.
+        Its log: warnings.
     names : mapping of str to str
         Names in the text, by what `names` of `load` asked for.
     left_out : tuple of str
@@ -57,7 +57,7 @@ class CudaModule(PtxModule):
             raise
 
     def parameters(self, name: str) -> tuple[str, ...]:
-        """Return the names of a kernel's parameters in the source; none where that does not tell, as of overloads."""
+        """Return the names of a kernel's parameters in the source; none where they are ambiguous, as for overloads."""
         entry = self[name]
         if entry.name not in self._parameters:  # to look through the source takes as long as a small launch
             plain = source_name(entry.name).partition("<")[0].rpartition("::")[2]
@@ -83,7 +83,7 @@ def load(
     names : sequence of str
         Instances of templates to compile, as C++ writes them: "scale<float, 4>".
     compiler : {"auto", "nvrtc", "nvcc"}
-        NVRTC is fast, needs no compiler of the host, and compiles what is for the device; nvcc takes whole programs.
+        NVRTC is fast, needs no host compiler, and compiles device code; nvcc takes whole programs.
         "auto" is NVRTC, where it is installed; then what it refuses without the code of the host; then nvcc, for what
         may need the host.
     name : str, optional
@@ -100,7 +100,7 @@ def load(
     TargetError
         No such target.
     OperandError
-        Options or names that are no strings.
+        Options or names that are not strings.
 
     Warns
     -----

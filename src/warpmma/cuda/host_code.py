@@ -1,13 +1,13 @@
-"""Whole programs through NVRTC, which takes nothing that is for the host: it is left out, and said what that is.
+"""Whole programs through NVRTC, which compiles no host code: host code is left out, and listed.
 
-1. Functions and variables that do not say `__device__` or the like are the host's, but for `constexpr` functions,
-   constants and types. They become blanks, so that lines and columns stay: in the source, and in headers beside it.
-2. What then still does not compile and does not say that it is the device's is left out, too: methods, templates,
-   declarations and types that need what only the host has. Types and templates that both sides may use stay.
-   Types go last, and whole: what needs them does not compile then, and never has another layout.
-3. Headers of libraries, in folders that options name, are taken as they are, if they compile so. As for nvcc, <cmath>
-   and its like are there without being included.
-4. Instances of templates that the host's code launches are compiled, as far as their arguments are known without it.
+1. Functions and variables without `__device__` or the like belong to the host, except `constexpr` functions, constants
+   and types. They become blanks, so that lines and columns stay: in the source, and in headers beside it.
+2. What still does not compile and is not marked as device code is left out, too: methods, templates, declarations and
+   types that need what only the host has. Types and templates that both sides may use stay. Types go last, and whole:
+   what needs them then does not compile, and never has another layout.
+3. Headers of libraries, in folders that options name, are taken unchanged if they compile. As with nvcc, <cmath> and
+   the like are available without being included.
+4. Instances of templates that the host code launches are compiled, as far as their arguments are known without it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NAME = re.compile(r"#pragma nv_mangled_name (.*)$", re.MULTILINE)
 
 @dataclass
 class _Unit:
-    """A text of which parts are left out: the source, or a header of the user's."""
+    """A text with parts left out: the source, or a header of the user."""
 
     name: str
     text: str
@@ -46,7 +46,7 @@ class _Unit:
 
     @property
     def left(self) -> str:
-        """The text without what is left out."""
+        """The text without the parts left out."""
         return blanked(self.text, [(x.start, x.end) for x in self.gone])
 
     def in_the_way(self, lines: Sequence[int], types: bool) -> bool:
@@ -60,7 +60,7 @@ class _Unit:
         return len(self.gone) > before
 
     def listed(self, main: bool) -> list[str]:
-        """Name what is left out, with its lines."""
+        """List the parts left out, with their lines."""
         breaks = [x.start() for x in re.finditer("\n", self.text)]
         where = "line " if main else f"{self.name}:"
         placed = sorted((bisect_left(breaks, x.start) + 1, x.name) for x in self.gone)
@@ -73,7 +73,7 @@ def has_host_code(files: Sequence[SourceFile]) -> bool:
 
 
 def compile_without_host(source: CudaSource, files: Sequence[SourceFile]) -> Compiled:
-    """Compile by NVRTC what is the device's.
+    """Compile the device code by NVRTC.
 
     Parameters
     ----------

@@ -1,21 +1,109 @@
-"""The headers of the host that NVRTC does not have, and what stands for them: the list is all that may be missing.
+"""Host headers that NVRTC does not have, and their replacements: only headers of this list may be missing.
 
-1. What is for the host alone (streams, containers, files) is empty: `printf` and `assert` are NVRTC's own.
+1. Headers for the host alone (streams, containers, files) are empty: `printf` and `assert` are NVRTC's own.
 2. Numbers of <limits.h>, <float.h> and types of <stdint.h> are CUDA's, on 64-bit Linux.
 3. Functions of <math.h> are NVRTC's own; in <cmath> they are in `std`, too.
 4. What CUDA has in `cuda::std` is in `std`, too.
-5. Headers of libraries that the host calls bring the types of numbers that they do.
-6. Beside headers stand the macros that they define, for conditions of the preprocessor (`left_out`). Those that ask
-   which library of the host is there (`__cpp_lib_span`, `__GLIBCXX__`) are rightly not defined.
+5. Headers of libraries that the host calls define their number types.
+6. Each header has a list of the macros that it defines, for preprocessor conditions (rule 9). Macros that ask for a
+   host library (`__cpp_lib_span`, `__GLIBCXX__`) are rightly not defined.
+7. Any other missing header is an error.
+8. What a header declares and its replacement does not is undefined: code that needs it does not compile.
+9. Preprocessor conditions are the exception: they take an undefined macro as 0 without an error. Where one asks for a
+   macro that a replaced header defines and its replacement does not, the load warns.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from ..errors import TableError
+from .pieces import without_comments
+from .sources import SourceFile, error_places
+
+_CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if(?:n?def)?\b(?:\\\n|[^\n])*", re.MULTILINE)
+_GUARD = re.compile(r"_H(?:PP)?_*$")
+_DEFINED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
+
+
+class LeftOutWarning(UserWarning):
+    """A condition of the preprocessor asks for a macro of a header that was left out: it may choose another branch."""
+
+
+def listed(files: Sequence[SourceFile], replaced: Collection[str]) -> tuple[str, ...]:
+    """Name the headers that were left out, each with the first line that includes it."""
+    first: dict[str, str] = {}
+    for file in files:
+        for _, name, line in file.includes:
+            if name in replaced and name in LEFT_OUT:
+                first.setdefault(name, f"line {line}" if file is files[0] else f"{file.name}:{line}")
+    return tuple(f"#include <{name}> ({place})" for name, place in first.items())
+
+
+def doubts(files: Sequence[SourceFile], replaced: Collection[str], defined: Collection[str]) -> tuple[str, ...]:
+    """Rule 9: name the conditions that depend on a macro of a replaced header.
+
+    Parameters
+    ----------
+    files : sequence of SourceFile
+        The user's.
+    replaced : collection of str
+        Headers that were missing.
+    defined : collection of str
+        Macros that the user's options define.
+    """
+    included = sorted({name for file in files for _, name, _ in file.includes if name in replaced and name in MACROS})
+    return tuple(
+        f"{file.name}:{line}: {condition!r} asks for {macro} of <{header}>, which NVRTC does not have, so it is not "
+        f'defined; -D{macro}=... defines it, and compiler="nvcc" has the header'
+        for file in files for line, condition in _conditions(file.text)
+        for macro, header in _lacking(condition, included) if macro not in defined
+    )  # fmt: skip
+
+
+def _conditions(text: str) -> Iterator[tuple[int, str]]:
+    code = without_comments(text)
+    for found in _CONDITION.finditer(code):
+        words = re.sub(r"\\\n|//.*|/\*.*?\*/", " ", found[0]).split()
+        yield code.count("\n", 0, found.start()) + 1, " ".join(words)
+
+
+def _lacking(condition: str, headers: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for macro in dict.fromkeys(re.findall(r"\b[A-Za-z_]\w*", condition)):
+        if _GUARD.search(macro):  # asks whether a header is there, and it is not
+            continue
+        for header in headers:
+            if MACROS[header].fullmatch(macro) and macro not in _DEFINED.findall(STANDARD_HEADERS[header]):
+                yield macro, header
+                break
+
+
+def about_empty_headers(files: Sequence[SourceFile], replaced: Collection[str], log: str) -> str:
+    """Name the empty headers that errors come from: by undefined names, else those of the first file with an error."""
+    undefined = [x.lower() for x in re.findall(r'identifier "(\w+)" is undefined', log)]
+    told = [x for x in _left_out_of(files, replaced) if any(_may_declare(x, name) for name in undefined)]
+    if not told and re.search(r"\bstd\b", log):
+        place = [file for file, _ in error_places(log)[:1]]
+        first = [x for x in files if any(file == x.name or file.endswith(f"/{x.name}") for file in place)]
+        told = _left_out_of(first, replaced) or _left_out_of(files, replaced)
+    if not told:
+        return ""
+    they = ", ".join(f"<{x}>" for x in told)
+    return f'{they} {"is" if len(told) == 1 else "are"} empty for NVRTC; compiler="nvcc" has all headers of the host'
+
+
+def _left_out_of(files: Sequence[SourceFile], replaced: Collection[str]) -> list[str]:
+    names = [name for file in files for _, name, _ in file.includes if name in replaced and name in LEFT_OUT]
+    return list(dict.fromkeys(names))
+
+
+def _may_declare(header: str, name: str) -> bool:
+    """Whether a name in small letters sounds like a header's: "vector" of <vector>, "mpi_comm" of <mpi.h>."""
+    stem = re.split(r"[_.]", header.lower().rpartition("/")[2])[0]
+    return name.startswith(stem) if "." in header else name == stem
+
 
 _EMPTY = {
     "C++": """
@@ -196,10 +284,10 @@ def _headers() -> dict[str, str]:
 
 
 STANDARD_HEADERS: Mapping[str, str] = MappingProxyType(_headers())
-"""Texts, by what is written between the brackets of `#include`."""
+"""Texts, by the name between the brackets of `#include`."""
 
 LEFT_OUT = frozenset(" ".join((*_EMPTY.values(), *_WITH_TYPES.values())).split())
-"""Those of which nothing is left, or only types of numbers."""
+"""Headers of which nothing is left, or only number types."""
 
 
 def _macros_of_headers() -> dict[str, re.Pattern[str]]:

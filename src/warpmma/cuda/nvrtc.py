@@ -1,4 +1,4 @@
-"""NVRTC: NVIDIA's compiler as a library. It compiles what is for the device, and has no headers of the host."""
+"""NVRTC: NVIDIA's compiler as a library. It compiles device code, and has no host headers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CompilationError
-from .host_headers import STANDARD_HEADERS
-from .left_out import about_empty_headers, doubts, listed
+from .host_headers import STANDARD_HEADERS, about_empty_headers, doubts, listed
 from .sources import Compiled, CudaSource, SourceFile, missing_header, refused
 
 _MOST_HEADERS = 100  # that are supplied, one after the other
@@ -28,7 +27,7 @@ def _library() -> tuple[Any, tuple[int, int], str]:
         return None, (0, 0), "cuda-bindings is not installed"
     try:
         code, major, minor = nvrtc.nvrtcVersion()
-    except Exception as error:  # whatever is raised where there is no library of that name
+    except Exception as error:  # whatever a missing library raises
         return None, (0, 0), f"cuda-bindings finds no NVRTC ({type(error).__name__})"
     return nvrtc, (int(major), int(minor)), "" if int(code) == 0 else f"NVRTC does not start ({code!r})"
 
@@ -46,7 +45,7 @@ def nvrtc_version() -> tuple[int, int]:
 def compile_with_nvrtc(
     source: CudaSource, files: Sequence[SourceFile], headers: Mapping[str, str] | None = None
 ) -> Compiled:
-    """Compile what is for the device. Headers of the host that are missing are supplied, as far as they are listed.
+    """Compile device code. Missing host headers are supplied, as far as they are listed.
 
     Parameters
     ----------
@@ -76,7 +75,7 @@ def compile_with_nvrtc(
 
 
 def _nowhere(source: CudaSource, files: Sequence[SourceFile], there: Container[str]) -> dict[str, str]:
-    """Return texts for all listed headers that are nowhere: NVRTC tells of one each time."""
+    """Return texts for all listed headers that are not found: NVRTC reports one at a time."""
     folders = [*include_folders(nvrtc_version()[0]), *source.folders, *{x.folder for x in files}]
     return {
         name: text for name, text in STANDARD_HEADERS.items()

@@ -1,10 +1,10 @@
-"""What a text of C++ is made of at its top: functions, classes, variables; and which of it is for the device.
+"""The top-level pieces of a C++ text: functions, classes, variables; and which of them are device code.
 
 1. Comments, literals and directives hold no code. A directive is never part of a piece.
 2. A piece ends at ";", or at the "}" of a function. Namespaces, `extern "C"` and classes hold pieces of their own.
-3. For the device is what says so before its body: `__global__`, `__device__`, `__constant__` and their like, or a macro
-   of the text that stands for one of them. A macro whose name speaks of devices or kernels may come of a header.
-4. Where braces do not match, as when a directive chooses between two heads, the rest is one piece, and is the device's.
+3. Device code has `__global__`, `__device__`, `__constant__` or the like before its body, or a macro of the text that
+   expands to one of them. A macro whose name mentions devices or kernels may come from a header.
+4. Where braces do not match, as when a directive chooses between two heads, the rest is one piece of device code.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Piece:
     start, end : int
         Its place in the text.
     head : str
-        What stands before its body.
+        The text before its body.
     device : bool
-        Whether it says that it is for the device, or holds something that does.
+        Whether it is marked as device code, or contains such a piece.
     constant : bool
         Whether it declares a type or a constant, which both sides use.
     inner : tuple of Piece
@@ -61,7 +61,7 @@ class Piece:
 
     @property
     def name(self) -> str:
-        """What it declares, as far as its head tells."""
+        """The name that it declares, as far as its head shows."""
         head = re.sub(r"<[^<>]*>", "", _ATTRIBUTE.sub(" ", self.head))
         called = re.findall(r"([\w:~]+)\s*\(", head) if self.kind == "function" else []
         found = next((x for x in called if x not in ("decltype", "noexcept", "explicit")), None)
@@ -70,7 +70,7 @@ class Piece:
 
 
 def masked(text: str) -> str:
-    r"""Replace what is no code by blanks; lines stay.
+    r"""Replace comments and literals by blanks; line breaks stay.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def _kind(head: str) -> str:
 
 
 def _flat(head: str) -> str:
-    """Leave out what is in brackets: defaults of parameters and of templates; and `operator=`."""
+    """Leave out everything in brackets: defaults of parameters and of templates; and `operator=`."""
     head = re.sub(r"\boperator\s*\S+?(?=\s*\()", "operator", head)
     before = ""
     while head != before:
@@ -175,7 +175,7 @@ def _flat(head: str) -> str:
 
 
 def blanked(text: str, parts: Sequence[tuple[int, int]]) -> str:
-    """Blank parts of a text, but for their directives; lines and columns stay."""
+    """Blank parts of a text, except their directives; lines and columns stay."""
     kept = [x.span() for x in _DIRECTIVE.finditer(without_comments(text))]
     letters = list(text)
     for start, end in parts:
@@ -189,7 +189,7 @@ def blanked(text: str, parts: Sequence[tuple[int, int]]) -> str:
 
 
 def without_comments(text: str) -> str:
-    """Replace what is neither code nor a directive by blanks; lines stay."""
+    """Replace everything but code and directives by blanks; line breaks stay."""
     return _NO_CODE.sub(lambda x: x[0] if x[0].lstrip().startswith("#") else re.sub(r"[^\n]", " ", x[0]), text)
 
 
@@ -243,7 +243,7 @@ _TYPE_WORDS = "void bool char short int long float double signed unsigned const 
 
 
 def _parameters(head: str) -> tuple[str, ...]:
-    """Split what is between the last parentheses of a head at its commas; the last word of each is a name."""
+    """Split the text in the last parentheses of a head at its commas; the last word of each part is a name."""
     close = head.rfind(")")
     depth, at = 1, close
     while depth and at > 0:

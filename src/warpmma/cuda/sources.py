@@ -1,4 +1,4 @@
-"""What is compiled: a file or a text, what it includes, and what it asks of a compiler; and what comes of it."""
+"""Sources: a file or a text, what it includes, and its compiler options; and the result of compiling it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CudaSource:
     name : str
         What logs, line numbers and errors call it.
     file : Path or None
-        Where it lies, if it lies anywhere: what it includes is looked for beside it.
+        Its path, if it has one: included files are searched beside it.
     arch : str
         Such as "sm_80".
     options : tuple of str
@@ -58,7 +58,7 @@ class CudaSource:
 
     @property
     def folders(self) -> list[Path]:
-        """Folders that options name for what is included."""
+        """Include folders from the options."""
         return [Path(x) for x in self._values("-I", "--include-path")]
 
     @property
@@ -89,7 +89,7 @@ class SourceFile:
     folder : Path
         Where files that it includes by quoted names are looked for.
     beside : bool
-        Whether it is the source, or lies beside the file that includes it; else an option names its folder.
+        Whether it is the source, or is beside the file that includes it; else an option names its folder.
     """
 
     name: str
@@ -131,7 +131,7 @@ class Compiled:
 
 
 def source_of(given: object, name: str, arch: str, options: tuple[str, ...], names: tuple[str, ...]) -> CudaSource:
-    """Read a file, or take a text: what has more than one line, or a brace, is text; bytes are, too."""
+    """Read a file, or take a text: anything with several lines or a brace is text; so are bytes."""
     file: Path | None = None
     if isinstance(given, bytes | bytearray):
         data = bytes(given)
@@ -148,19 +148,19 @@ def source_of(given: object, name: str, arch: str, options: tuple[str, ...], nam
         raise OperandError(f"a source is {shown(given)}; expected a path, or the text of one")
     name = name or ("<cuda>" if file is None else str(file))
     if b"\0" in data:
-        raise CompilationError(f"{printable(name)}: is no text: a byte is 0; expected CUDA C++", name)
+        raise CompilationError(f"{printable(name)}: is not text: it contains a zero byte; expected CUDA C++", name)
     try:
         text = data.removeprefix(b"\xef\xbb\xbf").decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise CompilationError(f"{printable(name)}:{line}: a byte that is no UTF-8", name, line) from None
+        raise CompilationError(f"{printable(name)}:{line}: invalid UTF-8", name, line) from None
     if not text.strip():
         raise CompilationError(f"{printable(name)}: is empty; expected CUDA C++", name)
     return CudaSource(text=text.replace("\r\n", "\n"), name=name, file=file, arch=arch, options=options, names=names)
 
 
 def files_of(source: CudaSource) -> list[SourceFile]:
-    """Return the source, and the headers that lie beside it or in folders that options name."""
+    """Return the source, and the headers beside it or in folders that options name."""
     files, seen, total = [SourceFile(name=source.name, text=source.text, folder=source.folder)], {source.name}, 0
     for file in files:
         for mark, name, _ in file.includes:
@@ -197,13 +197,13 @@ class MissingHeader:
 
 
 def missing_header(log: str) -> MissingHeader | None:
-    """Find the header that a log says is missing."""
+    """Find the header that a log reports as missing."""
     found = next((x for pattern in _MISSING if (x := pattern.search(log))), None)
     return found and MissingHeader(found[3], found[1] or "", int(found[2] or 0))
 
 
 def refused(source: CudaSource, compiler: str, log: str, hint: str = "") -> CompilationError:
-    """Make the error of a source that a compiler refused: what it says, and where first."""
+    """Make the error for a source that a compiler refused: its log, and the first position."""
     log = printable(log.strip("\0\n "))
     lines = log.splitlines()
     missing = missing_header(log)

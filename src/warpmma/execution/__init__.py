@@ -1,7 +1,7 @@
 """Execution: registers in, registers out; matrices in, matrices out."""
 
-from .loading import load, mma, store
+from .loading import load, mma, mma_call, store
 from .refusals import Undefined
 from .running import evidence, execute
 
-__all__ = ["Undefined", "evidence", "execute", "load", "mma", "store"]
+__all__ = ["Undefined", "evidence", "execute", "load", "mma", "mma_call", "store"]

@@ -51,7 +51,7 @@ def reader(operand: Array, own: int, batch: tuple[int, ...]) -> Callable[[slice]
 
 
 def cut(warps: int, outputs: int, most: int) -> list[slice]:
-    """Cut a batch of warps with so many outputs each into ranges with at most so many, of one warp at least."""
+    """Cut a batch of warps into ranges with at most `most` outputs each, of at least one warp."""
     size = max(1, most // outputs)
     if 0 < warps <= size:
         return [slice(0, warps)]

@@ -1,4 +1,4 @@
-"""Matrices in, matrices out: registers filled from matrices and collected again, and one instruction between."""
+"""Matrices in, matrices out: registers are loaded from matrices, one instruction runs, and D is stored."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..errors import OperandError, ScaleError
 from ..isa import Instruction, check_target, parse
 from ..layouts import OPERANDS, Operand
 from ..registers import LANES
-from ..scaling import check_scaled, pack_scales_checked
-from ..sparsity import check_selector, compress_checked, pack_metadata_checked
+from ..scaling import block_scales
+from ..sparsity import sparse_a
 from .batches import in_chunks
 from .refusals import Ids, Undefined, check_fragment, check_words
-from .running import execute_checked
+from .running import Execution
 
 _FIRST_IDS: Ids = {"A": {"byte_id": 0, "thread_id": 0}, "B": {"byte_id": 0, "thread_id": 0}}
 
@@ -148,12 +148,23 @@ def mma(
     np.float32(4.798828)
     """
     record = parse(instruction)
+    call = mma_call(record, a, b, c, target, metadata, selector, undefined, scale_a, scale_b, engine)
+    return _store(record, "D", call.run(threads))
+
+
+def mma_call(
+    record: Instruction, a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike | None, target: str,
+    metadata: npt.ArrayLike | None = None, selector: int = 0, undefined: Undefined = "error",
+    scale_a: npt.ArrayLike | None = None, scale_b: npt.ArrayLike | None = None, engine: Engine = "auto",
+) -> Execution:  # fmt: skip
+    """Check what `mma` takes, without computing."""
     check_target(record, target)
     a = as_array(a, f"{record}: A")
     if record.sparse and metadata is None and a.shape[-2:] == (record.m, record.k):
-        a, nibbles = compress_checked(record, a)
-        check_selector(record, selector)
-        metadata = pack_metadata_checked(record, nibbles, selector)
+        sparse = sparse_a(record)
+        a, nibbles = sparse.compress(a)
+        sparse.check_selector(selector)
+        metadata = sparse.pack(nibbles, selector)
     layout = record.layout("C")
     operands = {"A": _load(record, "A", a), "B": _load(record, "B", as_array(b, f"{record}: B"))}
     if c is None:
@@ -161,13 +172,11 @@ def mma(
     else:
         operands["C"] = _load(record, "C", as_array(c, f"{record}: C"))
     words = check_words(record, metadata, _packed(record, "A", scale_a), _packed(record, "B", scale_b))
-    d = execute_checked(record, operands | words, target, selector, undefined, _FIRST_IDS, engine, threads)
-    return _store(record, "D", d)
+    return Execution.of(record, operands | words, target, selector, undefined, _FIRST_IDS, engine)
 
 
 def _packed(record: Instruction, operand: Operand, scales: npt.ArrayLike | None) -> Array | None:
-    """Pack scales, if some are given, as the first byte-ids and thread-ids say."""
+    """Pack scales, if given, for the first byte-ids and thread-ids."""
     if scales is None:
         return None
-    check_scaled(record)
-    return pack_scales_checked(record, operand, as_array(scales, f"{record}: scales of {operand}", ScaleError))
+    return block_scales(record).pack(operand, as_array(scales, f"{record}: scales of {operand}", ScaleError))

@@ -1,4 +1,4 @@
-"""What `execute` refuses: wrong registers, operands too many or too few, selectors and metadata that mean nothing."""
+"""Checks of what `execute` takes: registers, missing and superfluous operands, selectors, metadata."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ..errors import OperandError, UnsupportedError, shown
 from ..isa import Instruction
 from ..layouts import Operand
 from ..registers import LANES
-from ..scaling import check_ids
-from ..sparsity import UNDEFINED_MEASURED, check_metadata_on, check_selector
+from ..scaling import block_scales
+from ..sparsity import UNDEFINED_MEASURED, sparse_a
 
 Undefined = Literal["error", "hardware"]
 Ids = dict[Literal["A", "B"], dict[str, int]]
@@ -46,7 +46,7 @@ def check_words(
     instruction: Instruction, metadata: npt.ArrayLike | None, scale_a: npt.ArrayLike | None,
     scale_b: npt.ArrayLike | None,
 ) -> dict[str, Array]:  # fmt: skip
-    """Check that the operands of one word a lane are those that the instruction takes."""
+    """Check that the operands with one word per lane are those that the instruction takes."""
     needed = {"metadata": instruction.sparse, "scale_a": instruction.block_scale, "scale_b": instruction.block_scale}
     found: dict[str, Array] = {}
     for (name, needs), given in zip(needed.items(), (metadata, scale_a, scale_b), strict=True):
@@ -63,17 +63,17 @@ def check_words(
 
 
 def check_choices(instruction: Instruction, selector: int, undefined: str, ids: Ids) -> None:
-    """Refuse a selector, byte-id or thread-id that the instruction has no use for, or does not have."""
+    """Refuse a selector, byte-id or thread-id that the instruction does not take, or that is out of range."""
     check_choice("undefined", undefined, ("error", "hardware"))
     if undefined == "hardware" and not instruction.sparse:
         raise OperandError(f"{instruction} is dense: it has no metadata, undefined or not; leave undefined='error'")
     if instruction.sparse:
-        check_selector(instruction, selector)
+        sparse_a(instruction).check_selector(selector)
     elif not is_integer(selector) or selector:
         raise OperandError(f"{instruction} is dense: it takes no selector; got {shown(selector)}")
     for operand, named in ids.items():
         if instruction.block_scale:
-            check_ids(instruction, operand, **named)
+            block_scales(instruction).check_ids(operand, **named)
             continue
         for x in named.values():
             if not is_integer(x) or x:
@@ -83,13 +83,13 @@ def check_choices(instruction: Instruction, selector: int, undefined: str, ids: 
 
 
 def check_sparse(instruction: Instruction, metadata: Array, selector: int, undefined: str, target: str) -> bool:
-    """Refuse metadata that is undefined, or whose effect is not known; or say whether tf32 halves may be mixed."""
+    """Refuse metadata that is undefined or of unknown effect; return whether tf32 halves may be mixed."""
     if undefined == "hardware":
         if target not in UNDEFINED_MEASURED:
             raise UnsupportedError(
-                f"{instruction}: what {target} makes of undefined metadata is not known; undefined='hardware' is for "
-                f"{', '.join(UNDEFINED_MEASURED)}, measured on an H200"
+                f"{instruction}: the effect of undefined metadata on {target} is not known; undefined='hardware' is "
+                f"for {', '.join(UNDEFINED_MEASURED)}, measured on an H200"
             )
         return instruction.a_type == "tf32"
-    check_metadata_on(instruction, metadata, selector, target)
+    sparse_a(instruction).check_words_on(metadata, selector, target)
     return False

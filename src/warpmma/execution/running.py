@@ -11,19 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import Array
-from .._tasks import for_each
+from .._arrays import Array, frozen
+from .._progress import for_each
 from ..arithmetic import (
     Engine,
     Evidence,
     NativeRegisters,
     Popcount,
     Recipe,
-    compute_checked,
+    dot,
     evidence_of,
     native_product,
     recipe_of,
@@ -31,12 +32,61 @@ from ..arithmetic import (
     take_rows,
 )
 from ..isa import AnyInstruction, Instruction, check_target, parse, parse_any
+from ..layouts import Layout
 from ..registers import LANES
-from ..scaling import unpack_scales_checked
-from ..sparsity import halves_checked, positions_checked
+from ..scaling import block_scales
+from ..sparsity import sparse_a
 from .batches import CHUNK, NATIVE_CHUNK, broadcast, cut, reader
-from .gather import Gather
 from .refusals import Ids, Undefined, check_choices, check_fragment, check_sparse, check_words
+
+
+class Gather:
+    """How an instruction's registers become arrays of codes for the units, and the other way round.
+
+    A comes out as `[k, (matrix,) m, 1, warp]`, B as `[k, (matrix,) 1, n, warp]`, C and D as `[(matrix,) m, n, warp]`.
+    """
+
+    def __init__(self, instruction: Instruction, words: bool) -> None:
+        shapes = {name: instruction.layout(name) for name in ("A", "B", "C", "D")}
+        if words:  # single bits are combined a register at a time
+            shapes |= {name: shapes[name].words() for name in ("A", "B")}
+        dtype = {name: instruction.format(name).code_dtype for name in ("A", "B", "C")}
+        self.codes = {
+            "A": _gather(shapes["A"], dtype["A"], lambda x: np.moveaxis(x, -1, 0)[..., None]),
+            "B": _gather(shapes["B"], dtype["B"], lambda x: np.moveaxis(x, -2, 0)[..., None, :]),
+            "C": _gather(shapes["C"], dtype["C"], lambda x: x),
+        }
+        self._d = shapes["D"]
+
+    @staticmethod
+    @cache
+    def of(instruction: Instruction, words: bool) -> Gather:
+        """Return the one of an instruction, made once."""
+        return Gather(instruction, words)
+
+    def registers(self, codes: Array) -> Array:
+        """Pack codes of D into registers `[warp, register, lane]`."""
+        packing = self._d.packing
+        flat = codes.reshape(-1, codes.shape[-1]).astype(packing.dtype, copy=False)
+        registers = flat.take(self._d.flat[..., 0], axis=0)  # position 0 begins at bit 0
+        for position in range(1, packing.per_register):
+            registers |= flat.take(self._d.flat[..., position], axis=0) << packing.shifts[position]
+        return np.moveaxis(registers, -1, 0)
+
+
+def _gather(layout: Layout, dtype: np.dtype[Any], arrange: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """Return a function from registers `[warp, register, lane]` to codes, arranged, with the warps last."""
+    packing = layout.packing
+    word, position = (arrange(x) for x in layout.slots)
+    shift = frozen(packing.shifts[position])[..., None]
+    whole = packing.per_register == 1
+    mask = packing.dtype.type(packing.mask)
+
+    def gather(registers: Array) -> Array:
+        words = np.ascontiguousarray(registers.reshape(len(registers), -1).T).take(word, axis=0)
+        return words if whole else ((words >> shift) & mask).astype(dtype)
+
+    return gather
 
 
 def execute(
@@ -98,43 +148,19 @@ def execute(
         "A": {"byte_id": byte_id_a, "thread_id": thread_id_a},
         "B": {"byte_id": byte_id_b, "thread_id": thread_id_b},
     }
-    return execute_checked(
-        record, operands | check_words(record, metadata, scale_a, scale_b), target, selector, undefined, ids,
-        engine, threads,
-    )  # fmt: skip
-
-
-def execute_checked(
-    record: Instruction, operands: dict[str, Array], target: str, selector: int, undefined: Undefined, ids: Ids,
-    engine: Engine, threads: int | None,
-) -> Array:  # fmt: skip
-    """Execute an instruction that its target has on operands of the right types."""
-    resolved = resolve(engine)
-    check_choices(record, selector, undefined, ids)
-    batch = broadcast(record, operands)
-    mixed = record.sparse and check_sparse(record, operands["metadata"], selector, undefined, target)
-    call = _Call(
-        instruction=record, recipe=recipe_of(record, target), selector=selector, ids=ids, mixed=mixed,
-        native=resolved == "native",
-        read={name: reader(x, 2 if name in "ABC" else 1, batch) for name, x in operands.items()},
-    )  # fmt: skip
-    layout = record.layout("D")
-    out = np.empty((*batch, layout.registers, LANES), layout.packing.dtype)
-    flat = out.reshape(-1, layout.registers, LANES)
-    whole = call.native and not mixed  # the native engine reads and writes registers itself
-    run = call.on_registers if whole else call.on_codes
-    chunks = cut(len(flat), layout.flat.size, NATIVE_CHUNK if whole else CHUNK)
-    for_each(lambda chunk: run(chunk, flat[chunk]), chunks, threads)
-    return out
+    words = check_words(record, metadata, scale_a, scale_b)
+    return Execution.of(record, operands | words, target, selector, undefined, ids, engine).run(threads)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Call:
-    """One call of `execute`, checked: computes D of any range of its warps.
+class Execution:
+    """A checked call of `execute`; computes D for any range of its warps.
 
     Attributes
     ----------
     instruction, recipe, selector, ids
+    batch : tuple of int
+        Leading dimensions of D.
     mixed : bool
         Whether the halves of a tf32 element may come from two rows of B.
     native : bool
@@ -146,9 +172,36 @@ class _Call:
     recipe: Recipe
     selector: int
     ids: Ids
+    batch: tuple[int, ...]
     mixed: bool
     native: bool
     read: dict[str, Callable[[slice], Array]]
+
+    @classmethod
+    def of(
+        cls, record: Instruction, operands: dict[str, Array], target: str, selector: int, undefined: Undefined,
+        ids: Ids, engine: Engine,
+    ) -> Execution:  # fmt: skip
+        """Check operands of the right types against an instruction that the target supports."""
+        native = resolve(engine) == "native"
+        check_choices(record, selector, undefined, ids)
+        batch = broadcast(record, operands)
+        mixed = record.sparse and check_sparse(record, operands["metadata"], selector, undefined, target)
+        return cls(
+            instruction=record, recipe=recipe_of(record, target), selector=selector, ids=ids, batch=batch, mixed=mixed,
+            native=native, read={name: reader(x, 2 if name in "ABC" else 1, batch) for name, x in operands.items()},
+        )  # fmt: skip
+
+    def run(self, threads: int | None) -> Array:
+        """Compute registers of D, `[..., register, 32]`."""
+        layout = self.instruction.layout("D")
+        out = np.empty((*self.batch, layout.registers, LANES), layout.packing.dtype)
+        flat = out.reshape(-1, layout.registers, LANES)
+        whole = self.native and not self.mixed  # the native engine reads and writes registers itself
+        run = self.on_registers if whole else self.on_codes
+        chunks = cut(len(flat), layout.flat.size, NATIVE_CHUNK if whole else CHUNK)
+        for_each(lambda chunk: run(chunk, flat[chunk]), chunks, threads)
+        return out
 
     def on_registers(self, chunk: slice, out: Array) -> None:
         """Let the native engine compute registers of D from registers."""
@@ -169,35 +222,34 @@ class _Call:
         if extra:
             extra = {"scale_a": _rows(extra["scale_a"]), "scale_b": np.moveaxis(extra["scale_b"], 0, -1)[:, None]}
         if not instruction.sparse:
-            out[...] = gather.registers(compute_checked(recipe, codes["A"], codes["B"], codes["C"], **extra))
+            out[...] = gather.registers(dot(recipe, codes["A"], codes["B"], codes["C"], **extra))
             return
         # Rows of B are chosen for every warp and row of A, all columns together: so n comes last.
         codes, extra = ({name: _columns_last(x) for name, x in named.items()} for named in (codes, extra))
         if self.mixed:
-            codes["B"] = _mixed_halves(codes["B"], halves_checked(instruction, given["metadata"], self.selector))
+            codes["B"] = _mixed_halves(codes["B"], sparse_a(instruction).halves(given["metadata"], self.selector))
         else:
             extra["chosen"] = _choice(self._positions(given))
-        if self.native:
-            d = _native_rows(recipe, **codes)
-        else:
-            d = compute_checked(recipe, codes["A"], codes["B"], codes["C"], **extra)
+        native = self.native
+        d = _native_rows(recipe, **codes) if native else dot(recipe, codes["A"], codes["B"], codes["C"], **extra)
         out[...] = gather.registers(_columns_last(d))
 
     def _scales(self, given: dict[str, Array]) -> dict[str, Array]:
-        """Block scales as matrices; none of an instruction without them."""
+        """Block scales as matrices; empty for an instruction without them."""
         if not self.instruction.block_scale:
             return {}
+        scales = block_scales(self.instruction)
         return {
-            "scale_a": unpack_scales_checked(self.instruction, "A", given["scale_a"], **self.ids["A"]),
-            "scale_b": unpack_scales_checked(self.instruction, "B", given["scale_b"], **self.ids["B"]),
+            "scale_a": scales.unpack("A", given["scale_a"], **self.ids["A"]),
+            "scale_b": scales.unpack("B", given["scale_b"], **self.ids["B"]),
         }
 
     def _positions(self, given: dict[str, Array]) -> Array:
-        return positions_checked(self.instruction, given["metadata"], self.selector)
+        return sparse_a(self.instruction).positions(given["metadata"], self.selector)
 
 
 def evidence(instruction: str | AnyInstruction, *, target: str) -> Evidence:
-    """Say how we know what an instruction computes on a target.
+    """Return the evidence for what an instruction computes on a target.
 
     Parameters
     ----------

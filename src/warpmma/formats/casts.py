@@ -1,4 +1,4 @@
-"""Arrays to codes and back: what the formats' methods do with NumPy."""
+"""Arrays to codes and back: the NumPy side of the formats' methods."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PART = 1 << 14
 
 
 def codes_of(fmt: Facts, array: npt.ArrayLike) -> Array:
-    """Raw codes of an array, as `FloatFormat.codes` says."""
+    """Raw codes of an array, as for `FloatFormat.codes`."""
     array = as_array(array, fmt.name)
     if array.dtype == object:
         raise OperandError(f"{fmt.name}: object arrays hold no bits; give {fmt.dtype} or {fmt.code_dtype} codes")
@@ -41,7 +41,7 @@ def codes_of(fmt: Facts, array: npt.ArrayLike) -> Array:
 
 
 def array_of(fmt: Facts, codes: npt.ArrayLike) -> Array:
-    """Array that holds these codes, as `FloatFormat.array` says."""
+    """Array that holds these codes, as for `FloatFormat.array`."""
     checked = _as_codes(fmt, codes)
     if isinstance(fmt, IntegerFacts) and fmt.bits < 8:  # ml_dtypes keeps them sign-extended, so a view will not do
         return np.asarray(integer_values(fmt, checked), np.int8 if fmt.signed else np.uint8).astype(fmt.dtype)
@@ -49,7 +49,7 @@ def array_of(fmt: Facts, codes: npt.ArrayLike) -> Array:
 
 
 def float_values(fmt: FloatFacts, codes: npt.ArrayLike, table: Float64 | None) -> Float64:
-    """Values of codes, as `FloatFormat.decode` says; `table` has them all, of a format of at most 16 bits."""
+    """Values of codes, as for `FloatFormat.decode`; `table` has them all, for a format of at most 16 bits."""
     array = _as_codes(fmt, codes)
     if fmt.bits == 64:
         return array.view(np.float64)
@@ -59,7 +59,7 @@ def float_values(fmt: FloatFacts, codes: npt.ArrayLike, table: Float64 | None) -
     values: Float64
     with np.errstate(invalid="ignore"):  # a signalling NaN
         values = array.view(np.float32).astype(np.float64)
-    # A machine that some library has told to read subnormals as zero would do so here; integers do not.
+    # If a library has set the CPU to read subnormals as zero, floats would lose them here; integers do not.
     magnitude = array & fmt.code_dtype.type(fmt.sign_bit - 1)
     tiny = magnitude < 1 << (fmt.fraction_bits + fmt.padding)
     if tiny.any():
@@ -86,7 +86,7 @@ def float_table(fmt: FloatFacts) -> Float64:
 def float_codes(
     fmt: FloatFacts, values: npt.ArrayLike, rounding: Rounding, overflow: Literal["infinity", "saturate"] | None
 ) -> Array:
-    """Codes of values, rounded once, as `FloatFormat.encode` says."""
+    """Codes of values, rounded once, as for `FloatFormat.encode`."""
     check_rounding(rounding)
     policy = fmt.overflow if overflow is None else overflow
     check_choice("overflow", policy, ("infinity", "saturate"))
@@ -130,7 +130,7 @@ def integer_values(fmt: IntegerFacts, codes: npt.ArrayLike) -> npt.NDArray[np.in
 
 
 def integer_codes(fmt: IntegerFacts, values: npt.ArrayLike, rounding: Rounding) -> Array:
-    """Codes of values, rounded and clamped, as `IntegerFormat.encode` says."""
+    """Codes of values, rounded and clamped, as for `IntegerFormat.encode`."""
     check_rounding(rounding)
     values = as_array(values, fmt.name)
     if values.dtype.kind not in "iub":
@@ -140,7 +140,7 @@ def integer_codes(fmt: IntegerFacts, values: npt.ArrayLike, rounding: Rounding) 
         clamped: Array = np.nan_to_num(np.clip(rounded, fmt.least, fmt.greatest), nan=0.0)
     else:
         values = values.astype(np.uint8) if values.dtype.kind == "b" else values
-        limits = np.iinfo(values.dtype)  # bounds beyond it are no numbers of that type, and nothing is beyond them
+        limits = np.iinfo(values.dtype)  # the type cannot represent bounds beyond its own, and has no values there
         clamped = np.clip(values, max(fmt.least, limits.min), min(fmt.greatest, limits.max))
     return (clamped.astype(np.int64) & fmt.mask).astype(fmt.code_dtype)
 
@@ -169,7 +169,7 @@ def _as_codes(fmt: Facts, codes: npt.ArrayLike) -> Array:
 
 
 def _checked(fmt: Facts, array: Array, low: int, high: int) -> Array:
-    """Return `array` if all of it lies in [low, high]; name the first that does not."""
+    """Return `array` if all of it is in [low, high]; otherwise raise, naming the first outside."""
     if not array.size or (int(array.min()) >= low and int(array.max()) <= high):
         return array
     bad = (array.astype(object) < low) | (array.astype(object) > high)

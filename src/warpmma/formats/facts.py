@@ -1,4 +1,4 @@
-"""What a number format is: a record's fields, and all that follows from them without an array. It needs no NumPy."""
+"""The record of a number format, and everything that follows from it without NumPy."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class FloatFacts(Facts):
         Which codes are NaN: exponent all ones with a fraction other than 0; all ones only; none.
         Only "ieee" formats have infinities.
     overflow : {"infinity", "saturate"}
-        What PTX `cvt` makes of a value that is too large. Unless its rounding is to nearest, "infinity" formats
+        What PTX `cvt` returns for a value that is too large. Unless its rounding is to nearest, "infinity" formats
         keep their largest finite value.
     dtype_name : str
         The NumPy or ml_dtypes type of matrices of this format.
@@ -262,7 +262,7 @@ def _check_fields(fmt: Facts, ranges: dict[str, tuple[int, int]]) -> None:
 def _dtype(fmt: Facts) -> np.dtype[Any]:
     """Return the type of a format's matrices, which must be as wide as its codes."""
     dtype: np.dtype[Any] | None = None
-    with suppress(Exception):  # NumPy has many for what is no type
+    with suppress(Exception):  # NumPy raises many kinds for an invalid type
         dtype = _dtypes.dtype_named(fmt.dtype_name)
     if dtype is None or dtype.hasobject or dtype.itemsize != fmt.code_dtype.itemsize:
         raise OperandError(

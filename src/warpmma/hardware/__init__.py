@@ -1,4 +1,4 @@
-"""What real GPUs computed: recorded registers and their replay; and PTX kernels that record them.
+"""Results of real GPUs: recorded registers and their replay, and PTX kernels that record them.
 
 An archive is a NumPy `.npz` without pickled objects. Its keys are `MNEMONIC|field`:
 
@@ -15,9 +15,8 @@ Nothing of an archive is read before its directory and the headers of its arrays
 may inflate to 256 MiB, or to 64 times its own length.
 """
 
-from .archives import open_recording, shipped
+from .archives import Recording, Replay, execute_fields, open_recording, shipped
 from .emitting import ptx_kernel, ptx_module, ptx_statement
-from .recordings import Recording, Replay, execute_fields
 
 __all__ = [
     "Recording", "Replay", "execute_fields", "open_recording", "ptx_kernel", "ptx_module", "ptx_statement", "shipped",

@@ -1,4 +1,4 @@
-"""Archives of recorded registers, read so that nothing of a file is believed before it is checked."""
+"""Archives of recorded registers: their records and replay, and reading that trusts nothing in a file unchecked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import io
 import math
 import os
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any
@@ -15,16 +16,164 @@ import numpy as np
 
 from .._arguments import check_choice
 from .._arrays import Array
-from ..errors import ArchiveError, WarpmmaError, printable, shown
-from ..execution import Undefined
-from ..isa import Instruction, parse
+from .._records import Shown
+from ..arithmetic import Evidence
+from ..errors import ArchiveError, OperandError, WarpmmaError, printable, shown
+from ..execution import Undefined, evidence, execute
+from ..isa import Instruction, check_known, check_target, parse
 from ..layouts import Layout
 from ..registers import LANES
-from .recordings import IDS, Recording, result_fields
+from ..scaling import checked_ids
+from ..sparsity import selectors
+
+IDS = ("byte_id_a", "thread_id_a", "byte_id_b", "thread_id_b")
+
+
+@dataclass(frozen=True)
+class Replay(Shown):
+    """The outcome for one instruction.
+
+    Attributes
+    ----------
+    instruction : Instruction
+    outputs : int
+        Elements of D compared; each result counts, one for each selector where there are several.
+    differences : int
+        How many of them differ.
+    first : str
+        Where the first difference is, with both values; empty without one.
+    evidence : Evidence
+    """
+
+    instruction: Instruction
+    outputs: int
+    differences: int
+    first: str
+    evidence: Evidence
+
+
+@dataclass(frozen=True)
+class Recording(Shown):
+    """A checked archive.
+
+    Attributes
+    ----------
+    name : str
+        The file.
+    target : str
+        The recorded target, "sm_90" if not stated.
+    device : str
+        GPU, driver and toolkit, if stated.
+    undefined : {"error", "hardware"}
+        What `execute` is to do about undefined metadata.
+    fields : dict
+        Arrays by instruction and field.
+    """
+
+    name: str
+    target: str
+    device: str
+    undefined: Undefined
+    fields: dict[Instruction, dict[str, Array]]
+
+    def replay(self, target: str | None = None) -> Iterator[Replay]:
+        """Execute what was recorded, instruction by instruction, and compare.
+
+        Parameters
+        ----------
+        target : str, optional
+            Instead of the one it was recorded on.
+
+        Yields
+        ------
+        Replay
+
+        Raises
+        ------
+        TargetError
+            Unknown target, or one that has none of the instructions; raised before anything is executed.
+        """
+        target = self.target if target is None else target
+        legal = self.legal(target)
+        if not legal:
+            check_target(next(iter(self.fields)), target)
+        return (self._one(instruction, target) for instruction in legal)
+
+    def legal(self, target: str) -> list[Instruction]:
+        """List the recorded instructions that a target has; the others cannot be replayed as on it."""
+        check_known(target)
+        return [instruction for instruction in self.fields if target in instruction.targets]
+
+    def _one(self, instruction: Instruction, target: str) -> Replay:
+        fields = self.fields[instruction]
+        packing = instruction.packing("D")
+        outputs = differences = 0
+        first = ""
+        for name, selector in result_fields(instruction).items():
+            ids = fields["ids"].tolist() if instruction.block_scale else ()
+            got = execute_fields(instruction, fields, target, selector=selector, ids=ids, undefined=self.undefined)
+            unequal = packing.unpack(got) != packing.unpack(fields[name])
+            outputs += unequal.size
+            differences += int(unequal.sum())
+            if unequal.any() and not first:
+                warp, register, lane = (int(x) for x in np.argwhere(unequal)[0][:3])
+                computed, recorded = int(got[warp, register, lane]), int(fields[name][warp, register, lane])
+                first = f"warp {warp} register {register} lane {lane}: {computed:#x}, recorded {recorded:#x}"
+        return Replay(instruction, outputs, differences, first, evidence(instruction, target=target))
+
+
+def execute_fields(
+    instruction: str | Instruction, fields: Mapping[str, Array], target: str, *, selector: int, ids: Sequence[int],
+    undefined: Undefined,
+) -> Array:  # fmt: skip
+    """Execute an instruction on registers named as in an archive.
+
+    Parameters
+    ----------
+    instruction : str or Instruction
+    fields : mapping of str to ndarray
+        `a`, `b`, `c`; and `e`, `sa`, `sb` where the instruction takes them.
+    target : str
+    selector : int
+        Of a sparse instruction.
+    ids : sequence of int
+        Of a block-scaled one: byte-id and thread-id of A, byte-id and thread-id of B.
+    undefined : {"error", "hardware"}
+        Of a sparse one; as for `execute`.
+
+    Returns
+    -------
+    ndarray
+        Registers of D.
+
+    Raises
+    ------
+    WarpmmaError
+        As `execute` does, and for fields that are missing.
+    """
+    record, extra = parse(instruction), dict[str, Any]()
+    names = ["a", "b", "c", *(["e"] if record.sparse else []), *(["sa", "sb"] if record.block_scale else [])]
+    if not isinstance(fields, Mapping) or not all(x in fields for x in names):
+        raise OperandError(f"{record}: fields are {shown(fields)}; expected a mapping with {', '.join(names)}")
+    if record.sparse:
+        extra |= {"metadata": fields["e"], "selector": selector, "undefined": undefined}
+    if record.block_scale:
+        extra |= {
+            "scale_a": fields["sa"],
+            "scale_b": fields["sb"],
+            **dict(zip(IDS, checked_ids(record, ids), strict=True)),
+        }
+    return execute(record, *(fields[x] for x in "abc"), target=target, **extra)
+
+
+def result_fields(instruction: Instruction) -> dict[str, int]:
+    """Fields that hold results, with the selector of each."""
+    return {f"d{s}": s for s in selectors(instruction)} if instruction.sparse else {"d": 0}
+
 
 Header = tuple[tuple[int, ...], np.dtype[Any]]
 
-# To how many bytes an archive may inflate: registers hardly compress, and what does beyond this is no recording.
+# Limit of an archive's inflated size: registers hardly compress, and an archive beyond this is not a recording.
 _INFLATED, _RATIO = 1 << 28, 64
 _LONGEST_HEADER, _LONGEST_TEXT = 1 << 14, 1000
 _TEXT = ("target", "device", "undefined")
@@ -63,8 +212,8 @@ def open_recording(path: str | Path) -> Recording:
     Raises
     ------
     ArchiveError
-        A file that cannot be read, is no archive, is damaged, holds pickled objects, misses keys, or inflates out of
-        all proportion; arrays of a wrong shape or dtype.
+        A file that cannot be read, is not an archive, is damaged, holds pickled objects, misses keys, or inflates out
+        of all proportion; arrays of a wrong shape or dtype.
     """
     try:
         with Path(path).open("rb") as file:
@@ -114,7 +263,7 @@ def _members(
         key = info.filename.removesuffix(".npy")
         if key in _TEXT:
             if key in text:
-                raise ArchiveError(f"{name}: {key} is there twice")
+                raise ArchiveError(f"{name}: {key} appears twice")
             text[key] = info
             continue
         mnemonic, bar, field = key.rpartition("|")
@@ -125,7 +274,7 @@ def _members(
         except WarpmmaError as error:
             raise ArchiveError(f"{name}: {error}") from None
         if (instruction, field) in members:
-            raise ArchiveError(f"{name}: {instruction}|{field[:80]} is there twice")
+            raise ArchiveError(f"{name}: {instruction}|{field[:80]} appears twice")
         members[instruction, field] = info
     return text, members
 
@@ -138,15 +287,16 @@ def _check_size(archive: zipfile.ZipFile, length: int, name: str) -> None:
 
 
 def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> Header:
-    """Shape and dtype of an array, of which the header says no more than the archive's directory does."""
+    """Shape and dtype of an array, if its header agrees with the size in the archive's directory."""
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         kind = zipfile.compressor_names.get(info.compress_type, str(info.compress_type))  # type: ignore[attr-defined]
         raise ArchiveError(
-            f"{name}: {info.filename} is no readable array: compression {kind}; expected none or deflate, as of NumPy"
+            f"{name}: {info.filename} is not a readable array: compression {kind}; expected none or deflate, as of "
+            "NumPy"
         )
     try:
         with archive.open(info) as member:
-            start = io.BytesIO(member.read(_LONGEST_HEADER))  # a header says itself how long it is
+            start = io.BytesIO(member.read(_LONGEST_HEADER))  # a header states its own length
         version = np.lib.format.read_magic(start)
         read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
         shape, _, dtype = read(start)
@@ -155,7 +305,7 @@ def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> Heade
     if dtype.hasobject:
         raise ArchiveError(f"{name}: {info.filename} holds pickled objects, which are never read")
     if math.prod(shape) * dtype.itemsize != info.file_size - start.tell():
-        raise ArchiveError(f"{name}: {info.filename} is damaged: it says {dtype} {shape}, and is not that long")
+        raise ArchiveError(f"{name}: {info.filename} is damaged: its header says {dtype} {shape}, its length differs")
     return shape, dtype
 
 
@@ -170,7 +320,7 @@ def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> Array:
 
 
 def _unreadable(info: zipfile.ZipInfo, name: str, error: Exception) -> ArchiveError:
-    return ArchiveError(f"{name}: {info.filename} is no readable array: {error or type(error).__name__}")
+    return ArchiveError(f"{name}: {info.filename} is not a readable array: {error or type(error).__name__}")
 
 
 def _text(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> str:

@@ -14,7 +14,7 @@ from ..errors import OperandError, shown
 from ..isa import Instruction, check_known, parse
 from ..layouts import Operand
 from ..scaling import checked_ids
-from ..sparsity import check_selector
+from ..sparsity import sparse_a
 
 _IDENTIFIER = re.compile(r"[a-zA-Z][\w$]{0,1000}|[_$%][\w$]{1,1000}", re.ASCII)
 
@@ -56,7 +56,7 @@ def ptx_statement(
 def _statement(record: Instruction, selector: int, ids: tuple[int, int, int, int]) -> str:
     parts = [_fragment(record, operand) for operand in ("D", "A", "B", "C")]
     if record.sparse:
-        check_selector(record, selector)
+        sparse_a(record).check_selector(selector)
         parts += ["%e", f"{selector:#x}"]
     if record.block_scale:
         byte_a, thread_a, byte_b, thread_b = checked_ids(record, ids)
@@ -99,7 +99,7 @@ def ptx_kernel(
     Raises
     ------
     MnemonicError, MetadataError, ScaleError, OperandError
-        No such instruction; a selector, byte-id or thread-id that it does not have; a name that is none in PTX.
+        No such instruction; a selector, byte-id or thread-id that it does not have; an invalid PTX name.
     """
     record = parse(instruction)
     done = _statement(record, selector, ids)
@@ -139,7 +139,7 @@ def _address(operand: str, registers: int, size: int) -> list[str]:
 def ptx_module(kernels: Iterable[str], target: str, version: tuple[int, int]) -> str:
     """Put kernels together into a PTX module for a target, of a PTX version that has them all.
 
-    An unknown target is a `TargetError`, a version that is not two integers or a kernel that is no text an
+    An unknown target is a `TargetError`, a version that is not two integers or a kernel that is not text an
     `OperandError`.
     """
     check_known(target)

@@ -17,8 +17,7 @@ The law (PTX ISA 9.1, 9.7.14.5; docs/specification/ptx.md 2.1): with P elements 
 The exceptions are `mma.m8n8k4` with f16 operands, where l2 l3 name one of four matrices, and its f32 accumulator.
 """
 
-from .bit_layout import ORDERS, Layout
-from .cells import Cell
+from .bit_layout import ORDERS, Cell, Layout
 from .fragment_tables import TABLE_FORMATS, FragmentTable, TableGrid
 from .laws import OPERANDS, Operand, accumulator, multiplicand, quad_pair, warpgroup
 

@@ -13,7 +13,6 @@ from .._records import Record
 from .._views import view
 from ..errors import OperandError, shown
 from ..registers import LANES, Packing
-from .cells import Cell
 from .place_formulas import written_formulas
 
 if TYPE_CHECKING:
@@ -23,6 +22,41 @@ if TYPE_CHECKING:
     from .._arrays import Array
 else:  # only a layout's arrays need NumPy
     np, _arrays = later("numpy"), later(".._arrays", __package__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell(Record):
+    """One element of an operand, and where it sits.
+
+    Attributes
+    ----------
+    operand : str
+        "A", "B", "C", "D", "metadata", "scale_a", "scale_b" or "address"; empty where a layout was asked, which has
+        no name.
+    row, column : int
+        Of the element; of metadata the row of A and the group, of scales the row (or column) and the block.
+    matrix : int
+        Which of several matrices: of m8n8k4 with f16 operands and of `.x4` one of four; of metadata the selector that
+        reads it; of scales a number in `lookup.ids_of`, byte-id and thread-id; of `wmma` the copy; else 0.
+    lane : int
+        0 to 31; of a warpgroup the thread, 0 to 127.
+    register : int
+    low, high : int
+        First and last bit of the register that it takes.
+    index : int
+        Which element of the lane's fragment it is: PTX's i of `ai`, `bi`, `ci`.
+    """
+
+    operand: str = ""
+    row: int
+    column: int
+    matrix: int = 0
+    lane: int
+    register: int
+    low: int
+    high: int
+    index: int
+
 
 _WARPGROUP = 4 * LANES
 ORDERS = ("element", "lane")
@@ -49,19 +83,19 @@ class Layout(Record):
     row, column : tuple of str
         Place bits ("l0".."l4", "e0"..) of each coordinate, lowest first; a warpgroup's threads have "l5", "l6" too.
     matrix : tuple of str
-        Place bits that name one of several matrices; empty but for m8n8k4 f16.
+        Place bits that name one of several matrices; empty except for m8n8k4 f16.
     packing : Packing
         How elements share registers.
     lanes : {32, 128}
         Threads that hold it: a warp's lanes, or a warpgroup's threads.
     repeats : int
-        How often what the bits say stands side by side: columns and fragments are so many times as long, and what
-        comes later in the fragment lies further right. More than 1 in accumulators of a warpgroup alone.
+        How many copies of the layout stand side by side: columns and fragments are so many times as long, and later
+        elements of the fragment are further right. More than 1 only in accumulators of a warpgroup.
 
     Raises
     ------
     OperandError
-        When the place bits are not each used once: such a record is no layout.
+        When the place bits are not each used once: such a record is not a layout.
     """
 
     row: tuple[str, ...]
@@ -83,7 +117,7 @@ class Layout(Record):
         bijective = isinstance(self.packing, Packing) and sorted(named) == sorted(expected)
         if not bijective or (1 << self._index_bits) % self.packing.per_register:
             came = f"row {shown(self.row)}, column {shown(self.column)}"
-            raise OperandError(f"no bijection, or registers left half full: {came}")
+            raise OperandError(f"not a bijection, or registers are not filled: {came}")
 
     @cached_property
     def _lane_bits(self) -> tuple[str, ...]:
@@ -203,7 +237,7 @@ class Layout(Record):
         )  # fmt: skip
 
     def holds(self, lane: int, register: int = 0) -> tuple[Cell, ...]:
-        """Return what a register of a lane holds, the lowest bits first; `OperandError` for one that there is not.
+        """Return the contents of a lane's register, the lowest bits first; `OperandError` for one out of range.
 
         Parameters
         ----------
@@ -220,7 +254,7 @@ class Layout(Record):
         """
         for name, value, most in (("lane", lane, self.lanes), ("register", register, self.registers)):
             if not is_integer(value) or not 0 <= value < most:
-                raise OperandError(f"{name} {shown(value)} is none of {most}; expected 0 to {most - 1}")
+                raise OperandError(f"{name} {shown(value)} is out of range; expected 0 to {most - 1}")
         per, first = self.packing.per_register, int(register) * self.packing.per_register
         return tuple(self._at(int(lane), first + position) for position in range(per))
 
@@ -273,7 +307,7 @@ class Layout(Record):
         ----------
         by : {"element", "lane"}
         theme : {"auto", "light", "dark"}
-            As the reader's system or page says, or fixed.
+            By the reader's system or page, or fixed.
 
         Raises
         ------

@@ -1,8 +1,8 @@
 """Tables of layouts: the elements in order, and the same folded for readers, from which every format is written.
 
 1. In programs' formats, CSV and JSON, every element has a line of its own: the fields of its `Cell`.
-2. For readers, text, Markdown and HTML, the table by element is a grid like the matrix. Elements that lie beside each
-   other in one lane, as far as the lowest bits of the coordinate say, share an entry: `14: a0-1`.
+2. For readers, text, Markdown and HTML, the table by element is a grid like the matrix. Neighbouring elements in one
+   lane, by the lowest bits of the coordinate, share an entry: `14: a0-1`.
 3. The table by lane has a line for each lane and a column for each register; an entry has the coordinates that the
    register holds, runs of them by their ends: `[3, 4-5]`.
 """
@@ -17,8 +17,7 @@ from .._arguments import check_choice
 from .._records import Record
 from .._text import ranges
 from .._views import view
-from .bit_layout import ORDERS, Layout
-from .cells import Cell
+from .bit_layout import ORDERS, Cell, Layout
 
 TABLE_FORMATS = ("text", "csv", "markdown", "json", "svg", "html")
 """In which a table can be written."""
@@ -33,7 +32,7 @@ class TableGrid(Record):
     title : str
         Which of several matrices it is; empty where there is one.
     corner : str
-        What stands down and across.
+        The coordinates down and across.
     across : tuple of str
         Heads of the columns.
     lines : tuple of (str, tuple of str)
@@ -59,7 +58,7 @@ class FragmentTable(Record):
     letter : str
         Name of an element in its lane, such as `a` of PTX's `ai`.
     coordinates : (str, str)
-        What rows and columns are, where they are none of the operand's.
+        What rows and columns are, where they are not those of the operand.
     matrices : tuple of str
         Names of several matrices.
     shown : tuple of int, optional
@@ -148,7 +147,7 @@ class FragmentTable(Record):
         return view(self, "markdown")
 
     def json(self) -> str:
-        """Write JSON: what it is, and `cells`, an object for each element."""
+        """Write JSON: a description, and `cells`, an object for each element."""
         return view(self, "json")
 
     def html(self) -> str:
@@ -161,7 +160,7 @@ class FragmentTable(Record):
 
 
 def _run(names: Sequence[str]) -> int:
-    """Return how many elements lie side by side in a lane, as the lowest bits of a coordinate say."""
+    """Return how many elements are neighbours in a lane, by the lowest bits of a coordinate."""
     bits = 0
     while bits < len(names) and names[bits] == f"e{bits}":
         bits += 1
@@ -173,7 +172,7 @@ def _ends(first: int, count: int) -> str:
 
 
 def _runs(cells: Sequence[Cell], matrices: Sequence[str]) -> Iterator[str]:
-    """Write the coordinates of cells, those that lie side by side in a row or a column as one."""
+    """Write the coordinates of cells, with neighbours in a row or a column as a range."""
     lines: dict[tuple[int, int], list[int]] = {}
     along_row = len({cell.row for cell in cells}) <= len({cell.column for cell in cells})
     for cell in cells:

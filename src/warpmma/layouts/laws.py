@@ -32,7 +32,7 @@ def multiplicand(operand: Operand, outer: int, k: int, packing: Packing) -> Layo
 @cache
 def _multiplicand(operand: Operand, outer: int, k: int, packing: Packing) -> Layout:
     inside = packing.per_register.bit_length() - 1
-    high = outer.bit_length() - 4  # 1 where the low register bit tells rows 0-7 from 8-15
+    high = outer.bit_length() - 4  # 1 where the low register bit separates rows 0-7 from 8-15
     along = k.bit_length() - 1 - inside - 2
     inner = (*element_bits(0, inside), "l0", "l1", *element_bits(inside + high, along))
     across = ("l2", "l3", "l4", *element_bits(inside, high))
@@ -90,7 +90,7 @@ def warpgroup(operand: Operand, size: int, packing: Packing) -> Layout:
     Parameters
     ----------
     operand : {"A", "C", "D"}
-        B lies in shared memory.
+        B is in shared memory.
     size : int
         k of A; n of C and D, a multiple of 8 up to 256.
     packing : Packing

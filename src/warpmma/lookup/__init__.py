@@ -11,9 +11,8 @@ from .._lazy import on_demand as _on_demand
 if TYPE_CHECKING:  # what `_ORIGINS` says
     from ..layouts import Cell, FragmentTable
     from .finding_places import layout_table, what, where
-    from .reading_words import WordPart, read_word
+    from .reading_words import WarpWords, WordPart, read_word, read_words
     from .register_operands import REGISTER_OPERANDS, RegisterOperand, ids_of, layout_known, operand_layout
-    from .warp_words import WarpWords, read_words
 
 __all__ = [
     "REGISTER_OPERANDS",
@@ -36,8 +35,7 @@ _ORIGINS = {
     "..layouts": ("Cell", "FragmentTable"),
     ".finding_places": ("layout_table", "what", "where"),
     ".register_operands": ("REGISTER_OPERANDS", "RegisterOperand", "ids_of", "layout_known", "operand_layout"),
-    ".reading_words": ("WordPart", "read_word"),
-    ".warp_words": ("WarpWords", "read_words"),
+    ".reading_words": ("WarpWords", "WordPart", "read_word", "read_words"),
 }
 
 if not TYPE_CHECKING:  # to which every name would be one

@@ -1,4 +1,4 @@
-"""Where an element sits, and what a register holds: each is the other's inverse."""
+"""The position of an element, and the contents of a register: inverse look-ups."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def what(
     instruction: str | FragmentHolder, operand: str, *, lane: int, register: int | None = 0,
     selector: int | None = None, byte_id: int | None = None, thread_id: int | None = None, target: str | None = None,
 ) -> tuple[Cell, ...]:  # fmt: skip
-    """Find what a register of a lane holds.
+    """Find the contents of a lane's register.
 
     Parameters
     ----------

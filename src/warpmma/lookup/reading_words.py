@@ -1,35 +1,139 @@
 """What the bits of a given register mean: numbers, nibbles of metadata, scales.
 
 1. An element's code is cut out of the word: its bits from `low` to `high`.
-2. A number is what its format says of the code, exactly.
-3. A nibble of metadata is two indices, i0 its low bits and i1 its high ones. They say which columns of a group are
+2. A number is the exact value of the code in its format.
+3. A nibble of metadata is two indices, i0 its low bits and i1 its high ones. They name the columns of a group that are
    stored, i0 the first half of the stored elements and i1 the second. Of tf32 an index addresses half an element: 0x4
    and 0xE are elements 0 and 1; any other nibble mixes halves, and stores no column.
-4. All sixteen nibbles act. Which of them PTX defines `sparsity.legal_codes` says.
-5. What `ldmatrix` and its like move are bits, and addresses are addresses: the code is all that they mean.
+4. All sixteen nibbles have an effect. `sparsity.legal_codes` has those that PTX defines.
+5. `ldmatrix` and the like move bits, and addresses are addresses: they have no meaning beyond the code.
 """
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from .._arguments import is_integer
+from .._arguments import check_choice, is_integer
 from .._lazy import later
 from .._records import Record
 from .._text import ranges
+from .._views import view
 from ..errors import OperandError, shown
 from ..formats import FORMATS, Number
-from ..isa import FragmentHolder, Instruction
+from ..isa import FragmentHolder, Instruction, parse
 from ..layouts import Cell
-from .finding_places import what
+from ..registers import LANES
+from .finding_places import layout_table, what
 from .register_operands import checked, operand_layout, type_of
 
 if TYPE_CHECKING:
     from .. import sparsity
-else:  # a look-up loads what it asks
+else:  # loaded by the look-ups that need it
     sparsity = later("..sparsity", __package__)
+
+
+_OPERANDS = ("metadata", "scale_a", "scale_b")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarpWords(Record):
+    """A word of each lane, and how an instruction reads them.
+
+    Attributes
+    ----------
+    instruction : Instruction
+    operand : {"metadata", "scale_a", "scale_b"}
+    words : tuple of int
+        A lane's each, 32 bits.
+    selector : int
+        Sparsity selector; of metadata.
+    byte_id, thread_id : int
+        Scale selectors; of scales.
+    """
+
+    instruction: Instruction
+    operand: str
+    words: tuple[int, ...]
+    selector: int = 0
+    byte_id: int = 0
+    thread_id: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "instruction", parse(self.instruction))  # a mnemonic makes the same record
+
+    @property
+    def selectors(self) -> dict[str, int]:
+        """What chooses, as arguments of `what`."""
+        if self.operand == "metadata":
+            return {"selector": self.selector}
+        return {"byte_id": self.byte_id, "thread_id": self.thread_id}
+
+    @cached_property
+    def parts(self) -> tuple[WordPart, ...]:
+        """What is read: nibbles or scales, by row and column."""
+        found = [
+            part
+            for lane, word in enumerate(self.words)
+            for part in read_word(self.instruction, self.operand, word, lane=lane, **self.selectors)  # type: ignore[arg-type]
+        ]
+        return tuple(sorted(found, key=lambda part: (part.cell.row, part.cell.column)))
+
+    def svg(self, *, theme: str = "auto") -> str:
+        """Draw it; `theme` is "auto", "light" or "dark"."""
+        return view(self, "svg", theme=theme)
+
+
+def read_words(
+    instruction: str | Instruction, operand: str, words: Iterable[int], *,
+    selector: int = 0, byte_id: int = 0, thread_id: int = 0,
+) -> WarpWords:  # fmt: skip
+    """Return the meaning of a warp's words of metadata or of scales.
+
+    Parameters
+    ----------
+    instruction : str or Instruction
+    operand : {"metadata", "scale_a", "scale_b"}
+    words : iterable of int
+        A lane's each, 32: such as `sparsity.pack_metadata` and `scaling.pack_scales` return.
+    selector, byte_id, thread_id : int
+        As the instruction has them.
+
+    Returns
+    -------
+    WarpWords
+        Its `parts` are the meanings; it has views.
+
+    Raises
+    ------
+    MnemonicError, OperandError, MetadataError, ScaleError
+        As of `what`; other words.
+
+    Examples
+    --------
+    >>> sp = "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
+    >>> print(read_words(sp, "metadata", [0x4EEE_E944] * 32).parts[2].meaning)
+    A[0, 8-11]: columns 9 and 10 are stored
+    """
+    check_choice("operand", operand, _OPERANDS)
+    record = parse(instruction)
+    try:
+        given = [operator.index(word) for word in islice(words, LANES + 1)]
+    except Exception:  # no iterable, no integers, or an iterator of its own that fails
+        given = []
+    if len(given) != LANES:
+        raise OperandError(f"{record}: words are {shown(words)}; expected {LANES} integers, one of each lane")
+    chosen = {"selector": selector} if operand == "metadata" else {"byte_id": byte_id, "thread_id": thread_id}
+    layout_table(record, operand, **chosen)  # type: ignore[arg-type]
+    for lane, word in enumerate(given):
+        read_word(record, operand, word, lane=lane)
+    numbers = {name: int(number) for name, number in chosen.items()}
+    return WarpWords(instruction=record, operand=operand, words=tuple(given), **numbers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +166,7 @@ def read_word(
     instruction: str | FragmentHolder, operand: str, word: int, *, lane: int, register: int = 0,
     selector: int | None = None, byte_id: int | None = None, thread_id: int | None = None, target: str | None = None,
 ) -> tuple[WordPart, ...]:  # fmt: skip
-    """Say what the bits of a register mean.
+    """Return the meaning of the bits of a register.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ from ..layouts import OPERANDS, Layout
 
 if TYPE_CHECKING:
     from .. import scaling, sparsity
-else:  # a look-up loads what it asks
+else:  # loaded by the look-ups that need it
     scaling, sparsity = later("..scaling", __package__), later("..sparsity", __package__)
 
 

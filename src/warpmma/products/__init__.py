@@ -1,7 +1,7 @@
 """Products of whole matrices: choice of the instruction, chains along k, tiles in memory and in Dask."""
 
-from .chain import Chain, Operands, boundaries
-from .choice import Choice, Lazy, Multiplicand, Options, choose, default_instruction, is_dask
+from .chain import Chain, Operands, ProductOptions, boundaries
+from .choice import Choice, Lazy, Options, choice_of, choose, default_instruction, is_dask
 from .float32 import (
     FLOAT32,
     FMA,
@@ -13,12 +13,13 @@ from .float32 import (
     evidence_on,
     recipe_on,
 )
-from .preparation import Product, prepare
+from .operands import Given, Multiplicand
 from .results import finish
-from .tiling import matmul, multiply
+from .tiling import Product, computed, matmul, multiply, prepare, prepared
 
 __all__ = [
-    "FLOAT32", "FMA", "Chain", "ChainInstruction", "Choice", "Float32", "Float32Way", "FloatFma", "Lazy",
-    "Multiplicand", "Operands", "Options", "Product", "boundaries", "checked_float32", "choose", "default_instruction",
-    "evidence_on", "finish", "is_dask", "matmul", "multiply", "prepare", "recipe_on",
+    "FLOAT32", "FMA", "Chain", "ChainInstruction", "Choice", "Float32", "Float32Way", "FloatFma", "Given", "Lazy",
+    "Multiplicand", "Operands", "Options", "Product", "ProductOptions", "boundaries", "checked_float32", "choice_of",
+    "choose", "computed", "default_instruction", "evidence_on", "finish", "is_dask", "matmul", "multiply", "prepare",
+    "prepared", "recipe_on",
 ]  # fmt: skip

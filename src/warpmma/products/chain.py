@@ -1,7 +1,7 @@
-"""The chain of instructions that makes one element of a matrix product, cut along k as one likes.
+"""The chain of instructions that computes one element of a matrix product, in pieces of any size along k.
 
-A `Chain` knows where partial sums end; a `ChainState` is how far one tile has come. Who computes a tile feeds it k in
-order, in pieces of any size: all at once in memory, block by block from Dask.
+A `Chain` knows where partial sums end; a `ChainState` is the progress of one tile. A tile is fed k in order, in pieces
+of any size: all at once in memory, block by block from Dask.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ import numpy as np
 
 from .._arguments import is_integer, members
 from .._arrays import Array
+from .._progress import Watched
 from .._records import Shown
-from ..arithmetic import Popcount, Recipe, Resolved, product, resolve
+from ..arithmetic import Engine, Popcount, Recipe, Resolved, dot_chain, resolve
 from ..errors import OperandError, shown
 from ..formats import FORMATS
+from ..isa import AnyInstruction
 from .float32 import ChainInstruction, Float32, recipe_on
 from .results import output_format
 
@@ -27,7 +29,7 @@ _F32 = FORMATS["f32"]
 
 
 class Operands(NamedTuple):
-    """Codes that one part of a product reads: `[batch, m, k]` of A, `[batch, k, n]` of B, and what goes with them."""
+    """Codes that one part of a product reads: `[batch, m, k]` of A, `[batch, k, n]` of B, and what belongs to them."""
 
     a: Array
     b: Array
@@ -61,6 +63,21 @@ class ChainState(NamedTuple):
 
     accumulator: Array
     sums: Array | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ProductOptions:
+    """Options of a product beside its operands: the parameters of `matmul` with these names."""
+
+    target: str
+    instruction: str | AnyInstruction | None = None
+    float32: Float32 | None = None
+    split_k: int | Sequence[int] = 1
+    promote_every: int | None = None
+    epilogue: str | None = None
+    engine: Engine = "auto"
+    threads: int | None = None
+    progress: Watched = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +143,7 @@ class Chain(Shown):
         return ends
 
     def start(self, c: Array) -> ChainState:
-        """Begin with codes of C: in the accumulator, or where there are partial sums, as what they are added to."""
+        """Begin with codes of C: in the accumulator or, with partial sums, as the total that they are added to."""
         if not self.partial:
             return ChainState(c)
         sums = np.empty((2, *c.shape), c.dtype)
@@ -143,7 +160,7 @@ class Chain(Shown):
         step, sums = self.instruction.k, None
         ends: list[tuple[int, bool]] = []
         if state.sums is not None:
-            sums = state.sums.copy()  # a ChainState stays as it is
+            sums = state.sums.copy()  # a ChainState is immutable
             ends = [((end - start) // step, ends_slice) for end, ends_slice in self.ends if start < end <= stop]
         return ChainState(self._product(given, state.accumulator, ends, sums), sums)
 
@@ -174,7 +191,7 @@ class Chain(Shown):
         a, b, k = given.a, given.b, self.instruction.k // self.packed
         if isinstance(self.recipe.unit, Popcount):  # single bits, a word at a time
             a, b, k = _bits(a), _bits(b.swapaxes(1, 2)).swapaxes(1, 2), k // 32
-        return product(
+        return dot_chain(
             self.recipe, a, b, c, k=k, engine=self.engine, chosen=given.chosen, scale_a=given.scale_a,
             scale_b=given.scale_b, scales=self.instruction.scales_per_row, ends=ends, sums=sums,
         )  # fmt: skip
@@ -186,12 +203,9 @@ def _bits(x: Array) -> Array:
     return words
 
 
-def chain_of(
-    record: ChainInstruction, target: str, engine: str, *, k: int, split_k: int | Sequence[int],
-    promote_every: int | None, epilogue: str | None, float32: Float32 | None = None,
-) -> Chain:  # fmt: skip
-    """Check what is to be done along k, and put it down."""
-    resolved = resolve(engine)
+def chain_of(record: ChainInstruction, options: ProductOptions, k: int, float32: Float32 | None) -> Chain:
+    """Check the options that concern k, and return the chain; `float32` is how float32 is multiplied."""
+    resolved, split_k, promote_every = resolve(options.engine), options.split_k, options.promote_every
     given = members(split_k, k)
     several, lengths = given is not None, [cast(int, split_k)] if given is None else given
     if not lengths or not all(is_integer(x) and x > 0 for x in lengths):
@@ -205,7 +219,7 @@ def chain_of(
         raise OperandError(f"{record}: promote_every is {shown(promote_every)}; expected a multiple of {record.k}")
     slices = boundaries(k, record.k, lengths if several else lengths[0])
     chain = Chain(
-        instruction=record, recipe=recipe_on(record, target), engine=resolved, k=k, slices=slices,
+        instruction=record, recipe=recipe_on(record, options.target), engine=resolved, k=k, slices=slices,
         promote=int(promote_every or 0), float32=float32,
     )  # fmt: skip
     if (lengths != [1] or promote_every) and record.d_type != "f32":
@@ -217,7 +231,7 @@ def chain_of(
             f"{record}: D is {record.d_type} and cannot be the next instruction's C; expected one instruction, k from "
             f"1 to {record.k} and no partial sums"
         )
-    output_format(record, epilogue)
+    output_format(record, options.epilogue)
     return chain
 
 

@@ -1,4 +1,4 @@
-"""What a whole product is computed with: the instruction, and what is done along k."""
+"""The choice of the instruction for a whole product, and of the chain along k."""
 
 from __future__ import annotations
 
@@ -19,10 +19,8 @@ from ..arithmetic import Engine, Evidence, FmaChain, FusedDotAdd, IntegerSum, Po
 from ..errors import MnemonicError, OperandError, ScaleError, WarpmmaError, shown
 from ..formats import FORMATS
 from ..isa import AnyInstruction, Instruction, check_known, check_target, find, instructions, parse_any
-from ..layouts import Operand
-from ..scaling import Quantized
-from ..sparsity import pattern_checked
-from .chain import Chain, chain_of
+from ..sparsity import sparse_a
+from .chain import Chain, ProductOptions, chain_of
 from .float32 import (
     FLOAT32,
     FMA,
@@ -34,21 +32,19 @@ from .float32 import (
     float32_without_a_word,
     recipe_on,
 )
-from .operands import batch_of, broadcasts, check_c, check_indices_shape, check_scales
+from .operands import Given, Multiplicand, batch_of, broadcasts, check_c, check_indices_shape, check_scales
 from .results import output_format
-
-Multiplicand = npt.ArrayLike | Quantized
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice(Shown):
-    """How `matmul` computes a product; `str` tells it in a few lines.
+    """How `matmul` computes a product; `str` describes it in a few lines.
 
     Attributes
     ----------
     instruction : Instruction, WarpgroupInstruction or FloatFma
     by_default : bool
-        Whether nobody named the instruction.
+        Whether the instruction was chosen, not named.
     float32 : {"ieee", "tf32", "tf32-truncated"} or None
         How float32 is multiplied; None of other types.
     target : str
@@ -94,7 +90,7 @@ class Choice(Shown):
         """Further instructions for the same types on the target, whose sums may differ in the last bits.
 
         One for each way to add that is not the chosen instruction's, of `wgmma` that with the largest n. A kernel that
-        uses one of them is computed if `matmul` is told its name.
+        uses one of them is computed if `matmul` is given its name.
         """
         mine = self.instruction
         if isinstance(mine, FloatFma):
@@ -173,13 +169,13 @@ def choose(
     indices: npt.ArrayLike | None = None, scale_a: npt.ArrayLike | Lazy | None = None,
     scale_b: npt.ArrayLike | Lazy | None = None, engine: Engine = "auto",
 ) -> Choice:  # fmt: skip
-    """Say how `matmul` would compute a product, without computing it.
+    """Return how `matmul` would compute a product, without computing it.
 
     Parameters
     ----------
     a, b, c, instruction, float32, target, split_k, promote_every, epilogue, indices, scale_a, scale_b, engine
         As for `matmul`. Of operands only shapes and dtypes are looked at, so `np.broadcast_to(np.float16(0), (m, k))`
-        stands for a matrix that is not there yet.
+        stands for a matrix that does not exist yet.
 
     Returns
     -------
@@ -188,7 +184,7 @@ def choose(
     Raises
     ------
     WarpmmaError
-        As `matmul` does, but for what only the elements tell.
+        As `matmul` does, except errors in the elements.
 
     Examples
     --------
@@ -206,30 +202,37 @@ def choose(
     >>> choose(A, B, instruction=i, target="sm_90a", promote_every=128).recipe.unit.fraction_bits
     13
     """
-    a, scale_a, alpha_a = quantized("A", a, scale_a)
-    b, scale_b, alpha_b = quantized("B", b, scale_b)
-    a, b = outline(a, "A"), outline(b, "B")
+    given = Given.of(a, b, c, indices, scale_a, scale_b)
+    options = ProductOptions(
+        target=target, instruction=instruction, float32=float32, split_k=split_k, promote_every=promote_every,
+        epilogue=epilogue, engine=engine,
+    )  # fmt: skip
+    x, y = outline(given.a, "A"), outline(given.b, "B")
     z, places = (None if v is None else outline(v, name) for name, v in (("C", c), ("indices", indices)))
     of_a, of_b = (
         None if s is None else outline(s, f"scales of {operand}", ScaleError).shape
-        for operand, s in (("A", scale_a), ("B", scale_b))
+        for operand, s in (("A", given.scale_a), ("B", given.scale_b))
     )
-    record, chain = decide(
-        a, b, z, instruction, float32, target, engine, stored=places is not None, split_k=split_k,
-        promote_every=promote_every, epilogue=epilogue,
-    )  # fmt: skip
+    chain = decide(x, y, z, options, stored=places is not None)
+    record = chain.instruction
     if places is not None:
-        check_indices_shape(cast(Instruction, record), places, a, b.shape[-2])
-    check_scales(record, a.shape, b.shape, of_a, of_b)
-    met = None if places is None else (*places.shape[:-2], a.shape[-1])
-    batch = batch_of(record, a.shape, b.shape, met, of_a, of_b)
-    shape = (*batch, a.shape[-2], b.shape[-1])
-    tensor_scales(record, z, batch, alpha_a, alpha_b)
+        check_indices_shape(cast(Instruction, record), places, x, y.shape[-2])
+    check_scales(record, x.shape, y.shape, of_a, of_b)
+    met = None if places is None else (*places.shape[:-2], x.shape[-1])
+    batch = batch_of(record, x.shape, y.shape, met, of_a, of_b)
+    shape = (*batch, x.shape[-2], y.shape[-1])
+    tensor_scales(record, z, batch, *given.alphas)
     if z is not None:
         check_c(record, z.shape, shape)
+    return choice_of(chain, options, shape)
+
+
+def choice_of(chain: Chain, options: ProductOptions, shape: tuple[int, ...]) -> Choice:
+    """Return the choice that a checked product with a D of this shape has come to."""
+    record, target, epilogue = chain.instruction, options.target, options.epilogue
     return Choice(
-        instruction=record, by_default=instruction is None, float32=chain.float32, target=target, recipe=chain.recipe,
-        evidence=evidence_on(record, target), engine=chain.engine, shape=shape,
+        instruction=record, by_default=options.instruction is None, float32=chain.float32, target=target,
+        recipe=chain.recipe, evidence=evidence_on(record, target), engine=chain.engine, shape=shape,
         dtype=output_format(record, epilogue).dtype, k=chain.k,
         slices=tuple((start, min(stop, chain.k)) for start, stop in pairwise(chain.slices)),
         promote_every=chain.promote or None, epilogue=epilogue,
@@ -237,7 +240,7 @@ def choose(
 
 
 def default_instruction(a: str, b: str, c: str | None, target: str, *, sparse: bool = False) -> Instruction:
-    """Return the `mma` with the largest k that a target has for PTX types of A, B and C; an error where there is none.
+    """Return the `mma` with the largest k that a target has for PTX types of A, B and C; an error without one.
 
     Examples
     --------
@@ -265,29 +268,23 @@ def default_instruction(a: str, b: str, c: str | None, target: str, *, sparse: b
     return max(found, key=lambda i: i.k)
 
 
-def decide(
-    a: Array, b: Array, c: Array | None, instruction: str | AnyInstruction | None, float32: str | None, target: str,
-    engine: str, *, stored: bool, split_k: int | Sequence[int], promote_every: int | None, epilogue: str | None,
-) -> tuple[ChainInstruction, Chain]:  # fmt: skip
-    """Return the instruction for operands, or stored elements of a sparse A, and what is to be done along k.
+def decide(a: Array, b: Array, c: Array | None, options: ProductOptions, *, stored: bool) -> Chain:
+    """Choose the instruction for operands, or stored elements of a sparse A, and what to do along k.
 
-    Of the arrays only dtypes and shapes are looked at.
+    Only dtypes and shapes of the arrays matter.
     """
-    record, way = _instruction(a, b, c, instruction, float32, target, sparse=stored)
+    record, way = _instruction(a, b, c, options, sparse=stored)
     _check_shapes(record, a.shape, b.shape, stored=stored)
-    return record, chain_of(
-        record, target, engine, k=b.shape[-2], split_k=split_k, promote_every=promote_every, epilogue=epilogue,
-        float32=way,
-    )  # fmt: skip
+    return chain_of(record, options, b.shape[-2], way)
 
 
 def _instruction(
-    a: Array, b: Array, c: Array | None, instruction: str | AnyInstruction | None, float32: object, target: str, *,
-    sparse: bool,
-) -> tuple[ChainInstruction, Float32 | None]:  # fmt: skip
-    """Return the instruction that was asked for, or the default for these dtypes; and how float32 is multiplied."""
-    if instruction is not None:
-        record = parse_any(instruction)
+    a: Array, b: Array, c: Array | None, options: ProductOptions, *, sparse: bool
+) -> tuple[ChainInstruction, Float32 | None]:
+    """Return the requested instruction, or the default for these dtypes; and how float32 is multiplied."""
+    target, float32 = options.target, options.float32
+    if options.instruction is not None:
+        record = parse_any(options.instruction)
         check_target(record, target)
         way = checked_float32(float32, record)
         return record, (way or "tf32-truncated") if record.a_type == "tf32" else None
@@ -303,7 +300,7 @@ def _instruction(
     return chosen, float32_without_a_word() if way is None else way
 
 
-# Not u8: what is uint8 may be raw codes of any narrow type.
+# Not u8: uint8 may hold raw codes of any narrow type.
 _MULTIPLICANDS = ("f16", "bf16", "tf32", "e4m3", "e5m2", "e3m2", "e2m3", "e2m1", "f64", "s8", "s4", "u4")
 _ACCUMULATORS = ("f32", "f16", "s32", "f64")
 
@@ -315,15 +312,6 @@ def _type(name: str, array: Array, types: tuple[str, ...]) -> str:
             return found
     known = ", ".join(f"{FORMATS[t].dtype} ({t})" for t in types)
     raise OperandError(f"{name} is {array.dtype}: which type is meant? Name the instruction, or give one of {known}")
-
-
-def quantized(operand: Operand, x: Any, scales: Any) -> tuple[Any, Any, Any]:
-    """Take a `Quantized` apart: elements, scales, tensor scale."""
-    if not isinstance(x, Quantized):
-        return x, scales, None
-    if scales is not None:
-        raise ScaleError(f"{operand} is Quantized and brings its scales; expected no others")
-    return x.elements, x.scales, x.tensor_scale
 
 
 def tensor_scales(record: ChainInstruction, c: object, batch: tuple[int, ...], *given: Any) -> list[Array]:
@@ -346,7 +334,7 @@ def _check_shapes(record: ChainInstruction, a: tuple[int, ...], b: tuple[int, ..
     if len(a) < 2 or len(b) < 2 or a[-1] * (2 if stored else 1) != b[-2]:
         columns = "k/2" if stored else "k"
         raise OperandError(f"{record}: A is {a} and B is {b}; expected [..., m, {columns}] and [..., k, n]")
-    width = pattern_checked(record).width if isinstance(record, Instruction) and record.sparse else 1
+    width = sparse_a(record).pattern.width if isinstance(record, Instruction) and record.sparse else 1
     if b[-2] % width:
         raise OperandError(f"{record}: k is {b[-2]}; expected a multiple of {width}, the group of the sparsity pattern")
 
@@ -361,6 +349,6 @@ def outline(x: Any, name: str, error: type[WarpmmaError] = OperandError) -> Arra
 
 
 def is_dask(x: Any) -> bool:
-    """Whether this is a Dask array; nobody has one who has not imported Dask."""
+    """Whether this is a Dask array; False as long as Dask is not imported."""
     module = sys.modules.get("dask.array")
     return module is not None and isinstance(x, module.Array)

@@ -1,8 +1,8 @@
-"""How products multiply float32: what each word means, and the fused multiply-add that needs no tensor cores.
+"""How products multiply float32: the meaning of each option, and the fused multiply-add without tensor cores.
 
 1. "ieee": each element of D is one chain of `fma.rn.f32`: r = C, then r = fma(a, b, r), k ascending, each step rounded
-   once to nearest even, as IEEE 754 defines it. What it computes is derived from that definition; the order of the sum
-   is that of a plain kernel. A library chooses its order by shape, and it is not promised that this is the order.
+   once to nearest even, as IEEE 754 defines it. The result is derived from that definition; the order of the sum is
+   that of a plain kernel. A library chooses its order by shape, which may be another.
 2. "tf32": A and B are rounded to tf32, to nearest even, and multiplied by the target's `mma` for tf32. PyTorch does
    this where TF32 is allowed (2.11 with cuBLAS of CUDA 13.0, recorded on an H200: `python -m lab.record.torch_rules`).
 3. "tf32-truncated": the same `mma` reads the registers of f32 as they are. It ignores the low 13 bits, which truncates
@@ -105,7 +105,7 @@ def recipe_on(instruction: ChainInstruction, target: str) -> Recipe:
 
 
 def evidence_on(instruction: ChainInstruction, target: str) -> Evidence:
-    """Return how it is known what an instruction computes on a target that has it."""
+    """Return the evidence for what an instruction computes on a target that has it."""
     return _EVIDENCE if isinstance(instruction, FloatFma) else evidence_of(instruction, target)
 
 
@@ -123,7 +123,7 @@ def checked_float32(word: object, instruction: AnyInstruction | None) -> Float32
 
 
 def float32_without_a_word() -> Float32:
-    """Return what float32 means where nobody says; that ends with the next release."""
+    """Return what float32 means by default, with a warning; the next release raises instead."""
     listed = "; ".join(f"float32={name!r}: {way.meaning}" for name, way in FLOAT32.items())
     warn_caller(
         f"float32 operands without float32= or instruction= are truncated to tf32. Say what is meant ({listed}); the "

@@ -1,6 +1,6 @@
 """`matmul` on Dask arrays: a graph with a task for every tile of D and block of k, those of a tile in order.
 
-A tile's chain is handed from task to task as a `ChainState`: it meets the same instructions in the same order as in
+A tile's chain is handed from task to task as a `ChainState`: it takes the same instructions in the same order as in
 memory.
 """
 
@@ -19,30 +19,23 @@ from .._arguments import is_integer
 from .._arrays import Array, as_array
 from ..arithmetic import resolve
 from ..errors import OperandError, ScaleError, WarpmmaError
-from ..isa import AnyInstruction
-from .chain import Chain, ChainState
+from .chain import Chain, ChainState, ProductOptions
 from .choice import decide, outline
-from .float32 import Float32
-from .operands import check_c, check_scales, codes_of_c, codes_of_operands
+from .operands import Given, check_c, check_scales, codes_of_c, codes_of_operands
 from .results import finish, output_format
 
 
-def matmul_lazily(
-    a: Any, b: Any, c: Any, *, instruction: str | AnyInstruction | None, float32: Float32 | None, target: str,
-    split_k: int | Sequence[int], promote_every: int | None, epilogue: str | None,
-    scale_a: Any, scale_b: Any, engine: str,
-) -> da.Array:  # fmt: skip
+def matmul_lazily(given: Given, options: ProductOptions) -> da.Array:
     """Multiply matrices lazily; see `warpmma.matmul`. The chunks of D are those of A's rows and B's columns."""
-    a, b = _multiplicands(a, b)
-    c = None if c is None else _array(c, "C")
+    a, b = _multiplicands(given.a, given.b)
+    c = None if given.c is None else _array(given.c, "C")
     scale_a, scale_b = (
         None if x is None else _array(x, f"scales of {operand}", ScaleError)
-        for operand, x in (("A", scale_a), ("B", scale_b))
+        for operand, x in (("A", given.scale_a), ("B", given.scale_b))
     )
-    record, chain = decide(
-        outline(a, "A"), outline(b, "B"), None if c is None else outline(c, "C"), instruction, float32, target,
-        engine, stored=False, split_k=split_k, promote_every=promote_every, epilogue=epilogue,
-    )  # fmt: skip
+    of_c = None if c is None else outline(c, "C")
+    chain = decide(outline(a, "A"), outline(b, "B"), of_c, options, stored=False)
+    record = chain.instruction
     check_scales(record, a.shape, b.shape, *(None if x is None else x.shape for x in (scale_a, scale_b)))
     for x in (scale_a, scale_b):
         if x is not None and x.ndim != 2:
@@ -53,13 +46,12 @@ def matmul_lazily(
     along = _whole_instructions(a.chunks[1], record.k)
     a, b = a.rechunk({1: along}), b.rechunk({0: along})
     if c is None:
-        of_c = da.zeros(shape, dtype=record.format("C").dtype, chunks=(a.chunks[0], b.chunks[1]))
+        start = da.zeros(shape, dtype=record.format("C").dtype, chunks=(a.chunks[0], b.chunks[1]))
     else:
-        of_c = da.broadcast_to(da.asarray(c), shape).rechunk((a.chunks[0], b.chunks[1]))
+        start = da.broadcast_to(da.asarray(c), shape).rechunk((a.chunks[0], b.chunks[1]))
     return _Graph(
-        chain=chain, target=target, engine=engine, epilogue=epilogue, scale_a=scale_a, scale_b=scale_b,
-        starts=list(accumulate(along, initial=0)),
-    ).of(a, b, of_c)  # fmt: skip
+        chain=chain, options=options, scale_a=scale_a, scale_b=scale_b, starts=list(accumulate(along, initial=0)),
+    ).of(a, b, start)  # fmt: skip
 
 
 def _multiplicands(a: Any, b: Any) -> tuple[da.Array, da.Array]:
@@ -82,25 +74,22 @@ class _Graph:
     Attributes
     ----------
     chain : Chain
-    target, engine : str
-    epilogue : str or None
+    options : ProductOptions
     scale_a, scale_b : ndarray, dask.array.Array or None
     starts : list of int
         Where the chunks of k begin, and where the last one ends.
     """
 
     chain: Chain
-    target: str
-    engine: str
-    epilogue: str | None
+    options: ProductOptions
     scale_a: Any
     scale_b: Any
     starts: list[int]
 
     def of(self, a: da.Array, b: da.Array, c: da.Array) -> da.Array:
-        """Return D, of which every tile is a chain of tasks."""
-        dtype = output_format(self.chain.instruction, self.epilogue).dtype
-        if not all(c.shape):  # Dask lays no tiles together of which none has an element
+        """Return D; every tile is a chain of tasks."""
+        dtype = output_format(self.chain.instruction, self.options.epilogue).dtype
+        if not all(c.shape):  # Dask cannot concatenate tiles that are all empty
             return da.zeros(c.shape, dtype=dtype, chunks=c.chunks)
         given_a, given_b, given_c = (x.to_delayed() for x in (a, b, c))
         begin, end = (dask.delayed(step, pure=True) for step in (_begin, _end))
@@ -110,7 +99,7 @@ class _Graph:
             tiles.append([])
             for j, (columns, width) in enumerate(_spans(b.chunks[1])):
                 state = self._along_k(begin(self.chain, given_c[i, j]), given_a[i], given_b[:, j], rows, columns)
-                tile = end(self.chain, self.epilogue, state)
+                tile = end(self.chain, self.options.epilogue, state)
                 tiles[-1].append(da.from_delayed(tile, (height, width), meta=meta))
         return da.block(tiles)
 
@@ -120,7 +109,14 @@ class _Graph:
         for number, (start, stop) in enumerate(pairwise(self.starts)):
             scales = self._scales(rows, columns, start, stop)
             state = advance(
-                self.chain, self.target, self.engine, state, row_of_a[number], column_of_b[number], scales, start
+                self.chain,
+                self.options.target,
+                self.options.engine,
+                state,
+                row_of_a[number],
+                column_of_b[number],
+                scales,
+                start,
             )
         return state
 

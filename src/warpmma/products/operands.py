@@ -1,8 +1,9 @@
-"""Operands of matrix products as codes: of every form in which `matmul` takes them."""
+"""Operands of matrix products as codes, from every form that `matmul` takes."""
 
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +12,39 @@ from .._arrays import Array, as_array
 from ..errors import OperandError, ScaleError
 from ..isa import Instruction
 from ..layouts import Operand
-from ..scaling import block_size_checked, scale_codes_checked
-from ..sparsity import check_indices_on, compress_checked, nibbles_checked, pattern_checked, rows_met_checked
+from ..scaling import Quantized, block_scales
+from ..sparsity import sparse_a
 from .chain import Chain, Operands
 from .float32 import FLOAT32, ChainInstruction, to_tf32
+
+Multiplicand = npt.ArrayLike | Quantized
+
+
+class Given(NamedTuple):
+    """Operands of a product as they came, with a `Quantized` taken apart: elements, block scales, tensor scales."""
+
+    a: Any
+    b: Any
+    c: Any
+    indices: npt.ArrayLike | None
+    scale_a: Any
+    scale_b: Any
+    alphas: tuple[Any, Any]
+
+    @classmethod
+    def of(cls, a: Any, b: Any, c: Any, indices: npt.ArrayLike | None, scale_a: Any, scale_b: Any) -> Given:
+        """Take operands as `matmul` takes them."""
+        (a, scale_a, alpha_a), (b, scale_b, alpha_b) = _quantized("A", a, scale_a), _quantized("B", b, scale_b)
+        return cls(a, b, c, indices, scale_a, scale_b, (alpha_a, alpha_b))
+
+
+def _quantized(operand: Operand, x: Any, scales: Any) -> tuple[Any, Any, Any]:
+    """Return elements, block scales and tensor scale."""
+    if not isinstance(x, Quantized):
+        return x, scales, None
+    if scales is not None:
+        raise ScaleError(f"{operand} is Quantized and brings its scales; expected no others")
+    return x.elements, x.scales, x.tensor_scale
 
 
 def codes_of_operands(
@@ -86,19 +116,20 @@ def check_c(record: ChainInstruction, c: tuple[int, ...], shape: tuple[int, ...]
 
 def _stored(record: Instruction, target: str, a: Array, k: int, indices: npt.ArrayLike | None) -> tuple[Array, Array]:
     """Return stored elements of A, and the row of B within its instruction that each meets."""
+    sparse = sparse_a(record)
     if indices is None:
-        a, nibbles = compress_checked(record, a)
-        return a, rows_met_checked(record, nibbles)
+        a, nibbles = sparse.compress(a)
+        return a, sparse.rows_met(nibbles)
     array = as_array(indices, f"{record}: indices")
     check_indices_shape(record, array, a, k)
-    nibbles = nibbles_checked(record, array)
-    check_indices_on(record, nibbles, target)
-    return a, rows_met_checked(record, nibbles)
+    nibbles = sparse.nibbles(array)
+    sparse.check_nibbles_on(nibbles, target)
+    return a, sparse.rows_met(nibbles)
 
 
 def check_indices_shape(record: Instruction, indices: Array, a: Array, k: int) -> None:
     """Raise `OperandError` unless indices are integers, two for every group of each row of A."""
-    expected = (a.shape[-2], k // pattern_checked(record).width, 2)
+    expected = (a.shape[-2], k // sparse_a(record).pattern.width, 2)
     if indices.shape[-3:] != expected or indices.dtype.kind not in "iu":
         tail = ", ".join(map(str, expected))
         raise OperandError(f"{record}: indices are {indices.dtype} {indices.shape}; expected int [..., {tail}]")
@@ -118,7 +149,8 @@ def _scales(
     check_scales(record, a.shape, b.shape, *(None if x is None else x.shape for x in (of_a, of_b)))
     if not isinstance(record, Instruction) or of_a is None or of_b is None:
         return None, None
-    return scale_codes_checked(record, "A", of_a), scale_codes_checked(record, "B", of_b)
+    scales = block_scales(record)
+    return scales.codes("A", of_a), scales.codes("B", of_b)
 
 
 def check_scales(
@@ -132,7 +164,7 @@ def check_scales(
         return
     if scale_a is None or scale_b is None:
         raise ScaleError(f"{record} needs block scales of A and of B")
-    size = block_size_checked(record)
+    size = block_scales(record).size
     blocks = -(-b[-2] // size)
     for operand, came, expected in (("A", scale_a, (a[-2], blocks)), ("B", scale_b, (blocks, b[-1]))):
         if came[-2:] != expected:

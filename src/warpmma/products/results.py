@@ -18,7 +18,7 @@ def output_format(record: ChainInstruction, epilogue: str | None) -> Format:
     floats = [name for name, fmt in FORMATS.items() if isinstance(fmt, FloatFormat) and fmt.signed and name != "f64"]
     check_choice("epilogue", epilogue, floats)
     if record.d_type not in ("f32", "f16"):
-        raise OperandError(f"{record}: D is {record.d_type}, which no epilogue rounds; expected f32 or f16")
+        raise OperandError(f"{record}: D is {record.d_type}, which an epilogue cannot round; expected f32 or f16")
     return FORMATS[epilogue]
 
 
@@ -48,7 +48,7 @@ def alpha_of(given: list[Array], batch: tuple[int, ...]) -> Array | None:
 def checked_out(out: Array, shape: tuple[int, ...], fmt: Format) -> Array:
     """View `out` as codes."""
     if isinstance(out, np.ma.MaskedArray):
-        raise OperandError("out is a masked array, whose mask products do not know; give its .data")
+        raise OperandError("out is a masked array, and products ignore masks; pass its .data")
     good = isinstance(out, np.ndarray) and out.shape == shape and out.dtype in (fmt.dtype, fmt.code_dtype)
     if not good or not out.flags.writeable or not out.flags.c_contiguous:
         came = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__

@@ -1,8 +1,8 @@
 """Whole matrix products, as kernels make them: chains of one instruction along k.
 
 Every element of D is what a plain tiled kernel computes: its accumulator begins with C and takes one instruction after
-the other, k ascending; rows, columns and k beyond the matrices are +0. How a kernel cuts its tiles changes no bit. What
-does is said by arguments: which instruction, how k is split, when sums are promoted to f32, what D is rounded to.
+the other, k ascending; rows, columns and k beyond the matrices are +0. How a kernel cuts its tiles changes no bit. The
+arguments name what does: which instruction, how k is split, when sums are promoted to f32, what D is rounded to.
 """
 
 from __future__ import annotations
@@ -11,24 +11,89 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product as pairs
-from typing import TYPE_CHECKING, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import Array
-from .._progress import Watched
-from .._tasks import for_each
+from .._arrays import Array, as_array
+from .._progress import Watched, for_each
+from .._records import Shown
 from ..arithmetic import Engine, warn_of_numpy
 from ..errors import OperandError
+from ..formats import Format
 from ..isa import AnyInstruction
-from .choice import Lazy, Multiplicand, Options, is_dask, quantized
+from .chain import Chain, Operands, ProductOptions
+from .choice import Lazy, Options, decide, is_dask, tensor_scales
 from .float32 import Float32
-from .preparation import Product, prepare
-from .results import checked_out, finish
+from .operands import Given, Multiplicand, codes_of_c, codes_of_operands
+from .results import alpha_of, checked_out, finish, output_format
 
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Product(Shown):
+    """What `matmul` computes from.
+
+    Attributes
+    ----------
+    chain : Chain
+        The instruction, and the chain along k.
+    target : str
+    shape : tuple of int
+        Of D.
+    given : Operands
+        Codes of A, B, indices and block scales; of their batch, which is flat, one matrix may stand for all.
+    c : ndarray of unsigned int
+        Codes of C, `[batch, m, n]`.
+    tensor_scales : tuple of ndarray of float32
+    alpha : ndarray of float64 or None
+        Their product, rounded to f32, by which D is multiplied; one for each matrix of the batch.
+    epilogue : str or None
+    format : FloatFormat or IntegerFormat
+        Of the result.
+    """
+
+    chain: Chain
+    target: str
+    shape: tuple[int, ...]
+    given: Operands
+    c: Array
+    tensor_scales: tuple[Array, ...]
+    alpha: Array | None
+    epilogue: str | None
+    format: Format
+
+    @property
+    def flat(self) -> tuple[int, int, int]:
+        """Shape of D with one dimension for the batch."""
+        return math.prod(self.shape[:-2]), self.shape[-2], self.shape[-1]
+
+
+def prepare(
+    a: Multiplicand, b: Multiplicand, c: npt.ArrayLike | None = None, *, indices: npt.ArrayLike | None = None,
+    scale_a: npt.ArrayLike | None = None, scale_b: npt.ArrayLike | None = None, **options: Any,
+) -> Product:  # fmt: skip
+    """Check the arguments of `matmul` and turn operands into codes; parameters and errors are those of `matmul`."""
+    return prepared(Given.of(a, b, c, indices, scale_a, scale_b), ProductOptions(**options))
+
+
+def prepared(given: Given, options: ProductOptions) -> Product:
+    """Check operands and options of a product, once, and turn the operands into codes."""
+    a, b = as_array(given.a, "A"), as_array(given.b, "B")
+    c = None if given.c is None else as_array(given.c, "C")
+    chain = decide(a, b, c, options, stored=given.indices is not None)
+    record, target = chain.instruction, options.target
+    batch, codes = codes_of_operands(chain, target, a, b, given.indices, given.scale_a, given.scale_b)
+    shape = (*batch, a.shape[-2], b.shape[-1])
+    factors = tensor_scales(record, c, batch, *given.alphas)
+    of_c = np.broadcast_to(codes_of_c(record, c, shape), shape).reshape(math.prod(batch), *shape[-2:])
+    return Product(
+        chain=chain, target=target, shape=shape, given=codes, c=of_c, tensor_scales=tuple(factors),
+        alpha=alpha_of(factors, batch), epilogue=options.epilogue, format=output_format(record, options.epilogue),
+    )  # fmt: skip
 
 
 # Rows and columns of one task: enough that packing operands costs little, few enough to share and to stop soon.
@@ -75,7 +140,7 @@ def matmul(
         the target has for the types of `a`, `b` and `c`; D is f32, s32 or f64 if there is no `c`. float32 needs the
         word of the next argument; uint8 has no default, for it may hold raw codes.
         `wgmma`, which kernels for sm_90a use, is never the default: of fp8 its sums keep 13 bits, those of `mma` there
-        all of f32's. `choose` says what would be taken and what else there is, `find` lists mnemonics.
+        all of f32's. `choose` shows the choice and its alternatives, `find` lists mnemonics.
     float32 : {"ieee", "tf32", "tf32-truncated"}, optional
         How float32 is multiplied. "ieee": without tensor cores, each element of D one chain of `fma.rn.f32` from C, k
         ascending; libraries may add in another order. "tf32": A and B are rounded to tf32, to nearest even, as PyTorch
@@ -86,15 +151,15 @@ def matmul(
     out : ndarray, optional
         Where to write D: writable, C-contiguous, without a mask. It may overlap with operands.
     split_k : int or sequence of int
-        k is cut into so many slices, each of the same number of instructions (the last may have fewer), or into slices
-        of these lengths. Each is a chain from +0, and their results are added to C one after the other, in f32, to
-        nearest even. Of a single slice the chain begins with C.
+        k is cut into this many slices, each of the same number of instructions (the last may have fewer), or into
+        slices of these lengths. Each is a chain from +0, and their results are added to C one after the other, in f32,
+        to nearest even. Of a single slice the chain begins with C.
     promote_every : int, optional
         Within a slice the chain is cut every so much of k, from its beginning; partial sums are added likewise, outside
         the matrix unit, as fp8 kernels do every 128.
     epilogue : str, optional
-        A format such as "bf16", to which D is rounded once, to nearest even; by PTX `cvt`, what is too large becomes
-        infinity or for narrow formats the largest value.
+        A format such as "bf16", to which D is rounded once, to nearest even; as by PTX `cvt`, overflow
+        becomes infinity or for narrow formats the largest value.
     indices : array_like of int, optional
         Of stored elements of a sparse A, `[..., m, groups of k, 2]`; see `sparsity.compress`.
     scale_a, scale_b : array_like, optional
@@ -137,36 +202,37 @@ def matmul(
     >>> [matmul(x, y, target="sm_90", float32=way).item() for way in ("ieee", "tf32", "tf32-truncated")]
     [0.699999988079071, 0.7001953125, 0.69970703125]
     """
-    (x, s, alpha_a), (y, t, alpha_b) = quantized("A", a, scale_a), quantized("B", b, scale_b)
-    if any(is_dask(each) for each in (x, y, c)):
+    given = Given.of(a, b, c, indices, scale_a, scale_b)
+    options = ProductOptions(
+        target=target, instruction=instruction, float32=float32, split_k=split_k, promote_every=promote_every,
+        epilogue=epilogue, engine=engine, threads=threads, progress=progress,
+    )  # fmt: skip
+    if any(is_dask(x) for x in (given.a, given.b, c)):
         from .graph import matmul_lazily  # Dask is an extra
 
-        if not all(each is None for each in (out, indices, alpha_a, alpha_b, threads, progress)):
+        if not all(x is None for x in (out, indices, *given.alphas, threads, progress)):
             raise OperandError(
-                "dask arrays go without out, tensor scales, indices (give A dense), threads and progress"
+                "dask arrays do not support out, tensor scales, indices (give A dense), threads and progress"
             )
-        return matmul_lazily(
-            x, y, c, instruction=instruction, float32=float32, target=target, split_k=split_k,
-            promote_every=promote_every, epilogue=epilogue, scale_a=s, scale_b=t, engine=engine,
-        )  # fmt: skip
-    product = prepare(
-        cast(Multiplicand, a), cast(Multiplicand, b), cast(npt.ArrayLike | None, c), instruction=instruction,
-        float32=float32, target=target, split_k=split_k, promote_every=promote_every, epilogue=epilogue,
-        indices=indices, scale_a=scale_a, scale_b=scale_b, engine=engine,
-    )  # fmt: skip
-    if engine == "auto":
+        return matmul_lazily(given, options)
+    return computed(prepared(given, options), options, out)
+
+
+def computed(product: Product, options: ProductOptions, out: Array | None = None) -> Array:
+    """Compute a product: D as `matmul` returns it."""
+    if options.engine == "auto":
         warn_of_numpy(math.prod(product.flat) * product.chain.k)
     shape, flat, result = product.shape, product.flat, product.format
     wanted = None if out is None else checked_out(out, shape, result).reshape(flat)
     d = wanted
     if any(x is not None and d is not None and np.may_share_memory(d, x) for x in (product.c, *product.given)):
         d = None  # a tile that is done must be no operand of another
-    d = multiply(product, d, threads, progress)
+    d = multiply(product, d, options.threads, options.progress)
     if wanted is None:
         return result.array(d.reshape(shape))
     if d is not wanted:
         wanted[...] = d
-    return out
+    return cast(Array, out)
 
 
 def multiply(product: Product, d: Array | None = None, threads: int | None = None, progress: Watched = None) -> Array:

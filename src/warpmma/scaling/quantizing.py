@@ -10,10 +10,10 @@ from .._lazy import later
 from .._records import Shown
 from ..errors import OperandError, ScaleError
 from ..formats import floating
-from ..isa import Instruction
+from ..isa import Instruction, parse
 from ..layouts import Operand
 from .rules import as_float32, elements, mx, nvfp4, peaks
-from .words import block_size_checked, scaled, scaled_operand
+from .words import block_scales, scaled_operand
 
 if TYPE_CHECKING:
     import numpy as np
@@ -108,7 +108,7 @@ def quantize(matrix: npt.ArrayLike, instruction: str | Instruction, operand: Ope
     Raises
     ------
     OperandError, ScaleError
-        Another operand, shape or dtype; no block scaling; what is no float32; for ue4m3, NaN or infinity.
+        Another operand, shape or dtype; no block scaling; values that are not float32; for ue4m3, NaN or infinity.
 
     Notes
     -----
@@ -130,8 +130,8 @@ def quantize(matrix: npt.ArrayLike, instruction: str | Instruction, operand: Ope
     >>> q.scales, q.dequantize()[0, ::6]
     (array([[128]], dtype=uint8), array([ 0.,  2.,  4.,  8.,  8., 12.]))
     """
-    record = scaled(instruction)
-    size, axis = block_size_checked(record), -1 if scaled_operand(operand) == "A" else -2
+    record = parse(instruction)
+    size, axis = block_scales(record).size, -1 if scaled_operand(operand) == "A" else -2
     bits = _bits(record, operand, matrix)
     if bits.ndim < 2 or not bits.shape[axis] or bits.shape[axis] % size:
         expected = f"[..., {'rows, K' if operand == 'A' else 'K, columns'}], K a multiple of {size}"
@@ -169,5 +169,5 @@ def _bits(record: Instruction, operand: Operand, matrix: npt.ArrayLike) -> Array
     if wrong is not None:
         place = [int(x) for x in np.unravel_index(wrong, array.shape)]
         came = f"{operand} holds {fmt.decode(codes.reshape(-1)[wrong])} at {place}"
-        raise OperandError(f"{record}: {came}, which is no float32; round it with .astype(np.float32)")
+        raise OperandError(f"{record}: {came}, which is not a float32 value; round it with .astype(np.float32)")
     return bits

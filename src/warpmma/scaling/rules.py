@@ -68,7 +68,7 @@ def nvfp4(top: Float64, fmt: FloatFormat) -> tuple[Array, Float64, Array]:
 
 
 def elements(fmt: FloatFormat, blocks: Array, divisors: Float64) -> Array:
-    """Codes of numbers divided by what is their block's, rounded to float32 and then to a format of narrow elements.
+    """Codes of numbers divided by their block's divisor, rounded to float32 and then to a format of narrow elements.
 
     Parameters
     ----------
@@ -80,15 +80,15 @@ def elements(fmt: FloatFormat, blocks: Array, divisors: Float64) -> Array:
 
     Notes
     -----
-    A quotient is rounded to float32 by way of float64, see `_float32`; that of a power of two is exact. What the
-    machine may flush to zero there is below 2**-126, far below half of any element. Then the lower half of the code
-    goes: if it is not zero, the last bit of the upper half is set. Every midpoint of two elements has at most 5
-    significant bits, the upper half 8: a number that is no midpoint becomes none, and stays on its side. So a table of
-    65,536 elements says what it rounds to.
+    A quotient is rounded to float32 by way of float64, see `_float32`; that of a power of two is exact.
+    What the machine may flush to zero there is below 2**-126, far below half of any element. Then the lower half of the
+    code goes: if it is not zero, the last bit of the upper half is set. Every midpoint of two elements has at most 5
+    significant bits, the upper half 8: a number that is not a midpoint does not become one, and stays on its side. So a
+    table of 65,536 elements has the rounded elements.
     """
     table, codes = _rounded(fmt), np.empty(blocks.shape, fmt.code_dtype)
     for some, side in _parts(blocks):
-        with np.errstate(all="ignore"):  # infinity and NaN, and what is too small for float32
+        with np.errstate(all="ignore"):  # infinity and NaN, and underflow of float32
             quotients = _F32.decode(blocks[some, :, side]) / divisors[some, None, side]
             bits = quotients.astype(np.float32).view(np.uint32)
         upper = bits >> np.uint32(16)

@@ -52,12 +52,95 @@ def _octets(operand: Operand, s: int, byte_id: int, thread_id: int) -> Array:
     """Place of each scale, 4 * lane + byte, in the shape of the operand's scales."""
     layout, number = _layout(operand, s, 8), _ids(operand, s).index((byte_id, thread_id))
     lane, byte = (x.reshape(-1, *layout.shape[-2:])[number] for x in layout.slots)
-    return _along_k(_arrays.frozen(4 * lane + byte), operand)
+    places = _arrays.frozen(4 * lane + byte)
+    return places if operand == "A" else places.swapaxes(-1, -2)
 
 
 @cache
 def _ids(operand: Operand, s: int) -> tuple[tuple[int, int], ...]:
     return tuple((y, t) for t in _legal(_LANE[operand], "t") for y in _legal(_BYTE[s], "y"))
+
+
+@cache
+def block_scales(record: Instruction) -> BlockScales:
+    """Return the block scales of a record; `ScaleError` for one without."""
+    if not record.block_scale:
+        parts, those = ("sparse", "a_type", "b_type"), (i for i in instructions() if i.block_scale)
+        nearest = max(those, key=lambda i: sum(getattr(i, part) == getattr(record, part) for part in parts))
+        raise ScaleError(f"{record} has no block scaling. Nearest that has: {nearest}")
+    return BlockScales(record)
+
+
+class BlockScales:
+    """The core of this module: the block scales of one instruction, for operands, ids and arrays that are checked.
+
+    Attributes
+    ----------
+    record : Instruction
+    size : int
+        Logical columns of A, or rows of B, that share a scale: K/S.
+    """
+
+    def __init__(self, record: Instruction) -> None:
+        self.record, self._s, self._stype = record, record.scales_per_row, record.stype or ""
+        self.size = record.k // self._s
+
+    @property
+    def byte_ids(self) -> tuple[int, ...]:
+        """Legal byte-ids, of A and of B."""
+        return _legal(_BYTE[self._s], "y")
+
+    def layout(self, operand: Operand) -> Layout:
+        """Layout of a register of scales, with a matrix for each of `ids`."""
+        return _layout(operand, self._s, FORMATS[self._stype].bits)
+
+    def ids(self, operand: Operand) -> tuple[tuple[int, int], ...]:
+        """Pairs of byte-id and thread-id."""
+        return _ids(operand, self._s)
+
+    def check_ids(self, operand: Operand, byte_id: int, thread_id: int) -> None:
+        """Raise `ScaleError` unless the instruction has these selectors for an operand."""
+        legal = {"byte-id": (byte_id, self.byte_ids), "thread-id": (thread_id, thread_ids(operand))}
+        for name, (value, expected) in legal.items():
+            if not is_integer(value) or value not in expected:
+                choices = ", ".join(map(str, expected))
+                raise ScaleError(f"{self.record}: {name} of {operand} is {shown(value)}; expected {choices}")
+
+    def codes(self, operand: Operand, scales: Array) -> Array:
+        """Return codes of scales, given as codes or as an ml_dtypes array; raise `ScaleError` for anything else."""
+        stype, array = self._stype, scales
+        if array.dtype != np.uint8 and array.dtype != _TYPED[stype].dtype:
+            expected = f"{_TYPED[stype].dtype}, or codes as uint8 (from values: FORMATS[{stype!r}].encode)"
+            raise ScaleError(f"{self.record}: scales of {operand} are {array.dtype}; expected {expected}")
+        array = array.view(np.uint8)
+        for place in np.argwhere(array > FORMATS[stype].mask)[:1].tolist():
+            came = f"scale {array[tuple(place)]:#x} of {operand} at {place}"
+            raise ScaleError(f"{self.record}: {came} has its top bit set; {stype} has no sign")
+        return array
+
+    def pack(
+        self, operand: Operand, scales: Array, byte_id: int = 0, thread_id: int = 0, into: Array | None = None
+    ) -> Array:
+        """Distribute scales over the words of a warp; `ScaleError` for another shape, dtype or code."""
+        octets = _octets(operand, self._s, int(byte_id), int(thread_id))
+        codes = self.codes(operand, scales)
+        if codes.shape[-2:] != octets.shape:
+            expected = "[..., {}, {}]".format(*octets.shape)
+            raise ScaleError(f"{self.record}: scales of {operand} are {codes.shape}; expected {expected}")
+        base = np.zeros(LANES, np.uint32) if into is None else into
+        try:
+            batch = np.broadcast_shapes(codes.shape[:-2], base.shape[:-1])
+        except ValueError:
+            raise ScaleError(f"{self.record}: scales {codes.shape} and into {base.shape} do not broadcast") from None
+        words = np.broadcast_to(base, (*batch, LANES)).astype("<u4", order="C")  # byte 0 first on every machine
+        words.view(np.uint8)[..., octets] = codes
+        return words.astype(np.uint32, copy=False)
+
+    def unpack(self, operand: Operand, words: Array, byte_id: int, thread_id: int) -> Array:
+        """Collect scales from the words of a warp: the inverse of `pack`."""
+        octets = _octets(operand, self._s, int(byte_id), int(thread_id))
+        octets_of_warp = np.ascontiguousarray(words, "<u4").view(np.uint8)
+        return octets_of_warp.take(octets, axis=-1) & np.uint8(FORMATS[self._stype].mask)
 
 
 def block_size(instruction: str | Instruction) -> int:
@@ -68,12 +151,7 @@ def block_size(instruction: str | Instruction) -> int:
     >>> block_size("mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0")
     32
     """
-    return block_size_checked(scaled(instruction))
-
-
-def block_size_checked(record: Instruction) -> int:
-    """`block_size` of a record."""
-    return record.k // record.scales_per_row
+    return block_scales(parse(instruction)).size
 
 
 def byte_ids(instruction: str | Instruction) -> tuple[int, ...]:
@@ -84,7 +162,7 @@ def byte_ids(instruction: str | Instruction) -> tuple[int, ...]:
     >>> byte_ids("mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0")
     (0, 2)
     """
-    return _legal(_BYTE[scaled(instruction).scales_per_row], "y")
+    return block_scales(parse(instruction)).byte_ids
 
 
 def thread_ids(operand: Operand) -> tuple[int, ...]:
@@ -117,22 +195,21 @@ def scale_place(
     >>> scale_place(i, "A", 11, 1, byte_id=2, thread_id=1)
     (15, 24)
     """
-    record = scaled(instruction)
-    check_ids(record, operand, byte_id, thread_id)
-    layout = scale_layout(record, operand)
+    scales = _asked(instruction, operand, byte_id, thread_id)
+    layout = scales.layout(operand)
     given, (outer, blocks) = (index, block), layout.shape[-2:]
     if not all(is_integer(x) and 0 <= x < n for x, n in zip(given, (outer, blocks), strict=True)):
         came = f"index {shown(index)}, block {shown(block)} of {operand}"
-        raise ScaleError(f"{record}: no scale for {came}; it has {outer} by {blocks}")
-    found = layout.cell(index, block, scale_ids(record, operand).index((byte_id, thread_id)))
+        raise ScaleError(f"{scales.record}: no scale for {came}; it has {outer} by {blocks}")
+    found = layout.cell(index, block, scales.ids(operand).index((byte_id, thread_id)))
     return found.lane, found.low
 
 
 def scale_layout(instruction: str | Instruction, operand: Operand) -> Layout:
     """Layout of a register of scales: rows are those of A or columns of B, columns the blocks of such a row.
 
-    The top bit of a byte is none of a ue4m3's. Every byte-id and every thread-id has a matrix of its own: all byte-ids
-    with the first thread-id come first.
+    A ue4m3 does not use the top bit of its byte. Every byte-id and every thread-id has a matrix of its own: all
+    byte-ids with the first thread-id come first.
 
     Raises
     ------
@@ -145,8 +222,7 @@ def scale_layout(instruction: str | Instruction, operand: Operand) -> Layout:
     >>> scale_layout(i, "A").shape, scale_layout(i, "A").locate(11, 1, matrix=3)
     ((4, 16, 2), (15, 0, 24))
     """
-    record = scaled(instruction)
-    return _layout(scaled_operand(operand), record.scales_per_row, FORMATS[record.stype or ""].bits)
+    return block_scales(parse(instruction)).layout(scaled_operand(operand))
 
 
 def scale_ids(instruction: str | Instruction, operand: Operand) -> tuple[tuple[int, int], ...]:
@@ -158,8 +234,7 @@ def scale_ids(instruction: str | Instruction, operand: Operand) -> tuple[tuple[i
     >>> scale_ids(i, "A")
     ((0, 0), (2, 0), (0, 1), (2, 1))
     """
-    record, operand = scaled(instruction), scaled_operand(operand)
-    return _ids(operand, record.scales_per_row)
+    return block_scales(parse(instruction)).ids(scaled_operand(operand))
 
 
 def pack_scales(
@@ -177,7 +252,7 @@ def pack_scales(
     byte_id, thread_id : int
         The selectors that the instruction is to be given for this operand.
     into : array_like of uint32, optional
-        Words `[..., 32]` to put the scales into, of which a copy is made; leading dimensions broadcast.
+        Words `[..., 32]` to put the scales into, copied first; leading dimensions broadcast.
 
     Returns
     -------
@@ -196,31 +271,10 @@ def pack_scales(
     >>> [hex(w) for w in words[:8]]
     ['0x0', '0x0', '0x100', '0x0', '0x0', '0x0', '0x200', '0x0']
     """
-    record = scaled(instruction)
-    check_ids(record, operand, byte_id, thread_id)
-    array = _arrays.as_array(scales, f"{record}: scales of {operand}", ScaleError)
-    base = np.zeros(LANES, np.uint32) if into is None else _words(record, operand, into)
-    return pack_scales_checked(record, operand, array, byte_id, thread_id, base)
-
-
-def pack_scales_checked(
-    record: Instruction, operand: Operand, scales: Array, byte_id: int = 0, thread_id: int = 0,
-    into: Array | None = None,
-) -> Array:  # fmt: skip
-    """`pack_scales` of an array, with selectors that the instruction has; `ScaleError` for what are no scales."""
-    octets = _octets(operand, record.scales_per_row, int(byte_id), int(thread_id))
-    codes = scale_codes_checked(record, operand, scales)
-    if codes.shape[-2:] != octets.shape:
-        expected = "[..., {}, {}]".format(*octets.shape)
-        raise ScaleError(f"{record}: scales of {operand} are {codes.shape}; expected {expected}")
-    base = np.zeros(LANES, np.uint32) if into is None else into
-    try:
-        batch = np.broadcast_shapes(codes.shape[:-2], base.shape[:-1])
-    except ValueError:
-        raise ScaleError(f"{record}: scales {codes.shape} and into {base.shape} do not broadcast") from None
-    words = np.broadcast_to(base, (*batch, LANES)).astype("<u4", order="C")  # byte 0 first on every machine
-    words.view(np.uint8)[..., octets] = codes
-    return words.astype(np.uint32, copy=False)
+    found = _asked(instruction, operand, byte_id, thread_id)
+    array = _arrays.as_array(scales, f"{found.record}: scales of {operand}", ScaleError)
+    base = None if into is None else _words(found, operand, into)
+    return found.pack(operand, array, byte_id, thread_id, base)
 
 
 def unpack_scales(
@@ -245,64 +299,27 @@ def unpack_scales(
     >>> unpack_scales(np.full(32, 0xFF7F3801, np.uint32), i, "A", byte_id=2)[15]
     array([127, 255], dtype=uint8)
     """
-    record = scaled(instruction)
-    check_ids(record, operand, byte_id, thread_id)
-    return unpack_scales_checked(record, operand, _words(record, operand, words), byte_id, thread_id)
-
-
-def unpack_scales_checked(record: Instruction, operand: Operand, words: Array, byte_id: int, thread_id: int) -> Array:
-    """`unpack_scales` of words that are checked, with selectors that the instruction has."""
-    octets = _octets(operand, record.scales_per_row, int(byte_id), int(thread_id))
-    octets_of_warp = np.ascontiguousarray(words, "<u4").view(np.uint8)
-    return octets_of_warp.take(octets, axis=-1) & np.uint8(FORMATS[record.stype or ""].mask)
+    scales = _asked(instruction, operand, byte_id, thread_id)
+    return scales.unpack(operand, _words(scales, operand, words), byte_id, thread_id)
 
 
 def checked_ids(instruction: str | Instruction, ids: Sequence[int]) -> tuple[int, int, int, int]:
-    """Return byte-id and thread-id of A, byte-id and thread-id of B; raise `ScaleError` for what is undefined."""
-    record, four = scaled(instruction), members(ids, 4)
+    """Return byte-id and thread-id of A, byte-id and thread-id of B; raise `ScaleError` for undefined ones."""
+    scales, four = block_scales(parse(instruction)), members(ids, 4)
     if four is None or len(four) != 4:
         raise ScaleError(
-            f"{record}: ids are {shown(ids)}; expected byte-id and thread-id of A, byte-id and thread-id of B"
+            f"{scales.record}: ids are {shown(ids)}; expected byte-id and thread-id of A, byte-id and thread-id of B"
         )
     byte_a, thread_a, byte_b, thread_b = four
-    check_ids(record, "A", byte_a, thread_a)
-    check_ids(record, "B", byte_b, thread_b)
+    scales.check_ids("A", byte_a, thread_a)
+    scales.check_ids("B", byte_b, thread_b)
     return int(byte_a), int(thread_a), int(byte_b), int(thread_b)
 
 
 def scale_codes(record: str | Instruction, operand: Operand, scales: npt.ArrayLike) -> Array:
     """Return codes of scales, given as codes or as an ml_dtypes array; raise `ScaleError` for anything else."""
-    record, operand = scaled(record), scaled_operand(operand)
-    return scale_codes_checked(record, operand, _arrays.as_array(scales, f"{record}: scales of {operand}", ScaleError))
-
-
-def scale_codes_checked(record: Instruction, operand: Operand, array: Array) -> Array:
-    """`scale_codes` of a record and an array."""
-    stype = record.stype or ""
-    if array.dtype != np.uint8 and array.dtype != _TYPED[stype].dtype:
-        expected = f"{_TYPED[stype].dtype}, or codes as uint8 (from values: FORMATS[{stype!r}].encode)"
-        raise ScaleError(f"{record}: scales of {operand} are {array.dtype}; expected {expected}")
-    array = array.view(np.uint8)
-    for place in np.argwhere(array > FORMATS[stype].mask)[:1].tolist():
-        came = f"scale {array[tuple(place)]:#x} of {operand} at {place}"
-        raise ScaleError(f"{record}: {came} has its top bit set; {stype} has no sign")
-    return array
-
-
-def scaled(instruction: str | Instruction) -> Instruction:
-    """Read an instruction, which must have block scaling."""
-    record = parse(instruction)
-    check_scaled(record)
-    return record
-
-
-def check_scaled(record: Instruction) -> None:
-    """Raise `ScaleError` unless an instruction has block scaling."""
-    if record.block_scale:
-        return
-    parts, those = ("sparse", "a_type", "b_type"), (i for i in instructions() if i.block_scale)
-    nearest = max(those, key=lambda i: sum(getattr(i, part) == getattr(record, part) for part in parts))
-    raise ScaleError(f"{record} has no block scaling. Nearest that has: {nearest}")
+    found, operand = block_scales(parse(record)), scaled_operand(operand)
+    return found.codes(operand, _arrays.as_array(scales, f"{found.record}: scales of {operand}", ScaleError))
 
 
 def scaled_operand(operand: Operand) -> Operand:
@@ -312,26 +329,17 @@ def scaled_operand(operand: Operand) -> Operand:
     return "A" if operand == "A" else "B"
 
 
-def _along_k(array: Array, operand: Operand) -> Array:
-    """Turn K to the end, or back from there to its place: the same transposition."""
-    return array if operand == "A" else array.swapaxes(-1, -2)
+def _asked(instruction: str | Instruction, operand: Operand, byte_id: int, thread_id: int) -> BlockScales:
+    """Read an instruction with block scaling, which must have these selectors for an operand."""
+    scales = block_scales(parse(instruction))
+    scales.check_ids(operand, byte_id, thread_id)
+    return scales
 
 
-def check_ids(record: Instruction, operand: Operand, byte_id: int, thread_id: int) -> None:
-    """Raise `ScaleError` unless a block-scaled instruction has these selectors for an operand."""
-    legal = {
-        "byte-id": (byte_id, _legal(_BYTE[record.scales_per_row], "y")), "thread-id": (thread_id, thread_ids(operand)),
-    }  # fmt: skip
-    for name, (value, expected) in legal.items():
-        if not is_integer(value) or value not in expected:
-            choices = ", ".join(map(str, expected))
-            raise ScaleError(f"{record}: {name} of {operand} is {shown(value)}; expected {choices}")
-
-
-def _words(record: Instruction, operand: Operand, words: npt.ArrayLike) -> Array:
+def _words(scales: BlockScales, operand: Operand, words: npt.ArrayLike) -> Array:
     """Check words of scales."""
-    array = _arrays.as_array(words, f"{record}: words of {operand}'s scales", ScaleError)
+    array = _arrays.as_array(words, f"{scales.record}: words of {operand}'s scales", ScaleError)
     if array.dtype != np.uint32 or array.shape[-1:] != (LANES,):
         came = f"{array.dtype} {array.shape}"
-        raise ScaleError(f"{record}: words of {operand}'s scales are {came}; expected uint32 [..., {LANES}]")
+        raise ScaleError(f"{scales.record}: words of {operand}'s scales are {came}; expected uint32 [..., {LANES}]")
     return array

@@ -1,4 +1,4 @@
-"""Sparse A: the pattern of its columns, its stored elements, and the metadata that says where they stand.
+"""Sparse A: the pattern of its columns, its stored elements, and the metadata with their positions.
 
 A row of a sparse A is cut into groups of four *places*, and two places of each are stored. A place is one
 element of 8 or 16 bits, a pair of 4-bit elements, or half a tf32 element. A 2-bit index names a place; two
@@ -19,70 +19,36 @@ batches that do not broadcast, are an `OperandError`.
 Functions of matrices take them whole, of any m and any k that the group's width divides, as `matmul` does; those of
 metadata registers work on the m and k of one instruction.
 
-The functions whose names end in `_checked` or `_on`, and `check_selector`, are the core of the others: they take sparse
-records and arrays, nibbles instead of indices, and do not look at them again.
+Inside the package, `sparse_a(record)` gives the core of these functions: `SparseA`, which takes checked arrays, and
+nibbles in place of indices.
 
 Sources: PTX ISA 9.1, 9.7.14.6.1 "Sparse matrix storage" (patterns, codes), 9.7.14.6.2 (metadata, as figures);
 docs/specification/ptx.md 3; measured on an H200 (docs/specification/h200.md 2): 88 mnemonics with every selector,
 819,200 outputs, 0 differences, and all sixteen nibbles.
 """
 
-from .legal import SORTED_CODES, UNDEFINED_MEASURED, legal_codes
-from .metadata import (
+from .patterns import SORTED_CODES, UNDEFINED_MEASURED, Pattern, stored_columns
+from .sparse_functions import (
+    check_indices,
     check_metadata,
-    check_metadata_on,
-    check_selector,
+    compress,
+    expand,
     halves,
-    halves_checked,
+    legal_codes,
     metadata_layout,
     metadata_place,
     pack_metadata,
-    pack_metadata_checked,
+    pattern,
     positions,
-    positions_checked,
+    prune,
+    rows_met,
     selectors,
     unpack_metadata,
 )
-from .patterns import Pattern, nibbles_checked, pattern, pattern_checked, stored_columns
-from .pruning import (
-    check_indices,
-    check_indices_on,
-    compress,
-    compress_checked,
-    expand,
-    prune,
-    rows_met,
-    rows_met_checked,
-)
+from .sparse_operand import SparseA, sparse_a
 
 __all__ = [
-    "SORTED_CODES",
-    "UNDEFINED_MEASURED",
-    "Pattern",
-    "check_indices",
-    "check_indices_on",
-    "check_metadata",
-    "check_metadata_on",
-    "check_selector",
-    "compress",
-    "compress_checked",
-    "expand",
-    "halves",
-    "halves_checked",
-    "legal_codes",
-    "metadata_layout",
-    "metadata_place",
-    "nibbles_checked",
-    "pack_metadata",
-    "pack_metadata_checked",
-    "pattern",
-    "pattern_checked",
-    "positions",
-    "positions_checked",
-    "prune",
-    "rows_met",
-    "rows_met_checked",
-    "selectors",
-    "stored_columns",
-    "unpack_metadata",
-]
+    "SORTED_CODES", "UNDEFINED_MEASURED", "Pattern", "SparseA", "check_indices", "check_metadata", "compress",
+    "expand", "halves", "legal_codes", "metadata_layout", "metadata_place", "pack_metadata", "pattern", "positions",
+    "prune", "rows_met", "selectors", "sparse_a", "stored_columns", "unpack_metadata",
+]  # fmt: skip

@@ -1,19 +1,18 @@
-"""A sparse A group by group: its pattern, and matrices and indices of any size cut into groups.
-
-What `sparsity` says of a matrix it says of every group of a row, so work is done on so many groups at a time.
-"""
+"""The pattern of a sparse A and its nibbles: which are legal by PTX's rules, and the known effects of the others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from .._arguments import is_integer
 from .._lazy import later
 from .._records import Shown
-from ..errors import MetadataError, OperandError
-from ..isa import Instruction, parse
+from ..errors import MetadataError, shown
+from ..isa import TARGETS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +27,7 @@ else:  # places of metadata need no NumPy
 
 
 _GROUPS = 1 << 15  # of a matrix at a time: their values as float64 stay in cache, and memory is that of the results
-PLACES = 4  # of a group: what a 2-bit index tells apart
+PLACES = 4  # of a group: the values of a 2-bit index
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,26 +55,6 @@ class Pattern(Shown):
         return self.width // self.unit
 
 
-def pattern(instruction: str | Instruction) -> Pattern:
-    """Sparsity pattern of an instruction's A.
-
-    Examples
-    --------
-    >>> pattern("mma.sp.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32")
-    Pattern(width=8)
-    """
-    return pattern_checked(parse(instruction))
-
-
-def pattern_checked(record: Instruction) -> Pattern:
-    """`pattern` of a record."""
-    if not record.sparse:
-        raise MetadataError(f"{record} is dense, without pattern and metadata; expected an mma.sp")
-    # An index addresses at least 8 bits, which may be two elements, and at most 16, which may be half of one.
-    slot = record.packing("A").slot
-    return Pattern(width=PLACES * min(max(slot, 8), 16) // slot)
-
-
 def stored_columns(law: Pattern, nibble: int) -> tuple[int, ...]:
     """Columns of a group's stored elements within it; of tf32 those that whole elements, 0x4 and 0xE, have."""
     return tuple(
@@ -101,7 +80,7 @@ def nibble_of(law: Pattern) -> UInt8:
 
 
 def pieces(groups: int) -> Iterator[slice]:
-    """Cut so many groups."""
+    """Cut a number of groups into pieces."""
     return (slice(start, min(start + _GROUPS, groups)) for start in range(0, groups, _GROUPS))
 
 
@@ -113,43 +92,6 @@ def heaviest(weight: Array) -> Array:
         for i, one in enumerate(units)
     ]
     return np.less(before, len(units) // 2).T
-
-
-def checked_matrix(
-    record: Instruction, array: Array, width: int, *, stored: bool = False
-) -> tuple[Array, Callable[[slice], Array]]:
-    """Check A, or its stored elements, of which a group has so many.
-
-    Return it, contiguous, and a function from groups, counted through all of it, to their values `[group, unit,
-    element]`.
-    """
-    fmt, law = record.format("A"), pattern_checked(record)
-    if array.ndim < 2 or array.shape[-1] % width:
-        shape = f"[..., m, {'k/2' if stored else 'k'}], the latter a multiple of {width}"
-        raise OperandError(f"{record}: A is {array.shape}; expected {shape}")
-    array = np.ascontiguousarray(array)
-    try:
-        codes = fmt.codes(array).reshape(-1, width // law.unit, law.unit)
-    except OperandError as error:
-        raise OperandError(f"{record}: A: {error}") from None
-    return array, lambda piece: fmt.decode(codes[piece])
-
-
-def nibbles_asked(record: Instruction, indices: npt.ArrayLike, shape: tuple[int, int] | None = None) -> UInt8:
-    """Check indices, of so many rows and groups if these are given, and return them as nibbles."""
-    return nibbles_checked(record, _arrays.as_array(indices, f"{record}: indices", MetadataError), shape)
-
-
-def nibbles_checked(record: Instruction, array: Array, shape: tuple[int, int] | None = None) -> UInt8:
-    """Nibbles of indices that are an array; `MetadataError` for what are no indices."""
-    expected = array.shape[-3:-1] if shape is None else shape
-    if array.ndim < 3 or array.shape[-3:] != (*expected, 2) or array.dtype.kind not in "iu":
-        tail = "m, groups" if shape is None else ", ".join(map(str, shape))
-        raise MetadataError(f"{record}: indices are {array.dtype} {array.shape}; expected int [..., {tail}, 2]")
-    if array.size and not 0 <= array.min() <= array.max() <= 3:
-        raise MetadataError(f"{record}: indices go from {array.min()} to {array.max()}; expected 0 to 3")
-    i0, i1 = (array[..., x].astype(np.uint8) for x in (0, 1))
-    return np.asarray(i0 | i1 << 2)
 
 
 def indices_of(nibbles: Array) -> UInt8:
@@ -164,7 +106,65 @@ def named(law: Pattern, place: Iterable[int], what: str = "warp") -> str:
     return f"{at}row {row}, group {group} (columns {law.width * group} to {law.width * (group + 1) - 1})"
 
 
-def what_is_one(record: Instruction, array: Array, width: int) -> str:
-    """Say what one matrix of a batch is: a warp's if it is what one instruction takes."""
-    tile = (record.m, record.k // pattern_checked(record).width * width)
-    return "warp" if array.shape[-2:] == tile else "matrix"
+Codes = frozenset[int]
+
+SORTED_CODES: Codes = frozenset(i0 | i1 << 2 for i1 in range(PLACES) for i0 in range(i1))
+"""Nibbles whose first index is below the second."""
+
+DISTINCT: Codes = SORTED_CODES | {i1 | i0 << 2 for i1 in range(PLACES) for i0 in range(i1)}
+WHOLE: Codes = frozenset({0b0100, 0b1110})
+RULE: Mapping[Codes, str] = MappingProxyType(
+    {SORTED_CODES: "i0 < i1", DISTINCT: "i0 != i1", WHOLE: "(i0, i1) = (0, 1) or (2, 3), whole elements"}
+)
+
+UNDEFINED_MEASURED: tuple[str, ...] = tuple(t.name for t in TARGETS.values() if t.generation == "Hopper")
+"""Targets on which the effect of metadata that PTX leaves undefined was measured."""
+
+UNSORTED: tuple[tuple[str, tuple[str, ...]], ...] = (("bf16", ("Blackwell", "RTX Blackwell")),)
+"""Types whose unordered metadata reaches the hardware unsorted, by generation.
+
+From sm_100 on the hardware expects ordered metadata. For f16 and integers ptxas sorts them in software first; for
+bf16 it does not, so what a reversed pair of indices does there is not known (machine code of ptxas 13.5).
+"""
+
+
+def codes_asked(legal: Iterable[int]) -> Codes:
+    """Take nibbles one by one; the first invalid one raises, however many follow."""
+    codes = set()
+    try:
+        for code in legal:
+            if not is_integer(code) or not 0 <= code < 1 << 4:
+                raise MetadataError(f"legal is {shown(legal)}; {shown(code)} is not a nibble, an integer from 0 to 15")
+            codes.add(int(code))
+    except MetadataError:
+        raise
+    except Exception:  # no iterable, or one that fails
+        raise MetadataError(f"legal is {shown(legal)}; expected nibbles, integers from 0 to 15") from None
+    return frozenset(codes)
+
+
+def outside(nibbles: Array, codes: Codes) -> Array:
+    """Where a nibble is not one of these codes, which make a mask of sixteen bits."""
+    mask = np.uint32(sum(1 << code for code in range(16) if code in codes))
+    return np.asarray(mask >> nibbles & 1 == 0)
+
+
+def first_outside(nibbles: Array, codes: Codes) -> tuple[int, ...]:
+    """Return the position of the first nibble that is not one of these codes, if any."""
+    flat = nibbles.reshape(-1)
+    for piece in pieces(flat.size):
+        bad = np.flatnonzero(outside(flat[piece], codes))
+        if bad.size:
+            return tuple(int(x) for x in np.unravel_index(piece.start + bad[0], nibbles.shape))
+    return ()
+
+
+def said(nibble: int) -> str:
+    """Write a nibble's indices."""
+    return f"({nibble & 3}, {nibble >> 2})"
+
+
+def legal_are(codes: Codes, by_rule: bool) -> str:
+    """Say which nibbles are legal, and why."""
+    rule = f"PTX: {RULE[codes]}" if by_rule else "as asked"
+    return f"legal are {', '.join(map(hex, sorted(codes)))} ({rule})"

@@ -1,4 +1,4 @@
-"""Comparing bits in tests: a report that shows a kernel's author where the difference is."""
+"""Bitwise comparison in tests, with a report of where arrays differ."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def assert_same_bits(
         (whole ones too, which are taken as tiles of it, from row 0 and column 0 on), raw codes of its elements, or its
         registers `[..., register, 32]`. An f32 D may be what a kernel stored of it, as float16 or bfloat16.
     instruction : str or Instruction, optional
-        By which the report says in which lane and register elements sit.
+        From which the report derives the lane and register of elements.
     operand : {"A", "B", "C", "D"}
         Which of its operands this is.
     names : tuple of 2 str
@@ -122,7 +122,7 @@ def assert_close(
         and distance (see `ulps`; `expected` is rounded to the type of `actual` for it); where they are; the worst one;
         the largest differences; how many are NaN or infinite.
     OperandError
-        A tolerance that is not a number of at least 0, arrays that are no numbers, or that do not go with the operand.
+        A tolerance that is not a number of at least 0, arrays that are not numbers, or that do not go with the operand.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def ulps(format: str | Format, x: npt.ArrayLike, y: npt.ArrayLike) -> Any:
 
 
 def _view(instruction: Any, operand: Any, names: Any, limit: Any, tile: Any) -> View:
-    """Check what the two assertions share."""
+    """Check the arguments that the two assertions share."""
     listed = members(names, 2)
     if listed is None or len(listed) != 2 or not all(isinstance(x, str) for x in listed):
         raise OperandError(f"names are {shown(names)}; expected two strings")
@@ -223,7 +223,7 @@ def _explained(
     actual: npt.ArrayLike, expected: npt.ArrayLike, record: Instruction | None, operand: Operand,
     inputs: Mapping[str, Any] | None,
 ) -> str:  # fmt: skip
-    """Say which mistake explains the difference; nothing where nobody asked and there is none to name."""
+    """Say which mistake explains the difference; nothing if unasked and without a match."""
     from .guessing import guess, guess_fragment, target_of  # only differences need them
 
     x, y = as_array(actual, "actual"), as_array(expected, "expected")
@@ -242,7 +242,7 @@ def _explained(
             target = target_of(record, y, given)
         if target is None:
             target = "sm_90" if "sm_90" in record.targets else record.targets[-1]
-            note = f"note: no target gives what is expected of these inputs; guessed with {target}\n"
+            note = f"note: no target gives the expected result for these inputs; guessed with {target}\n"
         return f"\n{note}{guess(record, **given, got=x, target=target)}"
     except WarpmmaError as error:
         return f"\nguess: none, as the inputs are wrong: {error}"
@@ -265,7 +265,7 @@ def _checked_inputs(inputs: object, record: Instruction | None, operand: Operand
 
 
 def _raw(fmt: Format, x: npt.ArrayLike) -> Array:
-    """Make codes of any integers, if they fit; leave alone what is no integer."""
+    """Make codes of any integers, if they fit; leave alone what is not an integer."""
     array = as_array(x, fmt.name)
     if not isinstance(fmt, FloatFormat) or array.dtype.kind not in "iu":
         return array

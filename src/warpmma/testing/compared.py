@@ -1,4 +1,4 @@
-"""Two arrays of the same elements, by element: what is compared, and where it sits in matrices and registers."""
+"""Two arrays element by element: what is compared, and where it sits in matrices and registers."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ Indices = tuple[Array, ...]
 
 
 class Rule(Protocol):
-    """How elements are compared, and how what is wrong is reported."""
+    """How elements are compared, and how wrong ones are reported."""
 
     @property
     def verbs(self) -> tuple[str, str]:
@@ -121,7 +121,7 @@ class Close:
         return np.nonzero(~(close | (np.isnan(x) & np.isnan(y) & self.equal_nan)))
 
     def columns(self, found: Compared, at: Indices, names: tuple[str, str]) -> list[list[str]]:
-        """Return differences, what is allowed, and distances."""
+        """Return differences, tolerances, and distances in ulps."""
         (x, y), orders = found.values(at), found.orders(at)
         allowed = ["allowed", *(f"{v:.3g}" for v in self._allowed(y))]
         if not found.reads[0].floating:
@@ -131,7 +131,7 @@ class Close:
         return [apart, allowed, _steps(found.reads[0], orders)]
 
     def extent(self, found: Compared, at: Indices, index: Indices) -> list[str]:
-        """Name the worst element, and count what is no number."""
+        """Name the worst element, and count NaN."""
         x, y = found.values(at)
         lines, finite = [], np.flatnonzero(np.isfinite(x) & np.isfinite(y))
         if finite.size:

@@ -59,7 +59,7 @@ class Weighted:
 
 
 def weighted(fmt: Format, kind: Kind, simplest: float = 0.0) -> Weighted:
-    """Codes of a format and a kind, of which the one of a value is the simplest."""
+    """Codes of a format and a kind; hypothesis shrinks to the code of `simplest`."""
     check_choice("kind", kind, KINDS)
     return _cached_values(fmt, kind, simplest)
 
@@ -148,7 +148,7 @@ def _few_integers(fmt: IntegerFormat, kind: Kind) -> tuple[int, ...]:
 
 @st.composite
 def drawn_codes(draw: Draw, values: Weighted, shape: tuple[int, ...]) -> Array:
-    """Generate codes: few of them one by one; many from a palette, in a block outside of which all is simple."""
+    """Generate codes: few of them one by one; many from a palette, in a block; all else is simple."""
     size, simplest = math.prod(shape), values.listed[0]
     if size <= _FEW:
         return _array([draw(values.codes) for _ in range(size)], values).reshape(shape)

@@ -84,7 +84,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Say what the tests run on, where targets were asked for."""
+    """Report the targets and engines, if targets are given."""
     return [_header(_asked(config))] if config.getoption("warpmma_targets") else []
 
 

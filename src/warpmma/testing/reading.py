@@ -36,7 +36,7 @@ class Reader:
     order : callable
         From codes to their places in the order of values, int64 or uint64, neighbours one apart; and which are NaN.
     show : callable
-        From a code to its value, in as few digits as tell it from every other.
+        From a code to its value, in the fewest digits that are unique.
     values : callable
         From codes to values, float64; wide integers are rounded.
     rounded : callable or None
@@ -69,7 +69,7 @@ def distance(x: Array, y: Array) -> npt.NDArray[np.uint64]:
 
 
 def reader_of(dtype: np.dtype[Any]) -> Reader:
-    """Return the reader of a dtype; `OperandError` for one whose elements are no numbers with bits of their own."""
+    """Return the reader of a dtype; `OperandError` for one whose elements are not numbers with bits of their own."""
     for fmt in FORMATS.values():
         if fmt.dtype == dtype and fmt.name not in ("tf32", "ue4m3", "b1"):
             return reader(fmt)

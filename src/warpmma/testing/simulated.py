@@ -1,4 +1,4 @@
-"""A GPU by its target, for tests: what the package computes, with the target filled in."""
+"""A simulated GPU for tests: the functions of this package for one target."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class PtxOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Gpu(Shown):
-    """A simulated GPU: what the package computes, with its target filled in.
+    """A simulated GPU: the functions of the package, with its target filled in.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class Gpu(Shown):
             A kernel written in Python, as of `warpmma.kernel.launch`; an entry of PTX, or a module that has but one.
         grid, block, args, shared, hazards, engine, threads, progress
             As of `warpmma.kernel.launch`. Plain arrays are placed in global memory, and written in place; those of a
-            device (`gpu.device()`) lie where they are.
+            device (`gpu.device()`) stay where they are.
         contract, resident, limit, seed
             Of entries of PTX, as of `PtxEntry.launch`.
 
@@ -199,7 +199,7 @@ class Gpu(Shown):
         return launch(kernel, grid, block, given, target=self.target, **common)
 
     def _device_of(self, args: Sequence[Any] | Mapping[str, Any]) -> Device:
-        """Return the device that arguments lie on, or a new one."""
+        """Return the device of the arguments, or a new one."""
         from ..machine import DeviceArray
 
         listed = args.values() if isinstance(args, Mapping) else args if isinstance(args, list | tuple) else ()
@@ -211,7 +211,7 @@ class Gpu(Shown):
         return device
 
     def evidence(self, instruction: str | AnyInstruction) -> Evidence:
-        """Say how we know what an instruction computes: `warpmma.evidence`."""
+        """Return the evidence for what an instruction computes: `warpmma.evidence`."""
         return execution.evidence(instruction, target=self.target)
 
 
@@ -234,5 +234,7 @@ def _only(module: PtxModule) -> PtxEntry:
     names = list(module)
     if len(names) != 1:
         listed = ", ".join(names[:20]) or "none"
-        raise OperandError(f"{module!r} has not one entry; expected one, such as gpu.load(...)[name]; it has {listed}")
+        raise OperandError(
+            f"{module!r} does not have exactly one entry; expected one, such as gpu.load(...)[name]; it has {listed}"
+        )
     return module[names[0]]

@@ -12,9 +12,9 @@ payloads, neighbours of 1 and powers of two that make ties. `kind` narrows them:
 "near"
     Zeros, and 2**-4 to 2**4 in magnitude, as far as the format has it; of integers -8 to 8.
 "exact"
-    Integers from -4 to 4, of which sums of products are exact in every accumulator.
+    Integers from -4 to 4, whose sums of products are exact in every accumulator.
 "ties"
-    Powers of two, and the neighbours of 1: sums of their products lie half way between two results.
+    Powers of two, and the neighbours of 1: sums of their products are half way between two results.
 "special"
     Zeros, ones, the least and the largest numbers, infinities and NaN; of integers the ends.
 
@@ -75,7 +75,7 @@ def matrices(
     Raises
     ------
     OperandError
-        An unknown format or kind, or a shape that is none.
+        An unknown format or kind, or an invalid shape.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def operands(
     kind : {"any", "finite", "near", "exact", "ties", "special"}
         Of the values of A, B and C, and of scales, which shrink to 1.
     target : str, optional
-        Metadata is such as this target takes: some do not say what they make of descending indices. By default it is
+        Metadata is such as this target takes: on some the effect of descending indices is not known. By default it is
         such as all targets take.
 
     Returns
@@ -193,7 +193,7 @@ def _in_registers(draw: Draw, record: Instruction, parts: dict[str, st.SearchStr
 
 
 def _metadata(draw: Draw, record: Instruction, lead: tuple[int, ...], target: str | None) -> dict[str, Any]:
-    """Draw legal metadata and a selector; what the selector leaves out is anything."""
+    """Draw legal metadata and a selector; other lanes hold anything."""
     codes = frozenset.intersection(*(sparsity.legal_codes(record, t) for t in ([target] if target else record.targets)))
     # Ascending indices before descending ones, low before high.
     order = tuple(sorted(codes, key=lambda code: ((code & 3) > code >> 2, code >> 2, code)))
@@ -221,7 +221,7 @@ def _format(given: str | Format | npt.DTypeLike) -> Format:
         return given
     if isinstance(given, str) and given in FORMATS:
         return FORMATS[given]
-    with suppress(Exception):  # what is no dtype can raise anything, by attributes of its own
+    with suppress(Exception):  # an invalid dtype can raise anything, through its attributes
         dtype = np.dtype(given)
         return next(f for f in FORMATS.values() if f.dtype == dtype and f.name not in ("tf32", "ue4m3", "b1"))
     raise OperandError(

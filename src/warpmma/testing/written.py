@@ -1,4 +1,4 @@
-"""Arrays of which most elements are the same, written in one line: how failing examples of hypothesis are printed."""
+"""Arrays with mostly equal elements, written in one line: how failing examples of hypothesis are printed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST = 16  # elements that are written out
 
 
 def array_with(format: str, shape: int | tuple[int, ...], elements: Mapping[Any, Any], fill: float = 0) -> Array:
-    """Make an array of which all but a few elements are the same.
+    """Make an array in which all but a few elements are equal.
 
     Failing examples of `warpmma.testing.strategies` are printed as calls of this function; they can be copied into a
     test, such as into an `@example` of hypothesis.
@@ -68,14 +68,14 @@ def array_with(format: str, shape: int | tuple[int, ...], elements: Mapping[Any,
             codes[index] = coder.read(value)
     except (MemoryError, OperandError):
         raise
-    except Exception as error:  # what comes may be anything
+    except Exception as error:  # arguments may be anything
         raise OperandError(f"array_with: {shown(error, str)}") from None
     return coder.array(codes)
 
 
 @dataclass(frozen=True)
 class Written:
-    """An array, of which hypothesis writes the arguments of `array_with` that make it.
+    """An array that hypothesis prints as the call of `array_with` that makes it.
 
     Attributes
     ----------
@@ -129,7 +129,9 @@ def _code(fmt: Format, value: Any) -> int:
     """Return the code of a value in the format's range, or a code itself."""
     if isinstance(fmt, FloatFormat) and is_integer(value):
         if not 0 <= value <= fmt.mask:
-            raise OperandError(f"array_with: {shown(value, hex)} is no code of {fmt.name}; expected 0 to {fmt.mask:#x}")
+            raise OperandError(
+                f"array_with: {shown(value, hex)} is not a code of {fmt.name}; expected 0 to {fmt.mask:#x}"
+            )
         return int(value)
     code = np.asarray(fmt.encode(value))
     if isinstance(fmt, FloatFormat):
@@ -138,7 +140,7 @@ def _code(fmt: Format, value: Any) -> int:
     else:
         held = float(fmt.decode(code)) == value
     if not held:
-        raise OperandError(f"array_with: {shown(value)} is no value of {fmt.name}")
+        raise OperandError(f"array_with: {shown(value)} is not a value of {fmt.name}")
     return int(code)
 
 

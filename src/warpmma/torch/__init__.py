@@ -1,7 +1,7 @@
 """PyTorch's products on CPU tensors, with the bits of a target's matrix instructions: an override, and `matmul`.
 
 `with arithmetic(target="sm_90a") as report:` replaces what PyTorch calls to multiply matrices, forward and backward;
-`report` says which instruction each product took. PyTorch is no dependency: it is imported when one of these is called.
+`report` has the instruction of each product. PyTorch is optional and imported when one of these is called.
 """
 
 from .differentiable import matmul

@@ -5,9 +5,9 @@
    by the row's sum of P before rounding, and rounded once.
 2. Gradients, with P = exp(S - logsumexp): dV = P^T dO, dP = dO V^T, dS = P (dP - sum of dO O along a row),
    dQ = scale dS K, dK = scale dS^T Q. P and dS are rounded to the operands' type before they are multiplied.
-3. What is no product (exp, maximum, sums of rows) is PyTorch's, in float32, or float64 of that. No kernel of a GPU is
-   this one: they go along the keys in blocks, and rescale. The bits are of the products, not of such a kernel.
-4. Where PyTorch takes no fused kernel (with dropout, say) it makes attention of `bmm`, of float32 for 16-bit operands.
+3. Everything but products (exp, maximum, sums of rows) is computed by PyTorch in float32, or float64 for float64
+   operands. GPU kernels differ: they process the keys in blocks, and rescale. Only the products have a GPU's bits.
+4. Where PyTorch takes no fused kernel (with dropout, say), attention uses `bmm`, in float32 for 16-bit operands.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A product of tensors as a function, whose gradients are products by the same arithmetic."""
+"""A product of tensors as a function whose gradients use the same arithmetic."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def matmul(
     Returns
     -------
     torch.Tensor
-        Differentiable, but for 8-bit operands: gradients are products by the same arithmetic, in the operands' types.
+        Differentiable, except for 8-bit operands: gradients are products by the same arithmetic, in the operands'
+        types.
 
     Raises
     ------

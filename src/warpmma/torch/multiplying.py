@@ -1,8 +1,8 @@
-"""Products of arrays as a GPU's kernels compute them, and what they do with the sums: rules of the epilogue.
+"""Products of arrays as a GPU's kernels compute them, and the rules of their epilogues.
 
 1. Sums are what `warpmma.matmul` gives for the chosen instruction, from +0. A k that is split, or promoted, is added in
    f32 as `warpmma.matmul` says.
-2. f32 is multiplied as the word for `float32` says: `products.float32` has the rules. Libraries round to tf32.
+2. f32 is multiplied as the option `float32` says: `products.float32` has the rules. Libraries round to tf32.
 3. With C, or a factor alpha, D = fma(alpha, sum, beta x C) in the type of the sums, where beta x C is rounded first; so
    an alpha of 1 is an addition. Where k is split, it is fma(beta, C, alpha x sum), as the kernel does that adds slices.
    Where beta is 0, C is not read. alpha and beta are rounded to the type of the sums.

@@ -1,29 +1,42 @@
 """The override: while it is on, PyTorch's products are computed with a target's arithmetic, and counted.
 
-1. What this thread computes inside of the `with` is replaced, forward or backward: a gradient that is computed after it
-   is PyTorch's. Overrides nest; the innermost one computes.
-2. Operators that PyTorch makes of others are taken apart first. Fused layers of `torch.nn` that only inference takes
-   (`torch.backends.mha`) are off meanwhile, in all threads, for nobody could see into them.
-3. What has sums of products inside and is not replaced is PyTorch's, and counted in the report; or refused.
-4. Tensors of subclasses are for their own rules; what these compute with plain tensors is replaced.
+1. Products of this thread inside the `with` are replaced, forward and backward: a gradient that is computed after it is
+   PyTorch's. Overrides nest; the innermost one computes.
+2. Operators that PyTorch composes of others are decomposed first. Fused layers of `torch.nn` that only inference takes
+   (`torch.backends.mha`) are off meanwhile, in all threads, since their products cannot be intercepted.
+3. Operators with sums of products inside that are not replaced are computed by PyTorch and counted in the report; or
+   refused.
+4. Subclasses of tensors follow their own rules; what these compute with plain tensors is replaced.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from functools import cache
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Literal
 
 from .._arguments import check_choice
 from ..arithmetic import Engine
 from ..errors import UnsupportedError
 from ..products import Float32
-from .aten import OPERATORS
-from .replaced import LEFT, OperatorCall
+from .attention import attention_gradients, fused_attention
+from .replaced import LEFT, PRODUCTS, OperatorCall
 from .report import ProductReport
+from .scaled import int8_product, scaled_product, scaled_product_of_recipes
 from .settings import Accumulator, ProductSettings, checked_settings
 from .tensors import dtype_name, pytorch
+
+OPERATORS: Mapping[str, Callable[[OperatorCall], Any]] = MappingProxyType({
+    **PRODUCTS,
+    "aten::_scaled_mm": scaled_product,
+    "aten::_scaled_mm_v2": scaled_product_of_recipes,
+    "aten::_int_mm": int8_product,
+    "aten::_scaled_dot_product_flash_attention_for_cpu": fused_attention,
+    "aten::_scaled_dot_product_flash_attention_for_cpu_backward": attention_gradients,
+})  # fmt: skip
+
 
 Others = Literal["leave", "refuse"]
 
@@ -52,7 +65,7 @@ def arithmetic(
     split_k: int = 1, promote_every: int | None = None, others: Others = "leave", engine: Engine = "auto",
     threads: int | None = None,
 ) -> Arithmetic:  # fmt: skip
-    """Compute PyTorch's products on CPU tensors with the bits of a target, inside of a `with`.
+    """Compute PyTorch's products on CPU tensors with the bits of a target, inside a `with`.
 
     Parameters
     ----------
@@ -73,7 +86,7 @@ def arithmetic(
         default `_scaled_mm(use_fast_accum=False)` does that every 128 where the instruction's sums keep fewer bits
         than f32, as an H200's library does, and nothing else.
     others : {"leave", "refuse"}
-        What becomes of operators with products inside that are not replaced, such as convolutions: PyTorch computes
+        The treatment of operators with products inside that are not replaced, such as convolutions: PyTorch computes
         them and the report lists them, or an error.
     engine : {"auto", "native", "numpy"}
     threads : int, optional
@@ -87,9 +100,9 @@ def arithmetic(
     Raises
     ------
     UnsupportedError
-        No PyTorch. Inside of the `with`: an operator that is not replaced, with others="refuse".
+        No PyTorch. Inside the `with`: an operator that is not replaced, with others="refuse".
     WarpmmaError
-        No such target or instruction, or an option that is none. Inside of the `with`: a target that has no
+        No such target or instruction, or an invalid option. Inside the `with`: a target that has no
         instruction for the types of a product, a tensor on a GPU or on the device meta.
     """
     pytorch()
@@ -100,7 +113,7 @@ def arithmetic(
 
 
 class Arithmetic:
-    """An override of PyTorch's products, as `arithmetic` makes it; on inside of a `with`.
+    """An override of PyTorch's products, as `arithmetic` makes it; on inside a `with`.
 
     Attributes
     ----------
@@ -154,7 +167,7 @@ class Arithmetic:
 
 @cache
 def _mode(torch: Any) -> Any:
-    """Make the class by which PyTorch hands on its operators; the class needs PyTorch."""
+    """Make the dispatch class of PyTorch's operators; the class needs PyTorch."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     known = {torch.Tensor, torch.nn.Parameter, torch.nn.parameter.Buffer}

@@ -1,7 +1,7 @@
-"""Plain products among PyTorch's operators, below autograd, so that the products of gradients come here too.
+"""Plain products among PyTorch's operators, below autograd, so that products of gradients are included.
 
 `mm`, `bmm`, `addmm`, `baddbmm`, of vectors `mv`, `addmv`, `dot` and `vdot` (a vector is a matrix of one column, or
-row), with what is made of them: `matmul`, `linear`, `einsum`. Of two tensors of one floating-point type.
+row), and operators composed of them: `matmul`, `linear`, `einsum`. Of two tensors of one floating-point type.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .settings import ProductSettings
 from .tensors import TYPES, array_of, dtype_for, dtype_name, tensor_of
 
 LEFT = object()
-"""What a replacement returns for what it does not compute: PyTorch does, or says what is wrong."""
+"""Returned by a replacement for calls that it leaves to PyTorch, which computes or raises."""
 
 _FLOATS = ("f16", "bf16", "f32", "f64")
 
@@ -174,4 +174,4 @@ PRODUCTS: Mapping[str, Callable[[OperatorCall], Any]] = MappingProxyType({
     "aten::dot": _dot("tensor"),
     "aten::vdot": _dot("other"),
 })  # fmt: skip
-"""What computes each, by its name without the "_" of those that write to their first argument."""
+"""Replacements by operator name, without the "_" of those that write to their first argument."""

@@ -1,4 +1,4 @@
-"""What was computed under an override: products by instruction, and what was left to PyTorch."""
+"""The report of an override: products by instruction, and operators left to PyTorch."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ReplacedProduct:
 
     @property
     def evidence(self) -> Evidence:
-        """How it is known what the instruction computes on the target."""
+        """The evidence for what the instruction computes on the target."""
         return known_by(FMA if self.instruction == str(FMA) else parse_any(self.instruction), self.target)
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ class ReplacedProduct:
 
 
 class ProductReport:
-    """What an override computed, and what it left to PyTorch.
+    """Products that an override computed, and operators that it left to PyTorch.
 
     Attributes
     ----------

@@ -3,7 +3,7 @@
 1. A and B are of 8-bit floating point, which may differ. One scale for each: their product, rounded to f32, multiplies
    the sum. One for each row of A and each column of B: the sum is multiplied by that of B, rounded, and by that of A.
 2. The bias is added to that in f32. Then the result is rounded to the output's type; of 8 bits it is multiplied by
-   `scale_result` before, and what is too large becomes the largest number.
+   `scale_result` before, and overflow becomes the largest number.
 3. `use_fast_accum=False` promotes narrow sums every 128 of k, unless `promote_every` says otherwise.
 4. Block scales, as libraries take them for a GPU (ue8m0 for every 32 of k, ue4m3 for every 16 of e2m1; padded to 128
    rows and 4 columns, in tiles of 32 x 4 x 4), go to a block-scaled `mma`.
@@ -99,7 +99,7 @@ def _multiplied(sums: Sums, factor: Array) -> Sums:
 
 
 def _blocks(call: OperatorCall, a: Any, b: Any, out: str) -> Sums | None:
-    """Compute with block scales (rule 4); None if there are none."""
+    """Compute with block scales (rule 4); None without any."""
     of_a, of_b = call.x["scale_a"], call.x["scale_b"]
     kinds = {dtype_name(x.dtype) for x in (of_a, of_b)}
     if len(kinds) != 1 or not kinds <= set(_BLOCKS):
@@ -115,7 +115,7 @@ def _blocks(call: OperatorCall, a: Any, b: Any, out: str) -> Sums | None:
 
 
 def _nibbles(x: Any) -> Array:
-    """Return codes of e2m1, of which two share a byte, the first in its low half: `[rows, k]`."""
+    """Return codes of e2m1, stored two per byte, the first in its low half: `[rows, k]`."""
     octets = array_of(x.contiguous().view(pytorch().uint8), "A or B")
     return np.stack([octets & 15, octets >> 4], axis=-1).reshape(octets.shape[0], -1)
 

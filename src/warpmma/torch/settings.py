@@ -1,10 +1,10 @@
-"""What products are computed with: arguments of `arithmetic` and of `matmul`, and the instruction that each type takes.
+"""Settings of products: arguments of `arithmetic` and of `matmul`, and the instruction for each type.
 
-1. Of f32 it is what `products.float32` says of the word that was given: `fma.rn.f32`, or an instruction for tf32.
-2. An instruction that was named is taken for products of its types of A and B.
-3. Else it is of the kind that was asked for, `wgmma` or `mma`; where the target has no `wgmma` for the types (f64), an
-   `mma`. Of several that with the largest k, as `warpmma.matmul` chooses; n of a `wgmma` changes no bit.
-4. Sums are kept in f32, with accumulate="f16" in f16 where A is f16 or of 8 bits; of f64 in f64, of s8 in s32.
+1. For f32, `products.float32` maps the option to `fma.rn.f32` or an instruction for tf32.
+2. A named instruction is used for products of its types of A and B.
+3. Otherwise it is of the requested kind, `wgmma` or `mma`; where the target has no `wgmma` for the types (f64), an
+   `mma`. Of several, the one with the largest k, as `warpmma.matmul` chooses; n of a `wgmma` changes no bit.
+4. Sums are kept in f32, with accumulate="f16" in f16 where A is f16 or of 8 bits; for f64 in f64, for s8 in s32.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _EIGHT_BITS = ("e4m3", "e5m2")
 
 @dataclass(frozen=True, kw_only=True)
 class ProductSettings:
-    """What products are computed with; `arithmetic` says what each means."""
+    """Settings of products; `arithmetic` documents each."""
 
     target: str
     kind: str
@@ -166,5 +166,5 @@ def promoted(record: ChainInstruction, given: ProductSettings, *, exact_sums: bo
 
 
 def known_by(record: ChainInstruction, target: str) -> Evidence:
-    """Return how it is known what an instruction computes."""
+    """Return the evidence for what an instruction computes."""
     return operation(str(FMA)).evidence if isinstance(record, FloatFma) else evidence_on(record, target)

@@ -1,4 +1,4 @@
-"""PyTorch, imported when it is needed; its tensors as arrays, without a copy, and arrays as tensors."""
+"""PyTorch, imported when needed; tensors as arrays without a copy, and arrays as tensors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OUTPUTS = ("float32", "float16", "bfloat16", "float64", "int32", "float8_e4m3fn
 
 
 def pytorch() -> Any:
-    """Return the module `torch`, or raise `UnsupportedError` where there is none."""
+    """Return the module `torch`; raise `UnsupportedError` if it is not installed."""
     try:
         import torch
     except ImportError as error:
@@ -51,7 +51,7 @@ def dtype_for(name: str) -> Any:
 
 
 def array_of(x: Any, name: str) -> Array:
-    """Read a tensor in place, or raise `OperandError` for what is none on the CPU."""
+    """Read a tensor in place; raise `OperandError` for anything but a CPU tensor."""
     torch = pytorch()
     if not isinstance(x, torch.Tensor):
         raise OperandError(f"{name} is {type(x).__name__}; expected a tensor of PyTorch")
@@ -62,7 +62,7 @@ def array_of(x: Any, name: str) -> Array:
     if x.layout is not torch.strided:
         raise OperandError(f"{name} is {dtype_name(x.layout)}; expected a dense tensor: .to_dense()")
     if torch._C._functorch.is_functorch_wrapped_tensor(x):
-        raise UnsupportedError(f"{name} is inside of torch.func; take torch.matmul there, in arithmetic(...)")
+        raise UnsupportedError(f"{name} is inside torch.func; take torch.matmul there, in arithmetic(...)")
     return as_array(x.detach().resolve_conj().resolve_neg(), name)
 
 
@@ -72,6 +72,8 @@ def tensor_of(x: Array) -> Any:
     if not x.flags.writeable:
         x = x.copy()
     if str(x.dtype) not in _OUTPUTS:
-        raise OperandError(f"a result of {x.dtype} is no tensor; expected one of {', '.join(_OUTPUTS)}")
+        raise OperandError(
+            f"PyTorch has no tensor type for a result of {x.dtype}; expected one of {', '.join(_OUTPUTS)}"
+        )
     same = np.ascontiguousarray(x).view(f"i{x.itemsize}")
     return torch.from_numpy(same.reshape(x.shape)).view(getattr(torch, str(x.dtype)))

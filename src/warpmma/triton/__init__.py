@@ -1,4 +1,4 @@
-"""Door: kernels of Triton run on a simulated GPU, unchanged.
+"""Triton kernels on a simulated GPU, unchanged.
 
 `with warpmma.triton.device("sm_90"): kernel[grid](x, y, n, BLOCK=128)` compiles the kernel with Triton's own compiler,
 which needs no GPU, and runs its PTX here: on CPU tensors of PyTorch, on NumPy's arrays and on those of a `Device`.

@@ -1,6 +1,6 @@
 """`python -m warpmma.triton [--device sm_90,hazards=warn] [-m] script.py ...`: run a script on a simulated GPU.
 
-With `cuda=cpu` it says at the end how many kernels were launched: code that found no GPU after all launches none.
+With `cuda=cpu` it prints the number of launches at the end: 0 shows code that did not find the GPU.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The simulated GPU that is active: what it is, what ran on it, and on which device a launch runs."""
+"""The active simulated GPU, its launches, and the device that a launch runs on."""
 
 from __future__ import annotations
 
@@ -121,5 +121,5 @@ def current() -> ActiveDevice:
         None is active.
     """
     if not active:
-        raise OperandError("no simulated device is active: launch inside of `with warpmma.triton.device(...)`")
+        raise OperandError("no simulated device is active: launch inside `with warpmma.triton.device(...)`")
     return active[-1]

@@ -1,4 +1,4 @@
-"""Arguments of a kernel before Triton sees them: arrays of NumPy are wrapped, what cannot be taken is refused."""
+"""Arguments of a kernel before Triton sees them: NumPy arrays are wrapped, unsupported arguments are refused."""
 
 from __future__ import annotations
 

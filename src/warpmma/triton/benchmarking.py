@@ -1,14 +1,13 @@
-"""What is measured where Triton measures time: there is none, so instructions that warps execute are counted.
+"""Benchmarking: where Triton measures time, warp instructions are counted instead.
 
 The rules:
 
-1. A run counts as long as its launches execute instructions, of warps. The same launch always counts the same.
-2. Of an autotuned kernel every configuration runs once, and the one that executes the fewest instructions is chosen;
-   of equal ones the first. What does not fit the target's shared memory counts as endless, as Triton has it, and so
-   do clusters.
-   Whatever `do_bench`, `warmup` or `rep` the kernel was given is not asked.
-3. What was chosen is remembered by the pair of targets, and neither for another one nor for a real GPU.
-4. `triton.testing.do_bench` counts at least 100, so that it runs what launches nothing a few times only.
+1. The time of a run is the number of warp instructions of its launches. The same launch always counts the same.
+2. Every configuration of an autotuned kernel runs once, and the one with the fewest instructions is chosen; of equal
+   ones the first. A configuration that exceeds the target's shared memory counts as infinite, as in Triton, and so do
+   clusters. `do_bench`, `warmup` and `rep` of the kernel are ignored.
+3. The choice is cached for the pair of targets, and neither for another pair nor for a real GPU.
+4. `triton.testing.do_bench` counts at least 100, so that a function without launches runs only a few times.
 """
 
 from __future__ import annotations

@@ -5,18 +5,27 @@ The rules:
 1. Tensors: those of `cuda_tensors`.
 2. The functions of `torch.cuda` and `torch.accelerator` in `_ANSWERS` answer, those of `torch_answers` among them; any
    other function of theirs is an error that names the nearest that answers.
-3. Nothing is invented that a test could be decided by: memory in use and time are not answered, a device's memory is
-   the machine's.
-4. Seeds and states of random numbers are the CPU's, whose generator makes all numbers: they are not a GPU's.
+3. No answer is invented that could decide a test: memory in use and time are not answered; a device's memory is that of
+   the machine.
+4. Seeds and states of random numbers are those of the CPU's generator, not of a GPU's.
 5. `autocast("cuda")` is the CPU's, in float16 unless a type is given; which functions it casts is the CPU's list.
-6. All is put back when the device is no longer active; marks of tensors stay, and mean nothing then.
+6. Everything is restored when the device is no longer active; marks of tensors stay, without meaning.
+
+Answers of `torch.cuda` for the simulated GPU, with this option or without:
+
+1. As long as a device is active and PyTorch has no GPU, the functions of `torch.cuda` below answer. `is_available`
+   still returns False: no tensor can be made on "cuda", unless the CPU stands for it (`cuda_as_cpu`).
+2. The capability is that of the target that Triton compiles for, since code asks for what the compiler may use.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
-from types import FunctionType
+from contextlib import nullcontext
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 from .._arguments import suggestion
@@ -25,7 +34,61 @@ from ..isa import TARGETS
 from .active_device import current
 from .benchmarking import InstructionEvent
 from .cuda_tensors import GENUINE, is_cuda_device, put_on_cuda, tensor_mode
-from .torch_answers import has_gpu, machine_memory
+
+
+def has_gpu(torch: Any) -> bool:
+    """Whether PyTorch has a GPU, whatever answers for it."""
+    count = getattr(torch._C, "_cuda_getDeviceCount", None)  # a PyTorch for the CPU lacks it
+    return count is not None and count() > 0
+
+
+def machine_memory(device: Any = None) -> tuple[int, int]:
+    """Return free and total bytes of this machine's memory, which holds the tensors."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    return os.sysconf("SC_AVPHYS_PAGES") * page, os.sysconf("SC_PHYS_PAGES") * page
+
+
+class TorchAnswers:
+    """Answers that are installed in `torch.cuda`, and the originals."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, Any] = {}
+
+    def give(self) -> None:
+        """Answer from now on, if PyTorch was imported and has no GPU."""
+        torch = sys.modules.get("torch")
+        cuda = getattr(torch, "cuda", None)
+        if self._before or cuda is None or has_gpu(torch):
+            return
+        for name, answer in self._answers().items():
+            self._before[name] = getattr(cuda, name)
+            setattr(cuda, name, answer)
+
+    def take_back(self) -> None:
+        """Put back what was there."""
+        for name, x in self._before.items():
+            setattr(sys.modules["torch"].cuda, name, x)
+        self._before.clear()
+
+    def _answers(self) -> dict[str, Callable[..., Any]]:
+        def properties(device: Any = None) -> SimpleNamespace:
+            target = TARGETS[current().target]
+            major, minor = current().capability
+            return SimpleNamespace(
+                name=f"simulated {target}", major=major, minor=minor, multi_processor_count=132, warp_size=32,
+                max_threads_per_multi_processor=target.threads_per_sm, regs_per_multiprocessor=65536,
+                shared_memory_per_block=target.static_shared, shared_memory_per_multiprocessor=target.shared_per_sm,
+                shared_memory_per_block_optin=target.shared_per_block, total_memory=machine_memory()[1],
+            )  # fmt: skip
+
+        return {
+            "current_device": lambda: 0,
+            "device": lambda device=None: nullcontext(),
+            "get_device_capability": lambda device=None: current().capability,
+            "get_device_name": lambda device=None: f"simulated {current().target}",
+            "get_device_properties": properties,
+            "synchronize": lambda device=None: None,
+        }
 
 
 class _Stream:
@@ -141,7 +204,7 @@ def check_pytorch() -> None:
 
 @contextlib.contextmanager
 def redirected_cuda() -> Iterator[None]:
-    """Make the CPU stand for "cuda", for as long as the context lasts."""
+    """Make the CPU stand in for "cuda" within the context."""
     import torch
 
     with contextlib.ExitStack() as put_back:
@@ -153,7 +216,7 @@ def redirected_cuda() -> Iterator[None]:
 
 
 def _replacements(torch: Any) -> Iterator[tuple[Any, str, Any]]:
-    """Return what takes whose place: the object that has it, its name, and what stands there meanwhile."""
+    """Yield replacements: the owner, the attribute's name, and the temporary value."""
     for module, answers in _answers(torch).items():
         holder = getattr(torch, module)
         yield from ((holder, name, _one(answer)) for name, answer in answers.items())
@@ -162,7 +225,7 @@ def _replacements(torch: Any) -> Iterator[tuple[Any, str, Any]]:
             if name not in known and isinstance(getattr(holder, name, None), FunctionType):
                 yield holder, name, _refused(f"torch.{module}", name, known)
     yield torch, "Generator", _generator(torch.Generator)
-    yield torch.autograd, "has_torch_function", lambda _: False  # else `grad` and `backward` run outside of the mode
+    yield torch.autograd, "has_torch_function", lambda _: False  # else `grad` and `backward` run outside the mode
     function = torch.autograd.function.BackwardCFunction
     yield function, "apply", _given_on_cuda(function.apply)
     yield from _casts(torch)
@@ -198,7 +261,7 @@ def _generator(original: Any) -> Any:
 
 
 def _given_on_cuda(apply: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what runs a backward function, which marks what it gives (rule 6 of tensors)."""
+    """Return a runner of a backward function that marks its results (rule 6 of tensors)."""
 
     def marked(self: Any, *gradients: Any) -> Any:
         with GENUINE():

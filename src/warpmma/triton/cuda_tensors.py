@@ -1,4 +1,4 @@
-"""Tensors that code makes on "cuda", kept on the CPU: which ones they are, and what is answered about them.
+"""Tensors that code creates on "cuda", kept on the CPU: how they are marked, and what they report.
 
 The rules:
 
@@ -43,7 +43,7 @@ def GENUINE() -> Any:
 
 
 def on_cuda(x: Any) -> bool:
-    """Whether a tensor is on cuda (rule 1), asked inside of `GENUINE` or of a function that PyTorch overrides."""
+    """Whether a tensor is on cuda (rule 1), asked inside `GENUINE` or of a function that PyTorch overrides."""
     storage = _storage(x)
     return storage is not None and hasattr(storage, _MARK)
 
@@ -57,7 +57,7 @@ def put_on_cuda(x: Any) -> Any:
 
 
 def _storage(x: Any) -> Any:
-    """Return a tensor's storage in this process's memory; None where there is none, as of a sparse tensor."""
+    """Return a tensor's storage in this process's memory; None without one, as for a sparse tensor."""
     try:
         return x.untyped_storage() if x.device.type == "cpu" else None
     except (NotImplementedError, RuntimeError):
@@ -81,7 +81,7 @@ def _on_cpu(x: Any) -> Any:
 
 
 def _marked_results(results: Any, given: Iterable[Any], place: bool | None) -> None:
-    """Mark what a function made: by the device that it was given, or by rule 3."""
+    """Mark the results of a function: by the device that it was given, or by rule 3."""
     tensors = list(given)
     if not (any(map(on_cuda, tensors)) if place is None else place):
         return
@@ -136,7 +136,7 @@ def _as_tensor(make: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _answers() -> dict[Any, Callable[..., Any]]:
-    """Return what is answered in place of functions of PyTorch."""
+    """Return the replacements of PyTorch's functions."""
     import torch
 
     tensor: Any = torch.Tensor

@@ -27,7 +27,7 @@ def described(text: str | None = None) -> tuple[str, dict[str, Any]]:
     Raises
     ------
     OperandError
-        What is no option, or has no such value.
+        An unknown option or an invalid value.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def described(text: str | None = None) -> tuple[str, dict[str, Any]]:
         name, _, value = pair.partition("=")
         if name not in OPTIONS:
             raise OperandError(
-                f"{VARIABLE}={written}: {shown(name)} is no option{suggestion(name, OPTIONS)}; there are "
+                f"{VARIABLE}={written}: {shown(name)} is not an option{suggestion(name, OPTIONS)}; there are "
                 f"{', '.join(OPTIONS)}"
             )
         try:

@@ -1,6 +1,7 @@
-"""What is used of Triton, found out when it is first needed.
+"""The parts of Triton that are used here, looked up at first use.
 
-Triton promises none of it to others. 3.2 to 3.9 have it, in two or three forms each; what a version lacks is said.
+They are internal to Triton. Versions 3.2 to 3.9 have them, in two or three forms each; an error names what a version
+lacks.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class TritonInterface:
     ----------
     version : str
     folder : str
-        Where its modules lie.
+        The folder of its modules.
     drivers : DriverConfig
         Holds the driver that is active.
     backends : dict
@@ -41,7 +42,7 @@ class TritonInterface:
     target : type
         `GPUTarget`.
     driver_base : type
-        `DriverBase`, of which drivers are.
+        `DriverBase`, the base class of drivers.
     dtypes : dict of str to str
         What types of elements are called, by what a tensor calls them.
     most_threads : bool
@@ -61,13 +62,13 @@ class TritonInterface:
     most_threads: bool
 
     def active(self) -> Any:
-        """Return the driver that is active, or what stands for none: never makes one."""
+        """Return the active driver, or the placeholder for none: never makes one."""
         names = vars(self.drivers)
         return names["_active"] if "_active" in names else names["active"]
 
 
 def find_triton() -> TritonInterface:
-    """Return what is used of Triton.
+    """Return the parts of Triton that are used.
 
     Raises
     ------
@@ -80,7 +81,7 @@ def find_triton() -> TritonInterface:
 
 
 def _interprets() -> bool:
-    """Whether kernels that are made now are interpreted; newer versions keep what the environment said."""
+    """Whether kernels defined now are interpreted; newer versions cache the environment variable."""
     knobs = sys.modules.get("triton.knobs")
     if knobs is not None:
         return bool(knobs.runtime.interpret)
@@ -90,7 +91,7 @@ def _interprets() -> bool:
 @cache
 def _found() -> TritonInterface:
     if not _installed():
-        where = "" if sys.platform == "linux" else f"; on {sys.platform} there is none"
+        where = "" if sys.platform == "linux" else f"; on {sys.platform} Triton does not exist"
         raise UnsupportedError(f"Triton is not installed: pip install 'warpmma[triton]' (Linux){where}")
     import triton
 
@@ -131,7 +132,7 @@ def _dtypes(version: str) -> Any:
 
 
 def _name(version: str, module: str, *names: str) -> Any:
-    """Return what a module of Triton has by a name, or by the name of a name."""
+    """Return an attribute of a module of Triton, by one name or a path of names."""
     try:
         found: Any = import_module(module)
         for name in names:

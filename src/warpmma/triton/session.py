@@ -1,14 +1,19 @@
-"""Simulated GPUs as Triton's active driver: the `with`, the call, and what changes meanwhile.
+"""Simulated GPUs as Triton's active driver: the context manager, and what it replaces.
 
 The rules:
 
 1. While a device is active it is Triton's driver, Triton's compiler ends at PTX, and `JITFunction.run` looks at the
-   arguments first, `Autotuner.run` counts (`benchmarking`). All are put back as they were.
+   arguments first, `Autotuner.run` counts (`benchmarking`). All are restored afterwards.
 2. Devices nest; the innermost is active. `install` makes one active until `uninstall`. Triton has one driver for all
-   threads, whose launches go to the innermost: another thread than the one that made it active makes none so.
+   threads, whose launches go to the innermost: only the thread that made it active may make another one active.
 3. Triton keeps compiled kernels by the number of the device, so each pair of targets has a number of its own, beyond
    those of real GPUs.
-4. A launch runs on the device of which its arrays are, or on the active one's own.
+4. A launch runs on the device that its arrays belong to, or on the active one's own.
+
+`PTX_TARGETS` has the targets that Triton compiles for, by the target whose bits are computed. A driver assembles PTX
+for older targets, too: what Triton writes for sm_80 has sm_90's bits on sm_90. For sm_90 itself
+`tl.dot` becomes `wgmma`, for sm_100 to sm_110 `tcgen05`, and descriptors become TMA from sm_90 on: none is simulated.
+A kernel is compiled for the first target of its row that has all of its types: sm_80 has no e4m3, sm_89 has.
 """
 
 from __future__ import annotations
@@ -16,6 +21,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, nullcontext
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -25,19 +31,66 @@ from .._progress import Watched
 from .._tracebacks import end_at_caller
 from ..arithmetic import Engine
 from ..errors import OperandError, TargetError, WarpmmaError, shown
-from ..isa import TARGETS
+from ..isa import TARGETS, check_known
 from ..machine import Device, DeviceArray, HazardWarning, Limit, Policy
 from ..ptx import PtxEntry
 from .active_device import ActiveDevice, active, current
 from .argument_checks import given_to_triton
 from .benchmarking import tuned_by_counting
 from .compiling import ptx_backend
-from .cuda_as_cpu import check_pytorch, redirected_cuda
+from .cuda_as_cpu import TorchAnswers, check_pytorch, redirected_cuda
 from .environment import described
 from .interface import TritonInterface, find_triton
-from .ptx_targets import device_target, ptx_numbers
 from .simulated_driver import driver_class
-from .torch_answers import TorchAnswers
+
+PTX_TARGETS = MappingProxyType({
+    70: (70,), 72: (70,), 75: (75,), 80: (80,), 86: (86,), 87: (87,), 88: (86,), 89: (89,), 90: (80, 89),
+    100: (80, 89), 103: (80, 89), 110: (80, 89), 120: (89,), 121: (89,),
+})  # fmt: skip
+"""Number of a target, and of those for which Triton writes, in order, unless `ptx_target` names one."""
+
+
+def ptx_numbers(target: str, ptx_target: str | None) -> tuple[int, ...]:
+    """Return the numbers of the targets that Triton compiles for: for the first that has all types of a kernel.
+
+    Raises
+    ------
+    TargetError
+        No such target, or a later one than the target whose bits are computed.
+
+    Examples
+    --------
+    >>> ptx_numbers("sm_90", None), ptx_numbers("sm_90", "sm_89")
+    ((80, 89), (89,))
+    """
+    check_known(target)
+    mine = TARGETS[target].number
+    if ptx_target is None:
+        return PTX_TARGETS[mine]
+    check_known(ptx_target)
+    number = TARGETS[ptx_target].number
+    if number > mine:
+        raise TargetError(
+            f"ptx_target is {shown(ptx_target)}, later than {target}, which does not run it; give an earlier one, or "
+            f"none for sm_{PTX_TARGETS[mine][0]}"
+        )
+    return (number,)
+
+
+def device_target(target: str, ptx: int) -> str:
+    """Return the target of the simulated device: from sm_90 on Triton writes for sm_90a where it writes for sm_90.
+
+    Examples
+    --------
+    >>> device_target("sm_90", 80), device_target("sm_90", 90)
+    ('sm_90', 'sm_90a')
+    """
+    if ptx < 90:
+        return target
+    if ptx != TARGETS[target].number:
+        raise TargetError(f"Triton writes sm_{ptx}a, which {target} does not run; give ptx_target='sm_80' or 'sm_89'")
+    return f"sm_{ptx}a"
+
 
 _replaced: list[Callable[[], None]] = []
 
@@ -77,7 +130,9 @@ class TritonDevice(ActiveDevice):
             No such array.
         """
         if not isinstance(array, np.ndarray):
-            raise OperandError(f"map: {shown(array)} is no array of NumPy; tensors whose addresses are given are found")
+            raise OperandError(
+                f"map: {shown(array)} is not a NumPy array; tensors are found by the addresses that a kernel is given"
+            )
         return self.device.map(array, array.ctypes.data)
 
 
@@ -92,7 +147,7 @@ def device(
     Parameters
     ----------
     target : str or Device
-        Whose bits are computed; a Device is used itself, with what it holds.
+        Whose bits are computed; a Device is used itself, with its contents.
     ptx_target : str, optional
         What Triton compiles for; by default a target whose PTX is simulated (`PTX_TARGETS`): for sm_90, where Triton
         would write `wgmma`, sm_80, and sm_89 for kernels with e4m3.
@@ -153,7 +208,7 @@ def install_described(text: str | None = None) -> TritonDevice:
     Parameters
     ----------
     text : str, optional
-        A target, and options of `device` behind it: "sm_90,hazards=warn"; by default what WARPMMA_TRITON says.
+        A target, and options of `device` behind it: "sm_90,hazards=warn"; by default that of WARPMMA_TRITON.
     """
     target, options = described(text)
     return install(target, **options)

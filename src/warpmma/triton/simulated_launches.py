@@ -11,7 +11,7 @@ from ..errors import OperandError, PtxError, UnsupportedError, shown
 from ..machine import Hazard, HazardError
 from ..ptx import PtxEntry
 from .active_device import ActiveDevice, KernelLaunch, current
-from .dots import dot_notes
+from .compiling import dot_notes
 from .host_memory import mapped_for_launch
 from .launch_arguments import flat_arguments, parameter_value
 

@@ -1,4 +1,4 @@
-"""What `compute` and `product` take: arrays of codes that fit together, checked once for both engines."""
+"""Checks of the arguments of `compute` and `product`, for both engines: arrays of codes that fit together."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def check_computed(recipe: Recipe, given: Given) -> tuple[int, ...]:
 
 
 def _check_codes(what: str, recipe: Recipe, given: Given, dimensions: Sequence[int]) -> None:
-    """Raise `OperandError` for what is no array of codes of its format."""
+    """Raise `OperandError` unless each operand is an array of codes of its format."""
     if not isinstance(recipe, Recipe):
         raise OperandError(
             f"{what}: a recipe is a record, as warpmma.arithmetic.recipes.recipe returns; got {shown(recipe)}"
@@ -107,7 +107,7 @@ def check_operands(recipe: Recipe, given: Given, k: int, scales: int, engine: st
 def check_sums(recipe: Recipe, given: Given, k: int, ends: Sequence[tuple[int, bool]], sums: Array | None) -> None:
     """Raise `OperandError` unless partial sums are of f32, for this C, and chains end within the product.
 
-    What they lie among counts as shared memory: `may_share_memory` asks for the bounds, as the C++ does.
+    Overlapping bounds count as shared memory: `may_share_memory` compares the bounds, as the C++ does.
     """
     a, c = (cast(Array, given[name]) for name in "AC")
     pairs = isinstance(ends, list | tuple) and all(isinstance(x, list | tuple) and len(x) == 2 for x in ends)

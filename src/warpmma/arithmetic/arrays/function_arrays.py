@@ -1,7 +1,7 @@
 """The functions of the special-function unit on arrays, with NumPy: the rules are those of `special_functions`.
 
-A function is three steps: where in which table, and times which power of two (rules 4 to 9); the sum V (rule 2), of all
-tables in units of 2^-41; the cut (rule 3).
+A function has three steps: table, position and power of two (rules 4 to 9); the sum V (rule 2), of all tables in units
+of 2^-41; truncation (rule 3).
 """
 
 from __future__ import annotations

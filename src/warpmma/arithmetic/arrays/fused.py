@@ -4,15 +4,18 @@ Why float64 is exact here. Every operand value is a float64. A product has at mo
 significands of two scales) and lies in 2^±600, and scaling it by a power of two keeps it there and exact: float64 has
 53 bits and reaches from 2^-1022 to 2^1023. The scaled addend is below 2^(F + 2) in magnitude, since a nominal
 exponent is at most one below that of the value; `trunc` cuts it at the binary point, which is rule 5. At most 65 such
-integers, with F at most 35, stay below 2^44 < 2^53, so their sum is exact in any order, and NumPy's pairwise addition
-cannot be seen. A group of 16 e2m1 products is an integer of at most 12 bits over 4; with its scales it has at most 20
+integers, with F at most 35, stay below 2^44 < 2^53, so their sum is exact in any order, NumPy's pairwise addition
+included. A group of 16 e2m1 products is an integer of at most 12 bits over 4; with its scales it has at most 20
 bits and is below 2^(F + 12), and five of them are below 2^50. Infinities and NaN follow rule 8 because IEEE addition
 and multiplication do.
+
+Products are taken in runs of k that fit in cache: both passes over a sum of products may cut k anywhere, since a
+maximum and an exact sum do not depend on it. So temporaries stay small for any number of outputs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import cast
 
@@ -23,12 +26,62 @@ from ..._arrays import Array, frozen
 from ..._rounding import Float64, to_grid
 from ...formats import FloatFormat, floating
 from ..recipes import FusedDotAdd, GroupedDotAdd, Recipe, steps
-from .pairs import Pairs
+
+# Products in flight: as float64 they take 1 MiB, which second-level caches hold.
+_RUN = 1 << 17
+
+
+def take_rows(b: Array, chosen: Array | None) -> Array:
+    """Choose rows of `b`, `[k, ..., n]`, or take all of it.
+
+    `chosen` has the shape `[k of a, ..., 1]`, and the dimensions between broadcast: all n values of a row go together,
+    which costs a fraction of choosing each.
+    """
+    if chosen is None:
+        return b
+    between = b.shape[1:-1]
+    each = int(np.prod(between))
+    index = chosen[..., 0] * each + np.arange(each).reshape(between)
+    return b.reshape(-1, b.shape[-1]).take(index, axis=0)
+
+
+class Pairs:
+    """Rows of A and of B that are multiplied in one step, under several aspects (values, exponents).
+
+    Parameters
+    ----------
+    k : int
+        How many rows.
+    part : slice or list of int
+        Which rows of A; of B too, unless they are chosen.
+    a, b : tuple of ndarray
+        `[k, ...]`, one array for each aspect; what follows k broadcasts.
+    chosen : ndarray of intp, optional
+        Which row of B each row of A meets, `[k of a, ..., 1]`; see `take_rows`.
+    """
+
+    def __init__(
+        self, k: int, part: slice | list[int], a: tuple[Array, ...], b: tuple[Array, ...], chosen: Array | None = None
+    ) -> None:
+        self._a = tuple(x[part] for x in a)
+        self._b = tuple(x[part] for x in b) if chosen is None else b
+        self._chosen = None if chosen is None else chosen[part]
+        shape = b[0].shape[1:] if chosen is None else np.broadcast_shapes(b[0].shape[1:], chosen.shape[1:])
+        outputs = int(np.prod(np.broadcast_shapes(a[0].shape[1:], shape)))
+        size = max(1, _RUN // max(1, outputs))
+        self._runs = [slice(i, i + size) for i in range(0, k, size)]
+
+    def runs(self, aspect: int) -> Iterator[tuple[Array, Array]]:
+        """Yield rows of A and the rows of B that they meet, run by run."""
+        a, b = self._a[aspect], self._b[aspect]
+        for run in self._runs:
+            yield a[run], b[run] if self._chosen is None else take_rows(b, self._chosen[run])
+
 
 _F64 = floating("f64")
 
-# A zero has no say in the largest exponent: this is below every floor, even as one of four summands, and four of it fit
-# 16 bits.
+# A zero does not affect the largest exponent: this is below every floor, even as one of four summands, and four of it
+# fit 16 bits.
 _NO_EXPONENT = -8192
 
 
@@ -47,7 +100,7 @@ def fused_dot_add(
     c : ndarray of unsigned int
         Codes.
     chosen : ndarray of intp, optional
-        Which row of `b` each row of `a` meets, `[k of a, ..., 1]`; what is between broadcasts likewise.
+        Which row of `b` each row of `a` meets, `[k of a, ..., 1]`; the dimensions between broadcast likewise.
     scale_a, scale_b : ndarray of unsigned int, optional
         Codes of block scales, `[S, ...]`, for as many equal parts of k.
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ..._arrays import Array
 from ...formats import FORMATS, integer
 from ..recipes import IntegerSum, Popcount, Recipe
-from .pairs import Pairs
+from .fused import Pairs
 
 
 def integer_sum(recipe: Recipe, a: Array, b: Array, c: Array, chosen: Array | None = None) -> Array:

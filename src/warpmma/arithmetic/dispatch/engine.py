@@ -1,13 +1,13 @@
-"""Which engines there are, and which one a caller gets."""
+"""The engines of this installation, and the choice of one."""
 
 from __future__ import annotations
 
-import warnings
 from typing import Literal
 
 import numpy as np
 
 from ..._arguments import check_choice
+from ..._tracebacks import warn_caller
 from ...errors import UnsupportedError
 from . import native
 
@@ -25,7 +25,7 @@ class EngineWarning(UserWarning):
 
 
 def engines() -> dict[str, str]:
-    """Name the engines of this installation, the fastest first, and say what each is.
+    """Name the engines of this installation, the fastest first, with descriptions.
 
     Returns
     -------
@@ -44,7 +44,7 @@ def engines() -> dict[str, str]:
 
 
 def resolve(engine: str) -> Resolved:
-    """Return the engine to use; raise `OperandError` if there is none of that name, `UnsupportedError` if not here."""
+    """Return the engine to use; raise `OperandError` for an unknown name, `UnsupportedError` if it is not built."""
     check_choice("engine", engine, ("auto", "numpy", "native"))
     if engine == "native" and not native.levels():
         raise UnsupportedError(
@@ -54,19 +54,19 @@ def resolve(engine: str) -> Resolved:
 
 
 def engine_text() -> str:
-    """Say which engine "auto" takes, and if the native one was not built."""
+    """Name the engine that "auto" takes, and note a native one that was not built."""
     name, what = next(iter(engines().items()))
     return f"{name} ({what})" if native.levels() else f"{name} (the native engine was not built)"
 
 
 def warn_of_numpy(multiply_adds: int) -> None:
-    """Warn, once in a process, where "auto" takes NumPy for a heavy product, at the line that calls the caller."""
+    """Warn, once per process, where "auto" takes NumPy for a heavy product."""
     global _warned
     if _warned or multiply_adds < HEAVY or native.levels():
         return
     _warned = True
-    warnings.warn(
+    warn_caller(
         f"{multiply_adds:,} multiply-adds in NumPy, since the native engine was not built: install again with a C++ "
         "compiler (WARPMMA_REQUIRE_NATIVE=1 makes a failed build an error); it is tens of times as fast",
-        EngineWarning, stacklevel=3,
-    )  # fmt: skip
+        EngineWarning,
+    )

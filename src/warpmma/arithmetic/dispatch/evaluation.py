@@ -1,4 +1,4 @@
-"""What recipes compute from arrays of codes: D by a unit's NumPy form, and chains of instructions by any engine."""
+"""Evaluation of recipes on arrays of codes: one instruction in NumPy, and chains of instructions by any engine."""
 
 from __future__ import annotations
 
@@ -65,15 +65,15 @@ def compute(
     of_products = np.broadcast_shapes(*(x.shape[1:] for x in (a, b, chosen) if x is not None))
     if of_products != shape:  # the same products for several elements of C, or several scales
         a = np.broadcast_to(a, (len(a), *shape))
-    return compute_checked(recipe, a, b, c, chosen=chosen, scale_a=scale_a, scale_b=scale_b)
+    return dot(recipe, a, b, c, chosen=chosen, scale_a=scale_a, scale_b=scale_b)
 
 
-def compute_checked(
+def dot(
     recipe: Recipe, a: Array, b: Array, c: Array, *, chosen: Array | None = None,
     scale_a: Array | None = None, scale_b: Array | None = None,
 ) -> Array:  # fmt: skip
     """Compute D as `compute` does, from codes that are known to fit and have as many dimensions as D, beside k."""
-    # Infinities and NaN run through the same operations as numbers; what they raise on the way is no news.
+    # Infinities and NaN run through the same operations as numbers: ignore their warnings.
     with np.errstate(all="ignore"):
         match recipe.unit:
             case FusedDotAdd():
@@ -94,7 +94,7 @@ _FMA32 = ElementForm(op="fma", source="f32", result="f32")
 
 
 def _native_chain(recipe: Recipe, a: Array, b: Array, c: Array, **_: Array | None) -> Array:
-    """Compute D of a chain in f32 as `compute_checked` does, element by element in the native engine."""
+    """Compute D of a chain in f32 as `dot` does, element by element in the native engine."""
     form = replace(_FMA32, rounding=cast(FmaChain, recipe.unit).rounding)
     for x, y in zip(a, b, strict=True):
         (c,) = run_elements(form, np.uint32, x, y, c)
@@ -134,6 +134,18 @@ def product(
     given = {"A": a, "B": b, "C": c, "chosen": chosen, "scale_a": scale_a, "scale_b": scale_b}
     check_operands(recipe, given, k, scales, engine)
     check_sums(recipe, given, k, ends, sums)
+    return dot_chain(
+        recipe, a, b, c, k=k, engine=engine, chosen=chosen, scale_a=scale_a, scale_b=scale_b, scales=scales,
+        ends=ends, sums=sums,
+    )  # fmt: skip
+
+
+def dot_chain(
+    recipe: Recipe, a: Array, b: Array, c: Array, *, k: int, engine: Resolved,
+    chosen: Array | None = None, scale_a: Array | None = None, scale_b: Array | None = None, scales: int = 0,
+    ends: native.Ends = (), sums: Array | None = None,
+) -> Array:  # fmt: skip
+    """Compute `product` from codes that are known to fit together."""
     if a.shape[2] == 0:
         return c.copy()
     of_elements = isinstance(recipe.unit, FmaChain) and recipe.d == "f32"
@@ -149,7 +161,7 @@ def product(
     def columns(x: Array | None, number: int, each: int) -> Array | None:
         return None if x is None else np.moveaxis(x[:, number * each : (number + 1) * each], 1, 0)[:, :, None]
 
-    step = _native_chain if of_elements and engine == "native" and runs_elements() else compute_checked
+    step = _native_chain if of_elements and engine == "native" and runs_elements() else dot
     b_k = k if chosen is None else 2 * k
     index = None if chosen is None else chosen.astype(np.intp)
     where = dict(ends)
@@ -165,7 +177,7 @@ def product(
 
 
 def _end_chain(accumulator: Array, sums: Array, ends_slice: bool) -> None:
-    """Add what a chain came to to the sum of its slice, and where that ends too, that to the total; in f32."""
+    """Add the result of a chain to the sum of its slice, and at the end of the slice that to the total; in f32."""
     of_slice, total = sums
     nothing = _F32.sign_bit  # -0, which changes no addend's bits
     of_slice[...] = accumulator if (of_slice == nothing).all() else _add(of_slice, accumulator)

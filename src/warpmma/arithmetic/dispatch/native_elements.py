@@ -1,7 +1,6 @@
 """Instructions on registers in the native engine, element by element: parameters of the C++, and calls into it.
 
-What they compute is said where NumPy computes it: `operations.floats`, `conversions`, `comparisons`,
-`divisions` and `integers`.
+The NumPy forms define the results: `operations.floats`, `conversions`, `comparisons`, `divisions` and `integers`.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class ElementForm(Shown):
     comparison : str
         "eq", "ne", "lt", "le", "gt", "ge", "num" or "nan".
     unordered, integral, flush, flush_result, saturate, finite, rectify, keep_nan, magnitudes : bool
-        As the C++ says of each.
+        As documented in the C++.
     """
 
     op: str

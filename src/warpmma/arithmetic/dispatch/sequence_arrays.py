@@ -16,8 +16,7 @@ from ...formats import FORMATS
 from ..arrays import fma64
 from ..recipes import ApproximateForm, CodeRange, OperandScaling, check_count, find_sequence
 from .engine import Engine, resolve
-from .functions import check_codes, in_parts, special_function
-from .native_functions import run_sequence, runs_sequence
+from .functions import check_codes, in_parts, run_sequence, runs_sequence, special_function
 
 Code = npt.NDArray[np.uint32]
 Code64 = npt.NDArray[np.uint64]
@@ -107,7 +106,7 @@ def _f32(row: ApproximateForm, given: list[Code]) -> Code:
 def _scaled(
     row: ApproximateForm, given: list[Code]
 ) -> tuple[list[Code], list[tuple[OperandScaling, npt.NDArray[np.intp]]]]:
-    """Scale operands (rule 3), and say which."""
+    """Scale operands (rule 3), and return which."""
     scaled = [(s, places) for s in row.scalings if (places := _within(given[-1], s.where)).size]
     if scaled:
         given = [x.copy() for x in given]
@@ -118,7 +117,7 @@ def _scaled(
 
 
 def quotient_factors(form: str, dividend: Array, divisor: Array) -> tuple[Array, Array]:
-    """Give what an approximate division multiplies last (rule 5): the quotient is their product, rounded.
+    """Return the last two factors of an approximate division (rule 5): the quotient is their product, rounded.
 
     Parameters
     ----------
@@ -134,7 +133,7 @@ def quotient_factors(form: str, dividend: Array, divisor: Array) -> tuple[Array,
     Raises
     ------
     OperandError
-        A form that is no division, or another dtype.
+        A form that is not a division, or another dtype.
 
     Examples
     --------
@@ -151,7 +150,7 @@ def quotient_factors(form: str, dividend: Array, divisor: Array) -> tuple[Array,
 
 
 def _after(row: ApproximateForm, scaling: OperandScaling, result: Code) -> Code:
-    """Return what is made of the results of scaled operands (rule 3)."""
+    """Correct the results of scaled operands (rule 3)."""
     if scaling.after == "square":
         return _product(row, result, _F32.decode(result))
     if scaling.after == "add":
@@ -160,7 +159,7 @@ def _after(row: ApproximateForm, scaling: OperandScaling, result: Code) -> Code:
 
 
 def _flushed(row: ApproximateForm, codes: Code) -> Code:
-    """Return what a multiplication takes for codes (rule 2)."""
+    """Return codes as a multiplication reads them (rule 2)."""
     return np.where(codes & _MAGNITUDE < _NORMAL, codes & _SIGN, codes) if row.ftz else codes
 
 
@@ -190,7 +189,7 @@ def _f64(row: ApproximateForm, given: list[Code64]) -> Code64:
 
 
 def _refined(row: ApproximateForm, x: Code64, y: Code64) -> Code64:
-    """Refine results (rule 7); what is computed of special operands is of no account."""
+    """Refine results (rule 7); those of special operands are ignored."""
     known, result = {"x": x, "y": y}, y
 
     def term(name: str | float) -> Array:

@@ -1,4 +1,4 @@
-"""Exact numbers, on Python integers: a `Number` with as many significand bits as it takes.
+"""Exact numbers, on Python integers: a `Number` with any number of significand bits.
 
 Rule 14 of `reference`: an operation is computed exactly, and rounded once.
 """
@@ -48,7 +48,7 @@ def exact_sum(x: Number, y: Number, rounding: Rounding = "rn") -> Number:
 def rounded(
     x: Number, fmt: FloatFormat, rounding: Rounding, *, bits: int | None = None, to_infinity: bool = False
 ) -> int:
-    """Round to a code of `fmt` and `bits` fraction bits; what is too large becomes what IEEE has it, or infinity."""
+    """Round to a code of `fmt` and `bits` fraction bits; overflow is as in IEEE 754, or infinity."""
     bits = fmt.fraction_bits if bits is None else bits
     sign = x.sign * fmt.sign_bit
     if x.kind == "nan":

@@ -14,7 +14,7 @@ Specification
 
 This is the multifunction interpolator of Oberman and Siu ("A High-Performance Area-Efficient Multifunction
 Interpolator", ARITH 2005); which partial products are left out, and the integers, were found from the results of an
-H200 (docs/functions.md), of which none of all inputs differs.
+H200 (docs/functions.md), without a difference over all inputs.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def squarer(bits: int) -> Squarer:
 
 @dataclass(frozen=True, kw_only=True)
 class Interpolator(Shown):
-    """A table of the interpolator, and what is added to it (rule 2).
+    """A table of the interpolator, with its shifts and constant (rule 2).
 
     Attributes
     ----------

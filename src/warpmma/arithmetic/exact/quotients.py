@@ -142,7 +142,7 @@ def _small(fmt: FloatFormat, exact: Number, rounding: Rounding) -> bool:
 
 
 def _nan(fmt: FloatFormat, code: int | None = None) -> int:
-    """Return what comes of a NaN operand, or one that is made (rule 6)."""
+    """Return the result of a NaN operand, or a new NaN (rule 6)."""
     if fmt.name != "f64":
         return cast(int, fmt.nan_code)
     quiet = 1 << (fmt.fraction_bits - 1)
@@ -192,7 +192,7 @@ def square_root(fmt: FloatFormat, x: Array, rounding: Rounding, *, ftz: bool = F
 
 
 def _in_chunks(function: Callable[..., Array], *codes: Array) -> Array:
-    """Apply a function of codes to parts of which all that is made on the way stays in a cache."""
+    """Apply a function of codes to parts small enough that temporaries stay in cache."""
     given = np.broadcast_arrays(*codes)
     flat = [x.reshape(-1) for x in given]
     result = np.empty_like(flat[0])
@@ -242,7 +242,7 @@ def _magnitude(fmt: FloatFormat, codes: UInt, ftz: bool) -> UInt:
 
 
 def _with_nan(fmt: FloatFormat, result: Array, codes: Array, magnitude: UInt) -> Array:
-    """Take what comes of a NaN operand where there is one (rule 6)."""
+    """Replace results where an operand is NaN (rule 6)."""
     made = codes.dtype.type(_nan(fmt))
     nan = codes | codes.dtype.type(1 << (fmt.fraction_bits - 1)) if fmt.name == "f64" else made
     return np.where(magnitude > _U(cast(int, fmt.inf_code)), nan, result)

@@ -1,6 +1,6 @@
-"""The reference: one dot product at a time, on Python integers, each step told in full.
+"""The reference: one dot product at a time, on Python integers, with a full trace of each step.
 
-`trace` computes and says how, in the records of `sum_steps`; `dot` is the result of its last step.
+`trace` computes and records the steps, as records of `sum_steps`; `dot` is the result of the last one.
 
 Specification
 -------------
@@ -35,9 +35,9 @@ Block scales. Products 0 to k/S - 1 share the first of the S scales of A's row a
 12. A fused dot-add multiplies every product by its two scales: significand by significand, nominal exponent plus
     nominal exponents. C is not scaled. A scale that is NaN makes its products NaN.
 13. A grouped dot-add (F, Z, groups of G products) sums the unscaled products of each group exactly and multiplies the
-    sum by the significands of the group's two scales. The group is one addend. Its nominal exponent is the sum of
-    those of the two scales, whatever the products are; but it has no say in E (rule 4) if all its products are zero,
-    or one of its scales is. Rules 3 to 9 hold for groups and C, in one step over all k.
+    sum by the significands of the group's two scales. The group is one addend. Its nominal exponent is the sum of those
+    of the two scales, whatever the products are; but it does not count for E (rule 4) if all its products are zero, or
+    one of its scales is. Rules 3 to 9 hold for groups and C, in one step over all k.
 
 IEEE arithmetic:
 
@@ -108,7 +108,7 @@ def dot(
 def trace(
     recipe: Recipe, a: Sequence[int], b: Sequence[int], c: int, scale_a: Sequence[int] = (), scale_b: Sequence[int] = ()
 ) -> tuple[SumStep, ...]:
-    """Compute one element of D, and tell how.
+    """Compute one element of D, with all steps.
 
     Parameters
     ----------
@@ -118,7 +118,8 @@ def trace(
     Returns
     -------
     tuple of SumStep
-        Steps in their order; the last one's result is the element of D. None of no products, which leave C as it is.
+        Steps in their order; the last one's result is the element of D. Empty without products, which leaves C
+        unchanged.
 
     Examples
     --------
@@ -149,7 +150,7 @@ def trace(
 
 
 class _Term(NamedTuple):
-    """What will be an addend once E is known; `heard` says whether its nominal exponent has a say in E."""
+    """What will be an addend once E is known; `heard`: whether its nominal exponent counts for E."""
 
     source: str
     products: tuple[int, ...]
@@ -209,7 +210,7 @@ def _grouped(
         total = Number("finite")
         for product in members:
             total = exact_sum(total, product)
-        # A group that cancels is zero and still has its say.
+        # A group that cancels is zero and still counts.
         zeros = not any(product.significand for product in members)
         silent = zeros or (scale.kind == "finite" and not scale.significand)
         which = tuple(range(first, first + len(members)))
@@ -261,7 +262,7 @@ def _aligned_step(
 
 
 def _whole(source: str, number: Number, products: tuple[int, ...] = (), nominal: int | None = None) -> Addend:
-    """Make an addend of which nothing is taken."""
+    """Make an addend that loses no bits."""
     return Addend(source=source, products=products, number=number, nominal=nominal, kept=number)
 
 

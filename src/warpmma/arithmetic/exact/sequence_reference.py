@@ -78,7 +78,7 @@ def _product(row: ApproximateForm, code: int, factor: Number, rounding: Rounding
     """Multiply (rule 2)."""
     exact = exact_product(_flushed(row, code), factor)
     result = rounded(exact, row.fmt, rounding)
-    # The double of what lies just below the least normal number is normal, so no lower bound has a say in its rounding.
+    # The double of what lies just below the least normal number is normal, so no lower bound affects its rounding.
     double = rounded(replace(exact, exponent=exact.exponent + 1), row.fmt, rounding)
     if row.ftz and double & row.fmt.sign_bit - 1 < 2 << row.fmt.fraction_bits:
         result &= row.fmt.sign_bit
@@ -86,7 +86,7 @@ def _product(row: ApproximateForm, code: int, factor: Number, rounding: Rounding
 
 
 def _of_unit(row: ApproximateForm, x: int) -> int:
-    """Return what the unit gives (rule 6)."""
+    """Return the result of the unit (rule 6)."""
     half = row.fmt.bits - 32 if row.fmt.bits == 64 else 0
     return special_function_reference(row.function, x >> half) << half
 
@@ -103,7 +103,7 @@ def _refined(row: ApproximateForm, x: int, y: int) -> int:
 
 
 def _term(known: Mapping[str, Number], term: str | float | None) -> Number:
-    """Return what a step names."""
+    """Return the value that a step names."""
     if not isinstance(term, str):
         return _number(term or 0.0)
     number = known[term.removeprefix("-")]

@@ -5,8 +5,8 @@ Specification
 An operand has a sign, an exponent field e and a fraction f of 23 bits; V is what `interpolation` computes (rules 1 and
 2) from a table and a position.
 
-3.  A subnormal operand is a zero of its sign, but for tanh. The result is V 2^n, cut toward zero to 24 bits; what is
-    below 2^-126 is zero, what is 2^128 or more infinite. Of NaN, and where no number is the result, 0x7FFFFFFF.
+3.  A subnormal operand is a zero of its sign, except for tanh. The result is V 2^n, truncated to 24 bits; below
+    2^-126 it is zero, from 2^128 on infinite. For NaN, and where the result is not a number, it is 0x7FFFFFFF.
 4.  rcp: position f, n = 127 - e, the operand's sign. Of zero infinity, of infinity zero, of the operand's sign.
 5.  rsqrt and sqrt: with k = floor((e - 127) / 2), table "even" or "odd" by e - 127 - 2 k; position f; n = -k of rsqrt,
     where an even power of two gives an exact power; n = k + 1 of sqrt. Of negative numbers NaN. Of a zero, infinity of
@@ -153,7 +153,7 @@ _INFINITY = _F32.power(128)
 
 
 def find_function(name: str) -> SpecialFunction:
-    """Return the function of a name; raise `OperandError` if there is none.
+    """Return the function of a name; raise `OperandError` for an unknown name.
 
     Examples
     --------
@@ -230,7 +230,7 @@ def _word(law: Law, tables: Sequence[Interpolator], word: _Word, code: int) -> i
 
 
 def _special(law: Law, word: _Word, sign: int, e: int, f: int) -> int | None:
-    """Return results that are no sum: of zeros, infinities, negative numbers (rules 4 to 8)."""
+    """Return results that are not a sum: of zeros, infinities, negative numbers (rules 4 to 8)."""
     infinity, zero, infinite = word.power(word.bias + 1), e == 0, e == word.top
     if law in ("sin", "cos"):
         return _NAN if infinite else None

@@ -1,8 +1,8 @@
-"""What the reference did: the steps of one element of D, each with its addends and what was taken from them.
+"""The trace of the reference: the steps of one element of D, each with its addends and what was cut off them.
 
-Every number is exact. What a step loses is what truncation takes from its addends (rule 5) and what rounding takes from
-their sum (rule 7); as a step's result is an addend of the next, the exact sum of the products and C is the result plus
-all that the steps lost.
+Every number is exact. A step loses what truncation cuts off its addends (rule 5) and what rounding cuts off their sum
+(rule 7); since a step's result is an addend of the next, the exact sum of the products and C is the result plus all
+losses of the steps.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Addend(Record):
 
     @property
     def lost(self) -> Fraction | None:
-        """What truncation took: value less what is kept; None for NaN and infinity."""
+        """The truncated part: value minus the kept part; None for NaN and infinity."""
         value = self.value
         if value is None or self.kept is self.number:
             return None if value is None else Fraction(0)
@@ -70,7 +70,7 @@ class SumStep(Record):
     quantum : int, optional
         Addends are kept to multiples of 2^quantum, which is E - F (rule 5).
     sum : Number
-        Exact sum of what is kept.
+        Exact sum of the kept parts.
     format : str
         Of the result.
     bits : int

@@ -1,10 +1,9 @@
-"""Recipes: how each instruction computes on each target, and how that is known.
+"""Tables: the recipe of each instruction on each target, and the evidence for it.
 
-`__all__` is what the documentation sends users to; the other names are for the package alone.
+`__all__` is what the documentation names; the other names are for the package alone.
 """
 
 from .evidence import Evidence, evidence_of
-from .instruction_groups import group
 from .library_products import LIBRARY_SUMS, LibrarySums, library_note, library_sums
 from .lowerings import (
     GENERATIONS,
@@ -17,6 +16,7 @@ from .lowerings import (
     recipe_of,
     variants,
 )
+from .scopes import group
 from .sequences import (
     SEQUENCES,
     ApproximateForm,

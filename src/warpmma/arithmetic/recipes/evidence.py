@@ -1,8 +1,8 @@
 """Evidence: how we know what each instruction computes on each target.
 
-Of the rows of `EVIDENCE` one answers (`scopes` says which). What no row can have foreseen is concluded from one: a
-shape that did not exist when a GPU was asked, and a target that no row names. What was measured, by whom and how much,
-is told at more length in `docs/evidence.md`.
+One row of `EVIDENCE` answers for an instruction (`scopes` has the rule). Evidence for a shape that did not exist when
+a GPU was measured, or for a target that no row names, is derived from a row. `docs/evidence.md` describes what was
+measured, by whom and how much.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Evidence(Shown):
     assumption : str
         What is taken for granted beyond the source; empty where nothing is.
     machine : str
-        The machine instructions that ptxas makes of it.
+        The machine instructions that ptxas emits for it.
     """
 
     kind: Literal["measured", "published", "derived"]
@@ -83,7 +83,7 @@ _SINCE_AMPERE_BUT_HOPPER = _AMPERE + _ADA + _SM100 + _SM103 + _SM110 + _SM120 + 
 _SPARSE: Mapping[str, tuple[object, ...]] = MappingProxyType({"sparse": (True,)})
 _DENSE: Mapping[str, tuple[object, ...]] = MappingProxyType({"sparse": (False,)})
 
-# The shapes that there were when GPUs were asked; of `wgmma` the rows themselves say which.
+# The shapes that existed when GPUs were measured; for `wgmma` the rows name them.
 _SHAPES: Mapping[str, str] = MappingProxyType({
     "quad pair": "m8n8k4",
     "half": "m16n8k4 m16n8k8 m16n8k16",
@@ -123,7 +123,7 @@ def _row(group: str, targets: tuple[str, ...], evidence: Evidence, **only: tuple
 
 
 def _like(group: str, targets: tuple[str, ...], other: str, **only: tuple[object, ...]) -> EvidenceRow:
-    """Make a row for targets with the machine instruction of one that was measured; nobody measured these."""
+    """Make a row for unmeasured targets that share the machine instruction of a measured one."""
     return _row(group, targets, _derived(_PTXAS, f"that its matrix unit computes as {other}'s does"), **only)
 
 
@@ -202,7 +202,7 @@ def _narrow_rows() -> tuple[EvidenceRow, ...]:
 
 
 def _sparse_rows() -> tuple[EvidenceRow, ...]:
-    """Of sparse instructions, whose arithmetic nobody published; on an H200 it was measured."""
+    """Rows of sparse instructions, whose arithmetic is unpublished; it was measured on an H200."""
     stored = "that the unit takes stored products in their order, as many in a step as of dense ones, as on an H200"
     dense = f"{_PTXAS}, and the dense instruction"
     counts = {"half": "229,376", "fp8": "229,376", "int8": "65,536", "int4": "65,536"}

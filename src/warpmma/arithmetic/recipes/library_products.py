@@ -1,4 +1,4 @@
-"""With which instruction libraries compute large products, where it is not `mma`, and whether its sums have other bits.
+"""The instruction with which libraries compute large products, where it is not `mma`, and whether its bits differ.
 
 cuBLAS, CUTLASS and Triton write `wgmma` on sm_90 and `tcgen05` on sm_100 to sm_110. Integers have one exact sum, so
 no row names them.
@@ -27,7 +27,7 @@ class LibrarySums(Shown):
     same : bool, optional
         Whether its sums have the bits of `mma`; None where that is not known.
     why : str
-        Of `same`: of which `mma`, or what differs.
+        For `same`: which `mma`; otherwise what differs.
     known : str
         How that is known.
     """

@@ -1,8 +1,8 @@
 """Recipes: how each instruction computes on each target.
 
-`GENERATIONS` says which targets share their arithmetic, as `isa` has it. `LOWERINGS` says what an instruction of a
-group becomes on a generation: which unit with which parameters (read from ptxas's machine code). How we know is the
-business of another table, in `evidence`.
+`GENERATIONS` lists the targets that share their arithmetic, as in `isa`. `LOWERINGS` maps a group of instructions on a
+generation to a unit and its parameters (read from ptxas's machine code). The evidence is a table of its own, in
+`evidence`.
 
 Sources: docs/specification/numerics.md names the publications, docs/specification/h200.md the measurements,
 docs/specification/lowering.md the machine instructions that ptxas 13.0 emits.
@@ -72,9 +72,8 @@ class Core:
         )
 
 
-# docs/specification/numerics.md 1.2 and 1.4. Z is (least exponent of D) - (F - 18), but for fp8 with F = 13, where it
-# cannot be observed: products are multiples of 2^-32, which 2^(Z - 13) divides. There it is the Z of the generation's
-# other types.
+# docs/specification/numerics.md 1.2 and 1.4. Z is (least exponent of D) - (F - 18). For fp8 with F = 13 it cannot be
+# observed: products are multiples of 2^-32, which 2^(Z - 13) divides. There it is that of the other types.
 _VOLTA = Core(operand_bytes=8, fraction_bits=23, floor_f32=-131, floor_f16=-19)
 _AMPERE = Core(operand_bytes=16, fraction_bits=24, floor_f32=-132, floor_f16=-20)
 _ADA_FP8 = Core(operand_bytes=16, fraction_bits=13, floor_f32=-132, floor_f16=-20, f32_bits=13)
@@ -93,7 +92,7 @@ class Lowering(Scope):
     group, places, only
         As of `Scope`; the places are generations.
     machine : str
-        What ptxas emits, in the words of its machine code; `{sp}` stands for what a sparse instruction adds.
+        What ptxas emits, in the words of its machine code; `{sp}` is replaced by the suffix of a sparse instruction.
     arithmetic : Core or Unit
         A core yields a fused dot-add for the types at hand. Of the other units, rounding, saturation and bit operation
         are the instruction's own.
@@ -176,7 +175,7 @@ _TABLE = ScopedTable("LOWERINGS", LOWERINGS, _generations)
 
 
 def lowering(instruction: str | AnyInstruction, target: str) -> Lowering:
-    """Return what an instruction becomes on a target; raise `TargetError` if the target lacks it."""
+    """Return the lowering of an instruction on a target; raise `TargetError` if the target lacks it."""
     record = parse_any(instruction)
     check_target(record, target)
     return lowering_of(record, target)
@@ -184,7 +183,7 @@ def lowering(instruction: str | AnyInstruction, target: str) -> Lowering:
 
 @cache
 def lowering_of(record: AnyInstruction, target: str) -> Lowering:
-    """Return what a record becomes on a target that is known to have it."""
+    """Return the lowering of a record on a target that is known to have it."""
     return cast(Lowering, _TABLE.find(record, TARGETS[target].generation))
 
 

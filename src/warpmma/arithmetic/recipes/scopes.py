@@ -4,26 +4,66 @@ Rules
 -----
 1. A row has a scope: one group of instructions; the places where it holds, targets or generations; and of the group
    those instructions whose attributes have certain values.
-2. Two rows meet if they have the group in common, a place, and a value of every attribute that both speak of.
-3. Rows that meet are nested: the scope of one lies within that of the other and is not the same, and it stands first.
-   So the rows that fit an instruction at a place are nested too, and the first of them, the most special, answers.
+2. Two rows overlap if they share the group, a place, and a value of every attribute that both mention.
+3. Rows that overlap are nested: the scope of one lies strictly within that of the other, and it stands first. So the
+   rows that fit an instruction at a place are nested too, and the first of them, the most specific, answers.
 4. Every legal instruction has an answer at every place that the table knows, and every row is the answer for one.
 
-Rule 3 is checked where a table is made, on the rows alone; rule 4 before anything is looked up, for `mma` and for
-`wgmma` apart: it takes the list of all instructions.
+Rule 3 is checked where a table is made, on the rows alone; rule 4 before the first look-up, for `mma` and for `wgmma`
+apart, since it needs the list of all instructions.
+
+A group holds the instructions that share a path through the hardware on each target. The types of A and B decide it,
+except for f16 in the one shape that has a unit of its own, and for block-scaled instructions, whose kind decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from ..._records import Shown
-from ...errors import TableError
-from ...isa import AnyInstruction, Instruction, WarpgroupInstruction, instructions, warpgroup_instructions
-from .instruction_groups import WARPGROUPS, group, group_of
+from ...errors import TableError, UnsupportedError
+from ...isa import AnyInstruction, Instruction, WarpgroupInstruction, instructions, parse_any, warpgroup_instructions
+
+WARPGROUPS = "wgmma "
+"""What the names of groups of `wgmma` begin with."""
+
+# What the types of A and B are; e4m3 and e5m2 have a path of their own where no narrower type is with them.
+_TYPES: Mapping[str, str] = MappingProxyType({
+    "f16": "half", "bf16": "half", "tf32": "half", "e4m3": "fp8", "e5m2": "fp8", "e3m2": "f8f6f4", "e2m3": "f8f6f4",
+    "e2m1": "f8f6f4", "f64": "f64", "s8": "int8", "u8": "int8", "s4": "int4", "u4": "int4", "b1": "b1",
+})  # fmt: skip
+
+
+def group(instruction: str | AnyInstruction) -> str:
+    """Name the group of instructions that share a lowering: the types decide it, or the shape where one type has two.
+
+    Examples
+    --------
+    >>> group("mma.sync.aligned.m16n8k16.row.col.f32.e4m3.e5m2.f32")
+    'fp8'
+    >>> group("wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e5m2")
+    'wgmma fp8'
+    """
+    return group_of(parse_any(instruction))
+
+
+def group_of(record: AnyInstruction) -> str:
+    """Name the group of a record that is known to be legal; `UnsupportedError` if its types are of no group."""
+    if record.shape == "m8n8k4" and record.a_type == record.b_type == "f16":
+        return "quad pair"
+    if record.block_scale:
+        return str(record.kind)
+    found = {_TYPES.get(record.a_type), _TYPES.get(record.b_type)}
+    if found == {"fp8", "f8f6f4"}:
+        found = {"f8f6f4"}
+    name = found.pop()
+    if found or name is None:
+        raise UnsupportedError(f"{record}: no group of instructions has A of {record.a_type} and B of {record.b_type}")
+    return WARPGROUPS + name if isinstance(record, WarpgroupInstruction) else name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +73,7 @@ class Scope(Shown):
     Attributes
     ----------
     group : str
-        See `instruction_groups.group`.
+        See `group`.
     places : tuple of str
         Targets or generations, as the table has it.
     only : tuple of (str, tuple)
@@ -79,7 +119,7 @@ Row = TypeVar("Row", bound=Scope)
 
 
 class ScopedTable(Generic[Row]):
-    """Rows of which exactly one answers.
+    """Rows exactly one of which answers.
 
     Parameters
     ----------
@@ -115,7 +155,7 @@ class ScopedTable(Generic[Row]):
         elif outer:
             what = "has a row that never answers, behind one that speaks of all it does"
         elif not inner and first.meets(second):
-            what = "has rows that overlap, and neither lies within the other"
+            what = "has rows that overlap without being nested"
         else:
             return
         raise TableError(f"{self.name} {what}: {first}; {second}")
@@ -137,7 +177,7 @@ class ScopedTable(Generic[Row]):
 
     def check_complete(self, kind: type[AnyInstruction]) -> None:
         """Rule 4: raise `TableError` unless all instructions of a kind have rows, and all rows for it instructions."""
-        # Instructions that no row can tell apart are asked for once.
+        # Instructions that no row distinguishes are looked up once.
         different: dict[tuple[object, ...], tuple[AnyInstruction, str]] = {}
         for record in instructions() if kind is Instruction else warpgroup_instructions():
             group, places = group_of(record), self._places(record)

@@ -2,7 +2,7 @@
 
 Specification
 -------------
-1.  ptxas makes of a form of PTX one function of the unit (`special_functions`) and what stands around it, the same on
+1.  ptxas translates a form of PTX to one function of the unit (`special_functions`) and what surrounds it, the same on
     every target that has the form. A packed form is two of the unpacked one; `MACHINE_PACKED` says where one
     instruction does it.
 2.  Multiplications and additions are IEEE: the exact result rounded once, to nearest even, subnormal numbers kept, any
@@ -12,10 +12,10 @@ Specification
     multiplied, or added to, or squared. Outside all ranges nothing happens. A NaN lies in none.
 4.  sin and cos: the operand times 0x3E22F983, nearly 1 / (2 pi), rounded toward zero, `.ftz` or not, is the turns that
     the unit takes.
-5.  Division: the function is rcp, of the divisor; its result is multiplied by the dividend. The divisor's range says
-    whether both are scaled before; nothing is done after.
+5.  Division: the function is rcp, of the divisor; its result is multiplied by the dividend. The divisor's range
+    decides whether both are scaled before; nothing is done after.
 6.  `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64`: the unit takes the operand's upper word and gives the result's. The
-    operand's lower word has no say, the result's is zero.
+    operand's lower word is ignored, the result's is zero.
 7.  `rsqrt.approx.f64`: y, as of rule 6, is refined once: t = y y, e = 1 - x t, c = 0.375 e + 0.5, u = y e, and the
     result is c u + y; each is rounded once. Subnormal operands are scaled (rule 3). Of zeros, NaN, negative numbers and
     +infinity the result is some bits of the operand with others set.
@@ -41,7 +41,7 @@ from .lowerings import variants
 
 @dataclass(frozen=True, kw_only=True)
 class CodeRange:
-    """The codes that lie between two, both included, when only the bits of a mask are looked at.
+    """The codes between two, both included, comparing only the bits of a mask.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class FusedStep:
     ----------
     to : str
     a : str
-        "x", the operand; "y", the unit's result; or what a step before has made.
+        "x", the operand; "y", the unit's result; or the result of an earlier step.
     b, c : str or float
         The same, or a number; `b` with "-" before it is negated. A product has no `c`.
     """
@@ -124,7 +124,7 @@ class ApproximateForm(Shown):
     function : str
         Of the unit, by its name in `SPECIAL_FUNCTIONS`.
     machine : str
-        The machine instructions, in their order, but for comparisons, selections and moves; of operands that no slow
+        The machine instructions, in their order, except comparisons, selections and moves; of operands that no slow
         path takes.
     since : str
         The oldest target that has it.
@@ -269,7 +269,7 @@ MACHINE_PACKED: Mapping[tuple[str, str], str] = MappingProxyType({
 
 
 def find_sequence(form: str) -> ApproximateForm:
-    """Return the sequence of a form; raise `OperandError` if there is none.
+    """Return the sequence of a form; raise `OperandError` for an unknown form.
 
     Examples
     --------
@@ -281,7 +281,7 @@ def find_sequence(form: str) -> ApproximateForm:
 
 
 def machine_text(form: str, target: str) -> str:
-    """Return the machine instructions that a form becomes, but for comparisons, selections and moves.
+    """Return the machine instructions that a form becomes, except comparisons, selections and moves.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Recipes and the units they name: the parameters of an instruction's arithmetic, and nothing else.
+"""Recipes and the units that they name: the parameters of an instruction's arithmetic.
 
-A `Recipe` says completely how one element of D is computed from a row of A, a column of B and an element of C; of a
-sparse instruction, from the stored elements of the row and those of the column that they meet. What its numbers mean
+A `Recipe` defines how one element of D is computed from a row of A, a column of B and an element of C; for a sparse
+instruction, from the stored elements of the row and the matching ones of the column. What its numbers mean
 is specified in `reference`; the symbols F, L and Z are those of the literature.
 """
 

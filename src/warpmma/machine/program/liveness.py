@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
+from ..._dataflow import settle
 from ...isa import Instruction
 from ...operations import Barrier, Exit, Operation
 from .steps import Alternative, AnyStep, Branch, BranchTable, Call, Inverted, Program, Return, RowStep, Slot, Sum
@@ -125,20 +126,14 @@ def _summed(stretch: range, uses: list[tuple[list[int], list[int]]], whole: list
 
 def _behind(summed: list[tuple[int, int]], to: list[list[int]]) -> list[int]:
     """Return, as bits, what lives behind each stretch (rule 1)."""
-    before, behind = [need for need, _ in summed], [0] * len(summed)
-    coming: list[list[int]] = [[] for _ in summed]
-    for i, following in enumerate(to):
-        for x in following:
-            coming[x].append(i)
-    waiting = set(range(len(summed)))
-    while waiting:
-        i = max(waiting)
-        waiting.discard(i)
+    before, behind = [0] * len(summed), [0] * len(summed)
+
+    def visit(i: int) -> bool:
         for x in to[i]:
             behind[i] |= before[x]
-        need, end = summed[i]
-        now = need | (behind[i] & ~end)
-        if now != before[i]:
-            before[i] = now
-            waiting.update(coming[i])
+        old, (need, end) = before[i], summed[i]
+        before[i] = need | (behind[i] & ~end)
+        return before[i] != old
+
+    settle(to, visit)
     return behind

@@ -2,4 +2,4 @@
 
 from .alternatives import ALTERNATIVE, FACTORS
 from .fusing import contracted
-from .hidden_registers import HiddenRegisters, is_hidden
+from .product_uses import HiddenRegisters, is_hidden

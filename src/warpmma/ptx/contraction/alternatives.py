@@ -1,4 +1,4 @@
-"""What sums would be if ptxas fused them, beside what they are: rule 6 of `contraction`, while a program runs.
+"""The results of sums if ptxas fused them, computed beside the actual ones: rule 6 of `contraction`, at run time.
 
 The rules:
 
@@ -8,7 +8,7 @@ The rules:
 2. Before the sum each fused multiply-add that it may be is computed of these, and behind it compared with the sum, bit
    for bit, in the lanes that execute it and hold a product.
 3. Where the sum is fused with its other product, that one is rounded instead: one product of a sum is fused.
-4. All of that stands beside the program (`Statement.beside`): no hazards are found in it, and nothing is counted.
+4. All of that runs beside the program (`Statement.beside`): it is not checked for hazards, and not counted.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from dataclasses import dataclass, field, replace
 
 from ..flow import Flow, Register
 from ..text import Immediate, Operand, Statement, Symbol, VectorOf
-from .hidden_registers import HiddenRegisters
-from .product_uses import CONTAINERS, SIGNS, handed_on, makes_product, sum_type, words_of
+from .product_uses import CONTAINERS, SIGNS, HiddenRegisters, handed_on, makes_product, sum_type, words_of
 
 ALTERNATIVE = "alternative"
 """Opcode of a comparison: the sum, and vectors of another result and whether there is one."""
 
 FACTORS = "factors"
-"""What stands behind the mnemonic of a division, and a blank, where its last two factors are asked for."""
+"""Suffix of the mnemonic of a division, after a blank, that requests its last two factors."""
 
 
 @dataclass
@@ -44,14 +43,14 @@ class Doubts:
     products: set[int] = field(default_factory=set)
 
     def add(self, i: int, operand: int, product: int) -> None:
-        """Doubt what becomes of a product in a sum."""
+        """Record a product whose fusion into a sum is in doubt."""
         self.sums.setdefault(i, set()).add(operand)
         self.products.add(product)
 
 
 @dataclass(frozen=True)
 class _Shadow:
-    """What stands beside a register: two factors, and whether there are any."""
+    """Kept beside a register: two factors, and whether there are any."""
 
     factors: tuple[Symbol, Symbol]
     there: Symbol
@@ -62,14 +61,14 @@ _Kept = tuple[Register, str, bool]
 
 
 class Alternatives:
-    """The statements that stand beside those of a body.
+    """The statements that are added beside those of a body.
 
     Parameters
     ----------
     flow : Flow
     doubts : Doubts
     fused : mapping of int to Statement
-        What stands in the place of sums that are fused with another product.
+        Replacements of sums that are fused with another product.
     hidden : HiddenRegisters
 
     Attributes
@@ -158,7 +157,7 @@ class Alternatives:
 
 
 def _beside(one: Statement, mnemonic: str, *operands: Operand) -> Statement:
-    """Make a statement that stands beside another, by its guard."""
+    """Make a statement that runs beside another, under its guard."""
     return replace(
         one, mnemonic=mnemonic, operands=operands, beside=one.mnemonic, paired=mnemonic.endswith(f" {FACTORS}")
     )

@@ -1,25 +1,25 @@
 """Which multiplications and additions ptxas fuses, and a body in which they are.
 
-PTX lets `mul` and `add` (`sub`) that say no rounding be fused. ptxas 13.0 does it by these rules, as its machine code
-for sm_80 and sm_90 showed (docs/specification/contraction.md):
+PTX allows `mul` and `add` (`sub`) without a rounding modifier to be fused. ptxas 13.0 does it by these rules, as its
+machine code for sm_80 and sm_90 showed (docs/specification/contraction.md):
 
-1.  A product is what an unguarded `mul` without rounding and `.sat` gives, of f32, f64, f16, f16x2, bf16 or bf16x2, of
-    which not both operands are numbers; and the last multiplication of `div.full` and `div.approx`.
+1.  A product is the result of an unguarded `mul` without rounding and `.sat`, of f32, f64, f16, f16x2, bf16 or bf16x2,
+    unless both operands are immediates; and of the last multiplication of `div.full` and `div.approx`.
 2.  It passes through unguarded `mov`, `mul` by 1.0, and, turning its sign, `neg` without `.ftz` and `mul` by -1.0, and
     goes as bits through registers of integers.
-3.  A sum is what `add` or `sub` without rounding gives, of the same type, with `.ftz` if the product has it, guarded or
-    not, with `.sat` or not.
-4.  A product is fused if every use of it that counts is an operand of a sum in its stretch (`regions`), and none adds
-    it to itself: each sum becomes a fused multiply-add, and the product is not computed.
+3.  A sum is the result of `add` or `sub` without rounding, of the same type, with `.ftz` if the product has it, guarded
+    or not, with `.sat` or not.
+4.  A product is fused if every live use of it is an operand of a sum in its stretch (`regions`), and none adds it to
+    itself: each sum becomes a fused multiply-add, and the product is not computed.
 5.  Where both operands of a sum are products that may be fused, one is, and the other is rounded: it is fused no more.
     Products with one use go first, in the order of their sums; then, in that order, those with several. Of two alike
     the first operand is fused.
-6.  Not predicted are sums of products that have uses outside of their stretches too, where ptxas unrolls loops before
+6.  Not predicted are sums of products that have uses outside their stretches too, where ptxas unrolls loops before
     it fuses, unless `.pragma "nounroll"` stands at their heads: some copies are fused; and where the sum itself, or
-    what hands it on, is used outside of its stretch alone: ptxas may move it there, or make it again. (Of 100 random
-    kernels with branches two had such a sum fused.) What they would be otherwise is computed beside them
+    what passes it on, is used only outside its stretch: ptxas may move it there, or recompute it. (Of 100 random
+    kernels with branches two had such a sum fused.) The other possible results are computed beside them
     (`alternatives`).
-7.  Before all that, products of what is constant are made again where they are used (`remaking`).
+7.  Before all that, products of constants are rematerialized at their uses (`remaking`).
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ from dataclasses import dataclass, replace
 from ..flow import Flow, Register, registers_of, traced
 from ..text import Function, Label, Operand, Statement
 from .alternatives import FACTORS, Alternatives, Doubts, negative
-from .hidden_registers import HiddenRegisters
-from .product_uses import CONTAINERS, ProductUses, StretchProducts, sum_type, words_of
+from .product_uses import CONTAINERS, HiddenRegisters, ProductUses, StretchProducts, sum_type, words_of
 from .remaking import remade
 
 
@@ -44,10 +43,10 @@ class Contraction:
     function : Function
         With `fma` in the place of sums, and without the products that are not computed.
     fused : tuple of (Statement, Statement)
-        Each sum, and what stands in its place.
+        Each sum, and its replacement.
     open : tuple of Statement
-        Sums of which it is not known what ptxas does (rule 6), as they stand in the text: behind each is a comparison
-        with what it may do (`alternatives`).
+        Sums for which the behaviour of ptxas is unknown (rule 6), as they stand in the text: behind each is a
+        comparison with what it may do (`alternatives`).
     """
 
     function: Function
@@ -158,7 +157,7 @@ class _Rewriting:
         self.fused[i] = made
 
     def _factor(self, product: ProductUses, n: int, between: Sequence[int]) -> Operand:
-        """Give a factor as it was at the multiplication; what is written over since is copied there."""
+        """Return a factor as it was at the multiplication; one that is overwritten since is copied there."""
         mul = self.flow.statements[product.at]
         if mul.mnemonic.startswith("div"):
             if product.at not in self.factors:

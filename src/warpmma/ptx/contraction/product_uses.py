@@ -1,13 +1,54 @@
-"""The products of a stretch, and what its statements do with them: rules 1 to 4 of `contraction`."""
+"""The products of a stretch and their uses: rules 1 to 4 of `contraction`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from ..flow import Flow, Register, Uses
-from ..text import Immediate, Operand, Statement, Symbol
+from ..text import Function, Immediate, Label, Operand, Position, RegisterRange, Statement, Symbol
+
+
+class HiddenRegisters:
+    """Registers that a way of rewriting makes.
+
+    Parameters
+    ----------
+    prefix : str
+        How their names begin; a blank follows, which no name in a text has.
+
+    Examples
+    --------
+    >>> hidden = HiddenRegisters("%fused")
+    >>> hidden.new("b32"), hidden.new("b32").name
+    (Symbol(name='%fused b32 0', scope=0), '%fused b32 1')
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._made: dict[str, int] = {}
+
+    def new(self, kind: str) -> Symbol:
+        """Make a register of a class."""
+        number = self._made.get(kind, 0)
+        self._made[kind] = number + 1
+        return Symbol(f"{self._prefix} {kind} {number}", 0)
+
+    def declared(self, function: Function, body: list[Statement | Label]) -> Function:
+        """Return a function with another body, which declares them."""
+        ranges = tuple(self._range(kind, count, function.position) for kind, count in self._made.items())
+        scopes = ((*function.scopes[0], *ranges), *function.scopes[1:])
+        return replace(function, body=tuple(body), scopes=scopes)
+
+    def _range(self, kind: str, count: int, position: Position) -> RegisterRange:
+        return RegisterRange(f"{self._prefix} {kind} ", kind, 1, count, position)
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a slot has a name that the text does not have."""
+    return " " in name
+
 
 CONTAINERS: Mapping[str, str] = MappingProxyType(
     {"f32": "b32", "f64": "b64", "f16": "b16", "f16x2": "b32", "bf16": "b16", "bf16x2": "b32"}
@@ -35,9 +76,9 @@ class ProductUses:
     refused : bool
         Whether it has another use.
     escapes : bool
-        Whether a use is outside of its stretch.
+        Whether a use is outside its stretch.
     unwanted : bool
-        Whether what does not count reads it.
+        Whether a dead statement reads it.
     """
 
     at: int
@@ -86,7 +127,7 @@ def number_of(flow: Flow, operand: Operand) -> Immediate | None:
 
 
 def handed_on(flow: Flow, one: Statement) -> tuple[Symbol, bool] | None:
-    """Rule 2: what a statement hands on, and whether with its sign turned."""
+    """Rule 2: the operand that a statement passes on, and whether negated."""
     words = words_of(one)
     if one.guard is not None or not isinstance(one.operands[0] if one.operands else None, Symbol):
         return None
@@ -111,7 +152,7 @@ def makes_product(flow: Flow, i: int) -> str:
 
 
 class StretchProducts:
-    """The products of a stretch, and what becomes of them."""
+    """The products of a stretch and their uses."""
 
     def __init__(self, found: Flow, stretch: Sequence[int], wanted: set[Register]):
         self.flow = found
@@ -158,7 +199,7 @@ class StretchProducts:
             self.of[used.written[0]] = made
 
     def _origin(self, register: Register) -> Register | None:
-        """Find the register that held a value outside of the stretch; None for what is made within."""
+        """Find the register that held a value outside the stretch; None for one computed within."""
         return self._carried.get(register, None if register in self._written else register)
 
     def _refuse(self, registers: Iterable[Register]) -> None:
@@ -167,7 +208,7 @@ class StretchProducts:
                 self.of[register][0].refused = True
 
     def _made(self, i: int, one: Statement) -> tuple[ProductUses, bool] | None:
-        """Find the product that a statement makes or hands on, and whether its sign is turned."""
+        """Find the product that a statement makes or passes on, and whether it is negated."""
         passed = handed_on(self.flow, one)
         if passed is not None:
             source, turned = passed
@@ -185,7 +226,7 @@ class StretchProducts:
         return product, False
 
     def _use(self, i: int, one: Statement, used: Uses, counted: bool) -> None:
-        """Count what a statement does with products."""
+        """Record the uses of products by a statement."""
         guard = [(one.guard.name, one.guard.scope)] if one.guard else []
         if not counted:
             for register in (*used.read, *guard):

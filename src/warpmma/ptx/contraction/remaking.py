@@ -1,15 +1,15 @@
-"""Products that ptxas makes again where they are used, so that they are fused there.
+"""Products that ptxas rematerializes at their uses, so that they are fused there.
 
 ptxas 13.0 does it for sm_80 and sm_90, as machine code of 40 kernels and an H200's results showed:
 
-1. A product (`contraction`, rule 1, divisions aside) is made again if one of its factors is folded: a number, or a
-   register that holds one, a parameter of the entry or a word of constant memory at a fixed place, or these with
-   another sign. What is converted or computed of them is not folded, nor is what lies at an address in a register.
-2. It is if every use of it that counts, wherever, is a sum as rule 4 wants it, or hands it on to such sums (rule 2 of
-   `contraction`), and comes later in the text.
-3. Each use outside of the product's stretch then has a product of its own, of the factors as they were.
+1. A product (`contraction`, rule 1, divisions aside) qualifies if one of its factors is folded: an immediate, or a
+   register that holds one, a parameter of the entry, a word of constant memory at a fixed address, or one of these with
+   its sign changed. A conversion or computation of these is not folded, nor is a load from an address in a register.
+2. Every live use of it must be a sum as in rule 4, or pass it on to such sums (rule 2 of `contraction`), and come later
+   in the text.
+3. Each use outside the product's stretch then has a product of its own, of the original factors.
 
-Only registers that one statement writes are looked at.
+Only registers with a single writer qualify.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from dataclasses import replace
 
 from ..flow import Flow, Register
 from ..text import Function, Immediate, Label, Operand, Place, Statement, Symbol
-from .hidden_registers import HiddenRegisters
-from .product_uses import CONTAINERS, product_type, words_of
+from .product_uses import CONTAINERS, HiddenRegisters, product_type, words_of
 
 
 def remade(function: Function, flow: Flow) -> Function:
-    """Return a function in which such products stand before their uses, too; itself if there are none."""
+    """Return a function in which such products stand before their uses, too; itself without any."""
     if not any(product_type(one, divisions=False) for one in flow.statements.values()):
         return function
     return _Remaking(function, flow).done()
@@ -135,7 +134,7 @@ class _Remaking:
             )
 
     def _uses(self, i: int, type_: str, chain: list[int]) -> Iterator[tuple[int, int, list[int] | None]]:
-        """Yield uses of a product: statement, operand, and what hands it on; None there for what is no sum."""
+        """Yield uses of a product: statement, operand, and what passes it on, None there for anything but a sum."""
         written = tuple(self.flow.uses[i].written)
         if len(written) != 1 or self.writer.get(written[0]) != i:
             yield i, 0, None

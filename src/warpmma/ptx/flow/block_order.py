@@ -1,17 +1,17 @@
-"""Where blocks of a function are placed, so that lanes that part meet again: a weak topological order.
+"""The order of a function's blocks, chosen so that diverged lanes reconverge: a weak topological order.
 
 The rules:
 
-1. The machine lets lanes at the lowest place go first. So whatever lies on a way between a branch and the block where
-   its ways join comes before that block: blocks are in topological order, where there are no loops.
-2. A loop (a strongly connected component) lies in one piece, before all that follows it: lanes that left it wait
-   behind it for those that still turn. Its head comes first; without the edges to the head, what is left of it is
-   ordered in the same way.
-3. A loop that is entered in several places has as its head the first of these in the text: any is right.
-4. Where several edges lead back to a head, a block that jumps there is put last into the loop, and they lead to it:
-   lanes of one turn wait there for each other, as they would where their ways join.
-5. What cannot be reached is left out. Loops nested deeper than `DEEPEST` stay in the order of the text, which is slower
-   and as right.
+1. The machine runs lanes with the lowest program counter first. So every block on a path between a branch and its join
+   comes before the join: without loops, blocks are in topological order.
+2. A loop (a strongly connected component) is contiguous and precedes all that follows it: lanes that left it wait
+   behind it for those that still iterate. Its head comes first; the rest, without the edges to the head, is ordered in
+   the same way.
+3. The head of a loop with several entries is the first of them in the text: any is correct.
+4. Where several edges lead back to a head, a block that jumps there is added at the end of the loop, and they lead to
+   it: lanes of one iteration wait there for each other, as at a join.
+5. Unreachable blocks are left out. Loops nested deeper than `DEEPEST` stay in the order of the text, which is slower
+   and also correct.
 
 The order is that of F. Bourdoncle, "Efficient chaotic iteration strategies with widenings", 1993.
 """
@@ -24,7 +24,7 @@ DEEPEST = 64
 
 
 def placed(successors: Sequence[Sequence[int]]) -> tuple[list[int], dict[tuple[int, int], int]]:
-    """Order the blocks of a graph, of which block 0 is entered.
+    """Order the blocks of a graph that is entered at block 0.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def placed(successors: Sequence[Sequence[int]]) -> tuple[list[int], dict[tuple[i
 def _loop(
     graph: list[list[int]], part: list[int], entered: set[int], moved: dict[tuple[int, int], int], depth: int
 ) -> Iterator[tuple[list[int], int]]:
-    """Cut a loop into its head, the rest and what leads back: last things first (rules 2 to 4)."""
+    """Cut a loop into its head, the rest and the block that jumps back: last part first (rules 2 to 4)."""
     inside = set(part)
     head = min((n for n in part if n in entered), default=min(part))
     back = sorted(n for n in part if head in graph[n])

@@ -1,15 +1,15 @@
-"""Stretches of a body within which ptxas fuses, and which registers are wanted behind them.
+"""Stretches of a body within which ptxas fuses, and the registers that are live after them.
 
-1. A basic block begins where a jump leads, and ends where one is. Labels to which nothing jumps begin none. A block
-   with one way out and its follower with one way in are one block. What no way leads to is nothing, and no more is a
-   block in which nothing counts (rule 3), nor a jump whose ways all lead to one place.
-2. Some instructions become several blocks before ptxas fuses, so that what stands before and behind them is apart:
-   `BREAKS` lists them. Guarded, every instruction that is no arithmetic does so, too. Machine code of ptxas 13.0 for
+1. A basic block begins at the target of a jump and ends at a jump. Labels without a jump to them begin no block. A
+   block with one successor and that successor, if it has no other predecessor, are one block. Unreachable blocks do not
+   count, nor do blocks without live statements (rule 3), nor jumps whose targets are all the same.
+2. Some instructions become several blocks before ptxas fuses, which separates the statements before and after them:
+   `BREAKS` lists them. So does every guarded instruction that is not arithmetic. Machine code of ptxas 13.0 for
    sm_80 and sm_90 showed it: each of 200 instructions was put between a multiplication and an addition.
-3. A register is wanted where its value may still reach what is stored or decides: what only makes values that nobody
-   wants does not count, since ptxas drops it.
+3. A register is wanted where its value may still reach a store or a branch: statements that only compute unwanted
+   values do not count, since ptxas drops them.
 4. ptxas unrolls loops first, unless `.pragma "nounroll"` stands at their heads: the block that jumps back and the head
-   may become one; and where a loop is one block, what stands before and behind it, too.
+   may become one; and where a loop is one block, the blocks before and after it, too.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..._dataflow import settle
 from ...isa import since
 from ..text import Function, Immediate, Label, Statement, Symbol
-from .register_sets import RegisterSets
-from .registers_used import ARITHMETIC, Register, Uses, pure, uses
+from .control_flow import JUMPS, cut_at, opcode_of
+from .registers_used import ARITHMETIC, Register, RegisterSets, Uses, pure, uses
 
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """Instructions that part what stands around them.
+    """Instructions that separate the statements around them.
 
     Attributes
     ----------
@@ -36,7 +37,7 @@ class Break:
     before : str
         The first target for which they do not; "" if there is none.
     unknown_mask : bool
-        Whether they do so only where their last operand, the membermask, is no constant.
+        Whether they do so only where their last operand, the membermask, is not a constant.
     """
 
     pattern: str
@@ -97,11 +98,11 @@ class Flow:
     constants: dict[Register, Immediate]
 
     def wants(self, i: int, live: set[Register]) -> bool:
-        """Whether a statement counts, of what is wanted behind it (rule 3)."""
+        """Whether a statement is live, given the registers wanted after it (rule 3)."""
         return not pure(self.statements[i]) or not live.isdisjoint(self.uses[i].written)
 
     def step(self, i: int, live: set[Register]) -> None:
-        """Go back over a statement: make what is wanted behind it what is wanted before it."""
+        """Step backwards over a statement: from registers wanted after it to those wanted before it."""
         one, used = self.statements[i], self.uses[i]
         wanted = self.wants(i, live)
         if used.whole:
@@ -156,8 +157,7 @@ class _Breaks:
         self._constants = constants
 
     def has(self, one: Statement) -> bool:
-        opcode = one.mnemonic.partition(".")[0]
-        if one.guard is not None and opcode not in ARITHMETIC:
+        if one.guard is not None and opcode_of(one) not in ARITHMETIC:
             return True
         if self._always.fullmatch(one.mnemonic):
             return True
@@ -191,27 +191,10 @@ def _constants(statements: Mapping[int, Statement], used: Mapping[int, Uses]) ->
 
 def _blocks(function: Function, statements: Mapping[int, Statement]) -> list[Block]:
     """Rule 1, without joining."""
-    targets = {i: _led(function, one) for i, one in statements.items() if _opcode(one) in ("bra", "brx")}
-    meant = {name for names in targets.values() for name in names}
-    blocks = [Block([], [])]
-    at: dict[str, int] = {}
-    for i, one in enumerate(function.body):
-        if isinstance(one, Label):
-            if one.name in meant:
-                if blocks[-1].statements:
-                    blocks.append(Block([], []))
-                at[one.name] = len(blocks) - 1
-            continue
-        blocks[-1].statements.append(i)
-        if i in targets or _opcode(one) in _LEAVES:
-            blocks.append(Block([], []))
-    for b, block in enumerate(blocks):
-        last = block.statements[-1] if block.statements else -1
-        leads = [at[name] for name in targets.get(last, ()) if name in at]
-        leaves = last >= 0 and statements[last].guard is None and _opcode(statements[last]) in ("bra", "brx", *_LEAVES)
-        goes_on = not leaves and b + 1 < len(blocks)
-        block.follow = sorted({*leads, *([b + 1] if goes_on else [])})
-    return blocks
+    jumps = {i: _led(function, one) for i, one in statements.items() if opcode_of(one) in JUMPS}
+    meant = {name for names in jumps.values() for name in names}
+    leaving = [i for i, one in statements.items() if opcode_of(one) in _LEAVES]
+    return [Block(block.numbers, sorted({*block.successors})) for block in cut_at(function, jumps, meant, leaving)]
 
 
 def _led(function: Function, one: Statement) -> tuple[str, ...]:
@@ -219,11 +202,7 @@ def _led(function: Function, one: Statement) -> tuple[str, ...]:
     last = one.operands[-1] if one.operands else None
     if not isinstance(last, Symbol):
         return ()
-    return function.targets.get(last.name, ()) if _opcode(one) == "brx" else (last.name,)
-
-
-def _opcode(one: Statement) -> str:
-    return one.mnemonic.partition(".")[0]
+    return function.targets.get(last.name, ()) if opcode_of(one) == "brx" else (last.name,)
 
 
 def _merged(blocks: Sequence[Block]) -> list[list[int]]:
@@ -249,7 +228,7 @@ def _merged(blocks: Sequence[Block]) -> list[list[int]]:
 
 
 def _emptied(found: Flow, blocks: Sequence[Block], wanted: RegisterSets) -> bool:
-    """Lead ways around blocks in which nothing counts, and drop jumps that all lead to one place; say if any was."""
+    """Bypass blocks without live statements, and drop jumps with one target; return whether anything changed."""
     around: dict[int, int] = {}
     for b, block in enumerate(blocks):
         if len(block.follow) == 1 and block.follow != [b] and not _counts(found, block, wanted[b]):
@@ -266,17 +245,17 @@ def _emptied(found: Flow, blocks: Sequence[Block], wanted: RegisterSets) -> bool
         if follow != set(block.follow):
             block.follow, changed = sorted(follow), True
         last = block.statements[-1] if block.statements else -1
-        if len(follow) == 1 and last >= 0 and _opcode(found.statements[last]) in ("bra", "brx"):
+        if len(follow) == 1 and last >= 0 and opcode_of(found.statements[last]) in JUMPS:
             del block.statements[-1]
             changed = True
     return changed
 
 
 def _counts(found: Flow, block: Block, wanted: set[Register]) -> bool:
-    """Whether anything in a block but its jump counts."""
+    """Whether anything in a block but its jump is live."""
     live = set(wanted)
     for i in reversed(block.statements):
-        if found.wants(i, live) and _opcode(found.statements[i]) != "bra":
+        if found.wants(i, live) and opcode_of(found.statements[i]) != "bra":
             return True
         found.step(i, live)
     return False
@@ -302,7 +281,7 @@ def _joined(function: Function, blocks: Sequence[Block], chains: Sequence[Sequen
 
 
 def _heads(function: Function, blocks: Sequence[Block]) -> dict[int, set[str]]:
-    """Labels that stand before the first statement of each block."""
+    """Labels before the first statement of each block."""
     found: dict[int, set[str]] = {}
     for b, block in enumerate(blocks):
         i = block.statements[0] - 1 if block.statements else -1
@@ -321,23 +300,15 @@ def _registers(statements: Mapping[int, Statement], used: Mapping[int, Uses]) ->
 
 
 def _wanted(found: Flow, blocks: Sequence[Block]) -> RegisterSets:
-    """Find what is wanted behind each block (rule 3)."""
+    """Find the registers wanted after each block (rule 3)."""
     before = found.wanted.like(len(blocks))
-    ways_in: list[list[int]] = [[] for _ in blocks]
-    for a, block in enumerate(blocks):
-        for b in block.follow:
-            ways_in[b].append(a)
-    work = list(range(len(blocks)))
-    waiting = set(work)
-    while work:
-        b = work.pop()
-        waiting.discard(b)
-        live = before.union(blocks[b].follow)
+    follow = [block.follow for block in blocks]
+
+    def visit(b: int) -> bool:
+        live = before.union(follow[b])
         for i in reversed(blocks[b].statements):
             found.step(i, live)
-        if before.put(b, live):
-            for a in ways_in[b]:
-                if a not in waiting:
-                    waiting.add(a)
-                    work.append(a)
-    return before.joined([block.follow for block in blocks])
+        return before.put(b, live)
+
+    settle(follow, visit)
+    return before.joined(follow)

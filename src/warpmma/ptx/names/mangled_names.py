@@ -7,12 +7,12 @@
     type      = a letter | "D" a letter | ("P" | "R" | "O" | "K" | "V" | "r") type | path [arguments]
                 | "A" number "_" type | parameter | "Dp" parameter          parameter = "T_" | "T" number "_"
 
-1. What was read before is named again by its place, "S_", "S0_", ...: each beginning of a path, each template without
-   its arguments, and each type that is more than a letter, in the order in which they end. A function is none of these.
+1. Earlier parts are referred to by number, "S_", "S0_", ...: each prefix of a path, each template without its
+   arguments, and each type that is more than a letter, in the order in which they end. Functions are not counted.
 2. "T_", "T0_", ... are arguments of the function's own template; an argument that is a pack is expanded by "Dp".
 3. Namespaces without a name, and those that nvcc invents for names of one file, are left out of what is returned.
-4. Everything else (expressions, pointers to functions, members, vectors of the compiler, tags) is not read: such a name
-   has no instance and no parameter types. Nothing is guessed.
+4. Everything else (expressions, pointers to functions, members, compiler vectors, tags) is not read: such a name has no
+   instance and no parameter types. Nothing is guessed.
 """
 
 from __future__ import annotations
@@ -21,6 +21,49 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+
+
+def instance(name: str) -> str:
+    """Return an instance's name in C++, with its arguments; "" for any other name, or one that cannot be read.
+
+    Examples
+    --------
+    >>> instance("_Z5scaleIfLi4EEvPT_S0_j"), instance("_ZN3bar4tmplINS_1XEPKfLb1EEEvPT_"), instance("_Z5saxpyifPfS_")
+    ('scale<float, 4>', 'bar::tmpl<bar::X, const float*, true>', '')
+    """
+    found = function_named(name)
+    return found.name if found is not None and found.name.endswith(">") else ""
+
+
+def plain_instance(name: str) -> str:
+    """Write a name as another of the same instance would be: without blanks, and suffixes of numbers.
+
+    Examples
+    --------
+    >>> plain_instance("scale<unsigned int, 4u>") == plain_instance("scale<unsigned,4>")
+    True
+    """
+    name = re.sub(r"\bunsigned int\b", "unsigned", re.sub(r"(?<=\d)[uUlL]+", "", name))
+    return re.sub(r"\s", "", name)
+
+
+def source_name(name: str) -> str:
+    """Return the name in the source: with the arguments of a template; a name that is not mangled is its own."""
+    return instance(name) or unmangled(name)
+
+
+def entries_meant(name: str, entries: Iterable[str]) -> list[str]:
+    """List the entries that a name in the source means: of a template without arguments, all of its instances.
+
+    Examples
+    --------
+    >>> entries_meant("tmpl<float>", ["_ZN3bar4tmplIfEEvPT_", "_ZN3bar4tmplIdEEvPT_", "_Z5saxpyifPfS_"])
+    ['_ZN3bar4tmplIfEEvPT_']
+    """
+    if "<" not in name:
+        return meant(name, entries)
+    return [x for x in entries if (y := instance(x)) and f"::{plain_instance(y)}".endswith(f"::{plain_instance(name)}")]
+
 
 _INVENTED = ("_GLOBAL__N", "_INTERNAL_")
 _LETTERS = {
@@ -153,7 +196,7 @@ class _Reading:
         return tuple(found)
 
     def local(self) -> str:
-        """Read what is behind a function: the name of a static variable."""
+        """Read what follows a function: the name of a static variable."""
         if not self._take("E"):
             raise _UnreadError
         name = self._source()
@@ -189,7 +232,7 @@ class _Reading:
         return self.text[start : self.at]
 
     def _substitution(self) -> str:
-        """Rule 1: what stands behind an "S"."""
+        """Rule 1: the reference after an "S"."""
         if word := _STD.get(self.text[self.at]):
             self.at += 1
             return word
@@ -199,7 +242,7 @@ class _Reading:
         return self.seen[place]
 
     def _parameter(self) -> list[str]:
-        """Rule 2: what stands behind a "T"."""
+        """Rule 2: the parameter after a "T"."""
         place = self._number()
         if self._arguments is None or place >= len(self._arguments):
             raise _UnreadError
@@ -300,7 +343,7 @@ class _Reading:
         return made
 
     def _made(self, depth: int) -> tuple[str, bool]:
-        """Read a type that is more than a letter; and tell whether it is one that was there already."""
+        """Read a type that is more than a letter; return it, and whether it occurred before."""
         if mark := self._take("PRO"):
             inner = self._type(depth + 1)
             return inner.replace(" [", " (*) [", 1) if inner.endswith("]") else inner + _MARKS[mark], False

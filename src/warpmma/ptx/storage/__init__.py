@@ -1,6 +1,14 @@
-"""Where variables, parameters and registers lie."""
+"""Storage of variables, parameters and registers."""
 
-from .frames import FrameLayout, laid_out, size_of
 from .reaching import Reach, callee, reach
 from .slots import Declared, Slots, register_class
-from .symbols import EntryPlaces, ModuleMemory, SharedVariables, function_addresses, local_variables
+from .symbols import (
+    EntryPlaces,
+    FrameLayout,
+    ModuleMemory,
+    SharedVariables,
+    function_addresses,
+    laid_out,
+    local_variables,
+    size_of,
+)

@@ -1,4 +1,4 @@
-"""What an entry can reach: functions that it may call, directly or through their addresses, and variables."""
+"""The call graph of an entry: functions that it may call, directly or through their addresses, and variables."""
 
 from __future__ import annotations
 
@@ -100,14 +100,14 @@ def _used(function: Function) -> tuple[set[str], set[str], bool]:
 
 
 def callee(statement: Statement) -> Symbol | None:
-    """Return what a `call` names; None of other statements."""
+    """Return the callee of a `call`; None for other statements."""
     if statement.mnemonic.partition(".")[0] != "call":
         return None
     return next((x for x in statement.operands if isinstance(x, Symbol)), None)
 
 
 def _in_cycles(graph: dict[str, set[str]]) -> set[str]:
-    """Find what lies on a cycle: strongly connected components, by Tarjan's algorithm without recursion."""
+    """Find functions on a cycle: strongly connected components, by Tarjan's algorithm without recursion."""
     number: dict[str, int] = {}
     lowest: dict[str, int] = {}
     stack: list[str] = []

@@ -1,4 +1,4 @@
-"""Registers of a function: from names in scopes to slots of a program, made when they are first met."""
+"""Registers of a function: from names in scopes to slots of a program, allocated at first use."""
 
 from __future__ import annotations
 

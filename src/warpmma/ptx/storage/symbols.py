@@ -1,11 +1,11 @@
-"""Where the variables and functions of a module lie.
+"""Addresses of the variables and functions of a module.
 
 The rules:
 
-1. `.global` and `.const` variables lie on a device from the first launch of their module on, as long as the device
-   lives; each has its initial value then.
-2. `.shared` variables that an entry can reach lie as ptxas packs them, in the order of the text, but `GAP` bytes apart,
-   which keeps their banks: an index one too far finds nobody's bytes. Dynamic shared memory (`.extern`) is last; its
+1. `.global` and `.const` variables are allocated and initialized on a device at the first launch of their module, and
+   live as long as the device.
+2. `.shared` variables that an entry can reach are packed as by ptxas, in the order of the text, but `GAP` bytes apart,
+   which keeps their banks: an index one too far hits unowned bytes. Dynamic shared memory (`.extern`) is last; its
    variables all begin there.
 3. `.local` variables and parameters lie in the frame of their function; those of a module (PTX 2.3 and before) at the
    beginning of the entry's, where all functions find them.
@@ -23,10 +23,80 @@ from ...errors import OperandError
 from ...machine import Device, DeviceArray
 from ...operations import WINDOWS
 from ..names import variable_named
-from ..text import AddressOf, Module, Variable, bytes_of
-from .frames import laid_out
+from ..text import AddressOf, Declaration, Function, Module, Variable, bytes_of
 from .reaching import Reach
 from .slots import Declared
+
+_ALIGNMENT = 16
+
+
+def laid_out(variables: Sequence[Declaration], start: int = 0) -> tuple[list[tuple[int, int]], int]:
+    """Lay parameters out one behind the other; return the offset and bytes of each, and where they end."""
+    found, end = [], start
+    for x in variables:
+        size = size_of(x)
+        alignment = max(x.alignment, 1) if isinstance(x, Variable) else size
+        end = -(-end // alignment) * alignment
+        found.append((end, size))
+        end += size
+    return found, end
+
+
+def size_of(x: Declaration) -> int:
+    """Bytes of a parameter; a register has at least 2."""
+    return x.size if isinstance(x, Variable) else max(bytes_of(x.type) * x.vector, 2)
+
+
+class FrameLayout:
+    """The frame of a function.
+
+    Parameters
+    ----------
+    function : Function
+    start : int
+        Bytes of an entry's frame that other variables take.
+
+    Attributes
+    ----------
+    offsets : dict of (str, int) to int
+        Of variables, by name and scope.
+    sizes : dict of (str, int) to int
+    parameters, results : tuple of (int, int)
+        Offset and bytes of each, of a `.func`.
+    size : int
+        Bytes.
+    """
+
+    def __init__(self, function: Function, start: int = 0) -> None:
+        entry = function.kind == "entry"
+        self.offsets: dict[tuple[str, int], int] = {}
+        self.sizes: dict[tuple[str, int], int] = {}
+        given = () if entry else (*function.results, *function.parameters)
+        places, self._end = laid_out(given, start)
+        for x, (offset, size) in zip(given, places, strict=True):
+            if isinstance(x, Variable):
+                self.offsets[x.name, 0], self.sizes[x.name, 0] = offset, size
+        self.results = tuple(places[: len(function.results)])
+        self.parameters = tuple(places[len(function.results) :])
+        apart = {x.name for x in (*function.results, *function.parameters)}
+        for scope, declarations in enumerate(function.scopes):
+            for x in declarations:
+                if isinstance(x, Variable) and x.space in ("local", "param") and not (scope == 0 and x.name in apart):
+                    ((offset, size),), self._end = laid_out([x], self._end)
+                    self.offsets[x.name, scope], self.sizes[x.name, scope] = offset, size
+        self._most = self._end
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return -(-self._most // _ALIGNMENT) * _ALIGNMENT
+
+    def scratch(self, variables: Sequence[Declaration]) -> list[tuple[int, int]]:
+        """Return places behind all variables, for parameters and results of one call."""
+        places, end = laid_out(variables, -(-self._end // _ALIGNMENT) * _ALIGNMENT)
+        self._most = max(self._most, end)
+        return places
+
 
 Key = tuple[str, int, str]
 """Function, scope and name; of a variable of the module ("", -1, name)."""
@@ -63,7 +133,7 @@ class ModuleMemory:
     ----------
     module : Module
     device : Device or None
-        None where nothing is to run: then all lies at 0.
+        None where nothing is to run: then all addresses are 0.
     """
 
     def __init__(self, module: Module, device: Device | None) -> None:
@@ -74,7 +144,7 @@ class ModuleMemory:
         self._constant = 0  # bytes
 
     def place(self, functions: Iterable[str]) -> None:
-        """Place what is not placed yet, of the module and of functions that are to run."""
+        """Allocate what is not yet allocated, of the module and of functions that are to run."""
         new = [(key, x) for key, x in keyed(self._module, functions, ("global", "const")) if key not in self.addresses]
         arrays = []
         for key, x in new:
@@ -108,7 +178,7 @@ class ModuleMemory:
                 array.set(np.frombuffer(data, np.uint8))
 
     def address(self, key: Key) -> tuple[str, int] | None:
-        """Return the space of a variable and its address there; None for what does not lie in memory."""
+        """Return the space of a variable and its address there; None if it is not in memory."""
         return self.addresses.get(key)
 
     def _initial(self, x: Variable, key: Key) -> bytes:
@@ -125,12 +195,12 @@ class ModuleMemory:
         return bytes(out)
 
     def _address(self, item: AddressOf, x: Variable, owner: Key) -> int:
-        """Address that stands in an initial value."""
+        """Address in an initial value."""
         if item.name in self._functions:
             return self._functions[item.name]
         key = next((k for k in ((*owner[:2], item.name), ("", -1, item.name)) if k in self.addresses), None)
         if key is None:
-            text = f"the initial value of {x.name} is the address of {item.name}, which lies nowhere"
+            text = f"the initial value of {x.name} is the address of {item.name}, which has none"
             raise self._module.error(text, x.position)
         return (self.arrays[key].address if item.generic else self.addresses[key][1]) + item.offset
 
@@ -159,7 +229,7 @@ class SharedVariables:
     has_dynamic: bool
 
     def placed(self, dynamic: int) -> list[tuple[str, range]]:
-        """List variables with so many bytes of dynamic shared memory behind them."""
+        """List variables, with `dynamic` bytes of dynamic shared memory after them."""
         behind = range(self.dynamic, self.dynamic + dynamic)
         names = {variable_named(name) for (_, _, name), at in self.addresses.items() if at == self.dynamic}
         name = names.pop() if len(names) == 1 else "dynamic shared memory"
@@ -199,7 +269,7 @@ def local_variables(module: Module, found: Reach) -> tuple[dict[Key, int], int]:
 
 
 class EntryPlaces:
-    """Where all that an entry can reach lies: what `operands` asks.
+    """Addresses of everything that an entry can reach.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 from .directives import cluster_problem, cluster_size
 from .module_text import read
-from .name_scopes import declared
+from .operand_text import declared
 from .syntax import (
     BYTES,
     AddressOf,

@@ -17,8 +17,7 @@ from dataclasses import replace
 
 from .declarations import SPACES, parameters, variables
 from .directives import pragmas, read_directives
-from .name_scopes import Names, NameScope
-from .operand_text import read_operand, read_operands
+from .operand_text import Names, NameScope, read_operand, read_operands
 from .syntax import (
     Declaration,
     Function,
@@ -38,7 +37,7 @@ MOST_STATEMENTS = 1 << 18
 """Statements and labels of a function: each takes some 2 KiB until it runs."""
 
 DEEPEST_INLINED = 64
-"""Functions inlined into each other that a line tells of."""
+"""Functions inlined into each other, as a line lists them."""
 
 
 def body(
@@ -200,7 +199,7 @@ class _Body:
     def _label(self, name: str, start: int, position: Position) -> None:
         cursor = self.cursor
         if "." in name:
-            cursor.fail(f"{name!r} is no label", start)
+            cursor.fail(f"{name!r} is not a label", start)
         cursor.advance()
         scope = self.names.inner.number
         if (name, scope) in self.labels:

@@ -10,24 +10,152 @@ parameter = (".param" | ".reg") {qualifier} "." type [".align" integer] [".ptr" 
 
 What the grammar leaves open (PTX ISA 9.1, 5; what ptxas 13.0 takes):
 
-1. A predicate is a register, and no vector. A vector has 128 bits at most; in parameters there are none. Opaque types
-   are variables of a module, in .global, or parameters of entries.
+1. A predicate is a register, and not a vector. A vector has 128 bits at most; in parameters there are none. Opaque
+   types are variables of a module, in .global, or parameters of entries.
 2. `[]` and `[0]` leave a size open: of an `.extern` variable, of one with initial values, and of a function's last
    parameter.
 3. A parameter of an entry lies in .param. A function that gives more than one result gives them in registers.
 4. Variables of a module in .local ended with PTX 2.3.
+
+Initial values of variables in memory.
+
+    value   = "{" [value {"," value}] "}" | constant | address | mask "(" address ")"
+    address = name ["+" integer] | "generic" "(" name ")" ["+" integer]
+    mask    = 0xFF | 0xFF00 | ...
+
+1. Braces follow the dimensions, a vector's elements innermost; values left out are zero.
+2. An integer is truncated to its element; a float initializes `.f32` and `.f64`, and untyped elements by the bits of
+   the f32 or f64 that it is written as.
+3. Zeros between values are listed: at most `MOST` elements. Those behind the last value are not.
 """
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 from .directives import attributes
-from .expressions import integer_constant
-from .initial_values import read_values
-from .syntax import BYTES, AddressOf, Declaration, RegisterRange, Space, Variable, bytes_of
+from .expressions import constant, integer_constant
+from .syntax import BYTES, AddressOf, Declaration, Immediate, RegisterRange, Space, Variable, bytes_of
 from .tokens import Cursor, Token
+
+MOST = 1 << 24
+"""Elements of a variable up to the last that is not zero."""
+
+Element = int | AddressOf
+
+
+def read_values(cursor: Cursor, type: str, dimensions: Sequence[int], vector: int) -> tuple[list[Element], int]:
+    """Read what follows `=`.
+
+    Parameters
+    ----------
+    cursor : Cursor
+    type : str
+    dimensions : sequence of int
+        0 where `[]` is written.
+    vector : int
+
+    Returns
+    -------
+    (list of int or AddressOf, int)
+        Elements, and how many the outermost braces hold.
+    """
+    shape = [*dimensions, *([vector] if vector > 1 else [])]
+    values: list[Element] = []
+    if not shape:
+        values.append(_element(cursor, type))
+        return values, 1
+    outermost = _braces(cursor, type, shape, 0, values)
+    while values and values[-1] == 0:
+        values.pop()
+    return values, outermost
+
+
+def _braces(cursor: Cursor, type: str, shape: Sequence[int], level: int, values: list[Element]) -> int:
+    start = cursor.start
+    cursor.deeper()
+    cursor.take("{")
+    first, inner = len(values), 1
+    for n in shape[level + 1 :]:
+        inner *= n
+    count = 0
+    while cursor.token != "}":
+        if count and not cursor.skip(","):
+            cursor.expected("',' or '}'")
+        if shape[level] and count == shape[level]:
+            cursor.fail(f"{shape[level]} values are all that these braces take")
+        _fill(cursor, values, first + count * inner)
+        if level + 1 < len(shape):
+            _braces(cursor, type, shape, level + 1, values)
+        else:
+            values.append(_element(cursor, type))
+        count += 1
+    if shape[level] == 0 and level:
+        cursor.fail("only the first dimension may be left open", start)
+    cursor.advance()
+    cursor.depth -= 1
+    return count
+
+
+def _fill(cursor: Cursor, values: list[Element], length: int) -> None:
+    if length > MOST:
+        cursor.fail(f"an initial value of more than {MOST} elements")
+    values.extend([0] * (length - len(values)))
+
+
+def _element(cursor: Cursor, type: str) -> Element:
+    if cursor.kind == Token.WORD and cursor.token != "WARP_SZ":
+        return _address(cursor)
+    start = cursor.start
+    number = constant(cursor)
+    if cursor.skip("("):
+        shift = (number.value & -number.value).bit_length() - 1
+        if number.kind not in ("s", "u") or shift % 8 or number.value != 0xFF << shift or bytes_of(type) != 1:
+            cursor.fail("a mask is one byte, 0xFF, 0xFF00, ..., and goes into an element of one byte", start)
+        address = _address(cursor)
+        cursor.take(")")
+        return AddressOf(address.name, address.offset, address.generic, shift // 8)
+    return _code(cursor, number, type, start)
+
+
+def _address(cursor: Cursor) -> AddressOf:
+    name = cursor.name("a name")
+    generic = name == "generic" and cursor.token == "("
+    if generic:
+        cursor.advance()
+        name = cursor.name("a name")
+        cursor.take(")")
+    offset = integer_constant(cursor, "bytes") if cursor.skip("+") else 0
+    return AddressOf(name, offset, generic)
+
+
+def _code(cursor: Cursor, number: Immediate, type: str, start: int) -> int:
+    bits = 8 * bytes_of(type)
+    if number.kind in ("s", "u"):
+        if type in ("f32", "f64") and number.value:
+            cursor.fail(f"an integer cannot initialize .{type}", start)
+        return number.value % (1 << bits)
+    if number.kind == f"f{bits}":
+        return number.value
+    if number.kind == "f64" and type in ("f32", "b32"):
+        value = struct.unpack("<d", number.value.to_bytes(8, "little"))[0]
+        return rounded_to_f32(value)
+    if number.kind == "f32" and type == "f64":
+        widened = struct.unpack("<f", number.value.to_bytes(4, "little"))[0]
+        return int.from_bytes(struct.pack("<d", widened), "little")
+    raise cursor.error(f"a float cannot initialize .{type}", start)
+
+
+def rounded_to_f32(value: float) -> int:
+    """Give the f32 code that is nearest to a float."""
+    try:
+        return int.from_bytes(struct.pack("<f", value), "little")
+    except OverflowError:  # Python refuses what rounds to infinity
+        return 0x7F800000 if value > 0 else 0xFF800000
+
 
 SPACES = (".reg", ".param", ".global", ".const", ".shared", ".local")
 LINKAGES = (".extern", ".visible", ".weak", ".common")
@@ -47,7 +175,7 @@ Owner = Literal["outside", "body", "entry", "func", "result"]
 
 @dataclass(slots=True)
 class _Kind:
-    """What a declaration says of each of its items."""
+    """The part of a declaration that all its items share."""
 
     space: str
     owner: Owner
@@ -59,7 +187,7 @@ class _Kind:
 
 
 def variables(cursor: Cursor, linkage: str = "", *, outside: bool = False) -> list[tuple[Declaration, int]]:
-    """Read a declaration of a body, or outside of one: what it declares, each with the offset of its name."""
+    """Read a declaration of a body, or outside one: what it declares, each with the offset of its name."""
     kind = _kind(cursor, "outside" if outside else "body", linkage)
     found: list[tuple[Declaration, int]] = []
     while True:
@@ -208,7 +336,7 @@ def _dimensions(cursor: Cursor) -> tuple[int, ...] | None:
             start = cursor.start
             n = integer_constant(cursor, "a dimension")
             if not 0 <= n < 1 << 63:
-                cursor.fail(f"{n} is no dimension", start)
+                cursor.fail(f"{n} is not a valid dimension", start)
             dimensions.append(n)
         if len(dimensions) > 16:
             cursor.fail("more than 16 dimensions")

@@ -1,14 +1,14 @@
-"""Directives of functions: what they say of registers, threads and clusters, as numbers.
+"""Directives of functions, on registers, threads and clusters, as numbers.
 
 The rules (PTX ISA 9.1, 11.4 to 11.6; what ptxas 13.0 takes):
 
-1. A directive belongs to entries, or to functions and prototypes, and stands behind the parameters. One that is not in
-   `_KNOWN` is an error.
+1. A directive belongs to entries, or to functions and prototypes, and stands behind the parameters. Others than those
+   of `_KNOWN` are errors.
 2. `reqntid` and `maxntid` bound a launch. The directives of clusters say how many blocks a cluster has; here a block is
-   a cluster of its own, so an entry with any other size is refused (`cluster_problem`). A size of 1 is legal, and what
-   `%is_explicit_cluster` tells; one of 0 says nothing (`python -m lab.record.clusters`).
+   a cluster of its own, so an entry with any other size is refused (`cluster_problem`). A size of 1 is legal and sets
+   `%is_explicit_cluster`; one of 0 has no effect (`python -m lab.record.clusters`).
 3. All other directives are ignored on purpose: they tell ptxas how many registers to use, or what a call preserves, and
-   change no bits. So are strings of `.pragma`, but for those of a loop, and attributes of variables and functions.
+   change no bits. So are strings of `.pragma`, except those of a loop, and attributes of variables and functions.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _KNOWN: Mapping[str, _Directive] = {
 
 _ATTRIBUTES = (".managed", ".unified")
 _EITHER = (("maxntid", "reqntid"), ("maxclusterrank", "reqnctapercluster"))
-"""Directives of which an entry has one at most."""
+"""Directives that an entry has at most once."""
 
 
 def read_directives(cursor: Cursor, kind: FunctionKind) -> dict[str, tuple[int, ...]]:
@@ -84,7 +84,7 @@ def read_directives(cursor: Cursor, kind: FunctionKind) -> dict[str, tuple[int, 
 
 
 def cluster_size(directives: Mapping[str, tuple[int, ...]]) -> int | None:
-    """Return how many blocks a cluster of an entry has; None where it does not say so. Sizes of 0 say nothing.
+    """Return how many blocks a cluster of an entry has; None where it is not given. Sizes of 0 have no effect.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def cluster_problem(directives: Mapping[str, tuple[int, ...]]) -> str:
 
 
 def pragmas(cursor: Cursor) -> tuple[str, ...]:
-    """Read what stands behind `.pragma`."""
+    """Read what follows `.pragma`."""
     found = [cursor.string("a string")]
     while cursor.skip(","):
         found.append(cursor.string("a string"))

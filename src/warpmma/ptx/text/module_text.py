@@ -1,4 +1,4 @@
-"""Reading of modules: what stands outside of functions is read, and bodies are found by their braces, to be read later.
+"""Reading of modules: everything outside functions is read; bodies are found by their braces and read later.
 
 module   = {".version" number | ".target" name {"," name} | ".address_size" integer | file | section | alias
            | pragma | variable | function}
@@ -8,7 +8,7 @@ alias    = ".alias" name "," name ";"
 function = [linkage] (".entry" name | ".func" [".attribute" "(" ... ")"] ["(" parameter ")"] name)
            ["(" parameters ")"] {directive} (body | ";")
 
-Why this is no grammar of a parser library: lark 1.3, LALR with a contextual lexer, takes 0.11 s for the tree, with
+Why this does not use a parser library: lark 1.3, LALR with a contextual lexer, takes 0.11 s for the tree, with
 positions, of a body of 2,000 lines (76 KB, 1,337 instructions), before a record is made or a name is resolved; this
 reader takes 0.03 s for all of it, a statement at a time, so that a text of any size needs no more memory than its
 records. Looking for braces alone takes 0.05 s for each MB.
@@ -24,16 +24,64 @@ from ...errors import OperandError, PtxError, shown
 from .bodies import body
 from .declarations import LINKAGES, SPACES, parameters, variables
 from .directives import FunctionKind, attributes, pragmas, read_directives
-from .other_formats import no_text, other_language
 from .syntax import Declaration, Function, Module, Position, RegisterRange, Variable
 from .tokens import Cursor, Text, Token
+
+_MAKE = "PTX text is what `nvcc -ptx -arch=sm_80 -lineinfo FILE.cu` writes"
+
+_BEGINNINGS = {
+    b"\x7fELF": f"is an ELF file (a cubin, an object or a program), which is machine code; {_MAKE}, and "
+    "`cuobjdump -ptx` what a program holds of it",
+    b"P\xedU\xba": f"is a fatbin; {_MAKE}, and `cuobjdump -ptx` what a fatbin holds of it",
+    b"MZ": f"is a Windows program; {_MAKE}, and `cuobjdump -ptx` what a program holds of it",
+    b"BC\xc0\xde": f"is LLVM bitcode; {_MAKE}",
+    b"\xff\xfe": "is UTF-16, as a shell of Windows redirects text; expected UTF-8: let `nvcc -o` write the file",
+    b"\xfe\xff": "is UTF-16; expected UTF-8",
+}
+"""First bytes of files."""
+
+_LANGUAGES = (
+    (r"__global__|__device__|^[ \t]*#[ \t]*include\b", f"is CUDA C++; {_MAKE}, and `warpmma.cuda.load` compiles it"),
+    (r"^target (triple|datalayout) *=", f"is LLVM IR; {_MAKE}, and `llc -march=nvptx64` what LLVM makes"),
+    (r"\btt\.func\b|\bttg?\.", 'is Triton\'s IR; its PTX is `compiled.asm["ptx"]`'),
+    (r"^(import|from) \w+|^def \w+\(", "is Python; Triton has PTX in `compiled.asm['ptx']`, Numba in `inspect_asm()`"),
+    (r"/\*[0-9a-f]{4,}\*/", f"is machine code as text; {_MAKE}"),
+)
+"""Marks of texts in other languages."""
+
+
+def no_text(data: bytes) -> str:
+    r"""Name the format of bytes that are not text, or "".
+
+    Examples
+    --------
+    >>> no_text(b"BC\xc0\xde")
+    'is LLVM bitcode; PTX text is what `nvcc -ptx -arch=sm_80 -lineinfo FILE.cu` writes'
+    """
+    return next((says for beginning, says in _BEGINNINGS.items() if data.startswith(beginning)), "")
+
+
+def other_language(text: str) -> str:
+    """Name the language of a text without `.version`, or "".
+
+    Examples
+    --------
+    >>> other_language("__global__ void k() {}").partition("; ")[0]
+    'is CUDA C++'
+    """
+    if ".version" in text:
+        return ""
+    if not text.strip():
+        return f"is empty, without '.version'; {_MAKE}"
+    return next((says for pattern, says in _LANGUAGES if re.search(pattern, text, re.MULTILINE)), "")
+
 
 LONGEST = 1 << 28
 """Characters of a text."""
 
 
 def read(text: str | bytes, name: str = "<ptx>") -> Module:
-    """Read a PTX text: what it declares now, and each body when it is looked up.
+    """Read a PTX text: its declarations now, and each body when it is looked up.
 
     Parameters
     ----------
@@ -50,7 +98,7 @@ def read(text: str | bytes, name: str = "<ptx>") -> Module:
     Raises
     ------
     PtxError
-        If the text is no PTX, or of a version that is not known; with line and column.
+        If the text is not PTX, or of a version that is not known; with line and column.
 
     Examples
     --------
@@ -79,7 +127,7 @@ def _decoded(text: bytes, name: str) -> str:
         return text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = text[: error.start].decode()
-        raise Text(before + "?", name).error("this byte is no UTF-8", len(before)) from None
+        raise Text(before + "?", name).error("invalid UTF-8", len(before)) from None
 
 
 class Bodies(Mapping[str, Function]):
@@ -243,7 +291,7 @@ class _Reader:
 
     def _variable(self, one: Declaration, start: int) -> None:
         if isinstance(one, RegisterRange):
-            self.cursor.fail("a register outside of a function", start)
+            self.cursor.fail("a register outside a function", start)
         known = self.variables.get(one.name)
         if known is not None and known.linkage != "extern" and one.linkage != "extern":
             self.cursor.fail(f"{one.name!r} is declared already, at {known.position}", start)

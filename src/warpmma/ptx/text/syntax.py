@@ -1,6 +1,6 @@
-"""What a PTX text says: records of modules, functions, variables, statements and operands, as they were read.
+"""The syntax tree of a PTX text: records of modules, functions, variables, statements and operands.
 
-Nothing here knows what an instruction does. Names are resolved to declarations (scopes), not to places or addresses.
+It does not depend on what instructions do. Names are resolved to declarations (scopes), not to addresses.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Space = Literal["reg", "param", "global", "const", "shared", "local"]
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where something stands in the text: line and column, from 1 on."""
+    """A position in the text: line and column, from 1 on."""
 
     line: int
     column: int
@@ -55,7 +55,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class LineOf:
-    """What `.loc` says of the statements that follow: a line of the source that the text was made of.
+    """A `.loc`: the source line of the statements that follow.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class RegisterRange:
     Attributes
     ----------
     name : str
-        What stands before the number, or the whole name.
+        The part before the number, or the whole name.
     type : str
         PTX type of one element: "b32", "pred", "f16x2".
     vector : int
@@ -122,7 +122,7 @@ class AddressOf:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable that lies in memory, or a parameter.
+    """A variable in memory, or a parameter.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ class Variable:
     dimensions : tuple of int or None
         Of an array; None for a scalar. `[]` is (0,), extern shared memory, unless initial values say the size.
     alignment : int
-        In bytes: what `.align` says, or the natural one.
+        In bytes: that of `.align`, or the natural one.
     initial : tuple of int or AddressOf
         Codes of elements in the order of memory, cut off where zeros follow; () for none.
     linkage : str
@@ -187,7 +187,7 @@ class Symbol:
         As it is written.
     scope : int
         Number of the scope in its function that declares it: 0 is the function itself, larger ones inner `{ }`. -1 of
-        what the module declares, of special registers, labels, and names that nobody declares. A label that an inner
+        what the module declares, of special registers, labels, and undeclared names. A label that an inner
         scope names as an earlier scope did gets that scope's number in its name, `DONE@3`, where it is declared and
         where it is meant.
     """
@@ -266,7 +266,7 @@ class Place:
 
 
 Operand = Symbol | Immediate | Negation | Element | Selection | VectorOf | Place
-"""`p|q` is two operands, of which the first has `Statement.paired`."""
+"""`p|q` is two operands; the statement then has `Statement.paired`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +322,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Function(Shown):
-    """The body of an entry or a `.func`, or what is declared of it.
+    """An entry or a `.func`: its declaration, with its body if it has one.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Tokens of PTX texts, one at a time, and where they stand.
+"""Tokens of PTX texts, one at a time, with their positions.
 
 One regular expression skips what is blank and reads the next token, of the first kind that fits:
 
@@ -63,7 +63,7 @@ class Text:
         self._ends = [m.start() for m in re.finditer("\n", text)]
 
     def position(self, offset: int) -> Position:
-        """Say at which line and column a character stands."""
+        """Return line and column of a character."""
         line = bisect_right(self._ends, offset - 1)
         return Position(line + 1, offset - (self._ends[line - 1] if line else -1))
 
@@ -84,12 +84,12 @@ class Text:
                 if not depth:
                     return m.start()
             elif found in ("/*", '"'):
-                raise self.error(f"what {found} begins does not end", m.start())
-        raise self.error("what '{' begins does not end", offset - 1)
+                raise self.error(f"{found} is not closed", m.start())
+        raise self.error("'{' is not closed", offset - 1)
 
 
 class Cursor:
-    """The token at which a reader stands.
+    """The current token of a reader.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class Cursor:
             self.fail("this string does not end on its line")
         if self.token.isdigit():
             number = re.compile(r"[\w$.]+", re.ASCII).match(text, start)
-            self.fail(f"{(number[0] if number else self.token)[:40]!r} is no number of PTX")
+            self.fail(f"{(number[0] if number else self.token)[:40]!r} is not a PTX number")
         self.fail(f"{self.token!r} does not begin anything in PTX")
 
     def error(self, what: str, offset: int | None = None) -> PtxError:
@@ -146,7 +146,7 @@ class Cursor:
         raise self.error(what, offset)
 
     def requires(self, what: str, ptx: tuple[int, int] = (0, 0), target: int = 0) -> None:
-        """Refuse what the text's version of PTX, or its target, does not have."""
+        """Refuse features that the text's version of PTX, or its target, does not have."""
         of = self.source
         if of.version < ptx:
             self.fail(f"{what} requires PTX {ptx[0]}.{ptx[1]}; this text is PTX {of.version[0]}.{of.version[1]}")
@@ -180,7 +180,7 @@ class Cursor:
         return name
 
     def string(self, what: str) -> str:
-        """Take what a string has between its marks."""
+        """Take the contents of a string."""
         if self.kind != Token.STRING:
             self.expected(what)
         text = self.token[1:-1]
@@ -210,7 +210,7 @@ _DIGITS = 70  # of the longest spelling that 64 bits can have, in binary
 
 
 def integer_of(text: str) -> int:
-    """Give the value of an integer as it is written; the caller knows that it is one, and short.
+    """Return the value of an integer literal; the caller knows that it is one, and short.
 
     Examples
     --------

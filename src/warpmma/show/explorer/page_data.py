@@ -22,7 +22,7 @@ from ...isa import (
 )
 from ...layouts import OPERANDS, Layout, Operand
 from ...scaling import scale_ids, scale_layout
-from ...sparsity import legal_codes, metadata_layout, pattern_checked
+from ...sparsity import sparse_a
 
 COLUMNS = (
     "name", "plan", "layouts", "shape", "types", "ptx", "documented", "kind", "sparsity", "group", "legal", "metadata",
@@ -116,7 +116,8 @@ def _of_sparsity(record: AnyInstruction, layouts: _Pool) -> tuple[int, list[int]
     """Columns of a group, its legal nibbles, and the layout of metadata."""
     if not isinstance(record, Instruction) or not record.sparse:
         return 0, [], None
-    return pattern_checked(record).width, sorted(legal_codes(record)), layouts.number(metadata_layout(record))
+    sparse = sparse_a(record)
+    return sparse.pattern.width, sorted(sparse.legal_codes()), layouts.number(sparse.layout)
 
 
 def _of_scales(record: AnyInstruction, pools: dict[str, _Pool]) -> list[list[int]] | None:

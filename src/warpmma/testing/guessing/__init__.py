@@ -1,4 +1,4 @@
-"""Guesses of what was swapped in a fragment: one table of mistakes, tried by executing the instruction."""
+"""Guesses of the mistake behind wrong bits: a table of mistakes, tried by executing the instruction."""
 
 from .guesses import Guesses, guess, guess_fragment, target_of
 

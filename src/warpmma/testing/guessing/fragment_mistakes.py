@@ -21,7 +21,7 @@ from .mistakes import COMMON, RARE, USUAL
 
 Named = Iterator[tuple[str, Array, int]]
 
-_MOST_ORDERS = 4  # registers of which every order is tried
+_MOST_ORDERS = 4  # registers for which every order is tried
 
 
 def fragment_gathers(layout: Layout, name: str, verb: str) -> Named:

@@ -1,4 +1,4 @@
-"""Guesses: what somebody may have swapped, said in words."""
+"""Guesses: which mix-up explains the bits, in words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .problem import Problem, posed, tiles_of
 from .searching import Found, gives, search
 from .suspects import mistakes_in_fragments, mistakes_in_matrices, too_large
 
-_LISTED = 8  # mistakes that are told; more are none
+_LISTED = 8  # mistakes in the message; more would not help
 _OF_THE_SEARCH = ("pairs", "elements", "engine", "got")
 
 
@@ -34,11 +34,11 @@ class Guesses(Shown):
     ----------
     mistakes : tuple of str
         What completes "as if", the simplest first: each of them alone gives the result, bit for bit. None, if none was
-        found, or too many to tell.
+        found, or too many to list.
     as_given : bool
         Whether the operands as given give the result, so that nothing needs to be explained.
     alike : int
-        How many mistakes give the result, if they are too many to be named: the operands do not tell them apart.
+        How many mistakes give the result, if they are too many to name: the operands do not distinguish them.
     alone, pairs : int
         How many mistakes were tried alone, and how many pairs of them.
     untried : tuple of str
@@ -63,10 +63,7 @@ class Guesses(Shown):
         if self.as_given:
             return f"guess: none needed, the operands as given have this result{self._where}"
         if self.alike:
-            return (
-                "guess: none, as many mistakes have this result: the elements are too much alike to tell; "
-                "take random ones"
-            )
+            return "guess: none, as many mistakes have this result: operands too uniform; use random data"
         if not self.mistakes:
             pairs = f", nor any of {counted(self.pairs, 'pair')} of them" if self.pairs else ""
             untried = "".join(f"\n  not tried: {what}" for what in self.untried)
@@ -83,7 +80,7 @@ def guess(
     thread_id_a: int = 0, byte_id_b: int = 0, thread_id_b: int = 0, pairs: int | None = None,
     elements: int = 1 << 16, engine: Engine = "auto",
 ) -> Guesses:  # fmt: skip
-    """Guess which mistake with an instruction's operands makes its result what it is.
+    """Guess which mistake with an instruction's operands explains its result.
 
     Some hundreds of mistakes are tried: registers, lanes, halves, rows, columns or k swapped, shifted, copied or left
     out; matrices transposed or read in another order; other types, selectors, metadata, scales; accumulators
@@ -97,7 +94,7 @@ def guess(
         What the kernel should have multiplied: matrices as `warpmma.mma` takes them, whole numbers of them in rows,
         columns and k (multiplied by a chain of the instruction, k ascending), or registers. Without `c`, C is +0.
     got : array_like
-        What came out: D, as a matrix or as registers. Of an f32 D it may be what a kernel stored of it, rounded to
+        The result: D, as a matrix or as registers. Of an f32 D it may be the value that a kernel stored, rounded to
         float16 or bfloat16.
     target : str
     metadata, selector
@@ -120,7 +117,7 @@ def guess(
     -------
     Guesses
         Printed, it says what was found: one mistake; several that give the same bits; too many to tell, where operands
-        are too much alike; or none, with what was not tried because of `pairs`, `elements` or another limit.
+        are too uniform; or none, with what was not tried because of `pairs`, `elements` or another limit.
 
     Raises
     ------
@@ -168,7 +165,7 @@ def _posed(
 
 
 def target_of(record: Instruction, expected: npt.ArrayLike, given: Mapping[str, Any]) -> str | None:
-    """Return the first target on which operands, as `guess` takes them, have a result; None if there is none."""
+    """Return the first target on which operands, as `guess` takes them, have a result; None without one."""
     operands = {"c": None, **{name: x for name, x in given.items() if name not in _OF_THE_SEARCH}}
     problem = _posed(record, record.targets[0], got=expected, **operands)
     return next((t for t in record.targets if gives(replace(problem, target=t), given.get("engine", "auto"))), None)
@@ -178,7 +175,7 @@ def guess_fragment(
     instruction: str | Instruction, operand: Operand, actual: npt.ArrayLike, expected: npt.ArrayLike, *,
     elements: int = 1 << 16,
 ) -> Guesses:  # fmt: skip
-    """Guess which mistake makes an operand's fragment, or its matrix, what it is.
+    """Guess which mistake explains an operand's fragment, or its matrix.
 
     Parameters
     ----------

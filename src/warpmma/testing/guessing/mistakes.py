@@ -1,4 +1,4 @@
-"""What a mistake is: a change of what an instruction was given, of how it was called, or of what became of its result.
+"""Mistakes: changes of an instruction's operands, of how it is called, or of its result.
 
 Operands are codes of tiles: A `[warp, I, T, m * k]`, B `[warp, T, J, k * n]`, C and D `[warp, I, J, m * n]`, where a
 product has I x J tiles of D and T of them along k; metadata and words of scales `[..., 32]` in place of the last
@@ -47,7 +47,7 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Mistake:
-    """A mistake that somebody may have made.
+    """A possible mistake.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Mistake:
 
 
 def gathered(gather: Array) -> Change:
-    """Return what takes a tile's elements as a gather says."""
+    """Return a function that gathers a tile's elements."""
     empty = gather < 0
     if not empty.any():
         return lambda codes: codes.take(gather, axis=-1)

@@ -1,4 +1,4 @@
-"""What is known: an instruction, what it was given, and what came out; cut into tiles."""
+"""The problem: an instruction, its operands and its wrong result, cut into tiles."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Problem:
     operands : dict
         Arrays as `mistakes` has them; "D" is what was seen.
     settings : dict
-        "record", and what else `execute` is called with that is no array.
+        "record", and what else `execute` is called with that is not an array.
     counts : (int, int, int, int)
         Warps, rows of tiles, columns of tiles, tiles along k.
     result : Format
@@ -89,7 +89,7 @@ def posed(
     record: Instruction, target: str, a: Any, b: Any, c: Any, got: Any, *, metadata: Any, scale_a: Any, scale_b: Any,
     settings: Mapping[str, Any],
 ) -> Problem:  # fmt: skip
-    """Take in what a user has."""
+    """Check the user's arguments."""
     arrays: dict[str, Array] = {}
     a = as_array(a, f"{record}: A")
     if record.sparse and metadata is None:
@@ -109,7 +109,7 @@ def posed(
             came = (arrays[name].shape[-3] * record.m, arrays[name].shape[-2] * record.n)
             raise OperandError(f"{record}: {name} is {came}; expected {(rows * record.m, columns * record.n)}")
     if along_k > 1 and record.c_type != record.d_type:
-        raise OperandError(f"{record}: its D is no C, so it makes no product of {along_k} tiles along k")
+        raise OperandError(f"{record}: its D does not fit its C, so {along_k} tiles along k cannot be chained")
     arrays |= _words(
         record, {"metadata": metadata, "scale_a": scale_a, "scale_b": scale_b}, rows, columns, along_k, settings
     )

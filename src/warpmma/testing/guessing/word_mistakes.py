@@ -1,4 +1,4 @@
-"""Mistakes with words beside the operands: metadata of a sparse A, and block scales."""
+"""Mistakes with metadata of a sparse A and with block scales."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def metadata_mistakes(record: Instruction, selector: int) -> Iterator[Mistake]:
     for axis, (length, one, many) in enumerate(((record.m, "row", "rows"), (groups, "group", "groups"))):
         for text, source, rank in axis_sources(length, one, many, (8,)):
             change = of_indices(partial(_taken, source=source, axis=axis - 3))
-            if (source >= 0).all():  # a nibble of 0 is no metadata
+            if (source >= 0).all():  # a nibble of 0 is not metadata
                 yield _mistake("metadata", text.format(f"of {name}"), change, rank)
     yield _mistake("metadata", f"the two indices in each nibble of {name} were swapped", of_indices(_reversed), COMMON)
     complement = of_indices(lambda x: (3 - x)[..., ::-1])
@@ -104,7 +104,7 @@ _SCALE_LANES = (
 
 
 def _laid(lane: Callable[[int], int], rest: bool, record: Instruction, operand: Any, own: dict[str, int]) -> Change:
-    """Return what puts scales into other lanes: over what is there, or over 0."""
+    """Return a function that puts scales into other lanes, over their contents or over 0."""
     shift, count = 8 * own["byte_id"], record.scales_per_row
     mask = np.uint32(((1 << 8 * count) - 1) << shift)
 

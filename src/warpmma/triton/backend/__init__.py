@@ -1,4 +1,4 @@
-"""What Triton finds by the entry point "triton.backends", and imports whenever it is imported itself.
+"""The entry point "triton.backends", which Triton imports whenever it is imported itself.
 
 It answers only where WARPMMA_TRITON is set; nothing of warpmma is loaded before.
 """

@@ -19,4 +19,4 @@ class NoCompiler(BaseBackend):  # type: ignore[misc]
         return False
 
 
-NoCompiler.__abstractmethods__ = frozenset()  # whatever a version asks for, nobody makes one
+NoCompiler.__abstractmethods__ = frozenset()  # whatever a version asks for: this class is never instantiated

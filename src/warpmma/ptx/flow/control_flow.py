@@ -1,0 +1,110 @@
+"""The control-flow graph of a function: basic blocks, from labels and jumps."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..text import Function, Label, Module, Statement, Symbol, VectorOf
+
+ENDS = ("ret", "exit", "trap")
+"""Opcodes after which control does not continue, unless they are guarded."""
+
+JUMPS = ("bra", "brx")
+
+
+@dataclass
+class BasicBlock:
+    """Statements that run one after the other.
+
+    Attributes
+    ----------
+    numbers : list of int
+        Indices of the statements in the body.
+    statements : list of Statement
+        The last may be a `bra` or `brx`.
+    targets : list of int
+        Blocks that it jumps to.
+    next : int or None
+        The block that it falls through to, if any.
+    """
+
+    numbers: list[int] = field(default_factory=list)
+    statements: list[Statement] = field(default_factory=list)
+    targets: list[int] = field(default_factory=list)
+    next: int | None = None
+
+    @property
+    def branch(self) -> Statement | None:
+        """The branch at its end."""
+        last = self.statements[-1] if self.statements else None
+        return last if last is not None and opcode_of(last) in JUMPS else None
+
+    @property
+    def successors(self) -> list[int]:
+        """Blocks that may come next, the one that it falls through to last."""
+        return self.targets if self.next is None else [*self.targets, self.next]
+
+
+def opcode_of(statement: Statement) -> str:
+    """Return the first word of a mnemonic."""
+    return statement.mnemonic.partition(".")[0]
+
+
+def cut(module: Module, function: Function) -> list[BasicBlock]:
+    """Cut a body into blocks: at every label, and behind jumps and what ends a thread.
+
+    Raises
+    ------
+    PtxError
+        A jump to an undefined label.
+    """
+    labels = {x.name for x in function.body if isinstance(x, Label)}
+    jumps: dict[int, Sequence[str]] = {}
+    for i, x in enumerate(function.body):
+        if isinstance(x, Statement) and opcode_of(x) in JUMPS:
+            jumps[i] = _names(module, function, x)
+            for name in jumps[i]:
+                if name not in labels:
+                    raise module.error_at(x, f"{x.mnemonic}: no label {name} is in this function")
+    behind = [i for i, x in enumerate(function.body) if isinstance(x, Statement) and x.guard is None and _ends(x)]
+    return cut_at(function, jumps, labels, behind)
+
+
+def cut_at(
+    function: Function, jumps: Mapping[int, Sequence[str]], labels: Collection[str], behind: Collection[int]
+) -> list[BasicBlock]:
+    """Cut a body into blocks: at these labels, behind these jumps, and behind further statements, by number."""
+    blocks, at, ends = [BasicBlock()], dict[str, int](), {*jumps, *behind}
+    for i, x in enumerate(function.body):
+        if not isinstance(x, Label):
+            blocks[-1].numbers.append(i)
+            blocks[-1].statements.append(x)
+        if i in ends or (isinstance(x, Label) and x.name in labels and blocks[-1].statements):
+            blocks.append(BasicBlock())
+        if isinstance(x, Label) and x.name in labels:
+            at[x.name] = len(blocks) - 1
+    for b, block in enumerate(blocks[:-1]):
+        i, last = block.numbers[-1], block.statements[-1]
+        block.targets = [at[name] for name in jumps.get(i, ()) if name in at]
+        leaves = i in ends and last.guard is None
+        block.next = None if leaves else b + 1
+    return blocks
+
+
+def _ends(statement: Statement) -> bool:
+    return opcode_of(statement) in ENDS
+
+
+def _names(module: Module, function: Function, branch: Statement) -> list[str]:
+    """Labels that a branch may lead to."""
+    last = branch.operands[-1] if branch.operands else None
+    if opcode_of(branch) == "bra" and isinstance(last, Symbol) and len(branch.operands) == 1:
+        return [last.name]
+    if opcode_of(branch) == "brx" and len(branch.operands) == 2:
+        if isinstance(last, VectorOf):
+            return [x.name for x in last.items if isinstance(x, Symbol)]
+        if isinstance(last, Symbol) and last.name in function.targets:
+            return list(function.targets[last.name])
+    expected = "an index and a list of labels" if opcode_of(branch) == "brx" else "one label"
+    raise module.error_at(branch, f"{branch.mnemonic} takes {expected}")
