@@ -43,7 +43,7 @@ from .report import (
     no_site,
     wavefronts,
 )
-from .run import Launch, Limit, Provided, run_program
+from .run import Launch, LaunchOptions, Limit, ProgramWork, Provided, Work, launch_program, run_launch, run_program
 
 __all__ = [
     "BANKS",
@@ -71,9 +71,11 @@ __all__ = [
     "History",
     "Inverted",
     "Launch",
+    "LaunchOptions",
     "Limit",
     "Policy",
     "Program",
+    "ProgramWork",
     "Provided",
     "ReadOnly",
     "RegisterFile",
@@ -92,15 +94,18 @@ __all__ = [
     "Watch",
     "WatchedProduct",
     "Watching",
+    "Work",
     "contradicts",
     "execute",
     "expected",
     "fits",
+    "launch_program",
     "let_go",
     "literal",
     "merged",
     "no_site",
     "retyped",
+    "run_launch",
     "run_program",
     "special_kind",
     "wavefronts",

@@ -30,12 +30,11 @@ from ..base import Lanes, WarpRegister
 from ..block import Batch, Grid
 from ..program import Alternative, AnyStep, Branch, BranchTable, Call, Program, Return
 from .branching import branch, branch_table
-from .calling import Calls
+from .calling import Calls, Provided
 from .comparing import alternative
 from .groups import Group
 from .meetings import Meetings
 from .preparing import Advance, leaving, prepared
-from .provided import Provided
 from .scheduling import STOP
 from .spinning import Spins
 from .state import State
