@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ..._arguments import check_choice, suggestion
@@ -158,16 +159,24 @@ class PtxModule(Shown, Mapping[str, "PtxEntry"]):
         OperandError
             The module declares no such variable.
         """
-        check_device(self.source, device)
-        memory, _ = self._made(device)
-        memory.place(())
-        if not isinstance(name, str) or (found := memory.arrays.get(("", -1, name))) is None:
+        known = self.variables(device)
+        if not isinstance(name, str) or (found := known.get(name)) is None:
             declared = [x.name for x in self.source.variables.values() if x.space in ("global", "const")]
             listed = ", ".join(declared) or "none"
             raise OperandError(
                 f"{self.source.name} has no variable {shown(name)}{suggestion(name, declared)}; it has {listed}"
             )
         return found
+
+    def variables(self, device: Device) -> Mapping[str, DeviceArray]:
+        """Return all `.global` and `.const` variables on a device, by name, as bytes: uint8 `[n]`.
+
+        `device.read(variables["x"].address + 4, 8)` reads 8 bytes of x from offset 4 on; `device.write` writes them.
+        """
+        check_device(self.source, device)
+        memory, _ = self._made(device)
+        memory.place(())
+        return MappingProxyType({x: array for (function, _, x), array in memory.arrays.items() if not function})
 
     def parameters(self, name: str) -> tuple[str, ...]:
         """Return the names of an entry's parameters; none where nvcc has numbered them."""
