@@ -207,7 +207,7 @@ INNER: dict[str, str] = {
             "SharedSite", "SharedSite.add", "SharedSite.conflicts", "SharedSite.load", "SharedSite.lost",
             "SharedSite.pieces", "SharedSite.size", "WarpRegister", "WarpRegister.__repr__",
             "WarpRegister.kind", "contradicts", "execute", "expected", "fits", "literal", "merged", "no_site",
-            "retyped", "wavefronts",
+            "float_sites", "wavefronts",
         )),
         "the machine's own, for front ends, which hand on what they have checked; users reach it through `launch`",
     ),
@@ -230,7 +230,7 @@ INNER: dict[str, str] = {
         (f"warpmma.ptx:{x}" for x in (
             "EntryNeeds", "Function", "Module", "Module.error", "Module.error_at", "Module.place", "ModuleNeeds",
             "ModuleNeeds.problems", "ModuleNeeds.json", "ModuleNeeds.text", "PtxEntry", "PtxModule",
-            "PtxModule.linked", "PtxModule.signature", "Parameter", "declared",
+            "PtxModule.prepared", "PtxModule.signature", "Parameter", "declared",
         )),
         "what `load`, `read` and `check` return, and what launches make of it",
     ),

@@ -113,7 +113,7 @@ def launch(
         device = _device(target, args)
         check_kernel(kernel)
         extent = Grid.checked(grid, block, shared, device.target)
-        return run_launch(_PythonKernel(kernel, args, extent, caller("launch")), device, extent, options)
+        return run_launch(_PythonKernel(kernel, args, extent), device, extent, options)
     except (WarpmmaError, HazardWarning) as error:
         end_outside(error)  # at the kernel's line
         raise
@@ -124,10 +124,14 @@ class _PythonKernel(Work):
 
     index_name = "ctaid"
 
-    def __init__(self, kernel: Callable[..., object], args: Sequence[Any], grid: Grid, site: Site) -> None:
-        super().__init__(site)
+    def __init__(self, kernel: Callable[..., object], args: Sequence[Any], grid: Grid) -> None:
         self._kernel, self._args, self._grid = kernel, args, grid
         self._placed: list[tuple[str, Any]] = []
+
+    @property
+    def site(self) -> Site:
+        """The line that launches."""
+        return caller("launch")
 
     def place(self, memory: GlobalMemory) -> None:
         self._placed = [_place(memory, x, f"args[{i}]") for i, x in enumerate(self._args)]

@@ -3,7 +3,7 @@
 from .base import CANDIDATES, Site, Swizzle, WarpRegister, fits, literal, merged
 from .block import Batch, Grid, RegisterFile, special_kind
 from .handlers import execute
-from .memory import Device, DeviceArray, GlobalMemory, Retyped, contradicts, expected, retyped
+from .memory import Device, DeviceArray, GlobalMemory, Retyped, contradicts, expected, float_sites
 from .order import History
 from .program import (
     Alternative,
@@ -99,12 +99,12 @@ __all__ = [
     "execute",
     "expected",
     "fits",
+    "float_sites",
     "launch_program",
     "let_go",
     "literal",
     "merged",
     "no_site",
-    "retyped",
     "run_launch",
     "run_program",
     "special_kind",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -63,12 +64,12 @@ class Grid(Shown):
             None if cluster is None else _cluster(cluster), bool(cooperative),
         )  # fmt: skip
 
-    @property
+    @cached_property
     def total(self) -> int:
         """Blocks in all."""
         return math.prod(self.blocks)
 
-    @property
+    @cached_property
     def threads_per_block(self) -> int:
         """Threads of a block."""
         return math.prod(self.threads)
@@ -97,6 +98,8 @@ def _coordinates(linear: Array, extent: tuple[int, int, int]) -> tuple[Array, ..
 
 def _sizes(name: str, given: int | Sequence[int]) -> tuple[int, int, int]:
     """Return one to three positive integers as three."""
+    if type(given) is int and given > 0:  # most are
+        return given, 1, 1
     sizes = tuple(given) if isinstance(given, list | tuple) else (given,)
     if not 1 <= len(sizes) <= 3 or not all(is_integer(n) and n > 0 for n in sizes):
         raise OperandError(f"{name} is {shown(given)}; expected one to three positive integers")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class NamedArray:
+class NamedArray(NamedTuple):
     """An array that a launch was given.
 
     Attributes

@@ -23,7 +23,7 @@ from ...arithmetic import Engine, resolve
 from ...errors import LimitError, OperandError, shown
 from ..base import Site
 from ..block import Batch, Grid
-from ..memory import Device, GlobalMemory, retyped
+from ..memory import Device, GlobalMemory, float_sites, retyped
 from ..order import History
 from ..program import Program
 from ..report import Costs, Policy, Reporter, Watch, Watching
@@ -85,8 +85,6 @@ class Work:
 
     Attributes
     ----------
-    site : Site
-        Where hazards of the launch as a whole are reported.
     index_name : str
         What the front end's language calls the index of a block.
     poison_travels : bool
@@ -96,8 +94,10 @@ class Work:
     index_name = "blockIdx"
     poison_travels = False
 
-    def __init__(self, site: Site) -> None:
-        self.site = site
+    @property
+    def site(self) -> Site:
+        """Where hazards of the launch as a whole are reported."""
+        raise NotImplementedError
 
     def place(self, memory: GlobalMemory) -> None:
         """Place what lies in global memory for the launch alone, and the parameters."""
@@ -117,11 +117,19 @@ class ProgramWork(Work):
     poison_travels = True
 
     def __init__(
-        self, program: Program, grid: Grid, parameters: bytes, site: Site,
-        provided: Mapping[str, Provided] = MappingProxyType({}),
-    ) -> None:  # fmt: skip
-        super().__init__(site)
+        self, program: Program, grid: Grid, parameters: bytes, provided: Mapping[str, Provided] = MappingProxyType({})
+    ) -> None:
         self.program, self.grid, self.parameters, self.provided = program, grid, parameters, provided
+
+    @property
+    def site(self) -> Site:
+        """The program, without a line."""
+        return Site(self.program.name, 0, "launch")
+
+    @property
+    def float_sites(self) -> Mapping[int, str]:
+        """As of `float_sites`."""
+        return float_sites(self.program.steps)
 
     def place(self, memory: GlobalMemory) -> None:
         """Place the parameters."""
@@ -135,7 +143,7 @@ class ProgramWork(Work):
 
     def findings(self, memory: GlobalMemory) -> dict[str, Any]:
         """Return the arrays that it accessed as another type."""
-        return {"retyped": retyped(memory, self.program.steps)}
+        return {"retyped": retyped(memory, self.float_sites)}
 
 
 def launch_program(
@@ -165,7 +173,7 @@ def launch_program(
     WarpmmaError
         Operands that do not fit, a limit that is reached.
     """
-    return run_launch(ProgramWork(program, grid, parameters, Site(program.name, 0, "launch")), device, grid, options)
+    return run_launch(ProgramWork(program, grid, parameters), device, grid, options)
 
 
 def run_launch(work: Work, device: Device, grid: Grid, options: LaunchOptions | None = None) -> Launch:

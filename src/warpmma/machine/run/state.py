@@ -107,7 +107,8 @@ class State:
         self.seen.clear()
 
     def _everywhere(self, bits: int, kind: str) -> Array:
-        return np.broadcast_to(DTYPES[kind](bits), self.shape)
+        value = DTYPES[kind](bits)
+        return np.ndarray(self.shape, value.dtype, value.tobytes(), strides=(0, 0, 0))  # which nobody can write
 
     def forget(self, slots: range, group: Group) -> None:
         """Let registers be as those that a group never wrote."""

@@ -108,6 +108,10 @@ class Signature:
         self.parameters = tuple(
             self._parameter(i, x, *layout.places[x.name]) for i, x in enumerate(self.function.parameters)
         )
+        self._each = [
+            (one, declared, one.name if names else f"args[{i}]")
+            for i, (one, declared) in enumerate(zip(self.parameters, self.function.parameters, strict=True))
+        ]
 
     def _parameter(self, i: int, x: Declaration, offset: int, size: int) -> Parameter:
         declared = self._types[i] if self._types else ""
@@ -172,12 +176,11 @@ class Signature:
             takes = f"{source_name(function.name)} takes {counted(len(self.parameters), 'argument')}"
             raise self._fail(f"{takes}, {self}; got {len(args)}", function.position)
         data = bytearray(self.size)
-        for i, (x, one) in enumerate(zip(args, self.parameters, strict=True)):
-            declared, who = function.parameters[i], _Argument(self, i)
+        for i, (x, (one, declared, called)) in enumerate(zip(args, self._each, strict=True)):
+            who = _Argument(self, i)
             try:
                 if one.element:
                     _check_elements(x, one.element, who)
-                called = one.name if self._names else f"args[{i}]"
                 data[one.offset : one.offset + one.size] = _encoded(x, declared, one.size, memory, called, who)
             except OperandError as error:
                 raise self._fail(str(error), declared.position) from None

@@ -28,13 +28,13 @@ from ...machine import (
     Watch,
     run_launch,
 )
-from ..lower import Linked, link
+from ..lower import link
 from ..names import entries_meant, source_name
 from ..storage import ModuleMemory
 from ..text import Function, Module, read
 from .arguments import Parameter, Signature, parameter_names
 from .checking import ModuleNeeds, module_needs
-from .starting import EntryWork, check_device, entry_grid, first_problem, own_target
+from .starting import EntryWork, PreparedEntry, check_device, own_target
 
 CONTRACTS = ("ptxas", "off")
 
@@ -173,7 +173,6 @@ class PtxModule(Shown, Mapping[str, "PtxEntry"]):
 
         `device.read(variables["x"].address + 4, 8)` reads 8 bytes of x from offset 4 on; `device.write` writes them.
         """
-        check_device(self.source, device)
         memory, _ = self._made(device)
         memory.place(())
         return MappingProxyType({x: array for (function, _, x), array in memory.arrays.items() if not function})
@@ -203,19 +202,22 @@ class PtxModule(Shown, Mapping[str, "PtxEntry"]):
         """
         return module_needs(self.source, list(self), own_target(self.source) if target is None else target)
 
-    def linked(self, name: str, device: Device, contract: str) -> Linked:
-        """Return the program of an entry on a device, which is made once."""
+    def prepared(self, name: str, device: Device, contract: str) -> PreparedEntry:
+        """Return an entry as a device runs it, which is made once."""
         memory, made = self._made(device)
-        if (name, contract) not in made:
-            made[name, contract] = link(self.source, name, memory, device.target, contract=contract == "ptxas")
-        return made[name, contract]
-
-    def _made(self, device: Device) -> tuple[ModuleMemory, dict[tuple[str, str], Linked]]:
-        """Its variables and programs on a device. The device has them: they name it, and would keep it alive here."""
-        found = device.made.get(self._identity)
+        found = made.get((name, contract))
         if found is None:
+            linked = link(self.source, name, memory, device.target, contract=contract == "ptxas")
+            found = made[name, contract] = PreparedEntry(self.source, linked, device.target)
+        return found
+
+    def _made(self, device: Device) -> tuple[ModuleMemory, dict[tuple[str, str], PreparedEntry]]:
+        """Its variables and entries on a device. The device has them: they name it, and would keep it alive here."""
+        found = device.made.get(self._identity) if isinstance(device, Device) else None
+        if found is None:
+            check_device(self.source, device)
             found = device.made[self._identity] = ModuleMemory(self.source, device), {}
-        made: tuple[ModuleMemory, dict[tuple[str, str], Linked]] = found
+        made: tuple[ModuleMemory, dict[tuple[str, str], PreparedEntry]] = found
         return made
 
 
@@ -306,19 +308,17 @@ class PtxEntry(Shown):
         __tracebackhide__ = True
         try:
             check_choice("contract", contract, CONTRACTS)
-            source = self.module.source
-            check_device(source, device)
+            prepared = self.module.prepared(self.name, device, contract)
             options = LaunchOptions(
                 hazards=hazards, engine=engine, threads=threads, resident=resident, limit=limit, seed=seed,
                 progress=progress, watch=watch,
             )  # fmt: skip
             encode = self._encoder(device, args, params)
-            linked = self.module.linked(self.name, device, contract)
-            if linked.problems:
-                raise first_problem(linked.problems)
-            extent = entry_grid(source, linked, device.target, grid, block, shared, cluster, cooperative)
-            work = EntryWork(source, linked, extent, encode, int(shared), self.index_name)
-            return run_launch(work, device, extent, options)
+            prepared.check()
+            extent = prepared.grid(grid, block, shared, cluster, cooperative)
+            return run_launch(
+                EntryWork(prepared, extent, encode, int(shared), self.index_name), device, extent, options
+            )
         except (WarpmmaError, HazardWarning) as error:
             end_at_caller(error)
             raise

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from ..._arguments import is_integer
-from ...errors import OperandError, PtxError, TargetError, shown
+from ...errors import OperandError, TargetError, shown
 from ...isa import TARGETS, check_known
-from ...machine import Batch, Device, GlobalMemory, Grid, HazardError, Limit, ProgramWork, Site
+from ...machine import Batch, Device, GlobalMemory, Grid, HazardError, Limit, ProgramWork, Site, float_sites
 from ..lower import Linked, workspace
 from ..text import Module, cluster_size
 from .device_functions import DeviceFunctions
@@ -53,13 +53,78 @@ def fitting_target(module: Module, target: str) -> None:
         )
 
 
-class EntryWork(ProgramWork):
-    """An entry with its arguments.
+class PreparedEntry:
+    """An entry on a device: what all of its launches there have in common.
 
     Parameters
     ----------
     module : Module
     linked : Linked
+    target : str
+        Of the device.
+    """
+
+    def __init__(self, module: Module, linked: Linked, target: str) -> None:
+        self.module, self.linked, self.target = module, linked, target
+        self.function = module.functions[linked.program.name]
+        self._clustered = cluster_size(self.function.directives) is not None
+        self._sizes = [
+            (name, says, (*self.function.directives[name], 1, 1)[:3])
+            for name, says in (("maxntid", "at most"), ("reqntid", "exactly"))
+            if name in self.function.directives
+        ]
+
+    @cached_property
+    def float_sites(self) -> dict[int, str]:
+        """As of `machine.float_sites`."""
+        return float_sites(self.linked.program.steps)
+
+    def check(self) -> None:
+        """Raise the error of the first line that is not simulated: anew, since problems are kept."""
+        if problems := self.linked.problems:
+            error = copy(problems[0]).with_traceback(None)
+            if more := len(problems) - 1:
+                error.add_note(f"and {more} more lines that are not simulated: `warpmma ptx check` lists them")
+            raise error
+
+    def grid(
+        self, grid: int | Sequence[int], block: int | Sequence[int], shared: int,
+        cluster: int | Sequence[int] | None, cooperative: bool,
+    ) -> Grid:  # fmt: skip
+        """Check the grid against the target, and what the entry says of it; return the grid with all shared memory."""
+        function, target = self.function, self.target
+        static, room = self.linked.shared.static, TARGETS[target].shared_per_block
+        if static > room:
+            says = f"{function.name} declares {static} bytes of shared memory; a block has {room} on {target}"
+            raise self.module.error(says, function.position)
+        given = Grid.checked(grid, block, 0, target, cluster=cluster, cooperative=cooperative)
+        if not is_integer(shared) or not 0 <= shared <= room - static:
+            raise self._refused(
+                f"shared is {shown(shared)}; on {target} expected a number of bytes, {room - static} at most beyond "
+                f"the {static} that {function.name} declares"
+            )
+        for name, says, sizes in self._sizes:
+            if given.threads != sizes if name == "reqntid" else given.threads_per_block > math.prod(sizes):
+                wanted = ", ".join(map(str, function.directives[name]))
+                raise self._refused(
+                    f"block is {shown(block)}; {function.name} declares .{name} {wanted}: {says} "
+                    f"{math.prod(sizes)} threads"
+                )
+        return Grid(
+            given.blocks, given.threads, self.linked.shared.size(int(shared)),
+            (1, 1, 1) if self._clustered else given.cluster, given.cooperative or self.linked.cooperates,
+        )  # fmt: skip
+
+    def _refused(self, says: str) -> OperandError:
+        return OperandError(f"{self.module.place(self.function.position)}: {says}")
+
+
+class EntryWork(ProgramWork):
+    """An entry with its arguments.
+
+    Parameters
+    ----------
+    prepared : PreparedEntry
     grid : Grid
     encode : callable
         Returns the bytes of its parameters, and places in memory what they point to.
@@ -69,27 +134,33 @@ class EntryWork(ProgramWork):
     """
 
     def __init__(
-        self, module: Module, linked: Linked, grid: Grid, encode: Callable[[GlobalMemory], bytes], shared: int,
-        index_name: str,
-    ) -> None:  # fmt: skip
-        at = module.functions[linked.program.name].position
+        self, prepared: PreparedEntry, grid: Grid, encode: Callable[[GlobalMemory], bytes], shared: int, index_name: str
+    ) -> None:
         self._functions = DeviceFunctions()
-        super().__init__(
-            linked.launched, grid, b"", Site(module.name, at.line, "launch", column=at.column),
-            self._functions.provided,
-        )  # fmt: skip
-        self._linked, self._encode, self._shared, self.index_name = linked, encode, shared, index_name
+        super().__init__(prepared.linked.launched, grid, b"", self._functions.provided)
+        self._prepared, self._encode, self._shared, self.index_name = prepared, encode, shared, index_name
+
+    @property
+    def site(self) -> Site:
+        """The entry's line."""
+        at = self._prepared.function.position
+        return Site(self._prepared.module.name, at.line, "launch", column=at.column)
+
+    @property
+    def float_sites(self) -> dict[int, str]:
+        """As of the entry."""
+        return self._prepared.float_sites
 
     def place(self, memory: GlobalMemory) -> None:
         """Encode the arguments; blocks that meet read the address of their workspace behind them."""
         self.parameters = self._encode(memory)
         super().place(memory)
-        if self._linked.cooperates:
+        if self._prepared.linked.cooperates:
             self.parameters += workspace(memory)
 
     def run(self, batch: Batch, limit: Limit) -> None:
         """Run the entry on one batch, and print what it printed."""
-        shared = self._linked.shared
+        shared = self._prepared.linked.shared
         batch.shared.declare(shared.placed(self._shared))
         try:
             super().run(batch, limit)
@@ -106,45 +177,4 @@ class EntryWork(ProgramWork):
     def findings(self, memory: GlobalMemory) -> dict[str, Any]:
         """Return what PTX text adds to the report."""
         printed = "".join(self._functions.printed)
-        return {**super().findings(memory), "printed": printed, "undecided": self._linked.undecided}
-
-
-def first_problem(problems: Sequence[PtxError]) -> PtxError:
-    """Make the error of the first problem anew: programs are kept, and so are their problems."""
-    error = copy(problems[0]).with_traceback(None)
-    if len(problems) > 1:
-        error.add_note(f"and {len(problems) - 1} more lines that are not simulated: `warpmma ptx check` lists them")
-    return error
-
-
-def entry_grid(
-    module: Module, linked: Linked, target: str, grid: int | Sequence[int], block: int | Sequence[int], shared: int,
-    cluster: int | Sequence[int] | None, cooperative: bool,
-) -> Grid:  # fmt: skip
-    """Check the grid against the target, and what the entry says of it; return the grid with all shared memory."""
-    function = module.functions[linked.program.name]
-    limits, declared = TARGETS[target], module.place(function.position)
-    if (static := linked.shared.static) > (room := limits.shared_per_block):
-        says = f"{function.name} declares {static} bytes of shared memory; a block has {room} on {target}"
-        raise module.error(says, function.position)
-    given = Grid.checked(grid, block, 0, target, cluster=cluster, cooperative=cooperative)
-    most = room - static
-    if not is_integer(shared) or not 0 <= shared <= most:
-        raise OperandError(
-            f"{declared}: shared is {shown(shared)}; on {target} expected a number of bytes, {most} at most "
-            f"beyond the {static} that {function.name} declares"
-        )
-    for name, says in (("maxntid", "at most"), ("reqntid", "exactly")):
-        if (wanted := function.directives.get(name)) is None:
-            continue
-        sizes = (*wanted, 1, 1)[:3]
-        bad = given.threads != sizes if name == "reqntid" else given.threads_per_block > math.prod(sizes)
-        if bad:
-            raise OperandError(
-                f"{declared}: block is {shown(block)}; {function.name} declares .{name} "
-                f"{', '.join(map(str, wanted))}: {says} {math.prod(sizes)} threads"
-            )
-    size = linked.shared.size(int(shared))
-    if cluster is None and cluster_size(function.directives) is not None:
-        given = replace(given, cluster=(1, 1, 1))
-    return replace(given, shared=size, cooperative=given.cooperative or linked.cooperates)
+        return {**super().findings(memory), "printed": printed, "undecided": self._prepared.linked.undecided}
