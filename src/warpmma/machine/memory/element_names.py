@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 
-class NamedArray(NamedTuple):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NamedArray:
     """An array that a launch was given.
 
     Attributes
