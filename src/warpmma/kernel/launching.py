@@ -108,7 +108,7 @@ def launch(
     """
     __tracebackhide__ = True
     try:
-        options = LaunchOptions(hazards=hazards, engine=engine, threads=threads, progress=progress, watch=watch)
+        options = LaunchOptions.given(hazards=hazards, engine=engine, threads=threads, progress=progress, watch=watch)
         _check_calls(kernel, args)
         device = _device(target, args)
         check_kernel(kernel)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -64,22 +63,24 @@ class Grid(Shown):
             None if cluster is None else _cluster(cluster), bool(cooperative),
         )  # fmt: skip
 
-    @cached_property
+    @property
     def total(self) -> int:
         """Blocks in all."""
-        return math.prod(self.blocks)
+        x, y, z = self.blocks
+        return x * y * z
 
-    @cached_property
+    @property
     def threads_per_block(self) -> int:
         """Threads of a block."""
-        return math.prod(self.threads)
+        x, y, z = self.threads
+        return x * y * z
 
     def batches(self, resident: int | None = None) -> Iterator[range]:
         """Cut the grid into blocks that run together, by their linear numbers: `resident` of them if that is given."""
-        width = -(-self.threads_per_block // LANES) * LANES
+        width, total = -(-self.threads_per_block // LANES) * LANES, self.total
         size = max(1, min(_THREADS // width, _SHARED // max(self.shared, 1)))
-        size = resident or (self.total if self.cooperative else size)
-        return (range(first, min(first + size, self.total)) for first in range(0, self.total, size))
+        size = resident or (total if self.cooperative else size)
+        return (range(first, min(first + size, total)) for first in range(0, total, size))
 
     def tid(self) -> tuple[Array, ...]:
         """Return %tid's x, y and z of all lanes, `[1, warp, lane]`."""

@@ -20,7 +20,7 @@ barriers in `barriers`, poison in `registers`.
 from __future__ import annotations
 
 import warnings
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -137,11 +137,11 @@ class Reporter:
     ----------
     tracking : bool
         Whether what is tracked is looked for.
-    counts : Counter of str
+    counts : dict of str to int
         By kind, how many lanes met hazards that are counted alone.
-    lines : dict of str to Counter of Site
+    lines : dict of str to dict of Site to int
         The same by line.
-    joined : Counter of (Site, Site)
+    joined : dict of (Site, Site) to int
         How often lanes of one warp executed a `.sync` instruction together from two lines.
     first_block : int
         Number of the first of the blocks that run now.
@@ -165,9 +165,9 @@ class Reporter:
                 )
         self._policy = dict(chosen)
         self._found: dict[tuple[str, Site], Hazard] = {}
-        self.counts: Counter[str] = Counter()
-        self.lines: dict[str, Counter[Site]] = {kind: Counter() for kind in _COUNTED}
-        self.joined: Counter[tuple[Site, Site]] = Counter()
+        self.counts: dict[str, int] = defaultdict(int)
+        self.lines: dict[str, dict[Site, int]] = {kind: defaultdict(int) for kind in _COUNTED}
+        self.joined: dict[tuple[Site, Site], int] = defaultdict(int)
         self.first_block = 0
         self._sites: list[tuple[Site, Array]] = []
         self.grid: tuple[int, ...] = ()

@@ -35,8 +35,8 @@ from .scheduling import STOP
 from .state import Refresh, State
 
 Provided = Callable[[Batch, Site, tuple[Array, ...], Array], tuple[Array, ...]]
-"""A function that the machine provides to programs, such as vprintf: from the batch, the site of the call, the bytes of
-each argument, uint8 `[block, warp, lane, n]`, and the lanes that call it, to the bytes of each result."""
+"""From the batch, the site of the call, the bytes of each argument, uint8 `[block, warp, lane, n]`, and the lanes that
+call it, to the bytes of each result."""
 
 _FRAMES, _KEPT = 1 << 19, 1 << 30  # bytes
 _AHEAD = 16

@@ -12,7 +12,8 @@ The rules:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from operator import is_
 from types import MappingProxyType
 from typing import Any
 
@@ -67,6 +68,13 @@ class LaunchOptions(Shown):
     seed: int = 0
     progress: Watched = None
     watch: Watch | None = None
+
+    @classmethod
+    def given(cls, **options: Any) -> LaunchOptions:
+        """Return options as a caller gives them: the default ones are made and checked once."""
+        if all(map(is_, map(_DEFAULTS.get, options), options.values())):
+            return _DEFAULT
+        return cls(**options)
 
     def __post_init__(self) -> None:
         resolve(self.engine)
@@ -219,3 +227,4 @@ def run_launch(work: Work, device: Device, grid: Grid, options: LaunchOptions | 
 
 
 _DEFAULT = LaunchOptions()
+_DEFAULTS = {field.name: field.default for field in fields(LaunchOptions)}

@@ -309,7 +309,7 @@ class PtxEntry(Shown):
         try:
             check_choice("contract", contract, CONTRACTS)
             prepared = self.module.prepared(self.name, device, contract)
-            options = LaunchOptions(
+            options = LaunchOptions.given(
                 hazards=hazards, engine=engine, threads=threads, resident=resident, limit=limit, seed=seed,
                 progress=progress, watch=watch,
             )  # fmt: skip

@@ -53,6 +53,10 @@ def fitting_target(module: Module, target: str) -> None:
         )
 
 
+_MOST_GRIDS = 64
+"""Grids of an entry that are kept."""
+
+
 class PreparedEntry:
     """An entry on a device: what all of its launches there have in common.
 
@@ -67,6 +71,7 @@ class PreparedEntry:
     def __init__(self, module: Module, linked: Linked, target: str) -> None:
         self.module, self.linked, self.target = module, linked, target
         self.function = module.functions[linked.program.name]
+        self._grids: dict[tuple[Any, ...], Grid] = {}
         self._clustered = cluster_size(self.function.directives) is not None
         self._sizes = [
             (name, says, (*self.function.directives[name], 1, 1)[:3])
@@ -92,6 +97,19 @@ class PreparedEntry:
         cluster: int | Sequence[int] | None, cooperative: bool,
     ) -> Grid:  # fmt: skip
         """Check the grid against the target, and what the entry says of it; return the grid with all shared memory."""
+        plain = (*grid, block, shared) if type(grid) is tuple else (grid, block, shared)
+        if cluster is not None or cooperative or set(map(type, plain)) != {int}:
+            return self._grid(grid, block, shared, cluster, cooperative)
+        if (found := self._grids.get(plain)) is None:  # plain integers are what they are equal to
+            if len(self._grids) >= _MOST_GRIDS:
+                self._grids.clear()
+            found = self._grids[plain] = self._grid(grid, block, shared, cluster, cooperative)
+        return found
+
+    def _grid(
+        self, grid: int | Sequence[int], block: int | Sequence[int], shared: int,
+        cluster: int | Sequence[int] | None, cooperative: bool,
+    ) -> Grid:  # fmt: skip
         function, target = self.function, self.target
         static, room = self.linked.shared.static, TARGETS[target].shared_per_block
         if static > room:
