@@ -157,7 +157,7 @@ class Reporter:
         self.tracking = not (isinstance(policy, str) and policy == "off")
         asked: Any = policy if self.tracking else "error"
         chosen = asked if isinstance(asked, Mapping) else dict.fromkeys(_BY_POLICY, asked)
-        for kind, what in () if asked == "error" else chosen.items():
+        for kind, what in () if isinstance(asked, str) and asked == "error" else chosen.items():
             if kind not in KINDS or not isinstance(what, str) or what not in ("error", "warn"):
                 raise OperandError(
                     f"hazards: {shown(kind)}: {shown(what)}; expected 'error' or 'warn' for one of {', '.join(KINDS)}; "

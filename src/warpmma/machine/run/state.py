@@ -16,7 +16,7 @@ from ..._arrays import Array
 from ..._text import counted
 from ...errors import OperandError
 from ...operations import DTYPES
-from ..base import Lanes, Site, WarpRegister
+from ..base import Lanes, Site, WarpRegister, everywhere
 from ..block import SPECIAL, Batch, Grid, special_bits
 from ..program import Argument, Constant, Frame, Inverted, Program, ReadOnly, Slot, StepOperand, Sum
 from .groups import Group
@@ -107,8 +107,7 @@ class State:
         self.seen.clear()
 
     def _everywhere(self, bits: int, kind: str) -> Array:
-        value = DTYPES[kind](bits)
-        return np.ndarray(self.shape, value.dtype, value.tobytes(), strides=(0, 0, 0))  # which nobody can write
+        return everywhere(DTYPES[kind](bits), self.shape)
 
     def forget(self, slots: range, group: Group) -> None:
         """Let registers be as those that a group never wrote."""
