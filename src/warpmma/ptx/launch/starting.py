@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from ..._arguments import is_integer
-from ...errors import OperandError, TargetError, shown
+from ...errors import OperandError, TargetError, UnsupportedError, shown
 from ...isa import TARGETS, check_known
 from ...machine import Batch, Device, GlobalMemory, Grid, HazardError, Limit, ProgramWork, Site, float_sites
 from ..lower import Linked, workspace
@@ -115,7 +115,10 @@ class PreparedEntry:
         if static > room:
             says = f"{function.name} declares {static} bytes of shared memory; a block has {room} on {target}"
             raise self.module.error(says, function.position)
-        given = Grid.checked(grid, block, 0, target, cluster=cluster, cooperative=cooperative)
+        try:
+            given = Grid.checked(grid, block, 0, target, cluster=cluster, cooperative=cooperative)
+        except UnsupportedError as error:  # of what the text may say, too
+            raise UnsupportedError(f"{self.module.place(function.position)}: {error}") from None
         if not is_integer(shared) or not 0 <= shared <= room - static:
             raise self._refused(
                 f"shared is {shown(shared)}; on {target} expected a number of bytes, {room - static} at most beyond "
