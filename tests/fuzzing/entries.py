@@ -230,7 +230,7 @@ INNER: dict[str, str] = {
         (f"warpmma.ptx:{x}" for x in (
             "EntryNeeds", "Function", "Module", "Module.error", "Module.error_at", "Module.place", "ModuleNeeds",
             "ModuleNeeds.problems", "ModuleNeeds.json", "ModuleNeeds.text", "PtxEntry", "PtxModule",
-            "PtxModule.prepared", "PtxModule.signature", "Parameter", "declared",
+            "PtxModule.linked", "PtxModule.prepared", "PtxModule.signature", "Parameter", "declared",
         )),
         "what `load`, `read` and `check` return, and what launches make of it",
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,10 @@ import pytest
 
 import warpmma as wm
 from warpmma.errors import OperandError, UnsupportedError
-from warpmma.machine import Grid
+from warpmma.machine import Grid, LaunchOptions
+from warpmma.machine.memory import retyping
 from warpmma.ptx import load
+from warpmma.ptx.launch import modules, starting
 
 HEAD = ".version 8.0 .target sm_80 .address_size 64 "
 TEXT = (
@@ -147,3 +150,44 @@ def test_all_blocks_of_a_cooperative_launch_meet() -> None:
     assert counter.numpy().tolist() == [1024 * blocks]
     with pytest.raises(wm.machine.HazardError, match="deadlock"):
         entry.launch(device, blocks, 1024, [device.zeros(1, np.uint32), 1024 * blocks])
+
+
+def test_what_launches_have_in_common_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: Counter[str] = Counter()
+
+    def count(owner: Any, name: str) -> None:
+        before = getattr(owner, name)
+
+        def counted(*given: Any, **named: Any) -> Any:
+            made[name] += 1
+            return before(*given, **named)
+
+        monkeypatch.setattr(owner, name, counted)
+
+    for owner, name in (
+        (modules, "link"), (modules, "PreparedEntry"), (modules, "Signature"), (modules, "check_device"),
+        (starting.PreparedEntry, "_grid"), (retyping, "_float_of"), (LaunchOptions, "__post_init__"),
+    ):  # fmt: skip
+        count(owner, name)
+    device, module, memory = wm.Device("sm_80"), load(TEXT), np.zeros(4, np.uint32)
+    for _ in range(3):
+        module["scaled"].launch(device, 1, 4, [0, memory, struct.pack("<II", 1, 0)])
+        module["scaled"].launch(device, 1, 4, [0, memory, struct.pack("<II", 2, 0)])
+    assert memory.tolist() == [20, 40, 60, 80]
+    once = {"link": 1, "PreparedEntry": 1, "Signature": 1, "check_device": 1, "_grid": 1}
+    assert {name: made[name] for name in once} == once
+    steps = len(module.linked("scaled", device, "ptxas").program.steps)
+    assert 0 < made["_float_of"] <= steps and made["__post_init__"] == 0
+    module["scaled"].launch(device, (1, 1), 4, [0, memory, struct.pack("<II", 1, 0)], seed=1)
+    assert made["__post_init__"] == 1 and made["_grid"] == 2
+
+
+def test_numbers_that_equal_integers_are_checked_each_time() -> None:
+    device, entry, to = case()
+    params = struct.pack("<B7xQII", 0, to, 1, 0)
+    entry.launch(device, 1, 1, params=params)
+    for grid, block, shared in ((True, 1, 0), (1, True, 0), (1, 1, False), (1.0, 1, 0), ((True,), 1, 0), (1, 1, 0.0)):
+        with pytest.raises(OperandError, match=r"is (True|False|1.0|0.0|.True,.); "):
+            entry.launch(device, grid, block, params=params, shared=shared)  # type: ignore[arg-type]
+    with pytest.raises(OperandError, match="seed is False"):
+        entry.launch(device, 1, 1, params=params, seed=False)

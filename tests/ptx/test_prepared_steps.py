@@ -124,7 +124,7 @@ def test_few_widths_are_kept() -> None:
     case = Case(count=1024)
     for blocks in (1, 2, 4, 8, 16, 32):
         case.run(blocks=blocks)
-    program = case.entry.module.prepared("k", case.device, "ptxas").linked.launched
+    program = case.entry.module.linked("k", case.device, "ptxas").launched
     assert len(program.kept) == interpreting._MOST_KEPT
     case.run(blocks=1)
 
@@ -257,7 +257,7 @@ def test_special_registers_are_of_each_launch() -> None:
 
 def test_a_program_needs_the_parameters_that_it_reads() -> None:
     case = Case()
-    program = case.entry.module.prepared("k", case.device, "ptxas").linked.launched
+    program = case.entry.module.linked("k", case.device, "ptxas").launched
     run, _, _ = batch_of(range(1), 32)
     with pytest.raises(OperandError, match="k reads bytes 0 to 7 of its parameters; the launch has 4 bytes of them"):
         interpreting.run_program(run, program, Grid((1, 1, 1), (32, 1, 1), 4096), parameters=bytes(4))

@@ -1,7 +1,7 @@
 """What the rest of the machine stands on: sites, lanes, registers of a warp, and the two engines of memory."""
 
 from .grain_engine import GrainRuns, all_set, count_readers, fill, none, note, ordered
-from .lanes import Lanes, everywhere
+from .lanes import Lanes
 from .literals import fits, is_number, literal, several
 from .memory_engine import acting, alike, flat, joined, locate, split
 from .site import Site

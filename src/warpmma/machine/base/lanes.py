@@ -24,17 +24,6 @@ def _at_first(blocks: int, threads: int, warps: int) -> tuple[Array, Array]:
     return np.broadcast_to(exists, (blocks, warps, LANES)), np.broadcast_to(np.False_, (blocks, warps, LANES))
 
 
-def everywhere(value: np.generic, shape: tuple[int, ...]) -> Array:
-    """Return a read-only array with one value everywhere; `np.broadcast_to` takes ten times as long.
-
-    Examples
-    --------
-    >>> everywhere(np.uint16(7), (1, 3)), everywhere(np.uint16(7), (1, 3)).flags.writeable
-    (array([[7, 7, 7]], dtype=uint16), False)
-    """
-    return np.ndarray(shape, value.dtype, value.tobytes(), strides=(0,) * len(shape))
-
-
 class Lanes:
     """The lanes of a batch of blocks.
 

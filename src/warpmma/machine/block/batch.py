@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ..._arrays import Array
+from ..._arrays import Array, everywhere
 from ...arithmetic import Engine, resolve, runs_elements
 from ...errors import OperandError
 from ...operations import DTYPES, Operation
-from ..base import Lanes, Site, WarpRegister, everywhere, is_number, literal
+from ..base import Lanes, Site, WarpRegister, is_number, literal
 from ..memory import GlobalMemory, LocalMemory, SharedMemory
 from ..order import Clocks, History
 from ..report import Costs, Reporter, Watching

@@ -58,7 +58,8 @@ def float_sites(steps: Iterable[Any]) -> dict[int, str]:
     return {
         id(step.site): type_
         for step in steps
-        if isinstance(step, RowStep) and (type_ := _float_of(getattr(step.row, "type", None)))
+        if isinstance(step, RowStep) and isinstance(named := getattr(step.row, "type", ""), str)
+        if (type_ := _float_of(named))
     }
 
 
@@ -76,9 +77,9 @@ def retyped(memory: GlobalMemory, types: Mapping[int, str]) -> tuple[Retyped, ..
 
 
 @cache
-def _float_of(type_: object) -> str:
-    """Return the scalar float of a PTX type, "" of all else (rule 1)."""
-    scalar = type_.removesuffix("x2") if isinstance(type_, str) else ""
+def _float_of(type_: str) -> str:
+    """Return the scalar float of a PTX type, "" of others (rule 1)."""
+    scalar = type_.removesuffix("x2")
     return scalar if isinstance(FORMATS.get(scalar), FloatFormat) else ""
 
 

@@ -31,11 +31,12 @@ from ..base import Lanes, Site, WarpRegister
 from ..block import Batch, Grid
 from ..program import Alternative, AnyStep, Branch, BranchTable, Call, Program, Return
 from .branching import branch, branch_table
-from .calling import Calls, Provided
+from .calling import Calls
 from .comparing import alternative
 from .groups import Group
 from .meetings import Meetings
 from .preparing import Advance, leaving, prepared
+from .provided import Provided
 from .scheduling import STOP
 from .spinning import Spins
 from .state import State

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from ..._arrays import Array
+from ..._arrays import Array, everywhere
 from ..._text import counted
 from ...errors import OperandError
 from ...operations import DTYPES
-from ..base import Lanes, Site, WarpRegister, everywhere
+from ..base import Lanes, Site, WarpRegister
 from ..block import SPECIAL, Batch, Grid, special_bits
 from ..program import Argument, Constant, Frame, Inverted, Program, ReadOnly, Slot, StepOperand, Sum
 from .groups import Group

@@ -28,7 +28,7 @@ from ...machine import (
     Watch,
     run_launch,
 )
-from ..lower import link
+from ..lower import Linked, link
 from ..names import entries_meant, source_name
 from ..storage import ModuleMemory
 from ..text import Function, Module, read
@@ -210,6 +210,10 @@ class PtxModule(Shown, Mapping[str, "PtxEntry"]):
             linked = link(self.source, name, memory, device.target, contract=contract == "ptxas")
             found = made[name, contract] = PreparedEntry(self.source, linked, device.target)
         return found
+
+    def linked(self, name: str, device: Device, contract: str) -> Linked:
+        """Return the program of an entry on a device, which is made once."""
+        return self.prepared(name, device, contract).linked
 
     def _made(self, device: Device) -> tuple[ModuleMemory, dict[tuple[str, str], PreparedEntry]]:
         """Its variables and entries on a device. The device has them: they name it, and would keep it alive here."""
