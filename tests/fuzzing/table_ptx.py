@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import numpy as np
@@ -51,17 +52,22 @@ def entry(rng: Rng) -> PtxEntry:
 def _launch(
     self: PtxEntry, device: Any, grid: Any, block: Any, args: Any = (), *, shared: Any = 0, hazards: Any = "error",
     contract: Any = "ptxas", engine: Any = "auto", threads: Any = None, resident: Any = None, limit: Any = None,
-    seed: Any = 0, progress: Any = None,
+    seed: Any = 0, progress: Any = None, params: Any = None, cluster: Any = None, cooperative: Any = False,
 ) -> Any:  # fmt: skip
     """Launch few blocks."""
     return self.launch(
         device, legal.modest(grid, 8, 1), block, args, shared=shared, hazards=hazards, contract=contract,
         engine=engine, threads=threads, resident=resident, limit=limit, seed=seed, progress=progress,
+        params=params, cluster=cluster, cooperative=cooperative,
     )  # fmt: skip
 
 
 def _launched(rng: Rng) -> dict[str, Any]:
     x, n = np.zeros(64, np.uint32), pick(rng, (0, 8, 64))
+    if pick(rng, (False, False, True)):
+        made = Device(legal.target(rng))
+        params = struct.pack("<QI", made.array(x).address, n)
+        return {"self": entry(rng), "device": made, "grid": 1, "block": 64, "params": params, "cluster": 1}
     return {
         "self": entry(rng), "device": Device(legal.target(rng)), "grid": 1, "block": pick(rng, (32, 64, (8, 4))),
         "args": pick(rng, ([x, n], {"n": n, "x": x})), "contract": pick(rng, ("ptxas", "off")),
@@ -90,6 +96,8 @@ ENTRIES = (
           weight=0.2),
     Entry(name=f"{_M}.variable", call=PtxModule.variable, pure=False, writes=("device",),
           make=lambda rng: {"self": module(rng), "name": "counter", "device": wm.Device(legal.target(rng))}),
+    Entry(name=f"{_M}.variables", call=PtxModule.variables, pure=False, writes=("device",),
+          make=lambda rng: {"self": module(rng), "device": wm.Device(legal.target(rng))}),
     Entry(name=f"{_E}.__repr__", call=PtxEntry.__repr__, make=lambda rng: {"self": entry(rng)}, weight=0.2),
     Entry(name=f"{_E}.launch", call=_launch, make=_launched, weight=6, pure=False, writes=("device", "args"),
           engines=True),

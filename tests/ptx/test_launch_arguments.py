@@ -13,12 +13,14 @@ from warpmma.errors import OperandError
 from warpmma.kernel import Output
 from warpmma.machine import GlobalMemory, Reporter
 from warpmma.ptx import load, read
-from warpmma.ptx.launch.arguments import parameter_bytes, signature
+from warpmma.ptx.launch.arguments import Signature
+
+AT = r"^<ptx>:1:\d+: "
 
 
 def encoded(parameters: str, *args: Any) -> bytes:
-    function = read(f".version 8.0 .target sm_80 .entry k({parameters}) {{ ret; }}").functions["k"]
-    return parameter_bytes(function, args, GlobalMemory(Reporter("error")))
+    module = read(f".version 8.0 .target sm_80 .entry k({parameters}) {{ ret; }}")
+    return Signature(module, "k").encode(args, GlobalMemory(Reporter("error")))
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,7 @@ def test_values(type_: str, value: Any, expected: str) -> None:
     ],
 )
 def test_refusals(type_: str, value: Any, says: str) -> None:
-    with pytest.raises(OperandError, match=rf"^args\[0\] of k\(\.{type_} x\), \.{type_} x, is .*{says}"):
+    with pytest.raises(OperandError, match=rf"{AT}args\[0\] of k\(\.{type_} x\), \.{type_} x, is .*{says}"):
         encoded(f".param .{type_} x", value)
 
 
@@ -90,13 +92,13 @@ def test_arrays_are_addresses() -> None:
 
 
 def test_another_number_of_arguments_shows_the_signature() -> None:
-    with pytest.raises(OperandError, match=r"^k takes 2 arguments, k\(\.u64 \.ptr \.global a, \.f32 b\); got 1$"):
+    with pytest.raises(OperandError, match=rf"{AT}k takes 2 arguments, k\(\.u64 \.ptr \.global a, \.f32 b\); got 1$"):
         encoded(".param .u64 .ptr .global .align 4 a, .param .f32 b", 1)
 
 
 def test_signature() -> None:
-    function = read(".version 8.0 .target sm_80 .entry k(.param .align 8 .b8 s[8]) { ret; }").functions["k"]
-    assert signature(function) == "k(.b8 s[8])"
+    module = read(".version 8.0 .target sm_80 .entry k(.param .align 8 .b8 s[8]) { ret; }")
+    assert str(Signature(module, "k")) == "k(.b8 s[8])"
 
 
 def test_a_null_pointer_is_told_as_one() -> None:

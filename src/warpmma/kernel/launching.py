@@ -4,39 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from .._arguments import is_integer
 from .._arrays import Array
-from .._progress import Progressing, Watched
+from .._progress import Watched
 from .._records import Shown
 from .._tracebacks import end_outside
-from ..arithmetic import Engine, resolve
-from ..errors import OperandError, TargetError, WarpmmaError, shown
+from ..arithmetic import Engine
+from ..errors import OperandError, TargetError, WarpmmaError
 from ..isa import check_known
 from ..machine import (
     Batch,
-    Costs,
     Device,
     DeviceArray,
     GlobalMemory,
     Grid,
     HazardWarning,
-    History,
     Launch,
+    LaunchOptions,
+    Limit,
     Policy,
-    Reporter,
+    Site,
     Watch,
-    Watching,
+    Work,
     literal,
+    run_launch,
 )
 from .blocks import check_kernel
 from .call_sites import caller
 from .threads import Threads
-from .values import Register
 
 
 @dataclass(frozen=True)
@@ -108,50 +107,47 @@ def launch(
     array([250, 252, 254], dtype=uint32)
     """
     __tracebackhide__ = True
-    resolve(engine)
-    _check_calls(kernel, args, threads)
-    tell = Progressing(progress, "blocks")
-    watching = None if watch is None else Watching(watch)
-    device = _device(target, args)
-    check_kernel(kernel)
-    extent, site = Grid.checked(grid, block, shared, device.target), caller("launch")
-    reporter, costs, history = Reporter(hazards), Costs(), History()
-    reporter.extends(extent.blocks, "ctaid")
-    memory = GlobalMemory(reporter, device.space)
-    workers = None if threads is None else int(threads)
     try:
-        tell.begin(extent.total)
-        placed = [_place(memory, x, f"args[{i}]") for i, x in enumerate(args)]
-        for blocks in extent.batches():
-            batch = Batch(
-                blocks=blocks, threads=extent.threads_per_block, target=device.target, memory=memory,
-                shared=extent.shared, reporter=reporter, costs=costs, history=history, engine=engine,
-                workers=workers, watching=watching,
-            )  # fmt: skip
-            t = Threads(batch, extent, blocks)
-            kernel(t, *(_argument(t, kind, value) for kind, value in placed))
-            batch.finish()
-            tell(blocks.stop, extent.total)
-        for name in memory.unwritten():
-            reporter.report_launch("unwritten", site, f"{name} is an Output, and no thread wrote any of it")
+        options = LaunchOptions.given(hazards=hazards, engine=engine, threads=threads, progress=progress, watch=watch)
+        _check_calls(kernel, args)
+        device = _device(target, args)
+        check_kernel(kernel)
+        extent = Grid.checked(grid, block, shared, device.target)
+        return run_launch(_PythonKernel(kernel, args, extent), device, extent, options)
     except (WarpmmaError, HazardWarning) as error:
         end_outside(error)  # at the kernel's line
         raise
-    finally:
-        memory.end()
-        tell.close()
-    order = MappingProxyType(dict(reporter.lines["order"]))
-    watched = () if watching is None else tuple(watching.kept)
-    return Launch(reporter.found, costs, MappingProxyType(dict(reporter.counts)), order, watched=watched)
 
 
-def _check_calls(kernel: object, args: object, threads: object) -> None:
+class _PythonKernel(Work):
+    """A kernel in Python, with its arguments."""
+
+    index_name = "ctaid"
+
+    def __init__(self, kernel: Callable[..., object], args: Sequence[Any], grid: Grid) -> None:
+        self._kernel, self._args, self._grid = kernel, args, grid
+        self._placed: list[tuple[str, Any]] = []
+
+    @property
+    def site(self) -> Site:
+        """The line that launches."""
+        return caller("launch")
+
+    def place(self, memory: GlobalMemory) -> None:
+        self._placed = [_place(memory, x, f"args[{i}]") for i, x in enumerate(self._args)]
+
+    def run(self, batch: Batch, limit: Limit) -> None:
+        __tracebackhide__ = True
+        t = Threads(batch, self._grid, batch.blocks)
+        self._kernel(t, *(t.constant(x, kind) if kind else x for kind, x in self._placed))
+        batch.finish()
+
+
+def _check_calls(kernel: object, args: object) -> None:
     if not callable(kernel):
         raise OperandError(f"kernel is {type(kernel).__name__}; expected a function of threads and arguments")
     if not isinstance(args, list | tuple):
         raise OperandError(f"args is {type(args).__name__}; expected a list or tuple of the kernel's arguments")
-    if threads is not None and not (is_integer(threads) and threads > 0):
-        raise OperandError(f"threads is {shown(threads)}; expected a positive integer or None")
 
 
 def _device(target: object, args: Sequence[Any]) -> Device:
@@ -189,7 +185,3 @@ def _place(memory: GlobalMemory, argument: Any, name: str) -> tuple[str, Any]:
     if isinstance(argument, np.timedelta64 | np.datetime64 | np.complexfloating | np.void):
         raise OperandError(f"{name} is a {type(argument).__name__}; expected an integer, a float or an array")
     return "", argument
-
-
-def _argument(t: Threads, kind: str, bits: Any) -> Register | Any:
-    return t.constant(bits, kind) if kind else bits

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager, suppress
+from functools import cached_property
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -84,13 +85,39 @@ class Threads:
         self._batch, self.target = batch, batch.target
         self._mask: Array | None = None
         self._active = self._alive = batch.lanes.alive
-        self.tid = tuple(self._filled(x, "b32") for x in grid.tid())
-        self.ctaid = tuple(self._filled(x, "b32") for x in grid.ctaid(blocks))
-        self.ntid = tuple(self.constant(n) for n in grid.threads)
-        self.nctaid = tuple(self.constant(n) for n in grid.blocks)
-        linear = np.arange(batch.shape[1] * LANES).reshape(1, -1, LANES)
-        self.laneid = self._filled(linear % LANES, "b32")
-        self.warpid = self._filled(linear // LANES, "b32")
+        self._grid, self._blocks = grid, blocks
+
+    # Special registers, which many kernels do not read
+
+    @cached_property
+    def tid(self) -> tuple[Register, ...]:
+        """The thread's index in its block: x, y and z."""
+        return tuple(self._filled(x, "b32") for x in self._grid.tid())
+
+    @cached_property
+    def ctaid(self) -> tuple[Register, ...]:
+        """The block's index in the grid: x, y and z."""
+        return tuple(self._filled(x, "b32") for x in self._grid.ctaid(self._blocks))
+
+    @cached_property
+    def ntid(self) -> tuple[Register, ...]:
+        """Threads of a block along x, y and z."""
+        return tuple(self._filled(n, "b32") for n in self._grid.threads)
+
+    @cached_property
+    def nctaid(self) -> tuple[Register, ...]:
+        """Blocks of the grid along x, y and z."""
+        return tuple(self._filled(n, "b32") for n in self._grid.blocks)
+
+    @cached_property
+    def laneid(self) -> Register:
+        """The thread's lane in its warp."""
+        return self._filled(np.arange(LANES), "b32")
+
+    @cached_property
+    def warpid(self) -> Register:
+        """The warp's index in its block."""
+        return self._filled(np.arange(self.shape[1])[:, None], "b32")
 
     def __repr__(self) -> str:
         blocks, warps, _ = self.shape

@@ -3,7 +3,7 @@
 from .base import CANDIDATES, Site, Swizzle, WarpRegister, fits, literal, merged
 from .block import Batch, Grid, RegisterFile, special_kind
 from .handlers import execute
-from .memory import Device, DeviceArray, GlobalMemory, Retyped, contradicts, expected, retyped
+from .memory import Device, DeviceArray, GlobalMemory, Retyped, contradicts, expected, float_sites
 from .order import History
 from .program import (
     Alternative,
@@ -43,7 +43,7 @@ from .report import (
     no_site,
     wavefronts,
 )
-from .run import Launch, Limit, Provided, run_program
+from .run import Launch, LaunchOptions, Limit, ProgramWork, Provided, Work, launch_program, run_launch, run_program
 
 __all__ = [
     "BANKS",
@@ -71,9 +71,11 @@ __all__ = [
     "History",
     "Inverted",
     "Launch",
+    "LaunchOptions",
     "Limit",
     "Policy",
     "Program",
+    "ProgramWork",
     "Provided",
     "ReadOnly",
     "RegisterFile",
@@ -92,15 +94,18 @@ __all__ = [
     "Watch",
     "WatchedProduct",
     "Watching",
+    "Work",
     "contradicts",
     "execute",
     "expected",
     "fits",
+    "float_sites",
+    "launch_program",
     "let_go",
     "literal",
     "merged",
     "no_site",
-    "retyped",
+    "run_launch",
     "run_program",
     "special_kind",
     "wavefronts",

@@ -3,7 +3,7 @@
 `load` reads a module; `module["name"].launch(device, grid, block, args)` runs an entry on a device.
 """
 
-from .launch import EntryNeeds, ModuleNeeds, PtxEntry, PtxModule, load, numba_arguments
+from .launch import EntryNeeds, ModuleNeeds, Parameter, PtxEntry, PtxModule, load, numba_arguments
 from .names import entries_meant, source_name
 from .text import Function, Module, declared, read
 
@@ -12,6 +12,7 @@ __all__ = [
     "Function",
     "Module",
     "ModuleNeeds",
+    "Parameter",
     "PtxEntry",
     "PtxModule",
     "declared",

@@ -19,13 +19,14 @@ from __future__ import annotations
 
 import operator
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import OperandError, UnsupportedError, shown
-from ..machine import contradicts, expected
+from ..machine import contradicts, expected, fits
+from ..ptx import Parameter
 from .host_memory import HostArray
 
 _ELEMENTS = {
@@ -92,16 +93,31 @@ def _descriptor(name: str, type_: str, x: Any) -> Iterator[tuple[str, str, Any]]
     yield from ((f"{name}.strides", "i64", n) for n in x.strides)
 
 
-def parameter_value(name: str, type_: str, x: Any) -> Any:
-    """Return what a parameter of the PTX takes: an integer, or a float.
+def parameter_bytes(arguments: Iterable[tuple[str, str, Any]], parameters: Sequence[Parameter]) -> bytes:
+    """Return the bytes of a kernel's parameters.
+
+    Parameters
+    ----------
+    arguments : iterable of (str, str, object)
+        Name, type and value of each.
+    parameters : sequence of Parameter
+        Of the PTX.
 
     Raises
     ------
     OperandError
-        What is no such number, or no pointer.
+        A number or pointer that does not fit.
     """
-    if type_[0] == "*":
-        return _pointer(name, type_, x)
+    data = bytearray(max((x.offset + x.size for x in parameters), default=0))
+    for (name, type_, x), at in zip(arguments, parameters, strict=True):
+        value = _encoded(name, type_, x, at.size)
+        if len(value) != at.size:
+            raise OperandError(f"{name} ({type_}) has {len(value)} bytes; the PTX takes {at.size}")
+        data[at.offset : at.offset + at.size] = value
+    return bytes(data)
+
+
+def _encoded(name: str, type_: str, x: Any, size: int) -> bytes:
     if type_ == "nvTmaDesc":
         raise UnsupportedError(f"{name} is a TMA descriptor, which is not simulated")
     if type_ in _FLOATS:
@@ -109,22 +125,24 @@ def parameter_value(name: str, type_: str, x: Any) -> Any:
             raise OperandError(f"{name} is {shown(x)}; expected a float ({type_})")
         return _float(name, type_, float(x))
     try:
-        return operator.index(x)
+        value = _pointer(name, type_, x) if type_[0] == "*" else operator.index(x)
     except TypeError:
         raise OperandError(f"{name} is {shown(x)}; expected an integer ({type_})") from None
+    if not fits(value, 8 * size):
+        raise OperandError(f"{name} is {shown(value)}; expected an integer of {8 * size} bits ({type_})")
+    return (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
 
 
-def _float(name: str, type_: str, x: float) -> Any:
+def _float(name: str, type_: str, x: float) -> bytes:
     """Rule 5."""
     if type_ == "fp16":
         try:
-            return np.frombuffer(struct.pack("<e", x), np.uint16)[0]  # 2 bytes, as the parameter has them
+            return struct.pack("<e", x)
         except OverflowError:
             raise OperandError(f"{name} is {x}, too large for fp16") from None
-    if type_ == "bf16":
-        with np.errstate(over="ignore"):
-            return np.uint16(np.float32(x).view(np.uint32) >> 16)
-    return x
+    with np.errstate(over="ignore"):
+        data = (np.float64 if type_ == "fp64" else np.float32)(x).tobytes()
+    return data[2:] if type_ == "bf16" else data
 
 
 def _pointer(name: str, type_: str, x: Any) -> int:

@@ -13,7 +13,7 @@ from ..ptx import PtxEntry
 from .active_device import ActiveDevice, KernelLaunch, current
 from .compiling import dot_notes
 from .host_memory import mapped_for_launch
-from .launch_arguments import flat_arguments, parameter_value
+from .launch_arguments import flat_arguments, parameter_bytes
 
 _REPEATED = (
     "Where a tile has fewer elements than its program has threads, Triton loads each in several threads, which need "
@@ -61,9 +61,7 @@ class Launcher:
 
     def _launch(self, grid: tuple[int, int, int], stream: Any, entry: PtxEntry, args: tuple[Any, ...]) -> None:
         __tracebackhide__ = True
-        session, metadata = current(), self._metadata
-        if getattr(metadata, "num_ctas", 1) > 1:
-            raise UnsupportedError(f"{metadata.name}: num_ctas={metadata.num_ctas}; clusters are not simulated")
+        session, metadata, parameters = current(), self._metadata, entry.parameters
         if getattr(metadata, "tensordesc_meta", None):
             raise UnsupportedError(
                 f"{metadata.name}: for {session.ptx_target} its descriptors are TMA's, which is not simulated; leave "
@@ -71,18 +69,21 @@ class Launcher:
             )
         flat = flat_arguments(self._signature, self._constants, args)
         device = session.device_of(x for _, _, x in flat)
-        values = [parameter_value(*each) for each in flat]
-        scratch = self._scratch(grid, stream, len(entry.function.parameters) - len(values))
+        scratch = self._scratch(grid, stream, len(parameters) - len(flat))
         flat += [("scratch memory", "*i8", x) for x in scratch]
-        values += [parameter_value("scratch memory", "*i8", x) for x in scratch]
+        params = parameter_bytes(flat, parameters)
         options = dict(session.options)
         if not _fuses(metadata):
             options["contract"] = "off"
-        if getattr(metadata, "launch_cooperative_grid", False):
-            options["resident"] = grid[0] * grid[1] * grid[2]
+        clusters, cooperative = (getattr(metadata, x, 0) for x in ("num_ctas", "launch_cooperative_grid"))
+        if cooperative:
+            options["resident"] = None  # all blocks
         with mapped_for_launch(device, flat):
             try:
-                report = entry.launch(device, grid, 32 * metadata.num_warps, values, shared=metadata.shared, **options)
+                report = entry.launch(
+                    device, grid, 32 * metadata.num_warps, params=params, shared=metadata.shared,
+                    cluster=clusters if clusters > 1 else None, cooperative=bool(cooperative), **options,
+                )  # fmt: skip
             except PtxError as error:
                 raise _explained(error, session) from None
             except HazardError as error:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._arrays import Array
+from ..._arrays import Array, everywhere
 from ...arithmetic import Engine, resolve, runs_elements
 from ...errors import OperandError
 from ...operations import DTYPES, Operation
@@ -120,7 +120,8 @@ class Batch:
 
     def filled(self, value: Any, kind: str) -> WarpRegister:
         """Return a register with one value, or with those of an array, in every lane."""
-        return WarpRegister(np.broadcast_to(np.asarray(value).astype(DTYPES[kind]), self.shape))
+        bits = np.asarray(value).astype(DTYPES[kind])
+        return WarpRegister(np.broadcast_to(bits, self.shape) if bits.ndim else everywhere(bits[()], self.shape))
 
     def operand(self, x: Any, type_: str, kind: str, who: str) -> WarpRegister:
         """Return a register as it is, or one with a number in every lane, which is a value of the operand's PTX type.
@@ -144,7 +145,7 @@ class Batch:
             return x
         if not is_number(x):
             raise OperandError(f"{who} is {type(x).__name__}; expected a register or a number")
-        return WarpRegister(np.broadcast_to(DTYPES[kind](literal(x, type_, kind, who)), self.shape))
+        return WarpRegister(everywhere(DTYPES[kind](literal(x, type_, kind, who)), self.shape))
 
     def read(self, site: Site, registers: Sequence[WarpRegister], needed: Sequence[Array]) -> list[Array]:
         """Bits of registers, `[block, warp, lane]`; report needed lanes, of each, that have not been written."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -12,7 +11,7 @@ import numpy as np
 from ..._arguments import is_integer
 from ..._arrays import Array
 from ..._records import Shown
-from ...errors import OperandError, shown
+from ...errors import OperandError, UnsupportedError, shown
 from ...isa import TARGETS, Target
 from ...registers import LANES
 
@@ -23,7 +22,7 @@ _THREADS, _SHARED = 1 << 15, 1 << 24
 
 @dataclass(frozen=True)
 class Grid(Shown):
-    """The extent of a launch.
+    """The extent of a launch, and its attributes.
 
     Attributes
     ----------
@@ -31,36 +30,56 @@ class Grid(Shown):
         Blocks of the grid, and threads of a block, along x, y and z.
     shared : int
         Bytes of shared memory of a block.
-    clustered : bool
-        Whether the kernel declares how many blocks a cluster has: one, which is what each block is.
+    cluster : (int, int, int) or None
+        Blocks of a cluster, where the kernel or the launch says it: one, as each block is a cluster of its own.
+    cooperative : bool
+        Whether all blocks are resident together.
     """
 
     blocks: tuple[int, int, int]
     threads: tuple[int, int, int]
     shared: int
-    clustered: bool = False
+    cluster: tuple[int, int, int] | None = None
+    cooperative: bool = False
 
     @classmethod
-    def checked(cls, grid: int | Sequence[int], block: int | Sequence[int], shared: int, target: str) -> Grid:
-        """Return the extent that a caller asks for; raise `OperandError` for what its target does not take."""
+    def checked(
+        cls, grid: int | Sequence[int], block: int | Sequence[int], shared: int, target: str, *,
+        cluster: int | Sequence[int] | None = None, cooperative: bool = False,
+    ) -> Grid:  # fmt: skip
+        """Return the extent that a caller asks for.
+
+        Raises
+        ------
+        OperandError
+            An extent that is not positive, or larger than the target takes.
+        UnsupportedError
+            A cluster of more than one block.
+        """
         limits = TARGETS[target]
-        return cls(_extent("grid", grid, limits), _extent("block", block, limits), _shared(shared, limits))
+        return cls(
+            _extent("grid", grid, limits), _extent("block", block, limits), _shared(shared, limits),
+            None if cluster is None else _cluster(cluster), bool(cooperative),
+        )  # fmt: skip
 
     @property
     def total(self) -> int:
         """Blocks in all."""
-        return math.prod(self.blocks)
+        x, y, z = self.blocks
+        return x * y * z
 
     @property
     def threads_per_block(self) -> int:
         """Threads of a block."""
-        return math.prod(self.threads)
+        x, y, z = self.threads
+        return x * y * z
 
-    def batches(self) -> Iterator[range]:
-        """Cut the grid into blocks that run together, by their linear numbers."""
-        width = -(-self.threads_per_block // LANES) * LANES
+    def batches(self, resident: int | None = None) -> Iterator[range]:
+        """Cut the grid into blocks that run together, by their linear numbers: `resident` of them if that is given."""
+        width, total = -(-self.threads_per_block // LANES) * LANES, self.total
         size = max(1, min(_THREADS // width, _SHARED // max(self.shared, 1)))
-        return (range(first, min(first + size, self.total)) for first in range(0, self.total, size))
+        size = resident or (total if self.cooperative else size)
+        return (range(first, min(first + size, total)) for first in range(0, total, size))
 
     def tid(self) -> tuple[Array, ...]:
         """Return %tid's x, y and z of all lanes, `[1, warp, lane]`."""
@@ -77,12 +96,28 @@ def _coordinates(linear: Array, extent: tuple[int, int, int]) -> tuple[Array, ..
     return linear % x, linear // x % y, linear // (x * y)
 
 
-def _extent(name: Literal["grid", "block"], given: int | Sequence[int], target: Target) -> tuple[int, int, int]:
-    """Check the size of a grid or block against what its target has."""
+def _sizes(name: str, given: int | Sequence[int]) -> tuple[int, int, int]:
+    """Return one to three positive integers as three."""
+    if type(given) is int and given > 0:  # most are
+        return given, 1, 1
     sizes = tuple(given) if isinstance(given, list | tuple) else (given,)
     if not 1 <= len(sizes) <= 3 or not all(is_integer(n) and n > 0 for n in sizes):
         raise OperandError(f"{name} is {shown(given)}; expected one to three positive integers")
     x, y, z = (int(n) for n in (*sizes, 1, 1)[:3])
+    return x, y, z
+
+
+def _cluster(given: int | Sequence[int]) -> tuple[int, int, int]:
+    """Check the size of a cluster."""
+    sizes = _sizes("cluster", given)
+    if sizes != (1, 1, 1):
+        raise UnsupportedError(f"cluster is {shown(given)}; clusters of more than one block are not simulated")
+    return sizes
+
+
+def _extent(name: Literal["grid", "block"], given: int | Sequence[int], target: Target) -> tuple[int, int, int]:
+    """Check the size of a grid or block against what its target has."""
+    x, y, z = _sizes(name, given)
     for axis, n, most in zip("xyz", (x, y, z), getattr(target, name), strict=True):
         if n > most:
             raise OperandError(

@@ -146,7 +146,7 @@ SPECIAL: Mapping[str, Special] = MappingProxyType(
                 _one("globaltimer", _time(), 64, moves=True),
                 _one("globaltimer_lo", _time(), moves=True),
                 _one("globaltimer_hi", _time(32), moves=True),
-                _one("is_explicit_cluster", lambda x: x.grid.clustered, 1),
+                _one("is_explicit_cluster", lambda x: x.grid.cluster is not None, 1),
                 _zero("cluster_ctarank"),
                 _one("cluster_nctarank", lambda x: 1),
                 _one("total_smem_size", lambda x: x.shared),

@@ -5,6 +5,6 @@ from .device import Device, DeviceArray
 from .element_types import contradicts, expected
 from .global_memory import GlobalMemory
 from .local_memory import LocalMemory
-from .retyping import Retyped, retyped
+from .retyping import Retyped, float_sites, retyped
 from .shared_memory import SharedMemory
 from .touching import Taken, Touch, Turns

@@ -5,7 +5,10 @@ The rules:
 1. Arrays of a device are copies, and lie at multiples of 256. Whoever has an array's address may use it in every launch
    on the device, until the array is freed.
 2. What is mapped is memory of the process, at an address that the caller chooses: a kernel that writes there writes it.
-3. What nobody wrote, neither a kernel nor the caller, is unwritten: a kernel that reads it meets a hazard. Of memory
+3. Memory is read and written by address, too, within one piece: the host reads what lies there, and what it writes is
+   written. `allocate` gives bytes that nobody has written, and `free` takes what begins at an address.
+4. The shadow of a piece is as large as the piece, so the address space of a process cannot be mapped as a whole.
+5. What nobody wrote, neither a kernel nor the caller, is unwritten: a kernel that reads it meets a hazard. Of memory
    that the process writes itself, the caller says what is written.
 """
 
@@ -29,6 +32,8 @@ from .address_space import AddressSpace, Region, nearest
 from .global_memory import check_array, check_elements
 
 _CONSTANT = 1 << 16  # bytes of constant memory that a module may declare
+MOST_MAPPED = 1 << 40
+"""Bytes of one mapped piece: rule 4."""
 
 
 class DeviceArray(Shown):
@@ -91,7 +96,7 @@ class DeviceArray(Shown):
             new = np.ascontiguousarray(np.broadcast_to(given, self.shape))
         except ValueError:
             raise OperandError(f"{region.name} is {self.shape}; the values are {given.shape}") from None
-        _write(region, _bytes(new))
+        _write(region, 0, _bytes(new))
 
     def free(self) -> None:
         """Give its memory back: from now on its addresses are nobody's."""
@@ -175,6 +180,88 @@ class Device(Shown):
         """
         return self._new("zeros", shape, dtype, written=True)
 
+    def allocate(self, nbytes: int) -> int:
+        """Allocate memory that nobody has written.
+
+        Parameters
+        ----------
+        nbytes : int
+            At least 1.
+
+        Returns
+        -------
+        int
+            Its address, a multiple of 256.
+
+        Raises
+        ------
+        OperandError
+            No such number, or more than the process has.
+
+        Examples
+        --------
+        >>> device = Device("sm_90")
+        >>> x = device.allocate(16)
+        >>> device.write(x + 4, bytes([1, 2, 3]))
+        >>> device.read(x, 8).hex()
+        '0000000001020300'
+        >>> device.free(x)
+        """
+        if not is_integer(nbytes) or nbytes < 1:
+            raise OperandError(f"allocate: nbytes is {shown(nbytes)}; expected a positive number of bytes")
+        return self._new("allocate", nbytes, np.uint8, written=False).address
+
+    def free(self, address: int) -> None:
+        """Free memory by the address of its first byte: from now on its addresses are nobody's.
+
+        Raises
+        ------
+        OperandError
+            No memory of the device begins there; the error names the nearest.
+        """
+        at, region = self._at("free", address)
+        if at != region.start:
+            raise OperandError(f"free: {at:#x} is {at - region.start} bytes past the beginning of {region}")
+        self.space.remove(region)
+
+    def read(self, where: DeviceArray | int, size: int | None = None) -> bytes:
+        """Copy bytes out; what nobody wrote is 0.
+
+        Parameters
+        ----------
+        where : DeviceArray or int
+            An array of the device, or the address of the first byte.
+        size : int, optional
+            In bytes, within one array; all of the array if none is given.
+
+        Raises
+        ------
+        OperandError
+            Not all of these bytes are in one array of the device; the error names the nearest.
+        """
+        at, region, size = self._range("read", where, size)
+        return region.data[at : at + size].tobytes()
+
+    def write(self, where: DeviceArray | int, data: bytes) -> None:
+        """Write bytes, as the host does: constant memory, too.
+
+        Parameters
+        ----------
+        where : DeviceArray or int
+            An array of the device, or the address of the first byte.
+        data : bytes, bytearray or memoryview
+
+        Raises
+        ------
+        OperandError
+            As of `read`, or memory of the process that is read-only.
+        """
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise OperandError(f"write: data is {type(data).__name__}; expected bytes")
+        given = np.frombuffer(bytes(data), np.uint8)
+        at, region, _ = self._range("write", where, given.size)
+        _write(region, at, given)
+
     def map(self, array: Array, address: int | None = None, *, name: str = "", written: bool = True) -> DeviceArray:
         """Place memory of the process, where kernels read and write it in place.
 
@@ -194,9 +281,15 @@ class Device(Shown):
         Raises
         ------
         OperandError
-            No such array, an address where other memory of the device lies, or memory that is mapped already.
+            No such array, an address where other memory of the device lies, memory that is mapped already, or a piece
+            as large as an address space.
         """
         data, held = check_array(array, "map: the array")
+        if data.size > MOST_MAPPED:
+            raise OperandError(
+                f"map: {data.size} bytes; expected {MOST_MAPPED} at most. The address space of a process cannot be "
+                "mapped as a whole: map each allocation at its own address"
+            )
         if address is not None and not is_integer(address):
             raise OperandError(f"map: address is {shown(address)}; expected an integer, or None")
         if not isinstance(name, str):
@@ -290,23 +383,28 @@ class Device(Shown):
         return DeviceArray(self, region, (nbytes,), np.dtype(np.uint8))
 
     def _mark(self, who: str, where: Any, size: Any, *, written: bool) -> None:
+        at, region, size = self._range(who, where, size)
+        region.mark(at, size, written)
+        if not written:
+            region.nobody = _marked(region.name)
+
+    def _range(self, who: str, where: Any, size: Any) -> tuple[int, Region, int]:
+        """Return bytes from an array or an address on: the offset in their region, the region, and how many."""
         if size is not None and not (is_integer(size) and size >= 0):
             raise OperandError(f"{who}: size is {shown(size)}; expected a number of bytes")
         if isinstance(where, DeviceArray):
             if where.device is not self:
                 raise OperandError(f"{who}: {where!r} is an array of another device than {self!r}")
             address, region = where.address, where._live()
-            size = region.data.size if size is None else int(size)
+            size = region.data.size if size is None else size
         else:
             address, region = self._at(who, where)
             if size is None:
-                raise OperandError(f"{who}: an address needs a size in bytes; only an array can be marked as a whole")
+                raise OperandError(f"{who}: an address needs a size in bytes; only an array is taken as a whole")
         if (beyond := address + int(size) - region.stop) > 0:
             past = f"{shown(beyond)} byte{'s' * (beyond != 1)} past {region}"
             raise OperandError(f"{who}: {shown(int(size))} bytes from {address:#x} end {past}")
-        region.mark(address - region.start, int(size), written)
-        if not written:
-            region.nobody = _marked(region.name)
+        return address - region.start, region, int(size)
 
     def _at(self, who: str, address: Any) -> tuple[int, Region]:
         """Return an address and the region that it is in."""
@@ -358,15 +456,15 @@ def _bytes(array: Array) -> Array:
     return array.reshape(-1).view(np.uint8) if array.size else np.zeros(0, np.uint8)
 
 
-def _write(region: Region, data: Array) -> None:
+def _write(region: Region, offset: int, data: Array) -> None:
     """Write a region, as the host does: it may write constant memory, but not what the process cannot write."""
     if region.held and not region.writeable:
         raise OperandError(f"{region.name} is read-only memory of the process")
     before = region.writeable
     region.data.flags.writeable = True
-    region.data[:] = data
+    region.data[offset : offset + data.size] = data
     region.data.flags.writeable = before
-    region.written = True
+    region.mark(offset, data.size, True)
 
 
 def _dtype(who: str, given: Any) -> np.dtype[Any]:

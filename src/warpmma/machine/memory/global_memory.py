@@ -6,6 +6,7 @@ Parameters of an entry are the launch's alone, and lie in the window of .param; 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ class GlobalMemory:
         self._mark = self._space.mark()
         self._allocations: dict[Region, Allocation] = {}
         self._added: list[Region] = []
-        self._parameters: Region | None = None
+        self._parameters: bytes | None = None
         self._named: list[NamedArray] = []
 
     def call(self, address: int, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
@@ -87,9 +88,17 @@ class GlobalMemory:
 
     def parameters(self, data: bytes) -> int:
         """Place the parameters of an entry, and return their address in the space .param."""
-        held = np.frombuffer(data, np.uint8)  # which nobody can write
-        self._parameters = Region(name="the parameters", start=WINDOWS["param"].base, data=held)
+        self._parameters = data
+        self.__dict__.pop("_own", None)
         return 0
+
+    @cached_property
+    def _own(self) -> Region | None:
+        """The parameters, where somebody accesses them as memory: most programs read them as `Argument`."""
+        if self._parameters is None:
+            return None
+        held = np.frombuffer(self._parameters, np.uint8)  # which nobody can write
+        return Region(name="the parameters", start=WINDOWS["param"].base, data=held)
 
     def text(self, address: int) -> bytes | None:
         """Bytes from a generic address up to a zero, 1 MB, or the end of what lies there; None where nothing does."""
@@ -106,7 +115,7 @@ class GlobalMemory:
 
     def _find(self, address: int) -> Region | None:
         """Return what lies at a generic address."""
-        if (own := self._parameters) is not None and own.start <= address < own.stop:
+        if (own := self._own) is not None and own.start <= address < own.stop:
             return own
         return self._space.find(address)
 
@@ -138,6 +147,7 @@ class GlobalMemory:
             self._space.remove(region)
         self._space.give_back(self._mark)
         self._parameters = None
+        self.__dict__.pop("_own", None)
         for region, allocation in self._allocations.items():
             region.written = allocation.grains.known
         self._added.clear()
@@ -225,7 +235,7 @@ class GlobalMemory:
             one = locate(address, lanes, self._space.bounds, size, alignment)
             if one is not None:
                 return self._space.regions[one[0]], one[1]
-        if (own := self._parameters) is not None:
+        if (own := self._own) is not None:
             bounds = np.array([own.start], np.uint64), np.array([own.stop], np.uint64)
             one = locate(address, lanes, bounds, size, alignment)
         return None if one is None or own is None else (own, one[1])
@@ -235,7 +245,7 @@ class GlobalMemory:
         with self._space.lock:
             regions, (starts, ends) = self._space.regions.copy(), self._space.bounds
             starts, ends = starts.copy(), ends.copy()
-        if (own := self._parameters) is None:
+        if (own := self._own) is None:
             return regions, (starts, ends)
         at = int(np.searchsorted(starts, np.uint64(own.start)))
         return [*regions[:at], own, *regions[at:]], (np.insert(starts, at, own.start), np.insert(ends, at, own.stop))

@@ -11,7 +11,7 @@ The rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -53,17 +53,20 @@ class Retyped(Shown):
         return f"{self.array} holds {self.holds} and was accessed as .{self.accessed}: {self.sites[0]}{more}"
 
 
-def retyped(memory: GlobalMemory, steps: Iterable[Any]) -> tuple[Retyped, ...]:
-    """List what a program accessed as another type than it was given."""
-    accessed = list(memory.accessed())
-    sites = {number for _, those in accessed for number in those}
-    types = {
-        id(step.site): _float_of(getattr(step.row, "type", ""))
+def float_sites(steps: Iterable[Any]) -> dict[int, str]:
+    """Return the floats that steps of a program access memory as, by the identity of their sites (rule 1)."""
+    return {
+        id(step.site): type_
         for step in steps
-        if isinstance(step, RowStep) and id(step.site) in sites
+        if isinstance(step, RowStep) and isinstance(named := getattr(step.row, "type", ""), str)
+        if (type_ := _float_of(named))
     }
+
+
+def retyped(memory: GlobalMemory, types: Mapping[int, str]) -> tuple[Retyped, ...]:
+    """List what was accessed as another type than it was given, by `float_sites` of the program."""
     found: dict[tuple[str, str, str], dict[Site, None]] = {}
-    for array, those in accessed:
+    for array, those in memory.accessed() if types else ():
         for number, site in those.items():
             if (type_ := types.get(number)) and _contradicts(type_, array.dtype):
                 found.setdefault((array.name, str(array.dtype), type_), {})[site] = None

@@ -20,7 +20,7 @@ barriers in `barriers`, poison in `registers`.
 from __future__ import annotations
 
 import warnings
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -137,11 +137,11 @@ class Reporter:
     ----------
     tracking : bool
         Whether what is tracked is looked for.
-    counts : Counter of str
+    counts : dict of str to int
         By kind, how many lanes met hazards that are counted alone.
-    lines : dict of str to Counter of Site
+    lines : dict of str to dict of Site to int
         The same by line.
-    joined : Counter of (Site, Site)
+    joined : dict of (Site, Site) to int
         How often lanes of one warp executed a `.sync` instruction together from two lines.
     first_block : int
         Number of the first of the blocks that run now.
@@ -157,7 +157,7 @@ class Reporter:
         self.tracking = not (isinstance(policy, str) and policy == "off")
         asked: Any = policy if self.tracking else "error"
         chosen = asked if isinstance(asked, Mapping) else dict.fromkeys(_BY_POLICY, asked)
-        for kind, what in chosen.items():
+        for kind, what in () if isinstance(asked, str) and asked == "error" else chosen.items():
             if kind not in KINDS or not isinstance(what, str) or what not in ("error", "warn"):
                 raise OperandError(
                     f"hazards: {shown(kind)}: {shown(what)}; expected 'error' or 'warn' for one of {', '.join(KINDS)}; "
@@ -165,9 +165,9 @@ class Reporter:
                 )
         self._policy = dict(chosen)
         self._found: dict[tuple[str, Site], Hazard] = {}
-        self.counts: Counter[str] = Counter()
-        self.lines: dict[str, Counter[Site]] = {kind: Counter() for kind in _COUNTED}
-        self.joined: Counter[tuple[Site, Site]] = Counter()
+        self.counts: dict[str, int] = defaultdict(int)
+        self.lines: dict[str, dict[Site, int]] = {kind: defaultdict(int) for kind in _COUNTED}
+        self.joined: dict[tuple[Site, Site], int] = defaultdict(int)
         self.first_block = 0
         self._sites: list[tuple[Site, Array]] = []
         self.grid: tuple[int, ...] = ()

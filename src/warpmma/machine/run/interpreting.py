@@ -15,6 +15,7 @@ The rules:
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 from itertools import repeat
@@ -26,7 +27,7 @@ import numpy as np
 from ..._arguments import is_integer
 from ...errors import LimitError, OperandError, shown
 from ...operations import Exit, Stack
-from ..base import Lanes, WarpRegister
+from ..base import Lanes, Site, WarpRegister
 from ..block import Batch, Grid
 from ..program import Alternative, AnyStep, Branch, BranchTable, Call, Program, Return
 from .branching import branch, branch_table
@@ -158,6 +159,7 @@ class _Run:
         self._code: list[Advance] = [partial(self._first, place) for place in range(len(program.steps))]
         self._code.append(self._end)
         self._look_at = 0
+        self._counted: tuple[list[int], Counter[Site]] = [], Counter()
 
     def begin(
         self, batch: Batch, grid: Grid, limit: Limit, provided: Mapping[str, Provided], parameters: bytes
@@ -280,10 +282,15 @@ class _Run:
     def counted(self) -> None:
         """Hand on how often each place was executed."""
         self._limit.steps = self.state.now
-        for step, count in zip(self._program.steps, self.state.counts, strict=True):
-            if count:
-                self._batch.costs.instructions[step.site] += count
-                self._limit.executed += count
+        counts, (before, by_site) = self.state.counts, self._counted
+        if counts != before:  # those of most batches are alike
+            by_site = Counter[Site]()
+            for step, count in zip(self._program.steps, counts, strict=True):
+                if count:
+                    by_site[step.site] += count
+            self._counted = counts.copy(), by_site
+        self._batch.costs.instructions.update(by_site)
+        self._limit.executed += sum(counts)
 
     # Rule 3
 

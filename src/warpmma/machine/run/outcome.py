@@ -12,7 +12,7 @@ from ..memory import Retyped
 from ..report import Costs, Hazard, Unpredicted, WatchedProduct
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Launch(Shown):
     """What a launch found.
 
@@ -20,7 +20,6 @@ class Launch(Shown):
     ----------
     hazards : list of Hazard
         Those that were asked to be warnings: of each kind and line, the first.
-    costs : Costs
     counts : dict of str to int
         By kind, how often lanes met what is only counted: "same value" and "order".
     order : dict of Site to int
@@ -29,32 +28,36 @@ class Launch(Shown):
     joined : dict of (Site, Site) to int
         Pairs of lines from which lanes of one warp executed a `.sync` instruction together, and how many times warps
         did. It is legal (the opcode, the qualifiers and the membermask are the same), but may be a mistake.
-    printed : str
-        What the kernel's `printf` printed.
+    retyped : tuple of Retyped
+        Arrays that PTX accessed as floats of another type than they hold.
     unpredicted : tuple of Unpredicted
         Places of PTX text where it is not known what ptxas fuses, and where that would have changed a result.
     undecided : tuple of Site
         All sums of PTX text of which it is not known whether ptxas fuses them with a product, or with which; here they
         are not, unless they are with another.
-    watched : tuple of WatchedProduct
-        What was kept of `mma` where a `Watch` was given; `warpmma.explain_launch` explains it.
-    retyped : tuple of Retyped
-        Arrays that PTX accessed as floats of another type than they hold.
     notes : tuple of str
         What else should be known of the results, such as which bits another compiler's text would give.
+    costs : Costs
+    watched : tuple of WatchedProduct
+        What was kept of `mma` where a `Watch` was given; `warpmma.explain_launch` explains it.
+    printed : str
+        What the kernel's `printf` printed.
     """
 
+    # Hazards, and what may be one
     hazards: list[Hazard]
-    costs: Costs
     counts: Mapping[str, int] = field(default_factory=dict)
     order: Mapping[Site, int] = field(default_factory=dict)
-    printed: str = ""
-    unpredicted: tuple[Unpredicted, ...] = ()
-    undecided: tuple[Site, ...] = ()
-    watched: tuple[WatchedProduct, ...] = ()
     joined: Mapping[tuple[Site, Site], int] = field(default_factory=dict)
     retyped: tuple[Retyped, ...] = ()
+    # Bits that another compiler may give
+    unpredicted: tuple[Unpredicted, ...] = ()
+    undecided: tuple[Site, ...] = ()
     notes: tuple[str, ...] = ()
+    # What ran
+    costs: Costs
+    watched: tuple[WatchedProduct, ...] = ()
+    printed: str = ""
 
     def text(self) -> str:
         """Tables of instructions, bytes moved, accesses to shared memory with their conflicts, and hazards."""

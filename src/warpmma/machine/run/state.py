@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._arrays import Array
+from ..._arrays import Array, everywhere
 from ..._text import counted
 from ...errors import OperandError
 from ...operations import DTYPES
@@ -107,7 +107,7 @@ class State:
         self.seen.clear()
 
     def _everywhere(self, bits: int, kind: str) -> Array:
-        return np.broadcast_to(DTYPES[kind](bits), self.shape)
+        return everywhere(DTYPES[kind](bits), self.shape)
 
     def forget(self, slots: range, group: Group) -> None:
         """Let registers be as those that a group never wrote."""

@@ -19,11 +19,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..._arguments import is_integer, suggestion
+from ..._records import Shown
 from ..._text import counted
 from ...errors import OperandError, shown
 from ...kernel import Output
@@ -31,53 +33,172 @@ from ...machine import DeviceArray, GlobalMemory, contradicts, expected, fits
 from ...operations import float_code
 from ..lower import EntryParameters
 from ..names import source_name
-from ..text import Declaration, Function, Position, Variable, bytes_of
+from ..text import Declaration, Function, Module, Position, Variable, bytes_of
 from .cpp_types import declaration, declared_types, element_of
 
 _FLOATS = {"f16": "f16", "f32": "f32", "f64": "f64", "bf16": "bf16"}
 _OF_BITS = {"b32": "f32", "b64": "f64"}
 
 
-class ArgumentError(OperandError):
-    """Arguments that do not fit what stands at `position`."""
+@dataclass(frozen=True, kw_only=True)
+class Parameter(Shown):
+    """A parameter of an entry.
 
-    def __init__(self, message: str, position: Position) -> None:
-        super().__init__(message)
-        self.position = position
+    Attributes
+    ----------
+    name : str
+        In the source where it is known, else in the text without the entry's name before it.
+    type : str
+        PTX type of an element: "u64", "f32"; of a struct "b8".
+    offset, size : int
+        Bytes: where it lies in the parameters of the entry, and how many it has.
+    declared : str
+        Its type in C++, "const float*"; "" where the entry's name does not say it.
+    element : str
+        Type of the numbers that a pointer leads to, "float32"; "" where it is not known.
+    space : str
+        State space that a pointer leads to, of `.ptr .global`; "" where the text does not say it.
+    """
+
+    name: str
+    type: str
+    offset: int
+    size: int
+    declared: str = ""
+    element: str = ""
+    space: str = ""
 
 
-def signature(function: Function, names: Sequence[str] = ()) -> str:
-    """Write an entry's name and parameters: as C++ declares them where its name says it, else as its text does.
+class Signature:
+    """An entry's name and parameters.
 
     Parameters
     ----------
-    function : Function
+    module : Module
+        As it was read.
+    name : str
+        Of the entry, in the text.
     names : sequence of str
         Of the parameters in the source; none where they are not known.
 
+    Attributes
+    ----------
+    function : Function
+    parameters : tuple of Parameter
+    size : int
+        Bytes of all parameters.
+
     Examples
     --------
+    The text is as C++ declares the entry where its name says it, else as its text does.
+
     >>> from warpmma.ptx import read
     >>> text = ".version 8.0 .target sm_80 .entry k(.param .u64 p, .param .align 4 .b8 q[8]) { ret; }"
-    >>> signature(read(text).functions["k"])
+    >>> str(Signature(read(text), "k"))
     'k(.u64 p, .b8 q[8])'
     >>> text = ".version 8.0 .target sm_80 .entry _Z1kPKfi(.param .u64 _Z1kPKfi_param_0, .param .u32 n) { ret; }"
-    >>> signature(read(text).functions["_Z1kPKfi"], ["x", "n"])
+    >>> str(Signature(read(text), "_Z1kPKfi", ["x", "n"]))
     'k(const float* x, int n)'
     """
-    types = declared_types(function)
-    name = source_name(function.name) if types else function.name
-    return f"{name}({', '.join(_parameter(function, i, names) for i in range(len(function.parameters)))})"
 
+    def __init__(self, module: Module, name: str, names: Sequence[str] = ()) -> None:
+        self.function, self._module, self._names = module.functions[name], module, tuple(names)
+        layout, self._types = EntryParameters(self.function), declared_types(self.function)
+        self.size = layout.size
+        self.parameters = tuple(
+            self._parameter(i, x, *layout.places[x.name]) for i, x in enumerate(self.function.parameters)
+        )
+        self._each = [
+            (one, declared, one.name if names else f"args[{i}]")
+            for i, (one, declared) in enumerate(zip(self.parameters, self.function.parameters, strict=True))
+        ]
 
-def _parameter(function: Function, i: int, names: Sequence[str]) -> str:
-    types, declared = declared_types(function), function.parameters[i]
-    if types:
-        return declaration(types[i], names[i] if names else "")
-    dimensions = (declared.dimensions or ()) if isinstance(declared, Variable) else ()
-    space = declared.pointer[0] if isinstance(declared, Variable) and declared.pointer else ""
-    name = names[i] if names else declared.name.removeprefix(f"{function.name}_")
-    return f".{declared.type}{f' .ptr .{space}' * bool(space)} {name}{''.join(f'[{n}]' for n in dimensions)}"
+    def _parameter(self, i: int, x: Declaration, offset: int, size: int) -> Parameter:
+        declared = self._types[i] if self._types else ""
+        space = x.pointer[0] if isinstance(x, Variable) and x.pointer else ""
+        name = self._names[i] if self._names else x.name.removeprefix(f"{self.function.name}_")
+        return Parameter(
+            name=name, type=x.type, offset=offset, size=size, declared=declared,
+            element=element_of(declared) if declared else "", space=space,
+        )  # fmt: skip
+
+    def __str__(self) -> str:
+        name = source_name(self.function.name) if self._types else self.function.name
+        return f"{name}({', '.join(map(self.written, range(len(self.parameters))))})"
+
+    def written(self, i: int) -> str:
+        """Write a parameter as its declaration does."""
+        one, declared = self.parameters[i], self.function.parameters[i]
+        if one.declared:
+            return declaration(one.declared, one.name if self._names else "")
+        dimensions = (declared.dimensions or ()) if isinstance(declared, Variable) else ()
+        space = f" .ptr .{one.space}" if one.space else ""
+        return f".{one.type}{space} {one.name}{''.join(f'[{n}]' for n in dimensions)}"
+
+    def _fail(self, message: str, position: Position) -> OperandError:
+        return OperandError(f"{self._module.place(position)}: {message}")
+
+    def in_order(self, args: Any) -> Sequence[Any]:
+        """Put arguments that are given by name in the order of the parameters (rule 6).
+
+        Raises
+        ------
+        OperandError
+            Neither a sequence nor a mapping, a name that no parameter has, a parameter without an argument, or another
+            number of arguments.
+        """
+        if isinstance(args, Mapping):
+            known = [x.name for x in self.parameters]
+            if strangers := [x for x in args if x not in known]:
+                listed = f"it has {', '.join(known)}" if known else "it has none"
+                near = suggestion(strangers[0], known) or ";"
+                raise self._fail(
+                    f"{self} has no parameter {shown(strangers[0])}{near} {listed}", self.function.position
+                )
+            if missing := [x for x in known if x not in args]:
+                raise self._fail(f"{self} needs an argument for {', '.join(missing)}", self.function.position)
+            return [args[x] for x in known]
+        if not isinstance(args, list | tuple):
+            what = "a list or tuple of the entry's arguments, or a mapping by their names"
+            raise OperandError(f"args is {type(args).__name__}; expected {what}")
+        return args
+
+    def encode(self, args: Sequence[Any], memory: GlobalMemory) -> bytes:
+        """Return the bytes of an entry's parameters; plain arrays are placed in memory.
+
+        Raises
+        ------
+        OperandError
+            Arguments of another number, type or size than the entry declares.
+        """
+        function = self.function
+        if len(args) != len(self.parameters):
+            takes = f"{source_name(function.name)} takes {counted(len(self.parameters), 'argument')}"
+            raise self._fail(f"{takes}, {self}; got {len(args)}", function.position)
+        data = bytearray(self.size)
+        for i, (x, (one, declared, called)) in enumerate(zip(args, self._each, strict=True)):
+            who = _Argument(self, i)
+            try:
+                if one.element:
+                    _check_elements(x, one.element, who)
+                data[one.offset : one.offset + one.size] = _encoded(x, declared, one.size, memory, called, who)
+            except OperandError as error:
+                raise self._fail(str(error), declared.position) from None
+        return bytes(data)
+
+    def check_bytes(self, params: Any) -> bytes:
+        """Return the bytes of all parameters, given as bytes.
+
+        Raises
+        ------
+        OperandError
+            No bytes, or another number of them.
+        """
+        if not isinstance(params, bytes | bytearray | memoryview):
+            raise OperandError(f"params is {type(params).__name__}; expected bytes, {self.size} for {self}")
+        if len(data := bytes(params)) != self.size:
+            raise self._fail(f"params is {len(data)} bytes; expected {self.size} for {self}", self.function.position)
+        return data
 
 
 def parameter_names(function: Function) -> tuple[str, ...]:
@@ -86,61 +207,14 @@ def parameter_names(function: Function) -> tuple[str, ...]:
     return () if any(re.search(r"_param_\d+$", x, re.ASCII) for x in names) else names
 
 
-def in_order(function: Function, args: Any, names: Sequence[str]) -> Any:
-    """Put arguments that are given by name in the order of the parameters (rule 6); others are as they are.
-
-    Raises
-    ------
-    ArgumentError
-        A name that no parameter has, or a parameter without an argument.
-    """
-    if not isinstance(args, Mapping):
-        return args
-    known = list(names) or [x.name.removeprefix(f"{function.name}_") for x in function.parameters]
-    who = signature(function, names)
-    if strangers := [x for x in args if x not in known]:
-        listed = f"it has {', '.join(known)}" if known else "it has none"
-        text = f"{who} has no parameter {shown(strangers[0])}{suggestion(strangers[0], known) or ';'} {listed}"
-        raise ArgumentError(text, function.position)
-    if missing := [x for x in known if x not in args]:
-        raise ArgumentError(f"{who} needs an argument for {', '.join(missing)}", function.position)
-    return [args[x] for x in known]
-
-
-def parameter_bytes(function: Function, args: Sequence[Any], memory: GlobalMemory, names: Sequence[str] = ()) -> bytes:
-    """Return the bytes of an entry's parameters.
-
-    Raises
-    ------
-    ArgumentError
-        Arguments of another number, type or size than the entry declares.
-    """
-    if len(args) != len(function.parameters):
-        takes = f"{source_name(function.name)} takes {counted(len(function.parameters), 'argument')}"
-        raise ArgumentError(f"{takes}, {signature(function, names)}; got {len(args)}", function.position)
-    layout, types = EntryParameters(function), declared_types(function)
-    data = bytearray(layout.size)
-    for i, (x, declared) in enumerate(zip(args, function.parameters, strict=True)):
-        offset, size = layout.places[declared.name]
-        who = _Argument(function, i, names)
-        try:
-            if types:
-                _check_elements(x, element_of(types[i]), who)
-            data[offset : offset + size] = _encoded(x, declared, size, memory, names[i] if names else f"args[{i}]", who)
-        except OperandError as error:
-            raise ArgumentError(str(error), declared.position) from None
-    return bytes(data)
-
-
 class _Argument:
     """An argument, as errors call it: written out only then."""
 
-    def __init__(self, function: Function, number: int, names: Sequence[str]) -> None:
-        self._function, self._number, self._names = function, number, names
+    def __init__(self, signature: Signature, number: int) -> None:
+        self._signature, self._number = signature, number
 
     def __str__(self) -> str:
-        declared = _parameter(self._function, self._number, self._names)
-        return f"args[{self._number}] of {signature(self._function, self._names)}, {declared},"
+        return f"args[{self._number}] of {self._signature}, {self._signature.written(self._number)},"
 
 
 def _check_elements(x: Any, declared: str, who: _Argument) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ..._arguments import check_choice, suggestion
@@ -14,14 +16,25 @@ from ..._text import counted
 from ..._tracebacks import end_at_caller
 from ...arithmetic import Engine
 from ...errors import OperandError, PtxError, WarpmmaError, printable, shown
-from ...machine import Device, DeviceArray, HazardWarning, Launch, Limit, Policy, Watch
+from ...machine import (
+    Device,
+    DeviceArray,
+    GlobalMemory,
+    HazardWarning,
+    Launch,
+    LaunchOptions,
+    Limit,
+    Policy,
+    Watch,
+    run_launch,
+)
 from ..lower import Linked, link
 from ..names import entries_meant, source_name
 from ..storage import ModuleMemory
 from ..text import Function, Module, read
-from .arguments import ArgumentError, in_order, parameter_names, signature
+from .arguments import Parameter, Signature, parameter_names
 from .checking import ModuleNeeds, module_needs
-from .starting import Request, check_device, launch_entry, own_target
+from .starting import EntryWork, PreparedEntry, check_device, own_target
 
 CONTRACTS = ("ptxas", "off")
 
@@ -106,6 +119,7 @@ class PtxModule(Shown, Mapping[str, "PtxEntry"]):
 
     def __init__(self, source: Module) -> None:
         self.source, self._identity = source, _Identity()
+        self._signatures: dict[str, Signature] = {}
 
     @property
     def target(self) -> str:
@@ -145,10 +159,8 @@ class PtxModule(Shown, Mapping[str, "PtxEntry"]):
         OperandError
             The module declares no such variable.
         """
-        check_device(self.source, device)
-        memory, _ = self._made(device)
-        memory.place(())
-        if not isinstance(name, str) or (found := memory.arrays.get(("", -1, name))) is None:
+        known = self.variables(device)
+        if not isinstance(name, str) or (found := known.get(name)) is None:
             declared = [x.name for x in self.source.variables.values() if x.space in ("global", "const")]
             listed = ", ".join(declared) or "none"
             raise OperandError(
@@ -156,9 +168,24 @@ class PtxModule(Shown, Mapping[str, "PtxEntry"]):
             )
         return found
 
+    def variables(self, device: Device) -> Mapping[str, DeviceArray]:
+        """Return all `.global` and `.const` variables on a device, by name, as bytes: uint8 `[n]`.
+
+        `device.read(variables["x"].address + 4, 8)` reads 8 bytes of x from offset 4 on; `device.write` writes them.
+        """
+        memory, _ = self._made(device)
+        memory.place(())
+        return MappingProxyType({x: array for (function, _, x), array in memory.arrays.items() if not function})
+
     def parameters(self, name: str) -> tuple[str, ...]:
         """Return the names of an entry's parameters; none where nvcc has numbered them."""
         return parameter_names(self[name].function)
+
+    def signature(self, name: str) -> Signature:
+        """Return the signature of an entry, by its name in the text, which is made once."""
+        if name not in self._signatures:
+            self._signatures[name] = Signature(self.source, name, self.parameters(name))
+        return self._signatures[name]
 
     def check(self, target: str | None = None) -> ModuleNeeds:
         """Say what each entry needs, and which lines are not simulated, before anything runs.
@@ -175,19 +202,26 @@ class PtxModule(Shown, Mapping[str, "PtxEntry"]):
         """
         return module_needs(self.source, list(self), own_target(self.source) if target is None else target)
 
+    def prepared(self, name: str, device: Device, contract: str) -> PreparedEntry:
+        """Return an entry as a device runs it, which is made once."""
+        memory, made = self._made(device)
+        found = made.get((name, contract))
+        if found is None:
+            linked = link(self.source, name, memory, device.target, contract=contract == "ptxas")
+            found = made[name, contract] = PreparedEntry(self.source, linked, device.target)
+        return found
+
     def linked(self, name: str, device: Device, contract: str) -> Linked:
         """Return the program of an entry on a device, which is made once."""
-        memory, made = self._made(device)
-        if (name, contract) not in made:
-            made[name, contract] = link(self.source, name, memory, device.target, contract=contract == "ptxas")
-        return made[name, contract]
+        return self.prepared(name, device, contract).linked
 
-    def _made(self, device: Device) -> tuple[ModuleMemory, dict[tuple[str, str], Linked]]:
-        """Its variables and programs on a device. The device has them: they name it, and would keep it alive here."""
-        found = device.made.get(self._identity)
+    def _made(self, device: Device) -> tuple[ModuleMemory, dict[tuple[str, str], PreparedEntry]]:
+        """Its variables and entries on a device. The device has them: they name it, and would keep it alive here."""
+        found = device.made.get(self._identity) if isinstance(device, Device) else None
         if found is None:
+            check_device(self.source, device)
             found = device.made[self._identity] = ModuleMemory(self.source, device), {}
-        made: tuple[ModuleMemory, dict[tuple[str, str], Linked]] = found
+        made: tuple[ModuleMemory, dict[tuple[str, str], PreparedEntry]] = found
         return made
 
 
@@ -214,13 +248,19 @@ class PtxEntry(Shown):
         """As it was read."""
         return self.module.source.functions[self.name]
 
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Its parameters: name, type, offset and size, and what is known of pointers."""
+        return self.module.signature(self.name).parameters
+
     def __repr__(self) -> str:
-        return f"<PtxEntry {signature(self.function)}>"
+        return f"<PtxEntry {Signature(self.module.source, self.name)}>"
 
     def launch(
         self, device: Device, grid: int | Sequence[int], block: int | Sequence[int],
-        args: Sequence[Any] | Mapping[str, Any] = (), *,
-        shared: int = 0, hazards: Policy | Mapping[str, Policy] = "error", contract: str = "ptxas",
+        args: Sequence[Any] | Mapping[str, Any] = (), *, params: bytes | None = None,
+        shared: int = 0, cluster: int | Sequence[int] | None = None, cooperative: bool = False,
+        hazards: Policy | Mapping[str, Policy] = "error", contract: str = "ptxas",
         engine: Engine = "auto", threads: int | None = None, resident: int | None = None,
         limit: int | Limit | None = None, seed: int = 0, progress: Watched = None,
         watch: Watch | None = None,
@@ -237,8 +277,14 @@ class PtxEntry(Shown):
             structs, arrays of the device, plain arrays and `Output`, None for a null pointer. A mapping has them by the
             names of the parameters, in the source of CUDA C++ or in the text; "param_0" and so on where nvcc numbered
             them. Where a mangled name declares another type of elements than an array's, that is an error.
+        params : bytes, optional
+            All parameters as they lie in memory, instead of `args`: each at its offset of `parameters`.
         shared : int
             Bytes of dynamic shared memory (`extern __shared__`), beyond what the entry declares.
+        cluster : int or sequence of up to 3 int, optional
+            Blocks of a cluster: one.
+        cooperative : bool
+            Whether all blocks are resident together, and may wait for each other.
         hazards, engine, threads, progress, watch
             As of `kernel.launch`; `threads` reaches each `mma`, not blocks, and changes no bit.
         contract : {"ptxas", "off"}
@@ -266,25 +312,34 @@ class PtxEntry(Shown):
         __tracebackhide__ = True
         try:
             check_choice("contract", contract, CONTRACTS)
-            check_device(self.module.source, device)
-            if limit is not None and not isinstance(limit, Limit):
-                limit = Limit(instructions=limit)
-            names = self.module.parameters(self.name)
-            request = Request(
-                grid=grid, block=block, args=self._in_order(args, names), names=names, shared=shared,
+            prepared = self.module.prepared(self.name, device, contract)
+            options = LaunchOptions.given(
                 hazards=hazards, engine=engine, threads=threads, resident=resident, limit=limit, seed=seed,
-                progress=progress, watch=watch, index_name=self.index_name,
+                progress=progress, watch=watch,
             )  # fmt: skip
-            return launch_entry(self.module.source, self.module.linked(self.name, device, contract), device, request)
+            encode = self._encoder(device, args, params)
+            prepared.check()
+            extent = prepared.grid(grid, block, shared, cluster, cooperative)
+            return run_launch(
+                EntryWork(prepared, extent, encode, int(shared), self.index_name), device, extent, options
+            )
         except (WarpmmaError, HazardWarning) as error:
             end_at_caller(error)
             raise
 
-    def _in_order(self, args: Any, names: Sequence[str]) -> Any:
-        try:
-            return in_order(self.function, args, names)
-        except ArgumentError as error:
-            raise ArgumentError(f"{self.module.source.place(error.position)}: {error}", error.position) from None
+    def _encoder(self, device: Device, args: Any, params: Any) -> Callable[[GlobalMemory], bytes]:
+        """Return what makes the bytes of the parameters."""
+        signature = self.module.signature(self.name)
+        if params is not None:
+            if args not in ((), [], {}):
+                raise OperandError("both args and params are given; expected one of them")
+            data = signature.check_bytes(params)
+            return lambda memory: data
+        given = signature.in_order(args)
+        for i, x in enumerate(given):
+            if isinstance(x, DeviceArray) and x.device is not device:
+                raise OperandError(f"args[{i}] is {x!r}, an array of another device than {device!r}")
+        return partial(signature.encode, given)
 
 
 def _both(name: str) -> str:

@@ -1,63 +1,20 @@
-"""Launching an entry of a PTX module: a grid of blocks, in batches, and a report at the end."""
+"""Launching an entry of a PTX module: which device takes it, its grid, and what it runs on a batch of blocks."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
-from types import MappingProxyType
+from functools import cached_property
 from typing import Any
 
 from ..._arguments import is_integer
-from ..._progress import Progressing, Watched
-from ...arithmetic import Engine, resolve
-from ...errors import LimitError, OperandError, PtxError, TargetError, WarpmmaError, shown
+from ...errors import OperandError, TargetError, UnsupportedError, shown
 from ...isa import TARGETS, check_known
-from ...machine import (
-    Batch,
-    Costs,
-    Device,
-    DeviceArray,
-    GlobalMemory,
-    Grid,
-    HazardError,
-    HazardWarning,
-    History,
-    Launch,
-    Limit,
-    Policy,
-    Reporter,
-    Site,
-    Watch,
-    Watching,
-    retyped,
-    run_program,
-)
+from ...machine import Batch, Device, GlobalMemory, Grid, HazardError, Limit, ProgramWork, Site, float_sites
 from ..lower import Linked, workspace
-from ..text import Function, Module, cluster_size
-from .arguments import ArgumentError, parameter_bytes
+from ..text import Module, cluster_size
 from .device_functions import DeviceFunctions
-
-
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """What a launch asks for: see `PtxEntry.launch`."""
-
-    grid: int | Sequence[int]
-    block: int | Sequence[int]
-    args: Sequence[Any]
-    names: Sequence[str]
-    shared: int
-    hazards: Policy | Mapping[str, Policy]
-    engine: Engine
-    threads: int | None
-    resident: int | None
-    limit: Limit | None
-    seed: int
-    progress: Watched
-    watch: Watch | None
-    index_name: str
 
 
 def check_device(module: Module, device: object) -> Device:
@@ -96,134 +53,149 @@ def fitting_target(module: Module, target: str) -> None:
         )
 
 
-def launch_entry(module: Module, linked: Linked, device: Device, request: Request) -> Launch:
-    """Run an entry; what can be wrong is checked first."""
-    __tracebackhide__ = True
-    function = module.functions[linked.program.name]
-    resolve(request.engine)
-    _check(request, device)
-    tell = Progressing(request.progress, "blocks")
-    if linked.problems:
-        raise _first(linked.problems)
-    extent = _extent(module, linked, device, request)
-    reporter, costs, history = Reporter(request.hazards), Costs(), History()
-    reporter.extends(extent.blocks, request.index_name)
-    memory, functions = GlobalMemory(reporter, device.space), DeviceFunctions()
-    limit = Limit() if request.limit is None else request.limit
-    watching = None if request.watch is None else Watching(request.watch)
-    workers = None if request.threads is None else int(request.threads)
-    try:
-        tell.begin(extent.total)
-        data = _parameters(module, function, request, memory)
-        memory.parameters(data)
-        resident = request.resident
-        if linked.cooperates:
-            data, resident = data + workspace(memory), resident or extent.total
-        for blocks in _batches(extent, resident):
-            batch = Batch(
-                blocks=blocks, threads=extent.threads_per_block, target=device.target, memory=memory,
-                shared=extent.shared, reporter=reporter, costs=costs, history=history, engine=request.engine,
-                workers=workers, seed=request.seed, poison_travels=True, watching=watching,
-            )  # fmt: skip
-            batch.shared.declare(linked.shared.placed(request.shared))
-            run_program(batch, linked.launched, extent, limit=limit, provided=functions.provided, parameters=data)
-            functions.flush()
-            tell(blocks.stop, extent.total)
-        site = Site(module.name, function.position.line, "launch", column=function.position.column)
-        for name in memory.unwritten():
-            reporter.report_launch("unwritten", site, f"{name} is an Output, and no thread wrote any of it")
-        return _report(reporter, costs, memory, functions, linked, watching)
-    except (WarpmmaError, HazardWarning) as error:
-        if linked.shared.has_dynamic and isinstance(error, HazardError) and "shared memory" in error.hazard.detail:
-            error.add_note(_about_shared(request, linked))
-        if isinstance(error, LimitError):
-            functions.flush()
-            error.report = _report(reporter, costs, memory, functions, linked, watching)
-        raise
-    finally:
-        functions.flush()  # what was printed before an error
-        memory.end()
-        tell.close()
+_MOST_GRIDS = 64
+"""Grids of an entry that are kept."""
 
 
-def _about_shared(request: Request, linked: Linked) -> str:
-    return (
-        f"shared memory of {linked.program.name}: {linked.shared.static} bytes that it declares, and "
-        f"{request.shared} that the launch gave it by shared={request.shared}"
-    )
+class PreparedEntry:
+    """An entry on a device: what all of its launches there have in common.
 
+    Parameters
+    ----------
+    module : Module
+    linked : Linked
+    target : str
+        Of the device.
+    """
 
-def _report(
-    reporter: Reporter, costs: Costs, memory: GlobalMemory, functions: DeviceFunctions, linked: Linked,
-    watching: Watching | None,
-) -> Launch:  # fmt: skip
-    return Launch(
-        reporter.found, costs, MappingProxyType(dict(reporter.counts)),
-        MappingProxyType(dict(reporter.lines["order"])), "".join(functions.printed), reporter.comparisons.differing,
-        linked.undecided, () if watching is None else tuple(watching.kept),
-        retyped=retyped(memory, linked.program.steps), joined=MappingProxyType(dict(reporter.joined)),
-    )  # fmt: skip
+    def __init__(self, module: Module, linked: Linked, target: str) -> None:
+        self.module, self.linked, self.target = module, linked, target
+        self.function = module.functions[linked.program.name]
+        self._grids: dict[tuple[Any, ...], Grid] = {}
+        self._clustered = cluster_size(self.function.directives) is not None
+        self._sizes = [
+            (name, says, (*self.function.directives[name], 1, 1)[:3])
+            for name, says in (("maxntid", "at most"), ("reqntid", "exactly"))
+            if name in self.function.directives
+        ]
 
+    @cached_property
+    def float_sites(self) -> dict[int, str]:
+        """As of `machine.float_sites`."""
+        return float_sites(self.linked.program.steps)
 
-def _first(problems: Sequence[PtxError]) -> PtxError:
-    """Make the error of the first problem anew: programs are kept, and so are their problems."""
-    error = copy(problems[0]).with_traceback(None)
-    if len(problems) > 1:
-        error.add_note(f"and {len(problems) - 1} more lines that are not simulated: `warpmma ptx check` lists them")
-    return error
+    def check(self) -> None:
+        """Raise the error of the first line that is not simulated: anew, since problems are kept."""
+        if problems := self.linked.problems:
+            error = copy(problems[0]).with_traceback(None)
+            if more := len(problems) - 1:
+                error.add_note(f"and {more} more lines that are not simulated: `warpmma ptx check` lists them")
+            raise error
 
+    def grid(
+        self, grid: int | Sequence[int], block: int | Sequence[int], shared: int,
+        cluster: int | Sequence[int] | None, cooperative: bool,
+    ) -> Grid:  # fmt: skip
+        """Check the grid against the target, and what the entry says of it; return the grid with all shared memory."""
+        plain = (*grid, block, shared) if type(grid) is tuple else (grid, block, shared)
+        if cluster is not None or cooperative or set(map(type, plain)) != {int}:
+            return self._grid(grid, block, shared, cluster, cooperative)
+        if (found := self._grids.get(plain)) is None:  # plain integers are what they are equal to
+            if len(self._grids) >= _MOST_GRIDS:
+                self._grids.clear()
+            found = self._grids[plain] = self._grid(grid, block, shared, cluster, cooperative)
+        return found
 
-def _check(request: Request, device: Device) -> None:
-    if not isinstance(request.args, list | tuple):
-        what = "a list or tuple of the entry's arguments, or a mapping by their names"
-        raise OperandError(f"args is {type(request.args).__name__}; expected {what}")
-    for i, x in enumerate(request.args):
-        if isinstance(x, DeviceArray) and x.device is not device:
-            raise OperandError(f"args[{i}] is {x!r}, an array of another device than {device!r}")
-    for name in ("threads", "resident"):
-        value = getattr(request, name)
-        if value is not None and not (is_integer(value) and value > 0):
-            raise OperandError(f"{name} is {shown(value)}; expected a positive integer or None")
-    if not is_integer(request.seed) or request.seed < 0:
-        raise OperandError(f"seed is {shown(request.seed)}; expected an integer from 0 on")
-
-
-def _parameters(module: Module, function: Function, request: Request, memory: GlobalMemory) -> bytes:
-    try:
-        return parameter_bytes(function, request.args, memory, request.names)
-    except ArgumentError as error:
-        raise ArgumentError(f"{module.place(error.position)}: {error}", error.position) from None
-
-
-def _extent(module: Module, linked: Linked, device: Device, request: Request) -> Grid:
-    """Check the grid against the device, and what the entry says of it; return the grid with all shared memory."""
-    function = module.functions[linked.program.name]
-    limits, shared, declared = TARGETS[device.target], request.shared, module.place(function.position)
-    if (static := linked.shared.static) > (room := limits.shared_per_block):
-        says = f"{function.name} declares {static} bytes of shared memory; a block has {room} on {device.target}"
-        raise module.error(says, function.position)
-    given = Grid.checked(request.grid, request.block, 0, device.target)
-    most = room - static
-    if not is_integer(shared) or not 0 <= shared <= most:
-        raise OperandError(
-            f"{declared}: shared is {shown(shared)}; on {device.target} expected a number of bytes, {most} at most "
-            f"beyond the {static} that {function.name} declares"
-        )
-    for name, says in (("maxntid", "at most"), ("reqntid", "exactly")):
-        if (wanted := function.directives.get(name)) is None:
-            continue
-        sizes = (*wanted, 1, 1)[:3]
-        bad = given.threads != sizes if name == "reqntid" else given.threads_per_block > math.prod(sizes)
-        if bad:
-            raise OperandError(
-                f"{declared}: block is {shown(request.block)}; {function.name} declares .{name} "
-                f"{', '.join(map(str, wanted))}: {says} {math.prod(sizes)} threads"
+    def _grid(
+        self, grid: int | Sequence[int], block: int | Sequence[int], shared: int,
+        cluster: int | Sequence[int] | None, cooperative: bool,
+    ) -> Grid:  # fmt: skip
+        function, target = self.function, self.target
+        static, room = self.linked.shared.static, TARGETS[target].shared_per_block
+        if static > room:
+            says = f"{function.name} declares {static} bytes of shared memory; a block has {room} on {target}"
+            raise self.module.error(says, function.position)
+        try:
+            given = Grid.checked(grid, block, 0, target, cluster=cluster, cooperative=cooperative)
+        except UnsupportedError as error:  # of what the text may say, too
+            raise UnsupportedError(f"{self.module.place(function.position)}: {error}") from None
+        if not is_integer(shared) or not 0 <= shared <= room - static:
+            raise self._refused(
+                f"shared is {shown(shared)}; on {target} expected a number of bytes, {room - static} at most beyond "
+                f"the {static} that {function.name} declares"
             )
-    size = linked.shared.size(int(shared))
-    return Grid(given.blocks, given.threads, size, clustered=cluster_size(function.directives) is not None)
+        for name, says, sizes in self._sizes:
+            if given.threads != sizes if name == "reqntid" else given.threads_per_block > math.prod(sizes):
+                wanted = ", ".join(map(str, function.directives[name]))
+                raise self._refused(
+                    f"block is {shown(block)}; {function.name} declares .{name} {wanted}: {says} "
+                    f"{math.prod(sizes)} threads"
+                )
+        return Grid(
+            given.blocks, given.threads, self.linked.shared.size(int(shared)),
+            (1, 1, 1) if self._clustered else given.cluster, given.cooperative or self.linked.cooperates,
+        )  # fmt: skip
+
+    def _refused(self, says: str) -> OperandError:
+        return OperandError(f"{self.module.place(self.function.position)}: {says}")
 
 
-def _batches(extent: Grid, resident: int | None) -> Any:
-    if resident is None:
-        return extent.batches()
-    return (range(at, min(at + resident, extent.total)) for at in range(0, extent.total, resident))
+class EntryWork(ProgramWork):
+    """An entry with its arguments.
+
+    Parameters
+    ----------
+    prepared : PreparedEntry
+    grid : Grid
+    encode : callable
+        Returns the bytes of its parameters, and places in memory what they point to.
+    shared : int
+        Bytes of dynamic shared memory.
+    index_name : str
+    """
+
+    def __init__(
+        self, prepared: PreparedEntry, grid: Grid, encode: Callable[[GlobalMemory], bytes], shared: int, index_name: str
+    ) -> None:
+        self._functions = DeviceFunctions()
+        super().__init__(prepared.linked.launched, grid, b"", self._functions.provided)
+        self._prepared, self._encode, self._shared, self.index_name = prepared, encode, shared, index_name
+
+    @property
+    def site(self) -> Site:
+        """The entry's line."""
+        at = self._prepared.function.position
+        return Site(self._prepared.module.name, at.line, "launch", column=at.column)
+
+    @property
+    def float_sites(self) -> dict[int, str]:
+        """As of the entry."""
+        return self._prepared.float_sites
+
+    def place(self, memory: GlobalMemory) -> None:
+        """Encode the arguments; blocks that meet read the address of their workspace behind them."""
+        self.parameters = self._encode(memory)
+        super().place(memory)
+        if self._prepared.linked.cooperates:
+            self.parameters += workspace(memory)
+
+    def run(self, batch: Batch, limit: Limit) -> None:
+        """Run the entry on one batch, and print what it printed."""
+        shared = self._prepared.linked.shared
+        batch.shared.declare(shared.placed(self._shared))
+        try:
+            super().run(batch, limit)
+        except HazardError as error:
+            if shared.has_dynamic and "shared memory" in error.hazard.detail:
+                error.add_note(
+                    f"shared memory of {self.program.name}: {shared.static} bytes that it declares, and {self._shared} "
+                    f"that the launch gave it by shared={self._shared}"
+                )
+            raise
+        finally:
+            self._functions.flush()  # what was printed before an error, too
+
+    def findings(self, memory: GlobalMemory) -> dict[str, Any]:
+        """Return what PTX text adds to the report."""
+        printed = "".join(self._functions.printed)
+        return {**super().findings(memory), "printed": printed, "undecided": self._prepared.linked.undecided}
