@@ -124,8 +124,8 @@ def test_no_arrays() -> None:
 
 def test_lines_beyond_those_that_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the clock of a batch stands still, no line is named wrongly."""
-    for module in ("access_words", "clocks"):
-        monkeypatch.setattr(importlib.import_module(f"warpmma.machine.{module}"), "LAST_TIME", 3)
+    for module in ("access_words", "happens_before"):
+        monkeypatch.setattr(importlib.import_module(f"warpmma.machine.order.{module}"), "LAST_TIME", 3)
     with pytest.raises(HazardError, match=r"warp 1 wrote it at races\.py") as caught:
         run(read_after_write)
     assert caught.value.hazard.other is not None

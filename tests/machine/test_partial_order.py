@@ -191,8 +191,8 @@ def test_what_barriers_do_not_take() -> None:
 
 
 def test_the_clock_stands_still_and_no_race_is_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("access_words", "clocks"):
-        monkeypatch.setattr(importlib.import_module(f"warpmma.machine.{module}"), "LAST_TIME", 3)
+    for module in ("access_words", "happens_before"):
+        monkeypatch.setattr(importlib.import_module(f"warpmma.machine.order.{module}"), "LAST_TIME", 3)
 
     def kernel(t: Any) -> None:
         for step in range(4):

@@ -1,6 +1,6 @@
 """What is known of grains of memory, asked and noted for all lanes at once, in the native engine where it is built.
 
-Each function is a law of `allocation`, `grains` or `clocks`, or a question whose answer is mostly yes; NumPy's form
+Each function is a law of `allocation`, `shadow_memory` or `happens_before`, or a question whose answer is mostly yes; NumPy's form
 gives the same.
 """
 
@@ -73,7 +73,7 @@ def ordered(
     Parameters
     ----------
     table : ndarray of uint64
-        Words of accesses, by grain (`clocks`).
+        Words of accesses, by grain (`happens_before`).
     grains : GrainRuns
     words : ndarray of uint64
         Of those who ask, `[n]`.
@@ -106,7 +106,7 @@ def note(table: Array, grains: GrainRuns, words: Array) -> bool:
 def count_readers(
     tables: tuple[Array, ...], grains: GrainRuns, words: Array, *, thread: Any, warp: Any, block: Any
 ) -> None:
-    """Count readers in: rule 3 of `grains`, of words `[n]`."""
+    """Count readers in: rule 3 of `shadow_memory`, of words `[n]`."""
     last, lane, other = tables
     if GRAINS is not None:
         GRAINS.count_readers(last, lane, other, grains.first, grains.each, words, int(thread), int(warp), int(block))

@@ -22,6 +22,8 @@ except ImportError:  # installed without a compiler
 NATIVE: Any = getattr(_native, "memory", None)
 """The native engine's memory; None where NumPy does it all, an installation without a compiler."""
 
+_WORDS = (1, 2, 4, 8, 16, 32)  # bytes of an access that NumPy makes through words; from 16 on, several
+
 
 def flat(array: Array) -> Array:
     """Return an array of lanes in one dimension."""
@@ -111,3 +113,36 @@ def alike(rows: Array) -> Array:
         return first
     seen: dict[bytes, int] = {}
     return np.array([seen.setdefault(row.tobytes(), i) for i, row in enumerate(rows)], np.int64)
+
+
+def get(memory: Array, offset: Array, size: int, phase: int = 0) -> Array:
+    """Bytes `[n, size]` of memory, uint8, from offsets `[n]` on.
+
+    With the `phase`, offsets are multiples of the size if that is a power of two.
+    """
+    if NATIVE is not None:
+        out = np.empty((len(offset), size), np.uint8)
+        NATIVE.gather(memory, offset, size, out.reshape(-1))
+        return out
+    if size not in _WORDS or phase % size:
+        return memory[offset[:, None] + np.arange(size)]
+    words = _as_words(memory, size)
+    return np.take(words, offset // size, axis=0).view(np.uint8)
+
+
+def put(memory: Array, offset: Array, data: Array, phase: int = 0) -> None:
+    """Write bytes `[n, size]`, as `get` reads them; where offsets are the same, the last."""
+    size = data.shape[-1]
+    if NATIVE is not None:
+        NATIVE.scatter(memory, offset, size, np.ascontiguousarray(data).reshape(-1))
+        return
+    if size not in _WORDS or phase % size:
+        memory[offset[:, None] + np.arange(size)] = data
+        return
+    words = _as_words(memory, size)
+    words[offset // size] = np.ascontiguousarray(data).view(words.dtype)
+
+
+def _as_words(memory: Array, size: int) -> Array:
+    width = min(size, 8)
+    return memory[: len(memory) // size * size].view(f"u{width}").reshape(-1, size // width)

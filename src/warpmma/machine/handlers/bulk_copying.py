@@ -22,7 +22,7 @@ from ..base import Site, joined
 from ..block import Batch, Results, touches
 from ..memory import Allocation, Touch
 from ..sync import Bound, Kind
-from .accesses import address, exactly, fitting
+from .load_store import address, exactly, fitting
 from .mbarriers import transacted
 from .updating import taking_turns
 

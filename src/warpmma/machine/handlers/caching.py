@@ -13,7 +13,7 @@ from ...errors import OperandError, shown
 from ...operations import CacheControl, CachePolicy
 from ..base import Site
 from ..block import Batch, Results, touches
-from .accesses import address, exactly, fitting
+from .load_store import address, exactly, fitting
 
 
 def control(batch: Batch, site: Site, row: CacheControl, operands: Sequence[Any], lanes: Array) -> Results:

@@ -12,7 +12,7 @@ from ...errors import UnsupportedError
 from ...operations import ClusterAddress
 from ..base import Site
 from ..block import Batch, Results
-from .accesses import exactly, fitting
+from .load_store import exactly, fitting
 
 
 def mapped(batch: Batch, site: Site, row: ClusterAddress, operands: Sequence[Any], lanes: Array) -> Results:

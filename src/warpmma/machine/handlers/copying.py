@@ -14,7 +14,7 @@ from ...operations import Copy, CopyGroup
 from ..base import Site
 from ..block import Batch, Results
 from ..memory import Allocation, Touch
-from .accesses import address, check_policy, exactly, fitting
+from .load_store import address, check_policy, exactly, fitting
 
 
 def copy(batch: Batch, site: Site, row: Copy, operands: Sequence[Any], lanes: Array) -> Results:

@@ -31,7 +31,7 @@ from ..block import Batch, Results, touches
 from ..memory import Allocation, Taken, Touch, Turns
 from ..order import Known, joined
 from ..sync import MOST, PHASE_BIT, VALID_BIT, Bound, MbarrierState, Phases
-from .accesses import address, exactly, fitting
+from .load_store import address, exactly, fitting
 
 _SIZE = 8
 

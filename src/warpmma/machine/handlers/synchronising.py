@@ -14,7 +14,7 @@ from ...operations import Barrier, Exit, Fence, Hint, Stack, Trap
 from ..base import Site, WarpRegister
 from ..block import Batch, Results
 from ..sync import Awaited
-from .accesses import exactly
+from .load_store import exactly
 
 
 def barrier(batch: Batch, site: Site, row: Barrier, operands: Sequence[Any], lanes: Array) -> Results:

@@ -2,13 +2,13 @@
 
 The rules:
 
-1. Lanes that execute an atomic at once take turns (`turns`) in the order of their numbers or, where a batch has a seed,
+1. Lanes that execute an atomic at once take turns (`atomic_order`) in the order of their numbers or, where a batch has a seed,
    in one that follows from it and from the time. So results are a function of the inputs and the seed.
 2. CUDA leaves that order open. Where it matters that is of the kind "order", which is counted, and the report of the
    launch names the line: an `atom` of several lanes at one element that one of them changes; an `atom` at an element
    that an atomic of another thread changed last, in no order with it; a sum of floats that rounds, of three or more
    such turns, or of two that give other bits backwards.
-3. Atomics race with no other atomic, if the scope of both holds both threads (`clocks`): with everything else they do.
+3. Atomics race with no other atomic, if the scope of both holds both threads (`happens_before`): with everything else they do.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ...operations import DTYPES, Atomic
 from ..base import Site, in_turns
 from ..block import Batch, Results, touches
 from ..memory import Taken, Turns
-from .accesses import address, check_policy, exactly, fitting
+from .load_store import address, check_policy, exactly, fitting
 
 
 def update(batch: Batch, site: Site, row: Atomic, operands: Sequence[Any], lanes: Array) -> Results:

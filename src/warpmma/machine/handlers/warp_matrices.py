@@ -27,7 +27,7 @@ from ...operations import WINDOWS, Operation, WmmaMove, WmmaMultiply, row
 from ...registers import LANES, Packing
 from ..base import Site, several
 from ..block import Batch, Results
-from .accesses import address, check_whole, fitting
+from .load_store import address, check_whole, fitting
 
 _PIECE = 16
 

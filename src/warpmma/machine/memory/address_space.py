@@ -25,7 +25,7 @@ import numpy as np
 from ..._arrays import Array
 from ...errors import OperandError
 from ...operations import WINDOWS
-from .grains import Grains, WrittenGrains
+from .shadow_memory import Grains, WrittenGrains
 
 _ALIGNMENT = 256
 _BASE = 0x7F0000000000

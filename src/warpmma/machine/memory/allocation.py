@@ -2,7 +2,7 @@
 
 The rules:
 
-1. Two threads race if both touch a byte, one of them writes it, and neither access lies before the other (`clocks`). It
+1. Two threads race if both touch a byte, one of them writes it, and neither access lies before the other (`happens_before`). It
    is found at the second; the first is named with its line.
 2. Threads that store the value which stands there already, stored by another, are no race but "same value": at that
    store too, or at several lanes of one.
@@ -11,11 +11,11 @@ The rules:
    wait: other threads read them after a barrier that follows.
 4. An access meets memory that nobody wrote if a part of an element of it was never written, or all of a lane's
    elements. Of several elements some may be unwritten, padding say: these are poison, which is reported where it is
-   read (`registers`). Where poison travels a load from shared or local memory gives poison alone, and is reported when
+   read (`warp_register`). Where poison travels a load from shared or local memory gives poison alone, and is reported when
    that counts.
 5. Of lanes that write the same byte at once the last is obeyed; if they write different values that is a race. Copies
    to one place race in any case.
-6. An atomic reads and writes as one access, which is strong (`clocks`); lanes that meet take turns (`turns`).
+6. An atomic reads and writes as one access, which is strong (`happens_before`); lanes that meet take turns (`atomic_order`).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from ..._arrays import Array
 from ..base import GrainRuns, Site, all_set, get, put
 from ..order import WARP_BIT, Signals, block_of, thread_of
 from ..report import Reporter
-from .grains import Grains, WrittenGrains
-from .touching import Taken, Touch, Turns
+from .accesses import Taken, Touch, Turns
+from .shadow_memory import Grains, WrittenGrains
 
 _FENCES = {False: ("__threadfence()", "fence.acq_rel.gpu"), True: ("__threadfence_block()", "fence.acq_rel.cta")}
 """What orders accesses of threads that meet in global memory, and in shared memory: of CUDA C++ and of PTX."""

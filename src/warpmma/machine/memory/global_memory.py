@@ -15,11 +15,10 @@ from ...errors import OperandError
 from ...operations import WINDOWS
 from ..base import Site, acting, flat, locate
 from ..order import Clocks
-from ..report import Reporter
+from ..report import NamedArray, Reporter, element_at
+from .accesses import Touch
 from .address_space import PHASE, AddressSpace, Region, nearest
 from .allocation import Allocation
-from .element_names import NamedArray, element_at
-from .touching import Touch
 
 Bounds = tuple[Array, Array]
 

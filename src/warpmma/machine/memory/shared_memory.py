@@ -10,11 +10,10 @@ import numpy as np
 from ..._arrays import Array, frozen
 from ..base import Site, acting, flat, locate
 from ..order import Clocks
-from ..report import Reporter
+from ..report import Reporter, element_at
+from .accesses import Touch
 from .address_space import nearest
 from .allocation import Allocation
-from .element_names import element_at
-from .touching import Touch
 
 Variables = Sequence[tuple[str, range]]
 

@@ -2,5 +2,5 @@
 
 from .access_words import BLOCK_BIT, THREAD_BIT, WARP_BIT, Who, block_of, thread_of
 from .causality import Signals
-from .clocks import Clocks, History
-from .knowledge import Known, joined
+from .happens_before import Clocks, History
+from .vector_clock import Known, joined

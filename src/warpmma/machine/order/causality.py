@@ -9,7 +9,7 @@ The rules (PTX ISA 9.1, 8.7 to 8.10: release and acquire patterns, observation, 
    then on what it found there.
 3. Writes and reads have scopes, and so have fences: what is found counts only if each of them holds both threads. Of a
    place it is known, therefore, what any thread may find there, and what threads of each block.
-4. Who meets at a barrier knows what any of them has learned (`clocks`, rule 4).
+4. Who meets at a barrier knows what any of them has learned (`happens_before`, rule 4).
 5. Of lanes that act at once those of one warp at one place count as one: each finds what was there before all of them.
 6. Where threads of a block execute `fence.sc` of a wide scope and then all meet, a strong write of any of them behind
    that leaves what the others knew at their fences, too. For a thread that finds it, and then executes `fence.sc`,
@@ -30,7 +30,7 @@ import numpy as np
 from ..._arrays import Array
 from ...operations import MemoryOrder, MemoryScope
 from ...registers import LANES
-from .knowledge import Known, joined
+from .vector_clock import Known, joined
 
 _CELL = 4  # bytes: atomics of fewer share what is left there
 NEAR: tuple[MemoryScope, ...] = ("cta", "cluster")

@@ -2,6 +2,6 @@
 
 from .banks import BANKS, BankPattern, SharedSite, wavefronts
 from .costs import Costs, no_site
-from .hazards import KINDS, Hazard, HazardError, HazardWarning, Policy, Reporter
+from .hazards import KINDS, Hazard, HazardError, HazardWarning, NamedArray, Policy, Reporter, element_at
 from .unpredicted import Unpredicted
 from .watching import Watch, WatchedProduct, Watching

@@ -1,5 +1,5 @@
 """The executor: runs a program to its end, lane by lane where they diverge."""
 
-from .interpreting import Limit, run_program
+from .calling import Provided
+from .executor import Limit, run_program
 from .outcome import Launch
-from .provided import Provided

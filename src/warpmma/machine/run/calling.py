@@ -23,16 +23,18 @@ import numpy as np
 from ..._arrays import Array
 from ...errors import LimitError, OperandError, shown
 from ...operations import DTYPES, Stack
-from ..base import WarpRegister
+from ..base import Site, WarpRegister
+from ..block import Batch
 from ..program import Call, Callee, Return, RowStep
-from .branching import check_uniform
-from .groups import Group
-from .guards import chooser, divided
-from .meetings import Meetings
-from .preparing import Advance
-from .provided import Provided
+from .branching import check_uniform, chooser, divided
+from .convergence import Meetings
+from .groups import Advance, Group
 from .scheduling import STOP
 from .state import Refresh, State
+
+Provided = Callable[[Batch, Site, tuple[Array, ...], Array], tuple[Array, ...]]
+"""From the batch, the site of the call, the bytes of each argument, uint8 `[block, warp, lane, n]`, and the lanes that
+call it, to the bytes of each result."""
 
 _FRAMES, _KEPT = 1 << 19, 1 << 30  # bytes
 _AHEAD = 16

@@ -13,12 +13,16 @@ The rules:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..._arrays import Array
 from ..base import Site, WarpRegister
+
+Advance = Callable[["Group"], int]
+"""A step: from the group that has come to it to the place where the group goes on."""
 
 _FIRST = 1 << 62  # more lanes than there are: a group that has not looked yet
 

@@ -2,7 +2,7 @@
 
 The rules:
 
-1. Every lane that has not exited is in one group that is ready, late, at a meeting (`meetings`), or waits at a barrier
+1. Every lane that has not exited is in one group that is ready, late, at a meeting (`convergence`), or waits at a barrier
    of its block. Groups that come to one place, as deep in calls, become one, over all blocks of a batch.
 2. Of those who are ready the deepest in calls is next, and of these the one at the lowest place; it goes on until it
    reaches the place of another. So those who are behind catch up, and lanes that parted meet where their ways join.

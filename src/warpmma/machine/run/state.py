@@ -57,7 +57,7 @@ class State:
         Where each thread's frame begins, b64.
     scheduler : Scheduler
     last_guard : list
-        What `guards` chose last.
+        What `branching` chose last.
     seen : dict
         By place, what steps that observe other threads saw last.
     """

@@ -11,7 +11,7 @@ The rules (PTX ISA 9.1, 9.7.13: `bar`, `barrier`, `bar.warp.sync`; CUDA C++ Prog
 3. Lanes that have exited, or are no threads, come with their warp: counts are multiples of 32.
 4. `.aligned`, which `bar` always is, wants all threads of a warp that have not exited at once; where some are masked
    off that is a hazard. Without it threads arrive as they come.
-5. A complete barrier lets go those who wait, orders what came before (`clocks`), and can be used anew.
+5. A complete barrier lets go those who wait, orders what came before (`happens_before`), and can be used anew.
 6. Threads that arrive twice before it is complete, or with different numbers of threads, are a hazard. So are those who
    come where others have met, or come, that they are in no order with: nothing says who meets whom. A barrier of 32
    threads is one for each warp.
@@ -25,6 +25,7 @@ The rules (PTX ISA 9.1, 9.7.13: `bar`, `barrier`, `bar.warp.sync`; CUDA C++ Prog
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -35,9 +36,44 @@ from ...registers import LANES
 from ..base import Lanes, Site
 from ..order import Clocks, Known
 from ..report import Reporter
-from .awaited import Awaited
 
 _BARRIERS, _MOST = 16, 1024  # and threads of a block
+
+
+class Awaited:
+    """What lanes get when a barrier is complete.
+
+    Parameters
+    ----------
+    reduction : {"popc", "and", "or"}
+    lanes : ndarray of bool
+        Who waits for it, `[block, warp, lane]`.
+
+    Attributes
+    ----------
+    bits : ndarray of uint32 or bool
+        `[block, warp, lane]`.
+    there : ndarray of bool
+        Who has it.
+    then : callable or None
+        What to do with the bits, and the lanes that have got them.
+    """
+
+    def __init__(self, reduction: str, lanes: Array) -> None:
+        self.reduction, self.lanes = reduction, lanes
+        self.bits: Array = np.zeros(lanes.shape, np.uint32 if reduction == "popc" else bool)
+        self.there: Array = np.zeros(lanes.shape, bool)
+        self.then: Callable[[Array, Array], None] | None = None
+
+    def give(self, brought: Array, true: Array, blocks: Array) -> bool:
+        """Give it to the lanes of blocks that have met; tell whether others still wait."""
+        value = {"popc": true.astype(np.uint32), "and": true == brought, "or": true > 0}[self.reduction]
+        lanes = self.lanes & blocks[:, None, None]
+        self.bits = np.where(lanes, value[:, None, None], self.bits)
+        self.there, self.lanes = self.there | lanes, self.lanes & ~lanes
+        if self.then is not None and lanes.any():
+            self.then(self.bits, lanes)
+        return bool(self.lanes.any())
 
 
 @dataclass

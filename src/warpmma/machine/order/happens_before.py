@@ -40,7 +40,7 @@ from ..base import GrainRuns, Site, ordered
 from .access_words import BLOCK_BIT, LAST_TIME, STRONG, THREAD_BIT, THREADS, TIME_BIT, Who, block_of, thread_of, time_of
 from .causality import Causality, Moment, Signals
 from .encounters import Encounters
-from .knowledge import Known
+from .vector_clock import Known
 
 _NEVER = 1 << 62  # behind every time
 _U = np.uint64
@@ -285,7 +285,7 @@ class Clocks:
         self.causality.act(signals, threads, offset, order, scope, moment, reads=reads, writes=writes)
 
     def unfenced(self, other: Any, own: Any) -> Signals | None:
-        """Return the memory in which the threads of two accesses met without fences (`encounters`)."""
+        """Return the memory in which the threads of two accesses met without fences (`Encounters`)."""
         mine, its = ((block_of(x) - self._first, *thread_of(x)) for x in (own, other))
         return self._encounters.unfenced(mine, its, int(time_of(other)))
 

@@ -5,9 +5,9 @@ The rules:
 1. Each step becomes a function of the group that comes to it (`preparing`, `branching`, `calling`). Who runs next says
    `scheduling`. Threads that fall off the program's end have ended. What was made of steps is kept for the next batch,
    or launch, of as many blocks and threads in the same engine; not where a batch ended by an error.
-2. Where nobody can run and some have not ended, those who wait at a meeting (`meetings`) execute what they wait for as
+2. Where nobody can run and some have not ended, those who wait at a meeting (`convergence`) execute what they wait for as
    they are, and then those who wait at barriers go on: either is a hazard, which says where all others are.
-3. Who spins without end is found (`spinning`), and where that is only a warning, ended.
+3. Who spins without end is found (`deadlock`), and where that is only a warning, ended.
 4. A `Limit` is looked at after 4096 steps at most, 64 if it is of time. Time is nothing that results depend on, but
    for whether they come.
 """
@@ -29,17 +29,14 @@ from ...operations import Exit, Stack
 from ..base import Lanes, WarpRegister
 from ..block import Batch, Grid
 from ..program import Alternative, AnyStep, Branch, BranchTable, Call, Program, Return
-from .branching import branch, branch_table
-from .calling import Calls
-from .comparing import alternative
-from .groups import Group
-from .meetings import Meetings
-from .preparing import Advance, leaving, prepared
-from .provided import Provided
+from .branching import alternative, branch, branch_table
+from .calling import Calls, Provided
+from .convergence import Meetings
+from .deadlock import Spins, where_lanes_are
+from .groups import Advance, Group
+from .preparing import leaving, prepared
 from .scheduling import STOP
-from .spinning import Spins
 from .state import State
-from .whereabouts import where_lanes_are
 
 _OFTEN, _SOON = 4096, 64  # steps between two looks at the limit; and where it has seconds
 _MOST_KEPT = 4  # of a program: shapes whose steps are kept

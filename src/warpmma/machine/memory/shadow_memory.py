@@ -57,7 +57,7 @@ class Grains:
     grain, count : int
         Bytes of one, and how many there are.
     writer : ndarray of uint64 or None
-        Words as of `clocks`, one a grain; None while nobody has written.
+        Words as of `happens_before`, one a grain; None while nobody has written.
     written : ndarray of bool or None
         None if all was.
     last_write, last_read : int
