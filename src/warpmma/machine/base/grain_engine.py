@@ -1,7 +1,7 @@
-"""What is known of grains of memory, asked and noted for all lanes at once, in the native engine where it is built.
+"""Shadow memory: the functions that look up and note accesses of all lanes at once, native where it is built.
 
-Each function is a law of `allocation`, `shadow_memory` or `happens_before`, or a question whose answer is mostly yes; NumPy's form
-gives the same.
+Each function is a rule of `allocation`, `shadow_memory` or `happens_before`, or a question that is mostly answered by
+yes. The NumPy form gives the same results.
 """
 
 from __future__ import annotations

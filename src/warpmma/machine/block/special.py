@@ -29,6 +29,7 @@ from ...errors import RegisterError, UnknownNameError
 from ...isa import TARGETS
 from ...operations import DTYPES, RegisterType
 from ...registers import LANES
+from ..order import CLUSTER_BLOCKS
 from .batch import Batch
 from .grid import Grid
 
@@ -90,7 +91,7 @@ def _vectors() -> dict[str, Special]:
         "clusterid": lambda x, i: x.grid.ctaid(x.batch.blocks)[i],
         "nclusterid": lambda x, i: x.grid.blocks[i],
         "cluster_ctaid": lambda x, i: 0,
-        "cluster_nctaid": lambda x, i: 1,
+        "cluster_nctaid": lambda x, i: (CLUSTER_BLOCKS, 1, 1)[i],
     }
     parts = [_one(f"{name}.{'xyz'[i]}", partial(_part, value, i)) for name, value in made.items() for i in range(3)]
     return {x.name: x for x in (*parts, *(_zero(f"{name}.w") for name in made))}
@@ -148,7 +149,7 @@ SPECIAL: Mapping[str, Special] = MappingProxyType(
                 _one("globaltimer_hi", _time(32), moves=True),
                 _one("is_explicit_cluster", lambda x: x.grid.clustered, 1),
                 _zero("cluster_ctarank"),
-                _one("cluster_nctarank", lambda x: 1),
+                _one("cluster_nctarank", lambda x: CLUSTER_BLOCKS),
                 _one("total_smem_size", lambda x: x.shared),
                 _one("dynamic_smem_size", lambda x: max(0, x.grid.shared - x.static)),
                 _one("aggr_smem_size", lambda x: x.shared + _RESERVED * (TARGETS[x.batch.target].capability >= (8, 0))),

@@ -21,12 +21,14 @@ from ...operations import DTYPES, AsyncStore, Atomic, BulkCopy, register_type, r
 from ..base import Site, joined
 from ..block import Batch, Results, touches
 from ..memory import Allocation, Touch
+from ..order import CLUSTER_BLOCKS
 from ..sync import Bound, Kind
 from .load_store import address, exactly, fitting
 from .mbarriers import transacted
 from .updating import taking_turns
 
 _UNIT = 16  # bytes, of which all that is copied is a multiple
+_ALL_BLOCKS = (1 << CLUSTER_BLOCKS) - 1  # of a cluster, as a mask
 _UNPROVIDED = "a block is a cluster of its own, of rank 0 alone"
 
 
@@ -41,7 +43,7 @@ def bulk(batch: Batch, site: Site, row: BulkCopy, operands: Sequence[Any], lanes
     ]  # fmt: skip
     size = numbers[0]
     if row.multicast:
-        others = lanes & (numbers[1] != 1)
+        others = lanes & (numbers[1] != _ALL_BLOCKS)
         batch.reporter.report("bounds", site, others, numbers[1], f"a mask of blocks, not 1: {_UNPROVIDED}")
         lanes = lanes & ~others
     batch.reporter.aligned(site, size, _UNIT, lanes)

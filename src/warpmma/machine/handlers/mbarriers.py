@@ -29,7 +29,7 @@ from ...operations import Mbarrier, row
 from ..base import Site
 from ..block import Batch, Results, touches
 from ..memory import Allocation, Taken, Touch, Turns
-from ..order import Known, joined
+from ..order import VectorClock, joined
 from ..sync import MOST, PHASE_BIT, VALID_BIT, Bound, MbarrierState, Phases
 from .load_store import address, exactly, fitting
 
@@ -239,9 +239,9 @@ def _tell(batch: Batch, touch: Touch) -> None:
     for (block, warp, offset), some in zip(where[parts].tolist(), np.split(who.lane, parts[1:]), strict=True):
         groups.setdefault((block, warp, offset), []).extend(some.tolist())
     moment = batch.clocks.moment()
-    told: dict[int, list[Known]] = {}
+    told: dict[int, list[VectorClock]] = {}
     for (block, warp, offset), lanes in groups.items():
-        told.setdefault(offset, []).append(batch.clocks.known(block, warp, lanes, moment))
+        told.setdefault(offset, []).append(batch.clocks.clock_of(block, warp, lanes, moment))
     for offset, known in told.items():
         phases = _phases(batch, offset)
         phases.now = joined([phases.now, *known])
@@ -262,7 +262,7 @@ def _complete(batch: Batch, offset: int) -> None:
         batch.copies.complete(bound)
         for block, warp in np.argwhere(bound.lanes.any(axis=-1) & batch.reporter.tracking).tolist():
             lanes = np.flatnonzero(bound.lanes[block, warp]).tolist()
-            phases.now = joined([phases.now, batch.clocks.known(block, warp, lanes)])
+            phases.now = joined([phases.now, batch.clocks.clock_of(block, warp, lanes)])
     phases.copies = []
     phases.done, phases.now = joined([phases.done, phases.now]), None
 

@@ -2,13 +2,14 @@
 
 The rules:
 
-1. Lanes that execute an atomic at once take turns (`atomic_order`) in the order of their numbers or, where a batch has a seed,
-   in one that follows from it and from the time. So results are a function of the inputs and the seed.
-2. CUDA leaves that order open. Where it matters that is of the kind "order", which is counted, and the report of the
-   launch names the line: an `atom` of several lanes at one element that one of them changes; an `atom` at an element
-   that an atomic of another thread changed last, in no order with it; a sum of floats that rounds, of three or more
-   such turns, or of two that give other bits backwards.
-3. Atomics race with no other atomic, if the scope of both holds both threads (`happens_before`): with everything else they do.
+1. Lanes that execute an atomic at once take turns (`atomic_order`) in the order of their numbers or, if the batch has a
+   seed, in an order drawn from the seed and the time. So results are a function of the inputs and the seed.
+2. CUDA leaves that order open. Where it matters, lanes are counted as hazard "order", and the report of the launch names
+   the line: an `atom` of several lanes on one element that one of them changes; an `atom` on an element that another
+   thread's atomic changed last, unordered with it; a sum of floats that rounds, of three or more such turns, or of two
+   that give other bits in reverse order.
+3. Atomics do not race with each other if the scope of each holds both threads (`happens_before`); they race with
+   everything else.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import numpy as np
 from ..._arrays import Array
 from ...operations import MemoryOrder, MemoryScope
 from ..base import Site
-from ..order import Clocks, Who
+from ..order import Agents, Clocks, Scope
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +30,9 @@ class Touch:
         Where their bytes begin, `[n]`.
     size : int
         Bytes of each.
-    who : Who
-    order, scope : str
+    who : Agents
+    order : str
+    scope : Scope
         How strong the accesses are.
     """
 
@@ -42,9 +43,9 @@ class Touch:
     lanes: Array
     offset: Array
     size: int
-    who: Who
+    who: Agents
     order: MemoryOrder = "weak"
-    scope: MemoryScope = "gpu"
+    scope: Scope = Scope.GPU
 
     def of(self, lanes: Array) -> Touch:
         """Return what those of its lanes touch that are among some."""
@@ -59,7 +60,10 @@ class Touch:
 
     def strong(self, order: MemoryOrder, scope: MemoryScope) -> Touch:
         """Return the same, by accesses that are strong; "weak" ones are none."""
-        return self if order == "weak" else replace(self, who=self.who.strong(scope), order=order, scope=scope)
+        if order == "weak":
+            return self
+        of = Scope.of(scope)
+        return replace(self, who=self.who.strong(of), order=order, scope=of)
 
 
 class Turns(NamedTuple):

@@ -1,21 +1,21 @@
-"""A piece of memory: bytes, who touched them, and who may touch them now.
+"""A piece of memory: its bytes, who accessed them, and who may access them now.
 
 The rules:
 
-1. Two threads race if both touch a byte, one of them writes it, and neither access lies before the other (`happens_before`). It
-   is found at the second; the first is named with its line.
-2. Threads that store the value which stands there already, stored by another, are no race but "same value": at that
-   store too, or at several lanes of one.
-3. A `cp.async` writes its bytes from its issue on until it has been waited for. While it is under way, whoever touches
-   them meets what is pending, as whoever writes its source does. Then it is as if its thread had written them at its
-   wait: other threads read them after a barrier that follows.
-4. An access meets memory that nobody wrote if a part of an element of it was never written, or all of a lane's
-   elements. Of several elements some may be unwritten, padding say: these are poison, which is reported where it is
-   read (`warp_register`). Where poison travels a load from shared or local memory gives poison alone, and is reported when
-   that counts.
-5. Of lanes that write the same byte at once the last is obeyed; if they write different values that is a race. Copies
-   to one place race in any case.
-6. An atomic reads and writes as one access, which is strong (`happens_before`); lanes that meet take turns (`atomic_order`).
+1. Two threads race if both access a byte, one of them writes it, and neither access lies before the other
+   (`happens_before`). The race is found at the second access; the first is named with its line.
+2. A thread that stores the value which another thread has stored there, unordered, does not race: that is the hazard
+   "same value". So it is when several lanes do so in one store.
+3. A `cp.async` may write its bytes, and read its source, from its issue until it has been waited for. Meanwhile, whoever
+   accesses the bytes, or writes the source, meets the hazard "pending". Afterwards it is as if the thread had written the
+   bytes when it waited: other threads may read them after a barrier that follows.
+4. A load reads unwritten memory if a part of an element was never written, or all elements of a lane were not. If only
+   some of several elements are unwritten, such as padding, these are poison, which is reported where it is read
+   (`warp_register`). Where poison travels, loads from shared and local memory only give poison; it is reported when it
+   matters.
+5. If several lanes write a byte at once, the last one wins; if they write different values, that is a race. Copies to
+   one place always race.
+6. An atomic reads and writes as one strong access (`happens_before`); lanes that meet take turns (`atomic_order`).
 """
 
 from __future__ import annotations
@@ -27,13 +27,16 @@ import numpy as np
 
 from ..._arrays import Array
 from ..base import GrainRuns, Site, all_set, get, put
-from ..order import WARP_BIT, Signals, block_of, thread_of
+from ..order import WARP_BIT, Scope, SyncCells, block_of, outside_scopes, thread_of
 from ..report import Reporter
 from .accesses import Taken, Touch, Turns
 from .shadow_memory import Grains, WrittenGrains
 
-_FENCES = {False: ("__threadfence()", "fence.acq_rel.gpu"), True: ("__threadfence_block()", "fence.acq_rel.cta")}
-"""What orders accesses of threads that meet in global memory, and in shared memory: of CUDA C++ and of PTX."""
+_FENCES = {
+    Scope.GPU: ("__threadfence()", "fence.acq_rel.gpu"),
+    Scope.CTA: ("__threadfence_block()", "fence.acq_rel.cta"),
+}
+"""Fences of CUDA C++ and of PTX, by the scope of the memory in which threads meet."""
 
 
 class Allocation:
@@ -45,8 +48,8 @@ class Allocation:
     data : ndarray of uint8
     written : bool or WrittenGrains
         Whether all of it has been written, or what of it has.
-    private : bool
-        Whether one block alone can touch a byte of it: as of shared memory.
+    scope : Scope
+        The threads that can access a byte of it.
     nobody : str
         What to say of bytes that nobody wrote.
     phase : int
@@ -63,14 +66,14 @@ class Allocation:
     """
 
     def __init__(
-        self, reporter: Reporter, data: Array, *, written: bool | WrittenGrains, private: bool, nobody: str = "",
+        self, reporter: Reporter, data: Array, *, written: bool | WrittenGrains, scope: Scope, nobody: str = "",
         phase: int = 0, element: Callable[[int, int], str] = lambda address, size: "",
     ) -> None:  # fmt: skip
-        self.data, self.grains = data, Grains(data.size, written=written, private=private, phase=phase)
+        self.data, self.grains = data, Grains(data.size, written=written, scope=scope, phase=phase)
         self.phase = phase
         self.sources: list[Touch] = []
         self.sites: dict[int, Site] = {}
-        self.signals = Signals(private=private)
+        self.sync_cells = SyncCells(scope)
         self._reporter, self._nobody, self._element = reporter, nobody, element
 
     def load(self, touch: Touch, element: int, *, travels: bool = False) -> tuple[Array, Array | None]:
@@ -117,7 +120,7 @@ class Allocation:
         self._check_readers(touch, grains)
         contested = self._contested(touch, grains, touch.size // element)
         last = self.grains.note_write(grains, touch.who.words, touch.time)
-        apart = None if last is None else touch.clocks.apart(last, touch.who)
+        apart = None if last is None else outside_scopes(last, touch.who.words[:, None])
         if last is not None and apart is not None and apart.any():
             self._report_at_once(touch, np.where(apart, last, np.uint64(0)), "changes it")
         found, taken = self._turned(touch, element, turns, contested)
@@ -149,7 +152,7 @@ class Allocation:
         who, offset = touch.who, touch.offset
         if turns is not None:
             who, offset, writes = who.some(turns), offset[turns], None if writes is None else writes[turns]
-        touch.clocks.act(self.signals, who, offset, touch.order, touch.scope, reads=reads, writes=writes)
+        touch.clocks.act(self.sync_cells, who, offset, touch.order, touch.scope, reads=reads, writes=writes)
 
     def _contested(self, touch: Touch, grains: GrainRuns, elements: int) -> Array:
         """Which elements of lanes, `[n, elements]`, an atomic of another thread changed last, in no order with them."""
@@ -254,7 +257,7 @@ class Allocation:
 
     def _all_before(self, touch: Touch, last: int) -> bool:
         """Whether what was touched last was before all that may follow."""
-        return last < 0 or (self.grains.private and last < touch.clocks.floor)
+        return last < 0 or (self.grains.one_block and last < touch.clocks.floor)
 
     def _report_race(self, touch: Touch, bad: Array, words: Array, did: str) -> None:
         if bad.any():
@@ -291,7 +294,7 @@ class Allocation:
         else:
             who, between = f"lane {lane} of its own warp", "no bar.warp.sync lies between"
         if (met := touch.clocks.unfenced(word, own)) is not None:  # a barrier is not what such code lacks
-            function, fence = _FENCES[met.private]
+            function, fence = _FENCES[met.scope]
             between = f"an atomic or volatile access orders them only with {function} ({fence}) on both sides"
         return who, between
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..._arrays import Array
 from ..base import GrainRuns, count_readers, fill, none, note
-from ..order import BLOCK_BIT, THREAD_BIT, WARP_BIT
+from ..order import BLOCK_BIT, THREAD_BIT, WARP_BIT, Scope
 
 _FIRST = 16
 _MOST_NOTES = 1024
@@ -47,8 +47,8 @@ class Grains:
         In bytes.
     written : bool or WrittenGrains
         Whether all of it was; or what was, which is kept up here.
-    private : bool
-        Whether one block alone can touch a grain.
+    scope : Scope
+        The threads that can access a grain.
     phase : int
         Where its first byte lies in the first grain.
 
@@ -64,10 +64,10 @@ class Grains:
         Times; -1 where there was none.
     """
 
-    def __init__(self, size: int, *, written: bool | WrittenGrains, private: bool, phase: int = 0) -> None:
+    def __init__(self, size: int, *, written: bool | WrittenGrains, scope: Scope, phase: int = 0) -> None:
         known = written if isinstance(written, WrittenGrains) else None
         self._size = size
-        self.grain, self.private = _FIRST if known is None else known.grain, private
+        self.grain, self.one_block = _FIRST if known is None else known.grain, scope <= Scope.CTA
         self.count, self._phase = -(-(size + phase) // _FIRST) * (_FIRST // self.grain), phase
         self.writer: Array | None = None
         self.written = None if written is True else np.zeros(self.count, bool) if known is None else known.flags
@@ -165,20 +165,20 @@ class Grains:
 
         Where threads are ordered in part (`exact`), all that was read is kept.
         """
-        if self.private and self.last_read < floor:
+        if self.one_block and self.last_read < floor:
             self._forget_notes()
         self.last_read = time
         self._notes.append((grains, words, time))
-        if exact and self.private:
+        if exact and self.one_block:
             self._keep(floor)
         else:
             self._noted += grains.size
-            if self._noted >= _MOST_NOTED[self.private] or len(self._notes) >= _MOST_NOTES:
+            if self._noted >= _MOST_NOTED[self.one_block] or len(self._notes) >= _MOST_NOTES:
                 self._read()
 
     def read(self, floor: int, *, exact: bool) -> tuple[Array, ...]:
         """Who has read every grain: three tables of words, or none."""
-        if exact and self.private:
+        if exact and self.one_block:
             self._keep(floor)
         else:
             self._read()

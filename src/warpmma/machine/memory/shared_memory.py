@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._arrays import Array, frozen
 from ..base import Site, acting, flat, locate
-from ..order import Clocks
+from ..order import Clocks, Scope
 from ..report import Reporter, element_at
 from .accesses import Touch
 from .address_space import nearest
@@ -51,7 +51,7 @@ class SharedMemory:
         self._variables: list[tuple[str, range]] = []
         # Not a method: memory that refers to itself would stay until Python collects.
         element = partial(_element, self._variables)
-        self._all = Allocation(reporter, data, written=False, private=True, element=element)
+        self._all = Allocation(reporter, data, written=False, scope=Scope.CTA, element=element)
         self._base = (np.arange(blocks, dtype=np.int64) * stride)[:, None, None]
         self._bounds = np.zeros(1, np.uint64), np.array([size], np.uint64)
         self._reporter, self._clocks = reporter, clocks

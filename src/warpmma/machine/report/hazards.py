@@ -1,19 +1,19 @@
-"""Hazards: what a kernel does that a GPU would not catch, found at the access that does it.
+"""Hazards: errors of a kernel that a GPU would not catch, found at the access that makes them.
 
 The rules:
 
-1. Each kind has a policy: it raises an error, or warns once for each line. "same value" and "order" are counted, with
-   their lines, unless a policy names them: threads that store the same value to one place are usual, and harmless, and
-   atomics that come in any order are what atomics are for.
-2. A report names who met the hazard first, where, how many lanes did there at once, and the line of the other party:
-   of the other access of a race, of the copy that is pending, of the instruction that made a poisoned register, or of
-   the barrier where others wait.
-3. "off" leaves out what takes time: `TRACKED`. Addresses are checked, barriers waited at, and so on.
-4. Where a hazard is only a warning, the kernel goes on like this: a lane whose address is misaligned or outside of
-   memory takes no part in the access, and what it loads is 0; those who wait at a barrier for threads that do not come
-   wait no longer; every other access happens as if nothing were wrong.
+1. Each kind has a policy: it raises an error, or warns once per line. "same value" and "order" are only counted, by line,
+   unless a policy names them: threads often store the same value to one place, which is harmless, and atomics in any
+   order are what atomics are for.
+2. A report names the thread that met the hazard first, where, how many lanes did so at once, and the line of the other
+   party: the other access of a race, the pending copy, the instruction that made a poisoned register, or the barrier
+   where others wait.
+3. "off" omits what costs time: `TRACKED`. Addresses are still checked, barriers still waited at, and so on.
+4. If a hazard is only a warning, the kernel continues: a lane whose address is misaligned or out of bounds takes no part
+   in the access, and loads 0; threads that wait at a barrier for others that never arrive stop waiting; every other
+   access happens as if it were correct.
 
-What is a hazard is said where it is found: races, memory that nobody wrote and copies in `allocation` and `happens_before`,
+Each hazard is defined where it is found: races, unwritten memory and copies in `allocation` and `happens_before`,
 barriers in `barriers`, poison in `warp_register`.
 """
 

@@ -1,15 +1,15 @@
-"""Running a program to its end on a batch of blocks.
+"""The executor: runs a program to its end on a batch of blocks.
 
 The rules:
 
-1. Each step becomes a function of the group that comes to it (`preparing`, `branching`, `calling`). Who runs next says
-   `scheduling`. Threads that fall off the program's end have ended. What was made of steps is kept for the next batch,
-   or launch, of as many blocks and threads in the same engine; not where a batch ended by an error.
-2. Where nobody can run and some have not ended, those who wait at a meeting (`convergence`) execute what they wait for as
-   they are, and then those who wait at barriers go on: either is a hazard, which says where all others are.
-3. Who spins without end is found (`deadlock`), and where that is only a warning, ended.
-4. A `Limit` is looked at after 4096 steps at most, 64 if it is of time. Time is nothing that results depend on, but
-   for whether they come.
+1. Each step becomes a function of the group that comes to it (`preparing`, `branching`, `calling`); `scheduling` decides
+   who runs next. Threads that run past the last step have ended. Prepared steps are kept for the next batch or launch
+   with as many blocks and threads in the same engine, but not after a batch that ended with an error.
+2. If no lane can run and some have not ended, lanes that wait at a meeting (`convergence`) execute the instruction as
+   they are; after them, threads that wait at barriers continue. Either is a hazard, which tells where all others are.
+3. Endless spins are found (`deadlock`); if that is only a warning, the threads end.
+4. A `Limit` is checked at least every 4096 steps, or every 64 if it is a limit of time. Results never depend on time,
+   except for whether they arrive.
 """
 
 from __future__ import annotations

@@ -1,24 +1,23 @@
-"""Who runs next: groups of lanes by their places in a program, in turns that are fair.
+"""The scheduler: which group of lanes runs next, in fair turns.
 
 The rules:
 
-1. Every lane that has not exited is in one group that is ready, late, at a meeting (`convergence`), or waits at a barrier
-   of its block. Groups that come to one place, as deep in calls, become one, over all blocks of a batch.
-2. Of those who are ready the deepest in calls is next, and of these the one at the lowest place; it goes on until it
-   reaches the place of another. So those who are behind catch up, and lanes that parted meet where their ways join.
-3. Nobody waits for ever for one who is behind: CUDA promises progress to every thread from sm_70 on. A group that goes
-   back in the program and has looked in vain is late. In vain is: since it went back the last time it has executed an
-   instruction that observes other threads, what that gave has not changed, and no lane has left the group. A group that
-   has gone `_PATIENCE` steps while others were ready is late, too.
-4. Late groups come back in the next round. A round ends when nobody is ready, or after so many steps of those who are:
-   `_QUANTUM` after a look in vain, `_RESPITE` after lost patience. Who comes out of a lock meets those who came out
-   before it, as these do not go further than that.
-5. With a seed that is not 0, some warps of each group, drawn at random, are late when it begins, and again whenever
-   some hundreds or thousands of steps have been gone; how many, and how long the others go on alone, is drawn as well.
-   All that a kernel gives must be the same for every seed unless it is open in CUDA.
+1. Every lane that has not exited is in one group that is ready, late, at a meeting (`convergence`), or waiting at a
+   barrier of its block. Groups that come to one place at the same call depth become one, over all blocks of a batch.
+2. Of the ready groups, the deepest in calls runs next, and of these the one at the lowest place; it runs until it reaches
+   the place of another group. So groups that are behind catch up, and lanes that diverged meet where their paths join.
+3. No group waits forever for one that is behind: CUDA guarantees progress to every thread from sm_70 on. A group that
+   branches backwards after it has looked in vain becomes late. It looked in vain if, since its last backward branch, it
+   executed an instruction that observes other threads, that instruction gave nothing new, and no lane left the group. A
+   group that has run `_PATIENCE` steps while others were ready becomes late as well.
+4. Late groups return in the next round. A round ends when no group is ready, or after a number of steps of the ready
+   ones: `_QUANTUM` after a look in vain, `_RESPITE` after lost patience. So a group that leaves a lock meets those that
+   left it earlier, because these go no further than that.
+5. With a seed other than 0, some warps of each group, drawn at random, are late from the start, and again after every
+   few hundred or thousand steps; how many, and how long the others run alone, is drawn too. All results of a kernel must
+   be the same for every seed, unless CUDA leaves them open.
 
-Steps are counted, never time: what comes out is a function of the program, its inputs, which blocks are resident, and
-the seed.
+Steps are counted, never time: results are a function of the program, its inputs, the resident blocks and the seed.
 """
 
 from __future__ import annotations

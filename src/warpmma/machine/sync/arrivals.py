@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..order import Known
+from ..order import VectorClock
 from .copies import Bound
 
 _COUNT = 20  # bits
@@ -45,14 +45,14 @@ class Phases:
 
     Attributes
     ----------
-    now, done : Known or None
+    now, done : VectorClock or None
     copies : list of Bound
         Those that this phase waits for.
     counts : list of callable
         Each counts what a copy has brought.
     """
 
-    now: Known | None = None
-    done: Known | None = None
+    now: VectorClock | None = None
+    done: VectorClock | None = None
     copies: list[Bound] = field(default_factory=list)
     counts: list[Callable[[], None]] = field(default_factory=list)

@@ -34,7 +34,7 @@ from ..._arrays import Array
 from ...errors import OperandError, shown
 from ...registers import LANES
 from ..base import Lanes, Site
-from ..order import Clocks, Known
+from ..order import Clocks, VectorClock
 from ..report import Reporter
 
 _BARRIERS, _MOST = 16, 1024  # and threads of a block
@@ -94,7 +94,7 @@ class _State:
         When warps arrived that have met here last, `[block, warp]`; 0 for others.
     held : ndarray of object or None
         What threads had learned when they arrived (`causality`), if any had.
-    parts : dict of int to Known
+    parts : dict of int to VectorClock
         By block, what lanes knew that arrived without the rest of their warp.
     brought, true : ndarray of int
         How many threads came with `red`, and how many of them with the predicate, `[block]`.
@@ -115,7 +115,7 @@ class _State:
     true: Array
     whole: Array
     held: Array | None = None
-    parts: dict[int, Known] = field(default_factory=dict)
+    parts: dict[int, VectorClock] = field(default_factory=dict)
     awaited: list[Awaited] = field(default_factory=list)
 
 
@@ -240,7 +240,7 @@ class Barriers:
         time, knew = clocks.arrive()
         state.when[warps], state.knew[warps], state.whole[warps] = time, knew[warps], True
         for block, warp in np.argwhere(part).tolist():
-            known = clocks.known(block, warp, np.flatnonzero(lanes[block, warp]).tolist())
+            known = clocks.clock_of(block, warp, np.flatnonzero(lanes[block, warp]).tolist())
             state.parts[block] = state.parts[block] | known if block in state.parts else known
 
     def _state(self, site: Site, number: int) -> _State:
@@ -328,7 +328,7 @@ class Barriers:
             if part[block]:
                 clocks.causality.tell(np.argwhere(waits[block]).tolist(), block, known)
         for block, warp in np.argwhere(np.any(waits, axis=-1) & ~warps).tolist():
-            known = clocks.known_of(block, whole, state.when, state.knew)
+            known = clocks.clock_at_arrival(block, whole, state.when, state.knew)
             clocks.causality.tell([(warp, lane) for lane in np.flatnonzero(waits[block, warp]).tolist()], block, known)
         state.met[part] = np.where(whole, state.when, 0)[part]
 
