@@ -4,10 +4,10 @@ The rules:
 
 1. Lanes that execute an atomic at once take turns (`atomic_order`) in the order of their numbers or, if the batch has a
    seed, in an order drawn from the seed and the time. So results are a function of the inputs and the seed.
-2. CUDA leaves that order open. Where it matters, lanes are counted as hazard "order", and the report of the launch names
-   the line: an `atom` of several lanes on one element that one of them changes; an `atom` on an element that another
-   thread's atomic changed last, unordered with it; a sum of floats that rounds, of three or more such turns, or of two
-   that give other bits in reverse order.
+2. CUDA leaves that order open. Where it matters, lanes are counted as hazard "order", and the report of the launch
+   names the line: an `atom` of several lanes on one element that one of them changes; an `atom` on an element that
+   another thread's atomic changed last, unordered with it; a sum of floats that rounds, of three or more such turns, or
+   of two that give other bits in reverse order.
 3. Atomics do not race with each other if the scope of each holds both threads (`happens_before`); they race with
    everything else.
 """

@@ -6,9 +6,9 @@ The rules:
    (`happens_before`). The race is found at the second access; the first is named with its line.
 2. A thread that stores the value which another thread has stored there, unordered, does not race: that is the hazard
    "same value". So it is when several lanes do so in one store.
-3. A `cp.async` may write its bytes, and read its source, from its issue until it has been waited for. Meanwhile, whoever
-   accesses the bytes, or writes the source, meets the hazard "pending". Afterwards it is as if the thread had written the
-   bytes when it waited: other threads may read them after a barrier that follows.
+3. A `cp.async` may write its bytes, and read its source, from its issue until it has been waited for. Meanwhile,
+   whoever accesses the bytes, or writes the source, meets the hazard "pending". Afterwards it is as if the thread had
+   written the bytes when it waited: other threads may read them after a barrier that follows.
 4. A load reads unwritten memory if a part of an element was never written, or all elements of a lane were not. If only
    some of several elements are unwritten, such as padding, these are poison, which is reported where it is read
    (`warp_register`). Where poison travels, loads from shared and local memory only give poison; it is reported when it

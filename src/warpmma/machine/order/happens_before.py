@@ -155,7 +155,7 @@ class Clocks:
     # Rule 2
 
     def arrive(self) -> tuple[int, Array]:
-        """Return the time of an arrival; and the times up to which warps are ordered for others, `[block, warp, other]`."""
+        """Return the time of an arrival, and up to when warps are ordered for others, `[block, warp, other]`."""
         time = self._meeting()
         self.tick()
         if self._warps is None:

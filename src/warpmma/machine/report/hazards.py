@@ -2,16 +2,16 @@
 
 The rules:
 
-1. Each kind has a policy: it raises an error, or warns once per line. "same value" and "order" are only counted, by line,
-   unless a policy names them: threads often store the same value to one place, which is harmless, and atomics in any
-   order are what atomics are for.
+1. Each kind has a policy: it raises an error, or warns once per line. "same value" and "order" are only counted, by
+   line, unless a policy names them: threads often store the same value to one place, which is harmless, and atomics in
+   any order are what atomics are for.
 2. A report names the thread that met the hazard first, where, how many lanes did so at once, and the line of the other
    party: the other access of a race, the pending copy, the instruction that made a poisoned register, or the barrier
    where others wait.
 3. "off" omits what costs time: `TRACKED`. Addresses are still checked, barriers still waited at, and so on.
-4. If a hazard is only a warning, the kernel continues: a lane whose address is misaligned or out of bounds takes no part
-   in the access, and loads 0; threads that wait at a barrier for others that never arrive stop waiting; every other
-   access happens as if it were correct.
+4. If a hazard is only a warning, the kernel continues: a lane whose address is misaligned or out of bounds takes no
+   part in the access, and loads 0; threads that wait at a barrier for others that never arrive stop waiting; every
+   other access happens as if it were correct.
 
 Each hazard is defined where it is found: races, unwritten memory and copies in `allocation` and `happens_before`,
 barriers in `barriers`, poison in `warp_register`.

@@ -2,9 +2,9 @@
 
 The rules:
 
-1. Each step becomes a function of the group that comes to it (`preparing`, `branching`, `calling`); `scheduling` decides
-   who runs next. Threads that run past the last step have ended. Prepared steps are kept for the next batch or launch
-   with as many blocks and threads in the same engine, but not after a batch that ended with an error.
+1. Each step becomes a function of the group that comes to it (`preparing`, `branching`, `calling`); `scheduling`
+   decides who runs next. Threads that run past the last step have ended. Prepared steps are kept for the next batch or
+   launch with as many blocks and threads in the same engine, but not after a batch that ended with an error.
 2. If no lane can run and some have not ended, lanes that wait at a meeting (`convergence`) execute the instruction as
    they are; after them, threads that wait at barriers continue. Either is a hazard, which tells where all others are.
 3. Endless spins are found (`deadlock`); if that is only a warning, the threads end.

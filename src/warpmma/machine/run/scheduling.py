@@ -4,8 +4,9 @@ The rules:
 
 1. Every lane that has not exited is in one group that is ready, late, at a meeting (`convergence`), or waiting at a
    barrier of its block. Groups that come to one place at the same call depth become one, over all blocks of a batch.
-2. Of the ready groups, the deepest in calls runs next, and of these the one at the lowest place; it runs until it reaches
-   the place of another group. So groups that are behind catch up, and lanes that diverged meet where their paths join.
+2. Of the ready groups, the deepest in calls runs next, and of these the one at the lowest place; it runs until it
+   reaches the place of another group. So groups that are behind catch up, and lanes that diverged meet where their
+   paths join.
 3. No group waits forever for one that is behind: CUDA guarantees progress to every thread from sm_70 on. A group that
    branches backwards after it has looked in vain becomes late. It looked in vain if, since its last backward branch, it
    executed an instruction that observes other threads, that instruction gave nothing new, and no lane left the group. A
@@ -14,8 +15,8 @@ The rules:
    ones: `_QUANTUM` after a look in vain, `_RESPITE` after lost patience. So a group that leaves a lock meets those that
    left it earlier, because these go no further than that.
 5. With a seed other than 0, some warps of each group, drawn at random, are late from the start, and again after every
-   few hundred or thousand steps; how many, and how long the others run alone, is drawn too. All results of a kernel must
-   be the same for every seed, unless CUDA leaves them open.
+   few hundred or thousand steps; how many, and how long the others run alone, is drawn too. All results of a kernel
+   must be the same for every seed, unless CUDA leaves them open.
 
 Steps are counted, never time: results are a function of the program, its inputs, the resident blocks and the seed.
 """
