@@ -2,7 +2,6 @@
 
 from .batch import Batch, Results
 from .grid import Grid
-from .places import touches
 from .register_file import RegisterFile
-from .spaces import parts
 from .special import SPECIAL, special_bits, special_kind
+from .state_spaces import load, store, touches

@@ -15,10 +15,10 @@ from ...arithmetic import Engine, resolve, runs_elements
 from ...errors import OperandError
 from ...operations import DTYPES, Operation
 from ..base import Lanes, Site, WarpRegister, is_number, literal
-from ..memory import GlobalMemory, LocalMemory, SharedMemory
+from ..memory import GlobalMemory, GlobalSpace, LocalMemory, SharedMemory
 from ..order import Clocks, History
 from ..report import Costs, Reporter, Watching
-from ..sync import Barriers, ClusterBarrier, Copies, Phases
+from ..sync import AsyncOperations, Barriers, ClusterBarrier, MbarrierPhases
 
 Results = tuple[WarpRegister, ...]
 
@@ -55,12 +55,12 @@ class Batch:
         Loads that met memory which nobody wrote, and did not report it.
     lanes : Lanes
     clocks : Clocks
-    memory, shared, local : GlobalMemory, SharedMemory, LocalMemory
-    copies : Copies
+    memory : GlobalMemory
+    global_space, shared, local : Space
+    async_operations : AsyncOperations
     barriers : Barriers
     cluster : ClusterBarrier
-    phases : dict of int to Phases
-        Of mbarriers, by where they lie in the shared memory of all blocks.
+    phases : MbarrierPhases
     """
 
     def __init__(
@@ -77,10 +77,11 @@ class Batch:
         self.clocks = Clocks(blocks, self.lanes.shape[1], history)
         self.shared = SharedMemory(reporter, self.clocks, len(blocks), shared)
         self.local = LocalMemory(reporter, self.lanes.shape)
-        self.copies = Copies(self.shared, reporter)
+        self.global_space = GlobalSpace(memory, self.clocks, reporter)
+        self.async_operations = AsyncOperations(reporter)
         self.barriers = Barriers(self.lanes, self.clocks, reporter)
         self.cluster = ClusterBarrier(self.barriers, reporter, self.lanes.shape)
-        self.phases: dict[int, Phases] = {}
+        self.phases = MbarrierPhases(self.clocks, self.async_operations, reporter.tracking)
         reporter.first_block = blocks.start
 
     @property
@@ -94,7 +95,7 @@ class Batch:
 
     def leave(self, lanes: Array) -> None:
         """End threads."""
-        self.copies.exited(lanes)
+        self.async_operations.exited(lanes)
         self.lanes.exit(lanes)
         self.costs.barrier(self.barriers.exited())
 

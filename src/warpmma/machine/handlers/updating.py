@@ -32,15 +32,14 @@ from .load_store import address, check_policy, exactly, fitting
 def update(batch: Batch, site: Site, row: Atomic, operands: Sequence[Any], lanes: Array) -> Results:
     """Execute an atomic."""
     where, values = _operands(batch, site, row, operands, lanes)
-    at = address(batch, site, "shared" if row.space == "shared" else "global", where, lanes)
+    at = address(batch, site, row.space, where, lanes)
     found = np.zeros((*lanes.shape, row.size), np.uint8)
     poison: Array | None = None
     for space, allocation, touch in touches(batch, site, row.space, at, row.size, lanes):
-        if not allocation.data.flags.writeable:
-            batch.reporter.report("bounds", site, touch.lanes, at, "it changes an array that is read-only")
+        if not space.writeable(allocation, touch):
             continue
-        batch.costs.moved(site, space, row.size * len(touch.offset))
-        turns = partial(taking_turns, batch, row, space, [x[touch.lanes] for x in values])
+        batch.costs.moved(site, space.name, row.size * len(touch.offset))
+        turns = partial(taking_turns, batch, row, space.name, [x[touch.lanes] for x in values])
         found[touch.lanes], bad = allocation.update(touch.strong(row.order, row.scope), row.bits // 8, turns)
         if bad is not None:
             poison = np.zeros((*lanes.shape, row.count), bool) if poison is None else poison

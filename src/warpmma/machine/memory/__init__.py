@@ -7,3 +7,4 @@ from .global_memory import GlobalMemory
 from .local_memory import LocalMemory
 from .retyping import Retyped, contradicts, expected, retyped
 from .shared_memory import SharedMemory
+from .spaces import GlobalSpace, Space

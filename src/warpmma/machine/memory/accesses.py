@@ -50,6 +50,8 @@ class Touch:
     def of(self, lanes: Array) -> Touch:
         """Return what those of its lanes touch that are among some."""
         some = lanes[self.lanes]
+        if some.all():
+            return self
         who = self.who.some(np.flatnonzero(some))
         return replace(self, lanes=self.lanes & lanes, offset=self.offset[some], who=who)
 

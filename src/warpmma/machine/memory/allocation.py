@@ -175,6 +175,12 @@ class Allocation:
             self._report_at_once(touch, last, "copies to it")
         self.grains.note_pending(grains, touch.who.words)
 
+    def still_to_read(self, source: Touch, left: Touch) -> Touch:
+        """Replace a source of a pending copy by what is left of it, if anything is; return that."""
+        at = next(i for i, x in enumerate(self.sources) if x is source)
+        self.sources[at : at + 1] = [left] if len(left.offset) else []
+        return left
+
     def has_read(self, touch: Touch) -> None:
         """Note that a `cp.async` may have read its source until now."""
         if self._reporter.tracking:

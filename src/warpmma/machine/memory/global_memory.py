@@ -13,7 +13,7 @@ import numpy as np
 from ..._arrays import Array
 from ...errors import OperandError
 from ...operations import WINDOWS
-from ..base import Site, acting, flat, locate
+from ..base import Site, flat, locate
 from ..order import Clocks, Scope
 from ..report import NamedArray, Reporter, element_at
 from .accesses import Touch
@@ -166,33 +166,9 @@ class GlobalMemory:
                 found.append(region.name)
         return found
 
-    def load(
-        self, clocks: Clocks, site: Site, address: Array, size: int, lanes: Array, *, alignment: int = 0,
-        element: int = 0,
-    ) -> tuple[Array, Array | None]:  # fmt: skip
-        """Load bytes, as `SharedMemory.load` does."""
-        found = list(self.touched(clocks, site, address, size, lanes, alignment or size))
-        if len(found) == 1 and len(found[0][1].offset) == lanes.size:  # all of them, in one piece
-            data, poison = found[0][0].load(found[0][1], element or size)
-            return data.reshape(*lanes.shape, size), None if poison is None else poison.reshape(*lanes.shape, -1)
-        data, poison = np.zeros((*lanes.shape, size), np.uint8), None
-        for allocation, touch in found:
-            data[touch.lanes], some = allocation.load(touch, element or size)
-            if some is not None:
-                poison = np.zeros((*lanes.shape, some.shape[-1]), bool) if poison is None else poison
-                poison[touch.lanes] = some
-        return data, poison
-
-    def store(self, clocks: Clocks, site: Site, address: Array, data: Array, lanes: Array) -> None:
-        """Write bytes `[block, warp, lane, size]`."""
-        size = data.shape[-1]
-        for allocation, touch in self.touched(clocks, site, address, size, lanes, size):
-            if allocation.data.flags.writeable:
-                allocation.store(touch, acting(data, touch.lanes))
-            else:
-                region = next(r for r, x in self._allocations.items() if x is allocation)
-                says = f"a store to {self._called(region)}, which is read-only"
-                self._reporter.report("bounds", site, touch.lanes, address, says)
+    def name_of(self, allocation: Allocation) -> str:
+        """Return what reports call the memory of an allocation."""
+        return self._called(next(region for region, x in self._allocations.items() if x is allocation))
 
     def touched(
         self, clocks: Clocks, site: Site, address: Array, size: int, lanes: Array, alignment: int

@@ -18,8 +18,13 @@ import numpy as np
 
 from ..._arrays import Array
 from ...errors import LimitError
+from ...operations import MemoryOrder, MemoryScope
 from ..base import Site
+from ..order import Scope
 from ..report import Reporter
+from .accesses import Touch
+from .allocation import Allocation
+from .spaces import Space
 
 MOST_LOCAL = 512 << 10
 """Bytes of a thread's local memory, at most: what a GPU has."""
@@ -48,8 +53,8 @@ class _Slab:
         self.written = np.zeros(count * threads, np.uint16)
 
 
-class LocalMemory:
-    """Local memory of a batch of blocks.
+class LocalMemory(Space):
+    """The local memory of a batch of blocks.
 
     Parameters
     ----------
@@ -57,6 +62,9 @@ class LocalMemory:
     shape : (int, int, int)
         Blocks, warps and lanes.
     """
+
+    name = "local"
+    scope = Scope.THREAD
 
     def __init__(self, reporter: Reporter, shape: tuple[int, int, int]) -> None:
         self._reporter, self._shape = reporter, shape
@@ -77,18 +85,18 @@ class LocalMemory:
         """Give the bytes of all threads that were touched."""
         return (slab.data for slab in self._slabs)
 
+    def touch(
+        self, site: Site, address: Array, size: int, lanes: Array, alignment: int
+    ) -> Iterator[tuple[Allocation, Touch]]:
+        """Report that threads share nothing here (rule 3 of `spaces`)."""
+        self._reporter.report("bounds", site, lanes, address, "an atomic in local memory, which has none")
+        return iter(())
+
     def load(
-        self,
-        site: Site,
-        address: Array,
-        size: int,
-        lanes: Array,
-        *,
-        alignment: int = 0,
-        element: int = 0,
-        travels: bool = False,
-    ) -> tuple[Array, Array | None]:
-        """Load bytes, as `SharedMemory.load` does."""
+        self, site: Site, address: Array, size: int, lanes: Array, *, alignment: int = 0, element: int = 0,
+        order: MemoryOrder = "weak", scope: MemoryScope = "gpu", travels: bool = False,
+    ) -> tuple[Array, Array | None]:  # fmt: skip
+        """See `Space.load`."""
         if (one := self._alike(address, size, lanes, alignment or size)) is not None:
             words, written, ones = one
             if not self._reporter.tracking or (written & ones == ones)[lanes.reshape(-1)].all():
@@ -106,8 +114,11 @@ class LocalMemory:
                 written[some, begin : begin + width] = bits[:, None] >> np.arange(width, dtype=np.uint16) & 1
         return data, self._poison(site, address, written, lanes, element or size, travels)
 
-    def store(self, site: Site, address: Array, data: Array, lanes: Array, *, alignment: int = 0) -> None:
-        """Write bytes `[block, warp, lane, size]`."""
+    def store(
+        self, site: Site, address: Array, data: Array, lanes: Array, *, alignment: int = 0,
+        order: MemoryOrder = "weak", scope: MemoryScope = "gpu",
+    ) -> None:  # fmt: skip
+        """See `Space.store`."""
         size = data.shape[-1]
         if (one := self._alike(address, size, lanes, alignment or size)) is not None:
             words, written, ones = one

@@ -8,12 +8,13 @@ from functools import lru_cache, partial
 import numpy as np
 
 from ..._arrays import Array, frozen
-from ..base import Site, acting, flat, locate
+from ..base import Site, flat, locate
 from ..order import Clocks, Scope
 from ..report import Reporter, element_at
 from .accesses import Touch
 from .address_space import nearest
 from .allocation import Allocation
+from .spaces import Space
 
 Variables = Sequence[tuple[str, range]]
 
@@ -33,8 +34,8 @@ def _laid_out(size: int, places: tuple[range, ...]) -> tuple[Array, tuple[Array,
     return frozen(room), (frozen(starts), frozen(ends))
 
 
-class SharedMemory:
-    """Shared memory.
+class SharedMemory(Space):
+    """The shared memory of a batch of blocks.
 
     Parameters
     ----------
@@ -44,6 +45,9 @@ class SharedMemory:
         `size` in bytes for each block.
     """
 
+    name = "shared"
+    scope = Scope.CTA
+
     def __init__(self, reporter: Reporter, clocks: Clocks, blocks: int, size: int) -> None:
         self.size = size
         stride = -(-size // _ALIGNMENT) * _ALIGNMENT
@@ -51,7 +55,7 @@ class SharedMemory:
         self._variables: list[tuple[str, range]] = []
         # Not a method: memory that refers to itself would stay until Python collects.
         element = partial(_element, self._variables)
-        self._all = Allocation(reporter, data, written=False, scope=Scope.CTA, element=element)
+        self._all = Allocation(reporter, data, written=False, scope=self.scope, element=element)
         self._base = (np.arange(blocks, dtype=np.int64) * stride)[:, None, None]
         self._bounds = np.zeros(1, np.uint64), np.array([size], np.uint64)
         self._reporter, self._clocks = reporter, clocks
@@ -72,62 +76,11 @@ class SharedMemory:
         """Give all bytes."""
         yield self._all.data
 
-    def load(
-        self,
-        site: Site,
-        address: Array,
-        size: int,
-        lanes: Array,
-        *,
-        alignment: int = 0,
-        element: int = 0,
-        travels: bool = False,
-    ) -> tuple[Array, Array | None]:
-        """Load bytes.
-
-        Parameters
-        ----------
-        site : Site
-        address : ndarray of uint
-            `[block, warp, lane]`.
-        size : int
-            Bytes a lane.
-        lanes : ndarray of bool
-        alignment, element : int
-            What addresses are multiples of, and bytes of an element; the size if nothing is said.
-        travels : bool
-            Whether poison is not reported here.
-
-        Returns
-        -------
-        data : ndarray of uint8
-            `[block, warp, lane, size]`; 0 in other lanes.
-        poison : ndarray of bool or None
-            `[block, warp, lane, elements]`: what nobody wrote.
-        """
-        touch = self._touch(site, address, size, lanes, alignment or size)
-        data, poison = self._all.load(touch, element or size, travels=travels)
-        return _spread(data, touch.lanes), None if poison is None else _spread(poison, touch.lanes)
-
-    def store(self, site: Site, address: Array, data: Array, lanes: Array) -> None:
-        """Write bytes `[block, warp, lane, size]`."""
-        size = data.shape[-1]
-        touch = self._touch(site, address, size, lanes, size)
-        self._all.store(touch, acting(data, touch.lanes))
-
-    def reserve(self, site: Site, address: Array, size: int, lanes: Array) -> Array:
-        """Announce bytes that a `cp.async` writes from now on; return the lanes that may."""
-        touch = self._touch(site, address, size, lanes, size)
-        self._all.reserve(touch)
-        return touch.lanes
-
-    def complete(self, site: Site, address: Array, data: Array, lanes: Array) -> None:
-        """Write what the `cp.async` of a line has brought: what has been reserved."""
-        self._all.complete(self._at(site, address, data.shape[-1], lanes), acting(data, lanes))
-
-    def touched(self, site: Site, address: Array, size: int, lanes: Array, alignment: int) -> tuple[Allocation, Touch]:
-        """Return the memory, and what of it lanes touch."""
-        return self._all, self._touch(site, address, size, lanes, alignment)
+    def touch(
+        self, site: Site, address: Array, size: int, lanes: Array, alignment: int
+    ) -> Iterator[tuple[Allocation, Touch]]:
+        """See `Space.touch`: all blocks' memory is one piece."""
+        yield self._all, self._touch(site, address, size, lanes, alignment)
 
     def _touch(self, site: Site, address: Array, size: int, lanes: Array, alignment: int) -> Touch:
         """Take the lanes that may act."""
@@ -181,15 +134,6 @@ class SharedMemory:
         return Touch(
             site=site, time=time, clocks=self._clocks, address=address, lanes=lanes, offset=offset, size=size, who=who
         )
-
-
-def _spread(values: Array, lanes: Array) -> Array:
-    """Put `[n, m]` where lanes are, with zeros elsewhere."""
-    if len(values) == lanes.size:
-        return values.reshape(*lanes.shape, values.shape[-1])
-    out = np.zeros((*lanes.shape, values.shape[-1]), values.dtype)
-    out[lanes] = values
-    return out
 
 
 def _element(variables: Variables, address: int, size: int) -> str:

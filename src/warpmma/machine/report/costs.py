@@ -58,6 +58,13 @@ class Costs:
         """Count a barrier of some blocks."""
         self.barriers += blocks
 
+    def accessed(self, site: Site, space: str, address: Array, size: int, active: Array) -> None:
+        """Count accesses of lanes, at addresses `[block, warp, lane]` in a space of memory."""
+        if space == "shared":
+            self.shared(site, address, size, active)
+        else:
+            self.moved(site, space, int(np.count_nonzero(active)) * size)
+
     def shared(self, site: Site, address: Array, size: int, active: Array) -> None:
         """Count accesses to shared memory, addresses `[block, warp, lane]`."""
         self.moved(site, "shared", int(np.count_nonzero(active)) * size)

@@ -65,7 +65,7 @@ class Spins:
     def _now(self, vain: int) -> _Kept:
         state = self._state
         seen = blake2b()
-        for memory in (state.batch.memory, state.batch.shared, state.batch.local):
+        for memory in (state.batch.global_space, state.batch.shared, state.batch.local):
             for data in memory.contents():
                 seen.update(np.ascontiguousarray(data).view(np.uint8).data)
         registers = (*state.registers[: len(state.program.registers)], state.stack)
