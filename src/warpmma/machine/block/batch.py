@@ -14,7 +14,7 @@ from ..._arrays import Array
 from ...arithmetic import Engine, resolve, runs_elements
 from ...errors import OperandError
 from ...operations import DTYPES, Operation
-from ..base import Lanes, Site, WarpRegister, is_number, literal
+from ..base import Lanes, RegisterShadow, Site, WarpRegister, is_number, literal
 from ..memory import GlobalMemory, GlobalSpace, LocalMemory, SharedMemory
 from ..order import Clocks, History
 from ..report import Costs, Reporter, Watching
@@ -150,8 +150,8 @@ class Batch:
     def read(self, site: Site, registers: Sequence[WarpRegister], needed: Sequence[Array]) -> list[Array]:
         """Bits of registers, `[block, warp, lane]`; report needed lanes, of each, that have not been written."""
         for i, (register, lanes) in enumerate(zip(registers, needed, strict=True)):
-            if register.defined is not None:
-                bad = np.greater(lanes, register.defined)
+            if register.shadow is not None:
+                bad = register.shadow.poison(lanes)
                 if not bad.any():
                     continue
                 if register.site in self.loaded_poison:
@@ -172,7 +172,7 @@ class Batch:
         written = None if lanes is self.lanes.alive else lanes
         if poison is not None and poison.any():
             written = ~poison if written is None else written & ~poison
-        return WarpRegister(bits, written, None if written is None else site)
+        return WarpRegister(bits, None if written is None else RegisterShadow(written, site))
 
 
 def _origin(register: WarpRegister, travels: bool) -> str:

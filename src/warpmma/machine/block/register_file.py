@@ -16,7 +16,7 @@ from ..._text import ranges
 from ...errors import RegisterError, shown
 from ...operations import DTYPES
 from ...registers import LANES
-from ..base import WarpRegister, merged
+from ..base import RegisterShadow, WarpRegister, merged
 
 Width = Literal[16, 32, 64, "pred"]
 _KINDS: dict[object, str] = {16: "b16", 32: "b32", 64: "b64", "pred": "pred"}
@@ -89,7 +89,7 @@ class RegisterFile:
                 raise RegisterError(f"{name} is declared twice")
         for name in names:
             shape = (*self.warps, LANES)
-            self._registers[name] = WarpRegister(np.zeros(shape, DTYPES[kind]), np.zeros(shape, bool))
+            self._registers[name] = WarpRegister(np.zeros(shape, DTYPES[kind]), RegisterShadow(np.zeros(shape, bool)))
 
     def width(self, name: str) -> int:
         """Width of a register in bits; 1 of a predicate."""
@@ -104,7 +104,7 @@ class RegisterFile:
         """Return a register as the machine takes it; what is written later does not change it."""
         register = self._register(name)
         lanes = self._lanes(name)
-        return WarpRegister(register.bits, None if lanes.all() else lanes, register.site)
+        return WarpRegister(register.bits, None if lanes.all() else RegisterShadow(lanes, register.site))
 
     def put(self, name: str, value: WarpRegister, lanes: Array) -> None:
         """Write a result of the machine in some lanes, `[*warps, 32]`; the others keep theirs.
@@ -138,7 +138,7 @@ class RegisterFile:
         register, values = self._fitting(name, values)
         mask = _mask(name, where, register.bits.shape)
         bits = np.where(mask, values.astype(register.bits.dtype), register.bits)
-        self._registers[name] = WarpRegister(bits, self._lanes(name) | mask)
+        self._registers[name] = WarpRegister(bits, RegisterShadow(self._lanes(name) | mask))
 
     def read(self, name: str, *, where: npt.ArrayLike = True) -> Array:
         """Value of a register, `[*warps, 32]`; a copy.

@@ -25,7 +25,7 @@ def control(batch: Batch, site: Site, row: CacheControl, operands: Sequence[Any]
     if row.size:
         for _, allocation, touch in touches(batch, site, row.space, at, row.size, lanes):
             if row.action == "discard":
-                allocation.forget(touch)
+                allocation.shadow.forgets(touch)
     return ()
 
 

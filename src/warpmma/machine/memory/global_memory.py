@@ -138,7 +138,7 @@ class GlobalMemory:
         self._space.give_back(self._mark)
         self._parameters = None
         for region, allocation in self._allocations.items():
-            region.written = allocation.grains.known
+            region.written = allocation.shadow.written
         self._added.clear()
         self._allocations.clear()
 
@@ -161,7 +161,7 @@ class GlobalMemory:
         found = []
         for region in self._added:
             allocation = self._allocations.get(region)
-            known = region.written if allocation is None else allocation.grains.known
+            known = region.written if allocation is None else allocation.shadow.written
             if known is not True and region.data.size and (known is False or not known.flags.any()):
                 found.append(region.name)
         return found

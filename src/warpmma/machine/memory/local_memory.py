@@ -24,6 +24,7 @@ from ..order import Scope
 from ..report import Reporter
 from .accesses import Touch
 from .allocation import Allocation
+from .shadow_memory import poison_of
 from .spaces import Space
 
 MOST_LOCAL = 512 << 10
@@ -236,12 +237,10 @@ class LocalMemory(Space):
         """Report what nobody wrote (rule 4 of `allocation`)."""
         if not self._reporter.tracking or written[lanes].all():
             return None
-        elements = written.reshape(*lanes.shape, -1, element)
-        some, whole = elements.any(axis=-1), elements.all(axis=-1)
-        bad = lanes & ((some & ~whole).any(axis=-1) | ~some.any(axis=-1))
+        poison, bad = poison_of(written, element)
         if not travels:
-            self._reporter.report("unwritten", site, bad, address, "the thread has not written it")
-        return np.asarray(~whole & lanes[..., None])
+            self._reporter.report("unwritten", site, lanes & bad, address, "the thread has not written it")
+        return poison & lanes[..., None]
 
 
 def _words(data: Array, width: int) -> Array:

@@ -24,6 +24,7 @@ import numpy as np
 from ..._arrays import Array
 from ..base import GrainRuns, count_readers, fill, none, note
 from ..order import BLOCK_BIT, THREAD_BIT, WARP_BIT, Scope
+from .accesses import Taken, Touch
 
 _FIRST = 16
 _MOST_NOTES = 1024
@@ -36,6 +37,87 @@ class WrittenGrains(NamedTuple):
 
     grain: int
     flags: Array
+
+
+class Shadow:
+    """What is kept beside the bytes of a piece of memory: an `Allocation` tells it of every access.
+
+    It alone decides what an access means for later ones, which hazards it meets, and what it loads as poison. This one
+    looks for no hazards; `AccessShadow` does.
+
+    Parameters
+    ----------
+    written : bool or WrittenGrains
+        Whether all has been written, or what has. After any write of a launch that looks for no hazards, all counts as
+        written.
+    """
+
+    def __init__(self, written: WrittenGrains | bool) -> None:
+        self._written = written
+
+    @property
+    def written(self) -> WrittenGrains | bool:
+        """What has been written; True for all."""
+        return self._written
+
+    def loads(self, touch: Touch, element: int, *, travels: bool) -> Array | None:
+        """Note a load; return the elements of so many bytes that are poison, `[n, elements]`, or None for none."""
+        return None
+
+    def stores(self, touch: Touch, data: Array) -> Array | None:
+        """Note that lanes are to store bytes `[n, size]`; return what `stored` needs."""
+        self._written = True
+        return None
+
+    def stored(self, touch: Touch, data: Array, last: Array | None) -> None:
+        """Note that lanes have stored."""
+
+    def updates(self, touch: Touch, element: int) -> tuple[Array | None, Array | None]:
+        """Note that lanes are to change elements; return which are poison, and which contested, `[n, elements]`."""
+        self._written = True
+        return None, None
+
+    def updated(self, touch: Touch, element: int, taken: Taken) -> None:
+        """Note that lanes have changed elements."""
+
+    def reserves(self, touch: Touch) -> None:
+        """Note that an asynchronous operation writes bytes, until it `completes`."""
+
+    def completes(self, touch: Touch) -> None:
+        """Note that an asynchronous operation writes what it reserved."""
+        self._written = True
+
+    def will_read(self, touch: Touch) -> None:
+        """Note that an asynchronous operation reads bytes, until `still_to_read` ends or shrinks that."""
+
+    def has_read(self, touch: Touch) -> None:
+        """Note that an asynchronous operation may have read bytes until now."""
+
+    def still_to_read(self, source: Touch, left: Touch) -> None:
+        """Note what an asynchronous operation still has to read of what `will_read` named, perhaps nothing."""
+
+    def forgets(self, touch: Touch) -> None:
+        """Note that bytes become as if nobody had written them."""
+
+
+def poison_of(written: Array, element: int) -> tuple[Array, Array]:
+    """Tell which elements are poison, and which lanes load unwritten memory (rule 4 of `access_shadow`).
+
+    Parameters
+    ----------
+    written : ndarray of bool
+        `[..., byte]`.
+    element : int
+        Bytes of one.
+
+    Returns
+    -------
+    poison, bad : ndarray of bool
+        `[..., element]` and `[...]`.
+    """
+    elements = written.reshape(*written.shape[:-1], -1, element)
+    some, whole = elements.any(axis=-1), elements.all(axis=-1)
+    return np.asarray(~whole), np.asarray((some & ~whole).any(axis=-1) | ~some.any(axis=-1))
 
 
 class Grains:

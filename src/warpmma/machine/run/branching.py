@@ -35,7 +35,7 @@ def chooser(state: State, site: Site, guard: Guard) -> Choose:
         if register is last[0] and group is last[1] and negated is last[2]:
             chosen: Group | None = last[3]
             return chosen
-        if register.defined is not None:
+        if register.shadow is not None:
             state.batch.read(site, [register], [group.bits])
         bits = group.bits & ~register.bits if negated else group.bits & register.bits
         count = int(np.count_nonzero(bits))

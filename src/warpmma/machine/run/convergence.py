@@ -24,7 +24,7 @@ import numpy as np
 
 from ..._arrays import Array, frozen
 from ...registers import LANES
-from ..base import Site, WarpRegister, merged
+from ..base import RegisterShadow, Site, WarpRegister, merged
 from .groups import Group, words
 from .scheduling import STOP
 from .state import State
@@ -261,7 +261,9 @@ def _shared_warps(parts: Parts) -> tuple[Array, ...] | None:
 
 def _made_at(x: WarpRegister, first: Site, own: Site) -> WarpRegister:
     """Return a result whose poison names the instruction of its own lanes."""
-    return WarpRegister(x.bits, x.defined, own) if x.site is first else x
+    if x.shadow is None or x.shadow.site is not first:
+        return x
+    return WarpRegister(x.bits, RegisterShadow(x.shadow.written, own))
 
 
 class Meetings:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..._arrays import Array
-from ..base import Site, WarpRegister
+from ..base import Site, WarpRegister, merged_shadow
 
 Advance = Callable[["Group"], int]
 """A step: from the group that has come to it to the place where the group goes on."""
@@ -89,10 +89,6 @@ class Group:
             self._index = blocks, warps
         return self._index
 
-    def has(self, defined: Array | None) -> bool:
-        """Whether all of its lanes are among those who have written a register; None for everybody."""
-        return defined is None or defined is self.bits or not bool(np.greater(self.bits, defined).any())
-
     def part(self, bits: Array, count: int) -> Group:
         """Return some of its lanes, not all, as a group that remembers what this one does."""
         made = Group(bits, count, False, self.depth)
@@ -109,25 +105,13 @@ class Group:
         bits = old.bits ^ new.bits
         bits &= mask
         bits ^= old.bits
-        kept, made = old.defined, new.defined
-        if kept is None and made is None:
-            return WarpRegister(bits)
-        defined = self._defined(kept, made)
-        return WarpRegister(bits) if defined.all() else WarpRegister(bits, defined, new.site or site or old.site)
+        return WarpRegister(bits, merged_shadow(old.shadow, new.shadow, self.bits, site))
 
     def scattered(self, old: WarpRegister, new: Array, site: Site | None) -> WarpRegister:
         """Return a register with `new`, `[n, lane]` of its warps, in the group's lanes, and `old` in others."""
         bits = old.bits.copy()
         bits[self.index] = np.where(self.bits[self.index], new, bits[self.index])
-        if old.defined is None:
-            return WarpRegister(bits)
-        defined = self._defined(old.defined, None)
-        return WarpRegister(bits) if defined.all() else WarpRegister(bits, defined, site or old.site)
-
-    def _defined(self, kept: Array | None, made: Array | None) -> Array:
-        if made is None or made is self.bits:
-            return np.logical_or(True if kept is None else kept, self.bits)
-        return np.where(self.bits, made, True if kept is None else kept)
+        return WarpRegister(bits, merged_shadow(old.shadow, None, self.bits, site))
 
     def _mask(self, dtype: np.dtype[Any]) -> Array:
         """Rule 2."""

@@ -263,7 +263,7 @@ def _operation(state: State, place: int, step: RowStep, operands: tuple[Any, ...
     def single(group: Group) -> object:
         given = [registers[i] for i in operands]
         for x in given:
-            if x.defined is not None and not group.has(x.defined):
+            if x.shadow is not None and not x.shadow.clean(group.bits):
                 return slow(group)
         if group.warps < few:
             return some(group)
@@ -288,7 +288,7 @@ def _several(state: State, step: RowStep, operands: tuple[Any, ...], slow: Act, 
     def several(group: Group) -> object:
         given = [registers[i] for i in operands]
         for x in given:
-            if x.defined is not None and not group.has(x.defined):
+            if x.shadow is not None and not x.shadow.clean(group.bits):
                 return slow(group)
         if group.warps < few:
             return some(group)

@@ -83,8 +83,10 @@ class AsyncOperation:
         """End the reading of some lanes; others, `left`, are still to read."""
         for i, (allocation, touch) in enumerate(self.sources):
             if done.any():
-                allocation.has_read(touch.of(done).now())
-            self.sources[i] = allocation, allocation.still_to_read(touch, touch.of(left))
+                allocation.shadow.has_read(touch.of(done).now())
+            rest = touch.of(left)
+            allocation.shadow.still_to_read(touch, rest)
+            self.sources[i] = allocation, rest
         self.sources = [(allocation, touch) for allocation, touch in self.sources if len(touch.offset)]
 
 
@@ -136,12 +138,12 @@ class AsyncOperations:
         written: list[Touched] = []
         there: Array = np.zeros(lanes.shape, bool)
         for allocation, touch in targets:
-            allocation.reserve(touch)
+            allocation.shadow.reserves(touch)
             written.append((allocation, touch))
             there |= touch.lanes
         read = [(allocation, some) for allocation, touch in sources if len((some := touch.of(there)).offset)]
         for allocation, touch in read:
-            allocation.sources.append(touch)
+            allocation.shadow.will_read(touch)
         operation = AsyncOperation(
             site=site, address=address.astype(np.int64), lanes=there, active=there, sources=read, targets=written,
             data=data if len(data) == np.count_nonzero(there) else data[there[lanes]], groups=groups,
