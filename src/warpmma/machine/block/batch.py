@@ -90,7 +90,8 @@ class Batch:
         return self.lanes.shape
 
     def function(self, row: Operation) -> Callable[..., tuple[Array, ...]]:
-        """Return what computes an operation in the batch's engine."""
+        """Return what computes an operation on the batch's target, in its engine."""
+        row = row.for_target(self.target)
         return row.compute if row.native is None or not self.native else row.native
 
     def leave(self, lanes: Array) -> None:

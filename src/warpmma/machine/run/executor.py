@@ -4,7 +4,7 @@ The rules:
 
 1. Each step becomes a function of the group that comes to it (`preparing`, `branching`, `calling`); `scheduling`
    decides who runs next. Threads that run past the last step have ended. Prepared steps are kept for the next batch or
-   launch with as many blocks and threads in the same engine, but not after a batch that ended with an error.
+   launch with as many blocks and threads, the same target and engine, but not after a batch that ended with an error.
 2. If no lane can run and some have not ended, lanes that wait at a meeting (`convergence`) execute the instruction as
    they are; after them, threads that wait at barriers continue. Either is a hazard, which tells where all others are.
 3. Endless spins are found (`deadlock`); if that is only a warning, the threads end.
@@ -117,7 +117,7 @@ def run_program(
         Operands that do not fit their rows.
     """
     limit = Limit() if limit is None else limit
-    key = *batch.shape, batch.lanes.threads, batch.native, keep
+    key = *batch.shape, batch.lanes.threads, batch.target, batch.native, keep
     with _KEEPING:
         run = program.kept.pop(key, None)
     run = _Run(program, batch.lanes, keep) if run is None else run
