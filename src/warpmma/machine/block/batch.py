@@ -74,7 +74,7 @@ class Batch:
         self.loaded_poison: set[Site] = set()
         self.native = resolve(engine) == "native" and runs_elements()
         self.lanes = Lanes(len(blocks), threads)
-        self.clocks = Clocks(blocks, self.lanes.shape[1], history)
+        self.clocks = Clocks(blocks, self.lanes.shape[1], history, tracking=reporter.tracking)
         self.shared = SharedMemory(reporter, self.clocks, len(blocks), shared)
         self.local = LocalMemory(reporter, self.lanes.shape)
         self.global_space = GlobalSpace(memory, self.clocks, reporter)

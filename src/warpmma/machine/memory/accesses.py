@@ -58,7 +58,7 @@ class Touch:
     def now(self) -> Touch:
         """Return the same, touched now."""
         time = self.clocks.tick(self.site)
-        return replace(self, time=time, who=self.clocks.who(time, self.lanes))
+        return replace(self, time=time, who=self.clocks.who(time, self.lanes, len(self.offset)))
 
     def strong(self, order: MemoryOrder, scope: MemoryScope) -> Touch:
         """Return the same, by accesses that are strong; "weak" ones are none."""

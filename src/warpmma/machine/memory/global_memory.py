@@ -218,7 +218,7 @@ class GlobalMemory:
     def _touch(
         self, clocks: Clocks, site: Site, time: int, address: Array, lanes: Array, offset: Array, size: int
     ) -> Touch:
-        who = clocks.who(time, lanes) if self._reporter.tracking else clocks.anybody(len(offset))
+        who = clocks.who(time, lanes, len(offset))
         return Touch(
             site=site, time=time, clocks=clocks, address=address, lanes=lanes, size=size, offset=offset, who=who
         )

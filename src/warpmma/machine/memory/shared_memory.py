@@ -130,7 +130,7 @@ class SharedMemory(Space):
         else:
             offset = self._base + address.astype(np.int64)
             offset = offset.reshape(-1) if lanes.all() else offset[lanes]
-        who = self._clocks.who(time, lanes) if self._reporter.tracking else self._clocks.anybody(len(offset))
+        who = self._clocks.who(time, lanes, len(offset))
         return Touch(
             site=site, time=time, clocks=self._clocks, address=address, lanes=lanes, offset=offset, size=size, who=who
         )

@@ -97,6 +97,8 @@ class Clocks:
         Of each.
     history : History
         Of the launch.
+    tracking : bool
+        Whether it matters who accesses memory.
 
     Attributes
     ----------
@@ -109,7 +111,8 @@ class Clocks:
     causality : Causality
     """
 
-    def __init__(self, blocks: range, warps: int, history: History) -> None:
+    def __init__(self, blocks: range, warps: int, history: History, *, tracking: bool = True) -> None:
+        self._tracking = tracking
         self._shape, self._first = (len(blocks), warps), blocks.start
         self.now = 1
         self.sites = history.begin(blocks)
@@ -135,8 +138,12 @@ class Clocks:
             self.sites.append(site)
         return time
 
-    def who(self, time: int, lanes: Array) -> Agents:
-        """Name the lanes, bool `[block, warp, lane]`, that access memory at a time."""
+    def who(self, time: int, lanes: Array, count: int) -> Agents:
+        """Name the lanes, bool `[block, warp, lane]` and `count` of them, that access memory at a time."""
+        if not self._tracking:
+            if len(self._nobody) < count:
+                self._nobody = frozen(np.zeros(count, _U))
+            return Agents(self._nobody[:count], self._first)
         keys = self._keys
         if lanes.all():
             self.touched[...] = time
@@ -145,12 +152,6 @@ class Clocks:
             self.touched[lanes.any(axis=-1)] = time
             words = keys[lanes] | _U(time) << TIME_BIT
         return Agents(words, self._first)
-
-    def anybody(self, count: int) -> Agents:
-        """Return a number of agents without names, for launches that track nothing."""
-        if len(self._nobody) < count:
-            self._nobody = frozen(np.zeros(count, _U))
-        return Agents(self._nobody[:count], self._first)
 
     # Rule 2
 
