@@ -79,7 +79,7 @@ def test_races_of_blocks_that_do_not_run_together(monkeypatch: pytest.MonkeyPatc
         with t.where(t.ctaid[0] == 6):
             t("ld.global.b32", x)
 
-    with pytest.raises(HazardError, match=r"of block 1 wrote it at .*, and blocks are in no order") as caught:
+    with pytest.raises(HazardError, match=r"of block 1 wrote it at .*, and blocks are unordered") as caught:
         run(kernel, np.zeros(4, np.uint32), grid=7)
     hazard = caught.value.hazard
     assert hazard.block == 6 and hazard.other is not None and hazard.site.line == hazard.other.line + 2

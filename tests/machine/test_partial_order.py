@@ -148,7 +148,7 @@ def test_half_a_warp_is_not_32_threads() -> None:
         with t.where(t.laneid < 16):
             t("barrier.sync", 1, 32)
 
-    with pytest.raises(HazardError, match="32 threads must come to barrier 1"):
+    with pytest.raises(HazardError, match="32 threads must arrive at barrier 1"):
         run(kernel, block=32)
 
 

@@ -1,4 +1,4 @@
-"""What the rest of the machine stands on: sites, lanes, registers of a warp, and the two engines of memory."""
+"""The base of the machine: sites, lanes, registers of a warp, and the two engines of memory."""
 
 from .atomic_order import in_turns
 from .grain_engine import GrainRuns, all_set, count_readers, fill, none, note, ordered

@@ -1,6 +1,6 @@
-"""What memory does for every access of every lane, in the native engine where it is built, else in NumPy.
+"""Memory accesses of all lanes at once, native where the engine is built, otherwise in NumPy.
 
-Both forms give the same. What is known of memory has `grain_engine`.
+Both give the same results. `grain_engine` does the same for shadow memory.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def flat(array: Array) -> Array:
 
 
 def acting(data: Array, lanes: Array) -> Array:
-    """Return what lanes, `[block, warp, lane]`, have of data `[block, warp, lane, byte]`: `[n, byte]`."""
+    """Return the data, `[n, byte]`, of some lanes; `data` is `[block, warp, lane, byte]`."""
     if data.shape[:-1] == lanes.shape and lanes.all():
         return data.reshape(-1, data.shape[-1])
     return np.asarray(data[lanes])
 
 
 def joined(words: Sequence[Array]) -> Array:
-    """Return the bytes of several words of each lane, of one type and shape `[...]`, together: `[..., byte]`."""
+    """Concatenate the bytes of several words of each lane, `[...]` each, to `[..., byte]`."""
     first, count = words[0], len(words)
     if count == 1:
         return np.ascontiguousarray(first)[..., None].view(np.uint8)
@@ -50,7 +50,7 @@ def joined(words: Sequence[Array]) -> Array:
 
 
 def split(data: Array, dtype: npt.DTypeLike) -> list[Array]:
-    """Return words `[...]`, as they lie in bytes of each lane, `[..., byte]`."""
+    """Split the bytes of each lane, `[..., byte]`, into words `[...]`."""
     words = data.view(dtype)
     count = words.shape[-1]
     if count == 1:
@@ -72,7 +72,7 @@ def locate(
     address : ndarray of uint
         Flat, as `lanes`.
     lanes : ndarray of bool
-        Who accesses it.
+        The lanes that access memory.
     bounds : (ndarray, ndarray) of uint64
         Where pieces begin and end, by address.
     size, alignment : int
@@ -81,11 +81,11 @@ def locate(
     Returns
     -------
     number : int
-        Of the piece.
+        The number of the piece.
     offset : ndarray of int64
-        Of lanes that access it.
+        Where each of the lanes accesses it.
 
-    None: no lane does, several pieces are accessed, or a lane is in none or misaligned.
+    None if no lane accesses memory, several pieces are accessed, or a lane is out of bounds or misaligned.
     """
     starts, ends = bounds
     if NATIVE is not None and address.dtype.kind == "u" and address.dtype.itemsize in (4, 8):
@@ -99,14 +99,14 @@ def locate(
     room = int(ends[number]) - int(starts[number]) if number >= 0 else 0
     if number < 0 or room < size:
         return None
-    inside = mine - starts[number]  # what lies before wraps to beyond
+    inside = mine - starts[number]  # an address before the piece wraps to one beyond it
     if (inside > np.uint64(room - size)).any() or (mine % np.uint64(alignment)).any():
         return None
     return number, inside.astype(np.int64)
 
 
 def alike(rows: Array) -> Array:
-    """Return for each of some rows `[n, m]`, of whole 64 bits, the number of the first that is the same, `[n]`."""
+    """Return for each row of `[n, m]`, of whole 64 bits, the number of the first equal row, `[n]`."""
     if NATIVE is not None:
         first = np.empty(len(rows), np.int64)
         NATIVE.alike(flat(rows).view(np.int64), rows.shape[1] * rows.itemsize // 8, first)
@@ -116,9 +116,9 @@ def alike(rows: Array) -> Array:
 
 
 def get(memory: Array, offset: Array, size: int, phase: int = 0) -> Array:
-    """Bytes `[n, size]` of memory, uint8, from offsets `[n]` on.
+    """Return bytes `[n, size]` of memory, uint8, at offsets `[n]`.
 
-    With the `phase`, offsets are multiples of the size if that is a power of two.
+    Offsets plus `phase` are multiples of the size if that is a power of two.
     """
     if NATIVE is not None:
         out = np.empty((len(offset), size), np.uint8)
@@ -131,7 +131,7 @@ def get(memory: Array, offset: Array, size: int, phase: int = 0) -> Array:
 
 
 def put(memory: Array, offset: Array, data: Array, phase: int = 0) -> None:
-    """Write bytes `[n, size]`, as `get` reads them; where offsets are the same, the last."""
+    """Write bytes `[n, size]`, as `get` reads them; of equal offsets, the last wins."""
     size = data.shape[-1]
     if NATIVE is not None:
         NATIVE.scatter(memory, offset, size, np.ascontiguousarray(data).reshape(-1))

@@ -19,7 +19,7 @@ _MOST_BITS = 32  # of an address of shared memory
 
 @dataclass(frozen=True)
 class Swizzle(Shown):
-    """An XOR of address bits: `bits` of them, from `shift` places higher, onto those from `base` on.
+    """An XOR of address bits: `bits` of them, from `shift` positions higher, onto those from `base` on.
 
     CUTLASS writes it `Swizzle<bits, base, shift>`.
 
@@ -41,12 +41,12 @@ class Swizzle(Shown):
                 raise OperandError(f"{name} of a swizzle is {shown(value)}; expected 0 to {_MOST_BITS}")
 
     def __call__(self, address: T) -> T:
-        """Return the addresses where the swizzle puts things: of an array, or of a register of a kernel.
+        """Return swizzled addresses, of an array or of a register of a kernel.
 
         Raises
         ------
         OperandError
-            What is no integers, or integers too narrow for the address bits.
+            Not integers, or integers too narrow for the address bits.
         """
         if isinstance(address, np.ndarray):
             address = cast(T, as_array(address, "the addresses"))

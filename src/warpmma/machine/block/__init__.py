@@ -1,4 +1,4 @@
-"""A batch of blocks: grid, lanes, special registers, and the state spaces that addresses lie in."""
+"""A batch of blocks: grid, lanes, special registers, and the state spaces of addresses."""
 
 from .batch import Batch, Results
 from .grid import Grid

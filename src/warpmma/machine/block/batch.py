@@ -1,6 +1,6 @@
-"""A batch of blocks that run together: their lanes, memory, barriers and copies, and how they read and write registers.
+"""A batch of blocks that run together: lanes, memory, barriers, asynchronous operations, and access to registers.
 
-Every array is `[block, warp, lane]`: warps at the same place go together, over all blocks of a batch.
+Every array is `[block, warp, lane]`: warps at the same place run together, over all blocks of a batch.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ class Batch:
     engine, workers
         Of `execute`, for `mma`.
     seed : int
-        Who goes first where CUDA leaves it open; 0 is the order of numbers.
+        Which thread goes first where CUDA leaves it open; 0 is the order of numbers.
     poison_travels : bool
-        Whether what nobody wrote travels through operations on registers: rule 2 of `computing`.
+        Whether poison travels through operations on registers: rule 2 of `computing`.
     watching : Watching, optional
-        Who keeps operands of `mma`.
+        Keeps operands of `mma`.
 
     Attributes
     ----------
     blocks : range
     loaded_poison : set of Site
-        Loads that met memory which nobody wrote, and did not report it.
+        Loads that read unwritten memory without a report.
     lanes : Lanes
     clocks : Clocks
     memory : GlobalMemory
@@ -106,10 +106,10 @@ class Batch:
             self.barriers.stand(self.lanes.waiting, None)
         if self.lanes.alive.any():
             self.leave(self.lanes.alive)
-        self.phases.clear()  # what was not counted holds the batch
+        self.phases.clear()  # pending counts refer to the batch
 
     def shuffled(self, number: int) -> Array | None:
-        """Return an order of so many turns, by the seed and the time; None for the one that is there."""
+        """Return an order for a number of turns, drawn from the seed and the time; None for the given order."""
         if not self.seed or number < 2:
             return None
         first = (self.seed << 32 ^ self.clocks.now * 0x9E3779B9) % (1 << 63)
@@ -121,11 +121,11 @@ class Batch:
     # Registers
 
     def filled(self, value: Any, kind: str) -> WarpRegister:
-        """Return a register with one value, or with those of an array, in every lane."""
+        """Return a register with one value, or the values of an array, in every lane."""
         return WarpRegister(np.broadcast_to(np.asarray(value).astype(DTYPES[kind]), self.shape))
 
     def operand(self, x: Any, type_: str, kind: str, who: str) -> WarpRegister:
-        """Return a register as it is, or one with a number in every lane, which is a value of the operand's PTX type.
+        """Return a register as it is, or one with a number in every lane.
 
         Parameters
         ----------
@@ -140,7 +140,7 @@ class Batch:
         Raises
         ------
         OperandError
-            Anything else, or a number that is no value of the type.
+            Anything else, or a number that the type cannot represent.
         """
         if isinstance(x, WarpRegister):
             return x
@@ -149,14 +149,14 @@ class Batch:
         return WarpRegister(np.broadcast_to(DTYPES[kind](literal(x, type_, kind, who)), self.shape))
 
     def read(self, site: Site, registers: Sequence[WarpRegister], needed: Sequence[Array]) -> list[Array]:
-        """Bits of registers, `[block, warp, lane]`; report needed lanes, of each, that have not been written."""
+        """Return the bits of registers, `[block, warp, lane]`; report the needed lanes of each that hold poison."""
         for i, (register, lanes) in enumerate(zip(registers, needed, strict=True)):
             if register.shadow is not None:
                 bad = register.shadow.poison(lanes)
                 if not bad.any():
                     continue
                 if register.site in self.loaded_poison:
-                    what = f"memory is read that nobody wrote, and it counts at {site.place} ({site.mnemonic})"
+                    what = f"unwritten memory is read, and its value matters at {site.place} ({site.mnemonic})"
                     self.reporter.report("unwritten", register.site, bad, other=site, detail=what)
                     continue
                 which = f"; it is number {i} of {len(registers)} here" if len(registers) > 1 else ""
@@ -165,7 +165,7 @@ class Batch:
         return [register.bits for register in registers]
 
     def made(self, bits: Array, lanes: Array, site: Site, poison: Array | None = None) -> WarpRegister:
-        """Return a result, written by lanes but for those that are poison."""
+        """Return a result that lanes have written, except those that hold poison."""
         if bits.shape != self.shape:
             bits = np.broadcast_to(bits, self.shape)
         if not self.reporter.tracking:
@@ -178,7 +178,7 @@ class Batch:
 
 def _origin(register: WarpRegister, travels: bool) -> str:
     what = "the lane reads a register that it never wrote"
-    what += ", or that comes of such a one" * travels
+    what += ", or that was computed from one" * travels
     if register.site is None:
         return what
     loaded = ", or loading there memory that nobody wrote" * register.site.mnemonic.startswith(("ld", "wmma.load"))

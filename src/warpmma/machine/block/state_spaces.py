@@ -73,7 +73,7 @@ def parts(batch: Batch, site: Site, space: str, address: Array, lanes: Array) ->
 
 def _windowed(address: int) -> str:
     name = next(name for name, window in WINDOWS.items() if address in window)
-    return f"an address in the window of generic addresses of .{name}, which is none of global memory"
+    return f"an address in the window of generic addresses of .{name}, not of global memory"
 
 
 def touches(

@@ -49,7 +49,7 @@ def mbarrier(batch: Batch, site: Site, row: Mbarrier, operands: Sequence[Any], l
     found: Array = np.zeros(lanes.shape, np.uint64)
     for space, memory, touch in touches(batch, site, row.space, at, _SIZE, lanes, _SIZE):
         if space is not batch.shared:
-            batch.reporter.report("barrier", site, touch.lanes, at, "an mbarrier lies in shared memory; this is none")
+            batch.reporter.report("barrier", site, touch.lanes, at, "an mbarrier has to be in shared memory")
             continue
         strong = touch.strong("relaxed", row.scope)
         if row.action == "wait":

@@ -1,4 +1,4 @@
-"""Memory: bytes, their shadow, and the address spaces of a device, a block and a thread."""
+"""Memory: bytes, their shadow, and the state spaces of a device, a block and a thread."""
 
 from .accesses import Taken, Touch, Turns
 from .allocation import Allocation

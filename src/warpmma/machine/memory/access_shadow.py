@@ -122,19 +122,19 @@ class AccessShadow(Shadow):
         """See `Shadow`."""
         number = len(touch.offset)
         lanes = taken.open.reshape(number, -1)
-        self._report("order", touch, lanes, "other threads change it too, in no order: who comes first is open")
+        self._report("order", touch, lanes, "other threads change it too, unordered: which comes first is open")
         order = taken.order if element == touch.size else None
         self._act(touch, reads=True, writes=np.asarray(taken.wrote.reshape(number, -1).any(axis=1)), turns=order)
 
     def _act(self, touch: Touch, *, reads: bool, writes: Array | None, turns: Array | None = None) -> None:
-        """Learn from what is there, and leave something (`causality`), in some order."""
+        """Acquire and release clocks (`causality`), in some order."""
         who, offset = touch.who, touch.offset
         if turns is not None:
             who, offset, writes = who.some(turns), offset[turns], None if writes is None else writes[turns]
         touch.clocks.act(self._sync_cells, who, offset, touch.order, touch.scope, reads=reads, writes=writes)
 
     def _contested(self, touch: Touch, grains: GrainRuns, elements: int) -> Array:
-        """Which elements of lanes, `[n, elements]`, an atomic of another thread changed last, in no order with them."""
+        """Tell which elements of lanes, `[n, elements]`, an unordered atomic of another thread changed last."""
         contested = None
         if self.grains.writer is not None and not self._all_before(touch, self.grains.last_write):
             contested = touch.clocks.unordered(self.grains.writer[grains.all], touch.who, races=False)
@@ -180,9 +180,9 @@ class AccessShadow(Shadow):
     # Rules 1 and 2
 
     def _claim(self, touch: Touch, data: Array | None) -> tuple[GrainRuns, Array | None]:
-        """Check that nobody else touches bytes, and note who writes them.
+        """Check that no other thread accesses bytes, and note the writers.
 
-        Returns the grains, and of what several write at once the words of those that are obeyed, 0 elsewhere.
+        Returns the grains, and for those that several lanes write at once the word of the lane that wins, 0 elsewhere.
         """
         grains = self.grains.at(touch.offset, touch.size)
         self._check_pending(touch, grains)
@@ -236,7 +236,7 @@ class AccessShadow(Shadow):
             self._report_race(touch, bad, words, "read")
 
     def _all_before(self, touch: Touch, last: int) -> bool:
-        """Whether what was touched last was before all that may follow."""
+        """Whether the last access lies before all that may follow."""
         return last < 0 or (self.grains.one_block and last < touch.clocks.floor)
 
     def _report_race(self, touch: Touch, bad: Array, words: Array, did: str) -> None:
@@ -265,15 +265,15 @@ class AccessShadow(Shadow):
             self._report("same value", touch, same, f"{who} has stored it {_at(other)}", other)
 
     def _other(self, touch: Touch, word: Any, own: Any) -> tuple[str, str]:
-        """Name the other of two threads for the one, and what does not order them."""
+        """Name the other of two threads, and the synchronisation that is missing between them."""
         warp, lane = thread_of(word)
         if block_of(word) != block_of(own):
-            who, between = f"warp {warp} of {self._reporter.block_named(int(block_of(word)))}", "blocks are in no order"
+            who, between = f"warp {warp} of {self._reporter.block_named(int(block_of(word)))}", "blocks are unordered"
         elif warp != thread_of(own)[0]:
             who, between = f"warp {warp}", "no barrier lies between"
         else:
             who, between = f"lane {lane} of its own warp", "no bar.warp.sync lies between"
-        if (met := touch.clocks.unfenced(word, own)) is not None:  # a barrier is not what such code lacks
+        if (met := touch.clocks.unfenced(word, own)) is not None:  # such code does not lack a barrier
             function, fence = _FENCES[met.scope]
             between = f"an atomic or volatile access orders them only with {function} ({fence}) on both sides"
         return who, between
@@ -286,7 +286,7 @@ class AccessShadow(Shadow):
             lane, place = np.argwhere(words)[0]
             word = words[lane, place]
             other, (warp, _) = touch.clocks.site(word), thread_of(word)
-            says = f"the cp.async of warp {warp} {_at(other)} is still to fill it, and was not waited for"
+            says = f"the cp.async of warp {warp} {_at(other)} may still write it, and was not waited for"
             self._report("pending", touch, words != 0, says, other)
 
     def _check_sources(self, touch: Touch, grains: GrainRuns) -> None:
@@ -296,7 +296,7 @@ class AccessShadow(Shadow):
                 continue
             bad = np.isin(grains.all, read.all)
             if bad.any():
-                says = f"the cp.async {_at(source.site)} is still to read it, and was not waited for"
+                says = f"the cp.async {_at(source.site)} may still read it, and was not waited for"
                 self._report("pending", touch, bad, says, source.site)
 
     def _poison(self, touch: Touch, grains: GrainRuns, element: int, *, travels: bool = False) -> Array | None:
@@ -311,7 +311,7 @@ class AccessShadow(Shadow):
         return poison
 
     def _bytes(self, touch: Touch) -> Array:
-        """Return what is there, `[n, size]`."""
+        """Return the bytes that are touched, `[n, size]`."""
         return get(self._data, touch.offset, touch.size, self._phase)
 
     def _by_grain(self, equal: Array, grains: GrainRuns) -> Array:

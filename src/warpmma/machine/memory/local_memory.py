@@ -1,11 +1,12 @@
-"""Local memory: bytes of each thread's own, from address 0 on.
+"""Local memory: bytes of each thread, from address 0.
 
 The rules:
 
-1. Every thread has the same addresses. Memory is there when it is touched first: at most 512 KiB of a thread, and 1 GiB
-   of all that run together. Beyond is the hazard "stack", as below the frames that there are (`reach`).
-2. What a thread has not written nobody has: to load it is a hazard, or poison, as of memory of any kind (`allocation`).
-   Frames that are left are forgotten: whoever comes there next finds what nobody wrote.
+1. All threads have the same addresses. Memory is allocated when it is first accessed: at most 512 KiB for a thread, and
+   1 GiB for all threads that run together. An access beyond that, or outside of the frames that exist (`reach`), is the
+   hazard "stack".
+2. Bytes that a thread has not written are unwritten: loading them is a hazard, or poison, as for all memory
+   (`access_shadow`). The bytes of a frame that is left become unwritten again.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from .spaces import Space
 MOST_LOCAL = 512 << 10
 """Bytes of a thread's local memory, at most: what a GPU has."""
 
-_CHUNK = 16  # bytes of a thread that lie together: those of all threads at one place are neighbours
+_CHUNK = 16  # bytes of a thread that are contiguous; chunks of all threads at one place are neighbours
 _FIRST = 64  # chunks of the first slab; each slab has as many as all before it
 _MOST_BYTES = 1 << 30
 
@@ -71,19 +72,19 @@ class LocalMemory(Space):
         self._reporter, self._shape = reporter, shape
         self._threads = prod(shape)
         self._slabs: list[_Slab] = []
-        self._reach: Array | None = None  # bytes of each thread that there are; None for all
+        self._reach: Array | None = None  # bytes that each thread has; None for all
 
     def reach(self, lanes: Array, size: int | Array) -> None:
-        """Say how many bytes threads have: the frames of the functions that run."""
+        """Set how many bytes threads have: the frames of running functions."""
         self._reach = np.where(lanes, size, 0 if self._reach is None else self._reach)
 
     @cached_property
     def _thread(self) -> Array:
-        """Number of each thread, `[block, warp, lane]`."""
+        """The number of each thread, `[block, warp, lane]`."""
         return np.arange(self._threads, dtype=np.int64).reshape(self._shape)
 
     def contents(self) -> Iterator[Array]:
-        """Give the bytes of all threads that were touched."""
+        """Give the bytes of all threads, as far as they are allocated."""
         return (slab.data for slab in self._slabs)
 
     def touch(
@@ -138,7 +139,7 @@ class LocalMemory(Space):
                 slab.written[place // _CHUNK] |= np.uint16((1 << width) - 1) << shift
 
     def copy(self, source: Array, to: Array, size: int, lanes: Array) -> None:
-        """Copy bytes, and what is known of them, from one place to another: parameters of a call.
+        """Copy bytes and their shadow from one place to another, as for parameters of a call.
 
         Frames begin at multiples of 16 bytes in all threads.
         """
@@ -163,7 +164,7 @@ class LocalMemory(Space):
                 slab.written[place // _CHUNK] = kept | written[some] << shift
 
     def forget(self, lanes: Array, first: int, size: int) -> None:
-        """Forget what was written of frames that are left: bytes from `first` on."""
+        """Make bytes from `first` on unwritten: those of frames that are left."""
         thread = self._thread[lanes]
         for slab in self._slabs:
             begin, end = max(first, slab.first * _CHUNK), min(first + size, (slab.first + slab.count) * _CHUNK)
@@ -173,10 +174,10 @@ class LocalMemory(Space):
                 slab.written[(chunk - slab.first) * self._threads + thread] &= kept
 
     def _alike(self, address: Array, size: int, lanes: Array, alignment: int) -> tuple[Array, Array, np.uint16] | None:
-        """Return the words `[thread, word]` at the one address that lanes have, or None if they have several.
+        """Return the words `[thread, word]` at the one address of all lanes, or None if they have several.
 
-        Beside them what of their chunks was written, and which bits of that are theirs. None also where something may
-        have to be reported.
+        Also return the written bits of their chunks, and which of these bits are theirs. None as well if there may be
+        something to report.
         """
         at = int(address.flat[0]) if address.size else -1
         if size > _CHUNK or size & (size - 1) or at < 0 or at % max(alignment, size) or not (address == at).all():
@@ -193,7 +194,7 @@ class LocalMemory(Space):
         return words[:, inside // width : (inside + size) // width], written, ones
 
     def _checked(self, site: Site, address: Array, size: int, lanes: Array, alignment: int) -> Array:
-        """Return the lanes that may act, with memory for all of them (rule 1)."""
+        """Return the lanes whose addresses are valid, with memory allocated for them (rule 1)."""
         lanes = lanes & self._reporter.aligned(site, address, alignment, lanes)
         where = address.astype(np.int64)
         reach = MOST_LOCAL if self._reach is None else self._reach
@@ -208,7 +209,7 @@ class LocalMemory(Space):
         return lanes
 
     def _places(self, address: Array, begin: int, lanes: Array) -> Iterator[tuple[_Slab, Array, Array]]:
-        """Slabs, the lanes that are there, and where in their flat bytes."""
+        """Give slabs, the lanes that access each, and where in its flat bytes."""
         where = address.astype(np.int64) + begin
         for slab in self._slabs:
             chunk = where // _CHUNK - slab.first
@@ -223,7 +224,7 @@ class LocalMemory(Space):
         return f"{size} bytes that are not all in frames of functions that run"
 
     def _grow(self, size: int) -> bool:
-        """Make slabs up to a size, if there is room."""
+        """Allocate slabs up to a size; return whether there was room."""
         while (have := sum(slab.count for slab in self._slabs)) * _CHUNK < size:
             count = have or _FIRST
             if (have + count) * self._threads * _CHUNK > _MOST_BYTES:
@@ -234,7 +235,7 @@ class LocalMemory(Space):
     def _poison(
         self, site: Site, address: Array, written: Array, lanes: Array, element: int, travels: bool
     ) -> Array | None:
-        """Report what nobody wrote (rule 4 of `allocation`)."""
+        """Report unwritten bytes (rule 4 of `access_shadow`)."""
         if not self._reporter.tracking or written[lanes].all():
             return None
         poison, bad = poison_of(written, element)

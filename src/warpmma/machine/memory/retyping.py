@@ -45,7 +45,7 @@ class Retyped(Shown):
     holds : str
         Type of its elements: "float64".
     accessed : str
-        PTX type as which they were accessed: "f32".
+        PTX type of the access: "f32".
     sites : tuple of Site
         Where.
     """
@@ -61,7 +61,7 @@ class Retyped(Shown):
 
 
 def retyped(memory: GlobalMemory, steps: Iterable[Any]) -> tuple[Retyped, ...]:
-    """List what a program accessed as another type than it was given."""
+    """List the arrays that a program accessed as another type than they hold."""
     accessed = list(memory.accessed())
     sites = {number for _, those in accessed for number in those}
     types = {
@@ -82,7 +82,7 @@ def retyped(memory: GlobalMemory, steps: Iterable[Any]) -> tuple[Retyped, ...]:
 
 @cache
 def _float_of(type_: str) -> str:
-    """Return the scalar float of a PTX type, "" of others (rule 5)."""
+    """Return the scalar float type of a PTX type, "" for others (rule 5)."""
     scalar = type_.removesuffix("x2")
     return scalar if isinstance(FORMATS.get(scalar), FloatFormat) else ""
 
@@ -96,14 +96,14 @@ def _contradicts(type_: str, held: np.dtype[Any]) -> bool:
 
 
 def contradicts(declared: str, held: str) -> bool:
-    """Whether elements of a type cannot be meant for a kernel that takes them for another.
+    """Whether elements of a type cannot be meant for a kernel that expects another type.
 
     Parameters
     ----------
     declared : str
-        What the kernel takes them for: "float32", "bfloat16", "int32"; "" if that is not known.
+        The type that the kernel expects: "float32", "bfloat16", "int32"; "" if unknown.
     held : str
-        Of the array.
+        The type of the array.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def contradicts(declared: str, held: str) -> bool:
 
 
 def expected(declared: str) -> str:
-    """Say which arrays a kernel takes.
+    """Describe the arrays that a kernel expects.
 
     Examples
     --------
@@ -138,6 +138,6 @@ def _number_kind(name: str) -> tuple[str, int] | None:
     if name == "bool":
         return "uint", 8
     found = re.fullmatch(r"(?:b?(float)|(u?int))(\d+)(?:_\w+)?", name)
-    if found is None or int(found[3]) not in _WIDTHS:  # narrower ones of ml_dtypes are no bytes of memory
+    if found is None or int(found[3]) not in _WIDTHS:  # narrower types of ml_dtypes do not fill bytes
         return None
     return found[1] or found[2], int(found[3])

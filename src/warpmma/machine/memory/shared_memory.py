@@ -1,4 +1,4 @@
-"""Shared memory of a batch of blocks: each has its own, from address 0 on."""
+"""The shared memory of a batch of blocks: each block has its own, from address 0."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .spaces import Space
 
 Variables = Sequence[tuple[str, range]]
 
-_ALIGNMENT = 16  # of what a block's memory begins at, and so of every access
+_ALIGNMENT = 16  # of the start of each block's memory
 
 
 @lru_cache(maxsize=8)
 def _laid_out(size: int, places: tuple[range, ...]) -> tuple[Array, tuple[Array, Array]]:
-    """Return bytes from each address on to the end of its variable, and where variables begin and end."""
+    """Return the bytes from each address to the end of its variable, and where variables begin and end."""
     end = max((place.stop for place in places), default=0)
     room = np.maximum(size - np.arange(size + 1), 0).astype(np.int32)
     room[:end] = 0
@@ -53,21 +53,21 @@ class SharedMemory(Space):
         stride = -(-size // _ALIGNMENT) * _ALIGNMENT
         data = np.zeros(blocks * stride // 8, np.uint64).view(np.uint8)
         self._variables: list[tuple[str, range]] = []
-        # Not a method: memory that refers to itself would stay until Python collects.
+        # Not a method: memory in a reference cycle would stay until the next garbage collection.
         element = partial(_element, self._variables)
         self._all = Allocation(reporter, data, written=False, scope=self.scope, element=element)
         self._base = (np.arange(blocks, dtype=np.int64) * stride)[:, None, None]
         self._bounds = np.zeros(1, np.uint64), np.array([size], np.uint64)
         self._reporter, self._clocks = reporter, clocks
-        self._room: Array | None = None  # bytes from each address on to the end of its variable
+        self._room: Array | None = None  # bytes from each address to the end of its variable
 
     def declare(self, variables: Variables) -> None:
-        """Say where variables lie: what lies between is nobody's, and dynamic shared memory follows the last.
+        """Set where variables are: bytes between them are out of bounds, and dynamic shared memory follows the last.
 
         Parameters
         ----------
         variables : sequence of (str, range)
-            As hazards call them, by address.
+            Names for hazards, by address.
         """
         self._variables[:] = variables
         self._room, self._bounds = _laid_out(self.size, tuple(place for _, place in variables))
@@ -83,7 +83,7 @@ class SharedMemory(Space):
         yield self._all, self._touch(site, address, size, lanes, alignment)
 
     def _touch(self, site: Site, address: Array, size: int, lanes: Array, alignment: int) -> Touch:
-        """Take the lanes that may act."""
+        """Return the access of the lanes whose addresses are valid; report the others."""
         if (one := locate(flat(address), flat(lanes), self._bounds, size, alignment)) is not None:
             piece, inside = one
             return self._at(site, address, size, lanes, inside, int(self._bounds[0][piece]))
@@ -98,7 +98,7 @@ class SharedMemory(Space):
         return self._at(site, address, size, lanes)
 
     def _beyond(self, size: int) -> Callable[[int], str]:
-        """Say where an address behind all of shared memory is."""
+        """Describe an address beyond shared memory."""
 
         def says(address: int) -> str:
             text = f"{size} bytes that are not all in shared memory, which has {self.size} bytes"
@@ -110,7 +110,7 @@ class SharedMemory(Space):
         return nearest(((name, place.start, place.stop) for name, place in self._variables), address, size)
 
     def _nearest(self, size: int) -> Callable[[int], str]:
-        """Say where an address between variables is."""
+        """Describe an address between variables."""
 
         def says(address: int) -> str:
             near = self._near(address, size)
@@ -121,7 +121,7 @@ class SharedMemory(Space):
     def _at(
         self, site: Site, address: Array, size: int, lanes: Array, inside: Array | None = None, start: int = 0
     ) -> Touch:
-        """Return what lanes touch; `inside` is where, each from `start` on in its block's memory, if that is known."""
+        """Return the access of lanes; `inside` are their offsets from `start` in their block's memory, if known."""
         time = self._clocks.tick(site)
         if inside is not None and len(inside) == lanes.size:
             by_block = inside.reshape(len(self._base), -1)

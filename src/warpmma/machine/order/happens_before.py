@@ -54,7 +54,7 @@ from .causality import Causality, Encounters, SyncCells
 from .thread_scopes import Scope
 from .vector_clock import Moment, VectorClock
 
-_NEVER = 1 << 62  # behind every time
+_NEVER = 1 << 62  # after every time
 _U = np.uint64
 
 

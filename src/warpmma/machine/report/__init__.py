@@ -1,4 +1,4 @@
-"""What a launch reports: hazards, costs, bank conflicts, watched products."""
+"""Reports of a launch: hazards, costs, bank conflicts, watched products."""
 
 from .banks import BANKS, BankPattern, SharedSite, wavefronts
 from .costs import Costs, no_site

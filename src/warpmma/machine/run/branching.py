@@ -22,11 +22,11 @@ from .scheduling import STOP
 from .state import State
 
 Choose = Callable[[Group], Group | None]
-"""From a group to those of it who execute a step: itself, some of it, or None."""
+"""From a group to the part that executes a step: itself, some of its lanes, or None."""
 
 
 def chooser(state: State, site: Site, guard: Guard) -> Choose:
-    """Return what a guard chooses; steps that follow one another often have the same, so the last answer is kept."""
+    """Return what a guard selects; consecutive steps often have the same guard, so the last result is kept."""
     registers, slot, negated = state.registers, guard.slot.number, guard.negated
     last = state.last_guard
 
@@ -47,7 +47,7 @@ def chooser(state: State, site: Site, guard: Guard) -> Choose:
 
 
 def divided(group: Group, some: Group | None) -> Group | None:
-    """Return the rest of a group without some of it; None where that is nobody."""
+    """Return the rest of a group without a part of it; None if that is empty."""
     if some is group:
         return None
     if some is None:
@@ -83,7 +83,7 @@ def branch(state: State, place: int, step: Branch) -> Advance:
             if step.uniform:
                 check_uniform(state, step.site, taken, rest)
             scheduler.put(after, rest)
-        taken = group.part(taken.bits, taken.count)  # the guard may give the same to others again
+        taken = group.part(taken.bits, taken.count)  # the guard may return the same group to others
         if not goes_back or not taken.observed or scheduler.back(to, taken) != STOP:
             scheduler.put(to, taken)
         return STOP
@@ -95,7 +95,7 @@ def check_uniform(state: State, site: Site, some: Group, rest: Group) -> None:
     """Rule 2."""
     both = some.bits.any(axis=-1, keepdims=True) & rest.bits.any(axis=-1, keepdims=True)
     bad = np.asarray(rest.bits & both)
-    detail = "`.uni` says that all lanes of the warp that are here go one way; these do not go with the others"
+    detail = "`.uni` promises that all lanes of the warp that are here branch alike; these do not"
     state.batch.reporter.report("divergent", site, bad, detail=detail)
 
 
@@ -116,7 +116,7 @@ def branch_table(state: State, meetings: Meetings, place: int, step: BranchTable
             scheduler.put(place + 1, rest)
         wrong = acting.bits & (index >= len(step.to))
         if wrong.any():
-            detail = f"an index of {int(index[wrong][0])}; there are {len(step.to)} places, from 0 on"
+            detail = f"index {int(index[wrong][0])} is out of range; the table has {len(step.to)} targets"
             batch.reporter.report("bounds", step.site, wrong, detail=detail)
             batch.leave(wrong)
         for value in np.unique(index[acting.bits & ~wrong]).tolist():

@@ -1,13 +1,14 @@
-"""Spins that cannot end: everybody who runs looks again and again, and all is as it was.
+"""Deadlocks: spins that cannot end, and a description of where all lanes are.
 
 The rules:
 
-1. After 64 rounds, one after another, that ended because all who run had looked in vain (`scheduling`), and after 128,
-   256 and so on, the state is kept: registers of those who run, memory that the batch has touched, and who is where.
-2. If one round later all of that is the same, it will be so for ever, for what comes next follows from nothing else.
-   That is a deadlock: nobody is left who could write what they wait for. (With a seed the order of turns is drawn anew
-   in every round; by then the looks have been in vain in 64 orders.)
-3. A loop that counts its looks, or reads a clock, is never the same again: it ends, or comes to a limit.
+1. After 64 consecutive rounds that ended because all running groups had looked in vain (`scheduling`), and after 128,
+   256 and so on, the state is kept: registers of running threads, the memory that the batch has accessed, and where
+   lanes are.
+2. If all of that is the same one round later, it will stay so, because the next state follows from nothing else. That
+   is a deadlock: no thread is left that could write what the others wait for. (With a seed, the order of turns is drawn
+   again in each round; by then 64 orders have changed nothing.)
+3. A loop that counts its looks, or reads a clock, never returns to the same state: it ends, or reaches a limit.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Spins:
         self._kept: _Kept | None = None
 
     def endless(self) -> bool:
-        """Tell, when a round of looks in vain has ended, whether all is as it was one round before."""
+        """Tell, after a round of looks in vain, whether the state is that of the round before."""
         vain = self._state.scheduler.vain
         if vain < _FIRST:
             self._kept = None
@@ -86,7 +87,7 @@ class Spins:
 
 
 def where_lanes_are(state: State, meetings: Meetings) -> str:
-    """Say where lanes run, and where they wait, and for what.
+    """Describe where lanes run, where they wait, and for what.
 
     Examples
     --------
@@ -116,7 +117,7 @@ def _site(state: State, place: int) -> str:
 
 
 def _who(state: State, bits: Array) -> str:
-    """Name lanes by their block if that is one, and by their warps."""
+    """Name lanes by their warps, and by their block if they are in one."""
     count = int(np.count_nonzero(bits))
     blocks = np.flatnonzero(bits.any(axis=(1, 2)))
     lanes = f"{count} lane{'s' * (count != 1)}"

@@ -38,14 +38,14 @@ from .preparing import leaving, prepared
 from .scheduling import STOP
 from .state import State
 
-_OFTEN, _SOON = 4096, 64  # steps between two looks at the limit; and where it has seconds
+_OFTEN, _SOON = 4096, 64  # steps between two checks of the limit; and of one in seconds
 _MOST_KEPT = 4  # of a program: shapes whose steps are kept
 _KEEPING = Lock()
 """Held by whoever takes steps of a program, or gives them back: launches in several threads have steps of their own."""
 
 
 class Limit:
-    """How much a launch may run, and how much of that it has: one for all of its batches.
+    """The limit of a launch, and how much of it is used: one for all of its batches.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Limit:
     Raises
     ------
     OperandError
-        What is no positive number.
+        A limit that is not a positive number.
     """
 
     def __init__(self, *, instructions: int | None = None, seconds: float | None = None) -> None:
@@ -70,7 +70,7 @@ class Limit:
         self.until = None if seconds is None else time.monotonic() + seconds
 
     def over(self, executed: int) -> str:
-        """Tell which limit was come to, "" for none, if so many instructions more were executed in this batch."""
+        """Describe the limit that is exceeded after more instructions in this batch; "" if none is."""
         if self.instructions is not None and self.executed + executed > self.instructions:
             return f"{self.executed + executed} instructions of warps; the limit is {self.instructions}"
         if self.until is not None and time.monotonic() > self.until:
@@ -87,8 +87,8 @@ def run_program(
     Parameters
     ----------
     batch : Batch
-        Its `seed` says who goes first where CUDA leaves it open; with 0 that is whoever is further behind in the
-        program, in the order of numbers.
+        Its `seed` decides which thread goes first where CUDA leaves it open; with 0 that is the one at the lowest
+        place of the program, in the order of numbers.
     program : Program
     grid : Grid
         Of the launch; its `shared` is all shared memory of a block, and what is behind the program's variables is
@@ -96,23 +96,23 @@ def run_program(
     limit : Limit, optional
         Of the launch; without one it runs on.
     provided : mapping of str to callable
-        Functions that are called by name and are none of the program's.
+        Functions that the machine provides, by name.
     keep : bool
-        Whether registers are wanted: if not, those of threads that have exited are lost, which is faster.
+        Whether registers are returned; if not, those of exited threads are lost, which is faster.
     parameters : bytes
         Of the launch, as an `Argument` of a step reads them.
 
     Returns
     -------
     tuple of WarpRegister
-        What every slot held at the end, in the lanes that have written it.
+        The final value of every slot, in the lanes that have written it.
 
     Raises
     ------
     HazardError
-        What is a hazard, and not asked to be a warning.
+        A hazard whose policy is an error.
     LimitError
-        Instructions, time or memory for calls have been used up.
+        Instructions, time or memory for calls are used up.
     OperandError
         Operands that do not fit their rows.
     """
@@ -168,11 +168,11 @@ class _Run:
 
     @property
     def waiting(self) -> bool:
-        """Whether somebody waits at a meeting: then steps are not as they were."""
+        """Whether lanes wait at a meeting: then the steps cannot be used again."""
         return bool(self._meetings.open)
 
     def _first(self, place: int, group: Group) -> int:
-        """Make a step ready when a group comes to it first: to many nobody comes."""
+        """Prepare a step when the first group comes to it: many steps are never executed."""
         self._code[place] = advance = self._prepared(place, self._program.steps[place])
         return advance(group)
 
@@ -195,7 +195,7 @@ class _Run:
         return prepared(state, meetings, place, step)
 
     def _end(self, group: Group) -> int:
-        """Threads fall off the end."""
+        """End threads that run past the last step."""
         self._batch.leave(group.bits)
         self.state.scheduler.release()
         self._meetings.exited()
@@ -204,7 +204,7 @@ class _Run:
     # Rule 1
 
     def all(self) -> None:
-        """Run everybody to the end."""
+        """Run all threads to the end."""
         scheduler, lanes = self.state.scheduler, self._batch.lanes
         scheduler.put_lanes(0, lanes.alive, 0)
         scheduler.draw()
@@ -221,7 +221,7 @@ class _Run:
                 return
 
     def _go(self, place: int, group: Group) -> None:
-        """Let a group go on until it ends, waits, parts, or another has a turn."""
+        """Run a group until it ends, waits, diverges, or another group is next."""
         code, state, scheduler = self._code, self.state, self.state.scheduler
         while True:
             bound, before = scheduler.bound(group), state.now
@@ -232,7 +232,7 @@ class _Run:
                     place = code[place](group)
                     if place >= bound:
                         break
-            except OperandError as error:  # of a row, which does not know where it stands
+            except OperandError as error:  # from a row, which does not know its site
                 raise OperandError(f"{self._program.steps[place].site.in_text}: {error}") from None
             scheduler.gone(group, state.now - before)
             if state.now >= self._look_at:
@@ -257,7 +257,7 @@ class _Run:
         self._look_at = self.state.now + self._until(executed)
 
     def _until(self, executed: int) -> int:
-        """Return how many steps may be gone before the next look."""
+        """Return how many steps may run before the limit is checked again."""
         steps = _OFTEN if self._limit.seconds is None else _SOON
         if self._limit.instructions is not None:
             blocks, warps, _ = self._batch.shape
@@ -265,17 +265,17 @@ class _Run:
         return max(1, steps)
 
     def end(self) -> None:
-        """Let go of the batch: its registers are many, and Python collects late."""
+        """Release the batch: its registers are large, and Python collects cycles late."""
         del self._batch, self._limit, self._spins
         self.state.end()
         self._calls.end()
 
     def drop(self) -> None:
-        """Let go of steps, which hold what holds them."""
+        """Release the steps, which are in a reference cycle."""
         self._code.clear()
 
     def counted(self) -> None:
-        """Hand on how often each place was executed."""
+        """Report how often each place was executed."""
         self._limit.steps = self.state.now
         for step, count in zip(self._program.steps, self.state.counts, strict=True):
             if count:
@@ -285,14 +285,15 @@ class _Run:
     # Rule 3
 
     def _endless(self, place: int, group: Group) -> None:
-        """Everybody who runs spins, and nothing changes."""
+        """Report that all running groups spin and nothing changes."""
         batch, scheduler = self._batch, self.state.scheduler
         scheduler.put(place, group)
         where = where_lanes_are(self.state, self._meetings)
         site = self._program.steps[place].site
         running = {**scheduler.ready, **scheduler.late}
         spinning = np.logical_or.reduce([x.bits for x in running.values()])
-        detail = f"all who run look for what nobody will write, {scheduler.vain} rounds in vain. {where}"
+        detail = "all running threads wait for a value that no thread will write"
+        detail += f"; {scheduler.vain} rounds changed nothing. {where}"
         batch.reporter.report("deadlock", site, spinning, detail=detail)
         scheduler.ready, scheduler.late, scheduler.vain = {}, {}, 0
         batch.leave(spinning)

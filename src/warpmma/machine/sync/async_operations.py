@@ -189,7 +189,7 @@ class AsyncOperations:
         """Let threads exit (rules 5 and 6)."""
         for operation in self._pending:
             left = operation.active & lanes & ~operation.awaited
-            says = f"the thread ends, and has not waited for its {operation.groups}"
+            says = f"the thread exits without waiting for its {operation.groups}"
             self._reporter.report("pending", operation.site, left, operation.address, says)
             if left.any():
                 operation.active = operation.active & ~left
