@@ -6,5 +6,4 @@ from .lanes import Lanes
 from .literals import fits, is_number, literal, several
 from .memory_engine import acting, alike, flat, get, joined, locate, put, split
 from .site import Site
-from .swizzles import CANDIDATES, Swizzle
 from .warp_register import RegisterShadow, WarpRegister, merged, merged_shadow

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..._arrays import Array
 from ...errors import OperandError, shown
-from ..base import CANDIDATES, Site, Swizzle
-from .banks import SharedSite
+from ..base import Site
+from .banks import CANDIDATES, SharedSite, Swizzle
 
 # No shared memory is so large.
 _MOST = 1 << 32
