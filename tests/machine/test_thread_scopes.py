@@ -11,24 +11,24 @@ import pytest
 from warpmma.machine.order import access_words, thread_scopes
 from warpmma.machine.order.access_words import outside_scopes
 from warpmma.machine.order.causality import _Released
-from warpmma.machine.order.thread_scopes import LEVELS, Scope
+from warpmma.machine.order.thread_scopes import LEVELS, ThreadScope
 from warpmma.machine.order.vector_clock import VectorClock
 from warpmma.operations import MemoryScope
 
 
 def test_every_scope_of_ptx_is_one_of_the_lattice() -> None:
-    assert [x.name.lower() for x in Scope] == ["thread", "warp", "warpgroup", "cta", "cluster", "gpu", "system"]
-    assert {Scope.of(name) for name in get_args(MemoryScope)} == set(LEVELS)
+    assert [x.name.lower() for x in ThreadScope] == ["thread", "warp", "warpgroup", "cta", "cluster", "gpu", "system"]
+    assert {ThreadScope.of(name) for name in get_args(MemoryScope)} == set(LEVELS)
 
 
 def test_a_cluster_is_one_block() -> None:
-    assert thread_scopes.CLUSTER_BLOCKS == 1 and Scope.of("cluster") == Scope.of("cta")
+    assert thread_scopes.CLUSTER_BLOCKS == 1 and ThreadScope.of("cluster") == ThreadScope.of("cta")
 
 
 def test_sets_of_a_scope_are_parts_of_those_of_a_wider_one(monkeypatch: pytest.MonkeyPatch) -> None:
     for blocks in (1, 2, 4):
         monkeypatch.setattr(thread_scopes, "CLUSTER_BLOCKS", blocks)
-        scopes = (Scope.CTA, Scope.CLUSTER, Scope.GPU, Scope.SYSTEM)
+        scopes = (ThreadScope.CTA, ThreadScope.CLUSTER, ThreadScope.GPU, ThreadScope.SYSTEM)
         assert [len({scope.group(block) for block in range(8)}) for scope in scopes] == [8, 8 // blocks, 1, 1]
         for narrow, wide in itertools.pairwise(scopes):
             for a, b in itertools.product(range(8), repeat=2):
@@ -38,7 +38,7 @@ def test_sets_of_a_scope_are_parts_of_those_of_a_wider_one(monkeypatch: pytest.M
 @pytest.mark.parametrize("release", LEVELS)
 @pytest.mark.parametrize("acquire", LEVELS)
 @pytest.mark.parametrize("block", [3, 4])
-def test_of_two_scopes_the_narrower_decides(release: Scope, acquire: Scope, block: int) -> None:
+def test_of_two_scopes_the_narrower_decides(release: ThreadScope, acquire: ThreadScope, block: int) -> None:
     """Of a clock that block 3 has released, and of two strong accesses."""
     both = min(release, acquire)
     held = both.group(block) == both.group(3)

@@ -13,7 +13,7 @@ from ...errors import KernelError, OperandError, shown
 from ...operations import Barrier, Exit, Fence, Hint, Stack, Trap
 from ..base import Site, WarpRegister
 from ..block import Batch, Results
-from ..order import Scope
+from ..order import ThreadScope
 from ..sync import Awaited
 from .load_store import exactly
 
@@ -100,7 +100,7 @@ def fence(batch: Batch, site: Site, row: Fence, operands: Sequence[Any], lanes: 
     if row.order != "weak":
         exactly(site, operands, 0, "no operands")
         if batch.reporter.tracking:
-            batch.clocks.fence(lanes, row.order, Scope.of(row.scope))
+            batch.clocks.fence(lanes, row.order, ThreadScope.of(row.scope))
     return ()
 
 

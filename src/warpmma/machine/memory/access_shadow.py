@@ -27,14 +27,14 @@ import numpy as np
 
 from ..._arrays import Array
 from ..base import GrainRuns, Site, all_set, get
-from ..order import WARP_BIT, Scope, SyncCells, block_of, outside_scopes, thread_of
+from ..order import WARP_BIT, SyncCells, ThreadScope, block_of, outside_scopes, thread_of
 from ..report import Reporter
 from .accesses import Taken, Touch
 from .shadow_memory import Grains, Shadow, WrittenGrains, poison_of
 
 _FENCES = {
-    Scope.GPU: ("__threadfence()", "fence.acq_rel.gpu"),
-    Scope.CTA: ("__threadfence_block()", "fence.acq_rel.cta"),
+    ThreadScope.GPU: ("__threadfence()", "fence.acq_rel.gpu"),
+    ThreadScope.CTA: ("__threadfence_block()", "fence.acq_rel.cta"),
 }
 """Fences of CUDA C++ and of PTX, by the scope of the memory in which threads meet."""
 
@@ -49,7 +49,7 @@ class AccessShadow(Shadow):
         The bytes.
     written : bool or WrittenGrains
         Whether all of it has been written, or what of it has.
-    scope : Scope
+    scope : ThreadScope
         The threads that can access it.
     nobody : str
         What reports say of bytes that nobody wrote.
@@ -60,8 +60,8 @@ class AccessShadow(Shadow):
     """
 
     def __init__(
-        self, reporter: Reporter, data: Array, *, written: bool | WrittenGrains, scope: Scope, nobody: str, phase: int,
-        element: Callable[[int, int], str],
+        self, reporter: Reporter, data: Array, *, written: bool | WrittenGrains, scope: ThreadScope, nobody: str,
+        phase: int, element: Callable[[int, int], str],
     ) -> None:  # fmt: skip
         self._data, self._phase = data, phase
         self.grains = Grains(data.size, written=written, scope=scope, phase=phase)

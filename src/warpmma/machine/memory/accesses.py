@@ -10,7 +10,7 @@ import numpy as np
 from ..._arrays import Array
 from ...operations import MemoryOrder, MemoryScope
 from ..base import Site
-from ..order import Agents, Clocks, Scope
+from ..order import Agents, Clocks, ThreadScope
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class Touch:
         Bytes of each.
     who : Agents
     order : str
-    scope : Scope
+    scope : ThreadScope
         How strong the accesses are.
     """
 
@@ -45,7 +45,7 @@ class Touch:
     size: int
     who: Agents
     order: MemoryOrder = "weak"
-    scope: Scope = Scope.GPU
+    scope: ThreadScope = ThreadScope.GPU
 
     def of(self, lanes: Array) -> Touch:
         """Return the access of those of its lanes that are among some."""
@@ -64,7 +64,7 @@ class Touch:
         """Return the same access with an order; a "weak" one is not strong."""
         if order == "weak":
             return self
-        of = Scope.of(scope)
+        of = ThreadScope.of(scope)
         return replace(self, who=self.who.strong(of), order=order, scope=of)
 
 

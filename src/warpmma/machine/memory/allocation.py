@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._arrays import Array
 from ..base import Site, get, put
-from ..order import Scope
+from ..order import ThreadScope
 from ..report import Reporter
 from .access_shadow import AccessShadow
 from .accesses import Taken, Touch, Turns
@@ -31,7 +31,7 @@ class Allocation:
     """
 
     def __init__(
-        self, reporter: Reporter, data: Array, *, written: bool | WrittenGrains, scope: Scope, nobody: str = "",
+        self, reporter: Reporter, data: Array, *, written: bool | WrittenGrains, scope: ThreadScope, nobody: str = "",
         phase: int = 0, element: Callable[[int, int], str] = lambda address, size: "",
     ) -> None:  # fmt: skip
         self.data, self.phase = data, phase

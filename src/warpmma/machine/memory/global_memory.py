@@ -14,7 +14,7 @@ from ..._arrays import Array
 from ...errors import OperandError
 from ...operations import WINDOWS
 from ..base import Site, flat, locate
-from ..order import Clocks, Scope
+from ..order import Clocks, ThreadScope
 from ..report import NamedArray, Reporter, element_at
 from .accesses import Touch
 from .address_space import PHASE, AddressSpace, Region, nearest
@@ -228,7 +228,7 @@ class GlobalMemory:
         allocation = self._allocations.get(region)
         if allocation is None:
             allocation = self._allocations[region] = Allocation(
-                self._reporter, region.data, written=region.written, scope=Scope.GPU, nobody=region.nobody,
+                self._reporter, region.data, written=region.written, scope=ThreadScope.GPU, nobody=region.nobody,
                 phase=region.start % PHASE, element=self._element,
             )  # fmt: skip
         allocation.sites[id(site)] = site

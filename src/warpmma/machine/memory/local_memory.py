@@ -21,7 +21,7 @@ from ..._arrays import Array
 from ...errors import LimitError
 from ...operations import MemoryOrder, MemoryScope
 from ..base import Site
-from ..order import Scope
+from ..order import ThreadScope
 from ..report import Reporter
 from .accesses import Touch
 from .allocation import Allocation
@@ -66,7 +66,7 @@ class LocalMemory(Space):
     """
 
     name = "local"
-    scope = Scope.THREAD
+    scope = ThreadScope.THREAD
 
     def __init__(self, reporter: Reporter, shape: tuple[int, int, int]) -> None:
         self._reporter, self._shape = reporter, shape

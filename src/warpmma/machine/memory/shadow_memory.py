@@ -24,7 +24,7 @@ import numpy as np
 
 from ..._arrays import Array
 from ..base import GrainRuns, count_readers, fill, none, note
-from ..order import BLOCK_BIT, THREAD_BIT, WARP_BIT, Scope
+from ..order import BLOCK_BIT, THREAD_BIT, WARP_BIT, ThreadScope
 from .accesses import Taken, Touch
 
 _FIRST = 16
@@ -130,7 +130,7 @@ class Grains:
         In bytes.
     written : bool or WrittenGrains
         Whether all of it was written; or what was, which is updated in place.
-    scope : Scope
+    scope : ThreadScope
         The threads that can access a grain.
     phase : int
         Offset of the first byte in the first grain.
@@ -147,10 +147,10 @@ class Grains:
         Times; -1 if there was none.
     """
 
-    def __init__(self, size: int, *, written: bool | WrittenGrains, scope: Scope, phase: int = 0) -> None:
+    def __init__(self, size: int, *, written: bool | WrittenGrains, scope: ThreadScope, phase: int = 0) -> None:
         known = written if isinstance(written, WrittenGrains) else None
         self._size = size
-        self.grain, self.one_block = _FIRST if known is None else known.grain, scope <= Scope.CTA
+        self.grain, self.one_block = _FIRST if known is None else known.grain, scope <= ThreadScope.CTA
         self.count, self._phase = -(-(size + phase) // _FIRST) * (_FIRST // self.grain), phase
         self.writer: Array | None = None
         self.written = None if written is True else np.zeros(self.count, bool) if known is None else known.flags

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._arrays import Array, frozen
 from ..base import Site, flat, locate
-from ..order import Clocks, Scope
+from ..order import Clocks, ThreadScope
 from ..report import Reporter, element_at
 from .accesses import Touch
 from .address_space import nearest
@@ -46,7 +46,7 @@ class SharedMemory(Space):
     """
 
     name = "shared"
-    scope = Scope.CTA
+    scope = ThreadScope.CTA
 
     def __init__(self, reporter: Reporter, clocks: Clocks, blocks: int, size: int) -> None:
         self.size = size

@@ -22,7 +22,7 @@ import numpy as np
 from ..._arrays import Array
 from ...operations import MemoryOrder, MemoryScope
 from ..base import Site, acting
-from ..order import Clocks, Scope
+from ..order import Clocks, ThreadScope
 from ..report import Reporter
 from .accesses import Touch
 from .allocation import Allocation
@@ -36,14 +36,14 @@ class Space(ABC):
     ----------
     name : str
         "global", "shared" or "local".
-    scope : Scope
+    scope : ThreadScope
         The threads that see the same bytes.
     keeps_poison : bool
         Whether loads may return unwritten bytes as poison, without a report (rule 4).
     """
 
     name: ClassVar[str]
-    scope: ClassVar[Scope]
+    scope: ClassVar[ThreadScope]
     keeps_poison: ClassVar[bool] = True
 
     _reporter: Reporter
@@ -134,7 +134,7 @@ class GlobalSpace(Space):
     """
 
     name = "global"
-    scope = Scope.GPU
+    scope = ThreadScope.GPU
     keeps_poison = False
 
     def __init__(self, memory: GlobalMemory, clocks: Clocks, reporter: Reporter) -> None:

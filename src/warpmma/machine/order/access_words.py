@@ -14,7 +14,7 @@ import numpy as np
 
 from ..._arrays import Array
 from ...registers import LANES
-from .thread_scopes import LEVELS, Scope
+from .thread_scopes import LEVELS, ThreadScope
 
 _STRENGTH, _TIME, _THREAD = 2, 22, 10
 _BLOCK = _STRENGTH + _TIME + _THREAD
@@ -88,6 +88,6 @@ class Agents:
         """Return a part of them, by number."""
         return Agents(self.words[which], self.first)
 
-    def strong(self, scope: Scope) -> Agents:
+    def strong(self, scope: ThreadScope) -> Agents:
         """Return the same agents with strong accesses of a scope."""
         return replace(self, words=self.words | _STRENGTHS[scope])

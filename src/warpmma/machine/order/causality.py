@@ -30,7 +30,7 @@ import numpy as np
 from ..._arrays import Array
 from ...operations import MemoryOrder
 from ...registers import LANES
-from .thread_scopes import LEVELS, Scope
+from .thread_scopes import LEVELS, ThreadScope
 from .vector_clock import Moment, VectorClock, joined
 
 CELL = 4
@@ -46,17 +46,17 @@ class _Released:
     They only grow: a store begins anew.
     """
 
-    clocks: dict[tuple[Scope, int], VectorClock | None] = field(default_factory=dict)
-    _found: dict[tuple[Scope, int], VectorClock | None] = field(default_factory=dict)
+    clocks: dict[tuple[ThreadScope, int], VectorClock | None] = field(default_factory=dict)
+    _found: dict[tuple[ThreadScope, int], VectorClock | None] = field(default_factory=dict)
 
-    def found(self, block: int, scope: Scope) -> VectorClock | None:
+    def found(self, block: int, scope: ThreadScope) -> VectorClock | None:
         """Return the clock that threads of a block find by a read or fence of a scope."""
         key = scope, block
         if key not in self._found:
             self._found[key] = joined(self.clocks.get((x, x.group(block))) for x in LEVELS if x <= scope)
         return self._found[key]
 
-    def add(self, block: int, clocks: dict[Scope, VectorClock | None]) -> None:
+    def add(self, block: int, clocks: dict[ThreadScope, VectorClock | None]) -> None:
         """Release more from a block, by scope."""
         for scope, clock in clocks.items():
             key = scope, scope.group(block)
@@ -64,7 +64,7 @@ class _Released:
         self._found.clear()
 
 
-_Heard = dict[_Released, dict[Scope, "VectorClock | None"]]
+_Heard = dict[_Released, dict[ThreadScope, "VectorClock | None"]]
 """The cells that a thread has read strongly, and what it learns there by a fence of each scope."""
 
 
@@ -74,13 +74,13 @@ class SyncCells:
 
     Attributes
     ----------
-    scope : Scope
+    scope : ThreadScope
         The threads that can access the memory.
     released : dict
         By cell.
     """
 
-    scope: Scope = Scope.GPU
+    scope: ThreadScope = ThreadScope.GPU
     released: dict[int, _Released] = field(default_factory=dict)
     _cells: Array = field(default_factory=lambda: np.zeros(0, np.int64))
     _stale: bool = False
@@ -146,7 +146,7 @@ class Causality:
 
     # Rules 1 and 2
 
-    def fence(self, lanes: Array, moment: Moment, order: MemoryOrder, scope: Scope) -> None:
+    def fence(self, lanes: Array, moment: Moment, order: MemoryOrder, scope: ThreadScope) -> None:
         """Let lanes, `[block, warp, lane]`, execute a fence."""
         self._begin()
         if order != "release":
@@ -168,7 +168,7 @@ class Causality:
             self._fenced |= lanes
 
     def act(
-        self, cells: SyncCells, who: tuple[Array, Array, Array], offset: Array, order: MemoryOrder, scope: Scope,
+        self, cells: SyncCells, who: tuple[Array, Array, Array], offset: Array, order: MemoryOrder, scope: ThreadScope,
         moment: Moment | None, *, reads: bool, writes: Array | None,
     ) -> None:  # fmt: skip
         """Let threads access memory strongly, one after another.
@@ -182,7 +182,7 @@ class Causality:
         offset : ndarray of int
             `[n]`.
         order : str
-        scope : Scope
+        scope : ThreadScope
         moment : Moment or None
             Now, if it is a release.
         reads : bool
@@ -230,7 +230,7 @@ class Causality:
             yield int(block[begin]), int(warp[begin]), some.tolist(), int(cell[begin]), some[wrote[begin:end]].tolist()
 
     def _find(
-        self, block: int, warp: int, lanes: list[int], released: _Released, order: MemoryOrder, scope: Scope
+        self, block: int, warp: int, lanes: list[int], released: _Released, order: MemoryOrder, scope: ThreadScope
     ) -> None:
         """Let lanes read a cell."""
         clock = released.found(block, scope)
@@ -252,14 +252,14 @@ class Causality:
             self._learned[at[0]] = True
 
     def _clocks_of(
-        self, block: int, warp: int, lanes: list[int], order: MemoryOrder, scope: Scope, moment: Moment | None
-    ) -> dict[Scope, VectorClock | None]:
+        self, block: int, warp: int, lanes: list[int], order: MemoryOrder, scope: ThreadScope, moment: Moment | None
+    ) -> dict[ThreadScope, VectorClock | None]:
         """Return the clocks that a strong write of lanes leaves, for each scope up to its own."""
         own = None
         if moment is not None and order in ("release", "acq_rel"):
             own = moment.of(self._first, block, warp, lanes)
         met = self._fences_met(block) if block in self._met else []
-        clocks: dict[Scope, VectorClock | None] = {}
+        clocks: dict[ThreadScope, VectorClock | None] = {}
         for level in LEVELS:
             if level <= scope:
                 fences = self._fences[level][block, warp]

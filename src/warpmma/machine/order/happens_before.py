@@ -51,7 +51,7 @@ from .access_words import (
     time_of,
 )
 from .causality import Causality, Encounters, SyncCells
-from .thread_scopes import Scope
+from .thread_scopes import ThreadScope
 from .vector_clock import Moment, VectorClock
 
 _NEVER = 1 << 62  # after every time
@@ -279,13 +279,13 @@ class Clocks:
         until[block][warps[block]] = when[block][warps[block]]
         return VectorClock(self._first, until)
 
-    def fence(self, lanes: Array, order: MemoryOrder, scope: Scope) -> None:
+    def fence(self, lanes: Array, order: MemoryOrder, scope: ThreadScope) -> None:
         """Let lanes, bool `[block, warp, lane]`, execute a fence."""
         self.causality.fence(lanes, self.moment(), order, scope)
         self.tick()
 
     def act(
-        self, cells: SyncCells, who: Agents, offset: Array, order: MemoryOrder, scope: Scope, *, reads: bool,
+        self, cells: SyncCells, who: Agents, offset: Array, order: MemoryOrder, scope: ThreadScope, *, reads: bool,
         writes: Array | None,
     ) -> None:  # fmt: skip
         """Let threads access memory strongly, one after another: see `Causality.act`."""

@@ -1,4 +1,4 @@
-"""Scopes: sets of threads that nest, from one thread to the whole system.
+"""Thread scopes: sets of threads that nest, from one thread to the whole system.
 
 The rules (PTX ISA 9.1, 8.4):
 
@@ -6,7 +6,7 @@ The rules (PTX ISA 9.1, 8.4):
    into sets, and each set is part of one set of every wider scope.
 2. An operation of a scope concerns the threads of its own set. Of two operations the narrower scope decides.
 3. A cluster has `CLUSTER_BLOCKS` blocks, and one GPU is simulated: `cluster` and `sys` are the same sets as a narrower
-   scope. `Scope.of` gives the narrowest of scopes that have the same sets, so that nothing else needs to know.
+   scope. `ThreadScope.of` gives the narrowest of scopes that have the same sets, so that nothing else needs to know.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ CLUSTER_BLOCKS: int = 1
 """Blocks of a cluster. Clusters of several blocks are not simulated."""
 
 
-class Scope(IntEnum):
+class ThreadScope(IntEnum):
     """A set of threads that synchronise.
 
     Examples
     --------
-    >>> Scope.WARP < Scope.CTA, Scope.of("sys"), Scope.of("cta").group(5), Scope.of("gpu").group(5)
-    (True, <Scope.GPU: 5>, 5, 0)
+    >>> ThreadScope.of("sys"), ThreadScope.WARP < ThreadScope.CTA
+    (<ThreadScope.GPU: 5>, True)
+    >>> ThreadScope.CTA.group(7), ThreadScope.GPU.group(7)
+    (7, 0)
     """
 
     THREAD = 0
@@ -40,26 +42,28 @@ class Scope(IntEnum):
     SYSTEM = 6
 
     @classmethod
-    def of(cls, name: MemoryScope) -> Scope:
+    def of(cls, name: MemoryScope) -> ThreadScope:
         """Return the narrowest scope with the sets of the scope that PTX calls by a name (rule 3)."""
         return _NAMED[name]
 
     @property
     def divides_grid(self) -> bool:
         """Whether threads of different blocks may be in different sets."""
-        return self < Scope.GPU
+        return self < ThreadScope.GPU
 
     def group(self, block: Any) -> Any:
         """Return the number of the set that a block of the grid, or each of an array, is in; for scopes from CTA on."""
-        if self >= Scope.GPU:
+        if self >= ThreadScope.GPU:
             return block * 0
-        return block if self == Scope.CTA else block // CLUSTER_BLOCKS
+        return block if self == ThreadScope.CTA else block // CLUSTER_BLOCKS
 
 
-_NAMED: Mapping[str, Scope] = MappingProxyType({
-    "cta": Scope.CTA, "cluster": Scope.CTA if CLUSTER_BLOCKS == 1 else Scope.CLUSTER, "gpu": Scope.GPU,
-    "sys": Scope.GPU,
+_NAMED: Mapping[str, ThreadScope] = MappingProxyType({
+    "cta": ThreadScope.CTA,
+    "cluster": ThreadScope.CTA if CLUSTER_BLOCKS == 1 else ThreadScope.CLUSTER,
+    "gpu": ThreadScope.GPU,
+    "sys": ThreadScope.GPU,
 })  # fmt: skip
 
-LEVELS: tuple[Scope, ...] = tuple(sorted(set(_NAMED.values())))
+LEVELS: tuple[ThreadScope, ...] = tuple(sorted(set(_NAMED.values())))
 """The different scopes that operations on memory may have, the narrowest first."""
