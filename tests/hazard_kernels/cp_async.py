@@ -76,7 +76,7 @@ PENDING = [
         count=32,
         args=X,
         options=ONE,
-        says="is still to fill it, and was not waited for",
+        says="may still write it, and was not waited for",
     ),
     Case(matrix_before_wait, "pending", address=0, count=8, args=X, options=ONE),
     Case(write_before_wait, "pending", address=0, count=32, args=X, options=ONE),

@@ -105,7 +105,7 @@ def masked_load(t: Any, x: Any, y: Any) -> None:
 
 
 UNWRITTEN = [
-    Case(unwritten_shared, "unwritten", warp=1, lane=5, address=148, says="nobody wrote"),
+    Case(unwritten_shared, "unwritten", warp=1, lane=5, address=148, says="unwritten memory is read"),
     Case(unwritten_byte, "unwritten", address=0, count=16, options=ONE),
     Case(unwritten_row, "unwritten", lane=31, address=496, options=ONE),
     Case(unwritten_output, "unwritten", lane=20, address=BASE + 1280 + 80, count=12, args=OUT, options=ONE,

@@ -18,7 +18,7 @@ FENCES = {
 PLAIN = {
     "lanes": "no bar.warp.sync lies between$",
     "warps": "no barrier lies between$",
-    "blocks": "blocks are in no order$",
+    "blocks": "blocks are unordered$",
 }
 PARTIES: dict[str, Callable[[Any, int], Any]] = {
     "lanes": lambda t, i: t.tid[0] == 5 + i,

@@ -14,7 +14,7 @@ from kernels import run
 from warpmma.errors import OperandError
 from warpmma.kernel import HazardError, HazardWarning
 from warpmma.machine import Batch, Costs, GlobalMemory, History, Reporter, Site, WarpRegister, execute
-from warpmma.machine.base.turns import in_turns, one_by_one
+from warpmma.machine.base.atomic_order import in_turns, one_by_one
 from warpmma.operations import Atomic, row, rows
 
 TURNS = [x for x in rows("sm_90", "atom") if isinstance(x, Atomic) and x.space != "shared" and x.count == 1]

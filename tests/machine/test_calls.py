@@ -76,7 +76,7 @@ def test_functions_by_their_addresses() -> None:
 
 
 def test_an_address_of_no_function() -> None:
-    with pytest.raises(HazardError, match=r"program.ptx:2: call: bounds: .*lane 0 .*31 more.*0x2a is the address"):
+    with pytest.raises(HazardError, match=r"program.ptx:2: call: bounds: .*lane 0 .*31 more.*0x2a is not the address"):
         go("mov.u64 wide, 42\ncall wide\n.func one\nret", threads=32)
 
 
@@ -128,7 +128,7 @@ def test_lanes_meet_again_behind_a_call_that_some_made() -> None:
 def test_uniform_calls_and_branches_that_are_not() -> None:
     for line in ("@p bra.uni end", "@p call.uni f", "@p ret.uni"):
         text = f"setp.lt.u32 p, lane, 3\n{line}\nend:\nexit\n.func f\nret"
-        with pytest.raises(HazardError, match=r"program.ptx:2: .*divergent: .*lane 3 \(and 28 more.*`.uni` says"):
+        with pytest.raises(HazardError, match=r"program.ptx:2: .*divergent: .*lane 3 \(and 28 more.*`.uni` promises"):
             go(text, threads=32)
         go(text.replace("lane, 3", "warp, 1"))  # warps may go apart
 

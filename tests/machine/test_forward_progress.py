@@ -163,7 +163,7 @@ def test_a_deadlock_says_where_everybody_waits() -> None:
             bar.sync 2, 96
         """, threads=96)  # fmt: skip
     text = str(caught.value)
-    assert "nobody can run" in text
+    assert "no thread can run, and it has not arrived" in text
     assert "32 lanes of block 0, warp 0, wait for threads of their block at program.ptx:6 (bar.sync)" in text
 
 
@@ -198,7 +198,7 @@ def test_a_lock_that_nobody_gives_back_is_a_deadlock() -> None:
 
 
 def test_blocks_that_wait_for_one_that_is_not_resident() -> None:
-    with pytest.raises(HazardError, match=r"deadlock: block 0, .*all who run look for what nobody will write"):
+    with pytest.raises(HazardError, match=r"deadlock: block 0, .*wait for a value that no thread will write"):
         go("look:\natom.global.add.u32 x, a0, 0\nsetp.eq.u32 p, x, 0\n@p bra look", blocks=2, threads=1,
            arrays=(np.zeros(1, np.uint32),))  # fmt: skip
 

@@ -79,7 +79,7 @@ def test_races_of_blocks_that_do_not_run_together(monkeypatch: pytest.MonkeyPatc
         with t.where(t.ctaid[0] == 6):
             t("ld.global.b32", x)
 
-    with pytest.raises(HazardError, match=r"of block 1 wrote it at .*, and blocks are in no order") as caught:
+    with pytest.raises(HazardError, match=r"of block 1 wrote it at .*, and blocks are unordered") as caught:
         run(kernel, np.zeros(4, np.uint32), grid=7)
     hazard = caught.value.hazard
     assert hazard.block == 6 and hazard.other is not None and hazard.site.line == hazard.other.line + 2
@@ -124,7 +124,7 @@ def test_no_arrays() -> None:
 
 def test_lines_beyond_those_that_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the clock of a batch stands still, no line is named wrongly."""
-    for module in ("access_words", "clocks"):
+    for module in ("access_words", "happens_before"):
         monkeypatch.setattr(importlib.import_module(f"warpmma.machine.order.{module}"), "LAST_TIME", 3)
     with pytest.raises(HazardError, match=r"warp 1 wrote it at races\.py") as caught:
         run(read_after_write)

@@ -10,7 +10,7 @@ from assembler import go
 from kernels import outcome, run
 
 from warpmma.kernel import HazardError
-from warpmma.machine.sync.arrivals import MOST, MbarrierState
+from warpmma.machine.sync.mbarrier_phases import MOST, MbarrierState
 
 INIT, ARRIVE, TEST = "mbarrier.init.shared.b64", "mbarrier.arrive.shared.b64", "mbarrier.test_wait.shared.b64"
 PARITY = "mbarrier.test_wait.parity.shared.b64"

@@ -127,13 +127,13 @@ def test_two_instructions_that_wait_for_each_other(line: str, other: str, why: s
         go(text, threads=32)
     message, (mnemonic, _, _), (others, _, _) = str(caught.value), line.partition(" "), other.partition(" ")
     assert message.startswith(
-        f"program.ptx:3: {mnemonic}: divergent: block 0, warp 0, lane 16 (and 15 more lanes): nobody can run"
+        f"program.ptx:3: {mnemonic}: divergent: block 0, warp 0, lane 16 (and 15 more lanes): stalled on lanes"
     )
     assert f"Other lanes of the warp wait at program.ptx:6 ({others}): " in message and why in message
     assert "16 lanes of block 0, warp 0, wait for lanes of their warp at program.ptx:3" in message
     assert "16 lanes of block 0, warp 0, wait for lanes of their warp at program.ptx:6" in message
     assert caught.value.hazard.other is not None and caught.value.hazard.other.line == 6
-    with pytest.warns(HazardWarning, match="nobody can run"):
+    with pytest.warns(HazardWarning, match="stalled on lanes that never arrived"):
         go(text, threads=32, policy="warn")
 
 
@@ -151,7 +151,7 @@ def test_half_a_warp_at_an_aligned_barrier_waits_for_the_rest() -> None:
 
 
 def test_half_a_warp_at_an_aligned_barrier_and_the_rest_at_another() -> None:
-    with pytest.raises(HazardError, match=r"program.ptx:3: bar.sync: barrier: .*nobody can run.*program.ptx:6 \(bar"):
+    with pytest.raises(HazardError, match=r"program.ptx:3: bar.sync: barrier: .*stalled on lanes.*program.ptx:6 \(bar"):
         go("""
             setp.lt.u32 p, lane, 16
             @p bra low

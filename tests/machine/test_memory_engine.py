@@ -11,7 +11,7 @@ import warpmma as wm
 from warpmma.kernel import HazardError, Output, launch
 from warpmma.machine.base import grain_engine, memory_engine
 from warpmma.machine.base.grain_engine import GrainRuns
-from warpmma.machine.base.transfers import get, put
+from warpmma.machine.base.memory_engine import get, put
 
 NATIVE, GRAINS = memory_engine.NATIVE, grain_engine.GRAINS
 needs_native = pytest.mark.skipif(NATIVE is None, reason="the native engine is not built")

@@ -148,7 +148,7 @@ def test_half_a_warp_is_not_32_threads() -> None:
         with t.where(t.laneid < 16):
             t("barrier.sync", 1, 32)
 
-    with pytest.raises(HazardError, match="32 threads must come to barrier 1"):
+    with pytest.raises(HazardError, match="32 threads must arrive at barrier 1"):
         run(kernel, block=32)
 
 
@@ -191,7 +191,7 @@ def test_what_barriers_do_not_take() -> None:
 
 
 def test_the_clock_stands_still_and_no_race_is_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("access_words", "clocks"):
+    for module in ("access_words", "happens_before"):
         monkeypatch.setattr(importlib.import_module(f"warpmma.machine.order.{module}"), "LAST_TIME", 3)
 
     def kernel(t: Any) -> None:

@@ -95,7 +95,7 @@ def test_where_it_decides_something_it_is_a_hazard(use: str) -> None:
     other = caught.value.hazard.other
     assert other is not None
     assert (other.mnemonic, other.line) == ("ld.shared.u32", line("@%p2 ld.shared"))
-    assert "or that comes of such a one" in str(caught.value)
+    assert "or that was computed from one" in str(caught.value)
 
 
 def test_a_shuffle_takes_it_to_other_lanes() -> None:

@@ -16,7 +16,7 @@ import warpmma as wm
 from warpmma.errors import LimitError, OperandError
 from warpmma.machine import Grid, HazardError, HazardWarning, Limit
 from warpmma.machine.block import batch
-from warpmma.machine.run import interpreting
+from warpmma.machine.run import executor
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 BODY = """
@@ -69,13 +69,13 @@ def expected(x: np.ndarray, factor: int, times: int = 1) -> np.ndarray:
 def made(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
     """How often each place was prepared."""
     counts: Counter[int] = Counter()
-    before = interpreting._Run._prepared
+    before = executor._Run._prepared
 
     def prepared(self: Any, place: int, step: Any) -> Any:
         counts[place] += 1
         return before(self, place, step)
 
-    monkeypatch.setattr(interpreting._Run, "_prepared", prepared)
+    monkeypatch.setattr(executor._Run, "_prepared", prepared)
     return counts
 
 
@@ -125,7 +125,7 @@ def test_few_widths_are_kept() -> None:
     for blocks in (1, 2, 4, 8, 16, 32):
         case.run(blocks=blocks)
     program = case.entry.module.linked("k", case.device, "ptxas").launched
-    assert len(program.kept) == interpreting._MOST_KEPT
+    assert len(program.kept) == executor._MOST_KEPT
     case.run(blocks=1)
 
 
@@ -260,7 +260,7 @@ def test_a_program_needs_the_parameters_that_it_reads() -> None:
     program = case.entry.module.linked("k", case.device, "ptxas").launched
     run, _, _ = batch_of(range(1), 32)
     with pytest.raises(OperandError, match="k reads bytes 0 to 7 of its parameters; the launch has 4 bytes of them"):
-        interpreting.run_program(run, program, Grid((1, 1, 1), (32, 1, 1), 4096), parameters=bytes(4))
+        executor.run_program(run, program, Grid((1, 1, 1), (32, 1, 1), 4096), parameters=bytes(4))
 
 
 SPIN = """

@@ -46,7 +46,7 @@ class Register(machine.WarpRegister):
     __array_ufunc__ = None  # NumPy's integers on the left of an operator leave it to us
 
     def __init__(self, threads: _Threads, register: machine.WarpRegister) -> None:
-        super().__init__(register.bits, register.defined, register.site)
+        super().__init__(register.bits, register.shadow)
         self.threads = threads
 
     def __getattr__(self, name: str) -> Any:
@@ -174,4 +174,4 @@ class Register(machine.WarpRegister):
 
 def _widened(x: machine.WarpRegister, kind: str) -> machine.WarpRegister:
     """Extend a register with zeros."""
-    return x if x.kind == kind else machine.WarpRegister(x.bits.astype(DTYPES[kind]), x.defined, x.site)
+    return x if x.kind == kind else machine.WarpRegister(x.bits.astype(DTYPES[kind]), x.shadow)

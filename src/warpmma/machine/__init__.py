@@ -1,6 +1,6 @@
 """The simulated device: memory, warps, barriers, asynchronous copies, hazards and costs."""
 
-from .base import CANDIDATES, Site, Swizzle, WarpRegister, fits, literal, merged
+from .base import Site, WarpRegister, fits, literal, merged
 from .block import Batch, Grid, RegisterFile, special_kind
 from .handlers import execute
 from .memory import Device, DeviceArray, GlobalMemory, Retyped, contradicts, expected, float_sites
@@ -27,6 +27,7 @@ from .program import (
 )
 from .report import (
     BANKS,
+    CANDIDATES,
     KINDS,
     BankPattern,
     Costs,
@@ -36,6 +37,7 @@ from .report import (
     Policy,
     Reporter,
     SharedSite,
+    Swizzle,
     Unpredicted,
     Watch,
     WatchedProduct,

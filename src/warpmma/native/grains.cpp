@@ -65,7 +65,7 @@ bool note(Words table, Places first, size_t each, KnownWords words) {
   return differ == 0;
 }
 
-// Rule 3 of `grains`, exactly as its slow form.
+// Rule 3 of `shadow_memory`, exactly as its slow form.
 void count_readers(Words last, Words lane, Words other, Places first, size_t each, KnownWords words,
                    uint64_t thread_bit, uint64_t warp_bit, uint64_t block_bit) {
   if (lane.shape(0) != last.shape(0) || other.shape(0) != last.shape(0)) refuse("tables of different lengths");

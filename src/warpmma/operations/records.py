@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, cast
 
@@ -121,6 +121,9 @@ class Operation(Row):
         Whether what a lane has not written may pass through to the result, unread: `mov`.
     native : callable or None
         What the native engine has instead of `compute`: the same of the same, and faster.
+    on_target : callable or None
+        From a target to what computes it there instead of `compute` and `native`, or to None if these do: GPUs may have
+        other tables of the special-function unit.
     needed : callable or None
         From the operands' arrays to a tuple, for each input, of bool `[..., 32]`: lanes whose value counts. None where
         all do.
@@ -145,6 +148,9 @@ class Operation(Row):
     needed: Callable[..., tuple[Array, ...]] | None = field(default=None, repr=False, compare=False)
     passes: Callable[..., Array] | None = field(default=None, repr=False, compare=False)
     native: Callable[..., tuple[Array, ...]] | None = field(default=None, repr=False, compare=False)
+    on_target: Callable[[str], Callable[..., tuple[Array, ...]] | None] | None = field(
+        default=None, repr=False, compare=False
+    )
     reads_carry: bool = False
     writes_carry: bool = False
     vectors: tuple[int, int] = (0, 0)
@@ -220,6 +226,11 @@ class Operation(Row):
                 raise OperandError(f"{self.mnemonic}: {warp}lane {lane}: PTX leaves the result undefined: {UNDEFINED}")
             results = tuple(np.where(bad, np.zeros_like(x), x) for x in results)
         return tuple(np.asarray(x, DTYPES[kind]) for x, kind in zip(results, self.outputs, strict=True))
+
+    def for_target(self, target: str) -> Operation:
+        """Return the operation as a target computes it: itself, unless GPUs differ."""
+        function = None if self.on_target is None else self.on_target(target)
+        return self if function is None else replace(self, compute=function, native=None, on_target=None)
 
     def undefined_lanes(self, *operands: npt.ArrayLike, active: npt.ArrayLike | None = None) -> Array:
         """Active lanes whose results PTX leaves undefined, as bool `[..., 32]`: what a checker of hazards reports."""

@@ -1,11 +1,9 @@
-"""What the rest of the machine stands on: sites, lanes, registers of a warp, and the two engines of memory."""
+"""The base of the machine: sites, lanes, registers of a warp, and the two engines of memory."""
 
+from .atomic_order import in_turns
 from .grain_engine import GrainRuns, all_set, count_readers, fill, none, note, ordered
 from .lanes import Lanes
 from .literals import fits, is_number, literal, several
-from .memory_engine import acting, alike, flat, joined, locate, split
+from .memory_engine import acting, alike, flat, get, joined, locate, put, split
 from .site import Site
-from .swizzles import CANDIDATES, Swizzle
-from .transfers import get, put
-from .turns import in_turns
-from .warp_register import WarpRegister, merged
+from .warp_register import RegisterShadow, WarpRegister, merged, merged_shadow

@@ -1,7 +1,7 @@
-"""What is known of grains of memory, asked and noted for all lanes at once, in the native engine where it is built.
+"""Shadow memory: the functions that look up and note accesses of all lanes at once, native where it is built.
 
-Each function is a law of `allocation`, `grains` or `clocks`, or a question whose answer is mostly yes; NumPy's form
-gives the same.
+Each function is a rule of `allocation`, `shadow_memory` or `happens_before`, or a question that is mostly answered by
+yes. The NumPy form gives the same results.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ GRAINS: Any = getattr(_native, "grains", None)
 
 @dataclass(frozen=True, slots=True)
 class GrainRuns:
-    """What lanes touch: so many grains each, one after the other.
+    """The grains that lanes touch: for each lane, a number of consecutive ones.
 
     Attributes
     ----------
     first : ndarray of int64
-        The first of each lane, `[n]`.
+        The first grain of each lane, `[n]`.
     each : int
-        How many.
+        Grains of a lane.
     """
 
     first: Array
@@ -45,42 +45,42 @@ class GrainRuns:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of `all`."""
+        """The shape of `all`."""
         return len(self.first), self.each
 
     @property
     def size(self) -> int:
-        """How many grains these are together, one that several touch as often."""
+        """The number of grains, counted once for every lane that touches them."""
         return len(self.first) * self.each
 
     def apart(self, other: GrainRuns) -> bool:
-        """Whether all of these lie before or behind all others."""
+        """Whether all of these lie before or after all others."""
         if not self.size or not other.size:
             return True
         behind = self.first.min() >= other.first.max() + other.each
         return bool(behind or self.first.max() + self.each <= other.first.min())
 
     def finer(self, times: int) -> GrainRuns:
-        """Return the same, where each grain has become so many."""
+        """Return the same grains after each was split into a number of smaller ones."""
         return GrainRuns(self.first * times, self.each * times)
 
 
 def ordered(
     table: Array, grains: GrainRuns, words: Array, floor: int, *, thread: Any, block: Any, time: Any, last: int
 ) -> bool:
-    """Whether all that a table has of grains is nothing, the thread's own, or of its block and before a time.
+    """Whether each access in a table is none, the thread's own, or one of its block before a time.
 
     Parameters
     ----------
     table : ndarray of uint64
-        Words of accesses, by grain (`clocks`).
+        Access words, by grain (`access_words`).
     grains : GrainRuns
     words : ndarray of uint64
-        Of those who ask, `[n]`.
+        Access words of the threads, `[n]`.
     floor : int
         The time.
     thread, block, time : int
-        Where in a word the thread begins, the block, and the time, which is at most `last`.
+        The lowest bit of the thread, the block and the time in a word; the time is at most `last`.
     """
     if GRAINS is not None:
         return bool(GRAINS.ordered(
@@ -95,7 +95,7 @@ def ordered(
 
 
 def note(table: Array, grains: GrainRuns, words: Array) -> bool:
-    """Note words `[n]` of grains, of several the last; whether each stands where it was noted."""
+    """Write words `[n]` of grains, the last one if several touch a grain; return whether none was overwritten."""
     if GRAINS is not None:
         return bool(GRAINS.note(table, grains.first, grains.each, words))
     where = grains.all
@@ -106,7 +106,7 @@ def note(table: Array, grains: GrainRuns, words: Array) -> bool:
 def count_readers(
     tables: tuple[Array, ...], grains: GrainRuns, words: Array, *, thread: Any, warp: Any, block: Any
 ) -> None:
-    """Count readers in: rule 3 of `grains`, of words `[n]`."""
+    """Count readers, words `[n]`, by rule 3 of `shadow_memory`."""
     last, lane, other = tables
     if GRAINS is not None:
         GRAINS.count_readers(last, lane, other, grains.first, grains.each, words, int(thread), int(warp), int(block))
@@ -129,25 +129,25 @@ def count_readers(
             held, elsewhere = other[place], word >> block != here
             keep = (held != 0) & (held >> block != here) & ~elsewhere
             other[place] = np.where(keep, held, word)
-            other[place[elsewhere]] = word[elsewhere]  # of several at once, too, one of another block
+            other[place[elsewhere]] = word[elsewhere]  # of several at once, one of another block
 
 
 def all_set(flags: Array, grains: GrainRuns) -> bool:
-    """Whether all of some flags are set, by grain."""
+    """Whether the flags of all grains are set."""
     if GRAINS is not None:
         return bool(GRAINS.all_set(flags, grains.first, grains.each))
     return bool(flags[grains.all].all())
 
 
 def none(table: Array, grains: GrainRuns) -> bool:
-    """Whether a table of words has nothing of grains."""
+    """Whether a table has no word for any of the grains."""
     if GRAINS is not None:
         return bool(GRAINS.none(table, grains.first, grains.each))
     return not table[grains.all].any()
 
 
 def fill(table: Array, grains: GrainRuns, value: int | bool) -> None:
-    """Put a value into a table, of words or flags."""
+    """Write one value for all grains into a table of words or flags."""
     if GRAINS is not None:
         GRAINS.fill(table, grains.first, grains.each, value)
     else:

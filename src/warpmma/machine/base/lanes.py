@@ -2,8 +2,8 @@
 
 The rules:
 
-1. A warp has 32 lanes. Of the last warp of a block some may be no threads; they are as if they had exited at once.
-2. A thread runs until it exits or waits at a barrier of its block; it runs again when the barrier is complete.
+1. A warp has 32 lanes. In the last warp of a block, lanes beyond the block's threads count as exited from the start.
+2. A thread runs until it exits or waits at a barrier of its block; it continues when the barrier is complete.
 3. Lanes of one warp may be at different places (`scheduling`), and exit one by one.
 """
 
@@ -19,7 +19,7 @@ from ...registers import LANES
 
 @lru_cache(maxsize=64)
 def _at_first(blocks: int, threads: int, warps: int) -> tuple[Array, Array]:
-    """Return the lanes that are threads, and nobody, who waits: arrays that cannot be written."""
+    """Return the lanes that are threads, and no lane, which waits: read-only arrays."""
     exists = np.arange(warps * LANES).reshape(1, warps, LANES) < threads
     return np.broadcast_to(exists, (blocks, warps, LANES)), np.broadcast_to(np.False_, (blocks, warps, LANES))
 
@@ -35,7 +35,7 @@ class Lanes:
     Attributes
     ----------
     shape : (int, int, int)
-        `[block, warp, lane]`, as of all arrays here.
+        `[block, warp, lane]`, the shape of all arrays here.
     threads : int
         Of each block.
     exists, alive, waiting : ndarray of bool
@@ -59,10 +59,10 @@ class Lanes:
         self.any_waiting = bool(self.waiting.any())
 
     def release(self, lanes: Array) -> None:
-        """Let threads run again."""
+        """Let threads continue."""
         self.waiting = self.waiting & ~lanes
         self.any_waiting = bool(self.waiting.any())
 
     def whole(self, lanes: Array) -> Array:
-        """Tell of which warps all threads that are alive are among some lanes, `[block, warp]`, or none are."""
+        """Tell which warps, `[block, warp]`, have all or none of their live threads among some lanes."""
         return np.asarray(np.all(lanes | ~self.alive, axis=-1) | ~np.any(lanes, axis=-1))

@@ -1,17 +1,17 @@
-"""Numbers as operands: the bits that a Python number becomes, by the PTX type of the operand.
+"""Numbers as operands: the bits of a Python number, by the PTX type of the operand.
 
 The rules:
 
-1. A number is a value of the operand's type, never bits that happen to be as wide. What is not exactly one is refused.
-   `Threads.constant` makes registers of bits.
-2. Types of integers, and b8 to b64, take integers that fit their bits, signed or not: -1 and 4294967295 are the same
+1. A number is a value of the operand's type, never bits of the same width. A number that the type cannot represent is
+   an error. `Threads.constant` makes registers from bits.
+2. Integer types, and b8 to b64, take integers that fit their bits, signed or unsigned: -1 and 4294967295 are the same
    in 32 bits.
-3. f32 and f64 take floats and round them to nearest, as PTX and C round their decimals (0.1); but not to infinity or
-   zero. Of other formats floats have to be values. The integer 0 is +0; other integers are refused, for in PTX they
-   are bits.
-4. In b32 and b64, bits of any type, a float is an f32 and an f64.
-5. A register of several elements, such as f16x2 and the fragments of `mma` that pack them, takes 0 alone.
-6. Predicates take bools, and nothing else does.
+3. f32 and f64 take floats and round them to nearest, as PTX and C round their decimals (0.1), but not to infinity or
+   zero. Floats of other formats have to be representable. The integer 0 is +0; other integers are errors, because in
+   PTX they are bits.
+4. In b32 and b64, which hold bits of any type, a float is an f32 or an f64.
+5. A register of several elements, such as f16x2 and the fragments of `mma`, takes only 0.
+6. Predicates take only bools, and only predicates do.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def is_number(x: object) -> bool:
 
 
 def fits(value: int, bits: int) -> bool:
-    """Whether an integer fits so many bits, signed or not."""
+    """Whether an integer fits a number of bits, signed or unsigned."""
     return -(1 << (bits - 1)) <= value < 1 << bits
 
 
@@ -59,7 +59,7 @@ def literal(x: Any, type_: str, kind: str, who: str) -> int:
     Raises
     ------
     OperandError
-        What is not exactly a value of the type.
+        A number that the type cannot represent exactly.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def _integer(x: int, type_: str, kind: str, who: str) -> int:
 
 
 def _zero(x: int, type_: str, kind: str, who: str) -> int:
-    """Rule 3, of integers."""
+    """Rule 3, for integers."""
     if x == 0:
         return 0
     try:
@@ -109,6 +109,6 @@ def _zero(x: int, type_: str, kind: str, who: str) -> int:
 
 
 def _by_bits(x: object, kind: str) -> str:
-    """Say how a register of bits is made."""
+    """Return the call that makes a register from bits."""
     bits = int(x) if is_integer(x) and fits(int(x), int(kind[1:])) else "bits"
     return f"t.constant({bits}{'' if kind == 'b32' else f', {kind!r}'}) for its bits"

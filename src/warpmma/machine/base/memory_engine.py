@@ -1,6 +1,6 @@
-"""What memory does for every access of every lane, in the native engine where it is built, else in NumPy.
+"""Memory accesses of all lanes at once, native where the engine is built, otherwise in NumPy.
 
-Both forms give the same. What is known of memory has `grain_engine`.
+Both give the same results. `grain_engine` does the same for shadow memory.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ except ImportError:  # installed without a compiler
 NATIVE: Any = getattr(_native, "memory", None)
 """The native engine's memory; None where NumPy does it all, an installation without a compiler."""
 
+_WORDS = (1, 2, 4, 8, 16, 32)  # bytes of an access that NumPy makes through words; from 16 on, several
+
 
 def flat(array: Array) -> Array:
     """Return an array of lanes in one dimension."""
@@ -29,14 +31,14 @@ def flat(array: Array) -> Array:
 
 
 def acting(data: Array, lanes: Array) -> Array:
-    """Return what lanes, `[block, warp, lane]`, have of data `[block, warp, lane, byte]`: `[n, byte]`."""
+    """Return the data, `[n, byte]`, of some lanes; `data` is `[block, warp, lane, byte]`."""
     if data.shape[:-1] == lanes.shape and lanes.all():
         return data.reshape(-1, data.shape[-1])
     return np.asarray(data[lanes])
 
 
 def joined(words: Sequence[Array]) -> Array:
-    """Return the bytes of several words of each lane, of one type and shape `[...]`, together: `[..., byte]`."""
+    """Concatenate the bytes of several words of each lane, `[...]` each, to `[..., byte]`."""
     first, count = words[0], len(words)
     if count == 1:
         return np.ascontiguousarray(first)[..., None].view(np.uint8)
@@ -48,7 +50,7 @@ def joined(words: Sequence[Array]) -> Array:
 
 
 def split(data: Array, dtype: npt.DTypeLike) -> list[Array]:
-    """Return words `[...]`, as they lie in bytes of each lane, `[..., byte]`."""
+    """Split the bytes of each lane, `[..., byte]`, into words `[...]`."""
     words = data.view(dtype)
     count = words.shape[-1]
     if count == 1:
@@ -70,7 +72,7 @@ def locate(
     address : ndarray of uint
         Flat, as `lanes`.
     lanes : ndarray of bool
-        Who accesses it.
+        The lanes that access memory.
     bounds : (ndarray, ndarray) of uint64
         Where pieces begin and end, by address.
     size, alignment : int
@@ -79,11 +81,11 @@ def locate(
     Returns
     -------
     number : int
-        Of the piece.
+        The number of the piece.
     offset : ndarray of int64
-        Of lanes that access it.
+        Where each of the lanes accesses it.
 
-    None: no lane does, several pieces are accessed, or a lane is in none or misaligned.
+    None if no lane accesses memory, several pieces are accessed, or a lane is out of bounds or misaligned.
     """
     starts, ends = bounds
     if NATIVE is not None and address.dtype.kind == "u" and address.dtype.itemsize in (4, 8):
@@ -97,17 +99,50 @@ def locate(
     room = int(ends[number]) - int(starts[number]) if number >= 0 else 0
     if number < 0 or room < size:
         return None
-    inside = mine - starts[number]  # what lies before wraps to beyond
+    inside = mine - starts[number]  # an address before the piece wraps to one beyond it
     if (inside > np.uint64(room - size)).any() or (mine % np.uint64(alignment)).any():
         return None
     return number, inside.astype(np.int64)
 
 
 def alike(rows: Array) -> Array:
-    """Return for each of some rows `[n, m]`, of whole 64 bits, the number of the first that is the same, `[n]`."""
+    """Return for each row of `[n, m]`, of whole 64 bits, the number of the first equal row, `[n]`."""
     if NATIVE is not None:
         first = np.empty(len(rows), np.int64)
         NATIVE.alike(flat(rows).view(np.int64), rows.shape[1] * rows.itemsize // 8, first)
         return first
     seen: dict[bytes, int] = {}
     return np.array([seen.setdefault(row.tobytes(), i) for i, row in enumerate(rows)], np.int64)
+
+
+def get(memory: Array, offset: Array, size: int, phase: int = 0) -> Array:
+    """Return bytes `[n, size]` of memory, uint8, at offsets `[n]`.
+
+    Offsets plus `phase` are multiples of the size if that is a power of two.
+    """
+    if NATIVE is not None:
+        out = np.empty((len(offset), size), np.uint8)
+        NATIVE.gather(memory, offset, size, out.reshape(-1))
+        return out
+    if size not in _WORDS or phase % size:
+        return memory[offset[:, None] + np.arange(size)]
+    words = _as_words(memory, size)
+    return np.take(words, offset // size, axis=0).view(np.uint8)
+
+
+def put(memory: Array, offset: Array, data: Array, phase: int = 0) -> None:
+    """Write bytes `[n, size]`, as `get` reads them; of equal offsets, the last wins."""
+    size = data.shape[-1]
+    if NATIVE is not None:
+        NATIVE.scatter(memory, offset, size, np.ascontiguousarray(data).reshape(-1))
+        return
+    if size not in _WORDS or phase % size:
+        memory[offset[:, None] + np.arange(size)] = data
+        return
+    words = _as_words(memory, size)
+    words[offset // size] = np.ascontiguousarray(data).view(words.dtype)
+
+
+def _as_words(memory: Array, size: int) -> Array:
+    width = min(size, 8)
+    return memory[: len(memory) // size * size].view(f"u{width}").reshape(-1, size // width)

@@ -1,4 +1,4 @@
-"""Where an instruction stands in the source of what runs: a line of Python, of PTX, or of a `.loc`."""
+"""A place in the source of what runs: a line of Python, of PTX, or of a `.loc`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Site(Shown):
     mnemonic : str
         What is executed there.
     text : str
-        Where it stands in the text that was made of the source, "kernel.ptx:12:5"; "" where they are the same. It does
+        Its position in the text that was compiled from the source, "kernel.ptx:12:5"; "" if they are the same. It does
         not distinguish sites: one line of the source is one site for each mnemonic.
     column : int
-        In that text, of PTX, from 1 on; 0 of Python. Nor does it distinguish sites.
+        In that text, for PTX, from 1; 0 for Python. Neither does it distinguish sites.
     """
 
     file: str
@@ -38,10 +38,10 @@ class Site(Shown):
 
     @property
     def in_text(self) -> str:
-        """Where it stands in the text, with the column: "kernel.ptx:12:5"; of Python the line alone."""
+        """Its position in the text, with the column: "kernel.ptx:12:5"; for Python only the line."""
         return self.text or f"{self.place}{f':{self.column}' if self.column else ''}"
 
     @property
     def place(self) -> str:
-        """The line alone, as "file:line"."""
+        """The line, as "file:line"."""
         return f"{Path(self.file).name}:{self.line}"

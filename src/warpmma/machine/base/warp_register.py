@@ -1,11 +1,12 @@
-"""Registers of threads: one model for all front ends.
+"""Registers of threads, and their shadow: one model for all front ends.
 
 The rules:
 
-1. A register holds 16, 32 or 64 bits or a predicate in every lane, and knows which lanes have written it. To read it in
-   another lane is poison, which travels on in programs (`computing`).
-2. What lanes write together they keep apart: lanes that do not take part keep what they had.
-3. A lane that holds memory which nobody wrote has not written either; the register names the line that made it.
+1. A register holds 16, 32 or 64 bits or a predicate in every lane. Its shadow tells which lanes hold poison: those that
+   have not written it, or that loaded memory which nobody wrote. Reading poison is a hazard; in programs it travels on
+   (`computing`).
+2. An instruction writes the lanes that execute it; other lanes keep what they had.
+3. A shadow names the line that made the poison.
 """
 
 from __future__ import annotations
@@ -19,6 +20,31 @@ from .site import Site
 _KINDS = {np.dtype(dtype): kind for kind, dtype in DTYPES.items()}
 
 
+class RegisterShadow:
+    """What is kept beside the bits of a register. A register without poison has none.
+
+    Attributes
+    ----------
+    written : ndarray of bool
+        Lanes that hold no poison, `[..., lane]`.
+    site : Site or None
+        The line that made the poison.
+    """
+
+    __slots__ = ("site", "written")
+
+    def __init__(self, written: Array, site: Site | None = None) -> None:
+        self.written, self.site = written, site
+
+    def poison(self, lanes: Array) -> Array:
+        """Tell which of some lanes hold poison."""
+        return np.greater(lanes, self.written)
+
+    def clean(self, lanes: Array) -> bool:
+        """Whether none of some lanes holds poison."""
+        return self.written is lanes or not bool(np.greater(lanes, self.written).any())
+
+
 class WarpRegister:
     """A register of every thread.
 
@@ -26,21 +52,29 @@ class WarpRegister:
     ----------
     bits : ndarray of uint16, uint32, uint64 or bool
         `[..., lane]`.
-    defined : ndarray of bool or None
-        Which lanes have written it; None for all. What a lane has not written is poison: reading it is a hazard.
-    site : Site or None
-        The line that made it, where some lanes have not written it.
+    shadow : RegisterShadow or None
+        Which lanes hold poison; None if none do.
     """
 
-    __slots__ = ("bits", "defined", "site")
+    __slots__ = ("bits", "shadow")
 
-    def __init__(self, bits: Array, defined: Array | None = None, site: Site | None = None) -> None:
-        self.bits, self.defined, self.site = bits, defined, site
+    def __init__(self, bits: Array, shadow: RegisterShadow | None = None) -> None:
+        self.bits, self.shadow = bits, shadow
 
     @property
     def kind(self) -> str:
         """Its type: "b16", "b32", "b64" or "pred"."""
         return _KINDS[self.bits.dtype]
+
+    @property
+    def defined(self) -> Array | None:
+        """Lanes that hold no poison; None for all."""
+        return None if self.shadow is None else self.shadow.written
+
+    @property
+    def site(self) -> Site | None:
+        """The line that made the poison, if there is any."""
+        return None if self.shadow is None else self.shadow.site
 
     def __repr__(self) -> str:
         return f"<{self.kind} register of {' x '.join(map(str, self.bits.shape))} threads>"
@@ -48,10 +82,20 @@ class WarpRegister:
 
 def merged(old: WarpRegister, new: WarpRegister, lanes: Array) -> WarpRegister:
     """Return a register with `new` in some lanes, and `old` in the others (rule 2)."""
-    bits = np.where(lanes, new.bits, old.bits)
-    if old.defined is None and new.defined is None:
-        return WarpRegister(bits)
-    kept = np.True_ if old.defined is None else old.defined
-    made = np.True_ if new.defined is None else new.defined
-    defined = np.where(lanes, made, kept)
-    return WarpRegister(bits) if defined.all() else WarpRegister(bits, defined, new.site or old.site)
+    return WarpRegister(np.where(lanes, new.bits, old.bits), merged_shadow(old.shadow, new.shadow, lanes))
+
+
+def merged_shadow(
+    old: RegisterShadow | None, new: RegisterShadow | None, lanes: Array, site: Site | None = None
+) -> RegisterShadow | None:
+    """Return the shadow of a register with `new` in some lanes, which `site` wrote, and `old` in the others."""
+    if old is None and new is None:
+        return None
+    if new is None or new.written is lanes:
+        written = np.logical_or(True if old is None else old.written, lanes)
+    else:
+        written = np.where(lanes, new.written, True if old is None else old.written)
+    if written.all():
+        return None
+    made = None if new is None else new.site
+    return RegisterShadow(written, made or site or (None if old is None else old.site))

@@ -1,6 +1,6 @@
-"""A batch of blocks that run together: their lanes, memory, barriers and copies, and how they read and write registers.
+"""A batch of blocks that run together: lanes, memory, barriers, asynchronous operations, and access to registers.
 
-Every array is `[block, warp, lane]`: warps at the same place go together, over all blocks of a batch.
+Every array is `[block, warp, lane]`: warps at the same place run together, over all blocks of a batch.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from ..._arrays import Array, everywhere
 from ...arithmetic import Engine, resolve, runs_elements
 from ...errors import OperandError
 from ...operations import DTYPES, Operation
-from ..base import Lanes, Site, WarpRegister, is_number, literal
-from ..memory import GlobalMemory, LocalMemory, SharedMemory
+from ..base import Lanes, RegisterShadow, Site, WarpRegister, is_number, literal
+from ..memory import GlobalMemory, GlobalSpace, LocalMemory, SharedMemory
 from ..order import Clocks, History
 from ..report import Costs, Reporter, Watching
-from ..sync import Barriers, ClusterBarrier, Copies, Phases
+from ..sync import AsyncOperations, Barriers, ClusterBarrier, MbarrierPhases
 
 Results = tuple[WarpRegister, ...]
 
@@ -42,25 +42,25 @@ class Batch:
     engine, workers
         Of `execute`, for `mma`.
     seed : int
-        Who goes first where CUDA leaves it open; 0 is the order of numbers.
+        Which thread goes first where CUDA leaves it open; 0 is the order of numbers.
     poison_travels : bool
-        Whether what nobody wrote travels through operations on registers: rule 2 of `computing`.
+        Whether poison travels through operations on registers: rule 2 of `computing`.
     watching : Watching, optional
-        Who keeps operands of `mma`.
+        Keeps operands of `mma`.
 
     Attributes
     ----------
     blocks : range
     loaded_poison : set of Site
-        Loads that met memory which nobody wrote, and did not report it.
+        Loads that read unwritten memory without a report.
     lanes : Lanes
     clocks : Clocks
-    memory, shared, local : GlobalMemory, SharedMemory, LocalMemory
-    copies : Copies
+    memory : GlobalMemory
+    global_space, shared, local : Space
+    async_operations : AsyncOperations
     barriers : Barriers
     cluster : ClusterBarrier
-    phases : dict of int to Phases
-        Of mbarriers, by where they lie in the shared memory of all blocks.
+    phases : MbarrierPhases
     """
 
     def __init__(
@@ -74,13 +74,14 @@ class Batch:
         self.loaded_poison: set[Site] = set()
         self.native = resolve(engine) == "native" and runs_elements()
         self.lanes = Lanes(len(blocks), threads)
-        self.clocks = Clocks(blocks, self.lanes.shape[1], history)
+        self.clocks = Clocks(blocks, self.lanes.shape[1], history, tracking=reporter.tracking)
         self.shared = SharedMemory(reporter, self.clocks, len(blocks), shared)
         self.local = LocalMemory(reporter, self.lanes.shape)
-        self.copies = Copies(self.shared, reporter)
+        self.global_space = GlobalSpace(memory, self.clocks, reporter)
+        self.async_operations = AsyncOperations(reporter)
         self.barriers = Barriers(self.lanes, self.clocks, reporter)
         self.cluster = ClusterBarrier(self.barriers, reporter, self.lanes.shape)
-        self.phases: dict[int, Phases] = {}
+        self.phases = MbarrierPhases(self.clocks, self.async_operations, reporter.tracking)
         reporter.first_block = blocks.start
 
     @property
@@ -89,12 +90,13 @@ class Batch:
         return self.lanes.shape
 
     def function(self, row: Operation) -> Callable[..., tuple[Array, ...]]:
-        """Return what computes an operation in the batch's engine."""
+        """Return what computes an operation on the batch's target, in its engine."""
+        row = row.for_target(self.target)
         return row.compute if row.native is None or not self.native else row.native
 
     def leave(self, lanes: Array) -> None:
         """End threads."""
-        self.copies.exited(lanes)
+        self.async_operations.exited(lanes)
         self.lanes.exit(lanes)
         self.costs.barrier(self.barriers.exited())
 
@@ -104,10 +106,10 @@ class Batch:
             self.barriers.stand(self.lanes.waiting, None)
         if self.lanes.alive.any():
             self.leave(self.lanes.alive)
-        self.phases.clear()  # what was not counted holds the batch
+        self.phases.clear()  # pending counts refer to the batch
 
     def shuffled(self, number: int) -> Array | None:
-        """Return an order of so many turns, by the seed and the time; None for the one that is there."""
+        """Return an order for a number of turns, drawn from the seed and the time; None for the given order."""
         if not self.seed or number < 2:
             return None
         first = (self.seed << 32 ^ self.clocks.now * 0x9E3779B9) % (1 << 63)
@@ -119,12 +121,12 @@ class Batch:
     # Registers
 
     def filled(self, value: Any, kind: str) -> WarpRegister:
-        """Return a register with one value, or with those of an array, in every lane."""
+        """Return a register with one value, or the values of an array, in every lane."""
         bits = np.asarray(value).astype(DTYPES[kind])
         return WarpRegister(np.broadcast_to(bits, self.shape) if bits.ndim else everywhere(bits[()], self.shape))
 
     def operand(self, x: Any, type_: str, kind: str, who: str) -> WarpRegister:
-        """Return a register as it is, or one with a number in every lane, which is a value of the operand's PTX type.
+        """Return a register as it is, or one with a number in every lane.
 
         Parameters
         ----------
@@ -139,7 +141,7 @@ class Batch:
         Raises
         ------
         OperandError
-            Anything else, or a number that is no value of the type.
+            Anything else, or a number that the type cannot represent.
         """
         if isinstance(x, WarpRegister):
             return x
@@ -148,14 +150,14 @@ class Batch:
         return WarpRegister(everywhere(DTYPES[kind](literal(x, type_, kind, who)), self.shape))
 
     def read(self, site: Site, registers: Sequence[WarpRegister], needed: Sequence[Array]) -> list[Array]:
-        """Bits of registers, `[block, warp, lane]`; report needed lanes, of each, that have not been written."""
+        """Return the bits of registers, `[block, warp, lane]`; report the needed lanes of each that hold poison."""
         for i, (register, lanes) in enumerate(zip(registers, needed, strict=True)):
-            if register.defined is not None:
-                bad = np.greater(lanes, register.defined)
+            if register.shadow is not None:
+                bad = register.shadow.poison(lanes)
                 if not bad.any():
                     continue
                 if register.site in self.loaded_poison:
-                    what = f"memory is read that nobody wrote, and it counts at {site.place} ({site.mnemonic})"
+                    what = f"unwritten memory is read, and its value matters at {site.place} ({site.mnemonic})"
                     self.reporter.report("unwritten", register.site, bad, other=site, detail=what)
                     continue
                 which = f"; it is number {i} of {len(registers)} here" if len(registers) > 1 else ""
@@ -164,7 +166,7 @@ class Batch:
         return [register.bits for register in registers]
 
     def made(self, bits: Array, lanes: Array, site: Site, poison: Array | None = None) -> WarpRegister:
-        """Return a result, written by lanes but for those that are poison."""
+        """Return a result that lanes have written, except those that hold poison."""
         if bits.shape != self.shape:
             bits = np.broadcast_to(bits, self.shape)
         if not self.reporter.tracking:
@@ -172,12 +174,12 @@ class Batch:
         written = None if lanes is self.lanes.alive else lanes
         if poison is not None and poison.any():
             written = ~poison if written is None else written & ~poison
-        return WarpRegister(bits, written, None if written is None else site)
+        return WarpRegister(bits, None if written is None else RegisterShadow(written, site))
 
 
 def _origin(register: WarpRegister, travels: bool) -> str:
     what = "the lane reads a register that it never wrote"
-    what += ", or that comes of such a one" * travels
+    what += ", or that was computed from one" * travels
     if register.site is None:
         return what
     loaded = ", or loading there memory that nobody wrote" * register.site.mnemonic.startswith(("ld", "wmma.load"))

@@ -1,4 +1,4 @@
-"""Registers by name, as PTX and other front ends have them."""
+"""Registers by name, for PTX and other front ends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..._text import ranges
 from ...errors import RegisterError, shown
 from ...operations import DTYPES
 from ...registers import LANES
-from ..base import WarpRegister, merged
+from ..base import RegisterShadow, WarpRegister, merged
 
 Width = Literal[16, 32, 64, "pred"]
 _KINDS: dict[object, str] = {16: "b16", 32: "b32", 64: "b64", "pred": "pred"}
@@ -24,7 +24,7 @@ _MOST_NAMES = 1 << 16  # of a fragment; no warp has as many registers
 
 
 class RegisterFile:
-    """Named registers of a batch of warps, which know which of their lanes were ever written.
+    """Named registers of a batch of warps; each knows which of its lanes have been written.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class RegisterFile:
 
     Notes
     -----
-    A lane that was never written has no value: to read it is a `RegisterError`, as it would be a bug in the kernel.
+    A lane that was never written has no value: reading it is a `RegisterError`, because it would be a bug in a kernel.
 
     Examples
     --------
@@ -51,11 +51,11 @@ class RegisterFile:
     def __init__(self, warps: tuple[int, ...] = ()) -> None:
         if not isinstance(warps, tuple) or not all(is_integer(n) and n >= 0 for n in warps):
             raise RegisterError(f"warps is {shown(warps)}; expected a shape, a tuple of non-negative integers")
-        most = MOST_DIMENSIONS - 2  # a fragment has those of its registers and lanes too
+        most = MOST_DIMENSIONS - 2  # a fragment has two more, of registers and lanes
         if len(warps) > most:
             raise RegisterError(f"warps has {len(warps)} dimensions; expected at most {most}")
         if math.prod(map(int, warps)) > sys.maxsize // (8 * LANES):
-            raise RegisterError(f"warps is {shown(warps)}; a register of so many lanes fits no memory")
+            raise RegisterError(f"warps is {shown(warps)}; a register of so many lanes does not fit in memory")
         self.warps = tuple(map(int, warps))
         self._registers: dict[str, WarpRegister] = {}
 
@@ -75,7 +75,7 @@ class RegisterFile:
         Raises
         ------
         RegisterError
-            Another width, a name that is no string, or one that is taken; then none is added.
+            Another width, a name that is not a string, or one that exists; then none is added.
         """
         kind = _KINDS.get(width) if is_integer(width) or isinstance(width, str) else None
         if kind is None:
@@ -89,22 +89,22 @@ class RegisterFile:
                 raise RegisterError(f"{name} is declared twice")
         for name in names:
             shape = (*self.warps, LANES)
-            self._registers[name] = WarpRegister(np.zeros(shape, DTYPES[kind]), np.zeros(shape, bool))
+            self._registers[name] = WarpRegister(np.zeros(shape, DTYPES[kind]), RegisterShadow(np.zeros(shape, bool)))
 
     def width(self, name: str) -> int:
-        """Width of a register in bits; 1 of a predicate."""
+        """Width of a register in bits; 1 for a predicate."""
         register = self._register(name)
         return 1 if register.kind == "pred" else 8 * register.bits.dtype.itemsize
 
     def written(self, name: str) -> npt.NDArray[np.bool_]:
-        """Which lanes were ever written, `[*warps, 32]`."""
+        """Return the lanes that have been written, `[*warps, 32]`."""
         return self._lanes(name).copy()
 
     def get(self, name: str) -> WarpRegister:
-        """Return a register as the machine takes it; what is written later does not change it."""
+        """Return a register for the machine; later writes do not change it."""
         register = self._register(name)
         lanes = self._lanes(name)
-        return WarpRegister(register.bits, None if lanes.all() else lanes, register.site)
+        return WarpRegister(register.bits, None if lanes.all() else RegisterShadow(lanes, register.site))
 
     def put(self, name: str, value: WarpRegister, lanes: Array) -> None:
         """Write a result of the machine in some lanes, `[*warps, 32]`; the others keep theirs.
@@ -138,7 +138,7 @@ class RegisterFile:
         register, values = self._fitting(name, values)
         mask = _mask(name, where, register.bits.shape)
         bits = np.where(mask, values.astype(register.bits.dtype), register.bits)
-        self._registers[name] = WarpRegister(bits, self._lanes(name) | mask)
+        self._registers[name] = WarpRegister(bits, RegisterShadow(self._lanes(name) | mask))
 
     def read(self, name: str, *, where: npt.ArrayLike = True) -> Array:
         """Value of a register, `[*warps, 32]`; a copy.
@@ -170,7 +170,7 @@ class RegisterFile:
             expected = f"[..., {len(names)}, {LANES}] for {names}"
             raise RegisterError(f"got a fragment {fragment.shape}; expected {expected}")
         parts = [fragment[..., index, :] for index in range(len(names))]
-        for name, part in zip(names, parts, strict=True):  # all of them before any is written
+        for name, part in zip(names, parts, strict=True):  # check all of them before any is written
             self._fitting(name, part)
         for name, part in zip(names, parts, strict=True):
             self.write(name, part)
@@ -200,7 +200,7 @@ class RegisterFile:
         return self._registers[name]
 
     def _lanes(self, name: str) -> npt.NDArray[np.bool_]:
-        """Which lanes were ever written, of a register that may know it as None."""
+        """Return the lanes of a register that have been written."""
         register = self._register(name)
         return np.ones(register.bits.shape, bool) if register.defined is None else register.defined
 

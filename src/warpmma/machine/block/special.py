@@ -1,17 +1,17 @@
-"""Special registers: one table of what PTX lets a program read, and what that is here.
+"""Special registers: one table of what PTX lets a program read, and its values here.
 
 The rules (PTX ISA 9.1, chapter 10):
 
-1. What a launch says is as on a GPU: %tid, %ntid, %ctaid, %nctaid, %laneid, %lanemask_*; %warpid is the number of the
-   warp in its block. A component w is 0. There are no clusters: each block is one of its own.
-2. What depends on a GPU and on who shares it is invented, monotone and deterministic. %clock64 counts `_CYCLES` for
-   every instruction that the machine has executed for some lanes of this batch of blocks, whichever these were;
-   %globaltimer as many nanoseconds, and both go on over the batches of a launch if its `Limit` is handed on. %smid is
-   the number of the block modulo %nsmid, which is 132, as an H200 has. %pm is 0, and so is %envreg, in
-   whose place a front end may put where the blocks of a grid meet.
+1. What a launch determines is as on a GPU: %tid, %ntid, %ctaid, %nctaid, %laneid, %lanemask_*; %warpid is the number of
+   the warp in its block. Components w are 0. Each block is a cluster of its own (`thread_scopes`).
+2. What depends on a GPU and on what else runs there is invented, monotone and deterministic. %clock64 counts `_CYCLES`
+   for every instruction that the machine has executed for any lanes of this batch of blocks; %globaltimer counts as
+   many nanoseconds. Both continue over the batches of a launch if its `Limit` is passed on. %smid is the number of the
+   block modulo %nsmid, which is 132, as on an H200. %pm and %envreg are 0; a front end may put the memory where the
+   blocks of a grid meet in place of %envreg.
 3. %total_smem_size is rounded up to 128 bytes; %aggr_smem_size adds what the system reserves, 1 KiB from sm_80 on. The
-   offsets of that part are 0: nothing of it lies in the window of a program.
-4. A register may be read with fewer or more bits than it has: it is cut off, or extended by zeros.
+   offsets of that part are 0: none of it lies in a program's window.
+4. A register may be read with fewer or more bits than it has: it is truncated or zero-extended.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from ...errors import RegisterError, UnknownNameError
 from ...isa import TARGETS
 from ...operations import DTYPES, RegisterType
 from ...registers import LANES
+from ..order import CLUSTER_BLOCKS
 from .batch import Batch
 from .grid import Grid
 
@@ -46,11 +47,11 @@ class Special:
     name : str
         Without its %.
     bits : int
-        Its width; 1 of a predicate.
+        Its width; 1 for a predicate.
     value : callable
         From a `_Launch` to an array that broadcasts to `[block, warp, lane]`.
     moves : bool
-        Whether it is another one at every look.
+        Whether its value changes while a program runs.
     """
 
     name: str
@@ -61,7 +62,7 @@ class Special:
 
 @dataclass(frozen=True)
 class _Launch:
-    """What special registers are made of: `steps` counts what was executed, `static` is bytes of declared variables."""
+    """The launch that special registers describe: executed `steps`, and `static` bytes of declared variables."""
 
     batch: Batch
     grid: Grid
@@ -90,7 +91,7 @@ def _vectors() -> dict[str, Special]:
         "clusterid": lambda x, i: x.grid.ctaid(x.batch.blocks)[i],
         "nclusterid": lambda x, i: x.grid.blocks[i],
         "cluster_ctaid": lambda x, i: 0,
-        "cluster_nctaid": lambda x, i: 1,
+        "cluster_nctaid": lambda x, i: (CLUSTER_BLOCKS, 1, 1)[i],
     }
     parts = [_one(f"{name}.{'xyz'[i]}", partial(_part, value, i)) for name, value in made.items() for i in range(3)]
     return {x.name: x for x in (*parts, *(_zero(f"{name}.w") for name in made))}
@@ -148,7 +149,7 @@ SPECIAL: Mapping[str, Special] = MappingProxyType(
                 _one("globaltimer_hi", _time(32), moves=True),
                 _one("is_explicit_cluster", lambda x: x.grid.cluster is not None, 1),
                 _zero("cluster_ctarank"),
-                _one("cluster_nctarank", lambda x: 1),
+                _one("cluster_nctarank", lambda x: CLUSTER_BLOCKS),
                 _one("total_smem_size", lambda x: x.shared),
                 _one("dynamic_smem_size", lambda x: max(0, x.grid.shared - x.static)),
                 _one("aggr_smem_size", lambda x: x.shared + _RESERVED * (TARGETS[x.batch.target].capability >= (8, 0))),
@@ -165,7 +166,7 @@ SPECIAL: Mapping[str, Special] = MappingProxyType(
 
 
 def special_bits(name: str, kind: str, batch: Batch, grid: Grid, static: int, steps: int) -> Array:
-    """Bits of a special register in all lanes, as a register of a class.
+    """Return the bits of a special register in all lanes, as a register of a class.
 
     Parameters
     ----------
@@ -181,9 +182,9 @@ def special_bits(name: str, kind: str, batch: Batch, grid: Grid, static: int, st
     Raises
     ------
     UnknownNameError
-        No special register.
+        An unknown special register.
     RegisterError
-        A predicate where it has bits, or the other way round.
+        A predicate that is read as bits, or the reverse.
     """
     if name not in SPECIAL:
         raise UnknownNameError.of("PTX's special registers", name, sorted(SPECIAL))
@@ -197,7 +198,7 @@ def special_bits(name: str, kind: str, batch: Batch, grid: Grid, static: int, st
 
 
 def special_kind(name: str) -> RegisterType | None:
-    """Class of the registers that hold all bits of a special register; None of what is none.
+    """Return the class of registers that hold all bits of a special register; None for an unknown one.
 
     Examples
     --------

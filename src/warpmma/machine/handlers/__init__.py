@@ -1,4 +1,4 @@
 """Dispatch: a handler for each class of instruction."""
 
 from .computing import compute
-from .door import execute, handler
+from .dispatch import execute, handler

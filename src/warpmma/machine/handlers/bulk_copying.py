@@ -1,11 +1,12 @@
-"""Instructions whose bytes an mbarrier counts, or groups in bulk: `cp.async.bulk`, its reductions, `st.async`.
+"""Copies whose bytes an mbarrier counts, or that join groups in bulk: `cp.async.bulk`, its reductions, `st.async`.
 
-The rules are those of `copies` and `mbarriers`; and:
+The rules are those of `async_operations` and `mbarriers`; and:
 
-1. What is copied is read at once. It is written when somebody waits for the phase of the mbarrier that counts it, or
-   for its group: until then whoever touches it meets what is pending, as whoever writes its source does.
-2. Reductions change their elements at once, as strong accesses of their thread; so whoever sees the phase complete, or
-   is in order with their thread, finds them done.
+1. A copy reads its source at once. It writes when somebody waits for the phase of the mbarrier that counts it, or for
+   its group: until then the destination is pending for everyone who accesses it, and the source for everyone who writes
+   it.
+2. A reduction changes its elements at once, as strong accesses of its thread; so threads that see the phase complete,
+   or that are ordered after its thread, find them changed.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from ..._arrays import Array
 from ...operations import DTYPES, AsyncStore, Atomic, BulkCopy, register_type, row
 from ..base import Site, joined
 from ..block import Batch, Results, touches
-from ..memory import Allocation, Touch
-from ..sync import Bound, Kind
-from .accesses import address, exactly, fitting
+from ..order import CLUSTER_BLOCKS
+from ..sync import Groups, Pending, Touched
+from .load_store import address, exactly, fitting
 from .mbarriers import transacted
 from .updating import taking_turns
 
 _UNIT = 16  # bytes, of which all that is copied is a multiple
+_ALL_BLOCKS = (1 << CLUSTER_BLOCKS) - 1  # of a cluster, as a mask
 _UNPROVIDED = "a block is a cluster of its own, of rank 0 alone"
 
 
@@ -41,7 +43,7 @@ def bulk(batch: Batch, site: Site, row: BulkCopy, operands: Sequence[Any], lanes
     ]  # fmt: skip
     size = numbers[0]
     if row.multicast:
-        others = lanes & (numbers[1] != 1)
+        others = lanes & (numbers[1] != _ALL_BLOCKS)
         batch.reporter.report("bounds", site, others, numbers[1], f"a mask of blocks, not 1: {_UNPROVIDED}")
         lanes = lanes & ~others
     batch.reporter.aligned(site, size, _UNIT, lanes)
@@ -58,7 +60,7 @@ def _copied(
     """Begin copies of so many bytes."""
     to, origin, barriers = where
     found: Array = np.zeros((int(np.count_nonzero(lanes)), size), np.uint8)
-    sources: list[tuple[Allocation, Touch]] = []
+    sources: list[Touched] = []
     for _, allocation, touch in touches(batch, site, row.origin, origin, size, lanes, _UNIT) if size else ():
         found[touch.lanes[lanes]], _ = allocation.load(touch, 1)
         sources.append((allocation, touch))
@@ -66,37 +68,22 @@ def _copied(
         batch.costs.moved(site, space, found.size)
     if row.operation:
         _combine(batch, site, row, to, found, lanes)
-        copies = Bound(lanes, [])
+        copies = Pending(lanes, [])
     else:
-        kind: Kind = "bulk" if row.grouped else "counted"
-        copies = _begin(batch, site, row.to, to, found, lanes, sources, kind)
+        groups: Groups | None = "cp.async.bulk" if row.grouped else None
+        copies = _begin(batch, site, row.to, to, found, lanes, sources, groups)
     if barriers is not None:
         transacted(batch, site, barriers, np.full(lanes.shape, size), lanes, copies)
 
 
 def _begin(
     batch: Batch, site: Site, space: str, to: Array, data: Array, lanes: Array,
-    sources: list[tuple[Allocation, Touch]], kind: Kind, alignment: int = _UNIT,
-) -> Bound:  # fmt: skip
+    sources: list[Touched], groups: Groups | None, alignment: int = _UNIT,
+) -> Pending:  # fmt: skip
     """Reserve what lanes, of which data is, will write (rule 1)."""
-    targets = []
-    for _, allocation, touch in touches(batch, site, space, to, data.shape[1], lanes, alignment) if data.size else ():
-        allocation.reserve(touch)
-        targets.append((allocation, touch))
-    there: Array = np.zeros(lanes.shape, bool)
-    for _, touch in targets:
-        there |= touch.lanes
-    sources = [(allocation, some) for allocation, touch in sources if len((some := touch.of(there)).offset)]
-    return batch.copies.add(
-        site, to.astype(np.int64), there, sources, partial(_write, targets, data[there[lanes]], there), kind
-    )
-
-
-def _write(targets: list[tuple[Allocation, Touch]], data: Array, lanes: Array, done: Array) -> None:
-    for allocation, touch in targets:
-        some = touch.of(done)
-        if len(some.offset):
-            allocation.complete(some.now(), data[some.lanes[lanes]])
+    pieces = touches(batch, site, space, to, data.shape[1], lanes, alignment) if data.size else ()
+    targets = ((allocation, touch) for _, allocation, touch in pieces)
+    return batch.async_operations.issue(site, to, targets, data, lanes, sources, groups)
 
 
 def _combine(batch: Batch, site: Site, reduction: BulkCopy | AsyncStore, to: Array, data: Array, lanes: Array) -> None:
@@ -107,7 +94,7 @@ def _combine(batch: Batch, site: Site, reduction: BulkCopy | AsyncStore, to: Arr
     alignment = _UNIT if isinstance(reduction, BulkCopy) else element
     for memory, allocation, touch in touches(batch, site, space, to, data.shape[1], lanes, alignment):
         words = np.ascontiguousarray(data[touch.lanes[lanes]]).view(f"u{element}")
-        turns = partial(taking_turns, batch, atomic, memory, [words])
+        turns = partial(taking_turns, batch, atomic, memory.name, [words])
         allocation.update(touch.strong("relaxed", "gpu"), element, turns)
 
 
@@ -124,8 +111,8 @@ def store_counted(batch: Batch, site: Site, row: AsyncStore, operands: Sequence[
     batch.costs.shared(site, at, row.size, lanes)
     if row.operation:
         _combine(batch, site, row, at, data, lanes)
-        copies = Bound(lanes, [])
+        copies = Pending(lanes, [])
     else:
-        copies = _begin(batch, site, "shared", at, data, lanes, [], "counted", row.size)
+        copies = _begin(batch, site, "shared", at, data, lanes, [], None, row.size)
     transacted(batch, site, counter, np.full(lanes.shape, row.size), lanes, copies)
     return ()

@@ -13,7 +13,7 @@ from ...errors import OperandError, shown
 from ...operations import CacheControl, CachePolicy
 from ..base import Site
 from ..block import Batch, Results, touches
-from .accesses import address, exactly, fitting
+from .load_store import address, exactly, fitting
 
 
 def control(batch: Batch, site: Site, row: CacheControl, operands: Sequence[Any], lanes: Array) -> Results:
@@ -25,7 +25,7 @@ def control(batch: Batch, site: Site, row: CacheControl, operands: Sequence[Any]
     if row.size:
         for _, allocation, touch in touches(batch, site, row.space, at, row.size, lanes):
             if row.action == "discard":
-                allocation.forget(touch)
+                allocation.shadow.forgets(touch)
     return ()
 
 

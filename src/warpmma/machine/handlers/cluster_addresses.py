@@ -12,7 +12,8 @@ from ...errors import UnsupportedError
 from ...operations import ClusterAddress
 from ..base import Site
 from ..block import Batch, Results
-from .accesses import exactly, fitting
+from ..order import CLUSTER_BLOCKS
+from .load_store import exactly, fitting
 
 
 def mapped(batch: Batch, site: Site, row: ClusterAddress, operands: Sequence[Any], lanes: Array) -> Results:
@@ -22,7 +23,7 @@ def mapped(batch: Batch, site: Site, row: ClusterAddress, operands: Sequence[Any
     address = fitting(site, batch.operand(where, row.type, row.kind, f"{site.mnemonic}: the address"), width, width)
     number = fitting(site, batch.operand(rank, "u32", "b32", f"{site.mnemonic}: the rank"), 32, 32)
     bits, ranks = batch.read(site, [address, number], [lanes] * 2)
-    bad = lanes & (ranks != 0)
+    bad = lanes & (ranks >= CLUSTER_BLOCKS)
     if bad.any():
         block, warp, lane = np.argwhere(bad)[0].tolist()
         other = int(np.broadcast_to(ranks, batch.shape)[block, warp, lane])

@@ -97,7 +97,7 @@ def _together(batch: Batch, site: Site, row: Operation, bits: list[Any], lanes: 
         words = np.bitwise_or.reduce(np.where(alive, _BITS, np.uint32(0)), axis=-1, keepdims=True)
         bits = [*bits[:-1], bits[-1] & words]
     arguments = [*(np.broadcast_to(x, batch.shape) if isinstance(x, np.ndarray) else x for x in bits), lanes]
-    results = row.compute(*arguments)
+    results = row.for_target(batch.target).compute(*arguments)
     shuffles = row.passes is not None  # what these give then is known (rule 2 of `operations.collectives`)
     if row.undefined is not None and (batch.reporter.tracking or not shuffles):
         bad = row.undefined(*arguments)

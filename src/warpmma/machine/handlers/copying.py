@@ -11,10 +11,10 @@ from ..._arguments import is_integer
 from ..._arrays import Array
 from ...errors import OperandError, shown
 from ...operations import Copy, CopyGroup
-from ..base import Site
-from ..block import Batch, Results
-from ..memory import Allocation, Touch
-from .accesses import address, check_policy, exactly, fitting
+from ..base import Site, acting
+from ..block import Batch, Results, touches
+from ..sync import Groups, Touched
+from .load_store import address, check_policy, exactly, fitting
 
 
 def copy(batch: Batch, site: Site, row: Copy, operands: Sequence[Any], lanes: Array) -> Results:
@@ -35,11 +35,11 @@ def copy(batch: Batch, site: Site, row: Copy, operands: Sequence[Any], lanes: Ar
     size = int(size)
     where, start = address(batch, site, "shared", to, lanes), address(batch, site, "global", source, lanes)
     data = np.zeros((*lanes.shape, size), np.uint8)
-    sources: list[tuple[Allocation, Touch]] = []
+    sources: list[Touched] = []
     moved = 0
     for part, some in _parts(batch, site, rest, size, lanes):
         moved += part * int(np.count_nonzero(some))
-        for allocation, touch in batch.memory.touched(batch.clocks, site, start, part, some, size) if part else ():
+        for _, allocation, touch in touches(batch, site, "global", start, part, some, size) if part else ():
             loaded, _ = allocation.load(touch, part)
             if part == size and len(loaded) == lanes.size:
                 data = loaded.reshape(data.shape)
@@ -48,7 +48,8 @@ def copy(batch: Batch, site: Site, row: Copy, operands: Sequence[Any], lanes: Ar
             sources.append((allocation, touch))
     batch.costs.moved(site, "global", moved)
     batch.costs.shared(site, where, size, lanes)
-    batch.copies.start(site, where, data, lanes, sources)
+    targets = ((allocation, touch) for _, allocation, touch in touches(batch, site, "shared", where, size, lanes))
+    batch.async_operations.issue(site, where, targets, acting(data, lanes), lanes, sources, "cp.async")
     return ()
 
 
@@ -77,11 +78,15 @@ def group(batch: Batch, site: Site, row: CopyGroup, operands: Sequence[Any], lan
         (groups,) = exactly(site, operands, 1, "a number of groups")
         if not is_integer(groups) or groups < 0:
             raise OperandError(f"{site.mnemonic} {shown(groups)}; expected a number of groups, a Python integer")
-        batch.copies.wait(lanes, int(groups), "bulk" if row.bulk else "async", read=row.read)
+        batch.async_operations.wait(lanes, int(groups), _groups(row), read=row.read)
         return ()
     exactly(site, operands, 0, "no operands")
     if row.action == "commit":
-        batch.copies.commit(lanes, "bulk" if row.bulk else "async")
+        batch.async_operations.commit(lanes, _groups(row))
     else:
-        batch.copies.wait(lanes, -1)
+        batch.async_operations.wait(lanes, -1, "cp.async")
     return ()
+
+
+def _groups(row: CopyGroup) -> Groups:
+    return "cp.async.bulk" if row.bulk else "cp.async"

@@ -16,7 +16,7 @@ from ...layouts import Operand
 from ...registers import LANES
 from ..base import Site, WarpRegister, several
 from ..block import Batch, Results
-from .accesses import check_whole
+from .load_store import check_whole
 
 
 def multiply(batch: Batch, site: Site, row: Instruction, operands: Sequence[Any], lanes: Array) -> Results:

@@ -2,18 +2,18 @@
 
 The rules (PTX ISA 9.1, 9.7.13.15; rows in `operations.phases`):
 
-1. Of the 64 bits, which PTX leaves open, the lowest are the arrivals to come, then those expected in a phase, then the
-   bytes to come, the phase, and whether it is a barrier at all. Lanes that meet at one take turns in their order.
-2. What those who arrive did before lies before what follows in those who have seen the phase complete. Of lanes of a
-   warp that arrive at once all do before any.
-3. Copies that arrive are done when the phase is complete: until then whoever touches what they fill or read meets what
-   is pending, and then it is as if their threads had written it at that time, before the phase was complete.
-4. What makes one where there was none is a store as any other: others must be in order with it. What ends it is strong,
-   as arrivals are, and in order with these: libraries let one lane of a warp end what the others arrived at. Something
-   else than a barrier, more arrivals than are expected, a last arrival with `.noComplete`, and bytes beyond 2^20 - 1
-   are hazards of the kind "barrier".
-5. Copies in bulk, and stores that are counted, are done when somebody looks whether the phase is complete, and pending
-   until then.
+1. PTX leaves the layout of the 64 bits open. Here, from the lowest bit: the pending arrivals, the arrivals expected in
+   a phase, the pending bytes, the phase, and whether it is an mbarrier at all. Lanes that meet at one take turns in the
+   order of their numbers.
+2. What threads did before they arrived lies before what threads do that have seen the phase complete. Lanes of a warp
+   that arrive at once all act before any of them.
+3. Copies that arrive are completed with the phase: until then, accesses to what they write or read are pending;
+   afterwards it is as if their threads had written it just before the phase was complete.
+4. `init` is a store like any other: other threads must be ordered with it. `inval` is strong, as arrivals are, and so
+   ordered with them: libraries let one lane of a warp invalidate what the others have arrived at. A word that is no
+   mbarrier, more arrivals than expected, a last arrival with `.noComplete`, and more than 2^20 - 1 bytes are hazards of
+   the kind "barrier".
+5. Copies in bulk and counted stores are pending until a thread looks whether the phase is complete.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ from ...operations import Mbarrier, row
 from ..base import Site
 from ..block import Batch, Results, touches
 from ..memory import Allocation, Taken, Touch, Turns
-from ..order import Known, joined
-from ..sync import MOST, PHASE_BIT, VALID_BIT, Bound, MbarrierState, Phases
-from .accesses import address, exactly, fitting
+from ..sync import MOST, PHASE_BIT, VALID_BIT, MbarrierState, Pending
+from .load_store import address, exactly, fitting
 
 _SIZE = 8
 
@@ -43,18 +42,18 @@ def mbarrier(batch: Batch, site: Site, row: Mbarrier, operands: Sequence[Any], l
     if row.action == "pending_count":
         (state,) = _numbers(batch, site, row, given, 0, lanes)
         return (batch.made((state & np.uint64(MOST)).astype(np.uint32), lanes, site),)
-    at = address(batch, site, "shared" if row.space == "shared" else "global", given[0], lanes)
+    at = address(batch, site, row.space, given[0], lanes)
     numbers = _numbers(batch, site, row, given, 1, lanes)
     if row.action in ("init", "inval"):
         return _begin(batch, site, row, at, numbers, lanes)
     found: Array = np.zeros(lanes.shape, np.uint64)
     for space, memory, touch in touches(batch, site, row.space, at, _SIZE, lanes, _SIZE):
-        if space != "shared":
-            batch.reporter.report("barrier", site, touch.lanes, at, "an mbarrier lies in shared memory; this is none")
+        if space is not batch.shared:
+            batch.reporter.report("barrier", site, touch.lanes, at, "an mbarrier has to be in shared memory")
             continue
         strong = touch.strong("relaxed", row.scope)
         if row.action == "wait":
-            _counted(batch, touch)
+            batch.phases.count(touch)
             data, _ = memory.load(strong, _SIZE)
             found[touch.lanes] = _waited(batch, row, touch, data.view(np.uint64)[:, 0], numbers[0])
         else:
@@ -91,11 +90,11 @@ def _begin(batch: Batch, site: Site, row: Mbarrier, at: Array, numbers: Sequence
         touch = touch if row.action == "init" else touch.strong("relaxed", "cta")
         memory.store(touch, words[touch.lanes].reshape(-1, 1).view(np.uint8))
         for offset in touch.offset.tolist():
-            batch.phases.pop(offset, None)
+            batch.phases.forget(offset)
     return ()
 
 
-def transacted(batch: Batch, site: Site, at: Array, sizes: Array, lanes: Array, copies: Bound) -> None:
+def transacted(batch: Batch, site: Site, at: Array, sizes: Array, lanes: Array, pending: Pending) -> None:
     """Let mbarriers at addresses count bytes of copies, which are done with the phase (rule 5).
 
     Parameters
@@ -107,32 +106,21 @@ def transacted(batch: Batch, site: Site, at: Array, sizes: Array, lanes: Array, 
     sizes : ndarray of int
         Bytes of each lane.
     lanes : ndarray of bool
-    copies : Bound
+    pending : Pending
     """
     numbers = [sizes.astype(np.uint32)]
     for _, memory, touch in touches(batch, site, "shared", at, _SIZE, lanes, _SIZE):
         for offset in np.unique(touch.offset).tolist():
             some: Array = np.zeros(lanes.shape, bool)
             some[touch.lanes] = touch.offset == offset
-            phases = _phases(batch, offset)
-            phases.copies.append(Bound(some, copies.copies))
-            phases.counts.append(partial(_count, batch, memory, touch.of(some), numbers))
+            count = partial(_count, batch, memory, touch.of(some), numbers)
+            batch.phases.wait_for(offset, Pending(some, pending.operations), count)
 
 
 def _count(batch: Batch, memory: Allocation, touch: Touch, numbers: Sequence[Array]) -> None:
     """Count bytes."""
     touch = touch.now().strong("relaxed", "cta")
     memory.update(touch, _SIZE, partial(_arrivals, batch, _transaction(), touch, numbers))
-
-
-def _counted(batch: Batch, touch: Touch) -> None:
-    """Count what copies have brought to mbarriers that are looked at (rule 5)."""
-    for offset in np.unique(touch.offset).tolist() if batch.phases else ():
-        if offset in batch.phases:
-            phases = batch.phases[offset]
-            counts, phases.counts = phases.counts, []
-            for count in counts:
-                count()
 
 
 @cache
@@ -146,9 +134,9 @@ def _transaction() -> Mbarrier:
 def _arrivals(batch: Batch, row: Mbarrier, touch: Touch, numbers: Sequence[Array], turns: Turns) -> Taken:
     """Let lanes arrive, or announce bytes, in their order."""
     if row.action == "copy":
-        _bind(batch, touch)
+        batch.phases.bind(touch)
     if batch.reporter.tracking and row.orders and row.action in ("arrive", "copy"):
-        _tell(batch, touch)
+        batch.phases.arrive(touch)
     count = numbers[0][touch.lanes].astype(np.int64) if numbers else np.ones(len(touch.offset), np.int64)
     if row.action == "arrive" and row.last and not (row.expects or row.drop):
         taken = _at_once(batch, touch, count, turns)
@@ -167,7 +155,7 @@ def _arrivals(batch: Batch, row: Mbarrier, touch: Touch, numbers: Sequence[Array
             continue
         if after.pending == 0 and after.bytes == 0:
             after = after._replace(phase=1 - after.phase, pending=after.expected)
-            _complete(batch, offset[turn])
+            batch.phases.complete(offset[turn])
         words[where] = after.word
     if wrong.any():
         lanes: Array = np.zeros(touch.lanes.shape, bool)
@@ -195,7 +183,7 @@ def _at_once(batch: Batch, touch: Touch, count: Array, turns: Turns) -> Taken | 
         state = MbarrierState.of(int(left[where]))
         if state.bytes == 0:
             left[where] = state._replace(phase=1 - state.phase, pending=state.expected).word
-            _complete(batch, int(touch.offset[order[first[where]]]))
+            batch.phases.complete(int(touch.offset[order[first[where]]]))
     number = len(count)
     seen, kept = (x.reshape(-1, 1).view(np.uint8) for x in (found, left))
     return Taken(seen, kept, np.ones(number, bool), np.zeros(number, bool), None)
@@ -223,50 +211,6 @@ def _after(row: Mbarrier, state: MbarrierState, number: int) -> MbarrierState | 
     return state._replace(pending=pending, bytes=bytes_, expected=expected)
 
 
-def _phases(batch: Batch, offset: int) -> Phases:
-    return batch.phases.setdefault(offset, Phases())
-
-
-# Rules 2 and 3
-
-
-def _tell(batch: Batch, touch: Touch) -> None:
-    """Keep what those know who arrive, by warp and barrier."""
-    who = touch.who
-    where = np.stack([who.block, who.warp, touch.offset], axis=1)
-    parts = np.flatnonzero(np.concatenate([[True], (where[1:] != where[:-1]).any(axis=1)]))
-    groups: dict[tuple[int, int, int], list[int]] = {}
-    for (block, warp, offset), some in zip(where[parts].tolist(), np.split(who.lane, parts[1:]), strict=True):
-        groups.setdefault((block, warp, offset), []).extend(some.tolist())
-    moment = batch.clocks.moment()
-    told: dict[int, list[Known]] = {}
-    for (block, warp, offset), lanes in groups.items():
-        told.setdefault(offset, []).append(batch.clocks.known(block, warp, lanes, moment))
-    for offset, known in told.items():
-        phases = _phases(batch, offset)
-        phases.now = joined([phases.now, *known])
-
-
-def _bind(batch: Batch, touch: Touch) -> None:
-    """Let phases wait for the copies of their threads."""
-    for offset in np.unique(touch.offset).tolist():
-        lanes: Array = np.zeros(touch.lanes.shape, bool)
-        lanes[touch.lanes] = touch.offset == offset
-        _phases(batch, offset).copies.append(batch.copies.bind(lanes))
-
-
-def _complete(batch: Batch, offset: int) -> None:
-    """Begin the next phase."""
-    phases = _phases(batch, offset)
-    for bound in phases.copies:
-        batch.copies.complete(bound)
-        for block, warp in np.argwhere(bound.lanes.any(axis=-1) & batch.reporter.tracking).tolist():
-            lanes = np.flatnonzero(bound.lanes[block, warp]).tolist()
-            phases.now = joined([phases.now, batch.clocks.known(block, warp, lanes)])
-    phases.copies = []
-    phases.done, phases.now = joined([phases.done, phases.now]), None
-
-
 def _waited(batch: Batch, row: Mbarrier, touch: Touch, words: Array, asked: Array) -> Array:
     """Tell whose phase is complete, and let them know what lay before it."""
     lanes: Array = np.zeros(touch.lanes.shape, bool)
@@ -277,12 +221,7 @@ def _waited(batch: Batch, row: Mbarrier, touch: Touch, words: Array, asked: Arra
     wanted = phase & np.uint64(1) if row.parity else phase >> np.uint64(PHASE_BIT) & np.uint64(1)
     complete: Array = (words >> np.uint64(PHASE_BIT) & np.uint64(1)) != wanted
     if row.orders and batch.reporter.tracking:
-        who = np.stack([touch.who.block, touch.who.warp, touch.who.lane], axis=1)
-        for offset in np.unique(touch.offset[complete]).tolist():
-            known = _phases(batch, offset).done
-            some = who[complete & (touch.offset == offset)]
-            if known is not None:
-                batch.clocks.causality.learn(some, known)
+        batch.phases.observe(touch, complete)
     return np.asarray(complete | invalid)
 
 

@@ -13,8 +13,9 @@ from ...errors import KernelError, OperandError, shown
 from ...operations import Barrier, Exit, Fence, Hint, Stack, Trap
 from ..base import Site, WarpRegister
 from ..block import Batch, Results
+from ..order import ThreadScope
 from ..sync import Awaited
-from .accesses import exactly
+from .load_store import exactly
 
 
 def barrier(batch: Batch, site: Site, row: Barrier, operands: Sequence[Any], lanes: Array) -> Results:
@@ -99,7 +100,7 @@ def fence(batch: Batch, site: Site, row: Fence, operands: Sequence[Any], lanes: 
     if row.order != "weak":
         exactly(site, operands, 0, "no operands")
         if batch.reporter.tracking:
-            batch.clocks.fence(lanes, row.order, row.scope)
+            batch.clocks.fence(lanes, row.order, ThreadScope.of(row.scope))
     return ()
 
 

@@ -2,13 +2,14 @@
 
 The rules:
 
-1. Lanes that execute an atomic at once take turns (`turns`) in the order of their numbers or, where a batch has a seed,
-   in one that follows from it and from the time. So results are a function of the inputs and the seed.
-2. CUDA leaves that order open. Where it matters that is of the kind "order", which is counted, and the report of the
-   launch names the line: an `atom` of several lanes at one element that one of them changes; an `atom` at an element
-   that an atomic of another thread changed last, in no order with it; a sum of floats that rounds, of three or more
-   such turns, or of two that give other bits backwards.
-3. Atomics race with no other atomic, if the scope of both holds both threads (`clocks`): with everything else they do.
+1. Lanes that execute an atomic at once take turns (`atomic_order`) in the order of their numbers or, if the batch has a
+   seed, in an order drawn from the seed and the time. So results are a function of the inputs and the seed.
+2. CUDA leaves that order open. Where it matters, lanes are counted as hazard "order", and the report of the launch
+   names the line: an `atom` of several lanes on one element that one of them changes; an `atom` on an element that
+   another thread's atomic changed last, unordered with it; a sum of floats that rounds, of three or more such turns, or
+   of two that give other bits in reverse order.
+3. Atomics do not race with each other if the scope of each holds both threads (`happens_before`); they race with
+   everything else.
 """
 
 from __future__ import annotations
@@ -25,21 +26,20 @@ from ...operations import DTYPES, Atomic
 from ..base import Site, in_turns
 from ..block import Batch, Results, touches
 from ..memory import Taken, Turns
-from .accesses import address, check_policy, exactly, fitting
+from .load_store import address, check_policy, exactly, fitting
 
 
 def update(batch: Batch, site: Site, row: Atomic, operands: Sequence[Any], lanes: Array) -> Results:
     """Execute an atomic."""
     where, values = _operands(batch, site, row, operands, lanes)
-    at = address(batch, site, "shared" if row.space == "shared" else "global", where, lanes)
+    at = address(batch, site, row.space, where, lanes)
     found = np.zeros((*lanes.shape, row.size), np.uint8)
     poison: Array | None = None
     for space, allocation, touch in touches(batch, site, row.space, at, row.size, lanes):
-        if not allocation.data.flags.writeable:
-            batch.reporter.report("bounds", site, touch.lanes, at, "it changes an array that is read-only")
+        if not space.writeable(allocation, touch):
             continue
-        batch.costs.moved(site, space, row.size * len(touch.offset))
-        turns = partial(taking_turns, batch, row, space, [x[touch.lanes] for x in values])
+        batch.costs.moved(site, space.name, row.size * len(touch.offset))
+        turns = partial(taking_turns, batch, row, space.name, [x[touch.lanes] for x in values])
         found[touch.lanes], bad = allocation.update(touch.strong(row.order, row.scope), row.bits // 8, turns)
         if bad is not None:
             poison = np.zeros((*lanes.shape, row.count), bool) if poison is None else poison

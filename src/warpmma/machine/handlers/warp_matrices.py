@@ -23,11 +23,11 @@ from ...arithmetic import Popcount, product, recipe_of, resolve
 from ...errors import OperandError
 from ...isa import Instruction
 from ...layouts import Layout, Operand
-from ...operations import WINDOWS, Operation, WmmaMove, WmmaMultiply, row
+from ...operations import Operation, WmmaMove, WmmaMultiply, row
 from ...registers import LANES, Packing
 from ..base import Site, several
-from ..block import Batch, Results
-from .accesses import address, check_whole, fitting
+from ..block import Batch, Results, load, store
+from .load_store import address, check_whole, fitting
 
 _PIECE = 16
 
@@ -58,7 +58,7 @@ def _pieces(
     batch: Batch, site: Site, row: WmmaMove, operands: Sequence[Any], lanes: Array
 ) -> list[tuple[Array, int, Array]]:
     """Rule 2: for each access of a lane, the addresses, how many bytes, and the lanes that do it."""
-    at = address(batch, site, row.space or "global", operands[0], lanes)
+    at = address(batch, site, row.space or "generic", operands[0], lanes)
     stride: Array = np.full(batch.shape, row.line, np.uint32)
     if len(operands) > 1:
         register = fitting(site, batch.operand(operands[1], "u32", "b32", f"{row}: the stride"), 32, 32)
@@ -85,18 +85,9 @@ def _load(batch: Batch, site: Site, row: WmmaMove, pieces: Sequence[tuple[Array,
     loaded, spoilt = [], []
     for at, size, some in pieces:
         element = max(row.bits // 8, 1)
-        data, bad = np.zeros((*lanes.shape, size), np.uint8), np.zeros((*lanes.shape, size // element), bool)
-        for space, of_space, acting in _spaces(row, at, some):
-            if space == "shared":
-                batch.costs.shared(site, of_space, size, acting)
-                part, poison = batch.shared.load(site, of_space, size, acting, element=element)
-            else:
-                batch.costs.moved(site, "global", int(np.count_nonzero(acting)) * size)
-                part, poison = batch.memory.load(batch.clocks, site, of_space, size, acting, element=element)
-            data |= part  # which is 0 in other lanes
-            bad |= False if poison is None else poison
+        data, bad = load(batch, site, row.space or "generic", at, size, some, element=element)
         loaded.append(data)
-        spoilt.append(bad)
+        spoilt.append(np.zeros((*lanes.shape, size // element), bool) if bad is None else bad)
     layout = row.layout(batch.target)
     registers = _distributed(row, layout, _matrix(row, np.stack(loaded, axis=-3)))
     poisoned = None
@@ -125,24 +116,7 @@ def _store(
         part = np.zeros((*lanes.shape, size), np.uint8)
         piece = data[:, :, i * LANES : (i + 1) * LANES]
         part[:, :, : piece.shape[2]] = piece
-        for space, of_space, acting in _spaces(row, at, some):
-            if space == "shared":
-                batch.costs.shared(site, of_space, size, acting)
-                batch.shared.store(site, of_space, part, acting)
-            else:
-                batch.costs.moved(site, "global", int(np.count_nonzero(acting)) * size)
-                batch.memory.store(batch.clocks, site, of_space, part, acting)
-
-
-def _spaces(row: WmmaMove, at: Array, lanes: Array) -> list[tuple[str, Array, Array]]:
-    """Tell what addresses find in which space: its name, addresses in it, and the lanes that do."""
-    if row.space:
-        return [(row.space, at, lanes)]
-    window = WINDOWS["shared"]
-    base = at.dtype.type(window.base)
-    inside = lanes & (at >= base) & (at - base < window.size)
-    parts = [("shared", at - base, inside), ("global", at, lanes & ~inside)]
-    return [x for x in parts if x[2].any()] or parts[1:]
+        store(batch, site, row.space or "generic", at, part, some)
 
 
 def _arranged(row: WmmaMove, elements: Array) -> Array:

@@ -25,7 +25,8 @@ import numpy as np
 from ..._arrays import Array
 from ...errors import OperandError
 from ...operations import WINDOWS
-from .grains import Grains, WrittenGrains
+from ..order import ThreadScope
+from .shadow_memory import Grains, WrittenGrains
 
 _ALIGNMENT = 256
 _BASE = 0x7F0000000000
@@ -83,7 +84,7 @@ class Region:
         if size == self.data.size:
             self.written = written
         elif size:
-            grains = Grains(self.data.size, written=self.written, private=False, phase=self.start % PHASE)
+            grains = Grains(self.data.size, written=self.written, scope=ThreadScope.GPU, phase=self.start % PHASE)
             grains.mark(offset, offset + size, written)
             self.written = grains.known
 

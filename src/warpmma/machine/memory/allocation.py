@@ -1,39 +1,18 @@
-"""A piece of memory: bytes, who touched them, and who may touch them now.
-
-The rules:
-
-1. Two threads race if both touch a byte, one of them writes it, and neither access lies before the other (`clocks`). It
-   is found at the second; the first is named with its line.
-2. Threads that store the value which stands there already, stored by another, are no race but "same value": at that
-   store too, or at several lanes of one.
-3. A `cp.async` writes its bytes from its issue on until it has been waited for. While it is under way, whoever touches
-   them meets what is pending, as whoever writes its source does. Then it is as if its thread had written them at its
-   wait: other threads read them after a barrier that follows.
-4. An access meets memory that nobody wrote if a part of an element of it was never written, or all of a lane's
-   elements. Of several elements some may be unwritten, padding say: these are poison, which is reported where it is
-   read (`registers`). Where poison travels a load from shared or local memory gives poison alone, and is reported when
-   that counts.
-5. Of lanes that write the same byte at once the last is obeyed; if they write different values that is a race. Copies
-   to one place race in any case.
-6. An atomic reads and writes as one access, which is strong (`clocks`); lanes that meet take turns (`turns`).
-"""
+"""A piece of memory: bytes, and their shadow (`shadow_memory`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from ..._arrays import Array
-from ..base import GrainRuns, Site, all_set, get, put
-from ..order import WARP_BIT, Signals, block_of, thread_of
+from ..base import Site, get, put
+from ..order import ThreadScope
 from ..report import Reporter
-from .grains import Grains, WrittenGrains
-from .touching import Taken, Touch, Turns
-
-_FENCES = {False: ("__threadfence()", "fence.acq_rel.gpu"), True: ("__threadfence_block()", "fence.acq_rel.cta")}
-"""What orders accesses of threads that meet in global memory, and in shared memory: of CUDA C++ and of PTX."""
+from .access_shadow import AccessShadow
+from .accesses import Taken, Touch, Turns
+from .shadow_memory import Shadow, WrittenGrains
 
 
 class Allocation:
@@ -41,98 +20,45 @@ class Allocation:
 
     Parameters
     ----------
-    reporter : Reporter
-    data : ndarray of uint8
-    written : bool or WrittenGrains
-        Whether all of it has been written, or what of it has.
-    private : bool
-        Whether one block alone can touch a byte of it: as of shared memory.
-    nobody : str
-        What to say of bytes that nobody wrote.
-    phase : int
-        Where its first byte lies in 32 bytes that begin at a multiple of 32.
-    element : callable
-        What reports call the element at an address, of an access of so many bytes.
+    reporter, data, written, scope, nobody, phase, element
+        As for `AccessShadow`.
 
     Attributes
     ----------
-    sources : list of Touch
-        What copies under way read of it.
+    shadow : Shadow
     sites : dict of int to Site
-        What has accessed it, by identity: of global memory.
+        The lines that have accessed it, by identity: kept for global memory.
     """
 
     def __init__(
-        self, reporter: Reporter, data: Array, *, written: bool | WrittenGrains, private: bool, nobody: str = "",
+        self, reporter: Reporter, data: Array, *, written: bool | WrittenGrains, scope: ThreadScope, nobody: str = "",
         phase: int = 0, element: Callable[[int, int], str] = lambda address, size: "",
     ) -> None:  # fmt: skip
-        self.data, self.grains = data, Grains(data.size, written=written, private=private, phase=phase)
-        self.phase = phase
-        self.sources: list[Touch] = []
+        self.data, self.phase = data, phase
         self.sites: dict[int, Site] = {}
-        self.signals = Signals(private=private)
-        self._reporter, self._nobody, self._element = reporter, nobody, element
+        self.shadow = Shadow(written)
+        if reporter.tracking:
+            self.shadow = AccessShadow(
+                reporter, data, written=written, scope=scope, nobody=nobody, phase=phase, element=element
+            )
 
     def load(self, touch: Touch, element: int, *, travels: bool = False) -> tuple[Array, Array | None]:
-        """Bytes `[n, size]`; and which elements of so many bytes are poison, `[n, elements]`, or None for none.
+        """Return bytes `[n, size]`, and which elements are poison, `[n, elements]`, or None if none are.
 
-        That is reported, but where it travels (rule 4).
+        Poison is reported, unless it travels.
         """
-        if not self._reporter.tracking:
-            return get(self.data, touch.offset, touch.size, self.phase), None
-        grains = self.grains.at(touch.offset, touch.size)
-        self._check_pending(touch, grains)
-        poison = self._poison(touch, grains, element, travels=travels)
-        self._check_writer(touch, grains, None)
-        self._note_read(touch, grains)
-        if touch.order != "weak":
-            self._act(touch, reads=True, writes=None)
+        poison = self.shadow.loads(touch, element, travels=travels)
         return get(self.data, touch.offset, touch.size, self.phase), poison
 
     def store(self, touch: Touch, data: Array) -> None:
         """Write bytes `[n, size]`."""
-        if not self._reporter.tracking:
-            self._put(touch.offset, data)
-            return
-        grains, last = self._claim(touch, data)
-        self._write(grains, touch.offset, data)
-        if last is not None:  # rule 5
-            bad = (get(self.data, touch.offset, touch.size, self.phase) != data).any(axis=1) & last.any(axis=1)
-            self._report_at_once(touch, np.where(bad[:, None], last, np.uint64(0)), "writes something else there")
-            self._report("same value", touch, (last != 0) & ~bad[:, None], "another thread does so in this very access")
-        if touch.order != "weak":
-            self._act(touch, reads=False, writes=np.ones(len(touch.offset), bool))
-
-    # Rule 6
+        last = self.shadow.stores(touch, data)
+        put(self.data, touch.offset, data, self.phase)
+        self.shadow.stored(touch, data, last)
 
     def update(self, touch: Touch, element: int, turns: Callable[[Turns], Taken]) -> tuple[Array, Array | None]:
-        """Let lanes change elements of so many bytes; return what each found, and what of that is poison, as `load`."""
-        if not self._reporter.tracking:
-            return self._turned(touch, element, turns)[0], None
-        grains = self.grains.at(touch.offset, touch.size)
-        self._check_pending(touch, grains)
-        self._check_sources(touch, grains)
-        poison = self._poison(touch, grains, element)
-        self._check_writer(touch, grains, None)
-        self._check_readers(touch, grains)
-        contested = self._contested(touch, grains, touch.size // element)
-        last = self.grains.note_write(grains, touch.who.words, touch.time)
-        apart = None if last is None else touch.clocks.apart(last, touch.who)
-        if last is not None and apart is not None and apart.any():
-            self._report_at_once(touch, np.where(apart, last, np.uint64(0)), "changes it")
-        found, taken = self._turned(touch, element, turns, contested)
-        self.grains.note_written(grains)
-        number = len(touch.offset)
-        lanes = taken.open.reshape(number, -1)
-        self._report("order", touch, lanes, "other threads change it too, in no order: who comes first is open")
-        order = taken.order if element == touch.size else None
-        self._act(touch, reads=True, writes=np.asarray(taken.wrote.reshape(number, -1).any(axis=1)), turns=order)
-        return found, poison
-
-    def _turned(
-        self, touch: Touch, element: int, turns: Callable[[Turns], Taken], contested: Array | None = None
-    ) -> tuple[Array, Taken]:
-        """Let lanes take their turns at elements; return what each lane found, and what became of the turns."""
+        """Let lanes change elements in turns; return what each found, and which elements of that are poison."""
+        poison, contested = self.shadow.updates(touch, element)
         offset = (touch.offset[:, None] + np.arange(0, touch.size, element)).reshape(-1)
         places, place = np.unique(offset, return_inverse=True)
         place, several = place.reshape(-1), np.zeros(len(places), bool)
@@ -140,219 +66,10 @@ class Allocation:
             several[place[contested.reshape(-1)]] = True
         taken = turns(Turns(place, get(self.data, places, element, self.phase), several))
         put(self.data, places, taken.left, self.phase)
-        if contested is None:
-            self.grains.written = None  # as of `_put`
-        return taken.found.reshape(len(touch.offset), touch.size), taken
-
-    def _act(self, touch: Touch, *, reads: bool, writes: Array | None, turns: Array | None = None) -> None:
-        """Learn from what is there, and leave something (`causality`), in some order."""
-        who, offset = touch.who, touch.offset
-        if turns is not None:
-            who, offset, writes = who.some(turns), offset[turns], None if writes is None else writes[turns]
-        touch.clocks.act(self.signals, who, offset, touch.order, touch.scope, reads=reads, writes=writes)
-
-    def _contested(self, touch: Touch, grains: GrainRuns, elements: int) -> Array:
-        """Which elements of lanes, `[n, elements]`, an atomic of another thread changed last, in no order with them."""
-        contested = None
-        if self.grains.writer is not None and not self._all_before(touch, self.grains.last_write):
-            contested = touch.clocks.unordered(self.grains.writer[grains.all], touch.who, races=False)
-        if contested is None:
-            return np.zeros((len(grains.first), elements), bool)
-        times = -(-elements // grains.each)
-        return np.asarray(np.repeat(contested, times, axis=1).reshape(len(contested), elements, -1).any(axis=2))
-
-    # Rule 3
-
-    def reserve(self, touch: Touch) -> None:
-        """Announce bytes that a `cp.async` writes from now on."""
-        if not self._reporter.tracking:
-            return
-        grains, last = self._claim(touch, None)
-        if last is not None:
-            self._report_at_once(touch, last, "copies to it")
-        self.grains.note_pending(grains, touch.who.words)
-
-    def has_read(self, touch: Touch) -> None:
-        """Note that a `cp.async` may have read its source until now."""
-        if self._reporter.tracking:
-            self._note_read(touch, self.grains.at(touch.offset, touch.size))
+        self.shadow.updated(touch, element, taken)
+        return taken.found.reshape(len(touch.offset), touch.size), poison
 
     def complete(self, touch: Touch, data: Array) -> None:
-        """Write what a `cp.async` has brought, bytes `[n, size]`: what has been reserved."""
-        if not self._reporter.tracking:
-            self._put(touch.offset, data)
-            return
-        grains = self.grains.at(touch.offset, touch.size)
-        self.grains.settle(grains)
-        self.grains.note_write(grains, touch.who.words, touch.time)
-        self._write(grains, touch.offset, data)
-
-    def forget(self, touch: Touch) -> None:
-        """Throw away what lies there: it is as if nobody had written it, and whoever touches it meets a write."""
-        if not self._reporter.tracking:
-            return
-        grains, _ = self._claim(touch, None)
-        self.grains.forget(grains)
-
-    # Rules 1 and 2
-
-    def _claim(self, touch: Touch, data: Array | None) -> tuple[GrainRuns, Array | None]:
-        """Check that nobody else touches bytes, and note who writes them.
-
-        Returns the grains, and of what several write at once the words of those that are obeyed, 0 elsewhere.
-        """
-        grains = self.grains.at(touch.offset, touch.size)
-        self._check_pending(touch, grains)
-        self._check_sources(touch, grains)
-        self._check_writer(touch, grains, data)
-        self._check_readers(touch, grains)
-        last = self.grains.note_write(grains, touch.who.words, touch.time)
-        return grains, None if last is None else np.where(last == touch.who.words[:, None], np.uint64(0), last)
-
-    def _note_read(self, touch: Touch, grains: GrainRuns) -> None:
-        clocks = touch.clocks
-        self.grains.note_read(grains, touch.who.words, touch.time, clocks.floor, exact=clocks.partial)
-
-    def _check_writer(self, touch: Touch, grains: GrainRuns, data: Array | None) -> None:
-        writer = self.grains.writer
-        if writer is None or self._all_before(touch, self.grains.last_write):
-            return
-        if touch.clocks.surely_ordered(writer, grains, touch.who):
-            return
-        words = writer[grains.all]
-        bad = touch.clocks.unordered(words, touch.who)
-        if bad is None:
-            return
-        if data is not None:
-            same = bad & self._by_grain(get(self.data, touch.offset, touch.size, self.phase) == data, grains)
-            bad &= ~same
-            self._report_same(touch, same & ~np.any(bad, axis=1, keepdims=True), words)
-        self._report_race(touch, bad, words, "wrote")
-
-    def _check_readers(self, touch: Touch, grains: GrainRuns) -> None:
-        if self._all_before(touch, self.grains.last_read):
-            return
-        bad = words = None
-        clocks = touch.clocks
-        for readers in self.grains.read(clocks.floor, exact=clocks.partial):
-            if clocks.surely_ordered(readers, grains, touch.who):
-                continue
-            held = readers[grains.all]
-            found = clocks.unordered(held, touch.who)
-            if found is not None:
-                words = held if words is None or bad is None else np.where(bad, words, held)
-                bad = found if bad is None else bad | found
-        if bad is not None and words is not None:
-            self._report_race(touch, bad, words, "read")
-        lane, place, readers = self.grains.meetings(grains)
-        found = clocks.unordered(readers[:, None], touch.who.some(lane)) if len(lane) else None
-        if found is not None:
-            bad, words = np.zeros(grains.shape, bool), np.zeros(grains.shape, np.uint64)
-            hit = found[:, 0]
-            bad[lane[hit], place[hit]], words[lane[hit], place[hit]] = True, readers[hit]
-            self._report_race(touch, bad, words, "read")
-
-    def _all_before(self, touch: Touch, last: int) -> bool:
-        """Whether what was touched last was before all that may follow."""
-        return last < 0 or (self.grains.private and last < touch.clocks.floor)
-
-    def _report_race(self, touch: Touch, bad: Array, words: Array, did: str) -> None:
-        if bad.any():
-            lane, place = np.argwhere(bad)[0]
-            who, between = self._other(touch, words[lane, place], touch.who.words[lane])
-            other = touch.clocks.site(words[lane, place])
-            self._report("race", touch, bad, f"{who} {did} it {_at(other)}, and {between}", other)
-
-    def _report_at_once(self, touch: Touch, words: Array, does: str) -> None:
-        if not words.any():
-            return
-        lane, place = np.argwhere(words)[0]
-        word, own = words[lane, place], touch.who.words[lane]
-        if word >> WARP_BIT == own >> WARP_BIT:
-            self._report("race", touch, words != 0, f"another lane of the warp {does} in this very access")
-        else:
-            who, _ = self._other(touch, word, own)
-            self._report("race", touch, words != 0, f"{who} writes it in this very access", touch.site)
-
-    def _report_same(self, touch: Touch, same: Array, words: Array) -> None:
-        if same.any():
-            lane, place = np.argwhere(same)[0]
-            who, _ = self._other(touch, words[lane, place], touch.who.words[lane])
-            other = touch.clocks.site(words[lane, place])
-            self._report("same value", touch, same, f"{who} has stored it {_at(other)}", other)
-
-    def _other(self, touch: Touch, word: Any, own: Any) -> tuple[str, str]:
-        """Name the other of two threads for the one, and what does not order them."""
-        warp, lane = thread_of(word)
-        if block_of(word) != block_of(own):
-            who, between = f"warp {warp} of {self._reporter.block_named(int(block_of(word)))}", "blocks are in no order"
-        elif warp != thread_of(own)[0]:
-            who, between = f"warp {warp}", "no barrier lies between"
-        else:
-            who, between = f"lane {lane} of its own warp", "no bar.warp.sync lies between"
-        if (met := touch.clocks.unfenced(word, own)) is not None:  # a barrier is not what such code lacks
-            function, fence = _FENCES[met.private]
-            between = f"an atomic or volatile access orders them only with {function} ({fence}) on both sides"
-        return who, between
-
-    # Rules 3 and 4
-
-    def _check_pending(self, touch: Touch, grains: GrainRuns) -> None:
-        words = self.grains.pending_at(grains)
-        if words is not None:
-            lane, place = np.argwhere(words)[0]
-            word = words[lane, place]
-            other, (warp, _) = touch.clocks.site(word), thread_of(word)
-            says = f"the cp.async of warp {warp} {_at(other)} is still to fill it, and was not waited for"
-            self._report("pending", touch, words != 0, says, other)
-
-    def _check_sources(self, touch: Touch, grains: GrainRuns) -> None:
-        for source in self.sources:
-            read = self.grains.at(source.offset, source.size)
-            if grains.apart(read):
-                continue
-            bad = np.isin(grains.all, read.all)
-            if bad.any():
-                says = f"the cp.async {_at(source.site)} is still to read it, and was not waited for"
-                self._report("pending", touch, bad, says, source.site)
-
-    def _poison(self, touch: Touch, grains: GrainRuns, element: int, *, travels: bool = False) -> Array | None:
-        if self.grains.written is None or all_set(self.grains.written, grains):
-            return None
-        written = self.grains.written[grains.all]
-        if written.all():
-            return None
-        elements = np.repeat(written, self.grains.grain, axis=1).reshape(len(written), -1, element)
-        some, whole = np.any(elements, axis=2), np.asarray(np.all(elements, axis=2))
-        bad = np.any(some & ~whole, axis=1, keepdims=True) | ~np.any(some, axis=1, keepdims=True)
-        if not travels:
-            self._report("unwritten", touch, bad, self._nobody)
-        return ~whole
-
-    def _write(self, grains: GrainRuns, offset: Array, data: Array) -> None:
-        put(self.data, offset, data, self.phase)
-        self.grains.note_written(grains)
-
-    def _put(self, offset: Array, data: Array) -> None:
-        """Write where nothing is tracked: whoever tracks later takes all of it for written."""
-        put(self.data, offset, data, self.phase)
-        self.grains.written = None
-
-    def _by_grain(self, equal: Array, grains: GrainRuns) -> Array:
-        """Whether all bytes of grains are equal: `[n, m]` of `[n, size]`."""
-        return np.asarray(np.all(equal.reshape(*grains.shape, -1), axis=2))
-
-    def _report(self, kind: str, touch: Touch, bad: Array, detail: str, other: Site | None = None) -> None:
-        """Report lanes of `[n, m]`."""
-        if bad.any():
-            where = np.zeros(touch.lanes.shape, bool)
-            where[touch.lanes] = bad.any(axis=1)
-
-            def element(address: int) -> str:
-                return self._element(address, touch.size)
-
-            self._reporter.report(kind, touch.site, where, touch.address, detail, other, element)
-
-
-def _at(site: Site | None) -> str:
-    return f"at {site.place} ({site.mnemonic})" if site else "at a line that was not noted"
+        """Write what an asynchronous operation has brought, bytes `[n, size]`, to what it has reserved."""
+        self.shadow.completes(touch)
+        put(self.data, touch.offset, data, self.phase)

@@ -14,13 +14,12 @@ import numpy as np
 from ..._arrays import Array
 from ...errors import OperandError
 from ...operations import WINDOWS
-from ..base import Site, acting, flat, locate
-from ..order import Clocks
-from ..report import Reporter
+from ..base import Site, flat, locate
+from ..order import Clocks, ThreadScope
+from ..report import NamedArray, Reporter, element_at
+from .accesses import Touch
 from .address_space import PHASE, AddressSpace, Region, nearest
 from .allocation import Allocation
-from .element_names import NamedArray, element_at
-from .touching import Touch
 
 Bounds = tuple[Array, Array]
 
@@ -149,7 +148,7 @@ class GlobalMemory:
         self._parameters = None
         self.__dict__.pop("_own", None)
         for region, allocation in self._allocations.items():
-            region.written = allocation.grains.known
+            region.written = allocation.shadow.written
         self._added.clear()
         self._allocations.clear()
 
@@ -172,38 +171,14 @@ class GlobalMemory:
         found = []
         for region in self._added:
             allocation = self._allocations.get(region)
-            known = region.written if allocation is None else allocation.grains.known
+            known = region.written if allocation is None else allocation.shadow.written
             if known is not True and region.data.size and (known is False or not known.flags.any()):
                 found.append(region.name)
         return found
 
-    def load(
-        self, clocks: Clocks, site: Site, address: Array, size: int, lanes: Array, *, alignment: int = 0,
-        element: int = 0,
-    ) -> tuple[Array, Array | None]:  # fmt: skip
-        """Load bytes, as `SharedMemory.load` does."""
-        found = list(self.touched(clocks, site, address, size, lanes, alignment or size))
-        if len(found) == 1 and len(found[0][1].offset) == lanes.size:  # all of them, in one piece
-            data, poison = found[0][0].load(found[0][1], element or size)
-            return data.reshape(*lanes.shape, size), None if poison is None else poison.reshape(*lanes.shape, -1)
-        data, poison = np.zeros((*lanes.shape, size), np.uint8), None
-        for allocation, touch in found:
-            data[touch.lanes], some = allocation.load(touch, element or size)
-            if some is not None:
-                poison = np.zeros((*lanes.shape, some.shape[-1]), bool) if poison is None else poison
-                poison[touch.lanes] = some
-        return data, poison
-
-    def store(self, clocks: Clocks, site: Site, address: Array, data: Array, lanes: Array) -> None:
-        """Write bytes `[block, warp, lane, size]`."""
-        size = data.shape[-1]
-        for allocation, touch in self.touched(clocks, site, address, size, lanes, size):
-            if allocation.data.flags.writeable:
-                allocation.store(touch, acting(data, touch.lanes))
-            else:
-                region = next(r for r, x in self._allocations.items() if x is allocation)
-                says = f"a store to {self._called(region)}, which is read-only"
-                self._reporter.report("bounds", site, touch.lanes, address, says)
+    def name_of(self, allocation: Allocation) -> str:
+        """Return what reports call the memory of an allocation."""
+        return self._called(next(region for region, x in self._allocations.items() if x is allocation))
 
     def touched(
         self, clocks: Clocks, site: Site, address: Array, size: int, lanes: Array, alignment: int
@@ -253,7 +228,7 @@ class GlobalMemory:
     def _touch(
         self, clocks: Clocks, site: Site, time: int, address: Array, lanes: Array, offset: Array, size: int
     ) -> Touch:
-        who = clocks.who(time, lanes) if self._reporter.tracking else clocks.anybody(len(offset))
+        who = clocks.who(time, lanes, len(offset))
         return Touch(
             site=site, time=time, clocks=clocks, address=address, lanes=lanes, size=size, offset=offset, who=who
         )
@@ -263,7 +238,7 @@ class GlobalMemory:
         allocation = self._allocations.get(region)
         if allocation is None:
             allocation = self._allocations[region] = Allocation(
-                self._reporter, region.data, written=region.written, private=False, nobody=region.nobody,
+                self._reporter, region.data, written=region.written, scope=ThreadScope.GPU, nobody=region.nobody,
                 phase=region.start % PHASE, element=self._element,
             )  # fmt: skip
         allocation.sites[id(site)] = site

@@ -1,11 +1,12 @@
-"""Local memory: bytes of each thread's own, from address 0 on.
+"""Local memory: bytes of each thread, from address 0.
 
 The rules:
 
-1. Every thread has the same addresses. Memory is there when it is touched first: at most 512 KiB of a thread, and 1 GiB
-   of all that run together. Beyond is the hazard "stack", as below the frames that there are (`reach`).
-2. What a thread has not written nobody has: to load it is a hazard, or poison, as of memory of any kind (`allocation`).
-   Frames that are left are forgotten: whoever comes there next finds what nobody wrote.
+1. All threads have the same addresses. Memory is allocated when it is first accessed: at most 512 KiB for a thread, and
+   1 GiB for all threads that run together. An access beyond that, or outside of the frames that exist (`reach`), is the
+   hazard "stack".
+2. Bytes that a thread has not written are unwritten: loading them is a hazard, or poison, as for all memory
+   (`access_shadow`). The bytes of a frame that is left become unwritten again.
 """
 
 from __future__ import annotations
@@ -18,13 +19,19 @@ import numpy as np
 
 from ..._arrays import Array
 from ...errors import LimitError
+from ...operations import MemoryOrder, MemoryScope
 from ..base import Site
+from ..order import ThreadScope
 from ..report import Reporter
+from .accesses import Touch
+from .allocation import Allocation
+from .shadow_memory import poison_of
+from .spaces import Space
 
 MOST_LOCAL = 512 << 10
 """Bytes of a thread's local memory, at most: what a GPU has."""
 
-_CHUNK = 16  # bytes of a thread that lie together: those of all threads at one place are neighbours
+_CHUNK = 16  # bytes of a thread that are contiguous; chunks of all threads at one place are neighbours
 _FIRST = 64  # chunks of the first slab; each slab has as many as all before it
 _MOST_BYTES = 1 << 30
 
@@ -48,8 +55,8 @@ class _Slab:
         self.written = np.zeros(count * threads, np.uint16)
 
 
-class LocalMemory:
-    """Local memory of a batch of blocks.
+class LocalMemory(Space):
+    """The local memory of a batch of blocks.
 
     Parameters
     ----------
@@ -58,37 +65,40 @@ class LocalMemory:
         Blocks, warps and lanes.
     """
 
+    name = "local"
+    scope = ThreadScope.THREAD
+
     def __init__(self, reporter: Reporter, shape: tuple[int, int, int]) -> None:
         self._reporter, self._shape = reporter, shape
         self._threads = prod(shape)
         self._slabs: list[_Slab] = []
-        self._reach: Array | None = None  # bytes of each thread that there are; None for all
+        self._reach: Array | None = None  # bytes that each thread has; None for all
 
     def reach(self, lanes: Array, size: int | Array) -> None:
-        """Say how many bytes threads have: the frames of the functions that run."""
+        """Set how many bytes threads have: the frames of running functions."""
         self._reach = np.where(lanes, size, 0 if self._reach is None else self._reach)
 
     @cached_property
     def _thread(self) -> Array:
-        """Number of each thread, `[block, warp, lane]`."""
+        """The number of each thread, `[block, warp, lane]`."""
         return np.arange(self._threads, dtype=np.int64).reshape(self._shape)
 
     def contents(self) -> Iterator[Array]:
-        """Give the bytes of all threads that were touched."""
+        """Give the bytes of all threads, as far as they are allocated."""
         return (slab.data for slab in self._slabs)
 
+    def touch(
+        self, site: Site, address: Array, size: int, lanes: Array, alignment: int
+    ) -> Iterator[tuple[Allocation, Touch]]:
+        """Report that threads share nothing here (rule 3 of `spaces`)."""
+        self._reporter.report("bounds", site, lanes, address, "an atomic in local memory, which has none")
+        return iter(())
+
     def load(
-        self,
-        site: Site,
-        address: Array,
-        size: int,
-        lanes: Array,
-        *,
-        alignment: int = 0,
-        element: int = 0,
-        travels: bool = False,
-    ) -> tuple[Array, Array | None]:
-        """Load bytes, as `SharedMemory.load` does."""
+        self, site: Site, address: Array, size: int, lanes: Array, *, alignment: int = 0, element: int = 0,
+        order: MemoryOrder = "weak", scope: MemoryScope = "gpu", travels: bool = False,
+    ) -> tuple[Array, Array | None]:  # fmt: skip
+        """See `Space.load`."""
         if (one := self._alike(address, size, lanes, alignment or size)) is not None:
             words, written, ones = one
             if not self._reporter.tracking or (written & ones == ones)[lanes.reshape(-1)].all():
@@ -106,8 +116,11 @@ class LocalMemory:
                 written[some, begin : begin + width] = bits[:, None] >> np.arange(width, dtype=np.uint16) & 1
         return data, self._poison(site, address, written, lanes, element or size, travels)
 
-    def store(self, site: Site, address: Array, data: Array, lanes: Array, *, alignment: int = 0) -> None:
-        """Write bytes `[block, warp, lane, size]`."""
+    def store(
+        self, site: Site, address: Array, data: Array, lanes: Array, *, alignment: int = 0,
+        order: MemoryOrder = "weak", scope: MemoryScope = "gpu",
+    ) -> None:  # fmt: skip
+        """See `Space.store`."""
         size = data.shape[-1]
         if (one := self._alike(address, size, lanes, alignment or size)) is not None:
             words, written, ones = one
@@ -126,7 +139,7 @@ class LocalMemory:
                 slab.written[place // _CHUNK] |= np.uint16((1 << width) - 1) << shift
 
     def copy(self, source: Array, to: Array, size: int, lanes: Array) -> None:
-        """Copy bytes, and what is known of them, from one place to another: parameters of a call.
+        """Copy bytes and their shadow from one place to another, as for parameters of a call.
 
         Frames begin at multiples of 16 bytes in all threads.
         """
@@ -151,7 +164,7 @@ class LocalMemory:
                 slab.written[place // _CHUNK] = kept | written[some] << shift
 
     def forget(self, lanes: Array, first: int, size: int) -> None:
-        """Forget what was written of frames that are left: bytes from `first` on."""
+        """Make bytes from `first` on unwritten: those of frames that are left."""
         thread = self._thread[lanes]
         for slab in self._slabs:
             begin, end = max(first, slab.first * _CHUNK), min(first + size, (slab.first + slab.count) * _CHUNK)
@@ -161,10 +174,10 @@ class LocalMemory:
                 slab.written[(chunk - slab.first) * self._threads + thread] &= kept
 
     def _alike(self, address: Array, size: int, lanes: Array, alignment: int) -> tuple[Array, Array, np.uint16] | None:
-        """Return the words `[thread, word]` at the one address that lanes have, or None if they have several.
+        """Return the words `[thread, word]` at the one address of all lanes, or None if they have several.
 
-        Beside them what of their chunks was written, and which bits of that are theirs. None also where something may
-        have to be reported.
+        Also return the written bits of their chunks, and which of these bits are theirs. None as well if there may be
+        something to report.
         """
         at = int(address.flat[0]) if address.size else -1
         if size > _CHUNK or size & (size - 1) or at < 0 or at % max(alignment, size) or not (address == at).all():
@@ -181,7 +194,7 @@ class LocalMemory:
         return words[:, inside // width : (inside + size) // width], written, ones
 
     def _checked(self, site: Site, address: Array, size: int, lanes: Array, alignment: int) -> Array:
-        """Return the lanes that may act, with memory for all of them (rule 1)."""
+        """Return the lanes whose addresses are valid, with memory allocated for them (rule 1)."""
         lanes = lanes & self._reporter.aligned(site, address, alignment, lanes)
         where = address.astype(np.int64)
         reach = MOST_LOCAL if self._reach is None else self._reach
@@ -196,7 +209,7 @@ class LocalMemory:
         return lanes
 
     def _places(self, address: Array, begin: int, lanes: Array) -> Iterator[tuple[_Slab, Array, Array]]:
-        """Slabs, the lanes that are there, and where in their flat bytes."""
+        """Give slabs, the lanes that access each, and where in its flat bytes."""
         where = address.astype(np.int64) + begin
         for slab in self._slabs:
             chunk = where // _CHUNK - slab.first
@@ -211,7 +224,7 @@ class LocalMemory:
         return f"{size} bytes that are not all in frames of functions that run"
 
     def _grow(self, size: int) -> bool:
-        """Make slabs up to a size, if there is room."""
+        """Allocate slabs up to a size; return whether there was room."""
         while (have := sum(slab.count for slab in self._slabs)) * _CHUNK < size:
             count = have or _FIRST
             if (have + count) * self._threads * _CHUNK > _MOST_BYTES:
@@ -222,15 +235,13 @@ class LocalMemory:
     def _poison(
         self, site: Site, address: Array, written: Array, lanes: Array, element: int, travels: bool
     ) -> Array | None:
-        """Report what nobody wrote (rule 4 of `allocation`)."""
+        """Report unwritten bytes (rule 4 of `access_shadow`)."""
         if not self._reporter.tracking or written[lanes].all():
             return None
-        elements = written.reshape(*lanes.shape, -1, element)
-        some, whole = elements.any(axis=-1), elements.all(axis=-1)
-        bad = lanes & ((some & ~whole).any(axis=-1) | ~some.any(axis=-1))
+        poison, bad = poison_of(written, element)
         if not travels:
-            self._reporter.report("unwritten", site, bad, address, "the thread has not written it")
-        return np.asarray(~whole & lanes[..., None])
+            self._reporter.report("unwritten", site, lanes & bad, address, "the thread has not written it")
+        return poison & lanes[..., None]
 
 
 def _words(data: Array, width: int) -> Array:

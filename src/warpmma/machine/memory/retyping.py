@@ -1,16 +1,22 @@
-"""Arrays that were accessed as elements of another type than they hold.
+"""Element types: what a kernel declares or accesses, compared with what an array holds.
 
-The rules:
+Types are named as NumPy and ml_dtypes name them. The rules:
 
-1. An instruction of a float type (`ld.global.f32`, `red.add.f64`, a `wmma.load` of f16) takes an array for elements of
-   that type. Other instructions say no type: compilers copy numbers of any kind as .b32, .u32 or .v4.u32.
-2. It is listed if that type contradicts the array's (`element_types`).
-3. What counts is the memory in which the array lies: if arguments of several types share it, nobody knows which of them
-   was meant, and nothing is listed.
+1. Two scalar floats contradict each other if they are different formats: float32 and float64, float16 and bfloat16.
+2. A float and an integer contradict each other if their widths differ. An integer of the same width holds codes.
+3. A signed integer contradicts a declared integer that is narrower: the kernel would read each number as several, as
+   with NumPy's default, int64, for an `int *`. A narrower integer is packed data; an unsigned one is words of bits.
+4. Nothing else is compared: bytes (`char`), `void`, vectors and structs; elements of other kinds; empty arrays.
+5. An instruction of a float type (`ld.global.f32`, `red.add.f64`, a `wmma.load` of f16) accesses elements of that type;
+   if that type contradicts the array's, the launch lists it (`Retyped`). Other instructions state no type: compilers
+   copy numbers of any kind as .b32, .u32 or .v4.u32.
+6. The memory that holds the array decides: if arguments of several types share it, the intended type is unknown, and
+   nothing is listed.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -23,8 +29,9 @@ from ..._text import counted
 from ...formats import FORMATS, FloatFormat
 from ..base import Site
 from ..program import RowStep
-from .element_types import contradicts
 from .global_memory import GlobalMemory
+
+_WIDTHS = (8, 16, 32, 64, 128)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +45,7 @@ class Retyped(Shown):
     holds : str
         Type of its elements: "float64".
     accessed : str
-        PTX type as which they were accessed: "f32".
+        PTX type of the access: "f32".
     sites : tuple of Site
         Where.
     """
@@ -78,7 +85,7 @@ def retyped(memory: GlobalMemory, types: Mapping[int, str]) -> tuple[Retyped, ..
 
 @cache
 def _float_of(type_: str) -> str:
-    """Return the scalar float of a PTX type, "" of others (rule 1)."""
+    """Return the scalar float type of a PTX type, "" for others (rule 5)."""
     scalar = type_.removesuffix("x2")
     return scalar if isinstance(FORMATS.get(scalar), FloatFormat) else ""
 
@@ -86,3 +93,54 @@ def _float_of(type_: str) -> str:
 @cache
 def _contradicts(type_: str, held: np.dtype[Any]) -> bool:
     return contradicts(FORMATS[type_].dtype.name, held.name)
+
+
+# Types of elements
+
+
+def contradicts(declared: str, held: str) -> bool:
+    """Whether elements of a type cannot be meant for a kernel that expects another type.
+
+    Parameters
+    ----------
+    declared : str
+        The type that the kernel expects: "float32", "bfloat16", "int32"; "" if unknown.
+    held : str
+        The type of the array.
+
+    Examples
+    --------
+    >>> [contradicts("float16", x) for x in ("float16", "uint16", "float32", "int64")]
+    [False, False, True, True]
+    """
+    mine, its = _number_kind(declared), _number_kind(held)
+    if mine is None or its is None:
+        return False
+    (kind, bits), (other, other_bits) = mine, its
+    if kind == other == "float":
+        return declared != held
+    if "float" in (kind, other):
+        return bits != other_bits
+    return other == "int" and other_bits > bits
+
+
+def expected(declared: str) -> str:
+    """Describe the arrays that a kernel expects.
+
+    Examples
+    --------
+    >>> expected("float16"), expected("int32")
+    ('float16, or uint16 for codes', 'int32 or uint32')
+    """
+    kind, bits = _number_kind(declared) or ("", 0)
+    return f"{declared}, or uint{bits} for codes" if kind == "float" else f"int{bits} or uint{bits}"
+
+
+def _number_kind(name: str) -> tuple[str, int] | None:
+    """Return "float", "int" or "uint", and the width."""
+    if name == "bool":
+        return "uint", 8
+    found = re.fullmatch(r"(?:b?(float)|(u?int))(\d+)(?:_\w+)?", name)
+    if found is None or int(found[3]) not in _WIDTHS:  # narrower types of ml_dtypes do not fill bytes
+        return None
+    return found[1] or found[2], int(found[3])

@@ -1,4 +1,4 @@
-"""Shared memory of a batch of blocks: each has its own, from address 0 on."""
+"""The shared memory of a batch of blocks: each block has its own, from address 0."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from functools import lru_cache, partial
 import numpy as np
 
 from ..._arrays import Array, frozen
-from ..base import Site, acting, flat, locate
-from ..order import Clocks
-from ..report import Reporter
+from ..base import Site, flat, locate
+from ..order import Clocks, ThreadScope
+from ..report import Reporter, element_at
+from .accesses import Touch
 from .address_space import nearest
 from .allocation import Allocation
-from .element_names import element_at
-from .touching import Touch
+from .spaces import Space
 
 Variables = Sequence[tuple[str, range]]
 
-_ALIGNMENT = 16  # of what a block's memory begins at, and so of every access
+_ALIGNMENT = 16  # of the start of each block's memory
 
 
 @lru_cache(maxsize=8)
 def _laid_out(size: int, places: tuple[range, ...]) -> tuple[Array, tuple[Array, Array]]:
-    """Return bytes from each address on to the end of its variable, and where variables begin and end."""
+    """Return the bytes from each address to the end of its variable, and where variables begin and end."""
     end = max((place.stop for place in places), default=0)
     room = np.maximum(size - np.arange(size + 1), 0).astype(np.int32)
     room[:end] = 0
@@ -34,8 +34,8 @@ def _laid_out(size: int, places: tuple[range, ...]) -> tuple[Array, tuple[Array,
     return frozen(room), (frozen(starts), frozen(ends))
 
 
-class SharedMemory:
-    """Shared memory.
+class SharedMemory(Space):
+    """The shared memory of a batch of blocks.
 
     Parameters
     ----------
@@ -45,26 +45,29 @@ class SharedMemory:
         `size` in bytes for each block.
     """
 
+    name = "shared"
+    scope = ThreadScope.CTA
+
     def __init__(self, reporter: Reporter, clocks: Clocks, blocks: int, size: int) -> None:
         self.size = size
         stride = -(-size // _ALIGNMENT) * _ALIGNMENT
         data = np.zeros(blocks * stride // 8, np.uint64).view(np.uint8)
         self._variables: list[tuple[str, range]] = []
-        # Not a method: memory that refers to itself would stay until Python collects.
+        # Not a method: memory in a reference cycle would stay until the next garbage collection.
         element = partial(_element, self._variables)
-        self._all = Allocation(reporter, data, written=False, private=True, element=element)
+        self._all = Allocation(reporter, data, written=False, scope=self.scope, element=element)
         self._base = (np.arange(blocks, dtype=np.int64) * stride)[:, None, None]
         self._bounds = np.zeros(1, np.uint64), np.array([size], np.uint64)
         self._reporter, self._clocks = reporter, clocks
-        self._room: Array | None = None  # bytes from each address on to the end of its variable
+        self._room: Array | None = None  # bytes from each address to the end of its variable
 
     def declare(self, variables: Variables) -> None:
-        """Say where variables lie: what lies between is nobody's, and dynamic shared memory follows the last.
+        """Set where variables are: bytes between them are out of bounds, and dynamic shared memory follows the last.
 
         Parameters
         ----------
         variables : sequence of (str, range)
-            As hazards call them, by address.
+            Names for hazards, by address.
         """
         self._variables[:] = variables
         self._room, self._bounds = _laid_out(self.size, tuple(place for _, place in variables))
@@ -73,65 +76,14 @@ class SharedMemory:
         """Give all bytes."""
         yield self._all.data
 
-    def load(
-        self,
-        site: Site,
-        address: Array,
-        size: int,
-        lanes: Array,
-        *,
-        alignment: int = 0,
-        element: int = 0,
-        travels: bool = False,
-    ) -> tuple[Array, Array | None]:
-        """Load bytes.
-
-        Parameters
-        ----------
-        site : Site
-        address : ndarray of uint
-            `[block, warp, lane]`.
-        size : int
-            Bytes a lane.
-        lanes : ndarray of bool
-        alignment, element : int
-            What addresses are multiples of, and bytes of an element; the size if nothing is said.
-        travels : bool
-            Whether poison is not reported here.
-
-        Returns
-        -------
-        data : ndarray of uint8
-            `[block, warp, lane, size]`; 0 in other lanes.
-        poison : ndarray of bool or None
-            `[block, warp, lane, elements]`: what nobody wrote.
-        """
-        touch = self._touch(site, address, size, lanes, alignment or size)
-        data, poison = self._all.load(touch, element or size, travels=travels)
-        return _spread(data, touch.lanes), None if poison is None else _spread(poison, touch.lanes)
-
-    def store(self, site: Site, address: Array, data: Array, lanes: Array) -> None:
-        """Write bytes `[block, warp, lane, size]`."""
-        size = data.shape[-1]
-        touch = self._touch(site, address, size, lanes, size)
-        self._all.store(touch, acting(data, touch.lanes))
-
-    def reserve(self, site: Site, address: Array, size: int, lanes: Array) -> Array:
-        """Announce bytes that a `cp.async` writes from now on; return the lanes that may."""
-        touch = self._touch(site, address, size, lanes, size)
-        self._all.reserve(touch)
-        return touch.lanes
-
-    def complete(self, site: Site, address: Array, data: Array, lanes: Array) -> None:
-        """Write what the `cp.async` of a line has brought: what has been reserved."""
-        self._all.complete(self._at(site, address, data.shape[-1], lanes), acting(data, lanes))
-
-    def touched(self, site: Site, address: Array, size: int, lanes: Array, alignment: int) -> tuple[Allocation, Touch]:
-        """Return the memory, and what of it lanes touch."""
-        return self._all, self._touch(site, address, size, lanes, alignment)
+    def touch(
+        self, site: Site, address: Array, size: int, lanes: Array, alignment: int
+    ) -> Iterator[tuple[Allocation, Touch]]:
+        """See `Space.touch`: all blocks' memory is one piece."""
+        yield self._all, self._touch(site, address, size, lanes, alignment)
 
     def _touch(self, site: Site, address: Array, size: int, lanes: Array, alignment: int) -> Touch:
-        """Take the lanes that may act."""
+        """Return the access of the lanes whose addresses are valid; report the others."""
         if (one := locate(flat(address), flat(lanes), self._bounds, size, alignment)) is not None:
             piece, inside = one
             return self._at(site, address, size, lanes, inside, int(self._bounds[0][piece]))
@@ -146,7 +98,7 @@ class SharedMemory:
         return self._at(site, address, size, lanes)
 
     def _beyond(self, size: int) -> Callable[[int], str]:
-        """Say where an address behind all of shared memory is."""
+        """Describe an address beyond shared memory."""
 
         def says(address: int) -> str:
             text = f"{size} bytes that are not all in shared memory, which has {self.size} bytes"
@@ -158,7 +110,7 @@ class SharedMemory:
         return nearest(((name, place.start, place.stop) for name, place in self._variables), address, size)
 
     def _nearest(self, size: int) -> Callable[[int], str]:
-        """Say where an address between variables is."""
+        """Describe an address between variables."""
 
         def says(address: int) -> str:
             near = self._near(address, size)
@@ -169,7 +121,7 @@ class SharedMemory:
     def _at(
         self, site: Site, address: Array, size: int, lanes: Array, inside: Array | None = None, start: int = 0
     ) -> Touch:
-        """Return what lanes touch; `inside` is where, each from `start` on in its block's memory, if that is known."""
+        """Return the access of lanes; `inside` are their offsets from `start` in their block's memory, if known."""
         time = self._clocks.tick(site)
         if inside is not None and len(inside) == lanes.size:
             by_block = inside.reshape(len(self._base), -1)
@@ -178,19 +130,10 @@ class SharedMemory:
         else:
             offset = self._base + address.astype(np.int64)
             offset = offset.reshape(-1) if lanes.all() else offset[lanes]
-        who = self._clocks.who(time, lanes) if self._reporter.tracking else self._clocks.anybody(len(offset))
+        who = self._clocks.who(time, lanes, len(offset))
         return Touch(
             site=site, time=time, clocks=self._clocks, address=address, lanes=lanes, offset=offset, size=size, who=who
         )
-
-
-def _spread(values: Array, lanes: Array) -> Array:
-    """Put `[n, m]` where lanes are, with zeros elsewhere."""
-    if len(values) == lanes.size:
-        return values.reshape(*lanes.shape, values.shape[-1])
-    out = np.zeros((*lanes.shape, values.shape[-1]), values.dtype)
-    out[lanes] = values
-    return out
 
 
 def _element(variables: Variables, address: int, size: int) -> str:

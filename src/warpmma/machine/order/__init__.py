@@ -1,6 +1,7 @@
-"""Happens-before: vector clocks, fences, releases and acquires."""
+"""Happens-before: scopes, vector clocks, fences, releases and acquires."""
 
-from .access_words import BLOCK_BIT, THREAD_BIT, WARP_BIT, Who, block_of, thread_of
-from .causality import Signals
-from .clocks import Clocks, History
-from .knowledge import Known, joined
+from .access_words import BLOCK_BIT, THREAD_BIT, WARP_BIT, Agents, block_of, outside_scopes, thread_of
+from .causality import SyncCells
+from .happens_before import Clocks, History
+from .thread_scopes import CLUSTER_BLOCKS, ThreadScope
+from .vector_clock import VectorClock, joined

@@ -1,6 +1,7 @@
-"""Words by which accesses are kept: block, thread, time and how strong, in 64 bits; and the threads of several.
+"""Access words: block, thread, time and strength of an access in 64 bits, as shadow memory keeps them.
 
-Bits: a block has at most 1024 threads, and 30 bits are left to the number of the block.
+A block has at most 1024 threads, so 30 bits are left to its number. The strength is 0 for a weak access, otherwise the
+number of its scope in `LEVELS`, counted from 1.
 """
 
 from __future__ import annotations
@@ -12,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..._arrays import Array
-from ...operations import MemoryScope
 from ...registers import LANES
-from .causality import NEAR
+from .thread_scopes import LEVELS, ThreadScope
 
 _STRENGTH, _TIME, _THREAD = 2, 22, 10
 _BLOCK = _STRENGTH + _TIME + _THREAD
@@ -24,7 +24,10 @@ TIME_BIT, STRONG = _U(_STRENGTH), _U((1 << _STRENGTH) - 1)
 THREAD_BIT, BLOCK_BIT = _U(_STRENGTH + _TIME), _U(_BLOCK)
 THREADS = _U((1 << _THREAD) - 1)
 WARP_BIT = THREAD_BIT + _U(LANES.bit_length() - 1)
-"""Where in a word the time begins, the thread, above its lane its warp, and the block; and what the parts hold."""
+"""The lowest bit of the time, the thread, the thread's warp and the block in a word; and masks of the parts."""
+
+_STRENGTHS = {scope: _U(number) for number, scope in enumerate(LEVELS, 1)}
+_DIVIDING = tuple((scope, number) for scope, number in _STRENGTHS.items() if scope.divides_grid)
 
 
 def block_of(word: Any) -> int:
@@ -42,14 +45,23 @@ def time_of(words: Any) -> Any:
     return words >> TIME_BIT & _U(LAST_TIME)
 
 
+def outside_scopes(a: Array, b: Array) -> Array:
+    """Tell of which pairs of accesses one is weak, or the narrower of both scopes does not hold both threads."""
+    both = np.minimum(a & STRONG, b & STRONG)
+    outside = both == 0
+    for scope, strength in _DIVIDING:
+        outside = outside | ((both == strength) & (scope.group(a >> BLOCK_BIT) != scope.group(b >> BLOCK_BIT)))
+    return np.asarray(outside)
+
+
 @dataclass(frozen=True)
-class Who:
-    """Threads that access memory at one time, n of them.
+class Agents:
+    """Those who access memory in one event, n threads.
 
     Attributes
     ----------
     words : ndarray of uint64
-        As accesses are kept, `[n]`.
+        Their access words, `[n]`.
     first : int
         Number of the first block of the batch.
     """
@@ -59,23 +71,23 @@ class Who:
 
     @cached_property
     def block(self) -> Array:
-        """Their blocks, of the batch."""
+        """Their blocks, counted within the batch."""
         return (self.words >> BLOCK_BIT).astype(np.int64) - (self.first + 1)
 
     @cached_property
     def warp(self) -> Array:
-        """Their warps, of the block."""
+        """Their warps, counted within the block."""
         return (self.words >> WARP_BIT & _U((1 << _THREAD) // LANES - 1)).astype(np.int64)
 
     @cached_property
     def lane(self) -> Array:
-        """Their lanes, of the warp."""
+        """Their lanes, counted within the warp."""
         return (self.words >> THREAD_BIT & _U(LANES - 1)).astype(np.int64)
 
-    def some(self, which: Array) -> Who:
-        """Return these of them, by number."""
-        return Who(self.words[which], self.first)
+    def some(self, which: Array) -> Agents:
+        """Return a part of them, by number."""
+        return Agents(self.words[which], self.first)
 
-    def strong(self, scope: MemoryScope) -> Who:
-        """Return the same, whose accesses are strong."""
-        return replace(self, words=self.words | _U(1 if scope in NEAR else 2))
+    def strong(self, scope: ThreadScope) -> Agents:
+        """Return the same agents with strong accesses of a scope."""
+        return replace(self, words=self.words | _STRENGTHS[scope])

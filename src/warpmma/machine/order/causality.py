@@ -1,22 +1,22 @@
-"""Causality: what threads learn of others through fences, strong accesses and what they leave in memory.
+"""Causality: what threads learn about others through fences, strong accesses, and what these leave in memory.
 
 The rules (PTX ISA 9.1, 8.7 to 8.10: release and acquire patterns, observation, causality order):
 
-1. A release is a `.release` write, or a fence and a strong write of the same thread behind it: it leaves there what its
-   thread knew at the write, or at the fence. A later strong store leaves something else, or nothing; an atomic keeps
-   what is there and adds its own.
-2. An acquire is an `.acquire` read, or a strong read and a fence of the same thread behind it: its thread knows from
-   then on what it found there.
-3. Writes and reads have scopes, and so have fences: what is found counts only if each of them holds both threads. Of a
-   place it is known, therefore, what any thread may find there, and what threads of each block.
-4. Who meets at a barrier knows what any of them has learned (`clocks`, rule 4).
-5. Of lanes that act at once those of one warp at one place count as one: each finds what was there before all of them.
-6. Where threads of a block execute `fence.sc` of a wide scope and then all meet, a strong write of any of them behind
-   that leaves what the others knew at their fences, too. For a thread that finds it, and then executes `fence.sc`,
-   comes behind these fences in the one order of all such: otherwise its read would lie before the write that it found.
-   Who acquires otherwise is taken for one of these.
-7. `.volatile` is relaxed in the scope of the system. `fence.sc` is as good as `fence.acq_rel`, for memory is
-   sequentially consistent here. A plain store where something was left leaves it there.
+1. A release is a `.release` write, or a fence followed by a strong write of the same thread. It leaves the clock of its
+   thread in memory: that of the write, or of the fence. A later strong store replaces or removes that clock; an atomic
+   keeps it and adds its own.
+2. An acquire is an `.acquire` read, or a strong read followed by a fence of the same thread: the thread joins the clock
+   that it found to its own.
+3. Writes, reads and fences have scopes (`thread_scopes`). A clock that was found counts only if each scope holds both
+   threads. So clocks are kept by scope: those for any thread, and those for threads of one block.
+4. Threads that meet at a barrier learn what any of them has learned (`happens_before`, rule 4).
+5. Lanes of one warp that act on one cell at once count as one: each finds what was there before all of them.
+6. If threads of a block execute `fence.sc` of the widest scope and all threads of the block then meet, a strong write
+   of any of them leaves the clocks of all of these fences as well. A thread that finds it and then executes `fence.sc`
+   comes after those fences in the total order of such fences: otherwise its read would precede the write that it found.
+   Threads that acquire otherwise are treated alike.
+7. `.volatile` is relaxed in the scope of the system. `fence.sc` equals `fence.acq_rel`, because memory is sequentially
+   consistent here. A plain store leaves released clocks in place.
 """
 
 from __future__ import annotations
@@ -28,110 +28,75 @@ from typing import Any
 import numpy as np
 
 from ..._arrays import Array
-from ...operations import MemoryOrder, MemoryScope
+from ...operations import MemoryOrder
 from ...registers import LANES
-from .knowledge import Known, joined
+from .thread_scopes import LEVELS, ThreadScope
+from .vector_clock import Moment, VectorClock, joined
 
-_CELL = 4  # bytes: atomics of fewer share what is left there
-NEAR: tuple[MemoryScope, ...] = ("cta", "cluster")
+CELL = 4
+"""Bytes: smaller atomics share what is left in a cell."""
 
-
-@dataclass(frozen=True, eq=False)
-class Moment:
-    """What the threads of a batch knew at a time.
-
-    Attributes
-    ----------
-    time : int
-        What each thread itself did before lies before.
-    warps : ndarray of int
-        Of barriers: up to when lies all that other warps of the block did before, `[block, warp, other warp]`; or the
-        same for all others, `[block, warp]`.
-    own : ndarray of int
-        The same of the lanes of its own warp, `[block, warp]`.
-    pairs : ndarray of int or None
-        The same of each, `[block, warp, lane, other lane]`.
-    held : ndarray of object
-        What each had learned, `[block, warp, lane]`.
-    """
-
-    time: int
-    warps: Array
-    own: Array
-    pairs: Array | None
-    held: Array
-
-    def of(self, first: int, block: int, warp: int, lanes: list[int]) -> Known:
-        """Return what lanes of a warp knew."""
-        until = np.zeros(self.own.shape, np.int64)
-        until[block] = self.warps[block, warp]
-        until[block, warp] = self.own[block, warp]
-        times = np.full(LANES, self.own[block, warp])
-        if self.pairs is not None:
-            times = np.maximum(times, self.pairs[block, warp, lanes].max(axis=0))
-        times[lanes] = self.time
-        known = Known(first, until, {(block, warp): times})
-        return joined([*dict.fromkeys(self.held[block, warp, lanes].tolist()), known]) or known
+_WIDEST = LEVELS[-1]
 
 
 @dataclass(eq=False)
-class _Left:
-    """What was left at a place since it was stored to: by releases whose scope is all threads, by all of a block.
+class _Released:
+    """The clocks that were released to a cell since it was last stored to, by scope and by set of threads (rule 3).
 
-    It only grows: a store begins another one.
+    They only grow: a store begins anew.
     """
 
-    far: Known | None = None
-    near: dict[int, Known | None] = field(default_factory=dict)
-    _both: dict[int, Known | None] = field(default_factory=dict)
+    clocks: dict[tuple[ThreadScope, int], VectorClock | None] = field(default_factory=dict)
+    _found: dict[tuple[ThreadScope, int], VectorClock | None] = field(default_factory=dict)
 
-    def found(self, block: int, *, wide: bool) -> Known | None:
-        """Return what threads of a block find there, by a read or fence of a wide scope or of the block's own."""
-        if not wide:
-            return self.near.get(block)
-        if block not in self._both:
-            self._both[block] = joined([self.near.get(block), self.far])
-        return self._both[block]
+    def found(self, block: int, scope: ThreadScope) -> VectorClock | None:
+        """Return the clock that threads of a block find by a read or fence of a scope."""
+        key = scope, block
+        if key not in self._found:
+            self._found[key] = joined(self.clocks.get((x, x.group(block))) for x in LEVELS if x <= scope)
+        return self._found[key]
 
-    def leave(self, block: int, near: Known, far: Known | None) -> None:
-        """Leave more."""
-        self.far, self.near[block] = joined([self.far, far]), joined([self.near.get(block), near])
-        self._both.clear()
+    def add(self, block: int, clocks: dict[ThreadScope, VectorClock | None]) -> None:
+        """Release more from a block, by scope."""
+        for scope, clock in clocks.items():
+            key = scope, scope.group(block)
+            self.clocks[key] = joined([self.clocks.get(key), clock])
+        self._found.clear()
 
 
-_Heard = dict[_Left, tuple["Known | None", "Known | None"]]
-"""Where a thread read strongly, and what it found there: with a fence of its block's scope, and of a wide one."""
+_Heard = dict[_Released, dict[ThreadScope, "VectorClock | None"]]
+"""The cells that a thread has read strongly, and what it learns there by a fence of each scope."""
 
 
 @dataclass(eq=False)
-class Signals:
-    """What was left in a piece of memory.
+class SyncCells:
+    """The cells of a piece of memory to which clocks were released.
 
     Attributes
     ----------
-    private : bool
-        Whether it is one block's: shared memory.
-    left : dict
-        By place.
+    scope : ThreadScope
+        The threads that can access the memory.
+    released : dict
+        By cell.
     """
 
-    private: bool = False
-    left: dict[int, _Left] = field(default_factory=dict)
+    scope: ThreadScope = ThreadScope.GPU
+    released: dict[int, _Released] = field(default_factory=dict)
     _cells: Array = field(default_factory=lambda: np.zeros(0, np.int64))
     _stale: bool = False
 
-    def put(self, cell: int, left: _Left | None) -> None:
-        """Let something be left at a place from now on, or nothing."""
-        self._stale |= (cell in self.left) != (left is not None)
-        if left is not None:
-            self.left[cell] = left
+    def put(self, cell: int, released: _Released | None) -> None:
+        """Replace what was released to a cell, or remove it."""
+        self._stale |= (cell in self.released) != (released is not None)
+        if released is not None:
+            self.released[cell] = released
         else:
-            self.left.pop(cell, None)
+            self.released.pop(cell, None)
 
     def there(self, cells: Array) -> Array:
-        """Tell where something was left."""
+        """Tell to which of some cells a clock was released."""
         if self._stale:
-            self._cells, self._stale = np.sort(np.array(list(self.left), np.int64)), False
+            self._cells, self._stale = np.sort(np.array(list(self.released), np.int64)), False
         if not len(self._cells):
             return np.zeros(len(cells), bool)
         at = np.minimum(np.searchsorted(self._cells, cells), len(self._cells) - 1)
@@ -151,9 +116,9 @@ class Causality:
     Attributes
     ----------
     active : bool
-        Whether any thread has released or learned anything: nothing else is looked at before.
+        Whether any thread has released or learned anything: before that nothing else is looked at.
     held : ndarray of object
-        What each has learned, Known or None, `[block, warp, lane]`.
+        The clock that each thread has acquired, or None, `[block, warp, lane]`.
     """
 
     def __init__(self, blocks: range, shape: tuple[int, int]) -> None:
@@ -164,60 +129,60 @@ class Causality:
     def _begin(self) -> None:
         if not self.active:
             self.active = True
-            self.held, self._last, self._fence, self._near_fence = (
-                np.full(self._shape, None, object) for _ in range(4)
-            )
-            self._sc = np.full(self._shape, None, object)
-            # By block: its fences of rule 6 when it met last, or what lies before them.
-            self._met: dict[int, Array | list[Known]] = {}
+            self.held, self._last, self._sc = (np.full(self._shape, None, object) for _ in range(3))
+            # The moment of each thread's last fence of a scope or a wider one.
+            self._fences = {scope: np.full(self._shape, None, object) for scope in LEVELS}
+            # By block: its fences of rule 6 when it met last, or their clocks.
+            self._met: dict[int, Array | list[VectorClock]] = {}
             self._has_met = np.zeros(self._shape[0], bool)
             self._found: dict[tuple[int, ...], _Heard] = {}
-            self._heard = np.zeros(self._shape, bool)  # strong reads found something, and no fence has come yet
+            self._heard = np.zeros(self._shape, bool)  # strong reads found something, and no fence has followed
             self._fenced = np.zeros(self._shape, bool)
             self._learned, self._sc_since = (np.zeros(self._shape[0], bool) for _ in range(2))  # since the block met
 
     def snapshot(self) -> Array:
-        """Return what each holds now, as it will stay; nothing is there before anything was learned."""
+        """Return a copy of `held`; all None before anything was learned."""
         return self.held.copy() if self.active else np.full(self._shape, None, object)
 
     # Rules 1 and 2
 
-    def fence(self, lanes: Array, moment: Moment, order: MemoryOrder, scope: MemoryScope) -> None:
+    def fence(self, lanes: Array, moment: Moment, order: MemoryOrder, scope: ThreadScope) -> None:
         """Let lanes, `[block, warp, lane]`, execute a fence."""
         self._begin()
         if order != "release":
-            wide = scope not in NEAR
             for at in map(tuple, np.argwhere(lanes & self._heard).tolist()):
-                for near, far in self._found[at].values():
-                    self._learn(at, far if wide else near)
-                if wide:
+                for clocks in self._found[at].values():
+                    self._learn(at, clocks[scope])
+                if scope == _WIDEST:
                     del self._found[at]
-            self._heard &= ~(lanes & wide)
+            if scope == _WIDEST:
+                self._heard &= ~lanes
         if order != "acquire":
             moment = Moment(moment.time, moment.warps, moment.own, moment.pairs, self.snapshot())
-            self._near_fence[lanes] = moment
-            if scope not in NEAR:
-                self._fence[lanes] = moment
-                if order == "sc":
-                    self._sc[lanes] = moment
-                    self._sc_since |= lanes.any(axis=(1, 2))
+            for level in LEVELS:
+                if level <= scope:
+                    self._fences[level][lanes] = moment
+            if scope == _WIDEST and order == "sc":
+                self._sc[lanes] = moment
+                self._sc_since |= lanes.any(axis=(1, 2))
             self._fenced |= lanes
 
     def act(
-        self, signals: Signals, who: tuple[Array, Array, Array], offset: Array, order: MemoryOrder, scope: MemoryScope,
+        self, cells: SyncCells, who: tuple[Array, Array, Array], offset: Array, order: MemoryOrder, scope: ThreadScope,
         moment: Moment | None, *, reads: bool, writes: Array | None,
     ) -> None:  # fmt: skip
         """Let threads access memory strongly, one after another.
 
         Parameters
         ----------
-        signals : Signals
+        cells : SyncCells
             Of the piece of memory.
         who : tuple of ndarray of int
             Block, warp and lane of each, `[n]`.
         offset : ndarray of int
             `[n]`.
-        order, scope : str
+        order : str
+        scope : ThreadScope
         moment : Moment or None
             Now, if it is a release.
         reads : bool
@@ -225,8 +190,8 @@ class Causality:
         writes : ndarray of bool or None
             Which of them write, `[n]`; None for a load.
         """
-        cells = offset // _CELL
-        acts = signals.there(cells)
+        cell = offset // CELL
+        acts = cells.there(cell)
         if writes is not None:
             if moment is not None:
                 self._begin()
@@ -236,12 +201,20 @@ class Causality:
         if not acts.any():
             return
         self._begin()
-        for block, warp, lanes, cell, wrote in self._groups(who, cells, acts, writes):
-            left = signals.left.get(cell)
-            if reads and left is not None:
-                self._find(block, warp, lanes, left, order, scope)
+        for block, warp, lanes, at, wrote in self._groups(who, cell, acts, writes):
+            released = cells.released.get(at)
+            if reads and released is not None:
+                self._find(block, warp, lanes, released, order, scope)
             if wrote:
-                self._leave(signals, left, cell, block, warp, wrote, order, scope, moment, keeps=reads)
+                clocks = self._clocks_of(block, warp, wrote, order, scope, moment)
+                if not reads and released is not None:
+                    released = None
+                    cells.put(at, None)
+                if clocks[LEVELS[0]] is not None:
+                    if released is None:
+                        released = _Released()
+                        cells.put(at, released)
+                    released.add(block, clocks)
 
     def _groups(
         self, who: tuple[Array, Array, Array], cells: Array, acts: Array, writes: Array | None
@@ -257,64 +230,55 @@ class Causality:
             yield int(block[begin]), int(warp[begin]), some.tolist(), int(cell[begin]), some[wrote[begin:end]].tolist()
 
     def _find(
-        self, block: int, warp: int, lanes: list[int], left: _Left, order: MemoryOrder, scope: MemoryScope
+        self, block: int, warp: int, lanes: list[int], released: _Released, order: MemoryOrder, scope: ThreadScope
     ) -> None:
-        far = left.found(block, wide=scope not in NEAR)
-        if far is None:
+        """Let lanes read a cell."""
+        clock = released.found(block, scope)
+        if clock is None:
             return
-        near = left.found(block, wide=False)
+        found = {level: released.found(block, min(level, scope)) for level in LEVELS}
         for lane in lanes:
             at = (block, warp, lane)
             if order in ("acquire", "acq_rel"):
-                self._learn(at, far)
+                self._learn(at, clock)
             else:
-                self._found.setdefault(at, {})[left] = (near, far)
+                self._found.setdefault(at, {})[released] = found
                 self._heard[at] = True
 
-    def _learn(self, at: tuple[int, ...], known: Known | None) -> None:
-        if known is not None and self._last[at] is not known:
-            self._last[at] = known
-            self.held[at] = joined([self.held[at], known])
+    def _learn(self, at: tuple[int, ...], clock: VectorClock | None) -> None:
+        if clock is not None and self._last[at] is not clock:
+            self._last[at] = clock
+            self.held[at] = joined([self.held[at], clock])
             self._learned[at[0]] = True
 
-    def _leave(
-        self, signals: Signals, left: _Left | None, cell: int, block: int, warp: int, lanes: list[int],
-        order: MemoryOrder, scope: MemoryScope, moment: Moment | None, *, keeps: bool,
-    ) -> None:  # fmt: skip
-        near = far = None
+    def _clocks_of(
+        self, block: int, warp: int, lanes: list[int], order: MemoryOrder, scope: ThreadScope, moment: Moment | None
+    ) -> dict[ThreadScope, VectorClock | None]:
+        """Return the clocks that a strong write of lanes leaves, for each scope up to its own."""
+        own = None
         if moment is not None and order in ("release", "acq_rel"):
-            near = moment.of(self._first, block, warp, lanes)
-            far = None if scope in NEAR else near
-        for fences, is_far in ((self._near_fence, False), (self._fence, True)):
-            for fence in dict.fromkeys(fences[block, warp, lanes].tolist()):
-                if fence is not None:
-                    those = [lane for lane in lanes if fences[block, warp, lane] is fence]
-                    known = fence.of(self._first, block, warp, those)
-                    near = joined([near, known])
-                    far = joined([far, known]) if is_far and scope not in NEAR else far
-        if block in self._met:
-            near = joined([near, *self._fences_met(block)])
-            far = far if scope in NEAR else joined([far, *self._fences_met(block)])
-        if not keeps and left is not None:
-            left = None
-            signals.put(cell, None)
-        if near is not None:
-            if left is None:
-                left = _Left()
-                signals.put(cell, left)
-            left.leave(block, near, far)
+            own = moment.of(self._first, block, warp, lanes)
+        met = self._fences_met(block) if block in self._met else []
+        clocks: dict[ThreadScope, VectorClock | None] = {}
+        for level in LEVELS:
+            if level <= scope:
+                fences = self._fences[level][block, warp]
+                clocks[level] = joined([own, *self._fence_clocks(fences, block, warp, lanes), *met])
+        return clocks
 
-    def _fences_met(self, block: int) -> list[Known]:
-        """Return what lies before the fences of a block that has met since (rule 6)."""
+    def _fence_clocks(self, fences: Array, block: int, warp: int, lanes: list[int]) -> Iterator[VectorClock]:
+        """Give the clocks of the fences of some lanes of a warp."""
+        of = fences.tolist()
+        for fence in dict.fromkeys(of[lane] for lane in lanes):
+            if fence is not None:
+                yield fence.of(self._first, block, warp, [lane for lane in lanes if of[lane] is fence])
+
+    def _fences_met(self, block: int) -> list[VectorClock]:
+        """Return the clocks of the fences of a block that has met since (rule 6)."""
         met = self._met[block]
         if not isinstance(met, list):
-            known = []
-            for warp in range(len(met)):
-                for fence in dict.fromkeys(met[warp].tolist()):
-                    if fence is not None:
-                        lanes = [lane for lane, x in enumerate(met[warp].tolist()) if x is fence]
-                        known.append(fence.of(self._first, block, warp, lanes))
-            whole = joined(known)
+            every = list(range(LANES))
+            whole = joined(x for warp in range(len(met)) for x in self._fence_clocks(met[warp], block, warp, every))
             met = self._met[block] = [] if whole is None else [whole]
         return met
 
@@ -330,41 +294,49 @@ class Causality:
         self._learned &= ~blocks
 
     def meet(self, waiting: Array, arriving: Array, held: Array | None) -> None:
-        """Let some threads of a block learn what those knew who arrived, bool `[block, warp, lane]`, and held then."""
+        """Let threads that wait learn what those that arrive have learned, and what they held when they arrived.
+
+        Parameters
+        ----------
+        waiting, arriving : ndarray of bool
+            `[block, warp, lane]`.
+        held : ndarray of object or None
+            Clocks, `[block, warp, lane]`.
+        """
         for block in np.flatnonzero(waiting.any(axis=(1, 2))).tolist():
             come = self.held[block][arriving[block]].tolist()
             if held is not None:
                 come = [*come, *held[block][arriving[block] & ~waiting[block]].tolist()]
-            known = joined(dict.fromkeys(come))
-            if known is not None:
+            clock = joined(dict.fromkeys(come))
+            if clock is not None:
                 for warp, lane in np.argwhere(waiting[block]).tolist():
-                    self._learn((block, warp, lane), known)
+                    self._learn((block, warp, lane), clock)
 
-    def tell(self, lanes: list[Any], block: int, known: Known) -> None:
-        """Let threads of a block know something, by warp and lane."""
+    def tell(self, lanes: list[Any], block: int, clock: VectorClock) -> None:
+        """Let threads of a block, given by warp and lane, learn a clock."""
         self._begin()
         for warp, lane in lanes:
-            self._learn((block, warp, lane), known)
+            self._learn((block, warp, lane), clock)
 
-    def learn(self, threads: Array, known: Known) -> None:
-        """Let threads know something: block, warp and lane of each, `[n, 3]`."""
+    def learn(self, threads: Array, clock: VectorClock) -> None:
+        """Let threads learn a clock: block, warp and lane of each, `[n, 3]`."""
         self._begin()
         where = tuple(threads.T)
         held, memo = self.held[where], {}
         for old in dict.fromkeys(held.tolist()):
-            memo[old] = joined([old, known])
+            memo[old] = joined([old, clock])
         new = np.empty(len(held), object)
         new[:] = [memo[old] for old in held.tolist()]
         self.held[where] = new
         self._learned[where[0]] = True
 
     def meet_lanes(self, block: int, warp: int, together: Array) -> None:
-        """Lanes of a warp meet, each those that bool `[lane, lane]` says."""
+        """Lanes of a warp meet, each those that bool `[lane, lane]` names."""
         before = self.held[block, warp].tolist()
-        if any(known is not None for known in before):
+        if any(clock is not None for clock in before):
             for lane in np.flatnonzero(together.any(axis=1)).tolist():
-                known = joined(dict.fromkeys(before[other] for other in np.flatnonzero(together[lane]).tolist()))
-                self._learn((block, warp, lane), known)
+                clock = joined(dict.fromkeys(before[other] for other in np.flatnonzero(together[lane]).tolist()))
+                self._learn((block, warp, lane), clock)
 
     # The questions
 
@@ -373,14 +345,60 @@ class Causality:
         return self.active and bool(self._fenced[who])
 
     def ordered(self, who: tuple[Array, Array, Array], block: Array, thread: Array, time: Array) -> Array:
-        """Tell which accesses, `[n]`, lie before what threads do now, by what these have learned."""
+        """Tell which accesses, `[n]`, lie before what threads do now, by the clocks that these have acquired."""
         result = np.zeros(len(time), bool)
         if self.active:
             held = self.held[who].tolist()
             which = np.fromiter(map(id, held), np.int64, len(held))
             order = np.argsort(which, kind="stable")
             for some in np.split(order, np.flatnonzero(np.diff(which[order])) + 1) if held else ():
-                known = held[some[0]]
-                if known is not None:
-                    result[some] = known.covers(block[some], thread[some], time[some])
+                clock = held[some[0]]
+                if clock is not None:
+                    result[some] = clock.covers(block[some], thread[some], time[some])
         return result
+
+
+class Encounters:
+    """Where each thread of a batch last accessed memory strongly, and when: reports of races use it.
+
+    Threads that access one cell strongly, by an atomic or a volatile load, have met there, as threads do that take a
+    lock or read a flag. Without fences that orders nothing, and a barrier is not what such code lacks.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Blocks, and warps of each.
+    causality : Causality
+    """
+
+    def __init__(self, shape: tuple[int, int], causality: Causality) -> None:
+        self._shape, self._causality = (*shape, LANES), causality
+        self._memory: Array | None = None
+
+    def note(self, cells: SyncCells, who: tuple[Array, Array, Array], offset: Array, time: int) -> None:
+        """Note that threads, block, warp and lane of each, access a piece of memory strongly."""
+        if self._memory is None:
+            self._memory = np.empty(self._shape, object)
+            self._cell, self._when = (np.full(self._shape, -1, np.int64) for _ in range(2))
+        self._memory[who], self._cell[who], self._when[who] = cells, offset // CELL, time
+
+    def unfenced(self, own: tuple[int, int, int], other: tuple[int, int, int], time: int) -> SyncCells | None:
+        """Return the memory in which two threads met last, unless both have fenced; None if they did not meet.
+
+        The other thread met there after it did something at a time. For threads of earlier batches that is unknown: it
+        is then enough that this thread accessed memory strongly.
+
+        Parameters
+        ----------
+        own, other : (int, int, int)
+            Block of the batch, warp and lane; the block of the other is negative in earlier batches.
+        time : int
+        """
+        if self._memory is None:
+            return None
+        found: SyncCells | None = self._memory[own]
+        if other[0] >= 0:
+            met = found is self._memory[other] and self._cell[own] == self._cell[other] and self._when[other] > time
+            if not met or (self._causality.has_fenced(own) and self._causality.has_fenced(other)):
+                return None
+        return found

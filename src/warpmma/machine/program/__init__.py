@@ -1,4 +1,4 @@
-"""Programs as the machine runs them: steps at numbered places."""
+"""Programs as the machine runs them: numbered steps."""
 
 from .liveness import let_go
 from .steps import (

@@ -1,13 +1,13 @@
-"""Liveness: which registers of a program nobody reads any more, and where.
+"""Liveness: which registers of a program are dead, and from where on.
 
 The rules:
 
-1. A register lives at a place if some way on from there reads it before it writes it. A step with a guard, or which is
-   no `RowStep`, may leave what was there: it does not end the life of what it writes.
-2. A register that a step reads, or writes, and that does not live behind it is let go by that step, or by the next one
-   of the same stretch at which lanes do not meet or wait. `preparing` does so if all lanes that have not exited are
-   there together: what others hold, who stand elsewhere, may still be read.
-3. Functions have registers of their own, and nobody lets go those of who called.
+1. A register is live at a place if some path from there reads it before it writes it. A step that has a guard, or is
+   not a `RowStep`, may leave the old value: it does not end the life of what it writes.
+2. A register that a step reads or writes and that is dead after it is released by that step, or by the next one of the
+   same basic block at which lanes neither meet nor wait. `preparing` releases it only if all lanes that have not exited
+   are there together: lanes at other places may still read theirs.
+3. Functions have registers of their own; a function releases none of its callers'.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _uses(step: AnyStep) -> tuple[list[int], list[int]]:
 
 
 def _after(place: int, step: AnyStep, last: int) -> tuple[int, ...]:
-    """Return the places to which a step leads."""
+    """Return the successors of a step."""
     on = (place + 1,) if place < last else ()
     if isinstance(step, Branch):
         return (step.to,) if step.guard is None else (step.to, *on)
@@ -61,7 +61,7 @@ def _after(place: int, step: AnyStep, last: int) -> tuple[int, ...]:
 
 
 def _stretches(program: Program) -> list[range]:
-    """Cut a program where something leads to, and behind what leads elsewhere."""
+    """Cut a program into basic blocks."""
     last, steps = len(program.steps) - 1, program.steps
     heads = {0, len(steps), *(x.first for x in program.callees.values())}
     for place, step in enumerate(steps):
@@ -83,7 +83,7 @@ def _may(step: AnyStep) -> bool:
 
 
 def let_go(program: Program) -> Mapping[int, tuple[int, ...]]:
-    """Return, by place, the registers that its step lets go."""
+    """Return, by place, the registers that its step releases."""
     stretches, last = _stretches(program), len(program.steps) - 1
     uses = [_uses(step) for step in program.steps]
     whole = [isinstance(step, RowStep) and step.guard is None for step in program.steps]
@@ -112,7 +112,7 @@ def let_go(program: Program) -> Mapping[int, tuple[int, ...]]:
 
 
 def _summed(stretch: range, uses: list[tuple[list[int], list[int]]], whole: list[bool]) -> tuple[int, int]:
-    """Return, as bits, what a stretch reads before it writes it, and what it writes."""
+    """Return, as bits, what a basic block reads before it writes it, and what it writes."""
     need = end = 0
     for place in stretch:
         read, written = uses[place]
@@ -125,7 +125,7 @@ def _summed(stretch: range, uses: list[tuple[list[int], list[int]]], whole: list
 
 
 def _behind(summed: list[tuple[int, int]], to: list[list[int]]) -> list[int]:
-    """Return, as bits, what lives behind each stretch (rule 1)."""
+    """Return, as bits, what is live after each basic block (rule 1)."""
     before, behind = [0] * len(summed), [0] * len(summed)
 
     def visit(i: int) -> bool:

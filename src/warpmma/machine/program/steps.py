@@ -249,7 +249,7 @@ class Program(Shown):
     checked : set of int
         Places of which operands were found to fit their rows: a launch has many batches, and a program many launches.
     kept : dict
-        Steps that were prepared for batches of a shape, by what they depend on: `interpreting` has them.
+        Steps that were prepared for batches of a shape, by what they depend on: `executor` has them.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""What a launch reports: hazards, costs, bank conflicts, watched products."""
+"""Reports of a launch: hazards, costs, bank conflicts, watched products."""
 
-from .banks import BANKS, BankPattern, SharedSite, wavefronts
+from .banks import BANKS, CANDIDATES, BankPattern, SharedSite, Swizzle, wavefronts
 from .costs import Costs, no_site
-from .hazards import KINDS, Hazard, HazardError, HazardWarning, Policy, Reporter
+from .hazards import KINDS, Hazard, HazardError, HazardWarning, NamedArray, Policy, Reporter, element_at
 from .unpredicted import Unpredicted
 from .watching import Watch, WatchedProduct, Watching

@@ -1,13 +1,13 @@
-"""Banks of shared memory: phases, wavefronts and conflicts.
+"""Banks of shared memory: phases, wavefronts and conflicts; swizzles, XORs of address bits, that avoid them.
 
-Shared memory has 32 banks of 4 bytes. A warp's access goes in phases of at most 128 bytes: all lanes for up to 4 bytes
-a lane, half a warp for 8, a quarter for 16. A phase takes one wavefront for every word that its busiest bank must give;
-lanes that want the same word share it. Beyond one wavefront a phase, there are conflicts.
+Shared memory has 32 banks of 4 bytes. An access of a warp is divided into phases of at most 128 bytes: all lanes for up
+to 4 bytes a lane, half a warp for 8, a quarter for 16. A phase takes one wavefront for every word that its busiest bank
+has to deliver; lanes that access the same word share it. Wavefronts beyond one per phase are conflicts.
 
-An `ld` of 8 or 16 bytes a lane has half as many phases, of twice the lanes, if in the whole warp neighbours want the
-same: each lane and the one whose number differs in the lowest bit, or each and the one that differs in the second;
-lanes that take no part want anything. Stores and `ldmatrix` do not do so. `python -m lab.compare.banks` compared all
-that with an H200's counters; `cp.async` of 16 bytes, which they do not count, is taken to be a store.
+An `ld` of 8 or 16 bytes a lane has half as many phases, of twice the lanes, if throughout the warp neighbours access
+the same address: each lane and the one whose number differs in the lowest bit, or each and the one that differs in the
+second; inactive lanes match any address. Stores and `ldmatrix` never do so. `python -m lab.compare.banks` compared all
+of this with an H200's counters; `cp.async` of 16 bytes, which they do not count, is treated as a store.
 """
 
 from __future__ import annotations
@@ -15,24 +15,90 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from ..._arrays import Array
+from ..._arguments import is_integer
+from ..._arrays import Array, as_array
 from ..._records import Shown
-from ..base import Site, Swizzle, alike
+from ...errors import OperandError, shown
+from ..base import Site, alike
+
+T = TypeVar("T", bound=Any)
+
+_MOST_BITS = 32  # of an address of shared memory
 
 BANKS = 32
 _WORD = 4
 _PHASE = BANKS * _WORD
-# Different accesses that are kept for a line, to try swizzles on: a quarter of a kilobyte each.
+# Different accesses that are kept for a line, to try swizzles on: 256 bytes each.
 _PATTERNS = 4096
-_FEW, _AGAIN = 32, 64  # accesses that are counted together and known again; how many such of a line
+_FEW, _AGAIN = 32, 64  # most accesses that are counted together and cached; cached entries of a line
+
+
+@dataclass(frozen=True)
+class Swizzle(Shown):
+    """An XOR of address bits: `bits` of them, from `shift` positions higher, onto those from `base` on.
+
+    CUTLASS writes it `Swizzle<bits, base, shift>`.
+
+    Examples
+    --------
+    >>> Swizzle(3, 4, 3)(np.array([0x080, 0x100, 0x190])).tolist()
+    [144, 288, 416]
+    >>> print(Swizzle(3, 4, 3))
+    Swizzle<3, 4, 3>: address ^ (address >> 3 & 0x70)
+    """
+
+    bits: int
+    base: int
+    shift: int
+
+    def __post_init__(self) -> None:
+        for name in ("bits", "base", "shift"):
+            if not is_integer(value := getattr(self, name)) or not 0 <= value <= _MOST_BITS:
+                raise OperandError(f"{name} of a swizzle is {shown(value)}; expected 0 to {_MOST_BITS}")
+
+    def __call__(self, address: T) -> T:
+        """Return swizzled addresses, of an array or of a register of a kernel.
+
+        Raises
+        ------
+        OperandError
+            Not integers, or integers too narrow for the address bits.
+        """
+        if isinstance(address, np.ndarray):
+            address = cast(T, as_array(address, "the addresses"))
+        try:
+            swizzled: T = address ^ (address >> int(self.shift) & self.mask)
+        except (TypeError, OverflowError):
+            kind = f"an array of {address.dtype}" if isinstance(address, np.ndarray) else type(address).__name__
+            bits = self.bits + self.base + self.shift
+            raise OperandError(
+                f"an address is {kind}; expected integers that hold {bits} bits, or a register of a kernel"
+            ) from None
+        return swizzled
+
+    @property
+    def mask(self) -> int:
+        """The address bits that it changes."""
+        return ((1 << int(self.bits)) - 1) << int(self.base)
+
+    def __str__(self) -> str:
+        name = f"Swizzle<{self.bits}, {self.base}, {self.shift}>"
+        return f"{name}: address ^ (address >> {self.shift} & {self.mask:#x})"
+
+
+CANDIDATES = tuple(
+    Swizzle(bits, base, shift) for base in (4, 5, 6, 3, 2) for bits in range(1, 8 - base) for shift in range(bits, 11)
+)
+"""What `Costs.advice` tries: of those that are equally good it takes the first, of 16-byte pieces and with few bits."""
 
 
 @dataclass
 class BankPattern(Shown):
-    """Addresses of one warp's access, and how often they were met.
+    """The addresses of a warp's access, and how often they occurred.
 
     Attributes
     ----------
@@ -62,17 +128,17 @@ class BankPattern(Shown):
 
 @dataclass
 class SharedSite(Shown):
-    """Accesses to shared memory from one line.
+    """The accesses to shared memory from one line.
 
     Attributes
     ----------
     site : Site
     accesses, phases, wavefronts : int
-        Of warps; `wavefronts - phases` are lost to conflicts.
+        Totals over warps; `wavefronts - phases` are lost to conflicts.
     patterns : dict
         The different accesses, as `BankPattern`, by size and addresses. Only the first 4096 are kept.
     complete : bool
-        Whether `patterns` are all.
+        Whether `patterns` holds all of them.
     """
 
     site: Site
@@ -98,10 +164,10 @@ class SharedSite(Shown):
     def add(self, rows: Array, size: int, each: int = 1) -> None:
         """Count accesses of warps: addresses `[n, 32]`, of 32 bits or int64, -1 where a lane takes no part.
 
-        Each of them stands for so many that are alike.
+        Each row stands for `each` equal accesses.
         """
         key = (size, rows.itemsize, rows.tobytes() if len(rows) <= _FEW else b"")
-        if (known := self._again.get(key)) is not None:  # what loops access again
+        if (known := self._again.get(key)) is not None:  # a loop repeats its accesses
             for pattern, n in known:
                 self._count(pattern, n * each)
             return
@@ -112,7 +178,7 @@ class SharedSite(Shown):
             self._again[key] = counted
 
     def _counted(self, rows: Array, size: int) -> list[tuple[BankPattern, int]]:
-        """Return the patterns of accesses, and how often each is there."""
+        """Return the patterns of accesses, and how often each occurs."""
         count = np.bincount(alike(rows))
         some = np.flatnonzero(count)
         times = Counter(
@@ -123,7 +189,7 @@ class SharedSite(Shown):
         if fresh:
             together = b"".join(fresh)
             address = np.frombuffer(together, np.int64).reshape(-1, rows.shape[-1])
-            few = len(fresh) <= _FEW  # unrolled loops have lines that access the same
+            few = len(fresh) <= _FEW  # lines of an unrolled loop access the same
             counts = _known_wavefronts(together, size, self.load) if few else wavefronts(address, size, self.load)
             found = [
                 BankPattern(a, size, int(p), int(w), load=self.load) for a, p, w in zip(address, *counts, strict=True)
@@ -152,7 +218,7 @@ class SharedSite(Shown):
         return total
 
     def pieces(self) -> set[int]:
-        """Which pieces of 128 bytes it touches: those of the patterns that were kept."""
+        """Return the pieces of 128 bytes that the kept patterns access."""
         every = np.concatenate([pattern.address for pattern in self.patterns.values()])
         return set(np.unique(every[every >= 0] // _PHASE).tolist())
 
@@ -213,7 +279,7 @@ def _known_wavefronts(rows: bytes, size: int, load: bool) -> tuple[Array, Array]
 
 
 def _count(address: Array, size: int, lanes: int) -> tuple[Array, Array]:
-    """Count phases of so many lanes, and their wavefronts."""
+    """Count phases of a number of lanes, and their wavefronts."""
     words = max(1, size // _WORD)
     phase = address.reshape(*address.shape[:-1], -1, lanes)
     word = (phase[..., None] // _WORD + np.arange(words)).reshape(*phase.shape[:-1], -1)

@@ -1,4 +1,4 @@
-"""What a kernel costs: instructions, bytes moved, and bank conflicts, by line."""
+"""Costs of a kernel: instructions, bytes moved and bank conflicts, by line."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 
 from ..._arrays import Array
 from ...errors import OperandError, shown
-from ..base import CANDIDATES, Site, Swizzle
-from .banks import SharedSite
+from ..base import Site
+from .banks import CANDIDATES, SharedSite, Swizzle
 
 # No shared memory is so large.
 _MOST = 1 << 32
 
 
 def no_site(site: object, sites: Collection[Site], found: int = 0) -> OperandError:
-    """Make the error for what names no line that accesses shared memory, or several."""
+    """Return the error for a site that names no access to shared memory, or several."""
     known = "\n  ".join(map(str, sites)) or "none"
     return OperandError(
         f"{shown(site, str)}: {found} accesses to shared memory; give a Site of `costs.sites`:\n  {known}"
@@ -25,7 +25,7 @@ def no_site(site: object, sites: Collection[Site], found: int = 0) -> OperandErr
 
 
 class Costs:
-    """Counts, as a kernel runs.
+    """The costs of a kernel, counted while it runs.
 
     Attributes
     ----------
@@ -58,6 +58,13 @@ class Costs:
         """Count a barrier of some blocks."""
         self.barriers += blocks
 
+    def accessed(self, site: Site, space: str, address: Array, size: int, active: Array) -> None:
+        """Count accesses of lanes, at addresses `[block, warp, lane]` in a space of memory."""
+        if space == "shared":
+            self.shared(site, address, size, active)
+        else:
+            self.moved(site, space, int(np.count_nonzero(active)) * size)
+
     def shared(self, site: Site, address: Array, size: int, active: Array) -> None:
         """Count accesses to shared memory, addresses `[block, warp, lane]`."""
         self.moved(site, "shared", int(np.count_nonzero(active)) * size)
@@ -78,14 +85,14 @@ class Costs:
             self.sites[site].add(rows, size, times)
 
     def together(self, site: Site) -> list[Site]:
-        """Lines that access the memory which this one does, in pieces of 128 bytes, or which such lines do; itself too.
+        """Return the lines that access the same pieces of 128 bytes as a line, directly or through other lines.
 
-        What a swizzle moves, all of them have to look for elsewhere.
+        A swizzle has to be applied to all of them.
 
         Raises
         ------
         OperandError
-            No line that accesses shared memory.
+            The site does not access shared memory.
         """
         if not isinstance(site, Site) or site not in self.sites:
             raise no_site(site, self.sites)
@@ -97,7 +104,7 @@ class Costs:
         return [each for each in self.sites if each in group]
 
     def advice(self) -> dict[Site, Swizzle | None]:
-        """For every line with conflicts, a swizzle of shared memory that removes them, and makes none elsewhere.
+        """Return, for every line with conflicts, a swizzle of shared memory that removes them and adds none elsewhere.
 
         Returns
         -------
@@ -114,7 +121,7 @@ class Costs:
         group = [self.sites[site] for site in self.together(entry.site)]
         if not all(each.complete for each in group):
             return None
-        whole = max(each.size for each in group)  # what a lane accesses must not be torn
+        whole = max(each.size for each in group)  # the bytes of a lane have to stay together
         best, least = None, sum(each.conflicts for each in group)
         for swizzle in CANDIDATES:
             if whole > 1 << swizzle.base or entry.lost(swizzle):

@@ -1,24 +1,25 @@
-"""Hazards: what a kernel does that a GPU would not catch, found at the access that does it.
+"""Hazards: errors of a kernel that a GPU would not catch, found at the access that makes them.
 
 The rules:
 
-1. Each kind has a policy: it raises an error, or warns once for each line. "same value" and "order" are counted, with
-   their lines, unless a policy names them: threads that store the same value to one place are usual, and harmless, and
-   atomics that come in any order are what atomics are for.
-2. A report names who met the hazard first, where, how many lanes did there at once, and the line of the other party:
-   of the other access of a race, of the copy that is pending, of the instruction that made a poisoned register, or of
-   the barrier where others wait.
-3. "off" leaves out what takes time: `TRACKED`. Addresses are checked, barriers waited at, and so on.
-4. Where a hazard is only a warning, the kernel goes on like this: a lane whose address is misaligned or outside of
-   memory takes no part in the access, and what it loads is 0; those who wait at a barrier for threads that do not come
-   wait no longer; every other access happens as if nothing were wrong.
+1. Each kind has a policy: it raises an error, or warns once per line. "same value" and "order" are only counted, by
+   line, unless a policy names them: threads often store the same value to one place, which is harmless, and atomics in
+   any order are what atomics are for.
+2. A report names the thread that met the hazard first, where, how many lanes did so at once, and the line of the other
+   party: the other access of a race, the pending copy, the instruction that made a poisoned register, or the barrier
+   where others wait.
+3. "off" omits what costs time: `TRACKED`. Addresses are still checked, barriers still waited at, and so on.
+4. If a hazard is only a warning, the kernel continues: a lane whose address is misaligned or out of bounds takes no
+   part in the access, and loads 0; threads that wait at a barrier for others that never arrive stop waiting; every
+   other access happens as if it were correct.
 
-What is a hazard is said where it is found: races, memory that nobody wrote and copies in `allocation` and `clocks`,
-barriers in `barriers`, poison in `registers`.
+Each hazard is defined where it is found: races, unwritten memory and copies in `allocation` and `happens_before`,
+barriers in `barriers`, poison in `warp_register`.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -38,44 +39,44 @@ from .unpredicted import Comparisons
 Policy = Literal["error", "warn", "off"]
 
 KINDS: Mapping[str, str] = MappingProxyType({
-    "race": "two threads touch a byte of memory, one of them writes it, and nothing orders them",
+    "race": "two threads access a byte of memory, one of them writes it, and nothing orders them",
     "same value": "threads store the same value to a byte of memory, and nothing orders them",
     "order": "what an atomic returns, or a sum of floats, depends on which thread came first, which CUDA leaves open",
-    "unwritten": "memory is read that nobody wrote, or an Output is never written",
-    "poison": "a register is read in a lane that did not write it, or that holds memory which nobody wrote",
+    "unwritten": "unwritten memory is read, or an Output is never written",
+    "poison": "a register is read in a lane that did not write it, or that loaded unwritten memory",
     "bounds": "an address is outside of every allocation",
-    "stack": "a thread's local memory grows beyond what there is, or an address is below or above its frames",
-    "misaligned": "an address is no multiple of what the access needs",
-    "pending": "memory is touched that a cp.async without its wait is still to fill or to read, or nobody waits for it",
-    "barrier": "threads wait at a barrier for others that do not come",
-    "deadlock": "threads look again and again for what no thread that runs will write",
-    "divergent": "a warp's lanes execute an instruction together, and some of them are masked off",
+    "stack": "a thread's local memory overflows, or an address is outside of its frames",
+    "misaligned": "an address is not a multiple of what the access needs",
+    "pending": "memory is accessed that a cp.async may still write or read, or no thread waits for a cp.async",
+    "barrier": "threads wait at a barrier for others that never arrive",
+    "deadlock": "threads wait in a loop for a value that no running thread will write",
+    "divergent": "lanes of a warp execute an instruction together, and some of them are masked off",
     "metadata": "an mma.sp reads indices that PTX leaves undefined",
 })  # fmt: skip
-"""What is found, and what each word means."""
+"""The kinds of hazards, and what each means."""
 
 _COUNTED = ("same value", "order")
 _BY_POLICY = tuple(kind for kind in KINDS if kind not in _COUNTED)
 TRACKED = ("race", "same value", "order", "unwritten", "poison", "pending", "metadata")
-"""What is found by keeping track of every byte and register, and can be left out, all of it, for speed; and "metadata",
-which is what comes of memory that nobody wrote, as a rule."""
+"""The hazards that need a shadow of every byte and register, and can be omitted for speed; and "metadata", which
+usually results from unwritten memory."""
 
 
 class HazardError(WarpmmaError):
     """A hazard; `hazard` says which."""
 
     def __init__(self, hazard: Hazard) -> None:
-        super().__init__(hazard)  # whose text is the error's
+        super().__init__(hazard)  # whose text is that of the error
         self.hazard = hazard
 
 
 class HazardWarning(UserWarning):
-    """A hazard that was asked to be a warning."""
+    """A hazard whose policy is a warning."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hazard(Shown):
-    """One hazard, where it was met first.
+    """A hazard, where it was met first.
 
     Attributes
     ----------
@@ -83,22 +84,22 @@ class Hazard(Shown):
         A key of `KINDS`.
     site : Site
     block, warp, lane : int or None
-        Of the thread that met it: block of the grid (linear), warp of the block. None if it is the launch's.
+        The thread that met it: block of the grid (linear), warp of the block. None for a hazard of the launch.
     address : int or None
-        In bytes; of shared memory from the block's own 0.
+        In bytes; in shared memory from the block's own 0.
     count : int
         How many lanes met it there at once.
     detail : str
-        What was there, and what was expected.
+        What was found, and what was expected.
     other : Site or None
         The line of the other party, see rule 2.
     element : str
-        What lies at the address: "x[3, 0]" of an array that the launch was given, "tile[31] of 4 bytes" of a variable
-        in shared memory, in elements of as many bytes as were accessed; "" where that is not known.
+        The element at the address: "x[3, 0]" in an array of the launch, "tile[31] of 4 bytes" in a variable in shared
+        memory, in elements of the size of the access; "" if unknown.
     block_index : tuple of int, or None
-        The block's place in a grid of more than one dimension.
+        The block's index in a grid of more than one dimension.
     index_name : str
-        What the kernel's language calls that: "blockIdx" of CUDA C++, "program_id" of Triton.
+        Its name in the kernel's language: "blockIdx" in CUDA C++, "program_id" in Triton.
     """
 
     kind: str
@@ -125,32 +126,32 @@ class Hazard(Shown):
 
 
 class Reporter:
-    """Turns masks of lanes that are in trouble into hazards, and these into errors or warnings.
+    """Turns masks of lanes into hazards, and hazards into errors or warnings.
 
     Parameters
     ----------
     policy : "error", "warn", "off" or dict
-        For all hazards but "same value" and "order", or by kind; what is not named is an error, and these are counted.
-        "off": nothing is tracked (`TRACKED`), and all else is an error.
+        For all hazards except "same value" and "order", which are counted; or by kind, where others are errors. "off":
+        hazards of `TRACKED` are not looked for, and all others are errors.
 
     Attributes
     ----------
     tracking : bool
-        Whether what is tracked is looked for.
+        Whether hazards of `TRACKED` are looked for.
     counts : dict of str to int
-        By kind, how many lanes met hazards that are counted alone.
+        By kind, how many lanes met hazards that are only counted.
     lines : dict of str to dict of Site to int
         The same by line.
     joined : dict of (Site, Site) to int
         How often lanes of one warp executed a `.sync` instruction together from two lines.
     first_block : int
-        Number of the first of the blocks that run now.
+        Number of the first running block.
     grid : tuple of int
-        Blocks of the launch, by dimension; () if it has one.
+        Blocks of the launch, by dimension; () if it has only one dimension.
     index_name : str
-        As of `Hazard`.
+        As in `Hazard`.
     comparisons : Comparisons
-        Of results with what they may be on a GPU.
+        Of results with other results that a GPU may give.
     """
 
     def __init__(self, policy: Policy | Mapping[str, Policy] = "error") -> None:
@@ -176,15 +177,15 @@ class Reporter:
 
     @property
     def found(self) -> list[Hazard]:
-        """Hazards that were warnings: of each kind and line, the first."""
+        """Hazards that were warnings: the first of each kind and line."""
         return list(self._found.values())
 
     def extends(self, blocks: tuple[int, int, int], index_name: str) -> None:
-        """Say which grid the blocks are of, and what the kernel's language calls their places in it."""
+        """Set the grid, and the name that the kernel's language gives to the index of a block."""
         self.grid, self.index_name = blocks if blocks[1:] != (1, 1) else (), index_name
 
     def block_named(self, number: int) -> str:
-        """Name a block of the grid: by its number, and by its place where the grid has more dimensions than one."""
+        """Name a block of the grid by its number, and by its index if the grid has more than one dimension."""
         index = self._index(number)
         return f"block {number} = {self.index_name} {index}" if index else f"block {number}"
 
@@ -198,7 +199,7 @@ class Reporter:
         self, kind: str, site: Site, bad: Array, address: Array | None = None, detail: str | Callable[[int], str] = "",
         other: Site | None = None, element: Callable[[int], str] | None = None,
     ) -> None:  # fmt: skip
-        """Report lanes `[block, warp, lane]` that met a hazard, if any did.
+        """Report lanes `[block, warp, lane]` that met a hazard, if there are any.
 
         Parameters
         ----------
@@ -206,13 +207,13 @@ class Reporter:
         site : Site
         bad : ndarray of bool
         address : ndarray of int, optional
-            What every lane accesses.
+            The address of every lane.
         detail : str or callable
-            What was there, and what was expected; a function of the first such lane's address.
+            What was found, and what was expected; may be a function of the first such lane's address.
         other : Site, optional
-            The other line that has to do with it.
+            The line of the other party.
         element : callable, optional
-            Names what lies at an address.
+            Names the element at an address.
         """
         if not bad.any() or (not self.tracking and kind in TRACKED):
             return
@@ -237,7 +238,7 @@ class Reporter:
 
     @contextmanager
     def sites(self, parts: list[tuple[Site, Array]]) -> Iterator[None]:
-        """Report what is reported of the first of some sites at each lane's own."""
+        """Report hazards of the first of some sites at each lane's own site."""
         self._sites = parts
         try:
             yield
@@ -245,7 +246,7 @@ class Reporter:
             self._sites = []
 
     def report_launch(self, kind: str, site: Site, detail: str) -> None:
-        """Report what no thread met."""
+        """Report a hazard of the launch, which no thread met."""
         if self.tracking or kind not in TRACKED:
             self._tell(Hazard(kind=kind, site=site, detail=detail))
 
@@ -265,3 +266,55 @@ class Reporter:
             self._found[kind, site] = hazard
             # As if the kernel's line had warned.
             warnings.warn_explicit(str(hazard), HazardWarning, site.file, site.line)
+
+
+# Names of elements
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NamedArray:
+    """An array of a launch.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the kernel, or in the list of arguments.
+    start : int
+        Its generic address.
+    shape : tuple of int
+    dtype : dtype
+    """
+
+    name: str
+    start: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def stop(self) -> int:
+        """The address after its last byte."""
+        return self.start + math.prod(self.shape) * self.dtype.itemsize
+
+
+def element_at(name: str, offset: int, size: int = 0, shape: tuple[int, ...] = ()) -> str:
+    """Name the element at an offset in bytes from the start of an array.
+
+    Parameters
+    ----------
+    name : str
+    offset : int
+    size : int, optional
+        Bytes of an element; 0 if unknown.
+    shape : tuple of int, optional
+        Shape of the array, if it has more than one dimension.
+
+    Examples
+    --------
+    >>> element_at("x", 40, 4), element_at("x", 42, 4, (3, 4)), element_at("table", 40), element_at("table", 0)
+    ('x[10]', 'x[2, 2] + 2 bytes', 'table + 40 bytes', 'table[0]')
+    """
+    if not size:
+        return f"{name} + {offset} bytes" if offset else f"{name}[0]"
+    number, rest = divmod(offset, size)
+    place = [int(i) for i in np.unravel_index(number, shape)] if len(shape) > 1 else [number]
+    return f"{name}[{', '.join(map(str, place))}]" + (f" + {rest} bytes" if rest else "")

@@ -1,6 +1,6 @@
-"""Results of which it is not known whether a GPU has these bits or others: where that changes something.
+"""Unpredicted results: places where it is unknown whether a GPU has these bits or others, and where that matters.
 
-Of each place it is kept how often a lane had something to compare, how often the bits differed, and who was first.
+For each place the report has how often a lane had bits to compare, how often they differed, and the first lane.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from ..program import Alternative
 
 @dataclass(frozen=True, kw_only=True)
 class Unpredicted(Shown):
-    """A place at which a GPU may have other bits.
+    """A place where a GPU may have other bits.
 
     Attributes
     ----------
     site : Site
     line, column : int
-        Of the instruction in the text.
+        Position of the instruction in the text.
     type : str
-        PTX's, of the result.
+        PTX type of the result.
     lanes : int
-        How often a lane's bits would differ.
+        How often the bits of a lane would differ.
     executions : int
-        How often a lane executed it and there was something to compare with.
+        How often a lane executed it with other bits to compare.
     block, warp, lane : int
         The first lane whose bits would differ: block of the grid (linear), warp of the block.
     bits, other : int
-        Its result here, and what it may be instead.
+        Its result here, and the other result.
     """
 
     site: Site
@@ -63,7 +63,7 @@ class Unpredicted(Shown):
 
     @property
     def other_value(self) -> str:
-        """What it may be instead, as bits and numbers."""
+        """The other result, as bits and numbers."""
         return _written(self.type, self.other)
 
 
@@ -77,7 +77,7 @@ def _written(type_: str, bits: int) -> str:
 
 
 class Comparisons:
-    """What was compared in a launch, by line and column of the text."""
+    """The comparisons of a launch, by line and column of the text."""
 
     def __init__(self) -> None:
         self._first: dict[tuple[int, int], Unpredicted] = {}
@@ -85,7 +85,7 @@ class Comparisons:
 
     @property
     def differing(self) -> tuple[Unpredicted, ...]:
-        """Places at which bits differed, in the order of the text."""
+        """Places where bits differed, in the order of the text."""
         return tuple(
             replace(self._first[key], lanes=self._counts[key][0], executions=self._counts[key][1])
             for key in sorted(self._first)
@@ -94,7 +94,7 @@ class Comparisons:
     def count(
         self, step: Alternative, first_block: int, looked: Array, differs: Array, bits: tuple[Array, Array]
     ) -> None:
-        """Count lanes `[block, warp, lane]` that compared, and those whose bits differ: theirs, and the others."""
+        """Count lanes `[block, warp, lane]` that were compared and those that differ; `bits` are both results."""
         key, lanes = (step.line, step.column), int(np.count_nonzero(differs))
         counts = self._counts.setdefault(key, [0, 0])
         counts[0] += lanes

@@ -1,9 +1,9 @@
-"""Watching a matrix unit: what an `mma` of a kernel was given, kept for who explains it.
+"""Watching the matrix unit: operands and results of `mma` that a launch keeps, to be explained.
 
-1. A launch that is given a `Watch` keeps the operands and results of each `mma` that fits it; without one nothing is
-   kept, and nothing is looked at.
-2. Executions are counted for each site, block and warp, from 0 on, whether they are kept or not: the loop's turns.
-3. Of one launch, `most` are kept, the first ones.
+1. A launch with a `Watch` keeps the operands and results of each `mma` that matches it; without one it keeps nothing.
+2. Executions are counted for each site, block and warp from 0, whether they are kept or not: these are a loop's
+   iterations.
+3. A launch keeps the first `most` of them.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from ..base import Site
 
 @dataclass(frozen=True, kw_only=True)
 class Watch(Shown):
-    """Which executions of `mma` a launch keeps; what is None holds for all.
+    """The executions of `mma` that a launch keeps; None matches all.
 
     Attributes
     ----------
     line : int, optional
-        Of the kernel in Python, of the PTX text, or of the source that the text says it was made of (`.loc`).
+        Of the kernel in Python, of the PTX text, or of the source that the text names (`.loc`).
     mnemonic : str, optional
-        A part of it.
+        Part of the mnemonic.
     block, warp : int, optional
         The block's number in the grid, the warp's in its block.
     occurrence : int, optional
         How often the warp executed the line before.
     most : int
-        How many are kept.
+        The most executions that are kept.
 
     Raises
     ------
     OperandError
-        What is no number from 0 on, or no text.
+        A field that is not an integer from 0, or a mnemonic that is not a string.
     """
 
     line: int | None = None
@@ -69,14 +69,14 @@ class Watch(Shown):
 
 
 def lines_of(site: Site) -> tuple[int, ...]:
-    """Lines that a site stands at: of the source, and of the text that was made of it."""
+    """Return the lines of a site: in the source, and in the text that was compiled from it."""
     number = site.text.rsplit(":", 2)[-2:-1]
     return (site.line, *(int(x) for x in number if x.isdigit()))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WatchedProduct(Shown):
-    """What one execution of an `mma` by one warp was given, and gave.
+    """The operands and results of one execution of an `mma` by one warp.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class WatchedProduct(Shown):
 
     @property
     def lines(self) -> tuple[int, ...]:
-        """Lines that it stands at: of the source, and of the text that was made of it."""
+        """Its lines: in the source, and in the text that was compiled from it."""
         return lines_of(self.site)
 
     @property
@@ -113,7 +113,7 @@ class WatchedProduct(Shown):
 
 
 class Watching:
-    """What a launch has kept; its batches tell it of every `mma`.
+    """Keeps executions for a launch, whose batches report every `mma`.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class Watching:
         self, site: Site, row: Instruction, target: str, blocks: range, some: Array, registers: Mapping[str, Array],
         numbers: Mapping[str, Any],
     ) -> None:  # fmt: skip
-        """Look at one execution.
+        """Keep one execution, if it is watched.
 
         Parameters
         ----------
@@ -139,7 +139,7 @@ class Watching:
         blocks : range
             Of the batch.
         some : ndarray of bool
-            `[block, warp]`: who executes it.
+            `[block, warp]`: the warps that execute it.
         registers : mapping from str to ndarray
             `[block, warp, ...]`.
         numbers : mapping from str to int

@@ -1,25 +1,61 @@
-"""Branches: groups that go on elsewhere, together or apart.
+"""Steps that select lanes: guards, branches, and comparisons of a result with what it may be elsewhere.
 
 The rules (PTX ISA 9.1, 9.7.12: `bra`, `brx.idx`):
 
-1. Who branches and who does not are two groups from there on, if both are somebody.
-2. `.uni` promises that all go one way; where they do not, that is a hazard, and they part all the same.
-3. An index that is not below the number of places is a hazard; those lanes end there.
-4. Who goes back has been round a loop: rule 3 of `scheduling`.
+1. Lanes that branch and lanes that do not become two groups, if neither is empty.
+2. `.uni` promises that all lanes go the same way; where they do not, that is a hazard, and they diverge all the same.
+3. An index beyond the table is a hazard; those lanes end there.
+4. A group that branches backwards has completed a turn of a loop: rule 3 of `scheduling`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..base import Site
-from ..program import Branch, BranchTable
-from .groups import Group
-from .guards import chooser, divided
-from .meetings import Meetings
-from .preparing import Advance
+from ..program import Alternative, Branch, BranchTable, Guard
+from .convergence import Meetings
+from .groups import Advance, Group
 from .scheduling import STOP
 from .state import State
+
+Choose = Callable[[Group], Group | None]
+"""From a group to the part that executes a step: itself, some of its lanes, or None."""
+
+
+def chooser(state: State, site: Site, guard: Guard) -> Choose:
+    """Return what a guard selects; consecutive steps often have the same guard, so the last result is kept."""
+    registers, slot, negated = state.registers, guard.slot.number, guard.negated
+    last = state.last_guard
+
+    def choose(group: Group) -> Group | None:
+        register = registers[slot]
+        if register is last[0] and group is last[1] and negated is last[2]:
+            chosen: Group | None = last[3]
+            return chosen
+        if register.shadow is not None:
+            state.batch.read(site, [register], [group.bits])
+        bits = group.bits & ~register.bits if negated else group.bits & register.bits
+        count = int(np.count_nonzero(bits))
+        chosen = None if not count else group if count == group.count else group.part(bits, count)
+        last[:] = register, group, negated, chosen
+        return chosen
+
+    return choose
+
+
+def divided(group: Group, some: Group | None) -> Group | None:
+    """Return the rest of a group without a part of it; None if that is empty."""
+    if some is group:
+        return None
+    if some is None:
+        return group
+    return group.part(group.bits & ~some.bits, group.count - some.count)
+
+
+# Branches
 
 
 def branch(state: State, place: int, step: Branch) -> Advance:
@@ -47,7 +83,7 @@ def branch(state: State, place: int, step: Branch) -> Advance:
             if step.uniform:
                 check_uniform(state, step.site, taken, rest)
             scheduler.put(after, rest)
-        taken = group.part(taken.bits, taken.count)  # the guard may give the same to others again
+        taken = group.part(taken.bits, taken.count)  # the guard may return the same group to others
         if not goes_back or not taken.observed or scheduler.back(to, taken) != STOP:
             scheduler.put(to, taken)
         return STOP
@@ -59,7 +95,7 @@ def check_uniform(state: State, site: Site, some: Group, rest: Group) -> None:
     """Rule 2."""
     both = some.bits.any(axis=-1, keepdims=True) & rest.bits.any(axis=-1, keepdims=True)
     bad = np.asarray(rest.bits & both)
-    detail = "`.uni` says that all lanes of the warp that are here go one way; these do not go with the others"
+    detail = "`.uni` promises that all lanes of the warp that are here branch alike; these do not"
     state.batch.reporter.report("divergent", site, bad, detail=detail)
 
 
@@ -80,7 +116,7 @@ def branch_table(state: State, meetings: Meetings, place: int, step: BranchTable
             scheduler.put(place + 1, rest)
         wrong = acting.bits & (index >= len(step.to))
         if wrong.any():
-            detail = f"an index of {int(index[wrong][0])}; there are {len(step.to)} places, from 0 on"
+            detail = f"index {int(index[wrong][0])} is out of range; the table has {len(step.to)} targets"
             batch.reporter.report("bounds", step.site, wrong, detail=detail)
             batch.leave(wrong)
         for value in np.unique(index[acting.bits & ~wrong]).tolist():
@@ -93,5 +129,32 @@ def branch_table(state: State, meetings: Meetings, place: int, step: BranchTable
             scheduler.release()
             meetings.exited()
         return STOP
+
+    return advance
+
+
+# Comparisons
+
+
+def alternative(state: State, place: int, step: Alternative) -> Advance:
+    """Return a comparison as a function of the group that has come to it."""
+    choose = None if step.guard is None else chooser(state, step.site, step.guard)
+    registers, after = state.registers, place + 1
+    result, others = step.result.number, [(other.number, there.number) for other, there in step.others]
+
+    def advance(group: Group) -> int:
+        acting = group if choose is None else choose(group)
+        if acting is None:
+            return after
+        bits = instead = registers[result].bits
+        looked = differs = np.zeros(state.shape, bool)
+        for other, there in others:
+            fits = acting.bits & (registers[there].bits != 0)
+            new = fits & (registers[other].bits != bits) & ~differs
+            instead = np.where(new, registers[other].bits, instead)
+            looked, differs = looked | fits, differs | new
+        reporter = state.batch.reporter
+        reporter.comparisons.count(step, reporter.first_block, looked, differs, (bits, instead))
+        return after
 
     return advance

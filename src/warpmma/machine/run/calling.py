@@ -23,16 +23,18 @@ import numpy as np
 from ..._arrays import Array
 from ...errors import LimitError, OperandError, shown
 from ...operations import DTYPES, Stack
-from ..base import WarpRegister
+from ..base import Site, WarpRegister
+from ..block import Batch
 from ..program import Call, Callee, Return, RowStep
-from .branching import check_uniform
-from .groups import Group
-from .guards import chooser, divided
-from .meetings import Meetings
-from .preparing import Advance
-from .provided import Provided
+from .branching import check_uniform, chooser, divided
+from .convergence import Meetings
+from .groups import Advance, Group
 from .scheduling import STOP
 from .state import Refresh, State
+
+Provided = Callable[[Batch, Site, tuple[Array, ...], Array], tuple[Array, ...]]
+"""From the batch, the site of the call, the bytes of each argument, uint8 `[block, warp, lane, n]`, and the lanes that
+call it, to the bytes of each result."""
 
 _FRAMES, _KEPT = 1 << 19, 1 << 30  # bytes
 _AHEAD = 16
@@ -61,14 +63,14 @@ class Calls:
         self.end()
 
     def begin(self, provided: Mapping[str, Provided]) -> None:
-        """Begin a batch, which the state has: functions that are none of the program's, by name."""
+        """Begin the batch of the state, with functions that the machine provides, by name."""
         batch, self._provided = self._state.batch, provided
         if self._stacks:
             self._taken = np.zeros(batch.shape, np.uint64)
         batch.local.reach(batch.lanes.exists, self._state.program.frame)
 
     def end(self) -> None:
-        """Let go of all that belongs to a batch."""
+        """Release everything that belongs to a batch."""
         self._provided = {}
         self._from: list[Array] = []  # by depth, less one: the place of the call that each thread is in
         self._registers: list[dict[int, WarpRegister]] = []
@@ -83,7 +85,7 @@ class Calls:
         return self._parting(place, step, self._entry(place, step))
 
     def _parting(self, place: int, step: Call | Return, go: Callable[[Group], object]) -> Advance:
-        """Return a step by which those who execute it go elsewhere, and the others on."""
+        """Return a step after which the executing lanes continue elsewhere, and the others at the next place."""
         state = self._state
         choose = None if step.guard is None else chooser(state, step.site, step.guard)
 
@@ -137,7 +139,7 @@ class Calls:
                 self._check(step, self._at[value])
                 self._enter(place, step, self._at[value], some)
                 continue
-            detail = f"{value:#x} is the address of no function"
+            detail = f"{value:#x} is not the address of a function"
             state.batch.reporter.report("bounds", step.site, bits, address, detail)
             self._end(bits)
 
@@ -166,7 +168,7 @@ class Calls:
         state.scheduler.put(callee.first, inner)
 
     def _begin_frame(self, group: Group) -> None:
-        """Let a group have taken nothing (rule 6)."""
+        """Note that a group has allocated nothing in its frame (rule 6)."""
         if self._taken.size > 1:
             if group.depth == len(self._taken_before):
                 self._taken_before.append(np.zeros_like(self._taken))
@@ -205,7 +207,7 @@ class Calls:
             )
 
     def _provide(self, place: int, step: Call, name: str, group: Group) -> None:
-        """Call what is not the program's."""
+        """Call a function that the machine provides."""
         state = self._state
         if name not in self._provided:
             known = ", ".join(sorted({*state.program.callees, *self._provided})) or "none"
@@ -285,7 +287,7 @@ class Calls:
     # Stacks
 
     def stack(self, place: int, step: RowStep) -> Advance:
-        """Return what takes memory behind a frame, or lets it go, as a function of the group that has come to it."""
+        """Return an instruction of the stack as a function of the group that has come to it."""
         state, refresh = self._state, list[Refresh]()
         operands = [state.place(x, refresh) for x in step.operands]
         choose = None if step.guard is None else chooser(state, step.site, step.guard)

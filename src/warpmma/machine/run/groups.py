@@ -1,51 +1,54 @@
-"""Groups: lanes of a batch of blocks that stand at one place of a program and go on together.
+"""Groups: lanes of a batch of blocks that are at one place of a program and continue together.
 
 The rules:
 
-1. A group is a set of lanes, `[block, warp, lane]`, and how deep they are in calls. Where it is all lanes that have not
-   exited its `bits` are `lanes.alive` itself, and what it writes replaces registers: nobody else's lanes count.
+1. A group is a set of lanes, `[block, warp, lane]`, and their call depth. If it is all lanes that have not exited, its
+   `bits` are `lanes.alive` itself, and what it writes replaces registers, since no other lanes matter.
 2. Otherwise it writes its own lanes, and the others keep theirs: old ^ ((old ^ new) & mask), with a mask of all ones or
-   zeros in as many bits as the register has. A choice by `where` takes ten times as long where lanes alternate.
-3. Where a group has lanes in few of the warps it computes for these warps alone (`index`, `scattered`).
-4. A register knows who has written it: `defined` is None where all threads have. Lanes that are no threads count as if
-   they had.
+   zeros in as many bits as the register has. A choice by `where` takes ten times as long if lanes alternate.
+3. If a group has lanes in few of the warps, only these warps are computed (`index`, `scattered`).
+4. A register knows which lanes have written it (`RegisterShadow`). Lanes that are not threads count as if they had.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..._arrays import Array
-from ..base import Site, WarpRegister
+from ..base import Site, WarpRegister, merged_shadow
 
-_FIRST = 1 << 62  # more lanes than there are: a group that has not looked yet
+Advance = Callable[["Group"], int]
+"""A step: from the group that has come to it to the place where the group goes on."""
+
+_FIRST = 1 << 62  # more lanes than exist: for a group that has not branched backwards
 
 
 class Group:
-    """Lanes that go on together.
+    """Lanes that continue together.
 
     Parameters
     ----------
     bits : ndarray of bool
         `[block, warp, lane]`.
     count : int
-        How many these are.
+        How many lanes it has.
     full : bool
-        Whether they are all that have not exited.
+        Whether these are all lanes that have not exited.
     depth : int
-        How many calls they are in.
+        Their call depth.
 
     Attributes
     ----------
     observed, changed : bool
-        Whether they have executed what observes other threads since they last went back, and whether it gave them
-        anything new.
+        Whether they have executed an instruction that observes other threads since they last branched backwards, and
+        whether it returned anything new.
     looked : int
-        How many of them there were when they last went back.
+        How many lanes the group had when it last branched backwards.
     used : int
-        Steps that they have gone since others had a turn.
+        Steps that it has run since another group ran.
     """
 
     __slots__ = (
@@ -72,7 +75,7 @@ class Group:
 
     @property
     def warps(self) -> int:
-        """Warps that have lanes in it."""
+        """The number of warps that have lanes in it."""
         if self._warps < 0:
             self._warps = int(np.count_nonzero(words(self.bits)))
         return self._warps
@@ -85,12 +88,8 @@ class Group:
             self._index = blocks, warps
         return self._index
 
-    def has(self, defined: Array | None) -> bool:
-        """Whether all of its lanes are among those who have written a register; None for everybody."""
-        return defined is None or defined is self.bits or not bool(np.greater(self.bits, defined).any())
-
     def part(self, bits: Array, count: int) -> Group:
-        """Return some of its lanes, not all, as a group that remembers what this one does."""
+        """Return some of its lanes, not all, as a group with the same history."""
         made = Group(bits, count, False, self.depth)
         made.observed, made.changed, made.looked, made.used = self.observed, self.changed, self.looked, self.used
         return made
@@ -105,25 +104,13 @@ class Group:
         bits = old.bits ^ new.bits
         bits &= mask
         bits ^= old.bits
-        kept, made = old.defined, new.defined
-        if kept is None and made is None:
-            return WarpRegister(bits)
-        defined = self._defined(kept, made)
-        return WarpRegister(bits) if defined.all() else WarpRegister(bits, defined, new.site or site or old.site)
+        return WarpRegister(bits, merged_shadow(old.shadow, new.shadow, self.bits, site))
 
     def scattered(self, old: WarpRegister, new: Array, site: Site | None) -> WarpRegister:
         """Return a register with `new`, `[n, lane]` of its warps, in the group's lanes, and `old` in others."""
         bits = old.bits.copy()
         bits[self.index] = np.where(self.bits[self.index], new, bits[self.index])
-        if old.defined is None:
-            return WarpRegister(bits)
-        defined = self._defined(old.defined, None)
-        return WarpRegister(bits) if defined.all() else WarpRegister(bits, defined, site or old.site)
-
-    def _defined(self, kept: Array | None, made: Array | None) -> Array:
-        if made is None or made is self.bits:
-            return np.logical_or(True if kept is None else kept, self.bits)
-        return np.where(self.bits, made, True if kept is None else kept)
+        return WarpRegister(bits, merged_shadow(old.shadow, None, self.bits, site))
 
     def _mask(self, dtype: np.dtype[Any]) -> Array:
         """Rule 2."""
@@ -133,7 +120,7 @@ class Group:
 
 
 def words(lanes: Array) -> Array:
-    """Masks of lanes, uint32 `[block, warp]`, of bool `[block, warp, lane]`: lane i is bit i.
+    """Pack lanes, bool `[block, warp, lane]`, to masks, uint32 `[block, warp]`: lane i is bit i.
 
     Examples
     --------

@@ -27,18 +27,15 @@ from ..base import WarpRegister, merged
 from ..block import Results
 from ..handlers import compute, handler
 from ..program import Constant, RowStep, Slot
-from .groups import Group
-from .guards import Choose, chooser, divided
-from .meetings import Meeting, MeetingPlace, Meetings
+from .branching import Choose, chooser, divided
+from .convergence import Meeting, MeetingPlace, Meetings
+from .groups import Advance, Group
 from .scheduling import STOP
 from .state import Refresh, State
 
 Act = Callable[[Group], object]
 
 _FEW = 4  # as many times as many warps are there as have lanes: then only these are computed
-
-Advance = Callable[[Group], int]
-"""A step: from the group that has come to the place where it goes on."""
 
 
 def prepared(state: State, meetings: Meetings, place: int, step: RowStep) -> Advance:
@@ -153,7 +150,7 @@ def _meeting(
     state: State, meetings: Meetings, place: int, step: RowStep, act: Act, operands: tuple[Any, ...],
     refresh: list[Refresh],
 ) -> Meeting | None:  # fmt: skip
-    """Return where lanes meet, if they do: rule 1 of `meetings`."""
+    """Return where lanes meet, if they do: rule 1 of `convergence`."""
     row, mask, barrier = step.row, None, False
     key: object = place
     if isinstance(row, Barrier) and row.action != "warp":
@@ -266,7 +263,7 @@ def _operation(state: State, place: int, step: RowStep, operands: tuple[Any, ...
     def single(group: Group) -> object:
         given = [registers[i] for i in operands]
         for x in given:
-            if x.defined is not None and not group.has(x.defined):
+            if x.shadow is not None and not x.shadow.clean(group.bits):
                 return slow(group)
         if group.warps < few:
             return some(group)
@@ -291,7 +288,7 @@ def _several(state: State, step: RowStep, operands: tuple[Any, ...], slow: Act, 
     def several(group: Group) -> object:
         given = [registers[i] for i in operands]
         for x in given:
-            if x.defined is not None and not group.has(x.defined):
+            if x.shadow is not None and not x.shadow.clean(group.bits):
                 return slow(group)
         if group.warps < few:
             return some(group)

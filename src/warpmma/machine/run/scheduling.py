@@ -1,24 +1,24 @@
-"""Who runs next: groups of lanes by their places in a program, in turns that are fair.
+"""The scheduler: which group of lanes runs next, in fair turns.
 
 The rules:
 
-1. Every lane that has not exited is in one group that is ready, late, at a meeting (`meetings`), or waits at a barrier
-   of its block. Groups that come to one place, as deep in calls, become one, over all blocks of a batch.
-2. Of those who are ready the deepest in calls is next, and of these the one at the lowest place; it goes on until it
-   reaches the place of another. So those who are behind catch up, and lanes that parted meet where their ways join.
-3. Nobody waits for ever for one who is behind: CUDA promises progress to every thread from sm_70 on. A group that goes
-   back in the program and has looked in vain is late. In vain is: since it went back the last time it has executed an
-   instruction that observes other threads, what that gave has not changed, and no lane has left the group. A group that
-   has gone `_PATIENCE` steps while others were ready is late, too.
-4. Late groups come back in the next round. A round ends when nobody is ready, or after so many steps of those who are:
-   `_QUANTUM` after a look in vain, `_RESPITE` after lost patience. Who comes out of a lock meets those who came out
-   before it, as these do not go further than that.
-5. With a seed that is not 0, some warps of each group, drawn at random, are late when it begins, and again whenever
-   some hundreds or thousands of steps have been gone; how many, and how long the others go on alone, is drawn as well.
-   All that a kernel gives must be the same for every seed unless it is open in CUDA.
+1. Every lane that has not exited is in one group that is ready, late, at a meeting (`convergence`), or waiting at a
+   barrier of its block. Groups that come to one place at the same call depth become one, over all blocks of a batch.
+2. Of the ready groups, the deepest in calls runs next, and of these the one at the lowest place; it runs until it
+   reaches the place of another group. So groups that are behind catch up, and lanes that diverged meet where their
+   paths join.
+3. No group waits forever for one that is behind: CUDA guarantees progress to every thread from sm_70 on. A group that
+   branches backwards after it has looked in vain becomes late. It looked in vain if, since its last backward branch, it
+   executed an instruction that observes other threads, that instruction gave nothing new, and no lane left the group. A
+   group that has run `_PATIENCE` steps while others were ready becomes late as well.
+4. Late groups return in the next round. A round ends when no group is ready, or after a number of steps of the ready
+   ones: `_QUANTUM` after a look in vain, `_RESPITE` after lost patience. So a group that leaves a lock meets those that
+   left it earlier, because these go no further than that.
+5. With a seed other than 0, some warps of each group, drawn at random, are late from the start, and again after every
+   few hundred or thousand steps; how many, and how long the others run alone, is drawn too. All results of a kernel
+   must be the same for every seed, unless CUDA leaves them open.
 
-Steps are counted, never time: what comes out is a function of the program, its inputs, which blocks are resident, and
-the seed.
+Steps are counted, never time: results are a function of the program, its inputs, the resident blocks and the seed.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from ..base import Lanes
 from .groups import Group
 
 STOP = 1 << 60
-"""Behind all places: the group that ran has been put elsewhere."""
+"""After all places: the group that ran has been queued elsewhere."""
 
 _QUANTUM, _RESPITE, _PATIENCE = 128, 256, 1 << 14  # steps
-_QUANTA, _DRAWS = (1, 8, 64, 512), (256, 1024, 4096)  # of which one is drawn: of a round, and until the next draw
+_QUANTA, _DRAWS = (1, 8, 64, 512), (256, 1024, 4096)  # one is drawn for a round, and one until the next draw
 
 
 class Scheduler:
@@ -46,16 +46,16 @@ class Scheduler:
         More than the number of places.
     seed : int
     keep : bool
-        Whether what threads held when they exited is kept: then groups are never full after one has.
+        Whether registers of exited threads are kept: then no group is full after a thread has exited.
 
     Attributes
     ----------
     ready, late : dict of int to Group
-        By place, less so many spans as they are deep.
+        By place minus `span` times the call depth.
     waiting : dict of int to ndarray of bool
-        Who waits at barriers, by where they go on.
+        Lanes that wait at barriers, by the place where they continue.
     vain : int
-        Rounds that have ended, one after another, because all who run had looked in vain.
+        Consecutive rounds that ended because all running groups had looked in vain.
     """
 
     def __init__(self, lanes: Lanes, span: int, seed: int, keep: bool) -> None:
@@ -66,14 +66,14 @@ class Scheduler:
         self.waiting: dict[int, Array] = {}
         self.vain = 0
         self._left = 0  # steps of this round
-        self._gone = self._draws = 0  # steps, and how many when it is drawn again
+        self._gone = self._draws = 0  # steps, and the number at which it is drawn again
         self._patience_lost = False
         self._alive: Array | None = None
         self._count = 0
 
     @property
     def alive(self) -> int:
-        """How many lanes have not exited; where registers are kept, how many there were."""
+        """The number of lanes that have not exited; if registers are kept, of all lanes."""
         if self._alive is not self._lanes.alive:
             self._alive = self._lanes.exists if self._keep else self._lanes.alive
             self._count = int(np.count_nonzero(self._alive))
@@ -105,7 +105,7 @@ class Scheduler:
         return made
 
     def next(self) -> tuple[int, Group] | None:
-        """Return the next place and who is there; None where nobody can run."""
+        """Return the next place and the group there; None if no group can run."""
         if not self.ready:
             if not self.late:
                 return None
@@ -120,25 +120,25 @@ class Scheduler:
         return place, group
 
     def bound(self, group: Group) -> int:
-        """Return the place at which the group that runs meets another, or has to let it go first."""
+        """Return the place at which the running group meets another one, or has to yield to it."""
         return min(self.ready) + group.depth * self.span if self.ready else STOP
 
     # Rules 3 and 4
 
     def steps(self, group: Group) -> int:
-        """Return how many steps the group that runs may go before `rest` is asked; 0 for any number."""
+        """Return how many steps the running group may run before `rest` is called; 0 for any number."""
         if self.late:
             return max(1, min(self._left, _PATIENCE - group.used if self.ready else STOP))
         return max(1, _PATIENCE - group.used) if self.ready else 0
 
     def gone(self, group: Group, steps: int) -> None:
-        """Count steps of the group that runs."""
+        """Count steps of the running group."""
         group.used += steps
         self._left -= steps
         self._gone += steps
 
     def rest(self, place: int, group: Group) -> None:
-        """Put a group that has gone so many steps as it might where it belongs."""
+        """Requeue a group that has used up its steps."""
         if self.ready and group.used >= _PATIENCE:
             self._patience_lost = True
             self._postpone(place, group, _RESPITE)
@@ -149,7 +149,7 @@ class Scheduler:
             self._round()
 
     def back(self, place: int, group: Group) -> int:
-        """Return where a group goes on that goes back to a place and has observed others: there, or it is late."""
+        """Return where a group continues that branches back to a place and has observed others; `STOP` if late."""
         vain = not group.changed and group.count >= group.looked
         group.observed, group.changed, group.looked = False, False, group.count
         if not vain:
@@ -177,7 +177,7 @@ class Scheduler:
     # Rule 5
 
     def draw(self) -> None:
-        """Let some be late, at random, if there is a seed."""
+        """Make some warps late, at random, if there is a seed."""
         if self._random is None:
             return
         self._left = int(self._random.choice(_QUANTA))
@@ -200,7 +200,7 @@ class Scheduler:
     # Barriers
 
     def go_on(self, place: int, bits: Array, depth: int) -> None:
-        """Let lanes go on at a place: those who wait at a barrier when it lets them go."""
+        """Let lanes continue at a place: those that wait at a barrier, once it releases them."""
         if self._lanes.any_waiting:
             waits = bits & self._lanes.waiting
             if waits.any():
@@ -210,7 +210,7 @@ class Scheduler:
         self.put_lanes(place, bits, depth)
 
     def release(self) -> None:
-        """Let those go on who wait no longer."""
+        """Let lanes continue that no longer wait."""
         for key, waits in list(self.waiting.items()):
             free = waits & ~self._lanes.waiting
             if free.any():

@@ -16,7 +16,7 @@ from ..._arrays import Array, everywhere
 from ..._text import counted
 from ...errors import OperandError
 from ...operations import DTYPES
-from ..base import Lanes, Site, WarpRegister
+from ..base import Lanes, RegisterShadow, Site, WarpRegister
 from ..block import SPECIAL, Batch, Grid, special_bits
 from ..program import Argument, Constant, Frame, Inverted, Program, ReadOnly, Slot, StepOperand, Sum
 from .groups import Group
@@ -57,7 +57,7 @@ class State:
         Where each thread's frame begins, b64.
     scheduler : Scheduler
     last_guard : list
-        What `guards` chose last.
+        What `branching` chose last.
     seen : dict
         By place, what steps that observe other threads saw last.
     """
@@ -70,7 +70,7 @@ class State:
     def __init__(self, program: Program, lanes: Lanes, keep: bool) -> None:
         self.program, self.shape, self._keep = program, lanes.shape, keep
         missing = np.broadcast_to(~lanes.exists[:1], lanes.shape)  # of all blocks the same; rule 4 of `groups`
-        self._none = {kind: WarpRegister(self._everywhere(0, kind), missing) for kind in DTYPES}
+        self._none = {kind: WarpRegister(self._everywhere(0, kind), RegisterShadow(missing)) for kind in DTYPES}
         self._unwritten = [self._none[kind] for kind in program.registers]
         self.registers: list[Any] = self._unwritten.copy()
         self.lets_go = {} if keep else program.lets_go
@@ -230,7 +230,7 @@ class State:
 
             def invert() -> None:
                 held = registers[slot]
-                registers[at] = WarpRegister(~held.bits, held.defined, held.site)
+                registers[at] = WarpRegister(~held.bits, held.shadow)
 
             return invert
         return self._add(x, at)
@@ -251,7 +251,7 @@ class State:
 
         def add() -> None:
             held = registers[base]
-            registers[at] = WarpRegister(held.bits + more, held.defined, held.site)
+            registers[at] = WarpRegister(held.bits + more, held.shadow)
 
         return add
 
@@ -260,7 +260,7 @@ class _Immediate:
     """An immediate int among registers."""
 
     __slots__ = ("bits",)
-    defined = None
+    shadow = None
 
     def __init__(self, bits: int) -> None:
         self.bits = bits

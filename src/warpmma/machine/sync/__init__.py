@@ -1,7 +1,6 @@
-"""Barriers, and copies that go on beside threads."""
+"""Barriers, mbarriers and asynchronous operations."""
 
-from .arrivals import MOST, PHASE_BIT, VALID_BIT, MbarrierState, Phases
-from .awaited import Awaited
-from .barriers import Barriers
+from .async_operations import AsyncOperations, Groups, Pending, Touched
+from .barriers import Awaited, Barriers
 from .cluster_barriers import ClusterBarrier
-from .copies import Bound, Copies, Kind
+from .mbarrier_phases import MOST, PHASE_BIT, VALID_BIT, MbarrierPhases, MbarrierState

@@ -1,30 +1,32 @@
-"""Barriers of a block: arrivals that are counted, and threads that wait for them.
+"""Barriers of a block: counted arrivals, and threads that wait for them.
 
 The rules (PTX ISA 9.1, 9.7.13: `bar`, `barrier`, `bar.warp.sync`; CUDA C++ Programming Guide on exited threads):
 
-1. A block has 16 barriers. Threads arrive at one by its number; with `sync` they wait, with `arrive` they go on. With
-   `red` they wait, too, and when it is complete each gets what all that came brought: how many have a predicate,
-   whether all have it, or one.
-2. A barrier with a number of threads is complete when so many have arrived. Without one, it is complete when all
-   threads of the block that have not exited have; a thread that exits is waited for no longer. What it did is in no
-   order with what follows the barrier, but what lanes of a warp did that comes.
-3. Lanes that have exited, or are no threads, come with their warp: counts are multiples of 32.
-4. `.aligned`, which `bar` always is, wants all threads of a warp that have not exited at once; where some are masked
-   off that is a hazard. Without it threads arrive as they come.
-5. A complete barrier lets go those who wait, orders what came before (`clocks`), and can be used anew.
-6. Threads that arrive twice before it is complete, or with different numbers of threads, are a hazard. So are those who
-   come where others have met, or come, that they are in no order with: nothing says who meets whom. A barrier of 32
-   threads is one for each warp.
-7. Who waits does nothing else. If nobody can run any more, or the kernel ends, those who wait for threads that do not
-   come are a hazard. In a kernel in Python, that goes through in step, those who wait may compute in registers, which
-   nobody else sees; before they touch memory or come to another barrier, all must have come, in the order of the
-   source, or that is the same hazard.
-8. `bar.warp.sync` waits for the lanes of its mask that have not exited; where some of these are masked off, or it does
-   not name who executes it, that is a hazard.
+1. A block has 16 barriers. Threads arrive at one by its number; with `sync` they wait, with `arrive` they continue.
+   With `red` they wait as well, and when the barrier is complete each gets a reduction of all predicates: how many are
+   true, whether all are, or whether any is.
+2. A barrier with a number of threads is complete when that many have arrived. Without one, it is complete when all
+   threads of the block that have not exited have arrived. What an exited thread did is unordered with what follows the
+   barrier, unless lanes of its warp arrive.
+3. Lanes that have exited, or are not threads, arrive with their warp: counts are multiples of 32.
+4. `.aligned`, which `bar` always is, requires all threads of a warp that have not exited at once; if some are masked
+   off, that is a hazard. Without it, threads arrive one by one.
+5. A complete barrier releases the threads that wait, orders everything before it (`happens_before`), and can be used
+   again.
+6. It is a hazard if threads arrive twice before the barrier is complete, or with different numbers of threads; or if
+   they arrive where others, with which they are unordered, have met or arrived: it is then open which threads meet. A
+   barrier of 32 threads is a separate one for each warp.
+7. A waiting thread does nothing else. If no thread can run any more, or the kernel ends, waiting for threads that never
+   arrive is a hazard. In a kernel in Python, which runs in lockstep, waiting threads may compute in registers, which no
+   other thread sees; before they access memory or arrive at another barrier, all must have arrived, in source order, or
+   it is the same hazard.
+8. `bar.warp.sync` waits for the lanes of its mask that have not exited; if some of these are masked off, or the mask
+   does not name the executing lane, that is a hazard.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -33,11 +35,46 @@ from ..._arrays import Array
 from ...errors import OperandError, shown
 from ...registers import LANES
 from ..base import Lanes, Site
-from ..order import Clocks, Known
+from ..order import Clocks, VectorClock
 from ..report import Reporter
-from .awaited import Awaited
 
 _BARRIERS, _MOST = 16, 1024  # and threads of a block
+
+
+class Awaited:
+    """A value that lanes receive when a barrier is complete.
+
+    Parameters
+    ----------
+    reduction : {"popc", "and", "or"}
+    lanes : ndarray of bool
+        The lanes that wait for it, `[block, warp, lane]`.
+
+    Attributes
+    ----------
+    bits : ndarray of uint32 or bool
+        `[block, warp, lane]`.
+    there : ndarray of bool
+        Lanes that have it.
+    then : callable or None
+        Called with the bits and the lanes that have received them.
+    """
+
+    def __init__(self, reduction: str, lanes: Array) -> None:
+        self.reduction, self.lanes = reduction, lanes
+        self.bits: Array = np.zeros(lanes.shape, np.uint32 if reduction == "popc" else bool)
+        self.there: Array = np.zeros(lanes.shape, bool)
+        self.then: Callable[[Array, Array], None] | None = None
+
+    def give(self, brought: Array, true: Array, blocks: Array) -> bool:
+        """Give it to the lanes of blocks that have met; return whether others still wait."""
+        value = {"popc": true.astype(np.uint32), "and": true == brought, "or": true > 0}[self.reduction]
+        lanes = self.lanes & blocks[:, None, None]
+        self.bits = np.where(lanes, value[:, None, None], self.bits)
+        self.there, self.lanes = self.there | lanes, self.lanes & ~lanes
+        if self.then is not None and lanes.any():
+            self.then(self.bits, lanes)
+        return bool(self.lanes.any())
 
 
 @dataclass
@@ -49,23 +86,23 @@ class _State:
     arrived, waiting : ndarray of bool
         `[block, warp, lane]`.
     expected : ndarray of int
-        Number of threads, `[block]`; 0 for all, -1 where nobody has come yet.
+        Number of threads, `[block]`; 0 for all, -1 if none has arrived yet.
     when, knew : ndarray of int
-        Of each warp that has arrived, see `Clocks.arrive`.
+        For each warp that has arrived: see `Clocks.arrive`.
     whole : ndarray of bool
-        Warps that arrived whole, of which `when` and `knew` are, `[block, warp]`.
+        Warps that arrived as a whole, for which `when` and `knew` hold, `[block, warp]`.
     met : ndarray of int
-        When warps arrived that have met here last, `[block, warp]`; 0 for others.
+        When the warps that met here last arrived, `[block, warp]`; 0 for others.
     held : ndarray of object or None
-        What threads had learned when they arrived (`causality`), if any had.
-    parts : dict of int to Known
-        By block, what lanes knew that arrived without the rest of their warp.
+        The clocks that threads had acquired when they arrived (`causality`), if any.
+    parts : dict of int to VectorClock
+        By block, the clock of lanes that arrived without the rest of their warp.
     brought, true : ndarray of int
-        How many threads came with `red`, and how many of them with the predicate, `[block]`.
+        How many threads arrived with `red`, and how many of them with a true predicate, `[block]`.
     awaited : list of Awaited
-        Who waits for what they bring.
+        The values that waiting threads are to receive.
     site : Site
-        Where threads came last.
+        Where threads arrived last.
     """
 
     arrived: Array
@@ -79,7 +116,7 @@ class _State:
     true: Array
     whole: Array
     held: Array | None = None
-    parts: dict[int, Known] = field(default_factory=dict)
+    parts: dict[int, VectorClock] = field(default_factory=dict)
     awaited: list[Awaited] = field(default_factory=list)
 
 
@@ -95,7 +132,7 @@ class Barriers:
     Attributes
     ----------
     late : Awaited or None
-        Of the last `red`: what some who came with it still wait for.
+        The value of the last `red`, if some threads still wait for it.
     """
 
     def __init__(self, lanes: Lanes, clocks: Clocks, reporter: Reporter) -> None:
@@ -116,20 +153,20 @@ class Barriers:
         number : int
             Of the barrier.
         threads : int or None
-            How many come; None for all.
+            How many take part; None for all.
         wait : bool
-            Whether these wait.
+            Whether they wait.
         aligned : bool
-            Whether warps come whole.
+            Whether warps arrive as a whole.
         awaited : Awaited or None
-            What they wait for besides.
+            The value that they are to receive.
         predicate : ndarray of bool or None
-            What each brings for that.
+            What each contributes to it.
 
         Raises
         ------
         OperandError
-            No such barrier, or a number of threads that is no multiple of 32.
+            No such barrier, or a number of threads that is not a multiple of 32.
         """
         if not 0 <= number < _BARRIERS:
             raise OperandError(f"{site.mnemonic}: barrier {shown(number)}; a block has barriers 0 to {_BARRIERS - 1}")
@@ -177,7 +214,7 @@ class Barriers:
         return self._complete(state)
 
     def coming(self, number: int) -> Array | None:
-        """Return who has arrived at a barrier that is not complete; None where nobody ever came."""
+        """Return the threads that have arrived at an incomplete barrier; None if none ever arrived."""
         return self._states[number].arrived if number in self._states else None
 
     def wait(self, number: int, lanes: Array) -> None:
@@ -186,12 +223,12 @@ class Barriers:
         self._lanes.wait(lanes)
 
     def _idle(self, number: int) -> bool:
-        """Whether nobody has come to a barrier who is not through it."""
+        """Whether no thread has arrived at a barrier since it was last complete."""
         state = self._states.get(number)
         return state is None or bool((state.expected < 0).all())
 
     def _know(self, state: _State, lanes: Array, *, counted: bool) -> None:
-        """Keep what threads know that arrive."""
+        """Keep the clocks of arriving threads."""
         clocks = self._clocks
         if clocks.causality.active:
             if state.held is None:
@@ -204,7 +241,7 @@ class Barriers:
         time, knew = clocks.arrive()
         state.when[warps], state.knew[warps], state.whole[warps] = time, knew[warps], True
         for block, warp in np.argwhere(part).tolist():
-            known = clocks.known(block, warp, np.flatnonzero(lanes[block, warp]).tolist())
+            known = clocks.clock_of(block, warp, np.flatnonzero(lanes[block, warp]).tolist())
             state.parts[block] = state.parts[block] | known if block in state.parts else known
 
     def _state(self, site: Site, number: int) -> _State:
@@ -223,13 +260,13 @@ class Barriers:
         twice = state.arrived & lanes
         self._reporter.report(
             "barrier", site, twice, other=state.site,
-            detail=f"it has arrived at barrier {number} already, at {state.site.place}, and that is not complete",
+            detail=f"it has already arrived at barrier {number}, at {state.site.place}, which is not complete",
         )  # fmt: skip
         odd = (state.expected >= 0) & (state.expected != threads)
         says = "all threads" if not threads else f"{threads} threads"
         self._reporter.report(
             "barrier", site, lanes & odd[:, None, None], other=state.site,
-            detail=f"barrier {number} is of {says} here, and of another number at {state.site.place}",
+            detail=f"barrier {number} takes {says} here, and another number at {state.site.place}",
         )  # fmt: skip
         if threads:
             _, knows = self._clocks.arrive()
@@ -237,13 +274,13 @@ class Barriers:
             unheard: Array = np.any((knows < state.met[:, None]) & ~own, axis=-1)
             self._reporter.report(
                 "barrier", site, lanes & unheard[..., None], other=state.site,
-                detail=f"others have met at barrier {number}, at {state.site.place}, and nothing says that they did "
-                "before it came: who meets whom is open",
+                detail=f"others have met at barrier {number}, at {state.site.place}, and nothing orders "
+                "that before its arrival: which threads meet is open",
             )  # fmt: skip
             many = self._counted(state.arrived | lanes).sum(axis=(1, 2)) > threads
             self._reporter.report(
                 "barrier", site, lanes & many[:, None, None], other=state.site,
-                detail=f"more than {threads} threads come to barrier {number}: who meets whom is open",
+                detail=f"more than {threads} threads arrive at barrier {number}: which threads meet is open",
             )  # fmt: skip
 
     def _counted(self, arrived: Array) -> Array:
@@ -266,7 +303,7 @@ class Barriers:
         if whole.any():
             self._clocks.meet_all(whole)
         part = done & ~whole
-        if (every & ~whole).any():  # warps that have exited have done what nobody has heard of
+        if (every & ~whole).any():  # what warps that have exited did is unordered with the rest
             time, knew = self._clocks.arrive()
             state.when[every], state.knew[every], state.whole[every] = (
                 time,
@@ -280,7 +317,7 @@ class Barriers:
         return int(done.sum())
 
     def _meet(self, state: _State, waiting: Array, part: Array) -> None:
-        """Let those who wait know what all knew who came, in blocks of which others have not (rule 5)."""
+        """Join the clocks of arrived threads into those of waiting ones, in blocks where others have not arrived."""
         clocks, come = self._clocks, state.arrived & part[:, None, None]
         waits: Array = waiting & part[:, None, None]
         if clocks.causality.active:
@@ -292,34 +329,34 @@ class Barriers:
             if part[block]:
                 clocks.causality.tell(np.argwhere(waits[block]).tolist(), block, known)
         for block, warp in np.argwhere(np.any(waits, axis=-1) & ~warps).tolist():
-            known = clocks.known_of(block, whole, state.when, state.knew)
+            known = clocks.clock_at_arrival(block, whole, state.when, state.knew)
             clocks.causality.tell([(warp, lane) for lane in np.flatnonzero(waits[block, warp]).tolist()], block, known)
         state.met[part] = np.where(whole, state.when, 0)[part]
 
     def _clear(self, state: _State, blocks: Array) -> None:
-        """Make a barrier new in blocks."""
+        """Reset a barrier in blocks."""
         state.arrived[blocks], state.waiting[blocks], state.expected[blocks] = False, False, -1
         state.brought[blocks] = state.true[blocks] = 0
         state.whole[blocks] = False
         state.parts = {block: known for block, known in state.parts.items() if not blocks[block]}
 
     def exited(self) -> int:
-        """Threads have exited: let go who waited for them alone."""
+        """Release threads that waited only for threads that have exited; return how many blocks have met."""
         return sum(self._complete(state) for state in self._states.values() if (state.expected >= 0).any())
 
     # Rule 7
 
     def stand(self, lanes: Array, acts: Site | None, where: str = "") -> None:
-        """Report threads that wait for others that do not come; then they wait no longer.
+        """Report and release threads that wait for others that never arrive.
 
         Parameters
         ----------
         lanes : ndarray of bool
-            Those whose barriers are looked at.
+            The lanes whose barriers are checked.
         acts : Site or None
             Where they are to act; None at the end.
         where : str
-            Where all threads are, if it is known.
+            Where all threads are, if known.
         """
         for number, state in self._states.items():
             blocks: Array = np.any(state.waiting & lanes, axis=(1, 2))
@@ -327,11 +364,12 @@ class Barriers:
                 continue
             missing = self._lanes.alive & ~state.arrived & blocks[:, None, None]
             if acts is None:
-                says = "nobody can run, and it has not come" if where else "the kernel ends, and it has not come"
+                says = "no thread can run" if where else "the kernel ends"
             else:
-                says = f"those who wait are to act at {acts.place} ({acts.mnemonic}), and it has not come"
+                says = f"the waiting threads are to act at {acts.place} ({acts.mnemonic})"
             threads = int(state.expected[blocks].max())
-            why = f"{says}: " + (f"{threads} threads must come to barrier {number}" if threads else _MASKED)
+            expected = f"{threads} threads must arrive at barrier {number}" if threads else _MASKED
+            why = f"{says}, and it has not arrived: {expected}"
             if not missing.any():
                 missing = state.waiting & blocks[:, None, None]
                 why = f"it waits for {threads} threads at barrier {number}; the block has fewer"
@@ -344,7 +382,7 @@ class Barriers:
     # Rule 8
 
     def warp(self, site: Site, lanes: Array, mask: Array) -> None:
-        """Lanes meet at `bar.warp.sync`; `mask` is uint32 `[block, warp, lane]`."""
+        """Let lanes meet at `bar.warp.sync`; `mask` is uint32 `[block, warp, lane]`."""
         alive = self._lanes.alive
         outside = lanes & (mask >> np.arange(LANES, dtype=np.uint32) & 1 == 0)
         self._reporter.report("divergent", site, outside, detail="its membermask does not name the lane itself")
@@ -364,5 +402,5 @@ class Barriers:
 
 
 _ALL = np.uint32(0xFFFFFFFF)
-_MASKED = "this thread is masked off; all threads of the block must come"
+_MASKED = "this thread is masked off; all threads of the block must arrive"
 _UNNAMED = "its membermask names lanes that are masked off"

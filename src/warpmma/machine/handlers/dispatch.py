@@ -38,12 +38,12 @@ from ...operations import (
 from ..base import Site
 from ..block import Batch, Results
 from . import (
-    accesses,
     bulk_copying,
     caching,
     cluster_addresses,
     computing,
     copying,
+    load_store,
     matrix_unit,
     mbarriers,
     synchronising,
@@ -55,9 +55,9 @@ Handler = Callable[[Batch, Site, Any, Sequence[Any], Array], Results]
 
 _HANDLERS: Mapping[type, Handler] = {
     Operation: computing.compute,
-    Access: accesses.access,
+    Access: load_store.access,
     Atomic: updating.update,
-    MatrixMove: accesses.move,
+    MatrixMove: load_store.move,
     CacheControl: caching.control,
     CachePolicy: caching.policy,
     ClusterAddress: cluster_addresses.mapped,

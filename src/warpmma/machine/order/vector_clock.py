@@ -1,11 +1,11 @@
-"""What one thread knows of others that met it at no barrier: up to when all that each of them did lies before.
+"""Vector clocks: up to which time a thread is ordered after each other thread.
 
 The rules:
 
-1. Of every warp of a batch of blocks a time is known, before which all accesses of its lanes lie before what the knower
-   does; of some warps more is known of single lanes. Of batches that ran earlier the same.
-2. Who learns what another knows knows of each thread whichever is later.
-3. It never changes: who learns more holds another one. So what threads release can be kept as it was.
+1. A clock has a time for every warp of a batch of blocks: all accesses of the warp before that time lie before what the
+   clock's owner does. For some warps it has later times of single lanes, and it has such clocks of earlier batches.
+2. Joining two clocks takes the later time per thread.
+3. A clock never changes; a thread that learns more gets another one. So a clock can be released as it is.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ...registers import LANES
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
-    """What is known of the threads of a batch of blocks, and of earlier ones.
+class VectorClock:
+    """Times of the threads of a batch of blocks, and of earlier ones.
 
     Attributes
     ----------
@@ -33,14 +33,14 @@ class Known:
         Of each warp, `[block, warp]`.
     lanes : dict of (int, int) to ndarray of int
         Of the lanes of some warps, by block and warp, `[lane]`.
-    older : dict of int to Known
+    older : dict of int to VectorClock
         Of earlier batches, by their first blocks; these have no older ones themselves.
     """
 
     first: int
     until: Array
     lanes: Mapping[tuple[int, int], Array] = field(default_factory=dict)
-    older: Mapping[int, Known] = field(default_factory=dict)
+    older: Mapping[int, VectorClock] = field(default_factory=dict)
 
     @cached_property
     def _every(self) -> Array:
@@ -51,7 +51,7 @@ class Known:
         return every
 
     def covers(self, block: Array, thread: Array, time: Array) -> Array:
-        """Tell which accesses lie before what the knower does.
+        """Tell which accesses lie before what the owner does.
 
         Parameters
         ----------
@@ -66,13 +66,13 @@ class Known:
         else:
             until = self.until[np.where(here, place, 0), warp]
         result: Array = here & (time < until)
-        for known in self.older.values():
+        for clock in self.older.values():
             if not result.all():
-                result |= known.covers(block, thread, time)
+                result |= clock.covers(block, thread, time)
         return result
 
-    def holds(self, other: Known) -> bool:
-        """Tell whether it knows all that another one of the same batch does."""
+    def holds(self, other: VectorClock) -> bool:
+        """Tell whether no time of another clock is later."""
         if other is self:
             return True
         if other.first != self.first:
@@ -85,12 +85,12 @@ class Known:
         )
 
     def _of(self, at: tuple[int, int]) -> Any:
-        """Of the lanes of a warp, or of all of them together."""
+        """Return the times of the lanes of a warp, or the one time of all of them."""
         until = self.until[at]
         return np.maximum(self.lanes[at], until) if at in self.lanes else until
 
-    def __or__(self, other: Known) -> Known:
-        """Return what both know."""
+    def __or__(self, other: VectorClock) -> VectorClock:
+        """Join two clocks (rule 2)."""
         if self.holds(other):
             return self
         if other.first >= self.first and other.holds(self):
@@ -100,15 +100,15 @@ class Known:
         older = dict(self.older)
         news = [*other.older.values(), *([other] if other.first != self.first else [])]
         for new in news:
-            plain = Known(new.first, new.until, new.lanes)
+            plain = VectorClock(new.first, new.until, new.lanes)
             older[new.first] = older[new.first] | plain if new.first in older else plain
         if other.first != self.first:
-            return Known(self.first, self.until, self.lanes, older)
+            return VectorClock(self.first, self.until, self.lanes, older)
         until = np.maximum(self.until, other.until)
-        return Known(self.first, until, self._lanes_with(other, until), older)
+        return VectorClock(self.first, until, self._lanes_with(other, until), older)
 
-    def _lanes_with(self, other: Known, until: Array) -> dict[tuple[int, int], Array]:
-        """Of which warps both know more than `until` of single lanes, and what."""
+    def _lanes_with(self, other: VectorClock, until: Array) -> dict[tuple[int, int], Array]:
+        """Join the times of single lanes; keep the warps in which some are later than `until`."""
         mine, its = self.lanes, other.lanes
         if not mine and not its:
             return {}
@@ -123,26 +123,64 @@ class Known:
         return {at: times[i] for i, at in enumerate(places) if more[i]}
 
 
-def joined(some: Iterable[Known | None]) -> Known | None:
-    """Return what several know; None if that is nothing."""
-    every = [known for known in dict.fromkeys(some) if known is not None]
+def joined(some: Iterable[VectorClock | None]) -> VectorClock | None:
+    """Join several clocks; None stands for one without times."""
+    every = [clock for clock in dict.fromkeys(some) if clock is not None]
     if len(every) > _FEW and all(x.first == every[0].first and not x.older for x in every):
-        return _at_once(every)
-    result: Known | None = None
-    for known in every:
-        result = known if result is None else result | known
+        return _joined_at_once(every)
+    result: VectorClock | None = None
+    for clock in every:
+        result = clock if result is None else result | clock
     return result
 
 
 _FEW = 2
 
 
-def _at_once(every: list[Known]) -> Known:
-    """Return what many know of their own batch alone."""
+def _joined_at_once(every: list[VectorClock]) -> VectorClock:
+    """Join many clocks of one batch that have no older ones."""
     until = np.maximum.reduce([x.until for x in every])
     times: dict[tuple[int, int], Array] = {}
-    for known in every:
-        for at, of in known.lanes.items():
+    for clock in every:
+        for at, of in clock.lanes.items():
             times[at] = np.maximum(times[at], of) if at in times else of
     lanes = {at: np.maximum(of, until[at]) for at, of in times.items() if (of > until[at]).any()}
-    return Known(every[0].first, until, lanes)
+    return VectorClock(every[0].first, until, lanes)
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """What the threads of a batch knew at a time, from which the clock of any of them is made.
+
+    Attributes
+    ----------
+    time : int
+        Each thread's own accesses before it are ordered.
+    warps : ndarray of int
+        From barriers: up to which time other warps of the block are ordered, `[block, warp, other warp]`; or one time
+        for all of them, `[block, warp]`.
+    own : ndarray of int
+        The same for the lanes of the own warp, `[block, warp]`.
+    pairs : ndarray of int or None
+        The same for each of them, `[block, warp, lane, other lane]`.
+    held : ndarray of object
+        The clock that each thread had acquired, `[block, warp, lane]`.
+    """
+
+    time: int
+    warps: Array
+    own: Array
+    pairs: Array | None
+    held: Array
+
+    def of(self, first: int, block: int, warp: int, lanes: list[int]) -> VectorClock:
+        """Return the joined clock of lanes of a warp."""
+        until = np.zeros(self.own.shape, np.int64)
+        until[block] = self.warps[block, warp]
+        until[block, warp] = self.own[block, warp]
+        times = np.full(LANES, self.own[block, warp])
+        if self.pairs is not None:
+            times = np.maximum(times, self.pairs[block, warp, lanes].max(axis=0))
+        times[lanes] = self.time
+        clock = VectorClock(first, until, {(block, warp): times})
+        return joined([*dict.fromkeys(self.held[block, warp, lanes].tolist()), clock]) or clock

@@ -1,16 +1,17 @@
-"""Meetings: lanes of a warp that wait for others at an instruction that they execute together.
+"""Convergence: lanes of a warp that wait for others at an instruction that they execute together.
 
 The rules (PTX ISA 9.1: `.sync` of `shfl`, `vote`, `match`, `redux`, `elect`, `bar.warp`; `.aligned`; measured on an
 H200, docs/specification/h200.md 9):
 
-1. `.sync` waits until all lanes of its membermask that have not exited have come: to that very instruction, or to
-   another of the program with the same opcode, the same qualifiers and the same value of the membermask. `.aligned`
-   waits for all lanes of the warp that have not exited, at that very instruction.
-2. Lanes for whom all have come execute it together, whatever calls brought them there, and go on; others stay. Each
-   lane brings the operands of its own instruction, and writes the registers that this names.
-3. When a lane exits nobody waits for it any more.
-4. Where nobody can run, those who wait at the lowest place execute it as they are: the instruction says what is wrong.
-5. Where lanes of several instructions meet, the report counts it (`Launch.joined`): it is legal, but may be a mistake.
+1. `.sync` waits until all lanes of its membermask that have not exited have arrived: at that instruction, or at another
+   one of the program with the same opcode, the same qualifiers and the same value of the membermask. `.aligned` waits
+   for all lanes of the warp that have not exited, at that very instruction.
+2. When all lanes have arrived they execute it together, whatever calls brought them there, and continue; other lanes
+   stay. Each lane brings the operands of its own instruction, and writes that instruction's registers.
+3. No lane waits for one that has exited.
+4. If no lane can run, those that wait at the lowest place execute the instruction as they are: it reports what is
+   wrong.
+5. If lanes of several instructions meet, the report counts it (`Launch.joined`): that is legal, but may be a mistake.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import numpy as np
 
 from ..._arrays import Array, frozen
 from ...registers import LANES
-from ..base import Site, WarpRegister, merged
+from ..base import RegisterShadow, Site, WarpRegister, merged
 from .groups import Group, words
 from .scheduling import STOP
 from .state import State
@@ -44,13 +45,13 @@ class MeetingPlace:
         Its place in the program.
     site : Site
     act : callable
-        Executes it, for a group of lanes that all stand here.
+        Executes it, for a group of lanes that are all here.
     mask : callable or None
-        Gives the membermasks, uint32 `[block, warp, lane]`; None for whole warps.
+        Returns the membermasks, uint32 `[block, warp, lane]`; None for whole warps.
     read, write : callable
-        Its operands; and what takes its results, for a group of lanes.
+        Return its operands, and take its results, for a group of lanes.
     handle : callable
-        Gives the results: from the site, operands and lanes.
+        From the site, operands and lanes to the results.
     count : callable
         Counts an execution by a group.
     """
@@ -66,7 +67,7 @@ class MeetingPlace:
 
 
 class Meeting:
-    """What lanes wait for together: an instruction at one place, or `.sync` ones that are alike at several.
+    """An instruction that lanes execute together, at one place, or a `.sync` one at several places.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ class Meeting:
     Attributes
     ----------
     here : dict of (int, int) to ndarray of bool
-        Who waits, by place and depth.
+        The lanes that wait, by place and depth.
     """
 
     def __init__(self, state: State, *, barrier: bool = False) -> None:
@@ -86,11 +87,11 @@ class Meeting:
         self.here: dict[tuple[int, int], Array] = {}
 
     def add(self, place: MeetingPlace) -> None:
-        """Let lanes come to another place, too."""
+        """Add a place at which lanes may arrive."""
         self._places[place.number] = place
 
     def come(self, number: int, group: Group, acting: Group) -> int:
-        """Let those of a group who execute it come to a place; return where the group goes on."""
+        """Let the executing lanes of a group arrive at a place; return where the group continues."""
         place = self._places[number]
         if not self.here and (acting.full or not self._missing([(place, acting.bits)]).any()):
             place.act(acting)
@@ -114,23 +115,23 @@ class Meeting:
         return STOP
 
     def parts(self) -> Parts:
-        """Return who waits at each place, the lowest first."""
+        """Return the lanes that wait at each place, the lowest place first."""
         found: dict[int, Array] = {}
         for (number, _), bits in self.here.items():
             found[number] = found[number] | bits if number in found else bits
         return [(self._places[number], found[number]) for number in sorted(found)]
 
     def stuck(self, where: str, other: tuple[Site, str] | None) -> None:
-        """Nobody can run: report those at the lowest place, and execute it as they are (rule 4)."""
+        """Report the lanes at the lowest place, and execute the instruction as they are (rule 4)."""
         place, bits = self.parts()[0]
         kind = "barrier" if self._barrier else "divergent"
         site, why = other or (None, "")
-        detail = f"nobody can run: lanes that this waits for have not arrived. {why}{where}"
+        detail = f"stalled on lanes that never arrived. {why}{where}"
         self._state.batch.reporter.report(kind, place.site, bits, detail=detail, other=site)
         self._go([(place, bits)], bits)
 
     def meet(self) -> None:
-        """Let those go for whom all have come."""
+        """Execute it for the lanes whose partners have all arrived."""
         parts = self.parts()
         ready = _union(parts) & ~self._missing(parts)
         if ready.any():
@@ -139,7 +140,7 @@ class Meeting:
     # Rule 1
 
     def _missing(self, parts: Parts) -> Array:
-        """Tell which lanes, of those who are there, somebody is missing for."""
+        """Tell which waiting lanes still wait for others."""
         present = _union(parts)
         away = words(self._state.batch.lanes.alive) & ~words(present)
         if parts[0][0].mask is None:
@@ -154,7 +155,7 @@ class Meeting:
     # Rule 2
 
     def _go(self, parts: Parts, ready: Array) -> None:
-        """Let lanes execute it and go on."""
+        """Let lanes execute it and continue."""
         waited, self.here = self.here, {}
         going = []
         places = {place.number for place, _ in parts}
@@ -175,7 +176,7 @@ class Meeting:
         scheduler.release()
 
     def _across(self, parts: Parts) -> Array | None:
-        """Tell whose membermask names lanes that execute it at another place; None for nobody."""
+        """Tell whose membermask names lanes that execute it at another place; None if there are none."""
         parts = [(place, bits) for place, bits in parts if bits.any()]
         if len(parts) < 2 or (shared := _shared_warps(parts)) is None:
             return None
@@ -210,14 +211,14 @@ class Meeting:
 
 
 class _Pairs:
-    """Lanes of the same warp in pairs `[warp, lane, lane]`, of some warps: what the first has to do with the second.
+    """Relations of two lanes of a warp, `[warp, lane, lane]`, for some warps.
 
     Attributes
     ----------
     named : ndarray of bool
-        The second is in the first's membermask, and the first waits.
+        The first waits, and its membermask names the second.
     same_place, same_mask : ndarray of bool
-        Both wait, at one place; with one value of the membermask.
+        Both wait at the same place; both wait with the same value of the membermask.
     """
 
     def __init__(self, parts: Parts, present: Array, warps: tuple[Array, ...]) -> None:
@@ -252,7 +253,7 @@ def _mask(place: MeetingPlace) -> Array:
 
 
 def _shared_warps(parts: Parts) -> tuple[Array, ...] | None:
-    """Return blocks and warps whose lanes wait at several places; None for none."""
+    """Return the blocks and warps whose lanes wait at several places; None if there are none."""
     if len(parts) < 2:
         return None
     shared = np.nonzero(np.sum([bits.any(axis=-1) for _, bits in parts], axis=0) > 1)
@@ -261,7 +262,9 @@ def _shared_warps(parts: Parts) -> tuple[Array, ...] | None:
 
 def _made_at(x: WarpRegister, first: Site, own: Site) -> WarpRegister:
     """Return a result whose poison names the instruction of its own lanes."""
-    return WarpRegister(x.bits, x.defined, own) if x.site is first else x
+    if x.shadow is None or x.shadow.site is not first:
+        return x
+    return WarpRegister(x.bits, RegisterShadow(x.shadow.written, own))
 
 
 class Meetings:
@@ -271,23 +274,23 @@ class Meetings:
         self._all: dict[object, Meeting] = {}
 
     def at(self, key: object, make: Callable[[], Meeting]) -> Meeting:
-        """Return the meeting of a key: a place, or what instructions at several have in common."""
+        """Return the meeting of a key: a place, or what instructions at several places have in common."""
         if key not in self._all:
             self._all[key] = make()
         return self._all[key]
 
     def waiting(self) -> Iterator[tuple[MeetingPlace, Array]]:
-        """Who waits, and where."""
+        """Give the places where lanes wait, and these lanes."""
         for meeting in self._all.values():
             yield from meeting.parts()
 
     @property
     def open(self) -> list[Meeting]:
-        """Those where somebody waits, by the lowest place."""
+        """The meetings at which lanes wait, by the lowest place."""
         return sorted((x for x in self._all.values() if x.here), key=lambda x: min(x.here))
 
     def stuck(self, where: str) -> bool:
-        """Nobody can run: let those at the lowest place execute what they wait for; tell whether there are any."""
+        """Let lanes at the lowest place execute what they wait for; return whether there are any."""
         if not (waiting := self.open):
             return False
         place, bits = waiting[0].parts()[0]
@@ -303,7 +306,7 @@ class Meetings:
         return None
 
     def exited(self) -> None:
-        """Lanes have exited."""
+        """Let lanes continue that waited only for exited ones."""
         for meeting in self.open:
             meeting.meet()
 

@@ -1,15 +1,15 @@
-"""Running a program to its end on a batch of blocks.
+"""The executor: runs a program to its end on a batch of blocks.
 
 The rules:
 
-1. Each step becomes a function of the group that comes to it (`preparing`, `branching`, `calling`). Who runs next says
-   `scheduling`. Threads that fall off the program's end have ended. What was made of steps is kept for the next batch,
-   or launch, of as many blocks and threads in the same engine; not where a batch ended by an error.
-2. Where nobody can run and some have not ended, those who wait at a meeting (`meetings`) execute what they wait for as
-   they are, and then those who wait at barriers go on: either is a hazard, which says where all others are.
-3. Who spins without end is found (`spinning`), and where that is only a warning, ended.
-4. A `Limit` is looked at after 4096 steps at most, 64 if it is of time. Time is nothing that results depend on, but
-   for whether they come.
+1. Each step becomes a function of the group that comes to it (`preparing`, `branching`, `calling`); `scheduling`
+   decides who runs next. Threads that run past the last step have ended. Prepared steps are kept for the next batch or
+   launch with as many blocks and threads, the same target and engine, but not after a batch that ended with an error.
+2. If no lane can run and some have not ended, lanes that wait at a meeting (`convergence`) execute the instruction as
+   they are; after them, threads that wait at barriers continue. Either is a hazard, which tells where all others are.
+3. Endless spins are found (`deadlock`); if that is only a warning, the threads end.
+4. A `Limit` is checked at least every 4096 steps, or every 64 if it is a limit of time. Results never depend on time,
+   except for whether they arrive.
 """
 
 from __future__ import annotations
@@ -30,26 +30,23 @@ from ...operations import Exit, Stack
 from ..base import Lanes, Site, WarpRegister
 from ..block import Batch, Grid
 from ..program import Alternative, AnyStep, Branch, BranchTable, Call, Program, Return
-from .branching import branch, branch_table
-from .calling import Calls
-from .comparing import alternative
-from .groups import Group
-from .meetings import Meetings
-from .preparing import Advance, leaving, prepared
-from .provided import Provided
+from .branching import alternative, branch, branch_table
+from .calling import Calls, Provided
+from .convergence import Meetings
+from .deadlock import Spins, where_lanes_are
+from .groups import Advance, Group
+from .preparing import leaving, prepared
 from .scheduling import STOP
-from .spinning import Spins
 from .state import State
-from .whereabouts import where_lanes_are
 
-_OFTEN, _SOON = 4096, 64  # steps between two looks at the limit; and where it has seconds
+_OFTEN, _SOON = 4096, 64  # steps between two checks of the limit; and of one in seconds
 _MOST_KEPT = 4  # of a program: shapes whose steps are kept
 _KEEPING = Lock()
 """Held by whoever takes steps of a program, or gives them back: launches in several threads have steps of their own."""
 
 
 class Limit:
-    """How much a launch may run, and how much of that it has: one for all of its batches.
+    """The limit of a launch, and how much of it is used: one for all of its batches.
 
     Parameters
     ----------
@@ -61,7 +58,7 @@ class Limit:
     Raises
     ------
     OperandError
-        What is no positive number.
+        A limit that is not a positive number.
     """
 
     def __init__(self, *, instructions: int | None = None, seconds: float | None = None) -> None:
@@ -74,7 +71,7 @@ class Limit:
         self.until = None if seconds is None else time.monotonic() + seconds
 
     def over(self, executed: int) -> str:
-        """Tell which limit was come to, "" for none, if so many instructions more were executed in this batch."""
+        """Describe the limit that is exceeded after more instructions in this batch; "" if none is."""
         if self.instructions is not None and self.executed + executed > self.instructions:
             return f"{self.executed + executed} instructions of warps; the limit is {self.instructions}"
         if self.until is not None and time.monotonic() > self.until:
@@ -91,8 +88,8 @@ def run_program(
     Parameters
     ----------
     batch : Batch
-        Its `seed` says who goes first where CUDA leaves it open; with 0 that is whoever is further behind in the
-        program, in the order of numbers.
+        Its `seed` decides which thread goes first where CUDA leaves it open; with 0 that is the one at the lowest
+        place of the program, in the order of numbers.
     program : Program
     grid : Grid
         Of the launch; its `shared` is all shared memory of a block, and what is behind the program's variables is
@@ -100,28 +97,28 @@ def run_program(
     limit : Limit, optional
         Of the launch; without one it runs on.
     provided : mapping of str to callable
-        Functions that are called by name and are none of the program's.
+        Functions that the machine provides, by name.
     keep : bool
-        Whether registers are wanted: if not, those of threads that have exited are lost, which is faster.
+        Whether registers are returned; if not, those of exited threads are lost, which is faster.
     parameters : bytes
         Of the launch, as an `Argument` of a step reads them.
 
     Returns
     -------
     tuple of WarpRegister
-        What every slot held at the end, in the lanes that have written it.
+        The final value of every slot, in the lanes that have written it.
 
     Raises
     ------
     HazardError
-        What is a hazard, and not asked to be a warning.
+        A hazard whose policy is an error.
     LimitError
-        Instructions, time or memory for calls have been used up.
+        Instructions, time or memory for calls are used up.
     OperandError
         Operands that do not fit their rows.
     """
     limit = Limit() if limit is None else limit
-    key = *batch.shape, batch.lanes.threads, batch.native, keep
+    key = *batch.shape, batch.lanes.threads, batch.target, batch.native, keep
     with _KEEPING:
         run = program.kept.pop(key, None)
     run = _Run(program, batch.lanes, keep) if run is None else run
@@ -173,11 +170,11 @@ class _Run:
 
     @property
     def waiting(self) -> bool:
-        """Whether somebody waits at a meeting: then steps are not as they were."""
+        """Whether lanes wait at a meeting: then the steps cannot be used again."""
         return bool(self._meetings.open)
 
     def _first(self, place: int, group: Group) -> int:
-        """Make a step ready when a group comes to it first: to many nobody comes."""
+        """Prepare a step when the first group comes to it: many steps are never executed."""
         self._code[place] = advance = self._prepared(place, self._program.steps[place])
         return advance(group)
 
@@ -200,7 +197,7 @@ class _Run:
         return prepared(state, meetings, place, step)
 
     def _end(self, group: Group) -> int:
-        """Threads fall off the end."""
+        """End threads that run past the last step."""
         self._batch.leave(group.bits)
         self.state.scheduler.release()
         self._meetings.exited()
@@ -209,7 +206,7 @@ class _Run:
     # Rule 1
 
     def all(self) -> None:
-        """Run everybody to the end."""
+        """Run all threads to the end."""
         scheduler, lanes = self.state.scheduler, self._batch.lanes
         scheduler.put_lanes(0, lanes.alive, 0)
         scheduler.draw()
@@ -226,7 +223,7 @@ class _Run:
                 return
 
     def _go(self, place: int, group: Group) -> None:
-        """Let a group go on until it ends, waits, parts, or another has a turn."""
+        """Run a group until it ends, waits, diverges, or another group is next."""
         code, state, scheduler = self._code, self.state, self.state.scheduler
         while True:
             bound, before = scheduler.bound(group), state.now
@@ -237,7 +234,7 @@ class _Run:
                     place = code[place](group)
                     if place >= bound:
                         break
-            except OperandError as error:  # of a row, which does not know where it stands
+            except OperandError as error:  # from a row, which does not know its site
                 raise OperandError(f"{self._program.steps[place].site.in_text}: {error}") from None
             scheduler.gone(group, state.now - before)
             if state.now >= self._look_at:
@@ -262,7 +259,7 @@ class _Run:
         self._look_at = self.state.now + self._until(executed)
 
     def _until(self, executed: int) -> int:
-        """Return how many steps may be gone before the next look."""
+        """Return how many steps may run before the limit is checked again."""
         steps = _OFTEN if self._limit.seconds is None else _SOON
         if self._limit.instructions is not None:
             blocks, warps, _ = self._batch.shape
@@ -270,17 +267,17 @@ class _Run:
         return max(1, steps)
 
     def end(self) -> None:
-        """Let go of the batch: its registers are many, and Python collects late."""
+        """Release the batch: its registers are large, and Python collects cycles late."""
         del self._batch, self._limit, self._spins
         self.state.end()
         self._calls.end()
 
     def drop(self) -> None:
-        """Let go of steps, which hold what holds them."""
+        """Release the steps, which are in a reference cycle."""
         self._code.clear()
 
     def counted(self) -> None:
-        """Hand on how often each place was executed."""
+        """Report how often each place was executed."""
         self._limit.steps = self.state.now
         counts, (before, by_site) = self.state.counts, self._counted
         if counts != before:  # those of most batches are alike
@@ -295,14 +292,15 @@ class _Run:
     # Rule 3
 
     def _endless(self, place: int, group: Group) -> None:
-        """Everybody who runs spins, and nothing changes."""
+        """Report that all running groups spin and nothing changes."""
         batch, scheduler = self._batch, self.state.scheduler
         scheduler.put(place, group)
         where = where_lanes_are(self.state, self._meetings)
         site = self._program.steps[place].site
         running = {**scheduler.ready, **scheduler.late}
         spinning = np.logical_or.reduce([x.bits for x in running.values()])
-        detail = f"all who run look for what nobody will write, {scheduler.vain} rounds in vain. {where}"
+        detail = "all running threads wait for a value that no thread will write"
+        detail += f"; {scheduler.vain} rounds changed nothing. {where}"
         batch.reporter.report("deadlock", site, spinning, detail=detail)
         scheduler.ready, scheduler.late, scheduler.vain = {}, {}, 0
         batch.leave(spinning)

@@ -1,4 +1,4 @@
-"""What lanes touch of a piece of memory at a time, and the turns that they take there."""
+"""What lanes access in a piece of memory at one time, and the turns that atomics take there."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from ..._arrays import Array
 from ...operations import MemoryOrder, MemoryScope
 from ..base import Site
-from ..order import Clocks, Who
+from ..order import Agents, Clocks, ThreadScope
 
 
 @dataclass(frozen=True, kw_only=True)
 class Touch:
-    """What lanes touch at a time.
+    """An access of lanes to a piece of memory, at one time.
 
     Attributes
     ----------
@@ -25,13 +25,14 @@ class Touch:
     address : ndarray of int
         `[block, warp, lane]`, for reports.
     lanes : ndarray of bool
-        Which of these count, n in all.
+        The lanes that take part, n in all.
     offset : ndarray of int
-        Where their bytes begin, `[n]`.
+        The first byte of each, `[n]`.
     size : int
         Bytes of each.
-    who : Who
-    order, scope : str
+    who : Agents
+    order : str
+    scope : ThreadScope
         How strong the accesses are.
     """
 
@@ -42,24 +43,29 @@ class Touch:
     lanes: Array
     offset: Array
     size: int
-    who: Who
+    who: Agents
     order: MemoryOrder = "weak"
-    scope: MemoryScope = "gpu"
+    scope: ThreadScope = ThreadScope.GPU
 
     def of(self, lanes: Array) -> Touch:
-        """Return what those of its lanes touch that are among some."""
+        """Return the access of those of its lanes that are among some."""
         some = lanes[self.lanes]
+        if some.all():
+            return self
         who = self.who.some(np.flatnonzero(some))
         return replace(self, lanes=self.lanes & lanes, offset=self.offset[some], who=who)
 
     def now(self) -> Touch:
-        """Return the same, touched now."""
+        """Return the same access, made now."""
         time = self.clocks.tick(self.site)
-        return replace(self, time=time, who=self.clocks.who(time, self.lanes))
+        return replace(self, time=time, who=self.clocks.who(time, self.lanes, len(self.offset)))
 
     def strong(self, order: MemoryOrder, scope: MemoryScope) -> Touch:
-        """Return the same, by accesses that are strong; "weak" ones are none."""
-        return self if order == "weak" else replace(self, who=self.who.strong(scope), order=order, scope=scope)
+        """Return the same access with an order; a "weak" one is not strong."""
+        if order == "weak":
+            return self
+        of = ThreadScope.of(scope)
+        return replace(self, who=self.who.strong(of), order=order, scope=of)
 
 
 class Turns(NamedTuple):
@@ -68,11 +74,11 @@ class Turns(NamedTuple):
     Attributes
     ----------
     place : ndarray of int
-        Of each turn, the element: one turn for each element of a lane's vector.
+        The element of each turn: one turn for each element of a lane's vector.
     held : ndarray of uint8
-        What is there, `[element, byte]`.
+        The values, `[element, byte]`.
     contested : ndarray of bool
-        Elements that an atomic of another thread changed last, in no order with these.
+        Elements that an unordered atomic of another thread changed last.
     """
 
     place: Array
@@ -81,18 +87,18 @@ class Turns(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What became of turns.
+    """The outcome of turns.
 
     Attributes
     ----------
     found, left : ndarray of uint8
-        What each turn has read, `[turn, byte]`, and what is there now, `[element, byte]`.
+        The value that each turn has read, `[turn, byte]`, and the final values, `[element, byte]`.
     wrote : ndarray of bool
         Turns that wrote something.
     open : ndarray of bool
         Turns whose order mattered.
     order : ndarray of int or None
-        The order of the turns; None for the one in which they were given.
+        The order of the turns; None for the given one.
     """
 
     found: Array

@@ -1,17 +1,18 @@
-"""What is known of each byte of memory: whether it was written, by whom last, and who has read it since.
+"""Shadow memory: for each byte, whether it was written, who wrote it last, and who has read it since.
 
 The rules:
 
-1. A grain is as many bytes as all accesses so far were multiples of: 16 at first. When a smaller access comes, grains
-   are cut. So no access shares a grain with a byte that it does not touch, and large accesses cost little.
-2. Of writers the last is known.
-3. Of readers three are known: the last; the last one in another lane of that one's warp; and the last one of another
-   warp, of another block rather than of its own. So whoever writes, one of them is another thread, if there was any.
-   Where some threads of a block are ordered and others not, all readers of shared memory are known; of global memory
-   one that is in no order may be forgotten for one that is.
-4. Reads are noted down and counted in only when somebody writes, or when there are many of them; if all of them lie
-   before everything that may follow, they are forgotten.
-5. Whose `cp.async` is to fill a grain is known until it has been waited for.
+1. A grain is the largest number of bytes of which all accesses so far were multiples: at first 16. When a smaller
+   access comes, grains are split. So no access shares a grain with bytes that it does not access, and large accesses
+   are cheap.
+2. Of writers, the last is kept.
+3. Of readers, three are kept: the last; the last in another lane of that reader's warp; and the last of another warp,
+   preferably of another block. So if any other thread has read a grain, a writer finds one. If only some threads of a
+   block are ordered, all readers of shared memory are kept; in global memory, an unordered reader may be replaced by an
+   ordered one.
+4. Reads are only noted, and counted in when a write comes, or when there are many; if all of them lie before everything
+   that may follow, they are dropped.
+5. For each grain, the pending copy that will write it is kept until the copy is complete.
 """
 
 from __future__ import annotations
@@ -23,51 +24,133 @@ import numpy as np
 
 from ..._arrays import Array
 from ..base import GrainRuns, count_readers, fill, none, note
-from ..order import BLOCK_BIT, THREAD_BIT, WARP_BIT
+from ..order import BLOCK_BIT, THREAD_BIT, WARP_BIT, ThreadScope
+from .accesses import Taken, Touch
 
 _FIRST = 16
 _MOST_NOTES = 1024
-_MOST_NOTED = 1 << 20, 1 << 22  # grains in notes: of memory of all blocks, and of one alone, which is soon forgotten
+_MOST_NOTED = 1 << 20, 1 << 22  # grains in notes: of memory of all blocks, and of one block, which is soon dropped
 _U = np.uint64
 
 
 class WrittenGrains(NamedTuple):
-    """What of a piece of memory was written: a bool for every grain, of so many bytes."""
+    """The written bytes of a piece of memory: a flag for every grain, and the bytes of a grain."""
 
     grain: int
     flags: Array
 
 
+class Shadow:
+    """What is kept beside the bytes of a piece of memory: an `Allocation` tells it of every access.
+
+    It alone decides what an access means for later ones, which hazards it meets, and what it loads as poison. This one
+    looks for no hazards; `AccessShadow` does.
+
+    Parameters
+    ----------
+    written : bool or WrittenGrains
+        Whether all has been written, or what has. After any write of a launch that looks for no hazards, all counts as
+        written.
+    """
+
+    def __init__(self, written: WrittenGrains | bool) -> None:
+        self._written = written
+
+    @property
+    def written(self) -> WrittenGrains | bool:
+        """What has been written; True for all."""
+        return self._written
+
+    def loads(self, touch: Touch, element: int, *, travels: bool) -> Array | None:
+        """Note a load; return the elements of so many bytes that are poison, `[n, elements]`, or None for none."""
+        return None
+
+    def stores(self, touch: Touch, data: Array) -> Array | None:
+        """Note that lanes are to store bytes `[n, size]`; return what `stored` needs."""
+        self._written = True
+        return None
+
+    def stored(self, touch: Touch, data: Array, last: Array | None) -> None:
+        """Note that lanes have stored."""
+
+    def updates(self, touch: Touch, element: int) -> tuple[Array | None, Array | None]:
+        """Note that lanes are to change elements; return which are poison, and which contested, `[n, elements]`."""
+        self._written = True
+        return None, None
+
+    def updated(self, touch: Touch, element: int, taken: Taken) -> None:
+        """Note that lanes have changed elements."""
+
+    def reserves(self, touch: Touch) -> None:
+        """Note that an asynchronous operation writes bytes, until it `completes`."""
+
+    def completes(self, touch: Touch) -> None:
+        """Note that an asynchronous operation writes what it reserved."""
+        self._written = True
+
+    def will_read(self, touch: Touch) -> None:
+        """Note that an asynchronous operation reads bytes, until `still_to_read` ends or shrinks that."""
+
+    def has_read(self, touch: Touch) -> None:
+        """Note that an asynchronous operation may have read bytes until now."""
+
+    def still_to_read(self, source: Touch, left: Touch) -> None:
+        """Note what an asynchronous operation still has to read of what `will_read` named, perhaps nothing."""
+
+    def forgets(self, touch: Touch) -> None:
+        """Note that bytes become as if nobody had written them."""
+
+
+def poison_of(written: Array, element: int) -> tuple[Array, Array]:
+    """Tell which elements are poison, and which lanes load unwritten memory (rule 4 of `access_shadow`).
+
+    Parameters
+    ----------
+    written : ndarray of bool
+        `[..., byte]`.
+    element : int
+        Bytes of one.
+
+    Returns
+    -------
+    poison, bad : ndarray of bool
+        `[..., element]` and `[...]`.
+    """
+    elements = written.reshape(*written.shape[:-1], -1, element)
+    some, whole = elements.any(axis=-1), elements.all(axis=-1)
+    return np.asarray(~whole), np.asarray((some & ~whole).any(axis=-1) | ~some.any(axis=-1))
+
+
 class Grains:
-    """What is known of a piece of memory.
+    """The shadow of a piece of memory, by grains.
 
     Parameters
     ----------
     size : int
         In bytes.
     written : bool or WrittenGrains
-        Whether all of it was; or what was, which is kept up here.
-    private : bool
-        Whether one block alone can touch a grain.
+        Whether all of it was written; or what was, which is updated in place.
+    scope : ThreadScope
+        The threads that can access a grain.
     phase : int
-        Where its first byte lies in the first grain.
+        Offset of the first byte in the first grain.
 
     Attributes
     ----------
     grain, count : int
         Bytes of one, and how many there are.
     writer : ndarray of uint64 or None
-        Words as of `clocks`, one a grain; None while nobody has written.
+        Access words, one for each grain; None before the first write.
     written : ndarray of bool or None
-        None if all was.
+        By grain; None if all is written.
     last_write, last_read : int
-        Times; -1 where there was none.
+        Times; -1 if there was none.
     """
 
-    def __init__(self, size: int, *, written: bool | WrittenGrains, private: bool, phase: int = 0) -> None:
+    def __init__(self, size: int, *, written: bool | WrittenGrains, scope: ThreadScope, phase: int = 0) -> None:
         known = written if isinstance(written, WrittenGrains) else None
         self._size = size
-        self.grain, self.private = _FIRST if known is None else known.grain, private
+        self.grain, self.one_block = _FIRST if known is None else known.grain, scope <= ThreadScope.CTA
         self.count, self._phase = -(-(size + phase) // _FIRST) * (_FIRST // self.grain), phase
         self.writer: Array | None = None
         self.written = None if written is True else np.zeros(self.count, bool) if known is None else known.flags
@@ -80,7 +163,7 @@ class Grains:
         self.last_write = self.last_read = -1
 
     def at(self, offset: Array, size: int) -> GrainRuns:
-        """Grains of accesses to so many bytes from offsets `[n]` on."""
+        """Return the grains of accesses of a size at offsets `[n]`."""
         if size % self.grain:
             self._cut(gcd(size, self.grain))
         first = (offset + self._phase if self._phase else offset) >> self.grain.bit_length() - 1
@@ -88,7 +171,7 @@ class Grains:
 
     @property
     def known(self) -> WrittenGrains | bool:
-        """What was written: True for all of it."""
+        """What has been written; True for all."""
         return self.written is None or WrittenGrains(self.grain, self.written)
 
     def _cut(self, grain: int) -> None:
@@ -109,27 +192,27 @@ class Grains:
     # Rule 2
 
     def note_write(self, grains: GrainRuns, words: Array, time: int) -> Array | None:
-        """Note who writes; return who did of several that write a grain at once, or None if nobody else did."""
+        """Note the writers; return the last writer of each grain if several lanes write one at once, otherwise None."""
         if self.writer is None:
             self.writer = np.zeros(self.count, _U)
         self.last_write = time
         return None if note(self.writer, grains, words) else self.writer[grains.all]
 
     def note_written(self, grains: GrainRuns) -> None:
-        """Note that something lies there."""
+        """Note that grains are written."""
         if self.written is not None:
             fill(self.written, grains, True)
 
     def forget(self, grains: GrainRuns) -> None:
-        """Note that nobody knows what lies there."""
+        """Note that grains are unwritten."""
         if self.written is None:
             self.written = np.ones(self.count, bool)
         fill(self.written, grains, False)
 
     def mark(self, start: int, stop: int, written: bool) -> None:
-        """Note of bytes from one offset to another, up to the memory's end at most, whether something lies there."""
+        """Note whether the bytes between two offsets are written."""
         first, last = start + self._phase if start else 0, stop + self._phase
-        if stop == self._size:  # what lies behind is nobody's, as what lies before
+        if stop == self._size:  # bytes before and after the memory do not matter
             last = self.count * self.grain
         if (grain := gcd(self.grain, first, last)) < self.grain:
             self._cut(grain)
@@ -140,20 +223,20 @@ class Grains:
     # Rule 5
 
     def note_pending(self, grains: GrainRuns, words: Array) -> None:
-        """Note whose copy is to fill grains."""
+        """Note the copies that will write grains."""
         if self._pending is None:
             self._pending = np.zeros(self.count, _U)
         note(self._pending, grains, words)
         self._under_way += grains.size
 
     def settle(self, grains: GrainRuns) -> None:
-        """Note that copies have been waited for."""
+        """Note that copies are complete."""
         if self._pending is not None:
             fill(self._pending, grains, 0)
             self._under_way -= grains.size
 
     def pending_at(self, grains: GrainRuns) -> Array | None:
-        """Return whose copies are to fill grains, words `[n, m]`; None for nobody's."""
+        """Return the pending copies of grains, words `[n, m]`; None if there are none."""
         if not self._under_way or self._pending is None or none(self._pending, grains):
             return None
         return np.asarray(self._pending[grains.all])
@@ -161,36 +244,36 @@ class Grains:
     # Rules 3 and 4
 
     def note_read(self, grains: GrainRuns, words: Array, time: int, floor: int, *, exact: bool) -> None:
-        """Note who reads; what came before `floor` counts no more.
+        """Note the readers; reads before `floor` no longer matter.
 
-        Where threads are ordered in part (`exact`), all that was read is kept.
+        If only some threads are ordered (`exact`), all reads are kept.
         """
-        if self.private and self.last_read < floor:
+        if self.one_block and self.last_read < floor:
             self._forget_notes()
         self.last_read = time
         self._notes.append((grains, words, time))
-        if exact and self.private:
+        if exact and self.one_block:
             self._keep(floor)
         else:
             self._noted += grains.size
-            if self._noted >= _MOST_NOTED[self.private] or len(self._notes) >= _MOST_NOTES:
+            if self._noted >= _MOST_NOTED[self.one_block] or len(self._notes) >= _MOST_NOTES:
                 self._read()
 
     def read(self, floor: int, *, exact: bool) -> tuple[Array, ...]:
-        """Who has read every grain: three tables of words, or none."""
-        if exact and self.private:
+        """Return the readers of every grain: three tables of words, or none."""
+        if exact and self.one_block:
             self._keep(floor)
         else:
             self._read()
         return self.readers
 
     def _keep(self, floor: int) -> None:
-        """Keep what was read since `floor` as it is."""
+        """Keep all reads since `floor`."""
         self._exact = [note for note in (*self._exact, *self._notes) if note[2] >= floor]
         self._forget_notes()
 
     def meetings(self, grains: GrainRuns) -> tuple[Array, Array, Array]:
-        """Who has read each of some grains, `[n, m]`, of all that was kept: lanes, places and words, of pairs."""
+        """Return all kept reads of some grains, `[n, m]`: lane, place and word of each."""
         flat = grains.all.reshape(-1)
         found: list[tuple[Array, Array]] = []
         for known, words, _ in self._exact:
@@ -219,7 +302,7 @@ class Grains:
 
 
 def _finer(known: Array, times: int) -> Array:
-    """Cut grains; what is nothing stays untouched memory."""
+    """Split grains; zeros stay unallocated memory."""
     finer = np.zeros(len(known) * times, known.dtype)
     where = np.flatnonzero(known)
     for part in range(times):

@@ -1,27 +1,27 @@
-"""Order: which accesses of other threads lie before what a thread does now.
+"""Happens-before: which accesses of other threads lie before what a thread does now.
 
 The rules (PTX ISA 9.1, Memory Consistency Model; 9.7.13, barriers; CUDA C++ Programming Guide, "Warp Synchronization
 Functions"):
 
-1. What one thread does is in the order of its program.
-2. When threads meet at a barrier of the block, all that came before in those that arrive lies before all that follows
-   in those that wait there: for `bar.sync` these are the same, and `bar.arrive` does not wait. A warp comes whole.
-3. When lanes of a warp meet at `bar.warp.sync`, all that came before in one of them lies before what follows in each.
-   Nothing else orders the lanes of a warp: they need not be in step, and of `shfl`, `vote`, `match`, `redux`, `mma` and
-   `ldmatrix` PTX promises no order of memory.
-4. Order is transitive: who meets a warp knows what that warp knew.
-5. Threads of different blocks are in no order, but for what they learn of each other through memory (`causality`), as
-   threads of one block may too.
-6. Atomics are strong, and so are loads and stores that say `.relaxed`, `.acquire`, `.release` or `.volatile`: of two
-   strong accesses neither races with the other if the scope of each holds both threads, `.cta` those of its block,
-   `.gpu` and `.sys` all. A cluster is one block.
+1. The accesses of one thread are in program order.
+2. When threads meet at a barrier of the block, everything that the arriving threads did before lies before everything
+   that the waiting threads do after it. With `bar.sync` these are the same threads; `bar.arrive` does not wait. A warp
+   comes as a whole.
+3. When lanes of a warp meet at `bar.warp.sync`, everything that one of them did before lies before what each does next.
+   Nothing else orders the lanes of a warp: they need not run in step, and PTX promises no memory order for `shfl`,
+   `vote`, `match`, `redux`, `mma` and `ldmatrix`.
+4. Order is transitive: whoever meets a warp knows what that warp knew.
+5. Threads of different blocks are unordered, unless they learn of each other through memory (`causality`), as threads
+   of one block may too.
+6. Atomics are strong, and so are loads and stores with `.relaxed`, `.acquire`, `.release` or `.volatile`. Two strong
+   accesses do not race if the scope of each holds both threads (`thread_scopes`).
 
-Time is counted in events of a batch of blocks: every access and every barrier is one. A thread is a number of its
-block; of a warp every other warp's time is known up to which all that this one did lies before. An access is kept as a
-word of 64 bits: its block plus one, the thread, the time, how strong it was. 0 is nobody.
+Time counts the events of a batch of blocks: every access and every barrier is one. A thread is identified by its number
+in the block. For each warp, the time is kept up to which every other warp is ordered before it. An access is kept as a
+word of 64 bits (`access_words`); the word 0 means no access.
 
-Of a time only 22 bits are kept. After four million events of one batch the clock stands still; what would be a race
-within a block may then be taken for ordered, never the reverse.
+Only 22 bits of a time are kept. After four million events of a batch the clock stands still; a race within a block may
+then be taken for ordered, never the reverse.
 """
 
 from __future__ import annotations
@@ -34,15 +34,27 @@ from typing import Any
 import numpy as np
 
 from ..._arrays import Array, frozen
-from ...operations import MemoryOrder, MemoryScope
+from ...operations import MemoryOrder
 from ...registers import LANES
 from ..base import GrainRuns, Site, ordered
-from .access_words import BLOCK_BIT, LAST_TIME, STRONG, THREAD_BIT, THREADS, TIME_BIT, Who, block_of, thread_of, time_of
-from .causality import Causality, Moment, Signals
-from .encounters import Encounters
-from .knowledge import Known
+from .access_words import (
+    BLOCK_BIT,
+    LAST_TIME,
+    STRONG,
+    THREAD_BIT,
+    THREADS,
+    TIME_BIT,
+    Agents,
+    block_of,
+    outside_scopes,
+    thread_of,
+    time_of,
+)
+from .causality import Causality, Encounters, SyncCells
+from .thread_scopes import ThreadScope
+from .vector_clock import Moment, VectorClock
 
-_NEVER = 1 << 62  # behind every time
+_NEVER = 1 << 62  # after every time
 _U = np.uint64
 
 
@@ -53,14 +65,14 @@ class History:
         self._batches: list[tuple[range, list[Site | None]]] = []
 
     def begin(self, blocks: range) -> list[Site | None]:
-        """Begin a batch; return the list of its events' lines. Time 0 is none."""
+        """Begin a batch; return the list of its events' lines, whose entry 0 is unused."""
         if len(self._batches) > 1 and self._batches[-1][1] == self._batches[-2][1]:  # most are alike
             self._batches[-1] = (self._batches[-1][0], self._batches[-2][1])
         self._batches.append((blocks, [None]))
         return self._batches[-1][1]
 
     def site(self, word: Any) -> Site | None:
-        """Return the line of an access; None if its time is beyond those that are told apart."""
+        """Return the line of an access; None if its time is beyond those that are kept apart."""
         sites = next(sites for blocks, sites in reversed(self._batches) if block_of(word) in blocks)
         time = int(time_of(word))
         return sites[time] if time < len(sites) else None
@@ -68,7 +80,7 @@ class History:
 
 @lru_cache(maxsize=8)
 def _keys(blocks: range, warps: int) -> Array:
-    """Return what an access has of its thread, in words `[block, warp, lane]`."""
+    """Return the part of an access word that names the thread, `[block, warp, lane]`."""
     thread = np.arange(warps * LANES, dtype=_U).reshape(1, warps, LANES) << THREAD_BIT
     block = (np.arange(blocks.start, blocks.stop, dtype=_U) + _U(1)).reshape(-1, 1, 1) << BLOCK_BIT
     return frozen(block | thread)
@@ -85,29 +97,32 @@ class Clocks:
         Of each.
     history : History
         Of the launch.
+    tracking : bool
+        Whether it matters who accesses memory.
 
     Attributes
     ----------
     now : int
         The time of the next event.
     floor : int
-        What came before lies before everything that follows in its own block.
+        Everything before this time lies before everything that follows in its own block.
     touched : ndarray of int
         When each warp accessed memory last, `[block, warp]`.
     causality : Causality
     """
 
-    def __init__(self, blocks: range, warps: int, history: History) -> None:
+    def __init__(self, blocks: range, warps: int, history: History, *, tracking: bool = True) -> None:
+        self._tracking = tracking
         self._shape, self._first = (len(blocks), warps), blocks.start
         self.now = 1
         self.sites = history.begin(blocks)
         self._history = history
         self._keys = _keys(blocks, warps)
-        # Up to when lies all that others did before what a warp does: others' warps, its own lanes, and both.
+        # The times up to which, for a warp, other warps are ordered, its own lanes, and both.
         self._others, self._own = np.zeros(self._shape, np.int64), np.zeros(self._shape, np.int64)
         self._both = np.zeros(self._shape, np.int64)
-        self._warps: Array | None = None  # [block, warp, other warp], if barriers were not of whole blocks alone
-        self._pairs: Array | None = None  # [block, warp, lane, other lane], if masks named parts of warps
+        self._warps: Array | None = None  # [block, warp, other warp], once a barrier was not of a whole block
+        self._pairs: Array | None = None  # [block, warp, lane, other lane], once a mask named part of a warp
         self._nobody = np.zeros(0, _U)
         self.floor = 0
         self.touched = np.zeros(self._shape, np.int64)
@@ -116,15 +131,19 @@ class Clocks:
         self._now_known: Moment | None = None
 
     def tick(self, site: Site | None = None) -> int:
-        """Count an event, and return its time; a meeting, which no access names, has no line."""
+        """Count an event and return its time; a meeting has no line, because no access names it."""
         time = self.now
         if time < LAST_TIME:
             self.now += 1
             self.sites.append(site)
         return time
 
-    def who(self, time: int, lanes: Array) -> Who:
-        """Name the lanes, bool `[block, warp, lane]`, that access memory at a time."""
+    def who(self, time: int, lanes: Array, count: int) -> Agents:
+        """Name the lanes, bool `[block, warp, lane]` and `count` of them, that access memory at a time."""
+        if not self._tracking:
+            if len(self._nobody) < count:
+                self._nobody = frozen(np.zeros(count, _U))
+            return Agents(self._nobody[:count], self._first)
         keys = self._keys
         if lanes.all():
             self.touched[...] = time
@@ -132,21 +151,12 @@ class Clocks:
         else:
             self.touched[lanes.any(axis=-1)] = time
             words = keys[lanes] | _U(time) << TIME_BIT
-        return Who(words, self._first)
-
-    def anybody(self, count: int) -> Who:
-        """Name nobody in particular, where it is not looked who accesses memory: so many."""
-        if len(self._nobody) < count:
-            self._nobody = frozen(np.zeros(count, _U))
-        return Who(self._nobody[:count], self._first)
+        return Agents(words, self._first)
 
     # Rule 2
 
     def arrive(self) -> tuple[int, Array]:
-        """Return the time, behind which others that arrived hear nothing more, and what every warp knows of each.
-
-        What a warp knows, `[block, warp, other warp]`, is a time: what the other did before lies before what it does.
-        """
+        """Return the time of an arrival, and up to when warps are ordered for others, `[block, warp, other]`."""
         time = self._meeting()
         self.tick()
         if self._warps is None:
@@ -169,9 +179,9 @@ class Clocks:
         Parameters
         ----------
         waiting, arriving : ndarray of bool
-            `[block, warp]`; who waits arrives too.
+            `[block, warp]`; warps that wait arrive too.
         when, knew : ndarray of int
-            What `arrive` said when each of them arrived, `[block, warp]` and `[block, warp, other warp]`.
+            What `arrive` returned when each of them arrived, `[block, warp]` and `[block, warp, other warp]`.
         """
         _, warps = self.arrive()
         joined = np.where(arriving[:, :, None], knew, 0).max(axis=1)  # rule 4
@@ -182,12 +192,12 @@ class Clocks:
         self._renew()
 
     def quiet(self, warps: Array) -> Array:
-        """Tell which of some warps, `[block, warp]`, did nothing that others of their block have not heard of."""
+        """Tell which of some warps, `[block, warp]`, did nothing that is unordered for others of their block."""
         known = np.where(warps, _NEVER, self._others).min(axis=1, keepdims=True)
         return np.asarray(~warps | (self.touched < known) | (self.touched == 0))
 
     def _meeting(self) -> int:
-        """Return the time of a meeting: where the clock stands still, behind all that was done."""
+        """Return the time of a meeting; once the clock stands still, a time after all accesses."""
         return self.now if self.now < LAST_TIME else LAST_TIME + 1
 
     def _least_of_others(self, warps: Array) -> Array:
@@ -203,9 +213,9 @@ class Clocks:
         Parameters
         ----------
         warps : ndarray of bool
-            `[block, warp]`: those of which all lanes meet.
+            `[block, warp]`: warps in which all lanes meet.
         groups : dict
-            Of other warps, by block and warp: who meets whom, bool `[lane, lane]`.
+            Other warps, by block and warp: which lanes meet which, bool `[lane, lane]`.
         """
         time = self._meeting()
         self._own[warps] = time
@@ -225,7 +235,7 @@ class Clocks:
         self._renew()
 
     def _join_lanes(self, warps: list[tuple[int, int]], together: Array, time: int) -> None:
-        """Rules 3 and 4, of warps that know the same."""
+        """Rules 3 and 4, for warps that know the same."""
         if self._pairs is not None:
             known = np.maximum(self._pairs[warps[0]], self._own[warps[0]])
             joined = np.where(together[:, :, None], known[None], 0).max(axis=1)
@@ -251,73 +261,66 @@ class Clocks:
     # Rule 5
 
     def moment(self) -> Moment:
-        """Return what threads know now, as it will stay."""
+        """Return a snapshot of what threads know now."""
         if self._now_known is None:
             warps = (self._others if self._warps is None else self._warps).copy()
             pairs = None if self._pairs is None else self._pairs.copy()
             self._now_known = Moment(self.now, warps, self._own.copy(), pairs, np.empty(0, object))
         return replace(self._now_known, time=self._meeting(), held=self.causality.snapshot())
 
-    def known(self, block: int, warp: int, lanes: list[int], moment: Moment | None = None) -> Known:
-        """Return what lanes of a warp know now, or knew at a moment, and of themselves."""
+    def clock_of(self, block: int, warp: int, lanes: list[int], moment: Moment | None = None) -> VectorClock:
+        """Return the joined clock of lanes of a warp, now or at a moment."""
         return (moment or self.moment()).of(self._first, block, warp, lanes)
 
-    def known_of(self, block: int, warps: Array, when: Array, knew: Array) -> Known:
-        """Return what warps of a block, bool `[block, warp]`, knew when they arrived at a barrier, as `meet` has it."""
+    def clock_at_arrival(self, block: int, warps: Array, when: Array, knew: Array) -> VectorClock:
+        """Return the clock that warps of a block, bool `[block, warp]`, had when they arrived: see `meet`."""
         until = np.zeros(self._shape, np.int64)
         until[block] = np.where(warps[block][:, None], knew[block], 0).max(axis=0)
         until[block][warps[block]] = when[block][warps[block]]
-        return Known(self._first, until)
+        return VectorClock(self._first, until)
 
-    def fence(self, lanes: Array, order: MemoryOrder, scope: MemoryScope) -> None:
+    def fence(self, lanes: Array, order: MemoryOrder, scope: ThreadScope) -> None:
         """Let lanes, bool `[block, warp, lane]`, execute a fence."""
         self.causality.fence(lanes, self.moment(), order, scope)
         self.tick()
 
     def act(
-        self, signals: Signals, who: Who, offset: Array, order: MemoryOrder, scope: MemoryScope, *, reads: bool,
+        self, cells: SyncCells, who: Agents, offset: Array, order: MemoryOrder, scope: ThreadScope, *, reads: bool,
         writes: Array | None,
     ) -> None:  # fmt: skip
         """Let threads access memory strongly, one after another: see `Causality.act`."""
         moment = self.moment() if order in ("release", "acq_rel") else None
         threads = (who.block, who.warp, who.lane)
-        self._encounters.note(signals, threads, offset, self.now)
-        self.causality.act(signals, threads, offset, order, scope, moment, reads=reads, writes=writes)
+        self._encounters.note(cells, threads, offset, self.now)
+        self.causality.act(cells, threads, offset, order, scope, moment, reads=reads, writes=writes)
 
-    def unfenced(self, other: Any, own: Any) -> Signals | None:
-        """Return the memory in which the threads of two accesses met without fences (`encounters`)."""
+    def unfenced(self, other: Any, own: Any) -> SyncCells | None:
+        """Return the memory in which the threads of two accesses met without fences (`Encounters`)."""
         mine, its = ((block_of(x) - self._first, *thread_of(x)) for x in (own, other))
         return self._encounters.unfenced(mine, its, int(time_of(other)))
 
     # The question
 
-    def surely_ordered(self, table: Array, grains: GrainRuns, who: Who) -> bool:
-        """Whether a short look shows that what a table has of grains lies before what threads do now."""
+    def surely_ordered(self, table: Array, grains: GrainRuns, who: Agents) -> bool:
+        """Whether a quick check shows that all accesses in a table, by grain, lie before what threads do now."""
         bits: Any = {"thread": THREAD_BIT, "block": BLOCK_BIT, "time": TIME_BIT, "last": LAST_TIME}
         return ordered(table, grains, who.words, self.floor, **bits)
 
-    @staticmethod
-    def apart(others: Array, who: Who) -> Array:
-        """Tell which accesses of others, `[n, m]`, may race with strong ones of threads for their scopes (rule 6)."""
-        mine = who.words[:, None]
-        both = np.minimum(others & STRONG, mine & STRONG)
-        return np.asarray((both == 0) | ((both == 1) & (others >> BLOCK_BIT != mine >> BLOCK_BIT)))
-
-    def unordered(self, others: Array, who: Who, *, races: bool = True) -> Array | None:
-        """Tell which accesses of others lie in no order with what threads do now.
+    def unordered(self, others: Array, who: Agents, *, races: bool = True) -> Array | None:
+        """Tell which accesses of others are unordered with what threads do now.
 
         Parameters
         ----------
         others : ndarray of uint64
-            `[n, m]`, some for each of them.
-        who : Who
+            `[n, m]`, m for each thread.
+        who : Agents
         races : bool
-            Whether strong accesses are left out where they do not race (rule 6).
+            Whether strong accesses that do not race (rule 6) are left out.
 
         Returns
         -------
         ndarray of bool or None
-            `[n, m]`; None if there is none.
+            `[n, m]`; None if all are ordered.
         """
         mine = who.words[:, None]
         bad = ((others ^ mine) >> THREAD_BIT != 0) & (others != 0)
@@ -327,7 +330,7 @@ class Clocks:
         elsewhere = others >> BLOCK_BIT != mine >> BLOCK_BIT
         bad &= (time_of(others) >= known) | elsewhere
         if races and (mine & STRONG).any():
-            bad &= self.apart(others, who)
+            bad &= outside_scopes(others, mine)
         lane, place = np.nonzero(bad)
         if not len(lane):
             return None
@@ -347,6 +350,6 @@ class Clocks:
         return bad if bad.any() else None
 
     def _learned(self, words: Array, who: tuple[Array, Array, Array]) -> Array:
-        """Tell which accesses lie before what threads do now, by what these have learned."""
+        """Tell which accesses lie before what threads do now, by the clocks that these have acquired."""
         block, thread = words >> BLOCK_BIT, words >> THREAD_BIT & THREADS
         return self.causality.ordered(who, *(x.astype(np.int64) for x in (block - _U(1), thread, time_of(words))))

@@ -1,16 +1,16 @@
-"""Atomics of many lanes at once: one after another where they meet, all together where they do not.
+"""Atomics of many lanes at once: one after another on one element, together on different elements.
 
 The rules:
 
-1. Lanes that change one element do so in turns: in the order in which they are given. What each has read, and what is
-   there at the end, is what a loop over the lanes would give: `one_by_one`.
-2. Elements do not know of each other: the first of each are done together, then the second, and so on. Where an
-   operation on integers is associative its turns are a prefix sum over the lanes of an element, in as many steps as
-   their number has bits.
-3. Floats that many lanes add to one element are added by NumPy, one after another, where that is what the row does: no
-   NaN comes of it, and nothing subnormal where that counts as zero.
-4. Of many lanes that compare and swap only those count who find what they look for: between two of these all find the
-   same.
+1. Lanes that change one element do so in turns, in the order in which they are given. What each reads, and the final
+   value, equal those of a loop over the lanes: `one_by_one`.
+2. Elements are independent: the first turns of all elements are computed together, then the second, and so on. If the
+   operation is associative on integers, the turns are a prefix sum over the lanes of an element, which takes as many
+   steps as their number has bits.
+3. Floats that many lanes add to one element are added by NumPy, one after another, if that equals the row's addition:
+   no NaN results, and nothing is subnormal where subnormals count as zero.
+4. Of many lanes that compare and swap, only those matter that find the value they compare with: between two of them,
+   all lanes read the same.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ...operations import Atomic
 Combine = Callable[..., Array]
 
 _ASSOCIATIVE = frozenset(("and", "or", "xor", "add", "min", "max", "exch"))
-_FEW, _MANY = 8, 64  # turns that are taken one by one in any case, and at most
+_FEW, _MANY = 8, 64  # turns that are always taken one by one, and the most that are
 
 
 def one_by_one(row: Atomic, space: str, place: Array, start: Array, operands: list[Array]) -> tuple[Array, Array]:
@@ -39,16 +39,16 @@ def one_by_one(row: Atomic, space: str, place: Array, start: Array, operands: li
     row : Atomic
     space : {"global", "shared"}
     place : ndarray of int
-        Which element each lane changes, `[lane]`.
+        The element that each lane changes, `[lane]`.
     start : ndarray of unsigned int
-        What is there, `[element]`; of 128 bits `[element, 2]`.
+        Their values, `[element]`; `[element, 2]` for 128 bits.
     operands : list of ndarray
         `[lane]` each, or `[lane, 2]`.
 
     Returns
     -------
     found, left : ndarray
-        What each lane has read, `[lane]`, and what is there at the end, `[element]`.
+        The value that each lane has read, `[lane]`, and the final values, `[element]`.
     """
     left, found = start.copy(), np.empty((len(place), *start.shape[1:]), start.dtype)
     for lane, where in enumerate(place.tolist()):
@@ -90,7 +90,7 @@ def in_turns(row: Atomic, space: str, place: Array, start: Array, operands: list
 def _together(
     combine: Combine, place: Array, start: Array, values: Array, order: Array, first: Array, lengths: Array, rank: Array
 ) -> tuple[Array, Array]:
-    """Combine what is there with what all before a lane bring, which is associative."""
+    """Combine the values with the operands of all earlier lanes, by a prefix sum."""
     sums, step = values[order], 1
     while step < lengths.max():
         far = np.flatnonzero(rank >= step)
@@ -110,7 +110,7 @@ def _added(
     row: Atomic, space: str, place: Array, left: Array, found: Array, values: Array, order: Array, first: Array,
     lengths: Array,
 ) -> Array:  # fmt: skip
-    """Rule 3: add at elements that many lanes change; return which these are, of all `first`."""
+    """Rule 3: add at elements that many lanes change; return which of all `first` these are."""
     done = np.zeros(len(first), bool)
     if not row.floating:
         return done
@@ -125,7 +125,7 @@ def _added(
             sums = np.add.accumulate(terms, axis=0, dtype=terms.dtype)
             size = np.abs(np.concatenate([terms, sums]))
             low = flushes and bool(((size != 0) & (size < np.finfo(np.float32).tiny)).any())
-            numbers = bool((size == size).all())  # comparing NaN warns for types of ml_dtypes
+            numbers = bool((size == size).all())  # comparing NaN warns for ml_dtypes
         if low or not numbers:
             continue
         held = np.ascontiguousarray(sums).view(codes.dtype).reshape(-1)
@@ -137,7 +137,7 @@ def _added(
 def _swapped(
     place: Array, left: Array, found: Array, operands: list[Array], order: Array, first: Array, lengths: Array
 ) -> Array:
-    """Rule 4: compare and swap at elements where many lanes do; return which these are, of all `first`."""
+    """Rule 4: compare and swap at elements where many lanes do; return which of all `first` these are."""
     done = np.zeros(len(first), bool)
     equal, new = operands
     for i in np.flatnonzero(lengths > _MANY).tolist():

@@ -12,10 +12,7 @@ from ...errors import OperandError
 from ...operations import DTYPES, WINDOWS, Access, MatrixMove
 from ...registers import LANES
 from ..base import Site, WarpRegister, joined, several, split
-from ..block import Batch, Results, parts
-from .strong import load_strongly, store_strongly
-
-_ORDERED = ("global", "shared")  # other memory is one thread's, or nobody writes it
+from ..block import Batch, Results, load, store
 
 
 def access(batch: Batch, site: Site, row: Access, operands: Sequence[Any], lanes: Array) -> Results:
@@ -45,7 +42,10 @@ def check_policy(batch: Batch, site: Site, policies: Sequence[Any], lanes: Array
 
 def _load(batch: Batch, site: Site, row: Access, where: Any, lanes: Array) -> Results:
     at = address(batch, site, row.space, where, lanes)
-    data, poison = _loaded(batch, site, row, at, lanes)
+    data, poison = load(
+        batch, site, row.space, at, row.size, lanes, element=row.bits // 8, order=row.order, scope=row.scope,
+        travels=batch.poison_travels,
+    )  # fmt: skip
     per = row.registers // row.count
     words = split(data, row.word)
     dtype = DTYPES[row.kind]  # of 8 bits, 16 are made
@@ -53,32 +53,6 @@ def _load(batch: Batch, site: Site, row: Access, where: Any, lanes: Array) -> Re
         batch.made(words[i].astype(dtype, copy=False), lanes, site, None if poison is None else poison[..., i // per])
         for i in range(row.registers)
     )
-
-
-def _loaded(batch: Batch, site: Site, row: Access, at: Array, lanes: Array) -> tuple[Array, Array | None]:
-    """Bytes `[block, warp, lane, size]` from wherever lanes' addresses are, and which elements are poison."""
-    element = row.bits // 8
-    found: list[tuple[Array, Array | None, Array]] = []
-    for space, place, some in parts(batch, site, row.space, at, lanes):
-        _count(batch, site, space, place, row.size, some)
-        if row.order != "weak" and space in _ORDERED:
-            data, poison = load_strongly(batch, site, row, space, place, some)
-        elif space == "global":
-            data, poison = batch.memory.load(batch.clocks, site, place, row.size, some, element=element)
-        else:
-            memory = batch.shared if space == "shared" else batch.local
-            travels = batch.poison_travels
-            data, poison = memory.load(site, place, row.size, some, element=element, travels=travels)
-            if travels and poison is not None and poison.any():
-                batch.loaded_poison.add(site)
-        found.append((data, poison, some))
-    data, poison, _ = found[0]
-    for more, bad, some in found[1:]:
-        data[some] = more[some]
-        if bad is not None:
-            poison = np.zeros(bad.shape, bool) if poison is None else poison
-            poison[some] = bad[some]
-    return data, poison
 
 
 def _store(batch: Batch, site: Site, row: Access, where: Any, values: Sequence[Any], lanes: Array) -> None:
@@ -91,14 +65,7 @@ def _store(batch: Batch, site: Site, row: Access, where: Any, values: Sequence[A
     ]
     bits = batch.read(site, registers, [lanes] * len(registers))
     data = joined([x.astype(f"u{width // 8}", copy=False) for x in bits])
-    for space, place, some in parts(batch, site, row.space, at, lanes):
-        _count(batch, site, space, place, row.size, some)
-        if row.order != "weak" and space in _ORDERED:
-            store_strongly(batch, site, row, space, place, data, some)
-        elif space == "global":
-            batch.memory.store(batch.clocks, site, place, data, some)
-        else:
-            (batch.shared if space == "shared" else batch.local).store(site, place, data, some)
+    store(batch, site, row.space, at, data, lanes, order=row.order, scope=row.scope)
 
 
 def address(batch: Batch, site: Site, space: str, x: Any, lanes: Array) -> Array:
@@ -110,13 +77,6 @@ def address(batch: Batch, site: Site, space: str, x: Any, lanes: Array) -> Array
     if register.kind not in ("b32", "b64"):
         raise OperandError(f"{site.mnemonic}: an address is a b32 or b64 register; got {register.kind}")
     return batch.read(site, [register], [lanes])[0]
-
-
-def _count(batch: Batch, site: Site, space: str, at: Array, size: int, lanes: Array) -> None:
-    if space == "shared":
-        batch.costs.shared(site, at, size, lanes)
-    else:
-        batch.costs.moved(site, space, int(np.count_nonzero(lanes)) * size)
 
 
 # Matrices

@@ -1,0 +1,334 @@
+"""The shadow of memory in which hazards are looked for: who accessed each byte, and who may access it now.
+
+The rules:
+
+1. Two threads race if both access a byte, one of them writes it, and neither access lies before the other
+   (`happens_before`). The race is found at the second access; the first is named with its line.
+2. A thread that stores the value which another thread has stored there, unordered, does not race: that is the hazard
+   "same value". So it is when several lanes do so in one store.
+3. A `cp.async` may write its bytes, and read its source, from its issue until it has been waited for. Meanwhile,
+   whoever accesses the bytes, or writes the source, meets the hazard "pending". Afterwards it is as if the thread had
+   written the bytes when it waited: other threads may read them after a barrier that follows.
+4. A load reads unwritten memory if a part of an element was never written, or all elements of a lane were not. If only
+   some of several elements are unwritten, such as padding, these are poison, which is reported where it is read
+   (`warp_register`). Where poison travels, loads from shared and local memory only give poison; it is reported when it
+   matters.
+5. If several lanes write a byte at once, the last one wins; if they write different values, that is a race. Copies to
+   one place always race.
+6. An atomic reads and writes as one strong access (`happens_before`); lanes that meet take turns (`atomic_order`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..._arrays import Array
+from ..base import GrainRuns, Site, all_set, get
+from ..order import WARP_BIT, SyncCells, ThreadScope, block_of, outside_scopes, thread_of
+from ..report import Reporter
+from .accesses import Taken, Touch
+from .shadow_memory import Grains, Shadow, WrittenGrains, poison_of
+
+_FENCES = {
+    ThreadScope.GPU: ("__threadfence()", "fence.acq_rel.gpu"),
+    ThreadScope.CTA: ("__threadfence_block()", "fence.acq_rel.cta"),
+}
+"""Fences of CUDA C++ and of PTX, by the scope of the memory in which threads meet."""
+
+
+class AccessShadow(Shadow):
+    """The shadow of a piece of memory in which hazards are looked for.
+
+    Parameters
+    ----------
+    reporter : Reporter
+    data : ndarray of uint8
+        The bytes.
+    written : bool or WrittenGrains
+        Whether all of it has been written, or what of it has.
+    scope : ThreadScope
+        The threads that can access it.
+    nobody : str
+        What reports say of bytes that nobody wrote.
+    phase : int
+        Offset of the first byte from a multiple of 32.
+    element : callable
+        Names the element at an address, of an access of a number of bytes.
+    """
+
+    def __init__(
+        self, reporter: Reporter, data: Array, *, written: bool | WrittenGrains, scope: ThreadScope, nobody: str,
+        phase: int, element: Callable[[int, int], str],
+    ) -> None:  # fmt: skip
+        self._data, self._phase = data, phase
+        self.grains = Grains(data.size, written=written, scope=scope, phase=phase)
+        self._sources: list[Touch] = []  # of pending copies
+        self._sync_cells = SyncCells(scope)
+        self._reporter, self._nobody, self._element = reporter, nobody, element
+
+    @property
+    def written(self) -> WrittenGrains | bool:
+        """See `Shadow`."""
+        return self.grains.known
+
+    def loads(self, touch: Touch, element: int, *, travels: bool) -> Array | None:
+        """See `Shadow`; where poison travels it is not reported (rule 4)."""
+        grains = self.grains.at(touch.offset, touch.size)
+        self._check_pending(touch, grains)
+        poison = self._poison(touch, grains, element, travels=travels)
+        self._check_writer(touch, grains, None)
+        self._note_read(touch, grains)
+        if touch.order != "weak":
+            self._act(touch, reads=True, writes=None)
+        return poison
+
+    def stores(self, touch: Touch, data: Array) -> Array | None:
+        """See `Shadow`."""
+        grains, last = self._claim(touch, data)
+        self.grains.note_written(grains)
+        return last
+
+    def stored(self, touch: Touch, data: Array, last: Array | None) -> None:
+        """See `Shadow`."""
+        if last is not None:  # rule 5
+            bad = (self._bytes(touch) != data).any(axis=1) & last.any(axis=1)
+            self._report_at_once(touch, np.where(bad[:, None], last, np.uint64(0)), "writes something else there")
+            self._report("same value", touch, (last != 0) & ~bad[:, None], "another thread does so in this very access")
+        if touch.order != "weak":
+            self._act(touch, reads=False, writes=np.ones(len(touch.offset), bool))
+
+    # Rule 6
+
+    def updates(self, touch: Touch, element: int) -> tuple[Array | None, Array | None]:
+        """See `Shadow`."""
+        grains = self.grains.at(touch.offset, touch.size)
+        self._check_pending(touch, grains)
+        self._check_sources(touch, grains)
+        poison = self._poison(touch, grains, element)
+        self._check_writer(touch, grains, None)
+        self._check_readers(touch, grains)
+        contested = self._contested(touch, grains, touch.size // element)
+        last = self.grains.note_write(grains, touch.who.words, touch.time)
+        apart = None if last is None else outside_scopes(last, touch.who.words[:, None])
+        if last is not None and apart is not None and apart.any():
+            self._report_at_once(touch, np.where(apart, last, np.uint64(0)), "changes it")
+        self.grains.note_written(grains)
+        return poison, contested
+
+    def updated(self, touch: Touch, element: int, taken: Taken) -> None:
+        """See `Shadow`."""
+        number = len(touch.offset)
+        lanes = taken.open.reshape(number, -1)
+        self._report("order", touch, lanes, "other threads change it too, unordered: which comes first is open")
+        order = taken.order if element == touch.size else None
+        self._act(touch, reads=True, writes=np.asarray(taken.wrote.reshape(number, -1).any(axis=1)), turns=order)
+
+    def _act(self, touch: Touch, *, reads: bool, writes: Array | None, turns: Array | None = None) -> None:
+        """Acquire and release clocks (`causality`), in some order."""
+        who, offset = touch.who, touch.offset
+        if turns is not None:
+            who, offset, writes = who.some(turns), offset[turns], None if writes is None else writes[turns]
+        touch.clocks.act(self._sync_cells, who, offset, touch.order, touch.scope, reads=reads, writes=writes)
+
+    def _contested(self, touch: Touch, grains: GrainRuns, elements: int) -> Array:
+        """Tell which elements of lanes, `[n, elements]`, an unordered atomic of another thread changed last."""
+        contested = None
+        if self.grains.writer is not None and not self._all_before(touch, self.grains.last_write):
+            contested = touch.clocks.unordered(self.grains.writer[grains.all], touch.who, races=False)
+        if contested is None:
+            return np.zeros((len(grains.first), elements), bool)
+        times = -(-elements // grains.each)
+        return np.asarray(np.repeat(contested, times, axis=1).reshape(len(contested), elements, -1).any(axis=2))
+
+    # Rule 3
+
+    def reserves(self, touch: Touch) -> None:
+        """See `Shadow`."""
+        grains, last = self._claim(touch, None)
+        if last is not None:
+            self._report_at_once(touch, last, "copies to it")
+        self.grains.note_pending(grains, touch.who.words)
+
+    def completes(self, touch: Touch) -> None:
+        """See `Shadow`."""
+        grains = self.grains.at(touch.offset, touch.size)
+        self.grains.settle(grains)
+        self.grains.note_write(grains, touch.who.words, touch.time)
+        self.grains.note_written(grains)
+
+    def will_read(self, touch: Touch) -> None:
+        """See `Shadow`."""
+        self._sources.append(touch)
+
+    def has_read(self, touch: Touch) -> None:
+        """See `Shadow`."""
+        self._note_read(touch, self.grains.at(touch.offset, touch.size))
+
+    def still_to_read(self, source: Touch, left: Touch) -> None:
+        """See `Shadow`."""
+        at = next(i for i, x in enumerate(self._sources) if x is source)
+        self._sources[at : at + 1] = [left] if len(left.offset) else []
+
+    def forgets(self, touch: Touch) -> None:
+        """See `Shadow`; whoever accesses the bytes meets a write."""
+        grains, _ = self._claim(touch, None)
+        self.grains.forget(grains)
+
+    # Rules 1 and 2
+
+    def _claim(self, touch: Touch, data: Array | None) -> tuple[GrainRuns, Array | None]:
+        """Check that no other thread accesses bytes, and note the writers.
+
+        Returns the grains, and for those that several lanes write at once the word of the lane that wins, 0 elsewhere.
+        """
+        grains = self.grains.at(touch.offset, touch.size)
+        self._check_pending(touch, grains)
+        self._check_sources(touch, grains)
+        self._check_writer(touch, grains, data)
+        self._check_readers(touch, grains)
+        last = self.grains.note_write(grains, touch.who.words, touch.time)
+        return grains, None if last is None else np.where(last == touch.who.words[:, None], np.uint64(0), last)
+
+    def _note_read(self, touch: Touch, grains: GrainRuns) -> None:
+        clocks = touch.clocks
+        self.grains.note_read(grains, touch.who.words, touch.time, clocks.floor, exact=clocks.partial)
+
+    def _check_writer(self, touch: Touch, grains: GrainRuns, data: Array | None) -> None:
+        writer = self.grains.writer
+        if writer is None or self._all_before(touch, self.grains.last_write):
+            return
+        if touch.clocks.surely_ordered(writer, grains, touch.who):
+            return
+        words = writer[grains.all]
+        bad = touch.clocks.unordered(words, touch.who)
+        if bad is None:
+            return
+        if data is not None:
+            same = bad & self._by_grain(self._bytes(touch) == data, grains)
+            bad &= ~same
+            self._report_same(touch, same & ~np.any(bad, axis=1, keepdims=True), words)
+        self._report_race(touch, bad, words, "wrote")
+
+    def _check_readers(self, touch: Touch, grains: GrainRuns) -> None:
+        if self._all_before(touch, self.grains.last_read):
+            return
+        bad = words = None
+        clocks = touch.clocks
+        for readers in self.grains.read(clocks.floor, exact=clocks.partial):
+            if clocks.surely_ordered(readers, grains, touch.who):
+                continue
+            held = readers[grains.all]
+            found = clocks.unordered(held, touch.who)
+            if found is not None:
+                words = held if words is None or bad is None else np.where(bad, words, held)
+                bad = found if bad is None else bad | found
+        if bad is not None and words is not None:
+            self._report_race(touch, bad, words, "read")
+        lane, place, readers = self.grains.meetings(grains)
+        found = clocks.unordered(readers[:, None], touch.who.some(lane)) if len(lane) else None
+        if found is not None:
+            bad, words = np.zeros(grains.shape, bool), np.zeros(grains.shape, np.uint64)
+            hit = found[:, 0]
+            bad[lane[hit], place[hit]], words[lane[hit], place[hit]] = True, readers[hit]
+            self._report_race(touch, bad, words, "read")
+
+    def _all_before(self, touch: Touch, last: int) -> bool:
+        """Whether the last access lies before all that may follow."""
+        return last < 0 or (self.grains.one_block and last < touch.clocks.floor)
+
+    def _report_race(self, touch: Touch, bad: Array, words: Array, did: str) -> None:
+        if bad.any():
+            lane, place = np.argwhere(bad)[0]
+            who, between = self._other(touch, words[lane, place], touch.who.words[lane])
+            other = touch.clocks.site(words[lane, place])
+            self._report("race", touch, bad, f"{who} {did} it {_at(other)}, and {between}", other)
+
+    def _report_at_once(self, touch: Touch, words: Array, does: str) -> None:
+        if not words.any():
+            return
+        lane, place = np.argwhere(words)[0]
+        word, own = words[lane, place], touch.who.words[lane]
+        if word >> WARP_BIT == own >> WARP_BIT:
+            self._report("race", touch, words != 0, f"another lane of the warp {does} in this very access")
+        else:
+            who, _ = self._other(touch, word, own)
+            self._report("race", touch, words != 0, f"{who} writes it in this very access", touch.site)
+
+    def _report_same(self, touch: Touch, same: Array, words: Array) -> None:
+        if same.any():
+            lane, place = np.argwhere(same)[0]
+            who, _ = self._other(touch, words[lane, place], touch.who.words[lane])
+            other = touch.clocks.site(words[lane, place])
+            self._report("same value", touch, same, f"{who} has stored it {_at(other)}", other)
+
+    def _other(self, touch: Touch, word: Any, own: Any) -> tuple[str, str]:
+        """Name the other of two threads, and the synchronisation that is missing between them."""
+        warp, lane = thread_of(word)
+        if block_of(word) != block_of(own):
+            who, between = f"warp {warp} of {self._reporter.block_named(int(block_of(word)))}", "blocks are unordered"
+        elif warp != thread_of(own)[0]:
+            who, between = f"warp {warp}", "no barrier lies between"
+        else:
+            who, between = f"lane {lane} of its own warp", "no bar.warp.sync lies between"
+        if (met := touch.clocks.unfenced(word, own)) is not None:  # such code does not lack a barrier
+            function, fence = _FENCES[met.scope]
+            between = f"an atomic or volatile access orders them only with {function} ({fence}) on both sides"
+        return who, between
+
+    # Rules 3 and 4
+
+    def _check_pending(self, touch: Touch, grains: GrainRuns) -> None:
+        words = self.grains.pending_at(grains)
+        if words is not None:
+            lane, place = np.argwhere(words)[0]
+            word = words[lane, place]
+            other, (warp, _) = touch.clocks.site(word), thread_of(word)
+            says = f"the cp.async of warp {warp} {_at(other)} may still write it, and was not waited for"
+            self._report("pending", touch, words != 0, says, other)
+
+    def _check_sources(self, touch: Touch, grains: GrainRuns) -> None:
+        for source in self._sources:
+            read = self.grains.at(source.offset, source.size)
+            if grains.apart(read):
+                continue
+            bad = np.isin(grains.all, read.all)
+            if bad.any():
+                says = f"the cp.async {_at(source.site)} may still read it, and was not waited for"
+                self._report("pending", touch, bad, says, source.site)
+
+    def _poison(self, touch: Touch, grains: GrainRuns, element: int, *, travels: bool = False) -> Array | None:
+        if self.grains.written is None or all_set(self.grains.written, grains):
+            return None
+        written = self.grains.written[grains.all]
+        if written.all():
+            return None
+        poison, bad = poison_of(np.repeat(written, self.grains.grain, axis=1), element)
+        if not travels:
+            self._report("unwritten", touch, bad[:, None], self._nobody)
+        return poison
+
+    def _bytes(self, touch: Touch) -> Array:
+        """Return the bytes that are touched, `[n, size]`."""
+        return get(self._data, touch.offset, touch.size, self._phase)
+
+    def _by_grain(self, equal: Array, grains: GrainRuns) -> Array:
+        """Whether all bytes of grains are equal: `[n, m]` of `[n, size]`."""
+        return np.asarray(np.all(equal.reshape(*grains.shape, -1), axis=2))
+
+    def _report(self, kind: str, touch: Touch, bad: Array, detail: str, other: Site | None = None) -> None:
+        """Report lanes of `[n, m]`."""
+        if bad.any():
+            where = np.zeros(touch.lanes.shape, bool)
+            where[touch.lanes] = bad.any(axis=1)
+
+            def element(address: int) -> str:
+                return self._element(address, touch.size)
+
+            self._reporter.report(kind, touch.site, where, touch.address, detail, other, element)
+
+
+def _at(site: Site | None) -> str:
+    return f"at {site.place} ({site.mnemonic})" if site else "at a line that was not noted"

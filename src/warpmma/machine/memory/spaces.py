@@ -1,0 +1,159 @@
+"""State spaces: one interface to global, shared and local memory.
+
+The rules:
+
+1. `touch` finds what lanes access: a piece of memory (`Allocation`), and a `Touch` of those lanes whose addresses are
+   aligned and in bounds. It reports all others. Lanes of one access may touch several pieces.
+2. Loads, stores and atomics are made of that, once for all spaces. A lane that touches nothing loads 0 and stores
+   nothing. A write to read-only memory is a hazard.
+3. A space has a scope: the threads that see the same bytes. Memory of one thread needs no order: it ignores how strong
+   an access is, and has no atomics.
+4. Bytes that nobody wrote are poison in shared and local memory; in global memory a load reports them at once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+
+from ..._arrays import Array
+from ...operations import MemoryOrder, MemoryScope
+from ..base import Site, acting
+from ..order import Clocks, ThreadScope
+from ..report import Reporter
+from .accesses import Touch
+from .allocation import Allocation
+from .global_memory import GlobalMemory
+
+
+class Space(ABC):
+    """A state space, as a batch of blocks accesses it.
+
+    Attributes
+    ----------
+    name : str
+        "global", "shared" or "local".
+    scope : ThreadScope
+        The threads that see the same bytes.
+    keeps_poison : bool
+        Whether loads may return unwritten bytes as poison, without a report (rule 4).
+    """
+
+    name: ClassVar[str]
+    scope: ClassVar[ThreadScope]
+    keeps_poison: ClassVar[bool] = True
+
+    _reporter: Reporter
+
+    @abstractmethod
+    def touch(
+        self, site: Site, address: Array, size: int, lanes: Array, alignment: int
+    ) -> Iterator[tuple[Allocation, Touch]]:
+        """Give the pieces of memory that lanes access, and what of each (rule 1).
+
+        Parameters
+        ----------
+        site : Site
+        address : ndarray of uint
+            `[block, warp, lane]`.
+        size : int
+            Bytes of a lane.
+        lanes : ndarray of bool
+        alignment : int
+            Addresses have to be multiples of it.
+        """
+
+    @abstractmethod
+    def contents(self) -> Iterator[Array]:
+        """Give all bytes that the batch may have accessed."""
+
+    def writeable(self, allocation: Allocation, touch: Touch) -> bool:
+        """Whether a piece of memory can be written; if not, report it."""
+        return True
+
+    def load(
+        self, site: Site, address: Array, size: int, lanes: Array, *, alignment: int = 0, element: int = 0,
+        order: MemoryOrder = "weak", scope: MemoryScope = "gpu", travels: bool = False,
+    ) -> tuple[Array, Array | None]:  # fmt: skip
+        """Load bytes.
+
+        Parameters
+        ----------
+        site, address, size, lanes
+            As for `touch`.
+        alignment, element : int
+            What addresses are multiples of, and bytes of an element; by default the size.
+        order, scope : str
+            How strong the load is.
+        travels : bool
+            Whether poison is returned without a report.
+
+        Returns
+        -------
+        data : ndarray of uint8
+            `[block, warp, lane, size]`; 0 in lanes that touch nothing.
+        poison : ndarray of bool or None
+            `[block, warp, lane, elements]`: elements that nobody wrote; None if there are none.
+        """
+        data: Array | None = None
+        poison: Array | None = None
+        for allocation, touch in self.touch(site, address, size, lanes, alignment or size):
+            found, bad = allocation.load(touch.strong(order, scope), element or size, travels=travels)
+            if len(found) == lanes.size:  # all lanes, in one piece
+                return found.reshape(*lanes.shape, size), None if bad is None else bad.reshape(*lanes.shape, -1)
+            data = np.zeros((*lanes.shape, size), np.uint8) if data is None else data
+            data[touch.lanes] = found
+            if bad is not None:
+                poison = np.zeros((*lanes.shape, bad.shape[-1]), bool) if poison is None else poison
+                poison[touch.lanes] = bad
+        return np.zeros((*lanes.shape, size), np.uint8) if data is None else data, poison
+
+    def store(
+        self, site: Site, address: Array, data: Array, lanes: Array, *, alignment: int = 0,
+        order: MemoryOrder = "weak", scope: MemoryScope = "gpu",
+    ) -> None:  # fmt: skip
+        """Store bytes `[block, warp, lane, size]`; the other parameters are as for `load`."""
+        size = data.shape[-1]
+        for allocation, touch in self.touch(site, address, size, lanes, alignment or size):
+            if self.writeable(allocation, touch):
+                allocation.store(touch.strong(order, scope), acting(data, touch.lanes))
+
+
+class GlobalSpace(Space):
+    """The global memory of a launch, as a batch accesses it.
+
+    Parameters
+    ----------
+    memory : GlobalMemory
+    clocks : Clocks
+        Of the batch.
+    reporter : Reporter
+    """
+
+    name = "global"
+    scope = ThreadScope.GPU
+    keeps_poison = False
+
+    def __init__(self, memory: GlobalMemory, clocks: Clocks, reporter: Reporter) -> None:
+        self._memory, self._clocks, self._reporter = memory, clocks, reporter
+
+    def touch(
+        self, site: Site, address: Array, size: int, lanes: Array, alignment: int
+    ) -> Iterator[tuple[Allocation, Touch]]:
+        """See `Space.touch`."""
+        return self._memory.touched(self._clocks, site, address, size, lanes, alignment)
+
+    def contents(self) -> Iterator[Array]:
+        """Give the bytes of every array that was accessed."""
+        return self._memory.contents()
+
+    def writeable(self, allocation: Allocation, touch: Touch) -> bool:
+        """Whether an array can be written; if not, report it."""
+        if allocation.data.flags.writeable:
+            return True
+        says = f"a store to {self._memory.name_of(allocation)}, which is read-only"
+        self._reporter.report("bounds", touch.site, touch.lanes, touch.address, says)
+        return False

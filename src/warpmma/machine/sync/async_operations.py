@@ -1,0 +1,213 @@
+"""Asynchronous operations: copies that go on while their threads do, their groups, and what completes them.
+
+The rules (PTX ISA 9.1, 9.7.9.25.3 and 9.7.9.25.4):
+
+1. An operation is issued by a thread. It reads its sources and writes its destinations at any time between its issue
+   and its completion: until then both are pending (`allocation`).
+2. `cp.async` and `cp.async.bulk` have groups of their own (`Groups`). `commit_group` makes a group of the thread's
+   operations that are in none. `wait_group n` completes all groups of the thread but its last n, `wait_all` all of its
+   operations.
+3. An operation in no groups is completed by the mbarrier that counts its bytes. A `cp.async` may be completed by an
+   mbarrier, too, if its thread lets it arrive there.
+4. What an operation has written becomes visible when it is completed, as if its thread had written it at that time: to
+   the thread that waits; to others, when they are ordered behind that.
+5. `wait_group.read` completes the reading alone: sources may be overwritten, and destinations stay pending until a
+   later wait, or until the thread exits.
+6. If a thread exits before it has waited for an operation that no mbarrier completes, that is a hazard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from ..._arrays import Array
+from ..base import Site
+from ..memory import Allocation, Touch
+from ..report import Reporter
+
+Groups = Literal["cp.async", "cp.async.bulk"]
+"""The groups that an operation can join, by the instruction that has them."""
+
+Touched = tuple[Allocation, Touch]
+
+
+@dataclass(eq=False)
+class AsyncOperation:
+    """An operation that lanes have issued.
+
+    Attributes
+    ----------
+    site : Site
+    address : ndarray of int
+        Where it writes, `[block, warp, lane]`: for reports.
+    lanes : ndarray of bool
+        The lanes that issued it.
+    active : ndarray of bool
+        Those of them for which it is not complete.
+    sources, targets : list of (Allocation, Touch)
+        What it still has to read; what it writes.
+    data : ndarray of uint8
+        What it writes, `[n, size]`, for each of `lanes`.
+    groups : str or None
+        The groups that it can join; None if an mbarrier counts it.
+    committed : ndarray of int
+        How many groups the thread has committed since the operation's own; -1 while it is in none.
+    awaited : ndarray of bool
+        Lanes that need not wait for it: an mbarrier does, or its sources have been read.
+    """
+
+    site: Site
+    address: Array
+    lanes: Array
+    active: Array
+    sources: list[Touched]
+    targets: list[Touched]
+    data: Array
+    groups: Groups | None
+    committed: Array
+    awaited: Array
+
+    def publish(self, done: Array) -> None:
+        """Write what it has brought to some lanes (rule 4)."""
+        for allocation, touch in self.targets:
+            some = touch.of(done)
+            if len(some.offset):
+                whole = len(some.offset) == len(self.data)
+                allocation.complete(some.now(), self.data if whole else self.data[some.lanes[self.lanes]])
+
+    def has_read(self, done: Array, left: Array) -> None:
+        """End the reading of some lanes; others, `left`, are still to read."""
+        for i, (allocation, touch) in enumerate(self.sources):
+            if done.any():
+                allocation.shadow.has_read(touch.of(done).now())
+            rest = touch.of(left)
+            allocation.shadow.still_to_read(touch, rest)
+            self.sources[i] = allocation, rest
+        self.sources = [(allocation, touch) for allocation, touch in self.sources if len(touch.offset)]
+
+
+class Pending(NamedTuple):
+    """Operations that an mbarrier is to complete, for lanes `[block, warp, lane]` that issued them."""
+
+    lanes: Array
+    operations: list[AsyncOperation]
+
+
+class AsyncOperations:
+    """The asynchronous operations of a batch of blocks.
+
+    Parameters
+    ----------
+    reporter : Reporter
+    """
+
+    def __init__(self, reporter: Reporter) -> None:
+        self._reporter = reporter
+        self._pending: list[AsyncOperation] = []
+
+    def issue(
+        self, site: Site, address: Array, targets: Iterable[Touched], data: Array, lanes: Array,
+        sources: list[Touched], groups: Groups | None,
+    ) -> Pending:  # fmt: skip
+        """Begin an operation of lanes.
+
+        Parameters
+        ----------
+        site : Site
+        address : ndarray of int
+            Where it writes, `[block, warp, lane]`.
+        targets : iterable of (Allocation, Touch)
+            What of that lanes can write.
+        data : ndarray of uint8
+            What it writes, `[n, size]`, for each of the lanes.
+        lanes : ndarray of bool
+        sources : list of (Allocation, Touch)
+            What it reads.
+        groups : str or None
+            The groups that it can join; None if an mbarrier counts it.
+
+        Returns
+        -------
+        Pending
+            For an mbarrier.
+        """
+        written: list[Touched] = []
+        there: Array = np.zeros(lanes.shape, bool)
+        for allocation, touch in targets:
+            allocation.shadow.reserves(touch)
+            written.append((allocation, touch))
+            there |= touch.lanes
+        read = [(allocation, some) for allocation, touch in sources if len((some := touch.of(there)).offset)]
+        for allocation, touch in read:
+            allocation.shadow.will_read(touch)
+        operation = AsyncOperation(
+            site=site, address=address.astype(np.int64), lanes=there, active=there, sources=read, targets=written,
+            data=data if len(data) == np.count_nonzero(there) else data[there[lanes]], groups=groups,
+            committed=np.full(lanes.shape, -1, np.int32), awaited=np.full(lanes.shape, groups is None),
+        )  # fmt: skip
+        self._pending.append(operation)
+        return Pending(there, [operation])
+
+    def commit(self, lanes: Array, groups: Groups) -> None:
+        """Make a group of the operations of each thread that are in none."""
+        for operation in self._pending:
+            if operation.groups == groups:
+                operation.committed = operation.committed + lanes
+
+    def wait(self, lanes: Array, last: int, groups: Groups, *, read: bool = False) -> None:
+        """Complete all but the last groups of each thread; if `last` is -1, operations in no group, too.
+
+        With `read`, complete the reading alone (rule 5).
+        """
+        for operation in self._pending:
+            if operation.groups == groups:
+                done = operation.active & lanes & (operation.committed >= last)
+                if read:
+                    self._end_reading(operation, done)
+                else:
+                    self._complete(operation, done)
+        self._forget_completed()
+
+    def of(self, lanes: Array) -> Pending:
+        """Return the pending `cp.async` of lanes, which an mbarrier is to complete."""
+        some = [x for x in self._pending if x.groups == "cp.async" and (x.active & lanes).any()]
+        for operation in some:
+            operation.awaited = operation.awaited | lanes
+        return Pending(lanes, some)
+
+    def complete(self, pending: Pending) -> None:
+        """Complete what an mbarrier was to complete, except what its threads have waited for themselves."""
+        for operation in pending.operations:
+            self._complete(operation, operation.active & pending.lanes)
+        self._forget_completed()
+
+    def exited(self, lanes: Array) -> None:
+        """Let threads exit (rules 5 and 6)."""
+        for operation in self._pending:
+            left = operation.active & lanes & ~operation.awaited
+            says = f"the thread exits without waiting for its {operation.groups}"
+            self._reporter.report("pending", operation.site, left, operation.address, says)
+            if left.any():
+                operation.active = operation.active & ~left
+                operation.has_read(np.zeros_like(left), operation.active)
+            if operation.groups == "cp.async.bulk":
+                self._complete(operation, operation.active & lanes)
+        self._forget_completed()
+
+    def _complete(self, operation: AsyncOperation, done: Array) -> None:
+        if done.any():
+            operation.publish(done)
+            operation.active = operation.active & ~done
+            operation.has_read(done, operation.active)
+
+    def _end_reading(self, operation: AsyncOperation, done: Array) -> None:
+        if done.any():
+            operation.awaited = operation.awaited | done
+            operation.has_read(done, operation.active & ~done)
+
+    def _forget_completed(self) -> None:
+        self._pending = [operation for operation in self._pending if operation.active.any()]
