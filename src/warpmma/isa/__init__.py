@@ -12,6 +12,7 @@ from .fragment_record import MEASURED_ON, FragmentForm, FragmentInstruction
 from .fragment_table import FRAGMENT_FORMS, FRAGMENT_OPCODES, fragment_instructions, parse_fragments
 from .gpus import GPUS, Gpus
 from .grammar import Version, bare
+from .instruction_record import Convergence, FormInstruction, PtxInstruction, convergence_of
 from .instruction_words import Named, every_fitting, named, qualifiers, words_of
 from .kinds import AnyInstruction, FragmentHolder, check_target
 from .known import check_known, since
@@ -20,6 +21,7 @@ from .mma import Instruction, instructions
 from .mnemonic_words import STAND_FOR, TYPES, VOCABULARY, fragment_test, has_place, type_named
 from .names import OPCODES, SIMULATED, Door, explained, near
 from .parsing import parse, parse_any, parse_holder, plainest
+from .record import MatrixInstruction
 from .targets import TARGET_NAMES, TARGETS, Target
 from .vocabulary import ABSENT_WORDS, KEPT, REQUIRED, TYPE_WORDS, WORDS, wanted
 from .warpgroups import WarpgroupFamily
@@ -49,8 +51,10 @@ __all__ = [
     "WMMA_PRODUCTS",
     "WORDS",
     "AnyInstruction",
+    "Convergence",
     "Door",
     "Family",
+    "FormInstruction",
     "FragmentForm",
     "FragmentHolder",
     "FragmentInstruction",
@@ -58,7 +62,9 @@ __all__ = [
     "FragmentTranspose",
     "Gpus",
     "Instruction",
+    "MatrixInstruction",
     "Named",
+    "PtxInstruction",
     "Spelling",
     "SpellingSlot",
     "Target",
@@ -71,6 +77,7 @@ __all__ = [
     "bare",
     "check_known",
     "check_target",
+    "convergence_of",
     "every_fitting",
     "explained",
     "find",

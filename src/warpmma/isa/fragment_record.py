@@ -18,12 +18,13 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from .._arguments import check_choice
-from .._records import Record, Shown
+from .._records import Shown
 from .._views import view
 from ..errors import TargetError
 from ..layouts import Layout
 from .form_spelling import Spelling, Words
 from .grammar import Version
+from .instruction_record import FormInstruction, convergence_of
 from .known import check_known, since
 from .targets import TARGETS
 from .vocabulary import wanted
@@ -39,33 +40,8 @@ READ_ON = ("sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90")
 
 
 @dataclass(frozen=True, kw_only=True)
-class FragmentInstruction(Record, ABC):
-    """One instruction whose registers hold fragments.
-
-    Attributes
-    ----------
-    mnemonic : str
-        In the order of PTX's grammar.
-    since : str
-        Oldest target that has it.
-    only : tuple of str
-        The targets that have it, where `since` says too much.
-    ptx : (int, int)
-        First PTX version.
-    """
-
-    mnemonic: str
-    since: str
-    only: tuple[str, ...] = ()
-    ptx: Version
-
-    def __str__(self) -> str:
-        return self.mnemonic
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """Targets that have it, oldest first."""
-        return self.only or since(self.since)
+class FragmentInstruction(FormInstruction, ABC):
+    """One instruction whose registers hold fragments; its attributes are those of `FormInstruction`."""
 
     @property
     @abstractmethod
@@ -218,7 +194,8 @@ class FragmentForm(Shown):
         """Make the record of a mnemonic, which is one of the form in the order of the grammar."""
         words = tuple(mnemonic.split("."))
         oldest, ptx = wanted(words, self.since, self.ptx)
-        return self.kind(mnemonic=mnemonic, since=oldest, ptx=ptx, **self.fields(words))
+        together = convergence_of(words)
+        return self.kind(mnemonic=mnemonic, since=oldest, ptx=ptx, convergence=together, **self.fields(words))
 
     def layout_known(self, target: str | None = None) -> str:
         """Rule 3."""

@@ -31,7 +31,7 @@ from .._arguments import suggestion
 from .._records import Shown
 from ..errors import MnemonicError, shown
 from .kinds import AnyInstruction, parse_mnemonic
-from .mma import instructions
+from .mma import Instruction, instructions
 from .mnemonic_words import (
     STAND_FOR,
     VOCABULARY,
@@ -44,7 +44,7 @@ from .mnemonic_words import (
     warpgroup,
 )
 from .names import explained
-from .wgmma import WarpgroupInstruction, warpgroup_instructions
+from .wgmma import warpgroup_instructions
 
 LONGEST = 400
 _FEW = 3  # that an error lists
@@ -52,7 +52,7 @@ _LIBRARY = re.compile(r"\b(torch|np|numpy|ml_dtypes|jnp|tl|cutlass|cute)\.")
 
 
 def _layouts(i: AnyInstruction) -> list[str]:
-    return [] if isinstance(i, WarpgroupInstruction) else [i.a_layout, i.b_layout]
+    return [i.a_layout, i.b_layout] if isinstance(i, Instruction) else []
 
 
 _OF_D = "accumulators of 32 bits"
@@ -142,7 +142,7 @@ def every_fitting(words: str | Sequence[str]) -> tuple[AnyInstruction, ...]:
 
 def qualifiers(i: AnyInstruction) -> list[str]:
     """Return the words that, with its shape and types, name an instruction."""
-    if isinstance(i, WarpgroupInstruction):
+    if not isinstance(i, Instruction):
         return ["satfinite"] * i.satfinite + [i.bit_op] * bool(i.bit_op)  # type: ignore[list-item]
     words = [i.sparsity, i.kind and f"kind::{i.kind}", i.scale_vec and f"scale_vec::{i.scale_vec}", i.stype]
     words += ["satfinite" * i.satfinite, i.rounding, i.bit_op]

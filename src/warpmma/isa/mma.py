@@ -48,6 +48,7 @@ class Instruction(MatrixInstruction):
     """
 
     _grammar = MMA
+    convergence = "warp"
 
     sparsity: str | None = None
     m: int
@@ -65,16 +66,6 @@ class Instruction(MatrixInstruction):
     stype: str | None = None
     rounding: str | None = None
     bit_op: str | None = None
-
-    @property
-    def sparse(self) -> bool:
-        """Whether A is sparse."""
-        return self.sparsity is not None
-
-    @property
-    def block_scale(self) -> bool:
-        """Whether A and B carry scales."""
-        return self.stype is not None
 
     @property
     def scales_per_row(self) -> int:

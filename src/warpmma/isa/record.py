@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from dataclasses import fields
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from .._arguments import check_choice, is_integer
-from .._records import Record
 from .._views import view
 from ..errors import MnemonicError, shown
 from ..formats import FORMATS, Format
 from ..layouts import OPERANDS, Layout, Operand
 from .grammar import Grammar, MnemonicRow, Version
+from .instruction_record import PtxInstruction
 
 
-class MatrixInstruction(Record):
+class MatrixInstruction(PtxInstruction):
     """The parts of a mnemonic, and what follows from shape and types.
 
     A field that is nothing a mnemonic could hold is a `MnemonicError`.
+
+    Attributes
+    ----------
+    m, n, k : int
+        Shape; of a sparse instruction k is logical, twice what A stores.
+    d_type, a_type, b_type, c_type : str
+    sparsity, kind, scale_vec, stype, rounding, bit_op : str or None
+        As spelled.
+    satfinite : bool
     """
 
     _grammar: ClassVar[Grammar[Any]]
@@ -26,6 +35,17 @@ class MatrixInstruction(Record):
     m: int
     n: int
     k: int
+    d_type: str
+    a_type: str
+    b_type: str
+    c_type: str
+    sparsity: str | None
+    kind: str | None
+    scale_vec: str | None
+    satfinite: bool
+    stype: str | None
+    rounding: str | None
+    bit_op: str | None
 
     def __post_init__(self) -> None:
         for field in fields(self):  # type: ignore[arg-type]
@@ -45,25 +65,43 @@ class MatrixInstruction(Record):
             if type(value) is not plain:  # NumPy's, or a subclass, which may act otherwise
                 object.__setattr__(self, name, plain(value))
 
-    def __str__(self) -> str:
-        return self._mnemonic
-
     @cached_property
-    def _mnemonic(self) -> str:
+    def mnemonic(self) -> str:  # type: ignore[override]
+        """In the order of PTX's grammar."""
         return self._grammar.printed(vars(self))
+
+    @property
+    def sparse(self) -> bool:
+        """Whether A is sparse."""
+        return self.sparsity is not None
+
+    @property
+    def block_scale(self) -> bool:
+        """Whether A and B carry scales."""
+        return self.stype is not None
+
+    @property
+    def scales_per_row(self) -> int:
+        """Scales in a row of A or a column of B: PTX's 1X, 2X or 4X; 0 without block scaling."""
+        return 0
+
+    @property
+    def canonical(self) -> Self:
+        """The same instruction with defaults left out: spellings of one operation compare equal here."""
+        return self
 
     @property
     def family(self) -> MnemonicRow:
         """The table's row that this instruction comes from."""
         raise NotImplementedError
 
-    @property
-    def targets(self) -> tuple[str, ...]:
+    @cached_property
+    def targets(self) -> tuple[str, ...]:  # type: ignore[override]
         """Targets that have the instruction, oldest first."""
         return self.family.targets
 
-    @property
-    def ptx(self) -> Version:
+    @cached_property
+    def ptx(self) -> Version:  # type: ignore[override]
         """First PTX version that has the instruction."""
         return self.family.ptx
 

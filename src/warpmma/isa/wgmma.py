@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 from ..errors import OperandError
 from ..layouts import Layout, Operand, warpgroup
@@ -54,6 +53,7 @@ class WarpgroupInstruction(MatrixInstruction):
     """
 
     _grammar = WGMMA
+    convergence = "warpgroup"
 
     m: int = 64
     n: int
@@ -64,24 +64,16 @@ class WarpgroupInstruction(MatrixInstruction):
     b_type: str
     bit_op: str | None = None
 
-    sparse: ClassVar[bool] = False
-    sparsity: ClassVar[None] = None
-    block_scale: ClassVar[bool] = False
-    scales_per_row: ClassVar[int] = 0
-    kind: ClassVar[None] = None
-    scale_vec: ClassVar[None] = None
-    stype: ClassVar[None] = None
-    rounding: ClassVar[None] = None
+    sparsity = None
+    kind = None
+    scale_vec = None
+    stype = None
+    rounding = None
 
-    @property
-    def c_type(self) -> str:
+    @cached_property
+    def c_type(self) -> str:  # type: ignore[override]
         """Type of C, which is D's."""
         return self.d_type
-
-    @property
-    def canonical(self) -> WarpgroupInstruction:
-        """The same instruction: no qualifier has a default that could be spelled out."""
-        return self
 
     @cached_property
     def family(self) -> WarpgroupFamily:

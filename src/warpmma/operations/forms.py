@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from ..arithmetic import Evidence
 from ..errors import TableError
-from ..isa import OPCODES, WORDS, Spelling, SpellingSlot, Words, kept_words, left_words, wanted
+from ..isa import OPCODES, WORDS, Spelling, SpellingSlot, Words, convergence_of, kept_words, left_words, wanted
 from .records import Row
 
 
@@ -99,7 +99,7 @@ class Form:
         since, ptx = wanted(words, self.since, self.ptx)
         return self.kind(
             mnemonic=mnemonic, since=since, only=self.only, ptx=ptx, evidence=self.evidence,
-            left_open=self.left_open, **self.fields(words),
+            left_open=self.left_open, convergence=convergence_of(words), **self.fields(words),
         )  # fmt: skip
 
     def check(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copyreg
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import cache
 from heapq import nlargest
 from itertools import combinations
@@ -12,12 +11,23 @@ from typing import Any, cast
 
 from ..arithmetic import Evidence, evidence_of
 from ..errors import MnemonicError, TableError, shown
-from ..isa import ABSENT_WORDS, SIMULATED, Door, Instruction, bare, check_known, check_target, explained, near, parse
+from ..isa import (
+    ABSENT_WORDS,
+    SIMULATED,
+    Door,
+    Instruction,
+    PtxInstruction,
+    bare,
+    check_known,
+    check_target,
+    explained,
+    near,
+    parse,
+)
 from . import arithmetic, control, memory, warp
 from .control import Fence, Hint, Mbarrier, Stack, Trap
 from .effects import Access, Barrier, Copy, CopyGroup, Exit
 from .forms import Form, common
-from .measurements import elsewhere
 from .memory import AsyncStore, Atomic, BulkCopy, CacheControl, CachePolicy, ClusterAddress
 from .records import Operation, Row
 from .warp import MatrixMove, WmmaMove, WmmaMultiply
@@ -53,7 +63,7 @@ class FormTable:
                 what = "stands in the table twice" if a.spelling == b.spelling else f"and {b.spelling} overlap"
                 raise TableError(f"{a.spelling} {what}: both read {found}")
         self._made: dict[str, Row] = {}
-        self._seen: dict[tuple[str, str | None], Row | Instruction] = {}
+        self._seen: dict[tuple[str, str | None], PtxInstruction] = {}
 
     def forms(self, opcode: str | None = None) -> tuple[Form, ...]:
         """List the forms of an opcode, or all."""
@@ -85,7 +95,7 @@ class FormTable:
             made = self._made[mnemonic] = form.row(mnemonic)
         return made
 
-    def look_up(self, mnemonic: str, target: str | None) -> Row | Instruction:
+    def look_up(self, mnemonic: str, target: str | None) -> PtxInstruction:
         """Return what `row` returns, as fast as a dictionary when it is asked again."""
         found = self._seen.get((mnemonic, target))
         if found is None:
@@ -97,7 +107,7 @@ class FormTable:
             self._seen[mnemonic, target] = found
         return found
 
-    def _read(self, mnemonic: str) -> Row | Instruction:
+    def _read(self, mnemonic: str) -> PtxInstruction:
         name = bare(mnemonic)
         if name.startswith("mma."):
             return parse(name)
@@ -140,7 +150,7 @@ def _table() -> FormTable:
     return FormTable(FORMS)
 
 
-def row(mnemonic: str, target: str | None = None) -> Row | Instruction:
+def row(mnemonic: str, target: str | None = None) -> PtxInstruction:
     """Return the row of a mnemonic, its qualifiers in any order; of an `mma` its record.
 
     Parameters
@@ -214,12 +224,7 @@ def evidence(mnemonic: str, *, target: str) -> Evidence:
     derived: PTX ISA 9.1, 9.7.3; assuming NaN, and what is flushed just below the least normal number, as on an H200
     """
     found = row(mnemonic, target)
-    if isinstance(found, Instruction):
-        return evidence_of(found, target)
-    if isinstance(found, WmmaMultiply):
-        return found.known(target)
-    known = elsewhere(found.evidence, found.left_open, target)
-    return known if found.machine is None else replace(known, machine=found.machine(target))
+    return found.known(target) if isinstance(found, Row) else evidence_of(cast(Instruction, found), target)
 
 
 def operations(target: str | None = None) -> tuple[Operation, ...]:
