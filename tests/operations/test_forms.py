@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import warpmma as wm
 from warpmma.errors import MnemonicError, TableError, TargetError, WarpmmaError
 from warpmma.isa import KEPT, REQUIRED, WORDS, Spelling
-from warpmma.isa.names import ABSENT, SIMULATED
+from warpmma.isa.grammar.vocabulary import ABSENT, SIMULATED
 from warpmma.operations import MatrixMove, Operation, Row, operation, operations, row, rows, table
 from warpmma.operations.forms import Form, common
 from warpmma.operations.measurements import elsewhere

@@ -14,7 +14,7 @@ import warpmma as wm
 from warpmma import sparsity
 from warpmma._arrays import as_array
 from warpmma.isa import parse_any
-from warpmma.isa.mma import parse_mma
+from warpmma.isa.names.mnemonics import parse_mma
 
 DENSE = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"

@@ -11,19 +11,7 @@ from typing import Any, cast
 
 from ..arithmetic import Evidence, evidence_of
 from ..errors import MnemonicError, TableError, shown
-from ..isa import (
-    ABSENT_WORDS,
-    SIMULATED,
-    Door,
-    Instruction,
-    PtxInstruction,
-    bare,
-    check_known,
-    check_target,
-    explained,
-    near,
-    parse,
-)
+from ..isa import SIMULATED, Door, Instruction, PtxInstruction, bare, check_known, check_target, explained, near, parse
 from . import arithmetic, control, memory, warp
 from .control import Fence, Hint, Mbarrier, Stack, Trap
 from .effects import Access, Barrier, Copy, CopyGroup, Exit
@@ -124,9 +112,6 @@ class FormTable:
         text = f"{name!r} is no {what} that is simulated"
         if known := explained(name, door):
             return MnemonicError(f"{text}: {known}")
-        absent = next((word for word in name.split(".")[1:] if word in ABSENT_WORDS), None)
-        if absent is not None and self.forms(name.partition(".")[0]):
-            return MnemonicError(f"{text}: .{absent}, which {ABSENT_WORDS[absent]}, is PTX, not simulated yet")
         if name in self._forms and (there := self._likely(name, kind)):
             there = [mnemonic for mnemonic in there if mnemonic.startswith(f"{name}.")]
             return MnemonicError(f"{text}. There are {', '.join(there[:_SHOWN])}{', ...' * (len(there) > _SHOWN)}")

@@ -19,28 +19,13 @@ from itertools import chain, product
 from types import MappingProxyType
 from typing import Any, Generic, Protocol, TypeVar
 
-from .._records import Record
-from ..errors import MnemonicError, TableError
+from ..._records import Record
+from ...errors import MnemonicError, TableError
+from .vocabulary import Version
 
-Version = tuple[int, int]
 Choices = tuple[tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]], ...]
 
-_LONGEST = 160
 _NEAR = 0.5  # so that '.s8' is near to '.s4'
-
-
-def bare(mnemonic: object) -> str:
-    """Return a mnemonic without blanks and semicolon about it; raise `MnemonicError` for what cannot be one."""
-    if not isinstance(mnemonic, str):
-        raise MnemonicError(f"a mnemonic is a string, such as 'mma.sync...'; got {type(mnemonic).__name__}")
-    if len(mnemonic) > _LONGEST:
-        raise MnemonicError(f"{mnemonic[:60]}...: {len(mnemonic)} characters; no mnemonic has more than {_LONGEST}")
-    if any("\ud800" <= c <= "\udfff" for c in mnemonic):  # such text cannot be printed
-        raise MnemonicError(f"{mnemonic!a}: a mnemonic has no lone surrogates")
-    text = mnemonic.strip().removesuffix(";").rstrip()
-    if any(c in text for c in " \t\n{;"):
-        raise MnemonicError(f"{mnemonic}: expected a mnemonic alone, without operands")
-    return text
 
 
 class MnemonicRow(Protocol):

@@ -17,17 +17,14 @@ from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, Literal
 
-from .._arguments import check_choice
-from .._records import Shown
-from .._views import view
-from ..errors import TargetError
-from ..layouts import Layout
-from .form_spelling import Spelling, Words
-from .grammar import Version
-from .instruction_record import FormInstruction, convergence_of
-from .known import check_known, since
-from .targets import TARGETS
-from .vocabulary import wanted
+from ..._arguments import check_choice
+from ..._records import Shown
+from ..._views import view
+from ...errors import TargetError
+from ...layouts import Layout
+from ..gpus import check_known, since
+from ..grammar import FormInstruction, Spelling, Version, Words, convergence_of, wanted
+from ..targets import TARGETS
 
 Variant = Literal["matrix", "copy"]
 """What the numbers of `Layout.matrix` count: matrices, or the copies of one."""

@@ -20,8 +20,8 @@ from functools import cached_property
 from itertools import product
 from typing import NamedTuple
 
-from .._records import Shown
-from ..errors import TableError
+from ..._records import Shown
+from ...errors import TableError
 from .vocabulary import KEPT
 
 Words = tuple[str, ...]

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from .._records import Record
-from .grammar import Version
-from .known import since
+from ..._records import Record
+from ..gpus import since
+from .vocabulary import Version
 
 Convergence = Literal["none", "mask", "warp", "warpgroup", "cta", "cluster"]
 """Who executes an instruction together: each lane by itself, a membermask's lanes, a warp, ..."""

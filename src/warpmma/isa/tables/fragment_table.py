@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
-from ..errors import MnemonicError
+from ...errors import MnemonicError
+from ..gpus import check_known
+from ..grammar import bare, near
 from .fragment_record import FragmentForm, FragmentInstruction
-from .grammar import bare
-from .known import check_known
 from .matrix_moves import MATRIX_MOVES, MATRIX_TRANSPOSE
-from .names import near
 from .wmma_instructions import WMMA_MOVES, WMMA_PRODUCTS
 
 FRAGMENT_FORMS: tuple[FragmentForm, ...] = (*MATRIX_MOVES, MATRIX_TRANSPOSE, *WMMA_MOVES, *WMMA_PRODUCTS)
