@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from .._records import Shown
-from ..errors import TargetError, shown
+from ..errors import TargetError, nearest, shown
 from .targets import TARGETS
 
 
@@ -148,14 +148,10 @@ def _explained(target: str, known: Collection[str]) -> str:
     if meaning := _named(target) or _too_old(target):
         return f"; {meaning}."
 
-    from difflib import SequenceMatcher  # only errors need it
-
-    def likeness(name: str) -> tuple[float, bool]:
-        # Among equals one with the first digit that was written.
-        return SequenceMatcher(None, target.lower(), name).ratio(), target.lower().startswith(name[:4])
-
-    near = max(known, key=likeness)
-    return f"; did you mean {near!r}?" if likeness(near)[0] >= _NEAR else "."
+    # Among equals one with the first digit that was written.
+    alike = sorted(known, key=lambda name: not target.lower().startswith(name[:4]))
+    near = nearest(target.lower(), alike, _NEAR)
+    return f"; did you mean {near!r}?" if near else "."
 
 
 def _capability(target: object) -> str:

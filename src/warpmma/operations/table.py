@@ -5,7 +5,6 @@ from __future__ import annotations
 import copyreg
 from collections.abc import Iterable, Iterator
 from functools import cache
-from heapq import nlargest
 from itertools import combinations
 from typing import Any, cast
 
@@ -23,7 +22,7 @@ from .warp import MatrixMove, WmmaMove, WmmaMultiply
 FORMS: tuple[Form, ...] = (*arithmetic.FORMS, *warp.FORMS, *memory.FORMS, *control.FORMS)
 """Every line of the table; `row` finds a mnemonic in it."""
 
-_MOST_SEEN, _LIKELY, _SHOWN = 4096, 64, 6
+_MOST_SEEN, _SHOWN = 4096, 6
 
 
 class FormTable:
@@ -119,15 +118,9 @@ class FormTable:
         return MnemonicError(text + (f". Nearest: {nearest}" if nearest else ""))
 
     def _likely(self, name: str, kind: type[Row] | None) -> list[str]:
-        """List mnemonics that a name may stand for: of its opcode those with most of its words; or all."""
-        opcode, *words = name.split(".")
-        forms = self.forms(opcode) or self.forms()
-        names = [
-            mnemonic for form in forms if kind is None or issubclass(form.kind, kind) for mnemonic in form.mnemonics
-        ]
-        if opcode not in self._forms:
-            return names
-        return nlargest(_LIKELY, names, lambda mnemonic: sum(word in words for word in mnemonic.split(".")))
+        """List mnemonics that a name may stand for: those of its opcode, or all."""
+        forms = self.forms(name.partition(".")[0]) or self.forms()
+        return [x for form in forms if kind is None or issubclass(form.kind, kind) for x in form.mnemonics]
 
 
 @cache

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
+from heapq import nlargest
+
+from ...errors import letters, nearest
 
 _NEAR = 0.6
+_LIKELY = 64  # that are compared letter by letter
 
 
 def near(name: str, legal: Collection[str]) -> str | None:
@@ -17,20 +21,19 @@ def near(name: str, legal: Collection[str]) -> str | None:
     'cvt.rn.f16.f32'
     >>> near("foo.f16", ["cvt.rn.f16.f32", "cvt.f64.f32", "add.f16"])
     """
-    from difflib import SequenceMatcher, get_close_matches  # only errors need it
+    opcode, words = _opcode(name), Counter(name.split("."))
+    like = letters(opcode)
+    opcodes = {each for each in map(_opcode, legal) if like(each) >= _NEAR}
 
-    opcodes = get_close_matches(_opcode(name), {_opcode(mnemonic) for mnemonic in legal}, 5, _NEAR)
-    words = Counter(name.split("."))
-
-    def likeness(mnemonic: str) -> float:
-        """Mean of the likeness of the words in any order, and of the letters."""
+    def by_words(mnemonic: str) -> tuple[float, int]:
+        """Likeness of the words in any order; among equals, how many of them the name has."""
         others = Counter(mnemonic.split("."))
         same = 2 * (words & others).total() / (words.total() + others.total())
-        return (same + SequenceMatcher(None, name, mnemonic).ratio()) / 2
+        return same, sum(count for word, count in others.items() if word in words)
 
-    likely = [mnemonic for mnemonic in legal if _opcode(mnemonic) in opcodes]
-    found = max(likely, key=likeness, default=None)
-    return found if found is not None and likeness(found) >= _NEAR else None
+    by_letters = letters(name)
+    likely = nlargest(_LIKELY, (mnemonic for mnemonic in legal if _opcode(mnemonic) in opcodes), by_words)
+    return nearest(name, likely, _NEAR, lambda mnemonic: (by_words(mnemonic)[0] + by_letters(mnemonic)) / 2)
 
 
 def _opcode(name: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..._arguments import is_integer
-from ...errors import MnemonicError, shown
+from ...errors import MnemonicError, nearest, shown
 from ..tables import MatrixInstruction, instructions, warpgroup_instructions
 
 
@@ -86,10 +86,8 @@ def _check(part: str, value: object) -> None:
     fits = is_integer(value) if kind is int else isinstance(value, kind)
     if fits and value in legal:
         return
-    from difflib import get_close_matches  # only errors need it
-
-    near = get_close_matches(value[:80], sorted(legal), 1) if fits and isinstance(value, str) else []
-    meant = f", did you mean {near[0]!r}?" if near else ";"
+    near = nearest(value[:80], sorted(legal)) if fits and isinstance(value, str) else None
+    meant = f", did you mean {near!r}?" if near else ";"
     listed = ", ".join(map(repr, sorted(legal)))
     raise MnemonicError(f"no instruction has {part}={shown(value)}{meant} expected one of {listed}")
 

@@ -47,7 +47,7 @@ def parse(mnemonic: str | Instruction) -> Instruction:
     Traceback (most recent call last):
         ...
     warpmma.errors.MnemonicError: mma.sync.aligned.m16n8k61.row.col.f32.f16.f16.f32:
-    unknown qualifier '.m16n8k61', did you mean '.m16n8k64'.
+    unknown qualifier '.m16n8k61', did you mean '.m16n8k16'.
     Nearest legal: mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
     """
     if _are_words(mnemonic):

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from ..._arguments import check_choice, is_integer
 from ..._records import Record
 from ..._views import view
-from ...errors import MnemonicError, TableError, UnsupportedError, shown
+from ...errors import MnemonicError, TableError, UnsupportedError, nearest, shown
 from ...formats import FORMATS, Format
 from ...layouts import OPERANDS, Layout, Operand
 from ..gpus import check_known
@@ -281,13 +281,13 @@ class Table(Record, Generic[InstructionT, RowT]):
         def differing(other: Any) -> list[str]:
             return [name for name in names if getattr(other, name) != getattr(instruction, name)]
 
-        def distance(other: InstructionT) -> tuple[int, int, int]:
+        def likeness(other: InstructionT) -> tuple[int, int, int]:
             weight = sum(self.grammar.weights.get(name, 1) for name in differing(other))
-            return weight, abs(other.k - instruction.k), abs(other.n - instruction.n)
+            return -weight, -abs(other.k - instruction.k), -abs(other.n - instruction.n)
 
-        nearest = min(self.rows, key=distance)
+        legal = nearest(str(instruction), self.rows, (), likeness) or instruction
         parts = ", ".join(
-            f"{name} is {getattr(instruction, name)!r} where {getattr(nearest, name)!r} is legal"
-            for name in differing(nearest)
+            f"{name} is {getattr(instruction, name)!r} where {getattr(legal, name)!r} is legal"
+            for name in differing(legal)
         )
-        return f"{instruction} is no instruction: {parts}. Nearest legal: {nearest}"
+        return f"{instruction} is no instruction: {parts}. Nearest legal: {legal}"
