@@ -5,16 +5,27 @@ from __future__ import annotations
 import copyreg
 from collections.abc import Iterable, Iterator
 from functools import cache
-from itertools import combinations
 from typing import Any, cast
 
 from ..arithmetic import Evidence, evidence_of
-from ..errors import MnemonicError, TableError, shown
-from ..isa import SIMULATED, Door, Instruction, PtxInstruction, bare, check_known, check_target, explained, near, parse
+from ..errors import MnemonicError, shown
+from ..isa import (
+    SIMULATED,
+    Door,
+    Instruction,
+    InstructionTable,
+    PtxInstruction,
+    bare,
+    check_known,
+    check_target,
+    explained,
+    near,
+    parse,
+)
 from . import arithmetic, control, memory, warp
 from .control import Fence, Hint, Mbarrier, Stack, Trap
 from .effects import Access, Barrier, Copy, CopyGroup, Exit
-from .forms import Form, common
+from .forms import Form
 from .memory import AsyncStore, Atomic, BulkCopy, CacheControl, CachePolicy, ClusterAddress
 from .records import Operation, Row
 from .warp import MatrixMove, WmmaMove, WmmaMultiply
@@ -25,8 +36,8 @@ FORMS: tuple[Form, ...] = (*arithmetic.FORMS, *warp.FORMS, *memory.FORMS, *contr
 _MOST_SEEN, _SHOWN = 4096, 6
 
 
-class FormTable:
-    """Forms that stand beside each other, and the rows that were made of them so far.
+class FormTable(InstructionTable[Form, Row]):
+    """The rows of some forms; what is looked up is remembered.
 
     Parameters
     ----------
@@ -39,48 +50,9 @@ class FormTable:
     """
 
     def __init__(self, forms: Iterable[Form]) -> None:
-        self._forms: dict[str, list[Form]] = {}
-        for form in forms:
-            form.check()
-            for opcode in dict.fromkeys(head[0] for head in form.heads):
-                self._forms.setdefault(opcode, []).append(form)
-        neighbours = {(id(a), id(b)): (a, b) for same in self._forms.values() for a, b in combinations(same, 2)}
-        for a, b in neighbours.values():  # once, though of several opcodes
-            if (found := common(a, b)) is not None:
-                what = "stands in the table twice" if a.spelling == b.spelling else f"and {b.spelling} overlap"
-                raise TableError(f"{a.spelling} {what}: both read {found}")
-        self._made: dict[str, Row] = {}
+        super().__init__(forms)
+        self.prove()
         self._seen: dict[tuple[str, str | None], PtxInstruction] = {}
-
-    def forms(self, opcode: str | None = None) -> tuple[Form, ...]:
-        """List the forms of an opcode, or all."""
-        if opcode is not None:
-            return tuple(self._forms.get(opcode, ()))
-        return tuple(dict.fromkeys(form for forms in self._forms.values() for form in forms))
-
-    def rows(self, *kinds: type[Row], opcode: str | None = None) -> Iterator[Row]:
-        """Make the rows of some kinds, or all, one after another: without what changes no bit."""
-        for form in self.forms(opcode):
-            if not kinds or issubclass(form.kind, kinds):
-                for mnemonic in form.mnemonics:
-                    if opcode in (None, mnemonic.partition(".")[0]):
-                        yield self._row(form, mnemonic)
-
-    def find(self, name: str) -> Row | None:
-        """Return the row of a mnemonic, its qualifiers in any order; None if there is none."""
-        if (made := self._made.get(name)) is not None:
-            return made
-        words = tuple(name.split("."))
-        for form in self._forms.get(words[0], ()):
-            if (mnemonic := form.match(words)) is not None:
-                return self._row(form, mnemonic)
-        return None
-
-    def _row(self, form: Form, mnemonic: str) -> Row:
-        made = self._made.get(mnemonic)
-        if made is None:
-            made = self._made[mnemonic] = form.row(mnemonic)
-        return made
 
     def look_up(self, mnemonic: str, target: str | None) -> PtxInstruction:
         """Return what `row` returns, as fast as a dictionary when it is asked again."""

@@ -1,5 +1,6 @@
 """How PTX spells instructions, and the base of their records."""
 
+from .instruction_forms import InstructionForm, InstructionTable
 from .lines import Spelling, SpellingSlot, Words, kept_words, left_words
 from .mnemonic_slots import Choices, Grammar, MnemonicRow, MnemonicSlot, Refusal
 from .nearest import near

@@ -11,19 +11,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 from ..._arguments import check_choice
-from ..._records import Shown
 from ..._views import view
 from ...errors import TargetError
 from ...layouts import Layout
 from ..gpus import check_known, since
-from ..grammar import FormInstruction, Spelling, Version, Words, convergence_of, wanted
+from ..grammar import FormInstruction, InstructionForm
 from ..targets import TARGETS
 
 Variant = Literal["matrix", "copy"]
@@ -150,21 +149,11 @@ class FragmentInstruction(FormInstruction, ABC):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FragmentForm(Shown):
+class FragmentForm(InstructionForm[FragmentInstruction]):
     """A row of the table: mnemonics that differ in their qualifiers.
 
     Attributes
     ----------
-    spelling : str
-        By the rules of `Spelling`.
-    kind : type
-        Class of its records.
-    fields : callable
-        From the words of a mnemonic to what its record has besides mnemonic, targets and version.
-    since : str
-        Oldest target; some words want later ones.
-    ptx : (int, int)
-        First version of PTX; some words want later ones.
     section : str
         Of the PTX ISA.
     compared : str
@@ -173,26 +162,9 @@ class FragmentForm(Shown):
         Whether PTX leaves the fragments open.
     """
 
-    spelling: str
-    kind: type[FragmentInstruction]
-    fields: Callable[[Words], Mapping[str, Any]]
-    since: str
-    ptx: Version
     section: str
     compared: str = ""
     opaque: bool = False
-
-    @cached_property
-    def lines(self) -> Spelling:
-        """The spelling, read."""
-        return Spelling(self.spelling)
-
-    def record(self, mnemonic: str) -> FragmentInstruction:
-        """Make the record of a mnemonic, which is one of the form in the order of the grammar."""
-        words = tuple(mnemonic.split("."))
-        oldest, ptx = wanted(words, self.since, self.ptx)
-        together = convergence_of(words)
-        return self.kind(mnemonic=mnemonic, since=oldest, ptx=ptx, convergence=together, **self.fields(words))
 
     def layout_known(self, target: str | None = None) -> str:
         """Rule 3."""
@@ -226,4 +198,4 @@ def _span(targets: tuple[str, ...]) -> str:
 def form_of(forms: tuple[FragmentForm, ...], mnemonic: str) -> FragmentForm:
     """Return which of some forms spells a mnemonic."""
     words = tuple(mnemonic.split("."))
-    return next(form for form in forms if form.lines.match(words))
+    return next(form for form in forms if form.match(words))
