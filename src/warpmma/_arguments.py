@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import Any, TypeGuard
 
-from .errors import OperandError, WarpmmaError, shown
+from .errors import OperandError, WarpmmaError, nearest, shown
 
 
 def is_integer(value: object) -> TypeGuard[int]:
@@ -30,10 +30,8 @@ def members(value: object, most: int) -> list[Any] | None:
 
 def suggestion(word: object, known: Collection[str]) -> str:
     """Return "; did you mean 'x'?" where one of the known words is like this one, and nothing otherwise."""
-    from difflib import get_close_matches  # only errors need it
-
-    close = get_close_matches(word[:80], known, 1, 0.5) if isinstance(word, str) else []
-    return f"; did you mean {close[0]!r}?" if close else ""
+    close = nearest(word[:80], known, 0.5) if isinstance(word, str) else None
+    return f"; did you mean {close!r}?" if close else ""
 
 
 def check_choice(what: str, value: object, choices: Collection[str], error: type[WarpmmaError] = OperandError) -> None:

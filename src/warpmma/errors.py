@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Self, TypeVar
 
 __all__ = [
     "ArchiveError",
@@ -22,6 +22,8 @@ __all__ = [
     "UnsupportedError",
     "WarpmmaError",
 ]
+
+T = TypeVar("T")
 
 
 class WarpmmaError(ValueError):
@@ -152,10 +154,8 @@ class UnknownNameError(WarpmmaError, AttributeError):
         >>> print(UnknownNameError.of("t", "taneid", ["tid", "laneid"]))
         t has no 'taneid', did you mean 'laneid'? It has tid, laneid
         """
-        from difflib import get_close_matches  # only misspelled names need it
-
-        near = get_close_matches(name, names, 1)
-        meant = hint or (f", did you mean {near[0]!r}?" if near else ".")
+        near = nearest(name, names)
+        meant = hint or (f", did you mean {near!r}?" if near else ".")
         return cls(f"{owner} has no {name!r}{meant} It has {', '.join(names)}")
 
 
@@ -166,6 +166,42 @@ class UnsupportedError(WarpmmaError):
 _LONGEST = 200
 _MOST = 1000
 _WINDOW = 60  # columns of a line that an error shows on either side of its place
+
+
+def nearest(word: str, known: Iterable[T], least: Any = 0.6, likeness: Callable[[T], Any] | None = None) -> T | None:
+    """Return the member of `known` that is most like a word, the first of equals; None if none is like it.
+
+    Parameters
+    ----------
+    word : str
+    known : iterable
+    least : float or what `likeness` returns
+        Likeness that the answer has at least.
+    likeness : callable, optional
+        Of a member; by default that of letters, from 0 to 1.
+
+    Examples
+    --------
+    >>> nearest("taneid", ["tid", "laneid"]), nearest("warp", ["tid", "laneid"])
+    ('laneid', None)
+    """
+    like = likeness or letters(word)
+    ranked = [(like(member), member) for member in known]
+    best = max(ranked, key=lambda pair: pair[0], default=None)
+    return best[1] if best is not None and best[0] >= least else None
+
+
+def letters(word: str) -> Callable[[Any], float]:
+    """Return how like a word others are by their letters, from 0 to 1."""
+    from difflib import SequenceMatcher  # only errors need it
+
+    matcher = SequenceMatcher(b=word)
+
+    def likeness(other: str) -> float:
+        matcher.set_seq1(other)
+        return matcher.ratio()
+
+    return likeness
 
 
 def printable(text: str) -> str:

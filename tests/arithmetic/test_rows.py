@@ -118,7 +118,7 @@ MMA = """        Family(
 
 @pytest.fixture(scope="module")
 def new_shape(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return with_row(tmp_path_factory.mktemp("shape"), "isa/families.py", FAMILIES, MMA)
+    return with_row(tmp_path_factory.mktemp("shape"), "isa/tables/families.py", FAMILIES, MMA)
 
 
 def test_an_mma_of_known_types_is_one_row(new_shape: Path) -> None:
@@ -170,7 +170,7 @@ try:
 except wm.UnsupportedError as error:
     print(json.dumps(str(error)))
 """
-    says = answer(with_row(tmp_path, "isa/families.py", FAMILIES, row), code)
+    says = answer(with_row(tmp_path, "isa/tables/families.py", FAMILIES, row), code)
     assert says == (
         "mma.sync.aligned.m16n8k32.row.col.f16.f16.s8.f16: no group of instructions has A of f16 and B of s8"
     )

@@ -169,12 +169,26 @@ INNER: dict[str, str] = {
         "how `matmul` and what explains it multiply float32, for rooms above",
     ),
     **dict.fromkeys(
-        (f"warpmma.operations:{x}" for x in ("Row", "Row.__str__", "Control", "Control.__str__")),
-        "what all rows have, by themselves no instruction",
+        (f"warpmma.{x}" for x in (
+            *(f"operations:{kind}{member}" for kind in ("Row", "Control")
+              for member in ("", ".__str__", ".__getstate__", ".known")),
+            *(f"isa:{kind}{member}" for kind in ("PtxInstruction", "FormInstruction", "AnyInstruction")
+              for member in ("", ".__str__", ".__getstate__")),
+            "isa:FormInstruction.targets", *(f"isa:AnyInstruction.{member}" for member in (
+                "block_scale", "canonical", "documented", "family", "format", "layout", "mnemonic", "ptx",
+                "scales_per_row", "shape", "sparse", "svg", "targets", "type",
+            )),
+        )),
+        "what instructions of all kinds, or of several, have: by itself none is one",
+    ),
+    **dict.fromkeys(
+        ("warpmma.kernel:MatrixMove.known", "warpmma.kernel:Operation.known",
+         *(f"warpmma.operations:{kind.__name__}.known" for kind in table_rows.KINDS)),
+        "for `operations.evidence`, with targets that have the row",
     ),
     **dict.fromkeys(
         (f"warpmma.operations:{x}" for x in (
-            "WmmaMove.layout", "WmmaMultiply.known", "WmmaMultiply.layout", "WmmaMultiply.steps", "WmmaMultiply.type",
+            "WmmaMove.layout", "WmmaMultiply.layout", "WmmaMultiply.steps", "WmmaMultiply.type",
         )),
         "for the machine, with targets that have the row",
     ),

@@ -92,8 +92,10 @@ ENTRIES = (
 INNER: dict[str, str] = {
     **dict.fromkeys(
         (f"warpmma.isa:{x}" for x in (
-            "FragmentForm", "FragmentForm.layout_known", "FragmentForm.record", "FragmentInstruction", "Spelling",
-            "Spelling.match", "SpellingSlot", "kept_words", "left_words", "wanted",
+            "FragmentForm", "FragmentForm.check", "FragmentForm.layout_known", "FragmentForm.match",
+            "FragmentForm.record", "FragmentInstruction", "InstructionForm", "InstructionForm.check",
+            "InstructionForm.match", "InstructionForm.record", "InstructionTable", "InstructionTable.find",
+            "InstructionTable.forms", "InstructionTable.prove", "InstructionTable.rows", "Spelling", "Spelling.match",
         )),
         "rows of tables of mnemonics, and what reads them, for the tables themselves",
     ),

@@ -8,7 +8,7 @@ import numpy as np
 from arrays import Array
 
 import warpmma as wm
-from warpmma.isa import Instruction, WarpgroupInstruction
+from warpmma.isa import MatrixInstruction
 from warpmma.kernel import Launch
 from warpmma.products import Choice, FloatFma
 from warpmma.scaling import Quantized, quantize
@@ -38,9 +38,9 @@ def test_quantized_products() -> None:
 def test_choices() -> None:
     choice = wm.choose(np.ones((3, 32), np.float16), np.ones((32, 5), np.float16), target="sm_90")
     assert_type(choice, Choice)
-    assert_type(choice.instruction, Instruction | WarpgroupInstruction | FloatFma)
+    assert_type(choice.instruction, MatrixInstruction | FloatFma)
     assert_type(choice.slices, tuple[tuple[int, int], ...])
-    assert_type(wm.find(a="f16", target="sm_90a"), tuple[Instruction | WarpgroupInstruction, ...])
+    assert_type(wm.find(a="f16", target="sm_90a"), tuple[MatrixInstruction, ...])
 
 
 def test_launches() -> None:

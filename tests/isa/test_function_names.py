@@ -8,7 +8,7 @@ import pytest
 
 from warpmma.arithmetic import SEQUENCES, machine_text
 from warpmma.errors import MnemonicError
-from warpmma.isa.foreign import CUDA, ptx_of
+from warpmma.isa.names.foreign import CUDA, ptx_of
 from warpmma.operations import operation, operations
 
 

@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import pytest
 
 from warpmma.errors import MnemonicError, TableError, TargetError, UnsupportedError
-from warpmma.isa import FAMILIES, Family, Instruction, Version, WarpgroupInstruction, mma, parse
-from warpmma.isa.grammar import Choices, Grammar, MnemonicSlot, Refusal
-from warpmma.isa.record import MatrixInstruction
-from warpmma.isa.spellings import MMA, WGMMA
-from warpmma.isa.tables import Table
+from warpmma.isa import FAMILIES, Family, Instruction, Version, WarpgroupInstruction, parse
+from warpmma.isa.grammar.mnemonic_slots import Choices, Grammar, MnemonicSlot, Refusal
+from warpmma.isa.names import mnemonics
+from warpmma.isa.tables import MMA, WGMMA, mma
+from warpmma.isa.tables.matrix_instructions import MatrixInstruction, Table
 
 KINDS: dict[str, tuple[type[MatrixInstruction], Grammar[Any]]] = {
     "mma": (Instruction, MMA),
@@ -188,7 +188,9 @@ def test_an_instruction_of_known_types_is_a_row(monkeypatch: pytest.MonkeyPatch)
     mnemonic = "mma.sync.aligned.m16n8k64.row.col.f32.e4m3.e4m3.f32"
     with pytest.raises(MnemonicError, match="k is 64 where 32 is legal"):
         parse(mnemonic)
-    monkeypatch.setattr(mma, "_TABLE", Table(record=Instruction, grammar=replace(MMA, rows=(*FAMILIES, row))))
+    longer = Table(record=Instruction, grammar=replace(MMA, rows=(*FAMILIES, row)))
+    for module in (mma, mnemonics):
+        monkeypatch.setattr(module, "MMA_TABLE", longer)
     found = parse("mma.m16n8k64.aligned.f32.e4m3.e4m3.f32.sync.row.col")
     assert str(found) == mnemonic and found in mma.instructions("sm_90a") and found not in mma.instructions("sm_90")
     assert (found.ptx, found.targets[0], found.layout("A").shape) == ((9, 9), "sm_90a", (16, 64))

@@ -172,7 +172,7 @@ def test_elements_sit_in_their_containers(mnemonic: str, operand: Operand, slot:
     [
         (F16.replace("mma", "mmma"), "starts with 'mmma'; expected 'mma'"),
         (F16 + ".f33", "unknown qualifier '.f33', did you mean '.f32'"),
-        (F16.replace("k16", "k61"), "unknown qualifier '.m16n8k61', did you mean '.m16n8k64'"),
+        (F16.replace("k16", "k61"), "unknown qualifier '.m16n8k61', did you mean '.m16n8k16'"),
         (F16.replace("col", "cal"), "unknown qualifier '.cal', did you mean '.col'"),
         (F16.replace("16.row", "16..row"), "unknown qualifier '.'"),
         (F8F6F4.replace("::", ":") + ".f32.e2m1.e2m1.f32", "'.kind:f8f6f4', did you mean '.kind::f8f6f4'"),

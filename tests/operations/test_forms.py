@@ -7,6 +7,7 @@ import pickle
 import random
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ from hypothesis import strategies as st
 
 import warpmma as wm
 from warpmma.errors import MnemonicError, TableError, TargetError, WarpmmaError
-from warpmma.isa import KEPT, REQUIRED, WORDS, Spelling
-from warpmma.isa.names import ABSENT, SIMULATED
+from warpmma.isa import FRAGMENT_FORMS, KEPT, REQUIRED, WORDS, InstructionTable, Spelling
+from warpmma.isa.grammar.instruction_forms import common
+from warpmma.isa.grammar.vocabulary import ABSENT, SIMULATED
 from warpmma.operations import MatrixMove, Operation, Row, operation, operations, row, rows, table
-from warpmma.operations.forms import Form, common
+from warpmma.operations.forms import Form
 from warpmma.operations.measurements import elsewhere
 from warpmma.operations.memory import addresses
 from warpmma.operations.table import FORMS, FormTable
@@ -216,6 +218,12 @@ def test_forms_that_no_table_may_have(added: Form, says: str) -> None:
 def test_a_duplicate_is_refused() -> None:
     with pytest.raises(TableError, match=r"^clz\.b32 stands in the table twice: both read clz\.b32$"):
         FormTable((form("clz.b32"), form("clz.b32")))
+
+
+def test_forms_of_fragments_do_not_overlap_either() -> None:
+    InstructionTable(FRAGMENT_FORMS).prove()
+    with pytest.raises(TableError, match=r"stands in the table twice: both read ldmatrix\."):
+        InstructionTable((*FRAGMENT_FORMS, replace(FRAGMENT_FORMS[0]))).prove()
 
 
 SLOTS = ("", "{.ftz}", "{.sat}", ".<rn rz>", "{.<rn rm>}", "{.ftz.sat}", "[.relu]")

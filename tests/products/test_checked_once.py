@@ -17,7 +17,7 @@ from warpmma.arithmetic import dot_chain
 from warpmma.arithmetic.arrays import check_operands
 from warpmma.execution import mma_call, running
 from warpmma.isa import parse_any
-from warpmma.isa.mma import parse_mma
+from warpmma.isa.names.mnemonics import parse_mma
 from warpmma.products import choice, operands, tiling
 
 DENSE = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"

@@ -86,9 +86,9 @@ def test_operand_in_parentheses_may_be_the_last() -> None:
 
 def test_video_instructions_pick_and_negate() -> None:
     first = step("vadd.s32.u32.s32.sat %r1.b2, %r2.h1, %r3, %r4;")
-    assert first.row.syntax == "d0.b2, a0.h1, a1, a2" and len(first.operands) == 3  # type: ignore[union-attr]
+    assert first.row.syntax == "d0.b2, a0.h1, a1, a2" and len(first.operands) == 3  # type: ignore[attr-defined]
     first = step("vmad.s32.u32.u32 %r1, -%r2.b0, %r3, %r4;")
-    assert first.row.syntax == "d0, -a0.b0, a1, a2"  # type: ignore[union-attr]
+    assert first.row.syntax == "d0, -a0.b0, a1, a2"  # type: ignore[attr-defined]
     assert str(step("vote.sync.any.pred %p1, !%p2, -1;").row) == "vote.sync.any.pred"
     (problem,) = linked("vadd.s32.u32.s32.add %r1.b2, %r2, %r3, %r4;").problems
     assert "has no selectors" in str(problem)
@@ -188,9 +188,9 @@ def test_vectors_of_registers() -> None:
 
 def test_wider_registers_are_filled_and_cut_where_ptx_allows_it() -> None:
     load = step("ld.global.s8 %r1, [%rd1];").row
-    assert load.into == "b32"  # type: ignore[union-attr]
+    assert load.into == "b32"  # type: ignore[attr-defined]
     convert = step("cvt.u32.u16 %r1, %r2;").row
-    assert convert.inputs == ("b32",)  # type: ignore[union-attr]
+    assert convert.inputs == ("b32",)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

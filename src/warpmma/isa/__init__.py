@@ -5,29 +5,75 @@ There are two tables: products, `mma` and `wgmma`; and what moves fragments or h
 are here for those who read mnemonics of other kinds.
 """
 
-from .families import FAMILIES, Family
-from .finding import find
-from .form_spelling import Spelling, SpellingSlot, Words, kept_words, left_words
-from .fragment_record import MEASURED_ON, FragmentForm, FragmentInstruction
-from .fragment_table import FRAGMENT_FORMS, FRAGMENT_OPCODES, fragment_instructions, parse_fragments
-from .gpus import GPUS, Gpus
-from .grammar import Version, bare
-from .instruction_words import Named, every_fitting, named, qualifiers, words_of
-from .kinds import AnyInstruction, FragmentHolder, check_target
-from .known import check_known, since
-from .matrix_moves import MATRIX_MOVES, MATRIX_TRANSPOSE, FragmentMove, FragmentTranspose
-from .mma import Instruction, instructions
-from .mnemonic_words import STAND_FOR, TYPES, VOCABULARY, fragment_test, has_place, type_named
-from .names import OPCODES, SIMULATED, Door, explained, near
-from .parsing import parse, parse_any, parse_holder, plainest
+from .gpus import GPUS, Gpus, check_known, since
+from .grammar import (
+    KEPT,
+    REQUIRED,
+    SIMULATED,
+    TYPE_WORDS,
+    WORDS,
+    Convergence,
+    Door,
+    FormInstruction,
+    InstructionForm,
+    InstructionTable,
+    PtxInstruction,
+    Spelling,
+    Version,
+    bare,
+    near,
+)
+from .names import (
+    STAND_FOR,
+    TYPES,
+    VOCABULARY,
+    FragmentHolder,
+    Named,
+    check_target,
+    every_fitting,
+    explained,
+    find,
+    fragment_test,
+    has_place,
+    named,
+    parse,
+    parse_any,
+    parse_holder,
+    parse_warpgroup,
+    plainest,
+    qualifiers,
+    type_named,
+    words_of,
+)
+from .tables import (
+    FAMILIES,
+    FRAGMENT_FORMS,
+    FRAGMENT_OPCODES,
+    MATRIX_MOVES,
+    MATRIX_TRANSPOSE,
+    MEASURED_ON,
+    WMMA_MOVES,
+    WMMA_PRODUCTS,
+    AnyInstruction,
+    Family,
+    FragmentForm,
+    FragmentInstruction,
+    FragmentMove,
+    FragmentTranspose,
+    Instruction,
+    MatrixInstruction,
+    WarpgroupFamily,
+    WarpgroupInstruction,
+    WmmaProduct,
+    WmmaTransfer,
+    fragment_instructions,
+    instructions,
+    parse_fragments,
+    warpgroup_instructions,
+)
 from .targets import TARGET_NAMES, TARGETS, Target
-from .vocabulary import ABSENT_WORDS, KEPT, REQUIRED, TYPE_WORDS, WORDS, wanted
-from .warpgroups import WarpgroupFamily
-from .wgmma import WarpgroupInstruction, parse_warpgroup, warpgroup_instructions
-from .wmma_instructions import WMMA_MOVES, WMMA_PRODUCTS, WmmaProduct, WmmaTransfer
 
 __all__ = [
-    "ABSENT_WORDS",
     "FAMILIES",
     "FRAGMENT_FORMS",
     "FRAGMENT_OPCODES",
@@ -36,7 +82,6 @@ __all__ = [
     "MATRIX_MOVES",
     "MATRIX_TRANSPOSE",
     "MEASURED_ON",
-    "OPCODES",
     "REQUIRED",
     "SIMULATED",
     "STAND_FOR",
@@ -49,8 +94,10 @@ __all__ = [
     "WMMA_PRODUCTS",
     "WORDS",
     "AnyInstruction",
+    "Convergence",
     "Door",
     "Family",
+    "FormInstruction",
     "FragmentForm",
     "FragmentHolder",
     "FragmentInstruction",
@@ -58,16 +105,18 @@ __all__ = [
     "FragmentTranspose",
     "Gpus",
     "Instruction",
+    "InstructionForm",
+    "InstructionTable",
+    "MatrixInstruction",
     "Named",
+    "PtxInstruction",
     "Spelling",
-    "SpellingSlot",
     "Target",
     "Version",
     "WarpgroupFamily",
     "WarpgroupInstruction",
     "WmmaProduct",
     "WmmaTransfer",
-    "Words",
     "bare",
     "check_known",
     "check_target",
@@ -78,8 +127,6 @@ __all__ = [
     "fragment_test",
     "has_place",
     "instructions",
-    "kept_words",
-    "left_words",
     "named",
     "near",
     "parse",
@@ -91,7 +138,6 @@ __all__ = [
     "qualifiers",
     "since",
     "type_named",
-    "wanted",
     "warpgroup_instructions",
     "words_of",
 ]

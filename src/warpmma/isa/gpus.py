@@ -13,9 +13,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cache
 
 from .._records import Shown
-from ..errors import shown
+from ..errors import TargetError, nearest, shown
 from .targets import TARGETS
 
 
@@ -147,14 +148,10 @@ def _explained(target: str, known: Collection[str]) -> str:
     if meaning := _named(target) or _too_old(target):
         return f"; {meaning}."
 
-    from difflib import SequenceMatcher  # only errors need it
-
-    def likeness(name: str) -> tuple[float, bool]:
-        # Among equals one with the first digit that was written.
-        return SequenceMatcher(None, target.lower(), name).ratio(), target.lower().startswith(name[:4])
-
-    near = max(known, key=likeness)
-    return f"; did you mean {near!r}?" if likeness(near)[0] >= _NEAR else "."
+    # Among equals one with the first digit that was written.
+    alike = sorted(known, key=lambda name: not target.lower().startswith(name[:4]))
+    near = nearest(target.lower(), alike, _NEAR)
+    return f"; did you mean {near!r}?" if near else "."
 
 
 def _capability(target: object) -> str:
@@ -217,3 +214,30 @@ def _too_old(target: str) -> str | None:
     if match is None or not 20 <= int(match[1].replace(".", "")) < _OLDEST:
         return None
     return f"it has no mma: the oldest target that has is sm_{_OLDEST}"
+
+
+def check_known(target: str) -> None:
+    """Raise `TargetError` unless the target exists; it says which target a GPU's name, or another spelling, is."""
+    if not isinstance(target, str) or target not in TARGETS:
+        raise TargetError(unknown(target, TARGETS))
+
+
+def since(first: str) -> tuple[str, ...]:
+    """List the targets that have what appeared with a target; "f" and "a" at its end ask for such feature sets.
+
+    An unknown target is a `TargetError`.
+
+    Examples
+    --------
+    >>> since("sm_120f")
+    ('sm_120f', 'sm_120a', 'sm_121f', 'sm_121a')
+    """
+    check_known(first)
+    return _since(first)
+
+
+@cache
+def _since(first: str) -> tuple[str, ...]:
+    oldest = TARGETS[first]
+    having = {"f": ("f", "a"), "a": ("a",)}.get(oldest.features, ("", "f", "a"))
+    return tuple(t.name for t in TARGETS.values() if t.number >= oldest.number and t.features in having)

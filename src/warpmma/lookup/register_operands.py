@@ -23,7 +23,7 @@ from .._arguments import check_choice, is_integer
 from .._lazy import later
 from .._records import Shown
 from ..errors import OperandError, shown
-from ..isa import FragmentHolder, FragmentInstruction, WarpgroupInstruction, check_target, parse_holder
+from ..isa import FragmentHolder, FragmentInstruction, Instruction, WarpgroupInstruction, check_target, parse_holder
 from ..layouts import OPERANDS, Layout
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def operand_layout(instruction: str | FragmentHolder, operand: str, target: str 
         return record.fragment(operand, target)
     if operand in OPERANDS:
         return record.layout(operand)
-    if isinstance(record, WarpgroupInstruction):
+    if not isinstance(record, Instruction):
         raise OperandError(f"{record} has no {operand}; expected 'A', 'C' or 'D'")
     if operand == "address":
         raise OperandError(f"{record} has no address; expected 'A', 'B', 'C' or 'D'")

@@ -17,12 +17,12 @@ import numpy.typing as npt
 
 from .._arguments import check_choice, is_integer
 from .._arrays import Array, as_array
-from .._records import Shown
 from .._text import counted
 from ..arithmetic import Evidence
 from ..errors import OperandError
-from ..isa import since as targets_since
+from ..isa import FormInstruction
 from ..registers import LANES
+from .measurements import elsewhere
 
 RegisterType = Literal["b16", "b32", "b64", "pred", "imm"]
 Direction = Literal["load", "store"]
@@ -50,19 +50,11 @@ def register_type(type_: str) -> RegisterType:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row(Shown, ABC):
-    """One instruction.
+class Row(FormInstruction, ABC):
+    """One instruction; mnemonic, targets, version of PTX and convergence are those of `isa.FormInstruction`.
 
     Attributes
     ----------
-    mnemonic : str
-        In the order of PTX's grammar.
-    since : str
-        Oldest target that has it. "a" or "f" at its end means that feature set, as of `mma`.
-    only : tuple of str
-        The targets that have it, where `since` says too much.
-    ptx : (int, int)
-        First PTX version.
     evidence : Evidence
         How we know what it does, on the GPU where that is known best.
     left_open : str
@@ -71,27 +63,20 @@ class Row(Shown, ABC):
         From a target to the machine instructions that ptxas makes of it, where bits depend on them.
     """
 
-    mnemonic: str
-    since: str
-    only: tuple[str, ...] = ()
-    ptx: tuple[int, int]
     evidence: Evidence
     left_open: str = ""
     machine: Callable[[str], str] | None = field(default=None, repr=False, compare=False)
-
-    def __str__(self) -> str:
-        return self.mnemonic
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """Targets that have it."""
-        return self.only or targets_since(self.since)
 
     @property
     def source(self) -> str:
         """Section of the PTX ISA, and whether it was measured: the evidence in a few words."""
         how = {"measured": f"; measured on an {self.evidence.device[:4]}", "derived": "; derived"}
         return self.evidence.source + how.get(self.evidence.kind, "")
+
+    def known(self, target: str) -> Evidence:
+        """How we know what it does on a target that has it."""
+        here = elsewhere(self.evidence, self.left_open, target)
+        return here if self.machine is None else replace(here, machine=self.machine(target))
 
     @property
     @abstractmethod
@@ -164,7 +149,7 @@ class Operation(Row):
     @property
     def membermask(self) -> bool:
         """Whether the last operand is a mask of the lanes that take part."""
-        return self.lanes and bool(self.inputs) and ".aligned." not in self.mnemonic
+        return self.convergence == "mask"
 
     @property
     def decisive(self) -> tuple[tuple[int, int], ...]:

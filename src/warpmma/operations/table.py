@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import copyreg
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import cache
-from heapq import nlargest
-from itertools import combinations
 from typing import Any, cast
 
 from ..arithmetic import Evidence, evidence_of
-from ..errors import MnemonicError, TableError, shown
-from ..isa import ABSENT_WORDS, SIMULATED, Door, Instruction, bare, check_known, check_target, explained, near, parse
+from ..errors import MnemonicError, shown
+from ..isa import (
+    SIMULATED,
+    Door,
+    Instruction,
+    InstructionTable,
+    PtxInstruction,
+    bare,
+    check_known,
+    check_target,
+    explained,
+    near,
+    parse,
+)
 from . import arithmetic, control, memory, warp
 from .control import Fence, Hint, Mbarrier, Stack, Trap
 from .effects import Access, Barrier, Copy, CopyGroup, Exit
-from .forms import Form, common
-from .measurements import elsewhere
+from .forms import Form
 from .memory import AsyncStore, Atomic, BulkCopy, CacheControl, CachePolicy, ClusterAddress
 from .records import Operation, Row
 from .warp import MatrixMove, WmmaMove, WmmaMultiply
@@ -25,11 +33,11 @@ from .warp import MatrixMove, WmmaMove, WmmaMultiply
 FORMS: tuple[Form, ...] = (*arithmetic.FORMS, *warp.FORMS, *memory.FORMS, *control.FORMS)
 """Every line of the table; `row` finds a mnemonic in it."""
 
-_MOST_SEEN, _LIKELY, _SHOWN = 4096, 64, 6
+_MOST_SEEN, _SHOWN = 4096, 6
 
 
-class FormTable:
-    """Forms that stand beside each other, and the rows that were made of them so far.
+class FormTable(InstructionTable[Form, Row]):
+    """The rows of some forms; what is looked up is remembered.
 
     Parameters
     ----------
@@ -42,50 +50,11 @@ class FormTable:
     """
 
     def __init__(self, forms: Iterable[Form]) -> None:
-        self._forms: dict[str, list[Form]] = {}
-        for form in forms:
-            form.check()
-            for opcode in dict.fromkeys(head[0] for head in form.heads):
-                self._forms.setdefault(opcode, []).append(form)
-        neighbours = {(id(a), id(b)): (a, b) for same in self._forms.values() for a, b in combinations(same, 2)}
-        for a, b in neighbours.values():  # once, though of several opcodes
-            if (found := common(a, b)) is not None:
-                what = "stands in the table twice" if a.spelling == b.spelling else f"and {b.spelling} overlap"
-                raise TableError(f"{a.spelling} {what}: both read {found}")
-        self._made: dict[str, Row] = {}
-        self._seen: dict[tuple[str, str | None], Row | Instruction] = {}
+        super().__init__(forms)
+        self.prove()
+        self._seen: dict[tuple[str, str | None], PtxInstruction] = {}
 
-    def forms(self, opcode: str | None = None) -> tuple[Form, ...]:
-        """List the forms of an opcode, or all."""
-        if opcode is not None:
-            return tuple(self._forms.get(opcode, ()))
-        return tuple(dict.fromkeys(form for forms in self._forms.values() for form in forms))
-
-    def rows(self, *kinds: type[Row], opcode: str | None = None) -> Iterator[Row]:
-        """Make the rows of some kinds, or all, one after another: without what changes no bit."""
-        for form in self.forms(opcode):
-            if not kinds or issubclass(form.kind, kinds):
-                for mnemonic in form.mnemonics:
-                    if opcode in (None, mnemonic.partition(".")[0]):
-                        yield self._row(form, mnemonic)
-
-    def find(self, name: str) -> Row | None:
-        """Return the row of a mnemonic, its qualifiers in any order; None if there is none."""
-        if (made := self._made.get(name)) is not None:
-            return made
-        words = tuple(name.split("."))
-        for form in self._forms.get(words[0], ()):
-            if (mnemonic := form.match(words)) is not None:
-                return self._row(form, mnemonic)
-        return None
-
-    def _row(self, form: Form, mnemonic: str) -> Row:
-        made = self._made.get(mnemonic)
-        if made is None:
-            made = self._made[mnemonic] = form.row(mnemonic)
-        return made
-
-    def look_up(self, mnemonic: str, target: str | None) -> Row | Instruction:
+    def look_up(self, mnemonic: str, target: str | None) -> PtxInstruction:
         """Return what `row` returns, as fast as a dictionary when it is asked again."""
         found = self._seen.get((mnemonic, target))
         if found is None:
@@ -97,7 +66,7 @@ class FormTable:
             self._seen[mnemonic, target] = found
         return found
 
-    def _read(self, mnemonic: str) -> Row | Instruction:
+    def _read(self, mnemonic: str) -> PtxInstruction:
         name = bare(mnemonic)
         if name.startswith("mma."):
             return parse(name)
@@ -114,9 +83,6 @@ class FormTable:
         text = f"{name!r} is no {what} that is simulated"
         if known := explained(name, door):
             return MnemonicError(f"{text}: {known}")
-        absent = next((word for word in name.split(".")[1:] if word in ABSENT_WORDS), None)
-        if absent is not None and self.forms(name.partition(".")[0]):
-            return MnemonicError(f"{text}: .{absent}, which {ABSENT_WORDS[absent]}, is PTX, not simulated yet")
         if name in self._forms and (there := self._likely(name, kind)):
             there = [mnemonic for mnemonic in there if mnemonic.startswith(f"{name}.")]
             return MnemonicError(f"{text}. There are {', '.join(there[:_SHOWN])}{', ...' * (len(there) > _SHOWN)}")
@@ -124,15 +90,9 @@ class FormTable:
         return MnemonicError(text + (f". Nearest: {nearest}" if nearest else ""))
 
     def _likely(self, name: str, kind: type[Row] | None) -> list[str]:
-        """List mnemonics that a name may stand for: of its opcode those with most of its words; or all."""
-        opcode, *words = name.split(".")
-        forms = self.forms(opcode) or self.forms()
-        names = [
-            mnemonic for form in forms if kind is None or issubclass(form.kind, kind) for mnemonic in form.mnemonics
-        ]
-        if opcode not in self._forms:
-            return names
-        return nlargest(_LIKELY, names, lambda mnemonic: sum(word in words for word in mnemonic.split(".")))
+        """List mnemonics that a name may stand for: those of its opcode, or all."""
+        forms = self.forms(name.partition(".")[0]) or self.forms()
+        return [x for form in forms if kind is None or issubclass(form.kind, kind) for x in form.mnemonics]
 
 
 @cache
@@ -140,7 +100,7 @@ def _table() -> FormTable:
     return FormTable(FORMS)
 
 
-def row(mnemonic: str, target: str | None = None) -> Row | Instruction:
+def row(mnemonic: str, target: str | None = None) -> PtxInstruction:
     """Return the row of a mnemonic, its qualifiers in any order; of an `mma` its record.
 
     Parameters
@@ -214,12 +174,7 @@ def evidence(mnemonic: str, *, target: str) -> Evidence:
     derived: PTX ISA 9.1, 9.7.3; assuming NaN, and what is flushed just below the least normal number, as on an H200
     """
     found = row(mnemonic, target)
-    if isinstance(found, Instruction):
-        return evidence_of(found, target)
-    if isinstance(found, WmmaMultiply):
-        return found.known(target)
-    known = elsewhere(found.evidence, found.left_open, target)
-    return known if found.machine is None else replace(known, machine=found.machine(target))
+    return found.known(target) if isinstance(found, Row) else evidence_of(cast(Instruction, found), target)
 
 
 def operations(target: str | None = None) -> tuple[Operation, ...]:

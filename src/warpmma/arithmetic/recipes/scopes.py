@@ -179,7 +179,8 @@ class ScopedTable(Generic[Row]):
         """Rule 4: raise `TableError` unless all instructions of a kind have rows, and all rows for it instructions."""
         # Instructions that no row distinguishes are looked up once.
         different: dict[tuple[object, ...], tuple[AnyInstruction, str]] = {}
-        for record in instructions() if kind is Instruction else warpgroup_instructions():
+        every: tuple[AnyInstruction, ...] = instructions() if kind is Instruction else warpgroup_instructions()
+        for record in every:
             group, places = group_of(record), self._places(record)
             asked = {name: row for row in self._of_group.get(group, ()) for name, _ in row.only}
             for name in asked:

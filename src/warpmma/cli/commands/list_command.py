@@ -1,7 +1,7 @@
 """The command `list`: instructions by what they are, each in words that name it again.
 
-1. Words and options each narrow the list. Words are those of `isa.instruction_words`; `--type` is of A or of B, given
-   twice of both, and where neither ever is that, of D.
+1. Words and options each narrow the list. Words are those of `isa.names.instruction_words`; `--type` is of A or of B,
+   given twice of both, and where neither ever is that, of D.
 2. A row is an instruction: typed as words, it names that instruction. Only `wgmma`, whose n are many, stands in rows of
    all n from the first to the last. `--mnemonics` and `--json` leave nothing out.
 """

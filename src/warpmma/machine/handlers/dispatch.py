@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..._arrays import Array
-from ...isa import Instruction
+from ...isa import Instruction, PtxInstruction
 from ...operations import (
     Access,
     AsyncStore,
@@ -29,7 +29,6 @@ from ...operations import (
     MatrixMove,
     Mbarrier,
     Operation,
-    Row,
     Stack,
     Trap,
     WmmaMove,
@@ -80,12 +79,12 @@ _HANDLERS: Mapping[type, Handler] = {
 _REGISTERS = (Operation, Instruction, WmmaMultiply)  # rule 7 of `barriers`
 
 
-def handler(row: Row | Instruction) -> Handler:
+def handler(row: PtxInstruction) -> Handler:
     """Return who executes a row; what `execute` does besides is its caller's."""
     return _HANDLERS[type(row)]
 
 
-def execute(batch: Batch, site: Site, row: Row | Instruction, operands: Sequence[Any], lanes: Array) -> Results:
+def execute(batch: Batch, site: Site, row: PtxInstruction, operands: Sequence[Any], lanes: Array) -> Results:
     """Execute an instruction.
 
     Parameters
@@ -93,7 +92,7 @@ def execute(batch: Batch, site: Site, row: Row | Instruction, operands: Sequence
     batch : Batch
     site : Site
         Where it stands.
-    row : Row or Instruction
+    row : PtxInstruction
     operands : sequence
         Registers, numbers for immediates and for values in every lane, and sequences of them for fragments; results are
         none of them.

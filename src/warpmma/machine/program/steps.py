@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..._records import Shown
-from ...isa import Instruction
-from ...operations import RegisterType, Row
+from ...isa import PtxInstruction
+from ...operations import RegisterType
 from ..base import Site
 
 
@@ -112,7 +112,7 @@ class RowStep(Shown):
     """
 
     site: Site
-    row: Row | Instruction
+    row: PtxInstruction
     operands: tuple[StepOperand, ...] = ()
     results: tuple[Slot | None, ...] = ()
     guard: Guard | None = None

@@ -28,9 +28,9 @@ from ..memory import Device, GlobalMemory, float_sites, retyped
 from ..order import History
 from ..program import Program
 from ..report import Costs, Policy, Reporter, Watch, Watching
+from .calling import Provided
 from .executor import Limit, run_program
 from .outcome import Launch
-from .calling import Provided
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,6 @@ import numpy as np
 from ..._arrays import Array
 from ..._text import counted
 from ...errors import OperandError
-from ...isa import Instruction
 from ...operations import Barrier, Operation
 from ..base import WarpRegister, merged
 from ..block import Results
@@ -158,7 +157,7 @@ def _meeting(
         mask, barrier = None if row.aligned else _nobody(state), True
     elif isinstance(row, Barrier) or (isinstance(row, Operation) and row.membermask):
         mask, key = _mask(state, operands[-1], refresh), row.mnemonic
-    elif not isinstance(row, Instruction) and ".aligned" not in str(row):
+    elif row.convergence == "none":
         return None
     counts = state.counts
 

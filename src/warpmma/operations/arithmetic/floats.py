@@ -209,6 +209,6 @@ def float_operation(mnemonic: str) -> Operation:
     """Return the operation of a mnemonic of this module's forms."""
     words = tuple(mnemonic.split("."))
     form, name = next((form, name) for form in FORMS if (name := form.match(words)) is not None)
-    found = form.row(name)
+    found = form.record(name)
     assert isinstance(found, Operation)
     return found

@@ -1,6 +1,7 @@
 """`ldmatrix`, `stmatrix` and `movmatrix`: rows of shared memory to fragments of a warp, and back.
 
-Where an element stands are the rules of `isa.matrix_moves`. The others (PTX ISA 9.1; docs/specification/ptx.md 5):
+`isa.tables.matrix_moves` has the rules of where an element stands. The others (PTX ISA 9.1;
+docs/specification/ptx.md 5):
 
 1. An address is a multiple of 16. Those of lanes that point to no row do not count (before sm_80 they must be valid).
 2. A row is 16 bytes. Of `.b6x16_p32` it holds 96 bits of elements and then 32 of padding, of `.b4x16_p64` 64 bits and

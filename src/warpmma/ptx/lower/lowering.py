@@ -26,9 +26,9 @@ from pathlib import Path
 
 from ..._text import counted
 from ...errors import PtxError, WarpmmaError
-from ...isa import Instruction
+from ...isa import PtxInstruction
 from ...machine import Alternative, Branch, BranchTable, Call, Constant, Guard, Return, RowStep, Site
-from ...operations import ClusterAddress, Operation, Row, divided_factors, packing, row, unpacking
+from ...operations import ClusterAddress, Operation, divided_factors, packing, row, unpacking
 from ..contraction import ALTERNATIVE, FACTORS
 from ..flow import ENDS, BasicBlock, Register, cut, placed, uses
 from ..storage import FrameLayout, Slots, register_class
@@ -315,7 +315,7 @@ class _Lowering:
             beside=bool(statement.beside),
         )  # fmt: skip
 
-    def _row(self, statement: Statement) -> Row | Instruction:
+    def _row(self, statement: Statement) -> PtxInstruction:
         try:
             return _row(statement, self._target)
         except WarpmmaError as error:
@@ -362,7 +362,7 @@ def _opcode(statement: Statement) -> str:
     return statement.mnemonic.partition(".")[0]
 
 
-def _row(statement: Statement, target: str) -> Row | Instruction:
+def _row(statement: Statement, target: str) -> PtxInstruction:
     """Return the row of a statement; a `mov` of vectors has one by its types."""
     name, _, asked = statement.mnemonic.partition(" ")
     if asked == FACTORS:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..._text import counted
-from ...isa import Instruction
+from ...isa import PtxInstruction
 from ...machine import Constant, Slot, StepOperand
 from ...operations import RegisterType, Row, register_type
 from ..text import Immediate, Operand, Statement, Symbol
@@ -19,13 +19,13 @@ class Matched:
 
     Attributes
     ----------
-    row : Row or Instruction
+    row : PtxInstruction
         One that takes the registers that are there, which may be wider than those of the table's row.
     operands : tuple of StepOperand
     results : tuple of Slot or None
     """
 
-    row: Row | Instruction
+    row: PtxInstruction
     operands: tuple[StepOperand, ...]
     results: tuple[Slot | None, ...] = ()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...isa import Instruction
+from ...isa import Instruction, PtxInstruction
 from ...operations import (
     Access,
     AsyncStore,
@@ -21,7 +21,6 @@ from ...operations import (
     Exit,
     MatrixMove,
     Operation,
-    Row,
     WmmaMove,
     WmmaMultiply,
 )
@@ -45,7 +44,7 @@ from .resolving import Resolver
 from .thread_steps import barrier_step, control_step, exit_step
 
 
-def match(names: Resolver, statement: Statement, row: Row | Instruction) -> Matched:
+def match(names: Resolver, statement: Statement, row: PtxInstruction) -> Matched:
     """Return what a step of a statement has.
 
     Raises

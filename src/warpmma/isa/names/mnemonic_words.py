@@ -7,14 +7,12 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from .._arguments import suggestion
-from ..errors import MnemonicError, shown
-from .kinds import AnyInstruction
-from .mma import instructions
-from .names import explained
-from .wgmma import WarpgroupInstruction
+from ..._arguments import suggestion
+from ...errors import MnemonicError, shown
+from ..tables import MatrixInstruction, WarpgroupInstruction, instructions
+from .name_meanings import explained
 
-Fragment = Callable[[AnyInstruction], bool]
+Fragment = Callable[[MatrixInstruction], bool]
 """What a fragment says of an instruction."""
 
 _SHAPE = re.compile(r"(?:m(\d+))?(?:n(\d+))?(?:k(\d+))?|(\d+)x(\d+)x(\d+)")
@@ -45,7 +43,7 @@ STAND_FOR: Mapping[str, str] = MappingProxyType(
 """Names of number formats with scales, and the fragments that they are."""
 
 
-def warpgroup(i: AnyInstruction) -> bool:
+def warpgroup(i: MatrixInstruction) -> bool:
     """Whether an instruction is a `wgmma`."""
     return isinstance(i, WarpgroupInstruction)
 

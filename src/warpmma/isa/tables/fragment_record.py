@@ -11,22 +11,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
-from .._arguments import check_choice
-from .._records import Record, Shown
-from .._views import view
-from ..errors import TargetError
-from ..layouts import Layout
-from .form_spelling import Spelling, Words
-from .grammar import Version
-from .known import check_known, since
-from .targets import TARGETS
-from .vocabulary import wanted
+from ..._arguments import check_choice
+from ..._views import view
+from ...errors import TargetError
+from ...layouts import Layout
+from ..gpus import check_known, since
+from ..grammar import FormInstruction, InstructionForm
+from ..targets import TARGETS
 
 Variant = Literal["matrix", "copy"]
 """What the numbers of `Layout.matrix` count: matrices, or the copies of one."""
@@ -39,33 +36,8 @@ READ_ON = ("sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90")
 
 
 @dataclass(frozen=True, kw_only=True)
-class FragmentInstruction(Record, ABC):
-    """One instruction whose registers hold fragments.
-
-    Attributes
-    ----------
-    mnemonic : str
-        In the order of PTX's grammar.
-    since : str
-        Oldest target that has it.
-    only : tuple of str
-        The targets that have it, where `since` says too much.
-    ptx : (int, int)
-        First PTX version.
-    """
-
-    mnemonic: str
-    since: str
-    only: tuple[str, ...] = ()
-    ptx: Version
-
-    def __str__(self) -> str:
-        return self.mnemonic
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """Targets that have it, oldest first."""
-        return self.only or since(self.since)
+class FragmentInstruction(FormInstruction, ABC):
+    """One instruction whose registers hold fragments; its attributes are those of `FormInstruction`."""
 
     @property
     @abstractmethod
@@ -177,21 +149,11 @@ class FragmentInstruction(Record, ABC):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FragmentForm(Shown):
+class FragmentForm(InstructionForm[FragmentInstruction]):
     """A row of the table: mnemonics that differ in their qualifiers.
 
     Attributes
     ----------
-    spelling : str
-        By the rules of `Spelling`.
-    kind : type
-        Class of its records.
-    fields : callable
-        From the words of a mnemonic to what its record has besides mnemonic, targets and version.
-    since : str
-        Oldest target; some words want later ones.
-    ptx : (int, int)
-        First version of PTX; some words want later ones.
     section : str
         Of the PTX ISA.
     compared : str
@@ -200,25 +162,9 @@ class FragmentForm(Shown):
         Whether PTX leaves the fragments open.
     """
 
-    spelling: str
-    kind: type[FragmentInstruction]
-    fields: Callable[[Words], Mapping[str, Any]]
-    since: str
-    ptx: Version
     section: str
     compared: str = ""
     opaque: bool = False
-
-    @cached_property
-    def lines(self) -> Spelling:
-        """The spelling, read."""
-        return Spelling(self.spelling)
-
-    def record(self, mnemonic: str) -> FragmentInstruction:
-        """Make the record of a mnemonic, which is one of the form in the order of the grammar."""
-        words = tuple(mnemonic.split("."))
-        oldest, ptx = wanted(words, self.since, self.ptx)
-        return self.kind(mnemonic=mnemonic, since=oldest, ptx=ptx, **self.fields(words))
 
     def layout_known(self, target: str | None = None) -> str:
         """Rule 3."""
@@ -252,4 +198,4 @@ def _span(targets: tuple[str, ...]) -> str:
 def form_of(forms: tuple[FragmentForm, ...], mnemonic: str) -> FragmentForm:
     """Return which of some forms spells a mnemonic."""
     words = tuple(mnemonic.split("."))
-    return next(form for form in forms if form.lines.match(words))
+    return next(form for form in forms if form.match(words))

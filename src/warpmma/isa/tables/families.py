@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .._records import Shown
-from .grammar import Choices, Version
-from .known import since
+from ..._records import Shown
+from ..gpus import since
+from ..grammar import Choices, Version
 
 Pairs = tuple[tuple[str, str], ...]
 

@@ -24,11 +24,10 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, Literal
 
-from ..layouts import Layout
-from ..registers import LANES, Packing
-from .form_spelling import Words
+from ...layouts import Layout
+from ...registers import LANES, Packing
+from ..grammar import Version, Words
 from .fragment_record import FragmentForm, FragmentInstruction, form_of
-from .grammar import Version
 
 MATRICES = "75,000,000 lanes of all 36 forms of sm_90a"
 TRANSPOSED = "1,488,222,925 lanes of 1,409 operations of sm_90a"

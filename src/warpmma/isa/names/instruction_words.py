@@ -27,11 +27,10 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from .._arguments import suggestion
-from .._records import Shown
-from ..errors import MnemonicError, shown
-from .kinds import AnyInstruction, parse_mnemonic
-from .mma import instructions
+from ..._arguments import suggestion
+from ..._records import Shown
+from ...errors import MnemonicError, shown
+from ..tables import Instruction, MatrixInstruction, instructions, warpgroup_instructions
 from .mnemonic_words import (
     STAND_FOR,
     VOCABULARY,
@@ -43,16 +42,16 @@ from .mnemonic_words import (
     type_named,
     warpgroup,
 )
-from .names import explained
-from .wgmma import WarpgroupInstruction, warpgroup_instructions
+from .mnemonics import parse_mnemonic
+from .name_meanings import explained
 
 LONGEST = 400
 _FEW = 3  # that an error lists
 _LIBRARY = re.compile(r"\b(torch|np|numpy|ml_dtypes|jnp|tl|cutlass|cute)\.")
 
 
-def _layouts(i: AnyInstruction) -> list[str]:
-    return [] if isinstance(i, WarpgroupInstruction) else [i.a_layout, i.b_layout]
+def _layouts(i: MatrixInstruction) -> list[str]:
+    return [i.a_layout, i.b_layout] if isinstance(i, Instruction) else []
 
 
 _OF_D = "accumulators of 32 bits"
@@ -70,7 +69,7 @@ _PLAIN: tuple[tuple[str, Fragment], ...] = (
     (".sp", lambda i: i.sparsity in (None, "sp")),
     ("defaults left out", lambda i: i == i.canonical),
 )
-_TOLD_APART: tuple[tuple[str, Callable[[AnyInstruction], str]], ...] = (
+_TOLD_APART: tuple[tuple[str, Callable[[MatrixInstruction], str]], ...] = (
     ("the shape", lambda i: i.shape),
     ("the type of A", lambda i: str(i.a_type)),
     ("the type of B", lambda i: str(i.b_type)),
@@ -94,7 +93,7 @@ class Named(Shown):
         What was chosen where the words leave several; empty if they leave one.
     """
 
-    instruction: AnyInstruction
+    instruction: MatrixInstruction
     note: str = ""
 
 
@@ -132,7 +131,7 @@ def named(words: str | Sequence[str], target: str | None = None, *, for_bits: bo
     return _plainest(_left(_fragments(text), text), text, target, for_bits)
 
 
-def every_fitting(words: str | Sequence[str]) -> tuple[AnyInstruction, ...]:
+def every_fitting(words: str | Sequence[str]) -> tuple[MatrixInstruction, ...]:
     """Return every instruction, `wgmma` too, that words say (rules 1 to 3); `MnemonicError` if none is that."""
     text = _text(words)
     if whole := _whole(text):
@@ -140,9 +139,9 @@ def every_fitting(words: str | Sequence[str]) -> tuple[AnyInstruction, ...]:
     return tuple(_left(_fragments(text), text, all_kinds=True))
 
 
-def qualifiers(i: AnyInstruction) -> list[str]:
+def qualifiers(i: MatrixInstruction) -> list[str]:
     """Return the words that, with its shape and types, name an instruction."""
-    if isinstance(i, WarpgroupInstruction):
+    if not isinstance(i, Instruction):
         return ["satfinite"] * i.satfinite + [i.bit_op] * bool(i.bit_op)  # type: ignore[list-item]
     words = [i.sparsity, i.kind and f"kind::{i.kind}", i.scale_vec and f"scale_vec::{i.scale_vec}", i.stype]
     words += ["satfinite" * i.satfinite, i.rounding, i.bit_op]
@@ -150,7 +149,7 @@ def qualifiers(i: AnyInstruction) -> list[str]:
     return [word for word in words if word]
 
 
-def words_of(i: AnyInstruction) -> str:
+def words_of(i: MatrixInstruction) -> str:
     """Return short words that name an instruction.
 
     Examples
@@ -195,9 +194,9 @@ def _whole(text: str) -> Named | None:
     return None
 
 
-def _left(fragments: Sequence[str], text: str, all_kinds: bool = False) -> list[AnyInstruction]:
+def _left(fragments: Sequence[str], text: str, all_kinds: bool = False) -> list[MatrixInstruction]:
     """Rules 2 and 3. Of `wgmma`, which is many, nothing is made where an `mma` is all of it and one is enough."""
-    every: list[AnyInstruction] = list(instructions())
+    every: list[MatrixInstruction] = list(instructions())
     found = _typed(_true(fragments, text, every), fragments)
     if all_kinds or not found:
         every += warpgroup_instructions()
@@ -207,13 +206,13 @@ def _left(fragments: Sequence[str], text: str, all_kinds: bool = False) -> list[
     return found
 
 
-def _true(fragments: Iterable[str], text: str, every: Sequence[AnyInstruction]) -> list[AnyInstruction]:
+def _true(fragments: Iterable[str], text: str, every: Sequence[MatrixInstruction]) -> list[MatrixInstruction]:
     """Return the instructions of which fragments are true, whatever those mean that have a place."""
     tests = [fragment_test(fragment, text) for fragment in fragments if not has_place(fragment)]
     return [i for i in every if all(test(i) for test in tests)]
 
 
-def _refusal(fragments: Sequence[str], text: str, every: Sequence[AnyInstruction]) -> str:
+def _refusal(fragments: Sequence[str], text: str, every: Sequence[MatrixInstruction]) -> str:
     """Say why no instruction is all of this: there is no such shape, there are no such types, or words contradict."""
     quoted = shown(text, str)
     shapes = [fragment for fragment in fragments if sizes_of(fragment)]
@@ -238,7 +237,7 @@ def _nearest(asked: str, known: Iterable[str], of: str = "") -> str:
     return asked + (suggestion(asked, listed) or few)
 
 
-def _typed(left: list[AnyInstruction], fragments: Sequence[str]) -> list[AnyInstruction]:
+def _typed(left: list[MatrixInstruction], fragments: Sequence[str]) -> list[MatrixInstruction]:
     """Rule 3, and layouts: two are those of A and B, one is of either."""
     layouts = [x for x in fragments if x in ("row", "col")]
     if layouts:
@@ -259,7 +258,7 @@ def _typed(left: list[AnyInstruction], fragments: Sequence[str]) -> list[AnyInst
     return []
 
 
-def _plainest(left: list[AnyInstruction], text: str, target: str | None, for_bits: bool) -> Named:
+def _plainest(left: list[MatrixInstruction], text: str, target: str | None, for_bits: bool) -> Named:
     """Rules 4 and 5."""
     if len(left) == 1:
         return Named(instruction=left[0])
@@ -279,7 +278,7 @@ def _plainest(left: list[AnyInstruction], text: str, target: str | None, for_bit
     return Named(instruction=left[0], note=f"{shown(text, str)} is taken as {left[0]}: {', '.join(why)}")
 
 
-def _apart(left: Sequence[AnyInstruction], text: str) -> str:
+def _apart(left: Sequence[MatrixInstruction], text: str) -> str:
     """Say what would tell instructions apart, and name a few."""
     for what, value in _TOLD_APART:
         values = dict.fromkeys(map(value, left))

@@ -1,4 +1,4 @@
-"""Words of mnemonics: the qualifiers that forms may have, which of them keep their order, and what some of them want.
+"""Opcodes and words of mnemonics: which are simulated where, which words keep their order, what some words require.
 
 Source: PTX ISA 9.1, 9.7; ptxas 13.0 knows each, and refuses it below what `REQUIRED` says.
 """
@@ -7,9 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
+from typing import Literal
 
-from .known import since as targets_since
+from ...errors import MnemonicError
+from ..gpus import since as targets_since
 
+Version = tuple[int, int]
+Door = Literal["mma", "wgmma", "operation", "move", "access"]
+
+_LONGEST = 160
 _SIZES = ("8", "16", "32", "64")
 TYPE_WORDS = frozenset(
     (
@@ -72,8 +78,55 @@ REQUIRED: Mapping[str, tuple[str, tuple[int, int]]] = MappingProxyType({
 })  # fmt: skip
 """Oldest target and first version of PTX that have a word, where they may be later than those of the form."""
 
-ABSENT_WORDS: Mapping[str, str] = MappingProxyType({})
-"""Words of instructions that are simulated otherwise, and what they do: PTX has them, nobody simulates them yet."""
+_OPERATIONS = """
+    abs activemask add addc and bfe bfi bfind bmsk brev clz cnot copysign cos cvt cvta div dp2a dp4a elect ex2
+    fma fns getctarank isspacep lg2 lop3 mad mad24 madc match max min mov movmatrix mul mul24 neg not or
+    popc prmt rcp redux rem rsqrt sad selp set setp shf shfl shl shr sin slct sqrt sub subc szext tanh testp
+    vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vote vset
+    vset2 vset4 vshl vshr vsub vsub2 vsub4 xor
+"""
+_ACCESSES = """
+    alloca applypriority atom bar barrier brkpt cp createpolicy discard exit fence griddepcontrol ld ldu mapa mbarrier
+    membar nanosleep pmevent prefetch prefetchu red setmaxnreg st stackrestore stacksave trap wmma
+"""
+
+SIMULATED: Mapping[str, Door] = MappingProxyType({
+    "mma": "mma",
+    "wgmma": "wgmma",
+    **dict.fromkeys(_OPERATIONS.split(), "operation"),
+    "ldmatrix": "move",
+    "stmatrix": "move",
+    **dict.fromkeys(_ACCESSES.split(), "access"),
+})  # fmt: skip
+"""Opcodes with instructions that are simulated, and which function reads them."""
+
+_ABSENT = """
+    bra brx call clusterlaunchcontrol istypep multimem ret suld suq sured
+    sust tcgen05 tensormap tex tld4 txq
+
+    cp.async.bulk.prefetch.tensor cp.async.bulk.tensor cp.reduce.async.bulk.tensor
+    wgmma.commit_group
+    wgmma.fence wgmma.wait_group
+"""
+ABSENT = frozenset(_ABSENT.split())
+"""Opcodes, and beginnings of mnemonics, that PTX has and nobody simulates yet."""
+
+OPCODES = frozenset(SIMULATED) | {name for name in ABSENT if "." not in name}
+"""Every opcode of PTX."""
+
+
+def bare(mnemonic: object) -> str:
+    """Return a mnemonic without blanks and semicolon about it; raise `MnemonicError` for what cannot be one."""
+    if not isinstance(mnemonic, str):
+        raise MnemonicError(f"a mnemonic is a string, such as 'mma.sync...'; got {type(mnemonic).__name__}")
+    if len(mnemonic) > _LONGEST:
+        raise MnemonicError(f"{mnemonic[:60]}...: {len(mnemonic)} characters; no mnemonic has more than {_LONGEST}")
+    if any("\ud800" <= c <= "\udfff" for c in mnemonic):  # such text cannot be printed
+        raise MnemonicError(f"{mnemonic!a}: a mnemonic has no lone surrogates")
+    text = mnemonic.strip().removesuffix(";").rstrip()
+    if any(c in text for c in " \t\n{;"):
+        raise MnemonicError(f"{mnemonic}: expected a mnemonic alone, without operands")
+    return text
 
 
 def wanted(words: Iterable[str], since: str, ptx: tuple[int, int]) -> tuple[str, tuple[int, int]]:

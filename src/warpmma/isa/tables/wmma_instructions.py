@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, cast
 
-from ..layouts import Layout, Operand
-from .form_spelling import Words
+from ...layouts import Layout, Operand
+from ..grammar import Version, Words
 from .fragment_record import FragmentForm, FragmentInstruction, Variant, form_of
-from .grammar import Version
 from .mma import Instruction
 from .wmma_fragments import chain, element_type, fragment
 

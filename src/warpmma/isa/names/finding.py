@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._arguments import is_integer
-from ..errors import MnemonicError, shown
-from .kinds import AnyInstruction
-from .mma import instructions
-from .wgmma import warpgroup_instructions
+from ..._arguments import is_integer
+from ...errors import MnemonicError, nearest, shown
+from ..tables import MatrixInstruction, instructions, warpgroup_instructions
 
 
-def _scale_vec(instruction: AnyInstruction) -> str | None:
+def _scale_vec(instruction: MatrixInstruction) -> str | None:
     """Return `scale_vec`, also where it is a default that is not spelled out."""
     return f"{instruction.scales_per_row}X" if instruction.block_scale else None
 
 
 # What each argument looks at, where that is no attribute of the same name.
-_PARTS: dict[str, Callable[[AnyInstruction], Any]] = {
+_PARTS: dict[str, Callable[[MatrixInstruction], Any]] = {
     "a": lambda i: i.a_type, "b": lambda i: i.b_type, "c": lambda i: i.c_type, "d": lambda i: i.d_type,
     "scale_vec": _scale_vec,
 }  # fmt: skip
@@ -29,7 +27,7 @@ def find(
     m: int | None = None, n: int | None = None, k: int | None = None, target: str | None = None,
     kind: str | None = None, sparse: bool | None = None, block_scale: bool | None = None,
     scale_vec: str | None = None, stype: str | None = None, satfinite: bool | None = None,
-) -> tuple[AnyInstruction, ...]:  # fmt: skip
+) -> tuple[MatrixInstruction, ...]:  # fmt: skip
     """List the instructions that fit a description.
 
     Parameters
@@ -77,7 +75,7 @@ def find(
     return tuple(i for i in _every(target) if all(_part(i, part) == value for part, value in wanted.items()))
 
 
-def _part(instruction: AnyInstruction, part: str) -> Any:
+def _part(instruction: MatrixInstruction, part: str) -> Any:
     return _PARTS[part](instruction) if part in _PARTS else getattr(instruction, part)
 
 
@@ -88,13 +86,11 @@ def _check(part: str, value: object) -> None:
     fits = is_integer(value) if kind is int else isinstance(value, kind)
     if fits and value in legal:
         return
-    from difflib import get_close_matches  # only errors need it
-
-    near = get_close_matches(value[:80], sorted(legal), 1) if fits and isinstance(value, str) else []
-    meant = f", did you mean {near[0]!r}?" if near else ";"
+    near = nearest(value[:80], sorted(legal)) if fits and isinstance(value, str) else None
+    meant = f", did you mean {near!r}?" if near else ";"
     listed = ", ".join(map(repr, sorted(legal)))
     raise MnemonicError(f"no instruction has {part}={shown(value)}{meant} expected one of {listed}")
 
 
-def _every(target: str | None) -> tuple[AnyInstruction, ...]:
+def _every(target: str | None) -> tuple[MatrixInstruction, ...]:
     return (*instructions(target), *warpgroup_instructions(target))

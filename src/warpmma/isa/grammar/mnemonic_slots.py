@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,28 +18,14 @@ from itertools import chain, product
 from types import MappingProxyType
 from typing import Any, Generic, Protocol, TypeVar
 
-from .._records import Record
-from ..errors import MnemonicError, TableError
+from ..._records import Record
+from ...errors import MnemonicError, TableError, nearest
+from .nearest import near
+from .vocabulary import Version
 
-Version = tuple[int, int]
 Choices = tuple[tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]], ...]
 
-_LONGEST = 160
 _NEAR = 0.5  # so that '.s8' is near to '.s4'
-
-
-def bare(mnemonic: object) -> str:
-    """Return a mnemonic without blanks and semicolon about it; raise `MnemonicError` for what cannot be one."""
-    if not isinstance(mnemonic, str):
-        raise MnemonicError(f"a mnemonic is a string, such as 'mma.sync...'; got {type(mnemonic).__name__}")
-    if len(mnemonic) > _LONGEST:
-        raise MnemonicError(f"{mnemonic[:60]}...: {len(mnemonic)} characters; no mnemonic has more than {_LONGEST}")
-    if any("\ud800" <= c <= "\udfff" for c in mnemonic):  # such text cannot be printed
-        raise MnemonicError(f"{mnemonic!a}: a mnemonic has no lone surrogates")
-    text = mnemonic.strip().removesuffix(";").rstrip()
-    if any(c in text for c in " \t\n{;"):
-        raise MnemonicError(f"{mnemonic}: expected a mnemonic alone, without operands")
-    return text
 
 
 class MnemonicRow(Protocol):
@@ -283,28 +268,11 @@ class Grammar(Record, Generic[RowT]):
         return found
 
     def hint(self, mnemonic: str) -> str:
-        """Name the legal mnemonic nearest to an unreadable one; "" if none has half of its words or words like them."""
-        from difflib import SequenceMatcher  # only errors need it
-
-        words = Counter((self.closest(word) or word) if i else word for i, word in enumerate(mnemonic.split(".")))
-
-        def different(other: str) -> int:
-            legal = Counter(other.split("."))
-            return (words - legal).total() + (legal - words).total()
-
-        def likeness(other: str) -> float:
-            return SequenceMatcher(None, mnemonic, other).ratio()
-
-        shortest = sorted((different(other), number, other) for number, other in enumerate(self.legal))
-        # Of 24 at the most, letter by letter, and of the nearest among them only: that is slow.
-        nearest = max((other for count, _, other in shortest[:24] if count == shortest[0][0]), key=likeness)
-        legal = Counter(nearest.split("."))
-        return f". Nearest legal: {nearest}" if 2 * (words & legal).total() >= legal.total() else ""
+        """Name the legal mnemonic that is nearest to an unreadable one; "" if none is like it."""
+        words = mnemonic.removeprefix(self.opcode).strip(".").split(".")
+        found = near(".".join([self.opcode, *(self.closest(word) or word for word in words)]), self.legal)
+        return f". Nearest legal: {found}" if found else ""
 
     def closest(self, word: str) -> str | None:
         """Return the word of the vocabulary that is most like this one, if one is."""
-        if word in self.words:
-            return word
-        from difflib import get_close_matches  # only errors need it
-
-        return next(iter(get_close_matches(word, self.words, 1, _NEAR)), None)
+        return word if word in self.words else nearest(word, self.words, _NEAR)

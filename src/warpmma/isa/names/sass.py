@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from .grammar import Grammar
-from .spellings import MMA, WGMMA
+from ..grammar import Grammar
+from ..tables import MMA, WGMMA
 
 _SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)|(16|8)(8)(\d+)")
 _FP8 = ("e4m3", "e5m2")

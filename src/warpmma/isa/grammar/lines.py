@@ -20,8 +20,8 @@ from functools import cached_property
 from itertools import product
 from typing import NamedTuple
 
-from .._records import Shown
-from ..errors import TableError
+from ..._records import Shown
+from ...errors import TableError
 from .vocabulary import KEPT
 
 Words = tuple[str, ...]
@@ -74,19 +74,13 @@ def _slots(spelling: str, text: str) -> Iterator[SpellingSlot]:
         position = match.end()
 
 
-@dataclass(frozen=True)
-class Spelling(Shown):
-    """A line of PTX's grammar, read.
+class Line(Shown):
+    """A line of PTX's grammar; what it lists and reads.
 
     Attributes
     ----------
     text : str
-        By rule 1.
-
-    Raises
-    ------
-    TableError
-        A text that cannot be read, when its slots are asked for.
+        By rule 1. One that cannot be read is a `TableError` when its slots are asked for.
     """
 
     text: str
@@ -134,6 +128,24 @@ class Spelling(Shown):
                     if kept_words(reading) == order:
                         return ".".join(head + reading)
         return None
+
+
+@dataclass(frozen=True)
+class Spelling(Line):
+    """A line of PTX's grammar alone.
+
+    Attributes
+    ----------
+    text : str
+        By rule 1.
+
+    Raises
+    ------
+    TableError
+        A text that cannot be read, when its slots are asked for.
+    """
+
+    text: str
 
 
 def kept_words(words: Words) -> list[list[str]]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from typing import TypeGuard
 
-from .fragment_record import FragmentInstruction
-from .fragment_table import FRAGMENT_OPCODES, parse_fragments
+from ..tables import FRAGMENT_OPCODES, FragmentInstruction, Instruction, MatrixInstruction, parse_fragments
 from .instruction_words import LONGEST, named
-from .kinds import AnyInstruction, FragmentHolder, parse_mnemonic
-from .mma import Instruction, parse_mma
 from .mnemonic_words import is_fragment
+from .mnemonics import parse_mma, parse_mnemonic
+
+FragmentHolder = MatrixInstruction | FragmentInstruction
+"""An instruction whose registers hold fragments."""
 
 
 def parse(mnemonic: str | Instruction) -> Instruction:
@@ -46,7 +47,7 @@ def parse(mnemonic: str | Instruction) -> Instruction:
     Traceback (most recent call last):
         ...
     warpmma.errors.MnemonicError: mma.sync.aligned.m16n8k61.row.col.f32.f16.f16.f32:
-    unknown qualifier '.m16n8k61', did you mean '.m16n8k64'.
+    unknown qualifier '.m16n8k61', did you mean '.m16n8k16'.
     Nearest legal: mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
     """
     if _are_words(mnemonic):
@@ -55,7 +56,7 @@ def parse(mnemonic: str | Instruction) -> Instruction:
     return parse_mma(mnemonic)
 
 
-def parse_any(mnemonic: str | AnyInstruction) -> AnyInstruction:
+def parse_any(mnemonic: str | MatrixInstruction) -> MatrixInstruction:
     """Read a mnemonic of either kind, `mma` or `wgmma`, or words that name one, as `parse` does.
 
     Parameters
@@ -80,7 +81,7 @@ def parse_any(mnemonic: str | AnyInstruction) -> AnyInstruction:
     return named(mnemonic, for_bits=True).instruction if _are_words(mnemonic) else parse_mnemonic(mnemonic)
 
 
-def plainest(mnemonic: str | AnyInstruction, target: str | None = None) -> AnyInstruction:
+def plainest(mnemonic: str | MatrixInstruction, target: str | None = None) -> MatrixInstruction:
     """Read what `parse_any` does, for an answer that names the instruction: words may leave the type of D open.
 
     Parameters

@@ -24,10 +24,10 @@ from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
-from ..errors import TableError
-from ..layouts import Layout, Operand
-from .mma import Instruction, parse_mma
-from .targets import TARGETS
+from ...errors import TableError
+from ...layouts import Layout, Operand
+from ..targets import TARGETS
+from .mma import MMA_TABLE, Instruction
 
 _QUADS = ("l2", "l3")
 _HALF_ELEMENTS = 16  # rule 5
@@ -152,7 +152,7 @@ def _tile(of: str, shape: tuple[int, int, int], accumulator: str, order: str) ->
     sums = accumulator or _ACCUMULATORS[of]
     layouts = f"{order}.{order}" if (of, k) == ("f16", 4) else "row.col"
     end = ".xor.popc" if of == "b1" else ""
-    return parse_mma(f"mma.sync.aligned.m{m}n{n}k{k}.{layouts}.{sums}.{of}.{of}.{sums}{end}")
+    return MMA_TABLE.parse(f"mma.sync.aligned.m{m}n{n}k{k}.{layouts}.{sums}.{of}.{of}.{sums}{end}")
 
 
 @cache
@@ -179,4 +179,4 @@ def chain(k: int, types: tuple[str, str, str, str], qualifiers: str, target: str
     wide = d_type if d_type == c_type else "f32"
     first = "f16" if (d_type, c_type, step) == ("f32", "f16", 4) else wide
     start = f"mma.sync.aligned.m{m}n{n}k{step}.row.col{qualifiers}.{wide}.{a_type}.{b_type}"
-    return tuple(parse_mma(f"{start}.{wide if i else first}") for i in range(k // step))
+    return tuple(MMA_TABLE.parse(f"{start}.{wide if i else first}") for i in range(k // step))

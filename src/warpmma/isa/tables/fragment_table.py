@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
-from ..errors import MnemonicError
+from ...errors import MnemonicError
+from ..gpus import check_known
+from ..grammar import InstructionTable, bare, near
 from .fragment_record import FragmentForm, FragmentInstruction
-from .grammar import bare
-from .known import check_known
 from .matrix_moves import MATRIX_MOVES, MATRIX_TRANSPOSE
-from .names import near
 from .wmma_instructions import WMMA_MOVES, WMMA_PRODUCTS
 
 FRAGMENT_FORMS: tuple[FragmentForm, ...] = (*MATRIX_MOVES, MATRIX_TRANSPOSE, *WMMA_MOVES, *WMMA_PRODUCTS)
@@ -46,28 +45,24 @@ def parse_fragments(mnemonic: str | FragmentInstruction) -> FragmentInstruction:
     warpmma.errors.MnemonicError: unknown instruction ldmatrix.sync.aligned.m8n8.x3.b16; the nearest is
     ldmatrix.sync.aligned.m8n8.x1.b16
     """
-    return mnemonic if isinstance(mnemonic, FragmentInstruction) else _parsed(bare(mnemonic))
-
-
-@cache
-def _parsed(name: str) -> FragmentInstruction:
-    words = tuple(name.split("."))
-    for form in FRAGMENT_FORMS:
-        if found := form.lines.match(words):
-            return form.record(found)
-    nearest = near(name, _mnemonics())
+    if isinstance(mnemonic, FragmentInstruction):
+        return mnemonic
+    name = bare(mnemonic)
+    if (found := _table().find(name)) is not None:
+        return found
+    nearest = near(name, [x for form in FRAGMENT_FORMS for x in form.mnemonics])
     meant = f"; the nearest is {nearest}" if nearest else f"; expected one of {', '.join(FRAGMENT_OPCODES)}"
     raise MnemonicError(f"unknown instruction {name}{meant}")
 
 
 @cache
-def _mnemonics() -> tuple[str, ...]:
-    return tuple(name for form in FRAGMENT_FORMS for name in form.lines.mnemonics)
+def _table() -> InstructionTable[FragmentForm, FragmentInstruction]:
+    return InstructionTable(FRAGMENT_FORMS)  # proved with the rows of `operations`, which spell the same
 
 
 @cache
 def _every() -> tuple[FragmentInstruction, ...]:
-    return tuple(map(_parsed, _mnemonics()))
+    return tuple(_table().rows())
 
 
 def fragment_instructions(target: str | None = None) -> tuple[FragmentInstruction, ...]:

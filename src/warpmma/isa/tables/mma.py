@@ -11,12 +11,45 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ..layouts import Layout, Operand, accumulator, multiplicand, quad_pair
-from ..registers import Packing
-from .families import Family
-from .record import MatrixInstruction
-from .spellings import MMA
-from .tables import Table
+from ...layouts import Layout, Operand, accumulator, multiplicand, quad_pair
+from ...registers import Packing
+from ..grammar import Grammar, MnemonicSlot, Refusal
+from .families import FAMILIES, Family
+from .matrix_instructions import MatrixInstruction, Table
+
+MMA: Grammar[Family] = Grammar(
+    opcode="mma",
+    slots=(
+        MnemonicSlot(part="sparsity"),
+        MnemonicSlot(part="sync", holds=None),
+        MnemonicSlot(part="aligned", holds=None),
+        MnemonicSlot(part="shape", holds=int, fields=("m", "n", "k"), spelling="m{}n{}k{}",
+                     needs="one shape, such as .m16n8k16"),
+        MnemonicSlot(part="layout", fields=("a_layout", "b_layout"), needs="the layouts of A and B, as .row.col"),
+        MnemonicSlot(part="kind", spelling="kind::{}"),
+        MnemonicSlot(part="block_scale", holds=None, partner="stype"),
+        MnemonicSlot(part="scale_vec", spelling="scale_vec::{}"),
+        MnemonicSlot(part="satfinite", holds=bool),
+        MnemonicSlot(part="type", fields=("d_type", "a_type", "b_type", "c_type"),
+                     needs="the types of D, A, B and C, as .f32.f16.f16.f32"),
+        MnemonicSlot(part="stype"),
+        MnemonicSlot(part="rounding"),
+        MnemonicSlot(part="bit_op"),
+        MnemonicSlot(part="popc", holds=None, partner="bit_op"),
+    ),
+    rows=FAMILIES,
+    # The types of A and B are what a user cares for most, then the shape.
+    weights={"a_type": 4, "b_type": 4, "sparsity": 3, "m": 2, "n": 2, "d_type": 2, "kind": 2},
+    refusals=(
+        Refusal(
+            fields={"m": 8, "n": 8, "k": 4, "a_type": "bf16", "b_type": "bf16"},
+            why="ptxas assembles the bf16 forms of m8n8k4 to no instruction at all and leaves D as it was, so they "
+            "compute nothing",
+            nearest="mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32",
+        ),
+    ),
+)  # fmt: skip
+"""Of `mma`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +73,8 @@ class Instruction(MatrixInstruction):
 
     Examples
     --------
-    >>> i = parse_mma("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32")
+    >>> from warpmma.isa import parse
+    >>> i = parse("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32")
     >>> i.a_type, i.k, i.layout("A").registers
     ('bf16', 16, 4)
     >>> i.targets[0], i.ptx
@@ -48,6 +82,7 @@ class Instruction(MatrixInstruction):
     """
 
     _grammar = MMA
+    convergence = "warp"
 
     sparsity: str | None = None
     m: int
@@ -65,16 +100,6 @@ class Instruction(MatrixInstruction):
     stype: str | None = None
     rounding: str | None = None
     bit_op: str | None = None
-
-    @property
-    def sparse(self) -> bool:
-        """Whether A is sparse."""
-        return self.sparsity is not None
-
-    @property
-    def block_scale(self) -> bool:
-        """Whether A and B carry scales."""
-        return self.stype is not None
 
     @property
     def scales_per_row(self) -> int:
@@ -102,7 +127,7 @@ class Instruction(MatrixInstruction):
         MnemonicError
             When no row yields it.
         """
-        return _TABLE.row(self)
+        return MMA_TABLE.row(self)
 
     def packing(self, operand: Operand) -> Packing:
         """How an operand's elements share registers."""
@@ -126,7 +151,7 @@ _CONTAINER_KINDS = ("f8f6f4", "mxf8f6f4")  # every element in a byte of its own
 _CONTAINER_SHIFT = {"e2m1": 2}
 
 
-_TABLE = Table(record=Instruction, grammar=MMA)
+MMA_TABLE = Table(record=Instruction, grammar=MMA)
 
 
 def instructions(target: str | None = None) -> tuple[Instruction, ...]:
@@ -152,9 +177,4 @@ def instructions(target: str | None = None) -> tuple[Instruction, ...]:
     >>> len(instructions()), len(instructions("sm_70")), len(instructions("sm_90a"))
     (420, 12, 198)
     """
-    return _TABLE.listed(target)
-
-
-def parse_mma(mnemonic: str | Instruction) -> Instruction:
-    """Read a mnemonic of `mma`; errors are those of `parse`."""
-    return _TABLE.parse(mnemonic)
+    return MMA_TABLE.listed(target)

@@ -1,0 +1,76 @@
+"""Names of instructions: those that PTX has, which of them are simulated where, and what other names mean.
+
+Messages about mnemonics read these tables; nothing is accepted that they name.
+
+Source: PTX ISA 9.1, 9.7 (every opcode of its sections); ptxas 13.0 knows each.
+"""
+
+from __future__ import annotations
+
+from ..grammar import ABSENT, OPCODES, SIMULATED, Door
+from .foreign import no_instruction, ptx_of
+
+_NO_KERNELS = "not simulated yet in kernels: compile them for sm_80, where they have mma.sync instead"
+_WHERE: dict[Door, str] = {
+    "mma": "read by warpmma.parse",
+    "wgmma": f"computed by warpmma.matmul(A, B, instruction='wgmma...', target='sm_90a'), {_NO_KERNELS}",
+    "operation": "for kernels: warpmma.kernel",
+    "move": "for kernels: warpmma.kernel",
+    "access": "for kernels: warpmma.kernel",
+}
+
+_PRODUCTS = ("wgmma", "tcgen05")
+"""Opcodes of which compilers write mma.sync in place for older targets."""
+
+_LONGEST = 160
+
+
+def explained(name: str, here: Door) -> str:
+    """Say what a name is, if it is known and another function than the one asked reads it; "" otherwise.
+
+    Parameters
+    ----------
+    name : str
+    here : str
+        What the function that was asked reads.
+
+    Examples
+    --------
+    >>> explained("txq.width.b32", "operation")
+    'txq is PTX, not simulated yet'
+    >>> explained("__syncthreads", "mma")
+    'this is CUDA C++; in PTX it is bar.sync, for kernels: warpmma.kernel'
+    >>> explained("HMMA.16816.F32", "mma")
+    'this is machine code; in PTX it is mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32'
+    """
+    name = name[:_LONGEST]
+    if found := ptx_of(name):
+        language, ptx = found
+        mnemonic = ptx.split(",")[0].split(" ")[0]
+        where = "" if _opcode(mnemonic) == "mma" else _where(mnemonic, here)
+        return f"this is {language}; in PTX it is {ptx}{where}"
+    if other := no_instruction(name):
+        return f"this is {other}"
+    if _opcode(name) in OPCODES:
+        where = _where(name, here)
+        return where and f"{_absent(name) or _opcode(name)} is PTX{where}"
+    return "PTX is written in small letters" if _opcode(name.lower()) in OPCODES else ""
+
+
+def _opcode(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def _absent(name: str) -> str:
+    """Return the longest beginning of a mnemonic that PTX has and nobody simulates; "" if there is none."""
+    words = name.split(".")
+    starts = (".".join(words[:n]) for n in range(len(words), 0, -1))
+    return next((start for start in starts if start in ABSENT), "")
+
+
+def _where(mnemonic: str, here: Door) -> str:
+    """Where PTX is simulated, as the end of a sentence; "" if here."""
+    if _absent(mnemonic):
+        return f", {_NO_KERNELS if _opcode(mnemonic) in _PRODUCTS else 'not simulated yet'}"
+    door = SIMULATED[_opcode(mnemonic)]
+    return "" if door == here else f", {_WHERE[door]}"

@@ -1,0 +1,210 @@
+"""Warpgroup instructions: every dense `wgmma.mma_async` that ptxas takes, for products of whole matrices.
+
+B lies in shared memory, A there or in registers, C and D in registers of the four warps. How they lie in memory changes
+no bit of the result, and is not modelled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..._records import Shown
+from ...errors import OperandError
+from ...layouts import Layout, Operand, warpgroup
+from ...registers import Packing
+from ..grammar import Choices, Grammar, MnemonicSlot, Version
+from .matrix_instructions import MatrixInstruction, Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarpgroupFamily(Shown):
+    """A row of the table: all its combinations are instructions.
+
+    Attributes
+    ----------
+    n : tuple of int
+    k : int
+    d_types : tuple of str
+    multiplicands : tuple of (str, str)
+        Types of (A, B).
+    satfinite, bit_ops : tuple
+        Choices of each qualifier.
+    targets : tuple of str
+        One: no later target has what came with sm_90a.
+    ptx : (int, int)
+        First PTX version.
+    documented : bool
+        Whether PTX's grammar has these spellings.
+    """
+
+    n: tuple[int, ...]
+    k: int
+    d_types: tuple[str, ...]
+    multiplicands: tuple[tuple[str, str], ...]
+    satfinite: tuple[bool, ...] = (False,)
+    bit_ops: tuple[str | None, ...] = (None,)
+    targets: tuple[str, ...] = ("sm_90a",)
+    ptx: Version = (8, 0)
+    documented: bool = True
+
+    @property
+    def choices(self) -> Choices:
+        """What the fields of an instruction hold: the table has the combinations, the last choice fastest."""
+        return (
+            (("d_type",), tuple((choice,) for choice in self.d_types)),
+            (("a_type", "b_type"), self.multiplicands),
+            (("satfinite",), tuple((choice,) for choice in self.satfinite)),
+            (("bit_op",), tuple((choice,) for choice in self.bit_ops)),
+            (("m", "n", "k"), tuple((64, n, self.k) for n in self.n)),
+        )
+
+
+_BY_8 = tuple(range(8, 257, 8))
+# One of the manual's lists stops at 224; ptxas, and another of its lists, do not.
+_BY_16 = (8, 16, 24, 32, *range(48, 257, 16))
+_FP8 = tuple((a, b) for a in ("e4m3", "e5m2") for b in ("e4m3", "e5m2"))
+_EITHER = (False, True)
+
+_FAMILIES = (
+    WarpgroupFamily(n=_BY_8, k=16, d_types=("f16", "f32"), multiplicands=(("f16", "f16"),)),
+    WarpgroupFamily(n=_BY_8, k=16, d_types=("f32",), multiplicands=(("bf16", "bf16"),)),
+    WarpgroupFamily(n=_BY_8, k=8, d_types=("f32",), multiplicands=(("tf32", "tf32"),)),
+    WarpgroupFamily(n=_BY_8, k=32, d_types=("f16", "f32"), multiplicands=_FP8),
+    WarpgroupFamily(n=_BY_16, k=32, d_types=("s32",), multiplicands=(("s8", "s8"), ("u8", "u8")), satfinite=_EITHER),
+    WarpgroupFamily(
+        n=_BY_16, k=32, d_types=("s32",), multiplicands=(("s8", "u8"), ("u8", "s8")), satfinite=_EITHER, ptx=(8, 4)
+    ),
+    WarpgroupFamily(n=_BY_16, k=256, d_types=("s32",), multiplicands=(("b1", "b1"),), bit_ops=("and",)),
+)
+"""The whole table."""
+
+WGMMA: Grammar[WarpgroupFamily] = Grammar(
+    opcode="wgmma.mma_async",
+    slots=(
+        MnemonicSlot(part="sync", holds=None),
+        MnemonicSlot(part="aligned", holds=None),
+        MnemonicSlot(part="shape", holds=int, fields=("m", "n", "k"), spelling="m{}n{}k{}", any_number=True,
+                     needs="one shape, such as .m64n128k16"),
+        MnemonicSlot(part="satfinite", holds=bool),
+        MnemonicSlot(part="type", fields=("d_type", "a_type", "b_type"),
+                     needs="the types of D, A and B, as .f32.f16.f16"),
+        MnemonicSlot(part="bit_op", readable=("xor",)),
+        MnemonicSlot(part="popc", holds=None, partner="bit_op", follows=True),
+    ),
+    rows=_FAMILIES,
+    # The types of A and B are what a user cares for most, then that of D.
+    weights={"a_type": 4, "b_type": 4, "d_type": 2},
+    unsupported={"sp": "the arithmetic of sparse wgmma was not measured; only dense is simulated"},
+)  # fmt: skip
+"""Of dense `wgmma.mma_async`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarpgroupInstruction(MatrixInstruction):
+    """One dense `wgmma.mma_async`: the parts of its mnemonic, and what follows from them.
+
+    It has the names of a dense `Instruction` but for `a_layout` and `b_layout`. C is D: PTX has one operand for both.
+    Layouts of fragments are those of A, where it is in registers, and of C and D.
+
+    Attributes
+    ----------
+    m, n, k : int
+        Shape; m is always 64.
+    satfinite : bool
+    d_type, a_type, b_type : str
+    bit_op : {None, "and"}
+        Of b1 only; printed with `.popc`.
+    sparse, block_scale : bool
+        Always False.
+    sparsity, kind, scale_vec, stype, rounding : None
+    scales_per_row : int
+        Always 0.
+    targets : tuple of str
+        Always sm_90a alone.
+    documented : bool
+        Always True: PTX's grammar has every one of them.
+
+    Examples
+    --------
+    >>> from warpmma.isa import parse_warpgroup
+    >>> i = parse_warpgroup("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16")
+    >>> i.n, i.c_type, i.targets, i.ptx
+    (128, 'f32', ('sm_90a',), (8, 0))
+    >>> i.layout("D").shape, i.layout("D").registers, i.layout("D").locate(35, 101)
+    ((64, 128), 64, (78, 49, 0))
+    """
+
+    _grammar = WGMMA
+    convergence = "warpgroup"
+
+    m: int = 64
+    n: int
+    k: int
+    satfinite: bool = False
+    d_type: str
+    a_type: str
+    b_type: str
+    bit_op: str | None = None
+
+    sparsity = None
+    kind = None
+    scale_vec = None
+    stype = None
+    rounding = None
+
+    @cached_property
+    def c_type(self) -> str:  # type: ignore[override]
+        """Type of C, which is D's."""
+        return self.d_type
+
+    @cached_property
+    def family(self) -> WarpgroupFamily:
+        """The table's row that this instruction comes from.
+
+        Raises
+        ------
+        MnemonicError
+            When no row yields it.
+        """
+        return WGMMA_TABLE.row(self)
+
+    def packing(self, operand: Operand) -> Packing:
+        """How an operand's elements share registers; `OperandError` for B, which lies in shared memory."""
+        bits = self.format(operand).bits
+        if operand == "B":
+            raise OperandError(f"{self}: B lies in shared memory, in no registers; expected 'A', 'C' or 'D'")
+        return Packing(slot=bits, bits=bits)
+
+    def _layout(self, operand: Operand) -> Layout:
+        packing = self.packing(operand)
+        return warpgroup(operand, self.k if operand == "A" else self.n, packing)
+
+
+WGMMA_TABLE = Table(record=WarpgroupInstruction, grammar=WGMMA)
+
+
+def warpgroup_instructions(target: str | None = None) -> tuple[WarpgroupInstruction, ...]:
+    """List the dense `wgmma` instructions of a target, or all of them.
+
+    Parameters
+    ----------
+    target : str, optional
+        Such as "sm_90a", which alone has any.
+
+    Returns
+    -------
+    tuple of WarpgroupInstruction
+        In the order of the table.
+
+    Raises
+    ------
+    TargetError
+        For an unknown target.
+
+    Examples
+    --------
+    >>> len(warpgroup_instructions()), len(warpgroup_instructions("sm_90a")), len(warpgroup_instructions("sm_90"))
+    (546, 546, 0)
+    """
+    return WGMMA_TABLE.listed(target)
