@@ -14,7 +14,7 @@ from explanation_cases import ALL, E4M3, F16, F64, MXF4, explained
 
 from warpmma.analysis import Explanation
 from warpmma.errors import OperandError
-from warpmma.show.sums.sum_numbers import code_text, rational_of
+from warpmma.show.sums.exact_text import code_text, rational_of
 
 each_case = pytest.mark.parametrize("explanation", ALL.values(), ids=ALL.keys())
 

@@ -7,10 +7,10 @@ from importlib import import_module
 from types import MappingProxyType
 
 VIEWS: Mapping[tuple[str, str], str] = MappingProxyType({
-    ("Explanation", "text"): "sums.sum_text.text",
-    ("Explanation", "json"): "sums.sum_json.json",
-    ("Explanation", "html"): "sums.sum_html.html",
-    ("Explanation", "page"): "sums.sum_html.page",
+    ("Explanation", "text"): "sums.scene_text.text",
+    ("Explanation", "json"): "sums.scene_json.json",
+    ("Explanation", "html"): "sums.scene_html.html",
+    ("Explanation", "page"): "sums.scene_html.page",
     ("WarpWords", "svg"): "fragments.word_pictures.words_svg",
     ("WarpWords", "html"): "fragments.word_pictures.words_html",
     ("FragmentTable", "svg"): "fragments.fragment_pictures.table_svg",
@@ -30,7 +30,7 @@ VIEWS: Mapping[tuple[str, str], str] = MappingProxyType({
     ("Launch", "html"): "reports.machine_cards.launch_html",
     ("Device", "html"): "reports.machine_cards.device_html",
     ("ModuleNeeds", "html"): "reports.machine_cards.needs_html",
-    ("Explanation", "svg"): "sums.sum_svg.svg",
+    ("Explanation", "svg"): "sums.scene_svg.svg",
     ("MatrixInstruction", "text"): "records.instruction_page.text",
     ("MatrixInstruction", "json"): "records.instruction_page.json",
     **{("FragmentTable", kind): f"fragments.layout_tables.{kind}" for kind in (

@@ -18,7 +18,7 @@ from ...isa import TARGETS, AnyInstruction, Instruction, WarpgroupInstruction
 from ...layouts import OPERANDS, Layout
 from ...scaling import byte_ids, thread_ids
 from ...sparsity import selectors
-from ..sums.sum_words import how
+from ..sums.step_words import how
 
 _WIDTH = 118
 _FEW = 8  # registers whose elements are listed

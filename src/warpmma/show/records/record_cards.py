@@ -13,7 +13,7 @@ from ..drawing.cards import card, field_rows, opened, preformatted
 from ..drawing.drawing import Theme, box, document, group, text
 from ..drawing.legends import MARGIN, register_strip
 from ..fragments.fragment_pictures import instruction_svg, layout_svg, size_of
-from ..sums.sum_words import how
+from ..sums.step_words import how
 from .fragment_page import text as fragment_page
 from .instruction_page import text as page
 
