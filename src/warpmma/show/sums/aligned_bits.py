@@ -1,14 +1,14 @@
 """Bits of a step, aligned: which digits each number has at which weights, which were cut, and which get a column.
 
-1. A number is drawn as sign and magnitude, because truncation is of magnitudes. Its digits go from its nominal exponent,
-   or from its highest one where that is higher, down to the last place of its significand.
+1. A number is drawn as sign and magnitude, because truncation is of magnitudes. Its digits go from its nominal
+   exponent, or from its highest one where that is higher, down to the last place of its significand.
 2. Of an addend, digits below 2^quantum are cut (rule 5 of the specification in `arithmetic.reference`).
 3. Of the sum, digits below the last place of the result are cut: rounding looks at them (rule 7). The result has a row
    of its own, because rounding can carry.
 4. Zeros, NaN and infinities have no digits.
 5. In a picture each power of two has a column, the same for all steps, from the highest weight of any digit to the
-   lowest. Of more than `MANY` columns, runs of `GAP` and more in which no number has a one become a single column, except
-   beside E and the quantum of a step. Of more than `MOST` that are left, the lowest are left out.
+   lowest. Of more than `MANY` columns, runs of `GAP` and more in which no number has a one become a single column,
+   except beside E and the quantum of a step. Of more than `MOST` that are left, the lowest are left out.
 """
 
 from __future__ import annotations

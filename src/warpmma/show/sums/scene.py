@@ -1,7 +1,7 @@
 """The scene of an explanation: all that its pictures and tables show, already written as text.
 
-`scene_of` reads an `Explanation`; the renderers of text, SVG, HTML and JSON read the scene alone. A `Figure` is a number
-written twice: for people, and exactly, for programs.
+`scene_of` reads an `Explanation`; the renderers of text, SVG, HTML and JSON read the scene alone. A `Figure` is a
+number written twice: for people, and exactly, for programs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...formats import FORMATS, FloatFormat, Number
 from ...products import FLOAT32
 from .aligned_bits import BitGrid, BitRow, grid_of
 from .exact_text import code_text, in_ulps, number_of, number_text, rational, rational_of, short
-from .shown_steps import Item, PlacedStep, StepRun, chosen_addends, parted, placed
+from .shown_steps import Item, PlacedStep, chosen_addends, parted, placed
 from .step_words import (
     aligned_text,
     chain_text,
@@ -60,26 +60,7 @@ class Factors(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class AddendRow(Record):
-    """An addend of a step.
-
-    Attributes
-    ----------
-    index : int
-        In the step.
-    source, label : str
-    code : str
-        Of the element of C.
-    products, k : tuple of int
-        Values of k that it takes, counted in the link and in the whole product.
-    nominal : int, optional
-    exponent : str
-        The nominal exponent, where it means something.
-    value, kept : Figure
-    lost : Figure, optional
-        What truncation cut; None where it is not finite.
-    factors : tuple of Factors
-    bits : BitRow, optional
-    """
+    """An addend of a step: `products` are its k counted in the link, `k` in the whole product; `code` is C's."""
 
     index: int
     source: str
@@ -141,29 +122,9 @@ class CountedAddends(NamedTuple):
 class StepScene(Record):
     """A step that is shown.
 
-    Attributes
-    ----------
-    number, link : int
-        Among all steps, and of its link.
-    operation, format, rounding : str
-    rules : tuple of int
-    result_bits : int
-        Fraction bits of the result.
-    heading, link_text, aligned, rounded, outcome : str
-        Sentences; empty where there is nothing to say.
-    addends : tuple of AddendRow
-        Those that are shown.
-    zeros : str
-        Counts products that are zero.
-    others : CountedAddends, optional
-    grid : BitGrid
-    sum, result : SumRow
-    rounded_off, lost : str, optional
-        For programs; None where not finite.
-    ones : tuple of (str, str)
-        Of a count of ones: name and bits of A, B and their combination, k ascending from `first_k`.
-    chain_cells : tuple of str
-        Its row under `CHAIN_HEAD`; empty if the step needs a table of its own.
+    `number` counts all steps, `link` is the number of its link. `rounded_off` and `lost` are for programs. `ones` are
+    the name and bits of A, B and their combination, k ascending from `first_k`. `chain_cells` are its row under
+    `CHAIN_HEAD`; a step with many addends has a `table` of its own instead.
     """
 
     number: int
@@ -231,32 +192,9 @@ class Comparison(NamedTuple):
 class Scene(Record):
     """What is shown of one target.
 
-    Attributes
-    ----------
-    instruction, target, site, how, chain, note, reading : str
-        `reading` says how float32 was read, where that lost something.
-    row, column, matrix : int
-    float32 : str, optional
-    format : str
-    recipe : Recipe
-    evidence : Evidence
-    a, b, positions, scale_a, scale_b : tuple
-    c, result : str
-        Codes.
-    value : Figure
-        Of the result.
-    totals : mapping of str to (str or None)
-        Exact result, error, losses and bound, for programs.
-    summary : tuple of (str, str, str)
-        The same for people: name, value, remark.
-    outcome : str
-        The same in a sentence.
-    links : tuple of LinkScene
-    total : int
-        Steps of all links.
-    items : tuple of (StepScene or str)
-        Steps that are shown, and sentences about those between.
-    others : tuple of Comparison
+    `totals` are the exact result, the error, losses and the bound, for programs; `summary` has them for people as name,
+    value and remark, `outcome` in a sentence. `reading` says how float32 was read, if that lost something. `total`
+    counts all steps; `items` are the steps that are shown, and sentences about those between.
     """
 
     instruction: str
@@ -314,16 +252,7 @@ class Scene(Record):
 
 
 def scene_of(explanation: Explanation, shown: Sequence[Sequence[Item]], whole: bool = False) -> Scene:
-    """Write an explanation.
-
-    Parameters
-    ----------
-    explanation : Explanation
-    shown : sequence of sequence of Item
-        Steps of the explanation, and of each other target.
-    whole : bool
-        Show every addend of a step.
-    """
+    """Write an explanation: the steps that are shown of it and of each other target, or all addends of a step."""
     x, (items, *theirs) = explanation, shown
     recipe, steps = x.recipe, placed(x)
     totals = _totals(x)
@@ -344,7 +273,7 @@ def scene_of(explanation: Explanation, shown: Sequence[Sequence[Item]], whole: b
         totals={name: rational(total) for name, total in totals.items()},
         summary=_summary(x, value, totals), outcome=_outcome(x, value),
         links=tuple(LinkScene(link.name, link.k, rational(link.weight)) for link in x.links), total=len(steps),
-        items=tuple(run_text(each) if isinstance(each, StepRun) else _step(x, each, whole) for each in items),
+        items=tuple(_step(x, each, whole) if isinstance(each, PlacedStep) else run_text(each) for each in items),
         others=others,
     )  # fmt: skip
 
@@ -360,15 +289,15 @@ def _codes(codes: Iterable[int], fmt: str | None) -> tuple[str, ...]:
 def _step(explanation: Explanation, each: PlacedStep, whole: bool) -> StepScene:
     step, grid = each.step, grid_of(each.step)
     in_chain = step.operation in _CHAINS
-    choice = chosen_addends(step, whole or in_chain)
-    addends = tuple(_addend(explanation, each, i, grid) for i in choice.shown)
-    zeros = f"{counted(len(choice.zeros), 'product')} are zero: k {_reach(each, choice.zeros)}" if choice.zeros else ""
+    shown, none, others = chosen_addends(step, whole or in_chain)
+    addends = tuple(_addend(explanation, each, i, grid) for i in shown)
+    zeros = f"{counted(len(none), 'product')} are zero: k {_reach(each, none)}" if none else ""
     code = code_text(step.result, step.format)
     return StepScene(
         number=each.number, link=each.link, operation=step.operation, format=step.format, rounding=step.rounding,
         rules=step.rules, result_bits=step.bits, heading=heading(each, len(explanation.steps)),
         link_text=link_text(each, len(explanation.links)), aligned=aligned_text(each), rounded=rounding_text(each),
-        outcome=outcome_text(each), addends=addends, zeros=zeros, others=_counted(each, choice.others), grid=grid,
+        outcome=outcome_text(each), addends=addends, zeros=zeros, others=_counted(each, others), grid=grid,
         sum=SumRow(name="sum", value=_figure(step.sum), bits=grid.sum),
         result=SumRow(name="result", value=_figure(step.number), code=code, bits=grid.result),
         rounded_off=rational(step.rounded_off), lost=rational(step.lost), ones=_ones(explanation, each),
@@ -397,7 +326,9 @@ def _factors(explanation: Explanation, each: PlacedStep, addend: Addend) -> tupl
         if k < count:
             a, b = explanation.a[k], explanation.b[k]
             both = (explanation.scale_a, explanation.scale_b)
-            scales = [_unpacked(codes[k * len(codes) // count], recipe.scale) for codes in both if codes and recipe.scale]
+            scales = [
+                _unpacked(codes[k * len(codes) // count], recipe.scale) for codes in both if codes and recipe.scale
+            ]
             column = str(explanation.positions[k] if explanation.positions else k)
             found.append(Factors(
                 k, column if explanation.instruction.sparse else "", _unpacked(a, recipe.a), code_text(a, recipe.a),
@@ -475,9 +406,7 @@ def _ulps_text(error: Fraction | None, x: Explanation) -> str:
     return "" if ulps is None else f"{float(ulps):.{4 if abs(ulps) < 1000 else 6}g} ulp of {x.format}"
 
 
-def _summary(
-    x: Explanation, value: Figure, totals: Mapping[str, Fraction | None]
-) -> tuple[tuple[str, str, str], ...]:
+def _summary(x: Explanation, value: Figure, totals: Mapping[str, Fraction | None]) -> tuple[tuple[str, str, str], ...]:
     def row(name: str, total: str, none: str) -> tuple[str, str, str]:
         number = totals[total]
         return name, none if number is None else short(number), _ulps_text(number, x) if total != "exact" else ""

@@ -37,9 +37,7 @@ def svg(explanation: Explanation, theme: Theme = "auto") -> str:
     left = LEFT + max(widths[0] + SIDE + widths[1], text_width("weight: 2 to the", 9)) + 22
     columns = columns_of(grids, left)
     told = max(
-        text_width(_described(scene), 12, mono=True),
-        *(text_width(step.heading, 13, bold=True) for step in steps),
-        0,
+        text_width(_described(scene), 12, mono=True), *(text_width(step.heading, 13, bold=True) for step in steps), 0
     )
     width = max(_LEAST, columns.right + 3 * SIDE + widths[2] + 110, told + 2 * LEFT)
     body, y = _title(scene, grids, columns)

@@ -1,7 +1,7 @@
 """Which steps and addends of an explanation are shown; the others are counted.
 
 1. Up to `SHORT` steps are all shown. Of more, text shows the first, the last, the `WORST` that lost most, the first
-   whose sum is not finite, and the one in which two targets first differ; it counts the runs between, with their losses.
+   whose sum is not finite, and the one in which two targets first differ; it counts the runs between.
 2. A picture shows fewer steps. With other targets it shows the first step in which they differ, and the steps of the
    others that take the same products.
 3. Of a step's addends, products that are zero are counted. Of more than `ADDENDS` others, those that lost most are
@@ -38,26 +38,7 @@ class PlacedStep(Record):
         return sorted({self.chain.k.start + p for addend in self.step.addends for p in addend.products})
 
 
-@dataclass(frozen=True, kw_only=True)
-class StepRun(Record):
-    """Steps that are counted, `first` to `last`.
-
-    Attributes
-    ----------
-    first, last : int
-    k : range
-        Values of k that they take.
-    lost : Fraction, optional
-        All that they lost; None where something is not finite.
-    """
-
-    first: int
-    last: int
-    k: range
-    lost: Fraction | None
-
-
-Item = PlacedStep | StepRun
+Item = PlacedStep | tuple[PlacedStep, ...]  # a step, or a run that is counted
 
 
 def placed(explanation: Explanation) -> tuple[PlacedStep, ...]:
@@ -83,22 +64,11 @@ def folded(explanation: Explanation, whole: bool = False, short: int = SHORT, wo
     for each in steps:
         if each.number in shown:
             if run:
-                yield _run(run)
+                yield tuple(run)
             run = []
             yield each
         else:
             run.append(each)
-
-
-def _run(steps: Sequence[PlacedStep]) -> StepRun:
-    losses = [x.step.lost for x in steps]
-    known = [loss for loss in losses if loss is not None]
-    reach = [k for x in steps for k in x.reach]
-    return StepRun(
-        first=steps[0].number, last=steps[-1].number,
-        k=range(min(reach), max(reach) + 1) if reach else range(0),
-        lost=sum(known, Fraction(0)) if len(known) == len(losses) else None,
-    )  # fmt: skip
 
 
 def parted(steps: Sequence[PlacedStep], parting: Parting | None) -> PlacedStep | None:
@@ -139,28 +109,16 @@ def picture_steps(explanation: Explanation) -> list[Sequence[Item]]:
     return [[steps[i] for i in mine], *theirs]
 
 
-@dataclass(frozen=True, kw_only=True)
-class AddendChoice(Record):
-    """Addends that are shown, those that are zero, and others that are counted: indices into a step's addends."""
-
-    shown: tuple[int, ...]
-    zeros: tuple[int, ...] = ()
-    others: tuple[int, ...] = ()
-
-
-def chosen_addends(step: SumStep, whole: bool = False) -> AddendChoice:
-    """Choose which addends of a step are shown (rule 3)."""
+def chosen_addends(step: SumStep, whole: bool = False) -> tuple[list[int], list[int], list[int]]:
+    """Return which addends of a step are shown, which are zero, and which others are counted (rule 3)."""
     if whole:
-        return AddendChoice(shown=tuple(range(len(step.addends))))
-    zeros = tuple(i for i, x in enumerate(step.addends) if x.source == "product" and x.value == 0)
+        return list(range(len(step.addends))), [], []
+    zeros = [i for i, x in enumerate(step.addends) if x.source == "product" and x.value == 0]
     if len(zeros) < 2:
-        zeros = ()
+        zeros = []
     rest = [i for i in range(len(step.addends)) if i not in set(zeros)]
-    ranked = sorted(rest, key=lambda i: _weight(step.addends[i]), reverse=True)
-    shown = set(ranked[:ADDENDS])
-    return AddendChoice(
-        shown=tuple(i for i in rest if i in shown), zeros=zeros, others=tuple(i for i in rest if i not in shown)
-    )
+    shown = set(sorted(rest, key=lambda i: _weight(step.addends[i]), reverse=True)[:ADDENDS])
+    return [i for i in rest if i in shown], zeros, [i for i in rest if i not in shown]
 
 
 def _weight(addend: Addend) -> tuple[bool, bool, Fraction, Fraction]:

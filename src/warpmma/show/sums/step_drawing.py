@@ -1,8 +1,8 @@
 """A step as a picture: addends in columns of weights, the window to which they are kept, the sum, its rounding.
 
 Kept digits stand on `fraction`; what truncation cut stands on `lost`, hatched upwards; what rounding took stands on
-`mark`, hatched downwards. Ones are bold, zeros pale. A row is a group whose data are those of the scene. A count of ones
-has bits of A, of B and of their combination instead, 64 in a line.
+`mark`, hatched downwards. Ones are bold, zeros pale. A row is a group whose data are those of the scene. A count of
+ones has bits of A, of B and of their combination instead, 64 in a line.
 """
 
 from __future__ import annotations
@@ -64,9 +64,7 @@ def widths_of(steps: Iterable[StepScene]) -> Widths:
     )
 
 
-def step_drawing(
-    step: StepScene, target: str, columns: Columns, y: float, widths: Widths
-) -> tuple[list[str], float]:
+def step_drawing(step: StepScene, target: str, columns: Columns, y: float, widths: Widths) -> tuple[list[str], float]:
     """Draw a step; return also where it ends."""
     place: dict[str, object] = {"target": target, "step": step.number}
     if step.ones:

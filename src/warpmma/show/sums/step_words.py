@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
+from fractions import Fraction
 
 from ..._text import counted, ranges
 from ...analysis import Explanation
 from ...arithmetic import Addend, FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe
 from ...formats import FORMATS, FloatFormat
 from .exact_text import code_text, short
-from .shown_steps import PlacedStep, StepRun
+from .shown_steps import PlacedStep
 
 _LISTED = 66
-_ROUNDINGS: Mapping[str, str] = MappingProxyType({
+_ROUNDINGS = {
     "rn": "to nearest even", "rz": "toward zero", "rm": "down", "rp": "up", "wrap": "wrapped to 32 bits",
     "clamp": "clamped to 32 bits",
-})  # fmt: skip
+}  # fmt: skip
 _OPERATIONS = {
     "fused": "products and accumulator, aligned and added at once",
     "grouped": "groups of products and C, aligned and added at once",
@@ -121,12 +121,17 @@ def rounding_text(each: PlacedStep) -> str:
     return _ROUNDINGS.get(step.rounding, step.rounding)
 
 
-def run_text(run: StepRun) -> str:
+def run_text(run: Sequence[PlacedStep]) -> str:
     """Name steps that are counted, and what they lost together."""
-    which = f"step {run.first + 1}" if run.first == run.last else f"steps {run.first + 1} to {run.last + 1}"
-    lost = "values that are not finite" if run.lost is None else f"lost {short(run.lost)} together"
-    where = f" (k {ranges(run.k)})" if len(run.k) else ""
-    return f"{which}{where}: {lost}"
+    first, last = run[0].number + 1, run[-1].number + 1
+    reach = [k for each in run for k in each.reach]
+    where = f" (k {ranges(range(min(reach), max(reach) + 1))})" if reach else ""
+    losses = [each.step.lost for each in run]
+    known = [loss for loss in losses if loss is not None]
+    lost = (
+        "values that are not finite" if len(known) < len(losses) else f"lost {short(sum(known, Fraction(0)))} together"
+    )
+    return f"{f'step {first}' if first == last else f'steps {first} to {last}'}{where}: {lost}"
 
 
 def label(each: PlacedStep, addend: Addend) -> str:
