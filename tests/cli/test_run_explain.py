@@ -9,7 +9,7 @@ import pytest
 from ptx_products import GEMM
 
 from warpmma.cli import main
-from warpmma.cli.commands.kernel_products import KernelProduct
+from warpmma.cli.commands.kernel_arguments import KernelProduct
 from warpmma.errors import OperandError
 
 Capture = pytest.CaptureFixture[str]

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import argparse
 import math
 import re
 import struct
@@ -25,6 +26,24 @@ from ...formats import FloatFormat, Format
 
 _MOST = 1 << 20  # values that are written out
 _HELP = "expected numbers such as 0.5, 2^-24, 3*2^-24, 1/3, inf, codes such as 0x3c00, 16x0 for sixteen, or FILE.npy"
+
+
+def add_matrices(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how files are read, and those of block scales."""
+    add = parser.add_argument
+    add("--cast", action="store_true", help="round floats and signed integers to the operands' types")
+    add("--scale-a", metavar="FILE", help="block scales of A, [..., m, S]; --scale-b of B, [..., S, n]")
+    add("--scale-b", metavar="FILE", help=argparse.SUPPRESS)
+
+
+def add_chain(parser: argparse.ArgumentParser) -> None:
+    """Add the options of whole products."""
+    add = parser.add_argument
+    add("--indices", metavar="FILE", help="of a sparse A's stored elements, [..., m, groups, 2]")
+    add("--split-k", type=int, metavar="SLICES", help="slices of k, added to C one after the other in f32")
+    add("--promote-every", type=int, metavar="K", help="cut the chain every so much of k, add outside the unit")
+    add("--epilogue", metavar="TYPE", help="round D to a type such as bf16")
+    add("--threads", type=int, help="that share the work")
 
 
 def words_and_files(words: Sequence[str]) -> tuple[list[str], list[str]]:

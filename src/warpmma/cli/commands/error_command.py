@@ -19,7 +19,7 @@ from ...errors import OperandError, shown
 from ...isa import AnyInstruction, check_target
 from ...layouts import OPERANDS
 from ...products import FLOAT32
-from ..arguments.matrix_files import operand_file, read_npy, words_and_files
+from ..arguments.matrix_files import add_chain, add_matrices, operand_file, read_npy, words_and_files
 from ..arguments.naming import instruction_of
 from ..output.output_files import add_files, files_of, write_files
 from ..output.streams import note, noted, write
@@ -49,14 +49,8 @@ def add_error(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     add("--measure", metavar="D.npy", help="measure this D, too, such as that of a kernel on a GPU")
     add("--no-bound", action="store_true", help="leave the bounds of errors out, which takes half the time")
     add("--worst", action="store_true", help="explain the element with the largest error, on the first target")
-    add("--cast", action="store_true", help="round floats and signed integers to the operands' types")
-    add("--scale-a", metavar="FILE", help="block scales of A, [..., m, S]; --scale-b of B, [..., S, n]")
-    add("--scale-b", metavar="FILE", help=argparse.SUPPRESS)
-    add("--indices", metavar="FILE", help="of a sparse A's stored elements, [..., m, groups, 2]")
-    add("--split-k", type=int, metavar="SLICES", help="slices of k, added to C one after the other in f32")
-    add("--promote-every", type=int, metavar="K", help="cut the chain every so much of k, add outside the unit")
-    add("--epilogue", metavar="TYPE", help="round D to a type such as bf16")
-    add("--threads", type=int, help="that share the work")
+    add_matrices(parser)
+    add_chain(parser)
     add("--float32", choices=tuple(FLOAT32), help="how files of float32 are multiplied")
     add_files(parser, _FILES, "write the report, or draw its distribution of errors", ("csv", "svg"))
     add_output(parser)

@@ -10,6 +10,12 @@
    arguments stand in order, and names are those of the results.
 3. "out" holds nothing before. Other arrays hold zeros where nothing is said. Random contents are those of the seed and
    of the argument's place: uniform from 0 to 1, normal around 0.
+
+`--explain` names an `mma` of the kernel, such as `77 lane=13 register=1`, lane 13 of line 77:
+
+4. First stands the line: of the source, or of the PTX text; then NAME=NUMBER for block, warp, occurrence, lane,
+   register, index, row, column and matrix, and `against=TARGET`; `chain` explains a loop from its first turn on.
+5. Block, warp and lane are 0 by default; of several occurrences the first is explained.
 """
 
 from __future__ import annotations
@@ -24,8 +30,9 @@ import ml_dtypes
 import numpy as np
 
 from ..._arguments import suggestion
+from ...analysis import Explanation, explain_launch
 from ...errors import OperandError, printable, shown
-from ...kernel import Output
+from ...kernel import Launch, Output, Watch
 from ..arguments.matrix_files import read_npy
 
 _TYPES: dict[str, Any] = {
@@ -191,3 +198,49 @@ def ordered(arguments: Sequence[KernelArgument], names: Sequence[str], kernel: s
             f"{kernel}({', '.join(names)}) lacks an argument for {', '.join(lacking)}: --arg {lacking[0]}=..."
         )
     return [given[x] for x in names]
+
+
+# Rules 4 and 5
+
+_NUMBERS = ("block", "warp", "occurrence", "lane", "register", "index", "row", "column", "matrix")
+_WORDS = (*_NUMBERS, "against", "chain")
+_PRODUCT_HELP = "expected a line and NAME=NUMBER, such as '77 warp=1 lane=13 register=2 occurrence=3 chain'"
+
+
+class KernelProduct:
+    """The `mma` that `--explain` names.
+
+    Parameters
+    ----------
+    text : str
+
+    Raises
+    ------
+    OperandError
+        No line, or an unknown name.
+    """
+
+    def __init__(self, text: str) -> None:
+        line, *words = re.split(r"[\s,]+", text.strip())
+        if not (line.isascii() and line.isdigit()):
+            raise OperandError(f"--explain {shown(text)}: {shown(line)} is no line of the kernel; {_PRODUCT_HELP}")
+        self.given: dict[str, Any] = {"line": int(line), "block": 0, "warp": 0}
+        for word in words:
+            name, separator, value = word.partition("=")
+            if name not in _WORDS or bool(separator) == (name == "chain"):
+                raise OperandError(f"--explain {shown(text)}: {shown(word)}{suggestion(name, _WORDS)}; {_PRODUCT_HELP}")
+            if name in _NUMBERS and not (value.isascii() and value.isdigit()):
+                raise OperandError(f"--explain {shown(text)}: {name} is {shown(value)}; {_PRODUCT_HELP}")
+            self.given[name] = int(value) if name in _NUMBERS else value or True
+        if "row" not in self.given and "column" not in self.given:
+            self.given.setdefault("lane", 0)
+
+    @property
+    def watch(self) -> Watch:
+        """The operands that the launch must keep: of a chain all occurrences."""
+        plain = {name: self.given[name] for name in ("line", "block", "warp")}
+        return Watch(**plain, occurrence=None if "chain" in self.given else self.given.get("occurrence", 0))
+
+    def explained(self, report: Launch) -> Explanation:
+        """Explain it."""
+        return explain_launch(report, **self.given)

@@ -25,11 +25,9 @@ from ...isa import TARGETS, check_known
 from ...machine import Device, HazardError, HazardWarning, Launch, Limit
 from ...ptx import PtxEntry, PtxModule, source_name
 from ...ptx import load as load_ptx
-from ..output.output_files import add_files, files_of
+from ..output.output_files import add_files, files_of, write_file
 from ..output.streams import say, write
-from ..output.whole_files import write_file
-from .kernel_arguments import KernelArgument, arguments_of, ordered
-from .kernel_products import KernelProduct
+from .kernel_arguments import KernelArgument, KernelProduct, arguments_of, ordered
 
 _WIDTH = 118
 _FILES = ("svg",)

@@ -1,4 +1,4 @@
-"""Advice on tolerances as text and JSON."""
+"""Advice on tolerances as text, JSON and HTML."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from textwrap import wrap
 
 from ..._text import table
 from ...analysis import Advice, Judged
+from ..drawing.cards import card, preformatted
 from .error_tables import figure, shortened
 
 _WIDTH = 118
@@ -122,6 +123,11 @@ def json(advice: Advice) -> str:
         "recommended": asdict(advice.recommended),
     }  # fmt: skip
     return json_.dumps(_finite(found), indent=2)
+
+
+def html(advice: Advice) -> str:
+    """Write advice in a notebook."""
+    return card("", parts=[preformatted(advice.text())])
 
 
 def _finite(x: object) -> object:

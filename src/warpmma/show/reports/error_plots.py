@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
-from ...analysis import BINS, Advice, ErrorReport, ProductError
+from ...analysis import BINS, ErrorReport, ProductError
 from ..drawing.cards import card, preformatted
 from ..drawing.cards import page as in_page
 from ..drawing.drawing import Theme, document, group, line, path, text, text_width
@@ -159,8 +159,3 @@ def html(report: ErrorReport) -> str:
 def page(report: ErrorReport) -> str:
     """Write a page of HTML: the card."""
     return in_page("Errors of a product", html(report))
-
-
-def advice_html(advice: Advice) -> str:
-    """Write advice in a notebook."""
-    return card("", parts=[preformatted(advice.text())])

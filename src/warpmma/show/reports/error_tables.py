@@ -13,6 +13,7 @@ from typing import Any
 from ..._text import table
 from ...analysis import BINS, ErrorPlace, ErrorReport, ProductError
 from ...products import FLOAT32, Choice
+from ..sums.exact_text import rational
 
 _WIDTH = 118
 _ROWS = 13  # of a histogram above 1 ulp
@@ -242,17 +243,13 @@ def _few_bins(bins: range) -> list[range]:
 # JSON and CSV
 
 
-def _ratio(number: Fraction | None) -> str | None:
-    return None if number is None else str(number)
-
-
 def _placed(place: ErrorPlace | None) -> dict[str, Any] | None:
     if place is None:
         return None
     return {
         "index": list(place.index), "result": place.result, "value": str(place.value), "exact": str(place.exact),
-        "error": str(place.error), "ulp": str(place.ulp), "ulps": str(place.ulps), "relative": _ratio(place.relative),
-        "bound": _ratio(place.bound),
+        "error": str(place.error), "ulp": str(place.ulp), "ulps": str(place.ulps), "relative": rational(place.relative),
+        "bound": rational(place.bound),
     }  # fmt: skip
 
 
@@ -279,7 +276,7 @@ def json(report: ErrorReport) -> str:
             "epilogue": choice.epilogue, "float32": choice.float32, "evidence": str(choice.evidence),
             "note": choice.note,
         }  # fmt: skip
-        bins = [{"to": _ratio(end), "count": count} for end, count in x.histogram]
+        bins = [{"to": rational(end), "count": count} for end, count in x.histogram]
         plain = {name: measured(x, name) if name in _FIGURES else getattr(x, name) for name in _PLAIN}
         found.append({**plain, "choice": how, "largest": _placed(x.largest), "histogram": bins})
     return json_.dumps({"products": found}, indent=2)

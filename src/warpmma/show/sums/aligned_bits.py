@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -124,40 +124,35 @@ def _row(number: Number, nominal: int | None, quantum: int | None) -> BitRow | N
     return BitRow(high=high, digits=digits, cut=cut, negative=bool(number.sign))
 
 
-# Columns (rule 5)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Columns(Record):
-    """Which weights have a column, and its position.
+    """Columns of a picture: the weights of each, one or a run that is folded, from the highest down.
 
-    Attributes
-    ----------
-    weights : tuple of (int or None)
-        From the highest down; None is a run that is folded.
-    left : float
-        Left edge of the first.
-    cell : float
-        Width of each.
+    `left` is where the first begins, `cell` the width of each.
     """
 
-    weights: tuple[int | None, ...]
+    weights: tuple[range, ...]
     left: float
     cell: float
 
     @cached_property
     def _edges(self) -> dict[int, float]:
-        return {w: self.left + i * self.cell for i, w in enumerate(self.weights) if w is not None}
+        return {w[0]: self.left + i * self.cell for i, w in enumerate(self.weights) if len(w) == 1}
+
+    @property
+    def single(self) -> tuple[int, ...]:
+        """Weights that have a column of their own."""
+        return tuple(self._edges)
 
     @property
     def right(self) -> float:
-        """Right edge of the last."""
+        """Where the last ends."""
         return self.left + len(self.weights) * self.cell
 
     @property
     def lowest(self) -> int:
         """The lowest weight that has a column."""
-        return min(self._edges)
+        return self.weights[-1][0]
 
     def middle(self, weight: int) -> float | None:
         """Middle of a weight's column, or None where it is folded or left out."""
@@ -168,36 +163,30 @@ class Columns(Record):
         """Left edge of a weight's column; of a folded one, of the fold; of one below all, the right end."""
         if weight in self._edges:
             return self._edges[weight]
-        above = [x for w, x in self._edges.items() if w > weight]
-        return max(above) + self.cell if above else self.left
+        return self.left + self.cell * sum(w[0] > weight for w in self.weights)
 
-    def folds(self) -> Iterable[tuple[float, range]]:
-        """Yield the middle of each fold, and its weights."""
-        for i, weight in enumerate(self.weights):
-            if weight is None:
-                above, below = self.weights[i - 1], self.weights[i + 1]
-                if above is not None and below is not None:
-                    yield self.left + (i + 0.5) * self.cell, range(below + 1, above)
+    def folds(self) -> list[tuple[float, range]]:
+        """Return the middle of each fold, and its weights."""
+        return [(self.left + (i + 0.5) * self.cell, w) for i, w in enumerate(self.weights) if len(w) > 1]
 
 
 def columns_of(grids: Sequence[BitGrid], left: float) -> Columns:
-    """Choose columns for steps that are drawn together."""
+    """Choose columns for steps that are drawn together (rule 5)."""
     rows = [row for grid in grids for row in grid.rows]
-    if not rows:
-        return Columns(weights=tuple(range(3, -1, -1)), left=left, cell=_CELLS[0][1])
-    top, bottom = max(grid.top for grid in grids), min(grid.bottom for grid in grids)
-    weights: list[int | None] = list(range(top, bottom - 1, -1))
+    top, bottom = (max(x.top for x in grids), min(x.bottom for x in grids)) if rows else (3, 0)
+    weights = [range(w, w + 1) for w in range(top, bottom - 1, -1)]
     if len(weights) > MANY:
         ones = {row.high - i for row in rows for i, digit in enumerate(row.digits) if digit == "1"} | {top, bottom}
         for grid in grids:
             if grid.quantum is not None and grid.exponent is not None:
                 ones |= {grid.exponent, grid.quantum, grid.quantum - 1}
-        weights = []
-        for used, run in groupby(range(top, bottom - 1, -1), lambda w: w in ones):
-            some = list(run)
-            weights += some if used or len(some) < GAP else [some[0], None, some[-1]]
+        runs = [(used, list(run)) for used, run in groupby(weights, lambda w: w[0] in ones)]
+        weights = [
+            w for used, run in runs
+            for w in (run if used or len(run) < GAP else [run[0], range(run[-2][0], run[1][-1] + 1), run[-1]])
+        ]  # fmt: skip
     weights = weights[:MOST]
-    if weights[-1] is None:
+    if len(weights[-1]) > 1:
         weights.pop()
     cell = next(size for most, size in _CELLS if len(weights) <= most)
     return Columns(weights=tuple(weights), left=left, cell=cell)

@@ -15,7 +15,7 @@ from ..drawing.drawing import Theme, box, document, text, text_width
 from .aligned_bits import BitGrid, Columns, columns_of
 from .scene import Scene, scene_of
 from .shown_steps import picture_steps
-from .step_drawing import LEFT, SIDE, Widths, hatched, said, step_drawing, widths_of
+from .step_drawing import LEFT, SIDE, Widths, draw_step, hatched, said, widths_of
 
 _LEAST = 860
 
@@ -66,7 +66,7 @@ def _title(scene: Scene, grids: list[BitGrid], columns: Columns) -> tuple[list[s
         body.append(said(x + 36, 72, words, size=11))
         x += 36 + text_width(words, 11) + 22
     notes = ["Digits of a product begin at its nominal exponent."] * any(g.quantum is not None for g in grids)
-    notes += ["~ stands for columns of zeros."] * (None in columns.weights)
+    notes += ["~ stands for columns of zeros."] * bool(columns.folds())
     for note in notes:
         body.append(said(x, 72, note, size=11, fill="pale"))
         x += text_width(note, 11) + 14
@@ -98,7 +98,7 @@ def _target(scene: Scene, columns: Columns, y: float, widths: Widths, width: flo
             link = item.link
             body.append(said(LEFT, y + 14, item.link_text, size=11, fill="pale"))
             y += 18
-        drawn, y = step_drawing(item, scene.target, columns, y + 4, widths)
+        drawn, y = draw_step(item, scene.target, columns, y + 4, widths)
         body += drawn
     if not scene.items:
         body.append(said(LEFT, y + 10, "Nothing is multiplied: the result is C.", size=11, fill="pale"))

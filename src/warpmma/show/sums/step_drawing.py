@@ -64,7 +64,7 @@ def widths_of(steps: Iterable[StepScene]) -> Widths:
     )
 
 
-def step_drawing(step: StepScene, target: str, columns: Columns, y: float, widths: Widths) -> tuple[list[str], float]:
+def draw_step(step: StepScene, target: str, columns: Columns, y: float, widths: Widths) -> tuple[list[str], float]:
     """Draw a step; return also where it ends."""
     place: dict[str, object] = {"target": target, "step": step.number}
     if step.ones:
@@ -77,7 +77,7 @@ def step_drawing(step: StepScene, target: str, columns: Columns, y: float, width
     parts += _header(columns, grid, y)
     first = y = y + 8
     bottom = y + (len(step.addends) + 2) * _ROW + 4
-    for x in (columns.edge(w) for w in columns.weights if w is not None and w % 4 == 0):
+    for x in (columns.edge(w) for w in columns.single if w % 4 == 0):
         parts.append(line(x, y - 2, x, bottom, "faint"))  # as in ruled paper
     for row in step.addends:
         parts.append(_addend(row, place, columns, y, widths))
@@ -104,10 +104,8 @@ def _header(columns: Columns, grid: BitGrid, y: float) -> list[str]:
     """Name weights: E and the quantum always, of the others each fourth. Above: the window of F bits."""
     marked = {w for w in (grid.exponent, grid.quantum) if w is not None}
     parts, last = [], -1e9
-    for weight in columns.weights:
-        middle = None if weight is None else columns.middle(weight)
-        if weight is None or middle is None:
-            continue
+    for weight in columns.single:
+        middle = columns.edge(weight) + columns.cell / 2
         near = any(0 < abs(weight - w) * columns.cell < 22 for w in marked)
         if weight in marked or (weight % 4 == 0 and not near and middle - last > 18):
             bold, fill = ("bold", "ink") if weight in marked else ("normal", "pale")
