@@ -147,7 +147,7 @@ def test_software_fp8_adds_c_after() -> None:
 def test_against_shows_both_and_why() -> None:
     explanation = explained(F16, [1] + [0] * 6 + [2**-24] * 2 + [0] * 7, [1] * 16, against="sm_80")
     text = explanation.text()
-    assert "They part in step 1 of sm_90" in text and text.count("on sm_80:") == 2
+    assert "They first differ in step 1 of sm_90" in text and text.count("on sm_80:") == 2
     found: dict[str, Any] = json.loads(explanation.json())
     assert found["against"]["result"] == "0x3f800000" and found["parting"]["step"] == 0
 

@@ -221,6 +221,6 @@ def _overview() -> str:
         lines += [f"  {row.name:<{width}}  {row.help}" for row in COMMANDS.values() if row.group == group]
     return "\n".join([
         *lines, "",
-        "An instruction is a mnemonic, or words that leave one: m16n8k16 f16, sp e4m3, mxf4 4X.",
+        "An instruction is a mnemonic, or words that identify one: m16n8k16 f16, sp e4m3, mxf4 4X.",
         "`warpmma COMMAND --help` says more; `warpmma --version` the version.",
     ])  # fmt: skip

@@ -65,7 +65,7 @@ def read_npy(path: str, who: str) -> Any:
     Raises
     ------
     OperandError
-        It cannot be read, or is no .npy file of numbers.
+        It cannot be read, or is not an .npy file of numbers.
     """
     try:
         with Path(path).open("rb") as stream:
@@ -73,7 +73,9 @@ def read_npy(path: str, who: str) -> Any:
     except OSError as error:
         raise OperandError(f"{who}: {printable(path)}: {error.strerror or error}") from None
     except (ValueError, EOFError, MemoryError) as error:
-        raise OperandError(f"{who}: {printable(path)} is no .npy file of numbers: {shown(str(error), str)}") from None
+        raise OperandError(
+            f"{who}: {printable(path)} is not an .npy file of numbers: {shown(str(error), str)}"
+        ) from None
     return np.ascontiguousarray(array)
 
 
@@ -123,17 +125,19 @@ def _code(word: str, fmt: Format, who: str) -> int:
     if re.fullmatch(r"0[xX][0-9a-fA-F]+", word):
         code = int(word, 16)
         if code > fmt.mask:
-            raise OperandError(f"{who}: {shown(word)} is no code of {fmt.name}, which has {fmt.bits} bits")
+            raise OperandError(f"{who}: {shown(word)} is not a code of {fmt.name}, which has {fmt.bits} bits")
         return code
     value = _value(word)
     if value is None:
-        raise OperandError(f"{who}: {shown(word)} is no number; {_HELP}")
+        raise OperandError(f"{who}: {shown(word)} is not a number; {_HELP}")
     if isinstance(fmt, FloatFormat):
         return _rounded(value, word, fmt, who)
     least, greatest = fmt.least, fmt.greatest
     finite = not isinstance(value, float) or math.isfinite(value)  # a fraction may be more than any float
     if not finite or value != int(value) or not least <= value <= greatest:
-        raise OperandError(f"{who}: {shown(word)} is no {fmt.name}; expected a whole number of {least} to {greatest}")
+        raise OperandError(
+            f"{who}: {shown(word)} is not a value of {fmt.name}; expected a whole number from {least} to {greatest}"
+        )
     return int(value) & fmt.mask
 
 
@@ -159,7 +163,9 @@ def _rounded(value: Fraction | float, word: str, fmt: FloatFormat, who: str) -> 
         code = int(fmt.encode([near])[0])
     if code is None or (not special and fmt.unpack(code).kind != "finite"):
         least = f"{-largest:g}" if fmt.signed else "0"
-        raise OperandError(f"{who}: {shown(word)} is no {fmt.name}, which goes from {least} to {largest:g}")
+        raise OperandError(
+            f"{who}: {shown(word)} is out of range of {fmt.name}, which goes from {least} to {largest:g}"
+        )
     return code
 
 

@@ -71,7 +71,7 @@ def add_instruction(parser: argparse.ArgumentParser, help: str = "") -> None:
     """Add the argument `instruction`: words for `instruction_of`."""
     parser.add_argument(
         "instruction", nargs="+", metavar="INSTRUCTION",
-        help=help or "a mnemonic, or words that leave one, such as m16n8k16 f16",
+        help=help or "a mnemonic, or words that identify one, such as m16n8k16 f16",
     )  # fmt: skip
 
 

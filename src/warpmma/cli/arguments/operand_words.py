@@ -53,7 +53,9 @@ def number(text: str) -> int:
     try:
         return int(text, 0)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{shown(text)} is no number; expected one such as 14 or 0x3c00bc00") from None
+        raise argparse.ArgumentTypeError(
+            f"{shown(text)} is not a number; expected one such as 14 or 0x3c00bc00"
+        ) from None
 
 
 def coordinate(text: str) -> int:
@@ -62,7 +64,7 @@ def coordinate(text: str) -> int:
         return int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{shown(text)} is no number; expected INSTRUCTION OPERAND ROW COLUMN, such as m16n8k16 f16 A 3 5"
+            f"{shown(text)} is not a number; expected INSTRUCTION OPERAND ROW COLUMN, such as m16n8k16 f16 A 3 5"
         ) from None
 
 

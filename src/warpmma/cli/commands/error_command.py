@@ -28,7 +28,7 @@ from ..output.terminal import Paint, add_output, paint_of
 _FILES = ("svg", "html", "text", "json", "csv")
 
 _EPILOG = """Files hold matrices [..., rows, columns], as of `warpmma execute`. Errors are those of what the instruction
-reads: what was lost when a matrix was rounded to its type is no error. With --rtol and --atol the exit status is 1 if
+reads: what was lost when a matrix was rounded to its type does not count. With --rtol and --atol the exit status is 1 if
 that tolerance lets a wrong output pass, or does not let a right one."""
 
 
@@ -41,7 +41,7 @@ def add_error(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )  # fmt: skip
     add = parser.add_argument
     add("words", nargs="+", metavar="[INSTRUCTION] A.npy B.npy [C.npy]",
-        help="two or three files, and a mnemonic or words that leave one, where it is not the default")  # fmt: skip
+        help="two or three files, and a mnemonic or words that identify one, where it is not the default")  # fmt: skip
     add("--target", "--targets", required=True, metavar="TARGETS", help="such as sm_90, or sm_80,sm_90")
     add("--rtol", type=float, help="a tolerance: an element passes if |output - expected| <= atol + rtol |expected|")
     add("--atol", type=float, help="as numpy.allclose and torch.testing.assert_close take them")

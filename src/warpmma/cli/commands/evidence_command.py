@@ -34,7 +34,7 @@ def add_evidence(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "evidence", description="Say how it is known what instructions compute: measured, published or derived.",
         epilog="More, with what would settle what is derived, is in docs/evidence.md.",
     )  # fmt: skip
-    parser.add_argument("instruction", nargs="*", metavar="INSTRUCTION", help="a mnemonic, or words that leave one")
+    parser.add_argument("instruction", nargs="*", metavar="INSTRUCTION", help="a mnemonic, or words that identify one")
     parser.add_argument("--target", help="this one alone")
     add_output(parser)
     parser.set_defaults(run=_evidence)

@@ -45,7 +45,7 @@ def add_execute(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )  # fmt: skip
     add = parser.add_argument
     add("words", nargs="+", metavar="INSTRUCTION A.npy B.npy [C.npy]",
-        help="a mnemonic or words that leave one, such as m16n8k16 f16; then two or three files")  # fmt: skip
+        help="a mnemonic or words that identify one, such as m16n8k16 f16; then two or three files")  # fmt: skip
     add("--target", required=True, help="such as sm_90")
     add("-o", "--output", metavar="D.npy", help="where D goes; it is printed otherwise")
     add_matrices(parser)

@@ -45,7 +45,7 @@ def add_explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser._negative_number_matcher = re.compile(r"-(\.?\d|inf|nan)")  # -2^-24 is a value, not an option
     parser.add_argument(
         "instruction", nargs="*", metavar="INSTRUCTION",
-        help="a mnemonic, or words that leave one, such as m16n8k16 f16; none with --float32 ieee",
+        help="a mnemonic, or words that identify one, such as m16n8k16 f16; none with --float32 ieee",
     )  # fmt: skip
     add = parser.add_argument
     add("--target", required=True, help="such as sm_90")

@@ -102,7 +102,7 @@ def _value(text: str, who: str, rng: np.random.Generator) -> Any:
         try:
             return bytes.fromhex(text[4:])
         except ValueError:
-            raise OperandError(f"{who}: {shown(text[4:])} is no hexadecimal number of whole bytes") from None
+            raise OperandError(f"{who}: {shown(text[4:])} is not a hexadecimal number of whole bytes") from None
     return _number(text, who)
 
 
@@ -115,22 +115,22 @@ def _number(text: str, who: str) -> bool | int | float:
         except (ValueError, OverflowError):
             continue
         return value
-    raise OperandError(f"{who}: {shown(text)} is nothing that can be given; {_HELP}")
+    raise OperandError(f"{who}: {shown(text)} is not a value of an argument; {_HELP}")
 
 
 def _array(type_: str, shape: str, contents: str | None, who: str, rng: np.random.Generator, *, bare: bool) -> Any:
     if type_ not in _TYPES:
-        raise OperandError(f"{who}: {shown(type_)} is no type of elements{suggestion(type_, _TYPES)}; expected one of "
+        raise OperandError(f"{who}: {shown(type_)} is not a type of elements{suggestion(type_, _TYPES)}; expected one of "
                            f"{', '.join(_TYPES)}")  # fmt: skip
     sizes = [x.strip() for x in re.split("[,x]", shape)]
     if not all(x.isascii() and x.isdigit() for x in sizes) or math.prod(map(int, sizes)) > _MOST:
         raise OperandError(
-            f"{who}: [{printable(shape)}] is no shape; expected numbers of elements such as [1024] or [32,64]"
+            f"{who}: [{printable(shape)}] is not a shape; expected numbers of elements such as [1024] or [32,64]"
         )
     dims, dtype = tuple(map(int, sizes)), _TYPES[type_]
     if bare and contents is not None:
         raise OperandError(
-            f"{who}: an array that is only written holds nothing before: inout:{type_}[{shape}]:{contents}"
+            f"{who}: an `out` array has no contents before the launch; expected inout:{type_}[{shape}]:{contents}"
         )
     try:
         return _filled(dims, dtype, contents or "zeros", who, rng)
@@ -156,7 +156,7 @@ def _filled(dims: tuple[int, ...], dtype: np.dtype[Any], contents: str, who: str
     except OperandError:
         near = suggestion(contents, _CONTENTS)
         raise OperandError(
-            f"{who}: {shown(contents)} is nothing that an array holds{near}; expected {', '.join(_CONTENTS)}, "
+            f"{who}: {shown(contents)} is not the contents of an array{near}; expected {', '.join(_CONTENTS)}, "
             "a number or FILE.npy"
         ) from None
     with np.errstate(all="ignore"):
@@ -164,7 +164,7 @@ def _filled(dims: tuple[int, ...], dtype: np.dtype[Any], contents: str, who: str
         try:
             return filled.astype(dtype)
         except (OverflowError, ValueError, TypeError):
-            raise OperandError(f"{who}: {contents} is no {dtype}") from None
+            raise OperandError(f"{who}: {contents} is out of range of {dtype}") from None
 
 
 def _of_file(given: Any, dims: tuple[int, ...], dtype: np.dtype[Any], who: str) -> Any:
@@ -223,7 +223,7 @@ class KernelProduct:
     def __init__(self, text: str) -> None:
         line, *words = re.split(r"[\s,]+", text.strip())
         if not (line.isascii() and line.isdigit()):
-            raise OperandError(f"--explain {shown(text)}: {shown(line)} is no line of the kernel; {_PRODUCT_HELP}")
+            raise OperandError(f"--explain {shown(text)}: {shown(line)} is not a line number; {_PRODUCT_HELP}")
         self.given: dict[str, Any] = {"line": int(line), "block": 0, "warp": 0}
         for word in words:
             name, separator, value = word.partition("=")

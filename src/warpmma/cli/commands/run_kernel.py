@@ -171,7 +171,7 @@ def _module(options: argparse.Namespace) -> PtxModule:
 def _entry(module: PtxModule, kernel: str | None) -> PtxEntry:
     if kernel is None and len(module) != 1:
         raise OperandError(
-            f"--kernel says which: {module.source.name} has {', '.join(map(source_name, module)) or 'none'}"
+            f"--kernel is missing: {module.source.name} has {', '.join(map(source_name, module)) or 'none'}"
         )
     return module[kernel if kernel is not None else next(iter(module))]
 

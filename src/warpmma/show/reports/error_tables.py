@@ -176,7 +176,7 @@ def _along(choice: Choice) -> str:
     parts = []
     if choice.float32 is not None and FLOAT32[choice.float32].tensor_cores:
         done = "rounded" if FLOAT32[choice.float32].rounded else "truncated"
-        parts.append(f"float32 {done} to tf32, which counts as no error here")
+        parts.append(f"float32 {done} to tf32, which does not count as an error here")
     if len(choice.slices) > 1:
         parts.append(f"k in {len(choice.slices)} slices")
     if choice.promote_every:

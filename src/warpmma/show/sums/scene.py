@@ -265,7 +265,7 @@ def scene_of(explanation: Explanation, shown: Sequence[Sequence[Item]], whole: b
     lossy = x.float32 is not None and FLOAT32[x.float32].rounded
     return Scene(
         instruction=str(x.instruction), target=x.target, site=x.site, how=how(recipe), chain=chain_text(x), note=x.note,
-        reading=f"{FLOAT32[x.float32].meaning}; what that lost is no error here" if x.float32 and lossy else "",
+        reading=f"{FLOAT32[x.float32].meaning}; what that lost does not count here" if x.float32 and lossy else "",
         row=x.row, column=x.column, matrix=x.matrix, float32=x.float32, format=x.format, recipe=recipe,
         evidence=x.evidence, a=_codes(x.a, recipe.a), b=_codes(x.b, recipe.b), positions=x.positions,
         scale_a=_codes(x.scale_a, recipe.scale), scale_b=_codes(x.scale_b, recipe.scale), c=code_text(x.c, recipe.c),

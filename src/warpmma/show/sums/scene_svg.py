@@ -116,5 +116,5 @@ def _target(scene: Scene, columns: Columns, y: float, widths: Widths, width: flo
 def _differences(scene: Scene) -> list[str]:
     """Say where other targets first differ, and why."""
     if len(scene.others) == 1:
-        return [f"They part here: {x.reason}" for _, x, _ in scene.others if x is not None]
+        return [f"They first differ here: {x.reason}" for _, x, _ in scene.others if x is not None]
     return [f"{other.target}: {x.reason if x else 'every step is the same'}" for other, x, _ in scene.others]

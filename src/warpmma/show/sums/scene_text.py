@@ -248,8 +248,8 @@ def _against(scene: Scene, comparison: Comparison, whole: bool, page: _Page) -> 
         both = [*_table(scene.summary, page), "", f"on {other.target}:", *_table(other.summary, page)]
     lines += both
     if parting is None or number is None:
-        return [*lines, "", "They do not part: every step gives the same."]
-    lines += ["", *page.lines("", f"They part in step {number + 1} of {scene.target}: {parting.reason}")]
+        return [*lines, "", "They do not differ: every step gives the same."]
+    lines += ["", *page.lines("", f"They first differ in step {number + 1} of {scene.target}: {parting.reason}")]
     if whole:
         return [*lines, "", *_header(other, page), *_steps(other, page)]
     for step in other.steps:
