@@ -161,7 +161,7 @@ def test_wrong_requests_get_one_line(capsys: Capture, arguments: tuple[str, ...]
     ("arguments", "message"),
     [
         (("where", F16, "A", "3", "x"), "warpmma where: argument COLUMN: 'x' is not a number; expected INSTRUC"),
-        (("where", "m16n8k16", "f16", "A[3,5]"), "warpmma where: argument ROW: 'A[3,5]' is not a number; expected INSTR"),
+        (("where", "m16n8k16", "f16", "A[3,5]"), "warpmma where: argument ROW: 'A[3,5]' is not a number; expected INS"),
         (("where", "A", "3", "5", "m16n8k16"), "warpmma where: argument COLUMN: 'm16n8k16' is not a number; exp"),
         (("what", F16, "A"), "warpmma what: the following arguments are required: --lane\n"),
         (("what", F16, "A", "--lane", "1", "--word", "0xg"),

@@ -1,13 +1,13 @@
 """The command line: a thin layer over the library.
 
-1. A command is a row: its name, what it is in one line, and its module, which is loaded when the command is chosen and
-   not before. `add_NAME` of the module adds the command's parser, whose default `run` takes the options and returns the
-   exit status.
+1. A command is a row: its name, a line of help, and its module, which is loaded only when the command is chosen.
+   `add_NAME` of the module adds the command's parser, whose default `run` takes the options and returns the exit
+   status.
 2. Exit status: 0 if all is well, 1 if something differs or is found, 2 if the request or the file is unusable or the
    output cannot be written, 3 if the program itself fails, 130 if it was interrupted, 141 if the reader of the output
    has gone.
-3. An error is one line on the error stream, with the nearest legal form; results alone go to the output. Options may
-   stand among the other arguments.
+3. An error is one line on the error stream, with the nearest legal form; results alone go to the output. Options
+   and other arguments may be mixed.
 4. A command that prints results has `--json`: the same facts, for programs. Colour and columns are for terminals.
 """
 
@@ -40,7 +40,7 @@ class Command:
     module : str
         Of `cli`; it has a function `add_NAME`.
     group : str
-        What the list of commands puts it under.
+        Its heading in the list of commands.
     """
 
     name: str
@@ -75,7 +75,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType({
 
 
 _MOST_WORDS = 1 << 20
-_SHORT = 3  # letters of words that say nothing
+_SHORT = 3  # words of so few letters are not looked up in help
 
 
 class _Help(argparse.HelpFormatter):
@@ -87,7 +87,7 @@ class _Help(argparse.HelpFormatter):
 
 
 class CommandParser(argparse.ArgumentParser):
-    """An `argparse` parser whose errors are one line, with status 2; options may stand among the other arguments."""
+    """An `argparse` parser whose errors are one line, with status 2; options and other arguments may be mixed."""
 
     def __init__(self, *args: Any, **more: Any) -> None:
         more.setdefault("formatter_class", _Help)
@@ -99,7 +99,7 @@ class CommandParser(argparse.ArgumentParser):
         return self.parse_args(arguments) if nested else self.parse_intermixed_args(arguments)
 
     def error(self, message: str) -> NoReturn:
-        """Say in one line what was wrong, and end with status 2."""
+        """Print the error in one line, and end with status 2."""
         if unknown := re.search(r"unrecognized arguments: (-\S*)", message):
             names = {option.lstrip("-"): option for option in self._every_option()}  # dashes would make all alike
             near = suggestion(unknown[1].partition("=")[0].lstrip("-"), list(names))
@@ -151,7 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 write(said.getvalue().removesuffix("\n"))
             raise
         return int(options.run(options))
-    except (PtxError, CompilationError) as error:  # whose messages show lines, and in them only what can be printed
+    except (PtxError, CompilationError) as error:  # their messages have several lines, all printable
         say(f"warpmma: {error}")
         return 2
     except WarpmmaError as error:
@@ -205,7 +205,7 @@ def _options(words: list[str]) -> argparse.Namespace:
 
 
 def _meant(word: str) -> str:
-    """Suggest the commands whose help has a word, or else the one whose name is like it."""
+    """Suggest the commands whose help has a word, or else the one with a similar name."""
     about = [
         row.name for row in COMMANDS.values()
         if len(word) > _SHORT and word.lower().rstrip("s") in re.findall(r"[a-z]+", row.help.lower().replace("s ", " "))

@@ -1,4 +1,4 @@
-"""Which function makes which view of which record; its module is loaded when a view is asked for."""
+"""The function for each view of each record; its module is loaded on first use."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ VIEWS: Mapping[tuple[str, str], str] = MappingProxyType({
 
 
 def viewer(record: type, kind: str) -> Callable[..., str] | None:
-    """Return what makes this kind of view of a record, or of what it inherits from; None where nothing does."""
+    """Return the function for a view of a record type or one of its bases; None without such a view."""
     for each in record.__mro__:
         if where := VIEWS.get((each.__name__, kind)):
             module, _, name = where.rpartition(".")

@@ -4,7 +4,7 @@
    types that it does not know) as wide.
 2. Any other is values, separated by blanks or commas: decimal numbers, `2^-24`, `3*2^-24`, `1/3`, `0x1.8p-3`, `inf`,
    `nan`; `0x3c00` is a code. `16x0.5` is sixteen of them. Values are rounded to the operand's type, to nearest even;
-   what is beyond its largest is refused.
+   values out of its range are an error.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def add_chain(parser: argparse.ArgumentParser) -> None:
 
 
 def words_and_files(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Part the words of an instruction from the files of A, B and C; other than two or three are an `OperandError`."""
+    """Separate the words of an instruction from the two or three files; any other number is an `OperandError`."""
     files = [word for word in words if is_file(word)]
     if len(files) not in (2, 3):
         raise OperandError(f"{counted(len(files), 'file')} *.npy; expected those of A, B and, if there is one, C")
@@ -170,14 +170,14 @@ def _rounded(value: Fraction | float, word: str, fmt: FloatFormat, who: str) -> 
 
 
 def _to_odd(value: Fraction | float, near: float) -> float:
-    """Return the float beside a value whose last bit is 1, unless one is the value: what is rounded again is right."""
+    """Return the value if it is a float, else its neighbour with an odd last bit: rounding again is then exact."""
     if value == near or struct.pack(">d", near)[7] & 1:
         return near
     return math.nextafter(near, math.inf if value > near else -math.inf)
 
 
 def _value(word: str) -> Fraction | float | None:
-    """Return a number, exact but for what is not finite; None for what is none."""
+    """Return an exact number, or a float that is not finite; None if the text is not a number."""
     text = word.strip().lower().replace("**", "^")
     if not text.isascii():
         return None

@@ -1,4 +1,4 @@
-"""Words that name an instruction on the command line, and notes on what was chosen among several.
+"""Words that name an instruction on the command line, and notes on the choice among several.
 
 1. Words with the opcode of an `ldmatrix`, `stmatrix`, `movmatrix` or `wmma` name one of these; `isa.named` reads all
    others.
@@ -76,13 +76,13 @@ def add_instruction(parser: argparse.ArgumentParser, help: str = "") -> None:
 
 
 def instruction_of(words: str | Sequence[str], target: str | None = None) -> AnyInstruction:
-    """Return the instruction that words name; what was chosen among several is noted, to be said before the result.
+    """Return the instruction that words name; a choice among several is noted, and printed before the result.
 
     Parameters
     ----------
     words : str or sequence of str
     target : str, optional
-        Instructions that it has come first, and any other is an error of whoever asks the target for it.
+        Its instructions are preferred. Another one is returned too; the caller checks that the target has it.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def holder_of(words: str | Sequence[str], operand: str = "", target: str | None 
     ----------
     words : str or sequence of str
     operand : str
-        The one that is looked up, if that is known.
+        The operand to look up, if it is known.
     target : str, optional
         Instructions that this target has are preferred.
 

@@ -22,7 +22,7 @@ from .naming import add_instruction
 
 if TYPE_CHECKING:
     from ... import scaling, sparsity
-else:  # a command loads what it is asked for
+else:  # loaded on use, to keep look-ups quick
     scaling, sparsity = later("...scaling", __package__), later("...sparsity", __package__)
 
 _MEANT = {"meta": "metadata", "sfa": "scale_a", "sfb": "scale_b", "p": "address", "addresses": "address"}
@@ -59,7 +59,7 @@ def number(text: str) -> int:
 
 
 def coordinate(text: str) -> int:
-    """Read a row or a column; what is none is often an order of words that is another."""
+    """Read a row or a column; the error shows the order of the arguments, which is the usual mistake."""
     try:
         return int(text)
     except ValueError:
@@ -74,7 +74,7 @@ def selected(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def operand_of(word: str) -> str:
-    """Rule 1; of words in which none stands, it is this that is told, not what they leave of an instruction."""
+    """Rule 1; checked before the instruction, so that a missing operand is reported first."""
     small = word.lower().replace("-", "_")
     small = _MEANT.get(small, small)
     named = next((name for name in REGISTER_OPERANDS if name.lower() == small), word)

@@ -2,10 +2,10 @@
 
 At every TAB a script asks `warpmma completion candidates WORD...`: it holds no words, so it is never out of date.
 
-1. The words are those behind `warpmma` up to the cursor; the last is the one that is being written, empty at a blank.
-2. The first word is a command. Behind an option that takes a value stands that value: one of its choices, a target, a
-   type, or a file. A word that begins with "-" is an option that is not there yet.
-3. Where an instruction is named stand the fragments that fit some of the instructions that are left, but not all;
+1. The words are those after `warpmma` up to the cursor; the last is being typed, and is empty after a blank.
+2. The first word is a command. After an option that takes a value comes that value: one of its choices, a target, a
+   type, or a file. A word that begins with "-" becomes an option that was not given yet.
+3. In the place of an instruction are the fragments that fit some of the instructions that are left, but not all;
    of several spellings of one fragment the first, until it has been begun. Fragments are those of `mma`, where the
    words leave any; `wgmma` itself, and its shapes once they are begun, are there too.
 4. Other places are files.
@@ -37,7 +37,7 @@ from ..arguments.naming import left_of
 from ..command_line import COMMANDS, CommandParser, parser_of
 from ..output.streams import write
 
-# COMP_WORDS is split at colons, of which mnemonics have some: so the line is split at blanks here, and what is before
+# COMP_WORDS is split at colons, which mnemonics contain: so the line is split at blanks here, and what is before
 # the last colon or equals sign, which bash keeps, is cut off again.
 _BASH = r"""_warpmma() {
     local line=${COMP_LINE:0:COMP_POINT} IFS=$' \t' found first
@@ -119,14 +119,14 @@ _NAMED = ("instruction", "words")
 
 @dataclass(frozen=True, kw_only=True)
 class Candidates:
-    """What can stand at a place.
+    """Possible words at a place.
 
     Attributes
     ----------
     words : tuple of (str, str)
         With what each is, in a few words or none.
     files : bool
-        Whether a file can stand there too.
+        Whether a file is possible, too.
     """
 
     words: tuple[tuple[str, str], ...] = ()
@@ -134,7 +134,7 @@ class Candidates:
 
 
 def candidates(words: Sequence[str]) -> Candidates:
-    """Say what the last word can become.
+    """Return what the last word can become.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def _nested(parser: CommandParser) -> dict[str, CommandParser]:
 
 
 def _beginning(start: str, rows: Sequence[tuple[str, str]], hidden: str = "") -> tuple[tuple[str, str], ...]:
-    """Return the rows that begin so; those that begin with `hidden` only if it has been written."""
+    """Return the rows that begin with a text; those that begin with `hidden` only if it was typed."""
     found = (row for row in rows if row[0].lower().startswith(start.lower()))
     return tuple((word, what) for word, what in found if start or not hidden or not word.startswith(hidden))
 
@@ -193,7 +193,7 @@ def _of(parser: CommandParser, command: str, before: Sequence[str], current: str
 
 
 def _read(options: dict[str, argparse.Action], before: Sequence[str]) -> tuple[argparse.Action | None, list[str]]:
-    """Return the option whose value comes next, if one is, and the words that are no options and no values."""
+    """Return the option whose value comes next, if any, and the positional words."""
     taken: argparse.Action | None = None
     positional = []
     for word in before:
@@ -207,7 +207,7 @@ def _read(options: dict[str, argparse.Action], before: Sequence[str]) -> tuple[a
 
 
 def _value(action: argparse.Action, current: str) -> Candidates:
-    """Return what an option, or a place, can hold."""
+    """Return the values of an option or a positional argument."""
     names: Sequence[str] | None = None
     if action.choices is not None:
         names = [str(x) for x in action.choices]
@@ -243,7 +243,7 @@ def _instruction(command: str, before: Sequence[str], current: str, *, files: bo
 
 
 def _moved(named: Sequence[str], current: str, *, operands: bool) -> Candidates:
-    """Rule 3, of `ldmatrix` and its like: qualifiers that some of what is left have, and the operands of it."""
+    """Rule 3, for `ldmatrix` and its like: qualifiers that tell the remaining ones apart, and their operands."""
     if {*named} & {*REGISTER_OPERANDS}:
         return Candidates()
     try:
@@ -296,7 +296,7 @@ def _left(named: tuple[str, ...]) -> tuple[AnyInstruction, ...]:
 
 
 def _lines(found: Candidates) -> Iterator[str]:
-    """Write candidates for a shell: first whether files can stand there, then a word a line, with what it is."""
+    """Write candidates for a shell: first whether files are possible, then a line for each word, with its help."""
     yield "files" if found.files else "words"
     for word, what in found.words:
         yield f"{word}\t{what}" if what else word

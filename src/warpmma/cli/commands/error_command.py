@@ -1,4 +1,4 @@
-"""The command `error`: errors of a whole product of matrices in files, and what a tolerance would let pass.
+"""The command `error`: errors of a whole product of matrices in files, and the faults that a tolerance misses.
 
 1. Matrices are read as `execute` reads them. Without an instruction each target takes the one that `matmul` takes for
    the types of the files; what NumPy cannot name, such as e4m3, needs words.
@@ -28,8 +28,8 @@ from ..output.terminal import Paint, add_output, paint_of
 _FILES = ("svg", "html", "text", "json", "csv")
 
 _EPILOG = """Files hold matrices [..., rows, columns], as of `warpmma execute`. Errors are those of what the instruction
-reads: what was lost when a matrix was rounded to its type does not count. With --rtol and --atol the exit status is 1 if
-that tolerance lets a wrong output pass, or does not let a right one."""
+reads: what was lost when a matrix was rounded to its type does not count. With --rtol and --atol the exit status is 1
+if that tolerance lets a wrong output pass, or does not let a right one."""
 
 
 def add_error(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

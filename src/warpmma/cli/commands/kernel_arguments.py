@@ -7,9 +7,9 @@
 1. PTX does not say which parameters are pointers: an array goes to one of 64 bits, a number to any, and it takes the
    type that the kernel declares.
 2. Names are matched with the kernel's where these are known, in any order; where they are not, as in PTX of a compiler,
-   arguments stand in order, and names are those of the results.
-3. "out" holds nothing before. Other arrays hold zeros where nothing is said. Random contents are those of the seed and
-   of the argument's place: uniform from 0 to 1, normal around 0.
+   arguments are in order, and names are those of the results.
+3. "out" has no contents before the launch. Other arrays hold zeros by default. Random contents depend on the seed and
+   on the argument's position: uniform from 0 to 1, normal around 0.
 
 `--explain` names an `mma` of the kernel, such as `77 lane=13 register=1`, lane 13 of line 77:
 
@@ -55,7 +55,7 @@ class KernelArgument:
     Attributes
     ----------
     name : str
-        Of the result; its place where nobody named it.
+        Of the result; its position if it was not named.
     value : number, bytes, None, array or Output
         As `launch` takes it.
     """
@@ -120,8 +120,8 @@ def _number(text: str, who: str) -> bool | int | float:
 
 def _array(type_: str, shape: str, contents: str | None, who: str, rng: np.random.Generator, *, bare: bool) -> Any:
     if type_ not in _TYPES:
-        raise OperandError(f"{who}: {shown(type_)} is not a type of elements{suggestion(type_, _TYPES)}; expected one of "
-                           f"{', '.join(_TYPES)}")  # fmt: skip
+        near = f"{suggestion(type_, _TYPES)}; expected one of {', '.join(_TYPES)}"
+        raise OperandError(f"{who}: {shown(type_)} is not a type of elements{near}")
     sizes = [x.strip() for x in re.split("[,x]", shape)]
     if not all(x.isascii() and x.isdigit() for x in sizes) or math.prod(map(int, sizes)) > _MOST:
         raise OperandError(
@@ -168,7 +168,7 @@ def _filled(dims: tuple[int, ...], dtype: np.dtype[Any], contents: str, who: str
 
 
 def _of_file(given: Any, dims: tuple[int, ...], dtype: np.dtype[Any], who: str) -> Any:
-    """Return what a file holds: of the type, of one that it takes without harm, or as codes of as many bits."""
+    """Return the contents of a file: of the type, of one that converts safely, or codes of the same width."""
     if given.shape == dims and given.dtype == dtype:
         return given
     if given.shape == dims and given.dtype.kind in "uV" and given.dtype.itemsize == dtype.itemsize:
@@ -184,7 +184,7 @@ def ordered(arguments: Sequence[KernelArgument], names: Sequence[str], kernel: s
     Raises
     ------
     OperandError
-        Names of which the kernel has some, and some not.
+        Some of the names are the kernel's, and some are not.
     """
     given = {x.name: x for x in arguments}
     if not set(given) & set(names):

@@ -119,7 +119,7 @@ def _place_text(instruction: FragmentHolder, cell: Cell, paint: Paint, target: s
     return text
 
 
-# What a register holds
+# Registers
 
 
 def add_what(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -176,7 +176,7 @@ def _register(instruction: FragmentHolder, operand: str, given: int | None, targ
 
 
 def _selectors(instruction: FragmentHolder, cell: Cell) -> list[str]:
-    """Write what chooses a cell: nothing where there is no choice."""
+    """Write the selectors of a cell; empty if there is no choice."""
     if cell.operand == "address" or len(cell.operand) == 1:
         return []
     every = ids_of(instruction, cell.operand)
@@ -208,7 +208,7 @@ def _table(
 
 
 def _meaning(part: WordPart) -> str:
-    """Without the group's name, which stands before it."""
+    """Return the meaning without the name of the group."""
     return part.meaning.partition(": ")[2] or part.meaning
 
 

@@ -41,11 +41,11 @@ def add_files(
     kinds : sequence of str
         Formats that the command writes, of `ENDINGS`.
     what : str
-        What is written, for the help.
+        Contents, for the help.
     older : sequence of str
         Older names of the option, "svg", "csv" or "picture".
     once : bool
-        Whether there can be one file alone.
+        Whether only one file is allowed.
     """
     listed = " ".join(ENDINGS[kind] for kind in kinds)
     parser.add_argument(
@@ -99,9 +99,9 @@ def write_file(path: str | Path, fill: Callable[[BinaryIO], object], expected: s
     ----------
     path : str or Path
     fill : callable
-        Writes what the file is to hold to a binary stream.
+        Writes the contents to a binary stream.
     expected : str
-        What an error says besides.
+        Ends the error.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def write_file(path: str | Path, fill: Callable[[BinaryIO], object], expected: s
         new = Path(name)
         with os.fdopen(handle, "wb") as stream:
             fill(stream)
-        new.chmod(0o666 & ~_umask())  # what an ordinary file has
+        new.chmod(0o666 & ~_umask())  # the mode of an ordinary file
         new.replace(target)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "no name of a file"

@@ -44,7 +44,7 @@ _ENTRY = "main"
 
 @cache
 def explorer_page() -> str:
-    """Return the explorer: a page of HTML that needs nothing else.
+    """Return the explorer: a self-contained page of HTML.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def explorer_page() -> str:
     >>> page.startswith("<!doctype html>"), "https://" in page, len(page) < 3_000_000
     (True, False, True)
     """
-    # In JSON `<` can only stand in texts, where it may be written so; then no text can end the element.
+    # In JSON `<` only occurs in strings, where this escape is legal; so no string can end the element.
     data = json.dumps(explorer_data(), separators=(",", ":")).replace("<", "\\u003c")
     style, script = style_sheet() + _asset("style.css"), _bundle()
     policy = (
@@ -75,7 +75,7 @@ def _asset(name: str) -> str:
 
 
 def _bundle() -> str:
-    """Put the modules behind one another, those that others import from first (rule 1)."""
+    """Concatenate the modules, each after those that it imports from (rule 1)."""
     seen: set[str] = set()
     parts: list[str] = []
 
@@ -92,7 +92,7 @@ def _bundle() -> str:
 
 
 def _hashed(text: str) -> str:
-    """Source of a Content Security Policy: what stands between the tags, byte for byte."""
+    """Return the hash of an inline script or style, as a source of a Content Security Policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
@@ -102,16 +102,16 @@ COLUMNS = (
     "name", "plan", "layouts", "shape", "types", "ptx", "documented", "kind", "sparsity", "group", "legal", "metadata",
     "stype", "blocks", "scales",
 )  # fmt: skip
-"""What stands in a row of an instruction."""
+"""Columns of instructions."""
 
 MOVE_COLUMNS = ("name", "shapeName", "targets", "ptx", "held", "known")
-"""What stands in a row of what moves fragments, `wmma` too."""
+"""Columns of `wmma` and of instructions that move fragments."""
 
 _SPACES = {"global", "shared", "shared::cta"}
 
 
 class _Pool:
-    """Different things, each once: whoever has one gets its number."""
+    """Distinct values, numbered in the order of their first use."""
 
     def __init__(self, written: Callable[[Any], Any]) -> None:
         self._written = written
@@ -127,7 +127,7 @@ class _Pool:
 
 @cache
 def explorer_data() -> dict[str, Any]:
-    """Return all that the page knows.
+    """Return the data of the page.
 
     Returns
     -------

@@ -1,6 +1,6 @@
 """Pictures of what registers hold: every element's lane and register, or every register's elements.
 
-Boxes stand in rows and columns like the matrix, or in a line for each lane. All operands, metadata and scales have
+Boxes form rows and columns like the matrix, or a line for each lane. All operands, metadata and scales have
 pictures; colours are those of lanes. `folding` says which boxes are drawn, and what their `data-...` attributes mean.
 """
 
@@ -18,13 +18,13 @@ from ..drawing.drawing import Theme, box, document, group, text, text_width
 from ..drawing.legends import MARGIN, formulas, header, lane_legend, lines, register_strip
 from .folding import FoldedLayout, fold
 
-_LEAST = 600  # width: what a line of formulas needs
+_LEAST = 600  # width that a line of formulas needs
 _HEIGHT = 38  # of a box
 _LINE = 22  # of a box in a lane's line
-_GAP = 8  # where lanes begin anew
+_GAP = 8  # where lanes repeat
 _BETWEEN = 16  # matrices
 _WIDEST = 900  # that matrices beside one another may be
-_MORE = 64  # width of what stands for columns that are not shown
+_MORE = 64  # width of the mark for columns that are not shown
 _DOTS = "\N{MIDLINE HORIZONTAL ELLIPSIS}"
 _AXES = {"A": ("m", "k"), "B": ("k", "n"), "C": ("m", "n"), "D": ("m", "n")}
 _IN_MEMORY = (FragmentMove, FragmentTranspose)  # whose rows and columns are those of memory
@@ -53,7 +53,7 @@ def instruction_svg(
     operand : {"A", "B", "C", "D", "metadata", "scale_a", "scale_b", "address"}
     by : {"element", "lane"}
     selector, byte_id, thread_id : int, optional
-        Of metadata and of scales: only what is read with these.
+        Of metadata and scales: show only the parts that are read with these.
     target : str, optional
         Where layouts differ between targets, it must be named.
     theme : {"auto", "light", "dark"}
@@ -124,7 +124,7 @@ def size_of(layout: Layout) -> str:
 
 
 def _title(table: FragmentTable) -> str:
-    """Say what the picture is of."""
+    """Write the title of a picture."""
     layout = table.layout
     if not table.instruction:
         whose = f"Layout of {table.operand}: " if table.operand else "Layout of "
@@ -152,7 +152,7 @@ def _fragment_title(table: FragmentTable, record: FragmentInstruction) -> str:
 
 
 def _summary(table: FragmentTable) -> str:
-    """Say in a sentence or two how registers are used."""
+    """Describe in a sentence or two how registers are used."""
     layout = table.layout
     packing = layout.packing
     who = "lanes of a warp" if layout.lanes == 32 else "threads of a warpgroup"
@@ -182,7 +182,7 @@ def _span(first: int, count: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class _FragmentGrid:
-    """The boxes of a table, of which those of a folded layout are drawn."""
+    """The boxes of a table; those of its folded layout are drawn."""
 
     table: FragmentTable
     folded: FoldedLayout
@@ -263,7 +263,7 @@ class _FragmentGrid:
 
     @property
     def _split(self) -> bool:
-        """Whether each of a box's two elements stands in its own column."""
+        """Whether each of a box's two elements has its own column."""
         return self.folded.box == (1, 2) and not self._worded
 
     def _by_element(self) -> _Drawn:
@@ -391,7 +391,7 @@ class _FragmentGrid:
 
 
 def _offsets(lanes: list[int], size: float) -> list[float]:
-    """Where boxes of a row, or a column, begin; there is a gap where its lanes begin anew, all of them."""
+    """Return where the boxes of a row or column begin, with a gap wherever the whole sequence of lanes repeats."""
     turns = [i for i in range(1, len(lanes)) if lanes[i] == lanes[0] != lanes[i - 1]]
     period = turns[0] if turns else len(lanes)
     regular = all(lane == lanes[i % period] for i, lane in enumerate(lanes))

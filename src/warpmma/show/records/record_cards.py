@@ -18,7 +18,7 @@ from .instruction_page import text as page
 
 
 def instruction_html(instruction: AnyInstruction) -> str:
-    """Draw an instruction: what it multiplies, its operands' pictures, and all about it, which open at a click."""
+    """Draw an instruction: shapes and types; pictures of its operands and its page open at a click."""
     i = instruction
     operands = ("A", "C", "D") if isinstance(i, WarpgroupInstruction) else ("A", "B", "C", "D")
     rows = [

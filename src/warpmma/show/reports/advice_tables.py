@@ -115,7 +115,7 @@ def _of_the_tolerance(advice: Advice, rtol: float, atol: float) -> list[str]:
 
 
 def json(advice: Advice) -> str:
-    """Write all of it: "judged", a list of outputs, and "recommended"; what is infinite as "inf"."""
+    """Write all of it: "judged", a list of outputs, and "recommended"; infinities are "inf"."""
     found = {
         "product": advice.product, "rtol": advice.rtol, "atol": advice.atol, "good": advice.good,
         "largest": advice.largest, "least": advice.least,
@@ -131,7 +131,7 @@ def html(advice: Advice) -> str:
 
 
 def _finite(x: object) -> object:
-    """Write what JSON has no number for as text."""
+    """Write infinities and NaN as text, which JSON has no numbers for."""
     if isinstance(x, dict):
         return {name: _finite(each) for name, each in x.items()}
     if isinstance(x, list | tuple):

@@ -83,13 +83,13 @@ def _figures(products: Sequence[ProductError]) -> list[str]:
 
 
 def measured(product: ProductError, name: str) -> float | None:
-    """Return one of a product's figures; None where no element was compared, of which 0 would be praise."""
+    """Return one of a product's figures; None if no element was compared, where 0 would mislead."""
     figure_: float = getattr(product, name)
     return figure_ if product.compared else None
 
 
 def _folded(rows: list[list[str]]) -> list[str]:
-    """Lay out a table; where its names are too long for a line, a name stands in a line of its own."""
+    """Lay out a table; if names are too long for it, each gets a line of its own."""
     lines = table(rows, left=[0])
     if max(map(len, lines)) <= _WIDTH:
         return lines
@@ -139,7 +139,7 @@ def _specials(products: Iterable[ProductError]) -> list[str]:
 
 
 def alike(products: Iterable[ProductError]) -> list[list[ProductError]]:
-    """Put products together whose bits are the same, NaN included."""
+    """Group products with the same bits, NaN included."""
     found: list[list[ProductError]] = []
     for product in products:
         mine = product.result.dtype, product.result.tobytes()
@@ -234,7 +234,7 @@ def shortened(name: str, most: int) -> str:
 
 
 def _few_bins(bins: range) -> list[range]:
-    """Put bins above 1 ulp together, two or three to a row, so that there are not too many rows."""
+    """Merge bins above 1 ulp, two or three to a row, to limit the number of rows."""
     low, high = (range(bins.start, min(bins.stop, 3)), range(max(bins.start, 3), bins.stop))
     each = -(-len(high) // _ROWS) or 1
     return [range(i, i + 1) for i in low] + [range(i, min(i + each, high.stop)) for i in high[::each]]

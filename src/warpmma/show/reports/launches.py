@@ -84,7 +84,7 @@ def _advised(entry: SharedSite, swizzle: Swizzle | None) -> str:
 
 
 def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Lay out columns, numbers to the right; nothing of no rows."""
+    """Lay out columns, numbers to the right; empty without rows."""
     cells = [tuple(head), *rows]
     if len(cells) == 1:
         return ""

@@ -338,7 +338,7 @@ def _factors(explanation: Explanation, each: PlacedStep, addend: Addend) -> tupl
 
 
 def _unpacked(code: int, fmt: str) -> str:
-    """Write the value of a code in 6 digits, for the code stands beside it."""
+    """Write the value of a code in 6 digits, because its code is beside it."""
     return number_text(number_of(code, fmt), 6)
 
 
@@ -378,7 +378,7 @@ def _chain_cells(each: PlacedStep, addends: Sequence[AddendRow]) -> tuple[str, .
     )  # fmt: skip
 
 
-# What comes of it
+# The outcome
 
 
 def _total(parts: Iterable[tuple[Fraction | None, Fraction | None]]) -> Fraction | None:

@@ -52,7 +52,7 @@ def text(explanation: Explanation, whole: bool = False, mark: Mark | None = None
     whole : bool
         Show every step and every product, of long chains too.
     mark : callable, optional
-        Makes of a kind and a text what is written for it; what it adds must have no width.
+        Maps a kind and a text to the text to write; what it adds must have no width.
     width : int
         Columns, at least 60; where there are few, codes are left out, then operands, then bits.
 
@@ -125,7 +125,7 @@ def _block(step: StepScene, page: _Page) -> list[str]:
         return [*lines, *_ones(step, page), *page.lines("dim", step.outcome, "  ")]
     lines += [*page.lines("", step.aligned), *_addends(step, page), *page.lines("dim", step.zeros, "  ")]
     if x := step.others:
-        cut = f"{x.value} together, of which {x.cut} was cut: k {x.k}"
+        cut = f"{x.value} together, {x.cut} of it was cut: k {x.k}"
         lines += page.lines("dim", f"{counted(x.number, 'other')}, {cut}", "  ")
     return lines + _members(step, page)
 

@@ -92,8 +92,9 @@ def draw_step(step: StepScene, target: str, columns: Columns, y: float, widths: 
         y += _ROW
     parts.append(said(LEFT, y + 15, step.outcome, size=11, fill="pale"))
     notes = [step.zeros] if step.zeros else []
-    if x := step.others:
-        notes.append(f"{counted(x.number, 'product')} {'is' if x.number == 1 else 'are'} not shown: k {x.k}")
+    if some := step.others:
+        verb = "is" if some.number == 1 else "are"
+        notes.append(f"{counted(some.number, 'product')} {verb} not shown: k {some.k}")
     for words in notes:
         y += 16
         parts.append(said(LEFT, y + 15, words, size=11, fill="pale"))
@@ -125,9 +126,8 @@ def _header(columns: Columns, grid: BitGrid, y: float) -> list[str]:
     if text_width(longer := f"{bits} bits are kept below E", 10) < x2 - x1:
         bits = longer
     parts.append(said((x1 + x2) / 2, top - 4, bits, size=10, anchor="middle"))
-    middle = columns.middle(grid.exponent)
-    if middle is not None:
-        parts.append(said(middle, top - 2, "E", size=11, anchor="middle", weight="bold"))
+    if (at := columns.middle(grid.exponent)) is not None:
+        parts.append(said(at, top - 2, "E", size=11, anchor="middle", weight="bold"))
     if columns.lowest < grid.quantum:
         parts.append(said(x2 + 4, top + 2, "cut", size=10, weight="bold"))
     return parts
