@@ -9,7 +9,7 @@ import pytest
 from explanation_cases import ALL
 
 from warpmma.analysis import Explanation
-from warpmma.show.sums.sum_numbers import code_text, typeset
+from warpmma.show.sums.exact_text import code_text, typeset
 
 each_case = pytest.mark.parametrize("explanation", ALL.values(), ids=ALL.keys())
 

@@ -132,7 +132,7 @@ def test_two_targets_share_their_columns() -> None:
         if data["row"] == "addend" and data.get("k") == "7"
     }
     assert found == {("sm_90", "0"): "1/16777216", ("sm_80", "0"): "1/16777216"}
-    assert "They part here" in explanation.svg()
+    assert "They first differ here" in explanation.svg()
 
 
 def test_long_chains_draw_where_targets_part() -> None:

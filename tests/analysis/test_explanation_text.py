@@ -14,7 +14,7 @@ from explanation_cases import ALL, E4M3, F16, F64, MXF4, explained
 
 from warpmma.analysis import Explanation
 from warpmma.errors import OperandError
-from warpmma.show.sums.sum_numbers import code_text, rational_of
+from warpmma.show.sums.exact_text import code_text, rational_of
 
 each_case = pytest.mark.parametrize("explanation", ALL.values(), ids=ALL.keys())
 
@@ -147,7 +147,7 @@ def test_software_fp8_adds_c_after() -> None:
 def test_against_shows_both_and_why() -> None:
     explanation = explained(F16, [1] + [0] * 6 + [2**-24] * 2 + [0] * 7, [1] * 16, against="sm_80")
     text = explanation.text()
-    assert "They part in step 1 of sm_90" in text and text.count("on sm_80:") == 2
+    assert "They first differ in step 1 of sm_90" in text and text.count("on sm_80:") == 2
     found: dict[str, Any] = json.loads(explanation.json())
     assert found["against"]["result"] == "0x3f800000" and found["parting"]["step"] == 0
 

@@ -111,7 +111,7 @@ def test_files(tmp_path: Path) -> None:
     whole, typed = arguments_of([f"x={tmp_path}/x.npy", f"y=f64[4]:{tmp_path}/x.npy"], 0)
     assert whole.array.dtype == np.float32 and typed.array.dtype == np.float64 and (typed.array == range(4)).all()
     for text, says in (
-        (f"x={tmp_path}/none.npy", "No such file"), (f"x={tmp_path}/bad.npy", "no .npy file of numbers"),
+        (f"x={tmp_path}/none.npy", "No such file"), (f"x={tmp_path}/bad.npy", "not an .npy file of numbers"),
         (f"x=f32[5]:{tmp_path}/x.npy", r"holds float32\[4\]; expected float32\[5\]"),
     ):  # fmt: skip
         with pytest.raises(OperandError, match=says):
@@ -132,14 +132,14 @@ def test_names_give_the_order() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (["--arg", "x=f33[4]"], "'f33' is no type of elements; did you mean 'f32'"),
-        (["--arg", "x=f32[n]"], r"\[n\] is no shape"),
-        (["--arg", "x=f32[4]:random"], "'random' is nothing that an array holds; did you mean"),
+        (["--arg", "x=f33[4]"], "'f33' is not a type of elements; did you mean 'f32'"),
+        (["--arg", "x=f32[n]"], r"\[n\] is not a shape"),
+        (["--arg", "x=f32[4]:random"], "'random' is not the contents of an array; did you mean"),
         (["--arg", "x=s32[4]:normal"], "normal is for floats"),
-        (["--arg", "x=u8[4]:300"], "300 is no uint8"),
-        (["--arg", "x=out:f32[4]:ones"], r"holds nothing before: inout:f32\[4\]:ones"),
-        (["--arg", "x=float"], "'float' is nothing that can be given; expected a number"),
-        (["--arg", "x=hex:0"], "'0' is no hexadecimal number of whole bytes"),
+        (["--arg", "x=u8[4]:300"], "300 is out of range of uint8"),
+        (["--arg", "x=out:f32[4]:ones"], r"has no contents before the launch; expected inout:f32\[4\]:ones"),
+        (["--arg", "x=float"], "'float' is not a value of an argument; expected a number"),
+        (["--arg", "x=hex:0"], "'0' is not a hexadecimal number of whole bytes"),
         (["--arg", "x=1", "--arg", "x=2"], "there are two arguments 'x'"),
         (["--arg", "1"], "scale takes 4 arguments"),
         (["--kernel", "scala"], "no entry 'scala'; did you mean 'scale'"),

@@ -13,7 +13,7 @@ from cli_cases import Capture
 
 from warpmma.cli import main
 from warpmma.cli.command_line import COMMANDS
-from warpmma.cli.completing import candidates
+from warpmma.cli.commands.completion_command import candidates
 from warpmma.isa import TARGETS, AnyInstruction, every_fitting, instructions, warpgroup_instructions
 
 EVERY: tuple[AnyInstruction, ...] = (*instructions(), *warpgroup_instructions())

@@ -106,9 +106,9 @@ def test_cut_bits_are_coloured_on_request(capsys: Capture) -> None:
 
 
 WRONG = {
-    "--a: 'x' is no number; expected numbers such as 0.5": ("--a", "x", "--b", "1"),
-    "--a: '70000' is no f16, which goes from -65504 to 65504": ("--a", "70000", "--b", "1"),
-    "--a: '0x12345' is no code of f16, which has 16 bits": ("--a", "0x12345", "--b", "1"),
+    "--a: 'x' is not a number; expected numbers such as 0.5": ("--a", "x", "--b", "1"),
+    "--a: '70000' is out of range of f16, which goes from -65504 to 65504": ("--a", "70000", "--b", "1"),
+    "--a: '0x12345' is not a code of f16, which has 16 bits": ("--a", "0x12345", "--b", "1"),
     "--a: no.npy: No such file or directory": ("--a", "no.npy", "--b", "1"),
     "--c has 2 values; expected one, or FILE.npy": ("--a", "1", "--b", "1", "--c", "1 2"),
     "--row chooses of a matrix A in a file .npy; values of --a are one row": ("--a", "1", "--b", "1", "--row", "3"),

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from warpmma.cli import main
-from warpmma.cli.arguments.fragment_words import holder_of
-from warpmma.cli.completing import candidates
+from warpmma.cli.arguments.naming import holder_of
+from warpmma.cli.commands.completion_command import candidates
 from warpmma.errors import MnemonicError
 from warpmma.isa import fragment_instructions
 

@@ -160,14 +160,14 @@ def test_wrong_requests_get_one_line(capsys: Capture, arguments: tuple[str, ...]
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("where", F16, "A", "3", "x"), "warpmma where: argument COLUMN: 'x' is no number; expected INSTRUC"),
-        (("where", "m16n8k16", "f16", "A[3,5]"), "warpmma where: argument ROW: 'A[3,5]' is no number; expected INSTR"),
-        (("where", "A", "3", "5", "m16n8k16"), "warpmma where: argument COLUMN: 'm16n8k16' is no number; exp"),
+        (("where", F16, "A", "3", "x"), "warpmma where: argument COLUMN: 'x' is not a number; expected INSTRUC"),
+        (("where", "m16n8k16", "f16", "A[3,5]"), "warpmma where: argument ROW: 'A[3,5]' is not a number; expected INS"),
+        (("where", "A", "3", "5", "m16n8k16"), "warpmma where: argument COLUMN: 'm16n8k16' is not a number; exp"),
         (("what", F16, "A"), "warpmma what: the following arguments are required: --lane\n"),
         (("what", F16, "A", "--lane", "1", "--word", "0xg"),
-         "warpmma what: argument --word: '0xg' is no number; expected one such as 14 or 0x3c00bc00\n"),
+         "warpmma what: argument --word: '0xg' is not a number; expected one such as 14 or 0x3c00bc00\n"),
         (("where", MX, "scale_a", "1", "0", "--byte-id", "x"),
-         "warpmma where: argument --byte-id: 'x' is no number; expected one such as 14 or 0x3c00bc00\n"),
+         "warpmma where: argument --byte-id: 'x' is not a number; expected one such as 14 or 0x3c00bc00\n"),
         (("layout", F16, "A", "--format", "svgz"), "warpmma layout: argument --format: invalid choice: 'svgz' (ch"),
     ],
 )  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 from ptx_products import GEMM
 
 from warpmma.cli import main
-from warpmma.cli.commands.kernel_products import KernelProduct
+from warpmma.cli.commands.kernel_arguments import KernelProduct
 from warpmma.errors import OperandError
 
 Capture = pytest.CaptureFixture[str]
@@ -36,8 +36,8 @@ def test_an_element_is_explained_after_the_report(capsys: Capture, tmp_path: Pat
 
 
 @pytest.mark.parametrize(("asked", "says"), [
-    ("", "'' is no line of the kernel; expected a line and NAME=NUMBER, such as '77 warp=1 lane=13"),
-    ("x", "'x' is no line of the kernel"),
+    ("", "'' is not a line number; expected a line and NAME=NUMBER, such as '77 warp=1 lane=13"),
+    ("x", "'x' is not a line number"),
     ("77 lanes=3", "'lanes=3'; did you mean 'lane'?"),
     ("77 lane", "'lane'"),
     ("77 chain=3", "'chain=3'"),

@@ -62,7 +62,7 @@ def test_presets_show_where_bits_went(browser: Any) -> None:
         codes = [panel.get_attribute("data-code") for panel in page.locator(".panel").all()]
         assert codes == ["0x3f800000", "0x3f800001"]
         page.locator("#values-a").fill("1, 2^-2x")
-        assert "no number" in page.get_by_role("alert").inner_text()
+        assert "not a number" in page.get_by_role("alert").inner_text()
 
 
 def test_hostile_texts_are_refused_in_a_line(browser: Any) -> None:

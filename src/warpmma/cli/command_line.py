@@ -1,12 +1,13 @@
-"""The command line: a thin reader of the library.
+"""The command line: a thin layer over the library.
 
-1. A command is a row: its name, what it is in one line, and its module, which is loaded when the command is chosen and
-   not before. `add_NAME` of the module adds the command's parser, whose default `run` takes the options and returns the
-   exit status.
+1. A command is a row: its name, a line of help, and its module, which is loaded only when the command is chosen.
+   `add_NAME` of the module adds the command's parser, whose default `run` takes the options and returns the exit
+   status.
 2. Exit status: 0 if all is well, 1 if something differs or is found, 2 if the request or the file is unusable or the
    output cannot be written, 3 if the program itself fails, 130 if it was interrupted, 141 if the reader of the output
    has gone.
-3. What was wrong stands in one line on the error stream, with the nearest right form; results alone go to the output.
+3. An error is one line on the error stream, with the nearest legal form; results alone go to the output. Options
+   and other arguments may be mixed.
 4. A command that prints results has `--json`: the same facts, for programs. Colour and columns are for terminals.
 """
 
@@ -16,17 +17,17 @@ import argparse
 import io
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
+from typing import Any, NoReturn
 
 from .._arguments import members, suggestion
 from .._version import __version__
-from ..errors import CompilationError, OperandError, PtxError, WarpmmaError, shown
-from .arguments.command_parser import CommandParser
-from .output.streams import discard, say, silence, write
+from ..errors import CompilationError, OperandError, PtxError, WarpmmaError, printable, shown
+from .output.streams import discard, say, silence, terminal_width, write
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +40,7 @@ class Command:
     module : str
         Of `cli`; it has a function `add_NAME`.
     group : str
-        What the list of commands puts it under.
+        Its heading in the list of commands.
     """
 
     name: str
@@ -54,13 +55,13 @@ COMMANDS: Mapping[str, Command] = MappingProxyType({
     name: Command(name=name, help=help_, module=module, group=group)
     for group, name, module, help_ in (
         (_LOOK, "list", "list_command", "instructions, by target, type, shape and kind"),
-        (_LOOK, "show", "show_command", "one instruction: registers, formulas, targets, arithmetic, evidence"),
-        (_LOOK, "where", "where_command", "where an element sits: its lane, register and bits"),
-        (_LOOK, "what", "what_command", "what a lane's register holds"),
-        (_LOOK, "layout", "layout_command", "a whole operand: every element with its lane and register"),
+        (_LOOK, "show", "view_commands", "one instruction: registers, formulas, targets, arithmetic, evidence"),
+        (_LOOK, "where", "lookup_commands", "where an element sits: its lane, register and bits"),
+        (_LOOK, "what", "lookup_commands", "what a lane's register holds"),
+        (_LOOK, "layout", "view_commands", "a whole operand: every element with its lane and register"),
         (_LOOK, "targets", "targets_command", "GPUs, their targets, and what each target has"),
         (_LOOK, "evidence", "evidence_command", "how the arithmetic of each target is known"),
-        (_LOOK, "explore", "explore_command", "write all of it as one HTML page to look around in"),
+        (_LOOK, "explore", "view_commands", "write all of it as one HTML page to look around in"),
         (_COMPUTE, "execute", "execute_command", "one instruction on matrices in .npy files, bit for bit"),
         (_COMPUTE, "explain", "explain_command", "one element of a product, step by step: what was rounded or cut"),
         (_COMPUTE, "error", "error_command", "errors of a whole product, and what a tolerance would let pass"),
@@ -74,10 +75,50 @@ COMMANDS: Mapping[str, Command] = MappingProxyType({
 
 
 _MOST_WORDS = 1 << 20
-_SHORT = 3  # letters of words that say nothing
+_SHORT = 3  # words of so few letters are not looked up in help
 
 
-def _checked(arguments: object) -> list[str]:
+class _Help(argparse.HelpFormatter):
+    """Help as wide as the terminal: argparse asks `shutil`, which loads what archives need."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        more.setdefault("width", terminal_width() - 2)
+        super().__init__(*args, **more)
+
+
+class CommandParser(argparse.ArgumentParser):
+    """An `argparse` parser whose errors are one line, with status 2; options and other arguments may be mixed."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        more.setdefault("formatter_class", _Help)
+        super().__init__(*args, **more)
+
+    def read(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Read arguments; what cannot be read ends the program with status 2."""
+        nested = any(action.nargs == argparse.PARSER for action in self._actions)
+        return self.parse_args(arguments) if nested else self.parse_intermixed_args(arguments)
+
+    def error(self, message: str) -> NoReturn:
+        """Print the error in one line, and end with status 2."""
+        if unknown := re.search(r"unrecognized arguments: (-\S*)", message):
+            names = {option.lstrip("-"): option for option in self._every_option()}  # dashes would make all alike
+            near = suggestion(unknown[1].partition("=")[0].lstrip("-"), list(names))
+            message += re.sub("'(.*)'", lambda found: repr(names[found[1]]), near)
+        elif refused := re.search(r"invalid choice: '(.*?)' ", message):
+            choices = [str(x) for action in self._actions for x in action.choices or ()]
+            message += suggestion(refused[1], choices)
+        say(f"{self.prog}: {printable(' '.join(message.split()))}")
+        raise SystemExit(2)
+
+    def _every_option(self) -> Iterator[str]:
+        for action in self._actions:
+            yield from action.option_strings
+            nested: Any = action.choices if action.nargs == argparse.PARSER else {}
+            for parser in nested.values():
+                yield from parser._every_option()
+
+
+def _words_of(arguments: object) -> list[str]:
     words = members(arguments, _MOST_WORDS)
     if words is None or not all(isinstance(word, str) for word in words):
         raise OperandError(f"arguments are {shown(arguments)}; expected a sequence of str")
@@ -100,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     silence()
     try:
-        words = sys.argv[1:] if arguments is None else _checked(arguments)
+        words = sys.argv[1:] if arguments is None else _words_of(arguments)
         said = io.StringIO()  # help and version: argparse does not notice when these cannot be written
         try:
             with redirect_stdout(said):
@@ -110,7 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 write(said.getvalue().removesuffix("\n"))
             raise
         return int(options.run(options))
-    except (PtxError, CompilationError) as error:  # whose messages show lines, and in them only what can be printed
+    except (PtxError, CompilationError) as error:  # their messages have several lines, all printable
         say(f"warpmma: {error}")
         return 2
     except WarpmmaError as error:
@@ -164,7 +205,7 @@ def _options(words: list[str]) -> argparse.Namespace:
 
 
 def _meant(word: str) -> str:
-    """Suggest the commands whose help has a word, or else the one whose name is like it."""
+    """Suggest the commands whose help has a word, or else the one with a similar name."""
     about = [
         row.name for row in COMMANDS.values()
         if len(word) > _SHORT and word.lower().rstrip("s") in re.findall(r"[a-z]+", row.help.lower().replace("s ", " "))
@@ -180,6 +221,6 @@ def _overview() -> str:
         lines += [f"  {row.name:<{width}}  {row.help}" for row in COMMANDS.values() if row.group == group]
     return "\n".join([
         *lines, "",
-        "An instruction is a mnemonic, or words that leave one: m16n8k16 f16, sp e4m3, mxf4 4X.",
+        "An instruction is a mnemonic, or words that identify one: m16n8k16 f16, sp e4m3, mxf4 4X.",
         "`warpmma COMMAND --help` says more; `warpmma --version` the version.",
     ])  # fmt: skip

@@ -1,4 +1,4 @@
-"""Views: text, JSON, SVG and HTML of what the other rooms hold.
+"""Views: text, JSON, SVG and HTML of the records of other rooms.
 
 Every name is loaded when it is first used: a picture of a layout needs no machine, and no NumPy.
 """
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from .._lazy import on_demand as _on_demand
 
-if TYPE_CHECKING:  # what `_ORIGINS` says
+if TYPE_CHECKING:  # the same as `_ORIGINS`
     from .drawing.cards import fields_html
     from .drawing.drawing import THEMES, style_sheet
     from .drawing.palette import PALETTE, Colour, contrast
@@ -29,5 +29,5 @@ _ORIGINS = {
     ".views": ("VIEWS", "viewer"),
 }
 
-if not TYPE_CHECKING:  # to which every name would be one
+if not TYPE_CHECKING:  # else every name would be valid for mypy
     __getattr__, __dir__ = _on_demand(__name__, _ORIGINS)

@@ -1,4 +1,4 @@
-"""Which function makes which view of which record; its module is loaded when a view is asked for."""
+"""The function for each view of each record; its module is loaded on first use."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from importlib import import_module
 from types import MappingProxyType
 
 VIEWS: Mapping[tuple[str, str], str] = MappingProxyType({
-    ("Explanation", "text"): "sums.sum_text.text",
-    ("Explanation", "json"): "sums.sum_json.json",
-    ("Explanation", "html"): "sums.sum_html.html",
-    ("Explanation", "page"): "sums.sum_html.page",
+    ("Explanation", "text"): "sums.scene_text.text",
+    ("Explanation", "json"): "sums.scene_json.json",
+    ("Explanation", "html"): "sums.scene_html.html",
+    ("Explanation", "page"): "sums.scene_html.page",
     ("WarpWords", "svg"): "fragments.word_pictures.words_svg",
     ("WarpWords", "html"): "fragments.word_pictures.words_html",
     ("FragmentTable", "svg"): "fragments.fragment_pictures.table_svg",
@@ -20,17 +20,17 @@ VIEWS: Mapping[tuple[str, str], str] = MappingProxyType({
     ("MatrixInstruction", "html"): "records.record_cards.instruction_html",
     ("FragmentInstruction", "svg"): "fragments.fragment_pictures.instruction_svg",
     ("FragmentInstruction", "html"): "records.record_cards.fragments_html",
-    ("FragmentInstruction", "text"): "records.fragment_page.text",
-    ("FragmentInstruction", "json"): "records.fragment_page.json",
+    ("FragmentInstruction", "text"): "records.instruction_page.text",
+    ("FragmentInstruction", "json"): "records.instruction_page.json",
     ("Packing", "svg"): "records.record_cards.packing_svg",
     ("Packing", "html"): "records.record_cards.packing_html",
     ("Facts", "svg"): "records.record_cards.format_svg",
     ("Facts", "html"): "records.record_cards.format_html",
     ("Recipe", "html"): "records.record_cards.recipe_html",
-    ("Launch", "html"): "reports.machine_cards.launch_html",
-    ("Device", "html"): "reports.machine_cards.device_html",
-    ("ModuleNeeds", "html"): "reports.machine_cards.needs_html",
-    ("Explanation", "svg"): "sums.sum_svg.svg",
+    ("Launch", "html"): "reports.launches.launch_html",
+    ("Device", "html"): "reports.launches.device_html",
+    ("ModuleNeeds", "html"): "reports.needs.module_html",
+    ("Explanation", "svg"): "sums.scene_svg.svg",
     ("MatrixInstruction", "text"): "records.instruction_page.text",
     ("MatrixInstruction", "json"): "records.instruction_page.json",
     **{("FragmentTable", kind): f"fragments.layout_tables.{kind}" for kind in (
@@ -44,7 +44,7 @@ VIEWS: Mapping[tuple[str, str], str] = MappingProxyType({
     ("ModuleNeeds", "json"): "reports.needs.module_json",
     ("Advice", "text"): "reports.advice_tables.text",
     ("Advice", "json"): "reports.advice_tables.json",
-    ("Advice", "html"): "reports.error_plots.advice_html",
+    ("Advice", "html"): "reports.advice_tables.html",
     ("ErrorReport", "svg"): "reports.error_plots.svg",
     ("ErrorReport", "html"): "reports.error_plots.html",
     ("ErrorReport", "page"): "reports.error_plots.page",
@@ -56,7 +56,7 @@ VIEWS: Mapping[tuple[str, str], str] = MappingProxyType({
 
 
 def viewer(record: type, kind: str) -> Callable[..., str] | None:
-    """Return what makes this kind of view of a record, or of what it inherits from; None where nothing does."""
+    """Return the function for a view of a record type or one of its bases; None without such a view."""
     for each in record.__mro__:
         if where := VIEWS.get((each.__name__, kind)):
             module, _, name = where.rpartition(".")

@@ -4,11 +4,12 @@
    types that it does not know) as wide.
 2. Any other is values, separated by blanks or commas: decimal numbers, `2^-24`, `3*2^-24`, `1/3`, `0x1.8p-3`, `inf`,
    `nan`; `0x3c00` is a code. `16x0.5` is sixteen of them. Values are rounded to the operand's type, to nearest even;
-   what is beyond its largest is refused.
+   values out of its range are an error.
 """
 
 from __future__ import annotations
 
+import argparse
 import math
 import re
 import struct
@@ -27,8 +28,26 @@ _MOST = 1 << 20  # values that are written out
 _HELP = "expected numbers such as 0.5, 2^-24, 3*2^-24, 1/3, inf, codes such as 0x3c00, 16x0 for sixteen, or FILE.npy"
 
 
+def add_matrices(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how files are read, and those of block scales."""
+    add = parser.add_argument
+    add("--cast", action="store_true", help="round floats and signed integers to the operands' types")
+    add("--scale-a", metavar="FILE", help="block scales of A, [..., m, S]; --scale-b of B, [..., S, n]")
+    add("--scale-b", metavar="FILE", help=argparse.SUPPRESS)
+
+
+def add_chain(parser: argparse.ArgumentParser) -> None:
+    """Add the options of whole products."""
+    add = parser.add_argument
+    add("--indices", metavar="FILE", help="of a sparse A's stored elements, [..., m, groups, 2]")
+    add("--split-k", type=int, metavar="SLICES", help="slices of k, added to C one after the other in f32")
+    add("--promote-every", type=int, metavar="K", help="cut the chain every so much of k, add outside the unit")
+    add("--epilogue", metavar="TYPE", help="round D to a type such as bf16")
+    add("--threads", type=int, help="that share the work")
+
+
 def words_and_files(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Part the words of an instruction from the files of A, B and C; other than two or three are an `OperandError`."""
+    """Separate the words of an instruction from the two or three files; any other number is an `OperandError`."""
     files = [word for word in words if is_file(word)]
     if len(files) not in (2, 3):
         raise OperandError(f"{counted(len(files), 'file')} *.npy; expected those of A, B and, if there is one, C")
@@ -46,7 +65,7 @@ def read_npy(path: str, who: str) -> Any:
     Raises
     ------
     OperandError
-        It cannot be read, or is no .npy file of numbers.
+        It cannot be read, or is not an .npy file of numbers.
     """
     try:
         with Path(path).open("rb") as stream:
@@ -54,7 +73,9 @@ def read_npy(path: str, who: str) -> Any:
     except OSError as error:
         raise OperandError(f"{who}: {printable(path)}: {error.strerror or error}") from None
     except (ValueError, EOFError, MemoryError) as error:
-        raise OperandError(f"{who}: {printable(path)} is no .npy file of numbers: {shown(str(error), str)}") from None
+        raise OperandError(
+            f"{who}: {printable(path)} is not an .npy file of numbers: {shown(str(error), str)}"
+        ) from None
     return np.ascontiguousarray(array)
 
 
@@ -104,17 +125,19 @@ def _code(word: str, fmt: Format, who: str) -> int:
     if re.fullmatch(r"0[xX][0-9a-fA-F]+", word):
         code = int(word, 16)
         if code > fmt.mask:
-            raise OperandError(f"{who}: {shown(word)} is no code of {fmt.name}, which has {fmt.bits} bits")
+            raise OperandError(f"{who}: {shown(word)} is not a code of {fmt.name}, which has {fmt.bits} bits")
         return code
     value = _value(word)
     if value is None:
-        raise OperandError(f"{who}: {shown(word)} is no number; {_HELP}")
+        raise OperandError(f"{who}: {shown(word)} is not a number; {_HELP}")
     if isinstance(fmt, FloatFormat):
         return _rounded(value, word, fmt, who)
     least, greatest = fmt.least, fmt.greatest
     finite = not isinstance(value, float) or math.isfinite(value)  # a fraction may be more than any float
     if not finite or value != int(value) or not least <= value <= greatest:
-        raise OperandError(f"{who}: {shown(word)} is no {fmt.name}; expected a whole number of {least} to {greatest}")
+        raise OperandError(
+            f"{who}: {shown(word)} is not a value of {fmt.name}; expected a whole number from {least} to {greatest}"
+        )
     return int(value) & fmt.mask
 
 
@@ -140,19 +163,21 @@ def _rounded(value: Fraction | float, word: str, fmt: FloatFormat, who: str) -> 
         code = int(fmt.encode([near])[0])
     if code is None or (not special and fmt.unpack(code).kind != "finite"):
         least = f"{-largest:g}" if fmt.signed else "0"
-        raise OperandError(f"{who}: {shown(word)} is no {fmt.name}, which goes from {least} to {largest:g}")
+        raise OperandError(
+            f"{who}: {shown(word)} is out of range of {fmt.name}, which goes from {least} to {largest:g}"
+        )
     return code
 
 
 def _to_odd(value: Fraction | float, near: float) -> float:
-    """Return the float beside a value whose last bit is 1, unless one is the value: what is rounded again is right."""
+    """Return the value if it is a float, else its neighbour with an odd last bit: rounding again is then exact."""
     if value == near or struct.pack(">d", near)[7] & 1:
         return near
     return math.nextafter(near, math.inf if value > near else -math.inf)
 
 
 def _value(word: str) -> Fraction | float | None:
-    """Return a number, exact but for what is not finite; None for what is none."""
+    """Return an exact number, or a float that is not finite; None if the text is not a number."""
     text = word.strip().lower().replace("**", "^")
     if not text.isascii():
         return None

@@ -22,7 +22,7 @@ from .naming import add_instruction
 
 if TYPE_CHECKING:
     from ... import scaling, sparsity
-else:  # a command loads what it is asked for
+else:  # loaded on use, to keep look-ups quick
     scaling, sparsity = later("...scaling", __package__), later("...sparsity", __package__)
 
 _MEANT = {"meta": "metadata", "sfa": "scale_a", "sfb": "scale_b", "p": "address", "addresses": "address"}
@@ -53,16 +53,18 @@ def number(text: str) -> int:
     try:
         return int(text, 0)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{shown(text)} is no number; expected one such as 14 or 0x3c00bc00") from None
+        raise argparse.ArgumentTypeError(
+            f"{shown(text)} is not a number; expected one such as 14 or 0x3c00bc00"
+        ) from None
 
 
 def coordinate(text: str) -> int:
-    """Read a row or a column; what is none is often an order of words that is another."""
+    """Read a row or a column; the error shows the order of the arguments, which is the usual mistake."""
     try:
         return int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{shown(text)} is no number; expected INSTRUCTION OPERAND ROW COLUMN, such as m16n8k16 f16 A 3 5"
+            f"{shown(text)} is not a number; expected INSTRUCTION OPERAND ROW COLUMN, such as m16n8k16 f16 A 3 5"
         ) from None
 
 
@@ -72,7 +74,7 @@ def selected(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def operand_of(word: str) -> str:
-    """Rule 1; of words in which none stands, it is this that is told, not what they leave of an instruction."""
+    """Rule 1; checked before the instruction, so that a missing operand is reported first."""
     small = word.lower().replace("-", "_")
     small = _MEANT.get(small, small)
     named = next((name for name in REGISTER_OPERANDS if name.lower() == small), word)

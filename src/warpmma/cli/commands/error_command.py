@@ -1,4 +1,4 @@
-"""The command `error`: errors of a whole product of matrices in files, and what a tolerance would let pass.
+"""The command `error`: errors of a whole product of matrices in files, and the faults that a tolerance misses.
 
 1. Matrices are read as `execute` reads them. Without an instruction each target takes the one that `matmul` takes for
    the types of the files; what NumPy cannot name, such as e4m3, needs words.
@@ -19,7 +19,7 @@ from ...errors import OperandError, shown
 from ...isa import AnyInstruction, check_target
 from ...layouts import OPERANDS
 from ...products import FLOAT32
-from ..arguments.matrix_files import operand_file, read_npy, words_and_files
+from ..arguments.matrix_files import add_chain, add_matrices, operand_file, read_npy, words_and_files
 from ..arguments.naming import instruction_of
 from ..output.output_files import add_files, files_of, write_files
 from ..output.streams import note, noted, write
@@ -28,8 +28,8 @@ from ..output.terminal import Paint, add_output, paint_of
 _FILES = ("svg", "html", "text", "json", "csv")
 
 _EPILOG = """Files hold matrices [..., rows, columns], as of `warpmma execute`. Errors are those of what the instruction
-reads: what was lost when a matrix was rounded to its type is no error. With --rtol and --atol the exit status is 1 if
-that tolerance lets a wrong output pass, or does not let a right one."""
+reads: what was lost when a matrix was rounded to its type does not count. With --rtol and --atol the exit status is 1
+if that tolerance lets a wrong output pass, or does not let a right one."""
 
 
 def add_error(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -41,7 +41,7 @@ def add_error(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )  # fmt: skip
     add = parser.add_argument
     add("words", nargs="+", metavar="[INSTRUCTION] A.npy B.npy [C.npy]",
-        help="two or three files, and a mnemonic or words that leave one, where it is not the default")  # fmt: skip
+        help="two or three files, and a mnemonic or words that identify one, where it is not the default")  # fmt: skip
     add("--target", "--targets", required=True, metavar="TARGETS", help="such as sm_90, or sm_80,sm_90")
     add("--rtol", type=float, help="a tolerance: an element passes if |output - expected| <= atol + rtol |expected|")
     add("--atol", type=float, help="as numpy.allclose and torch.testing.assert_close take them")
@@ -49,14 +49,8 @@ def add_error(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     add("--measure", metavar="D.npy", help="measure this D, too, such as that of a kernel on a GPU")
     add("--no-bound", action="store_true", help="leave the bounds of errors out, which takes half the time")
     add("--worst", action="store_true", help="explain the element with the largest error, on the first target")
-    add("--cast", action="store_true", help="round floats and signed integers to the operands' types")
-    add("--scale-a", metavar="FILE", help="block scales of A, [..., m, S]; --scale-b of B, [..., S, n]")
-    add("--scale-b", metavar="FILE", help=argparse.SUPPRESS)
-    add("--indices", metavar="FILE", help="of a sparse A's stored elements, [..., m, groups, 2]")
-    add("--split-k", type=int, metavar="SLICES", help="slices of k, added to C one after the other in f32")
-    add("--promote-every", type=int, metavar="K", help="cut the chain every so much of k, add outside the unit")
-    add("--epilogue", metavar="TYPE", help="round D to a type such as bf16")
-    add("--threads", type=int, help="that share the work")
+    add_matrices(parser)
+    add_chain(parser)
     add("--float32", choices=tuple(FLOAT32), help="how files of float32 are multiplied")
     add_files(parser, _FILES, "write the report, or draw its distribution of errors", ("csv", "svg"))
     add_output(parser)

@@ -2,8 +2,8 @@
 
 1. Without an instruction it is a table: a row for each target, a column for each group of instructions that share a
    path through the hardware; a cell has the kinds of evidence of the instructions that the target has there.
-2. With an instruction, every target that has it, or the one that is asked for, with source, device and assumption.
-3. `--target` without an instruction: every group of that target, with all that is said of it.
+2. With an instruction: every target that has it, or the given one, with source, device and assumption.
+3. `--target` without an instruction: every group of that target, with its full evidence.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def add_evidence(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "evidence", description="Say how it is known what instructions compute: measured, published or derived.",
         epilog="More, with what would settle what is derived, is in docs/evidence.md.",
     )  # fmt: skip
-    parser.add_argument("instruction", nargs="*", metavar="INSTRUCTION", help="a mnemonic, or words that leave one")
+    parser.add_argument("instruction", nargs="*", metavar="INSTRUCTION", help="a mnemonic, or words that identify one")
     parser.add_argument("--target", help="this one alone")
     add_output(parser)
     parser.set_defaults(run=_evidence)
@@ -67,7 +67,7 @@ def _column(i: AnyInstruction) -> str:
 
 
 def _of_instruction(i: AnyInstruction, target: str | None) -> list[dict[str, Any]]:
-    """Rule 2; targets of which the same is known stand together."""
+    """Rule 2; targets with the same evidence are one row."""
     found: dict[Evidence, list[str]] = {}
     for each in i.targets if target is None else (target,):
         found.setdefault(evidence_of(i, each), []).append(each)
@@ -75,7 +75,7 @@ def _of_instruction(i: AnyInstruction, target: str | None) -> list[dict[str, Any
 
 
 def _of_target(target: str) -> list[dict[str, Any]]:
-    """Rule 3; instructions of a group of which the same is known stand together."""
+    """Rule 3; instructions of a group with the same evidence are one row."""
     found: dict[tuple[str, Evidence], list[str]] = {}
     for i in _every(target):
         found.setdefault((_column(i), evidence_of(i, target)), []).append(str(i))

@@ -22,11 +22,11 @@ from ...formats import FORMATS, Format
 from ...isa import AnyInstruction, Instruction, check_target
 from ...layouts import OPERANDS
 from ...products import FLOAT32, matmul
-from ..arguments.matrix_files import matrix_file, operand_file, read_npy, words_and_files
+from ..arguments.matrix_files import add_chain, add_matrices, matrix_file, operand_file, read_npy, words_and_files
 from ..arguments.naming import instruction_of
+from ..output.output_files import write_file
 from ..output.streams import write
 from ..output.terminal import Paint, add_output, paint_of, prose_width
-from ..output.whole_files import write_file
 
 _EPILOG = """Files hold arrays [..., rows, columns] of the operands' types (float16; bfloat16 and narrower as numpy.save
 writes those of ml_dtypes), or raw codes as unsigned integers; C is +0 if there is none. Matrices larger than the
@@ -45,22 +45,16 @@ def add_execute(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )  # fmt: skip
     add = parser.add_argument
     add("words", nargs="+", metavar="INSTRUCTION A.npy B.npy [C.npy]",
-        help="a mnemonic or words that leave one, such as m16n8k16 f16; then two or three files")  # fmt: skip
+        help="a mnemonic or words that identify one, such as m16n8k16 f16; then two or three files")  # fmt: skip
     add("--target", required=True, help="such as sm_90")
     add("-o", "--output", metavar="D.npy", help="where D goes; it is printed otherwise")
-    add("--cast", action="store_true", help="round floats and signed integers to the operands' types")
-    add("--scale-a", metavar="FILE", help="block scales of A, [..., m, S]; --scale-b of B, [..., S, n]")
-    add("--scale-b", metavar="FILE", help=argparse.SUPPRESS)
+    add_matrices(parser)
     add("--metadata", metavar="FILE", help="of a sparse A's stored elements: registers, uint32 [..., 32]")
     add("--selector", type=int, help="sparsity selector (default: 0)")
     add("--undefined", choices=("error", "hardware"), help="metadata that PTX leaves undefined: refuse, or as an H200")
     add("--float32", choices=[name for name, way in FLOAT32.items() if way.tensor_cores],
         help="how an instruction for tf32 reads float32 (default: tf32-truncated)")  # fmt: skip
-    add("--indices", metavar="FILE", help="of a sparse A's stored elements, [..., m, groups, 2]")
-    add("--split-k", type=int, metavar="SLICES", help="slices of k, added to C one after the other in f32")
-    add("--promote-every", type=int, metavar="K", help="cut the chain every so much of k, add outside the unit")
-    add("--epilogue", metavar="TYPE", help="round D to a type such as bf16")
-    add("--threads", type=int, help="that share the work")
+    add_chain(parser)
     add_output(parser)
     parser.set_defaults(run=_execute)
 

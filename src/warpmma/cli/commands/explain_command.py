@@ -1,9 +1,9 @@
 """The command `explain`: one element of a product, step by step.
 
-1. A and B are files .npy, matrices of which `--row` and `--column` choose; or values that are written out, a row of A
-   and a column of B. One value stands for all k. Of fewer than the instruction's k, the rest is +0; more are a whole
-   product, a chain of instructions.
-2. The text goes to the output, and so does JSON in place of it; `--output FILE` writes it to files besides.
+1. A and B are .npy files of matrices, from which `--row` and `--column` choose; or values that are written out, a row
+   of A and a column of B. A single value is repeated for all k. If there are fewer values than the instruction's k, the
+   rest is +0; more are a whole product, a chain of instructions.
+2. The text, or JSON instead, goes to the output; `--output FILE` writes files.
 3. Without an instruction, `--float32 ieee` explains a chain of fused multiply-adds.
 """
 
@@ -45,14 +45,14 @@ def add_explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser._negative_number_matcher = re.compile(r"-(\.?\d|inf|nan)")  # -2^-24 is a value, not an option
     parser.add_argument(
         "instruction", nargs="*", metavar="INSTRUCTION",
-        help="a mnemonic, or words that leave one, such as m16n8k16 f16; none with --float32 ieee",
+        help="a mnemonic, or words that identify one, such as m16n8k16 f16; none with --float32 ieee",
     )  # fmt: skip
     add = parser.add_argument
     add("--target", required=True, help="such as sm_90")
     add("--against", metavar="TARGET", action="append", default=[],
         help="another target, to be compared with; several times, or sm_80,sm_100")  # fmt: skip
     add("--float32", choices=tuple(FLOAT32), help="how float32 is multiplied (an instruction for tf32 truncates it)")
-    values = "FILE.npy, or values such as '1 2^-24 16x0.5', of which one stands for all"
+    values = "FILE.npy, or values such as '1 2^-24 16x0.5', one alone for all"
     add("--a", required=True, metavar="A", help=f"a row of A: {values}")
     add("--b", required=True, metavar="B", help=f"a column of B: {values}")
     add("--c", default="", metavar="C", help="an element of C, or FILE.npy; without it, +0")

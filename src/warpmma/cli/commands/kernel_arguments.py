@@ -7,9 +7,15 @@
 1. PTX does not say which parameters are pointers: an array goes to one of 64 bits, a number to any, and it takes the
    type that the kernel declares.
 2. Names are matched with the kernel's where these are known, in any order; where they are not, as in PTX of a compiler,
-   arguments stand in order, and names are those of the results.
-3. "out" holds nothing before. Other arrays hold zeros where nothing is said. Random contents are those of the seed and
-   of the argument's place: uniform from 0 to 1, normal around 0.
+   arguments are in order, and names are those of the results.
+3. "out" has no contents before the launch. Other arrays hold zeros by default. Random contents depend on the seed and
+   on the argument's position: uniform from 0 to 1, normal around 0.
+
+`--explain` names an `mma` of the kernel, such as `77 lane=13 register=1`, lane 13 of line 77:
+
+4. First stands the line: of the source, or of the PTX text; then NAME=NUMBER for block, warp, occurrence, lane,
+   register, index, row, column and matrix, and `against=TARGET`; `chain` explains a loop from its first turn on.
+5. Block, warp and lane are 0 by default; of several occurrences the first is explained.
 """
 
 from __future__ import annotations
@@ -24,8 +30,9 @@ import ml_dtypes
 import numpy as np
 
 from ..._arguments import suggestion
+from ...analysis import Explanation, explain_launch
 from ...errors import OperandError, printable, shown
-from ...kernel import Output
+from ...kernel import Launch, Output, Watch
 from ..arguments.matrix_files import read_npy
 
 _TYPES: dict[str, Any] = {
@@ -48,7 +55,7 @@ class KernelArgument:
     Attributes
     ----------
     name : str
-        Of the result; its place where nobody named it.
+        Of the result; its position if it was not named.
     value : number, bytes, None, array or Output
         As `launch` takes it.
     """
@@ -95,7 +102,7 @@ def _value(text: str, who: str, rng: np.random.Generator) -> Any:
         try:
             return bytes.fromhex(text[4:])
         except ValueError:
-            raise OperandError(f"{who}: {shown(text[4:])} is no hexadecimal number of whole bytes") from None
+            raise OperandError(f"{who}: {shown(text[4:])} is not a hexadecimal number of whole bytes") from None
     return _number(text, who)
 
 
@@ -108,22 +115,22 @@ def _number(text: str, who: str) -> bool | int | float:
         except (ValueError, OverflowError):
             continue
         return value
-    raise OperandError(f"{who}: {shown(text)} is nothing that can be given; {_HELP}")
+    raise OperandError(f"{who}: {shown(text)} is not a value of an argument; {_HELP}")
 
 
 def _array(type_: str, shape: str, contents: str | None, who: str, rng: np.random.Generator, *, bare: bool) -> Any:
     if type_ not in _TYPES:
-        raise OperandError(f"{who}: {shown(type_)} is no type of elements{suggestion(type_, _TYPES)}; expected one of "
-                           f"{', '.join(_TYPES)}")  # fmt: skip
+        near = f"{suggestion(type_, _TYPES)}; expected one of {', '.join(_TYPES)}"
+        raise OperandError(f"{who}: {shown(type_)} is not a type of elements{near}")
     sizes = [x.strip() for x in re.split("[,x]", shape)]
     if not all(x.isascii() and x.isdigit() for x in sizes) or math.prod(map(int, sizes)) > _MOST:
         raise OperandError(
-            f"{who}: [{printable(shape)}] is no shape; expected numbers of elements such as [1024] or [32,64]"
+            f"{who}: [{printable(shape)}] is not a shape; expected numbers of elements such as [1024] or [32,64]"
         )
     dims, dtype = tuple(map(int, sizes)), _TYPES[type_]
     if bare and contents is not None:
         raise OperandError(
-            f"{who}: an array that is only written holds nothing before: inout:{type_}[{shape}]:{contents}"
+            f"{who}: an `out` array has no contents before the launch; expected inout:{type_}[{shape}]:{contents}"
         )
     try:
         return _filled(dims, dtype, contents or "zeros", who, rng)
@@ -149,7 +156,7 @@ def _filled(dims: tuple[int, ...], dtype: np.dtype[Any], contents: str, who: str
     except OperandError:
         near = suggestion(contents, _CONTENTS)
         raise OperandError(
-            f"{who}: {shown(contents)} is nothing that an array holds{near}; expected {', '.join(_CONTENTS)}, "
+            f"{who}: {shown(contents)} is not the contents of an array{near}; expected {', '.join(_CONTENTS)}, "
             "a number or FILE.npy"
         ) from None
     with np.errstate(all="ignore"):
@@ -157,11 +164,11 @@ def _filled(dims: tuple[int, ...], dtype: np.dtype[Any], contents: str, who: str
         try:
             return filled.astype(dtype)
         except (OverflowError, ValueError, TypeError):
-            raise OperandError(f"{who}: {contents} is no {dtype}") from None
+            raise OperandError(f"{who}: {contents} is out of range of {dtype}") from None
 
 
 def _of_file(given: Any, dims: tuple[int, ...], dtype: np.dtype[Any], who: str) -> Any:
-    """Return what a file holds: of the type, of one that it takes without harm, or as codes of as many bits."""
+    """Return the contents of a file: of the type, of one that converts safely, or codes of the same width."""
     if given.shape == dims and given.dtype == dtype:
         return given
     if given.shape == dims and given.dtype.kind in "uV" and given.dtype.itemsize == dtype.itemsize:
@@ -177,7 +184,7 @@ def ordered(arguments: Sequence[KernelArgument], names: Sequence[str], kernel: s
     Raises
     ------
     OperandError
-        Names of which the kernel has some, and some not.
+        Some of the names are the kernel's, and some are not.
     """
     given = {x.name: x for x in arguments}
     if not set(given) & set(names):
@@ -191,3 +198,49 @@ def ordered(arguments: Sequence[KernelArgument], names: Sequence[str], kernel: s
             f"{kernel}({', '.join(names)}) lacks an argument for {', '.join(lacking)}: --arg {lacking[0]}=..."
         )
     return [given[x] for x in names]
+
+
+# Rules 4 and 5
+
+_NUMBERS = ("block", "warp", "occurrence", "lane", "register", "index", "row", "column", "matrix")
+_WORDS = (*_NUMBERS, "against", "chain")
+_PRODUCT_HELP = "expected a line and NAME=NUMBER, such as '77 warp=1 lane=13 register=2 occurrence=3 chain'"
+
+
+class KernelProduct:
+    """The `mma` that `--explain` names.
+
+    Parameters
+    ----------
+    text : str
+
+    Raises
+    ------
+    OperandError
+        No line, or an unknown name.
+    """
+
+    def __init__(self, text: str) -> None:
+        line, *words = re.split(r"[\s,]+", text.strip())
+        if not (line.isascii() and line.isdigit()):
+            raise OperandError(f"--explain {shown(text)}: {shown(line)} is not a line number; {_PRODUCT_HELP}")
+        self.given: dict[str, Any] = {"line": int(line), "block": 0, "warp": 0}
+        for word in words:
+            name, separator, value = word.partition("=")
+            if name not in _WORDS or bool(separator) == (name == "chain"):
+                raise OperandError(f"--explain {shown(text)}: {shown(word)}{suggestion(name, _WORDS)}; {_PRODUCT_HELP}")
+            if name in _NUMBERS and not (value.isascii() and value.isdigit()):
+                raise OperandError(f"--explain {shown(text)}: {name} is {shown(value)}; {_PRODUCT_HELP}")
+            self.given[name] = int(value) if name in _NUMBERS else value or True
+        if "row" not in self.given and "column" not in self.given:
+            self.given.setdefault("lane", 0)
+
+    @property
+    def watch(self) -> Watch:
+        """The operands that the launch must keep: of a chain all occurrences."""
+        plain = {name: self.given[name] for name in ("line", "block", "warp")}
+        return Watch(**plain, occurrence=None if "chain" in self.given else self.given.get("occurrence", 0))
+
+    def explained(self, report: Launch) -> Explanation:
+        """Explain it."""
+        return explain_launch(report, **self.given)

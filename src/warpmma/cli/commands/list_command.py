@@ -2,7 +2,7 @@
 
 1. Words and options each narrow the list. Words are those of `isa.names.instruction_words`; `--type` is of A or of B,
    given twice of both, and where neither ever is that, of D.
-2. A row is an instruction: typed as words, it names that instruction. Only `wgmma`, whose n are many, stands in rows of
+2. A row is an instruction: typed as words, it names that instruction. Only `wgmma`, which has many n, has rows of
    all n from the first to the last. `--mnemonics` and `--json` leave nothing out.
 """
 
@@ -86,7 +86,7 @@ def _found(options: argparse.Namespace) -> list[AnyInstruction]:
 
 
 def _of_type(name: str) -> set[AnyInstruction]:
-    """Return the instructions whose A or B is of a type; where neither ever is, those whose D is."""
+    """Return the instructions with a type for A or B; if there are none, those with the type for D."""
     type_ = type_named(name)
     every: tuple[AnyInstruction, ...] = (*instructions(), *warpgroup_instructions())
     found: set[AnyInstruction] = {i for i in every if type_ in (i.a_type, i.b_type)}

@@ -1,4 +1,4 @@
-"""The command `ptx`: what a PTX file needs, and what of it is not simulated."""
+"""The command `ptx`: requirements of a PTX file, and its unsupported lines."""
 
 from __future__ import annotations
 

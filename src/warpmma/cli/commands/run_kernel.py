@@ -1,4 +1,4 @@
-"""The command `run`: one launch of a kernel of a `.cu` or `.ptx` file, what it found and what it cost."""
+"""The command `run`: one launch of a kernel of a `.cu` or `.ptx` file, its hazards and its costs."""
 
 from __future__ import annotations
 
@@ -25,11 +25,9 @@ from ...isa import TARGETS, check_known
 from ...machine import Device, HazardError, HazardWarning, Launch, Limit
 from ...ptx import PtxEntry, PtxModule, source_name
 from ...ptx import load as load_ptx
-from ..output.output_files import add_files, files_of
+from ..output.output_files import add_files, files_of, write_file
 from ..output.streams import say, write
-from ..output.whole_files import write_file
-from .kernel_arguments import KernelArgument, arguments_of, ordered
-from .kernel_products import KernelProduct
+from .kernel_arguments import KernelArgument, KernelProduct, arguments_of, ordered
 
 _WIDTH = 118
 _FILES = ("svg",)
@@ -98,7 +96,7 @@ def _run(options: argparse.Namespace) -> int:
                 hazards=options.hazards, limit=limit, seed=options.seed,
                 watch=None if asked is None else asked.watch,
             )  # fmt: skip
-    except (WarpmmaError, KeyboardInterrupt) as error:  # what there is until then is worth printing, and keeping
+    except (WarpmmaError, KeyboardInterrupt) as error:  # print and keep what there is until then
         stopped, report = error, error.report if isinstance(error, LimitError) else None
     seconds = time.monotonic() - started
     ran = stopped is None or not _refused(stopped)
@@ -121,7 +119,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _explained(asked: KernelProduct | None, report: Launch | None) -> tuple[Explanation | None, WarpmmaError | None]:
-    """Explain what was asked for, or say why not: the launch's report is worth printing all the same."""
+    """Explain the requested product, or return the error, so that the launch's report is still printed."""
     if asked is None or report is None:
         return None, None
     try:
@@ -135,7 +133,7 @@ def _refused(error: BaseException) -> bool:
     return isinstance(error, WarpmmaError) and not isinstance(error, KernelError | LimitError | HazardError)
 
 
-# What is asked
+# The request
 
 
 def _sizes(name: str, text: str) -> list[int]:
@@ -173,7 +171,7 @@ def _module(options: argparse.Namespace) -> PtxModule:
 def _entry(module: PtxModule, kernel: str | None) -> PtxEntry:
     if kernel is None and len(module) != 1:
         raise OperandError(
-            f"--kernel says which: {module.source.name} has {', '.join(map(source_name, module)) or 'none'}"
+            f"--kernel is missing: {module.source.name} has {', '.join(map(source_name, module)) or 'none'}"
         )
     return module[kernel if kernel is not None else next(iter(module))]
 
@@ -185,11 +183,11 @@ def _target(module: PtxModule, target: str | None) -> str:
     return needs
 
 
-# What is said
+# The report
 
 
 def _save(path: str, arguments: list[KernelArgument]) -> None:
-    """Write an archive, all of it or nothing."""
+    """Write an archive of all arrays."""
     arrays = {x.name: x.array for x in arguments if x.array is not None}
     plain = {name: x if x.dtype.kind != "V" else x.view(f"u{x.dtype.itemsize}") for name, x in arrays.items()}
     write_file(path, lambda stream: np.savez(stream, **plain))

@@ -83,7 +83,7 @@ def _row(facts: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _few(gpus: Sequence[str]) -> str:
-    """Name the first, as many as a line has room for."""
+    """Name the first ones, as many as fit a line."""
     written = (", ".join(gpus[:n]) + ", ..." * (n < len(gpus)) for n in range(_FEW, 0, -1))
     return next(text for text in written if len(text) <= _ROOM)
 
@@ -107,8 +107,8 @@ def _one(facts: dict[str, Any], paint: Paint) -> str:
         ("types of A and B", " ".join(facts["types"])),
         ("sparse A", "yes" if facts["sparse"] else "no"),
         ("kinds", " ".join(facts["kinds"]) or "none"),
-        ("shared memory", f"{facts['shared_per_block'] // kib} KiB a block, of which {facts['static_shared'] // kib} "
-                          f"KiB without asking; {facts['shared_per_sm'] // kib} KiB a multiprocessor"),
+        ("shared memory", f"{facts['shared_per_block'] // kib} KiB a block ({facts['static_shared'] // kib} "
+                          f"KiB without opting in); {facts['shared_per_sm'] // kib} KiB a multiprocessor"),
         ("threads", f"{facts['threads_per_block']} a block, {facts['threads_per_sm']} a multiprocessor"),
         ("registers", f"{facts['registers_per_thread']} a thread, {facts['registers_per_block']} a block"),
         ("source of limits", facts["source"]),

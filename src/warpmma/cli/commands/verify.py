@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ..._text import table
 from ...errors import ArchiveError, WarpmmaError
 from ...hardware import Recording, Replay, open_recording, shipped
 from ..output.streams import followed, write
@@ -35,7 +35,7 @@ def _verify(options: argparse.Namespace) -> int:
     stopped: BaseException | None = None
     try:
         rows.extend(replays)
-    except KeyboardInterrupt as interrupt:  # what was compared so far is still worth printing
+    except KeyboardInterrupt as interrupt:  # print what was compared so far
         stopped = interrupt
     except WarpmmaError as error:
         stopped = ArchiveError(f"{recording.name}: {error}")
@@ -63,16 +63,10 @@ def _as_json(recording: Recording, target: str, rows: list[Replay]) -> str:
 def _as_table(recording: Recording, target: str, rows: list[Replay]) -> str:
     head = ("instruction", "outputs", "differences", "evidence")
     cells = [head, *((str(r.instruction), f"{r.outputs:,}", f"{r.differences:,}", _how(r)) for r in rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
-
-    def line(row: Sequence[str]) -> str:
-        name, outputs, differences, how = row
-        numbers = f"{outputs:>{widths[1]}}  {differences:>{widths[2]}}"
-        return f"{name:<{widths[0]}}  {numbers}  {how}".rstrip()
-
-    lines = [line(cells[0]), "  ".join("-" * width for width in widths)]
-    for row, text in zip(rows, cells[1:], strict=True):
-        lines.append(line(text))
+    first, *rest = table(cells, left=(0, 3))
+    lines = [first, "  ".join("-" * max(map(len, column)) for column in zip(*cells, strict=True))]
+    for row, line in zip(rows, rest, strict=True):
+        lines.append(line)
         if row.first:
             lines.append(f"  first difference: {row.first}")
     outputs, differences = sum(r.outputs for r in rows), sum(r.differences for r in rows)

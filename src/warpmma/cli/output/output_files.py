@@ -1,22 +1,26 @@
-"""Files that a command writes what it found to: `--output FILE`, whose ending decides the format.
+"""Output files: `--output FILE`, whose ending decides the format.
 
 1. The option can be given several times. An ending that the command does not write is an error that lists those that it
    does. `-.svg`, a dash with an ending, is the standard output.
-2. Older spellings, such as `--svg FILE`, are taken until the next release, with a note. They name the format, and take
+2. A file is written as a whole or not at all: readers see the old content or the new one.
+3. Older spellings, such as `--svg FILE`, are taken until the next release, with a note. They name the format, and take
    a file of any ending, or "-" for the standard output.
 """
 
 from __future__ import annotations
 
 import argparse
+import errno
+import os
 import re
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from types import MappingProxyType
+from typing import BinaryIO
 
 from ...errors import OperandError, shown
 from .streams import note, write
-from .whole_files import write_or_replace
 
 ENDINGS: Mapping[str, str] = MappingProxyType(
     {"svg": ".svg", "html": ".html", "text": ".txt", "json": ".json", "csv": ".csv", "markdown": ".md"}
@@ -37,11 +41,11 @@ def add_files(
     kinds : sequence of str
         Formats that the command writes, of `ENDINGS`.
     what : str
-        What is written, for the help.
+        Contents, for the help.
     older : sequence of str
         Older names of the option, "svg", "csv" or "picture".
     once : bool
-        Whether there can be one file alone.
+        Whether only one file is allowed.
     """
     listed = " ".join(ENDINGS[kind] for kind in kinds)
     parser.add_argument(
@@ -86,3 +90,56 @@ def write_files(files: Sequence[tuple[str, str]], made: Callable[[str], str]) ->
         else:
             write_or_replace(text, path)
     return printed
+
+
+def write_file(path: str | Path, fill: Callable[[BinaryIO], object], expected: str = "") -> None:
+    """Write a file.
+
+    Parameters
+    ----------
+    path : str or Path
+    fill : callable
+        Writes the contents to a binary stream.
+    expected : str
+        Ends the error.
+
+    Raises
+    ------
+    OperandError
+        It cannot be written.
+    """
+    new, target = None, Path(path)
+    try:
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if target.exists() and not target.is_file():  # such as /dev/stdout
+            with target.open("wb") as stream:
+                fill(stream)
+            return
+        handle, name = tempfile.mkstemp(prefix=f".{target.name[:100]}-", dir=target.parent)
+        new = Path(name)
+        with os.fdopen(handle, "wb") as stream:
+            fill(stream)
+        new.chmod(0o666 & ~_umask())  # the mode of an ordinary file
+        new.replace(target)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "no name of a file"
+        hint = f"; expected {expected}" if expected else ""
+        raise OperandError(f"{shown(str(path), str)} cannot be written: {why}{hint}") from None
+    finally:
+        if new is not None:
+            new.unlink(missing_ok=True)
+
+
+def write_or_replace(text: str, path: str | None) -> None:
+    """Print a text, or write it into a file, in UTF-8 and with a line's end; `OperandError` if it cannot be written."""
+    if path is None:
+        write(text)
+    else:
+        write_file(path, lambda stream: stream.write(f"{text}\n".encode()))
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

@@ -17,7 +17,7 @@ _NOTES: list[str] = []
 
 
 def say(text: str) -> None:
-    """Print on the error stream, if there is one and it takes it."""
+    """Print on the error stream; ignore a closed or absent one."""
     try:
         if sys.stderr is not None:
             print(text, file=sys.stderr, flush=True)
@@ -26,13 +26,13 @@ def say(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Say something on the error stream when there is a result to which it belongs: beside an error it is noise."""
+    """Print something on the error stream before the next result; it is dropped if there is an error instead."""
     _NOTES.append(text)
 
 
 @contextmanager
 def noted() -> Iterator[None]:
-    """Say what the library warns of, once each, as notes."""
+    """Turn warnings of the library into notes, each once."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -41,12 +41,12 @@ def noted() -> Iterator[None]:
 
 
 def silence() -> None:
-    """Forget the notes that no result came to."""
+    """Forget notes that were not printed."""
     _NOTES.clear()
 
 
 def discard(stream: TextIO | None) -> None:
-    """Let what a stream still holds go nowhere: the interpreter flushes it again before it exits."""
+    """Discard a stream's buffer, which the interpreter flushes again before it exits."""
     if stream is not None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -54,7 +54,7 @@ def discard(stream: TextIO | None) -> None:
 
 
 def write(text: str) -> None:
-    """Print, and know that it arrived; without an output there is nothing that anybody could have seen."""
+    """Print the notes and a text, and flush; a closed or absent output is an `OSError`."""
     while _NOTES:
         say(_NOTES.pop(0))
     if sys.stdout is None:
@@ -63,9 +63,9 @@ def write(text: str) -> None:
 
 
 def terminal_width() -> int:
-    """Return the columns of the terminal, or what the variable COLUMNS says, or 80.
+    """Return the variable COLUMNS, or the columns of the terminal, or 80.
 
-    It is what `shutil.get_terminal_size` says, without loading what archives need: a look-up is quick.
+    This is `shutil.get_terminal_size` without its imports, which would make look-ups slow.
     """
     columns = os.environ.get("COLUMNS", "")
     if columns.isascii() and columns.isdigit() and int(columns):

@@ -1,4 +1,4 @@
-"""What a terminal shows that a pipe does not: colour, and columns as wide as it is.
+"""Output on a terminal: colour, and columns of its width.
 
 1. `--color` is auto, always or never. Auto is colour where the output is a terminal that has it, and the variable
    NO_COLOR is not set or empty.
@@ -21,7 +21,7 @@ from ..._text import table
 from .streams import terminal_width
 
 _WIDTH = 118  # of prose in a pipe
-# What a style is to a terminal, and to rich. None is yellow, which nobody reads on white.
+# Styles as codes of a terminal and as names of rich. None is yellow, which is illegible on white.
 _STYLES = {
     "bold": ("1", "bold"), "dim": ("2", "dim"), "lane": ("36", "cyan"), "register": ("35", "magenta"),
     "good": ("32", "green"), "bad": ("31", "red"),
@@ -64,13 +64,13 @@ def paint_of(options: argparse.Namespace) -> Paint:
 
 
 def prose_width() -> int:
-    """Return how wide a line of prose can be: as the terminal is, or where there is none 118 columns."""
+    """Return the width of prose: that of the terminal, or 118 columns without one."""
     terminal = sys.stdout is not None and sys.stdout.isatty()
     return max(40, min(terminal_width(), _WIDTH)) if terminal else _WIDTH
 
 
 def folded(text: str, indent: int = 0) -> str:
-    """Break a line of prose at blanks; what comes behind the first line is indented."""
+    """Break a line of prose at blanks; lines after the first are indented."""
     lines = textwrap.wrap(text, prose_width() - indent, break_long_words=False, break_on_hyphens=False)
     return f"\n{' ' * indent}".join(lines)
 
@@ -78,14 +78,14 @@ def folded(text: str, indent: int = 0) -> str:
 def tabulated(
     rows: Sequence[Sequence[str]], paint: Paint, left: Collection[int] = (), styles: Sequence[str] = ()
 ) -> str:
-    """Lay out rows, the first of which is the heading (rule 2).
+    """Lay out rows; the first is the heading (rule 2).
 
     Parameters
     ----------
     rows : sequence of sequence of str
     paint : Paint
     left : collection of int
-        Columns that stand to the left.
+        Columns that are aligned to the left.
     styles : sequence of str
         Of each column, "" for none.
 

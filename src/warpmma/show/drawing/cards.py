@@ -1,9 +1,9 @@
-"""Cards: what a notebook shows of a record, as HTML that brings its own style, light and dark.
+"""Cards: records in notebooks, as HTML with its own style, light and dark.
 
 1. A card is a `<div class='warpmma'>`, with a heading, rows of names and values, and parts that open at a click. Its
-   style sheet speaks of nothing outside of it.
-2. Every value is escaped; a long one is cut short, and says so. A record inside of a record opens at a click, a few
-   levels deep.
+   style sheet has no effect outside of it.
+2. Every value is escaped; a long one is cut, with a mark. A record inside of a record opens at a click, a few levels
+   deep.
 3. Cards are well-formed XML too, so that a test can read them.
 """
 
@@ -48,7 +48,7 @@ def card(heading: str, rows: Iterable[tuple[str, str]] = (), parts: Iterable[str
     rows : iterable of (str, str)
         A name, which is text, and its value, which is HTML.
     parts : iterable of str
-        HTML that stands below.
+        HTML below the rows.
     """
     sheet = f"<style>{style_sheet(_COLOURS)}{_RULES}</style>"
     top = f"<h4>{escape(heading)}</h4>" if heading else ""
@@ -75,7 +75,7 @@ def preformatted(words: str) -> str:
 
 
 def fields_html(record: object) -> str:
-    """Write what a record holds: a card of its fields; of what is no dataclass, its `repr`."""
+    """Write a card of a record's fields; for an object that is not a dataclass, of its `repr`."""
     name = type(record).__name__
     if not is_dataclass(record) or isinstance(record, type):
         return card(name, parts=[preformatted(_short(repr(record)))])
@@ -108,7 +108,7 @@ def _rows(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def field_rows(record: object, depth: int = 0) -> list[tuple[str, str]]:
-    """Return the rows of a record's fields, but for empty texts."""
+    """Return the rows of a record's fields, except empty texts."""
     values = {field.name: getattr(record, field.name) for field in fields(record) if field.repr}  # type: ignore[arg-type]
     return [(name.replace("_", " "), value_html(x, depth)) for name, x in values.items() if not _empty(x)]
 
@@ -118,7 +118,7 @@ def _empty(value: object) -> bool:
 
 
 def _titled(record: object) -> str:
-    """Name a record: by its type, and what it says of itself, if it says it in its own words."""
+    """Name a record by its type, and by its `str` if it defines one."""
     name, said = type(record).__name__, ""
     if type(record).__str__ is not object.__str__:
         said = str(record)
@@ -153,5 +153,5 @@ _UNPRINTED = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def _clean(words: str) -> str:
-    """Escape a text; of what XML cannot hold, a sign that says so is left."""
+    """Escape a text; characters that XML cannot hold become the replacement character."""
     return escape(_UNPRINTED.sub("\N{REPLACEMENT CHARACTER}", words))

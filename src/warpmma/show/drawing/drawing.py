@@ -5,7 +5,7 @@
 2. `document` adds what translates light forms to dark ones. `theme="auto"`: as the reader's system says
    (`prefers-color-scheme`), unless a page says otherwise: by the class `warpmma-dark` or `warpmma-light` on the picture
    or around it, or as JupyterLab, VS Code, MkDocs Material, Sphinx and Colab say it. "light" and "dark" are for
-   readers without style sheets, and for print: nothing but colours is written, and no other picture's style is heard.
+   readers without style sheets, and for print: only colours are written, and styles of other pictures have no effect.
 3. Every colour is also a variable, `--warpmma-ink`, of each element of class `warpmma`: `style_sheet` gives them to
    HTML. The variables `--warpmma-light` and `--warpmma-dark` choose: one of them is empty, the other is not set, so
    that of `var(--warpmma-light, #fff) var(--warpmma-dark, #000)` one colour is left.
@@ -43,7 +43,7 @@ _BOLD = 1.15  # of words; single wide letters are wider yet
 
 
 def text_width(words: str, size: float = 13, *, bold: bool = False, mono: bool = False) -> float:
-    """Return how wide a text is, in the units of the picture: what a label is checked against.
+    """Return the width of a text in the units of the picture.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def text(
 def characters(
     xs: Iterable[float], y: float, words: str, *, size: float = 13, weight: str = "normal", fill: str = "ink"
 ) -> str:
-    """Write characters whose middles stand at `xs`, one for each; nothing of none."""
+    """Write characters with their middles at `xs`, one for each; empty for no characters."""
     if not words:
         return ""
     marks = f" font-weight='{weight}'" if weight != "normal" else ""
@@ -113,7 +113,7 @@ def box(
 
 
 def _strokes(weight: float, dashes: str) -> str:
-    """Attributes of a stroke that is not plain."""
+    """Return the attributes of a stroke's width and dashes."""
     marks = f" stroke-width='{weight:g}'" if weight != 1 else ""
     return marks + (f" stroke-dasharray='{dashes}'" if dashes else "")
 
@@ -158,7 +158,7 @@ def document(
     width, height : float
         Of the picture, in pixels; it shrinks with the page that shows it.
     title : str
-        What it shows, in one line; readers of screens say it.
+        One line, for screen readers too.
     theme : {"auto", "light", "dark"}
     description : str
         More, for readers of screens.
@@ -195,7 +195,7 @@ def style_sheet(names: Iterable[str] = tuple(PALETTE)) -> str:
     return f"{_SWITCH}.warpmma{{{colours}}}"
 
 
-# Rule 2. What stands later wins: a page's own word over the system's, and the picture's own class over the page's.
+# Rule 2. Later rules win: the page's theme over the system's, and the picture's own class over the page's.
 _LIGHT_ON, _DARK_ON = "{--warpmma-light:initial;--warpmma-dark: }", "{--warpmma-light: ;--warpmma-dark:initial}"
 _LIGHT_PAGES = (
     ".warpmma-light,[data-jp-theme-light=true],.vscode-light,[data-md-color-scheme=default],[data-theme=light],"

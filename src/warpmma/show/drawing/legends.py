@@ -1,4 +1,4 @@
-"""What stands around pictures of registers: their heading, how elements share a register, colours, formulas."""
+"""Around pictures of registers: their heading, how elements share a register, colours, formulas."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def lines(
     x: float, y: float, texts: Iterable[str], width: float, *, size: float = 12, weight: str = "normal",
     fill: str = "ink", mono: bool = False,
 ) -> tuple[list[str], float]:  # fmt: skip
-    """Write lines that are broken where they must be; return also where they end."""
+    """Write lines, broken to fit a width; return also where they end."""
     body = []
     for each in texts:
         for i, piece in enumerate(wrapped(each, width - 14, size, mono=mono, bold=weight == "bold")):
@@ -41,7 +41,7 @@ def lines(
 
 
 def header(title: str, mnemonic: str, summary: str, width: float) -> tuple[list[str], float]:
-    """Write the heading: what it is, the mnemonic, and a sentence; return also where what follows begins."""
+    """Write the heading: a title, the mnemonic, and a sentence; return also where it ends."""
     inner = width - 2 * MARGIN
     y, body = 12.0, []
     for piece in wrapped(title, inner, 17, bold=True):

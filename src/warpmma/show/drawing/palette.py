@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 
 class Colour(NamedTuple):
-    """A colour in two themes, as "#rrggbb", and what it is for."""
+    """A colour in two themes, as "#rrggbb", and its purpose."""
 
     light: str
     dark: str

@@ -1,14 +1,13 @@
-"""Folding: of a layout, what a picture must show, and the laws by which the rest follows from that.
+"""Folding: the boxes of a layout that a picture shows, and the laws by which the others follow.
 
-1. A *box* has the elements of a register that lie side by side along one coordinate, and their law is a *repeat*: so
-   many times, with so much more of some of a cell's fields each time.
+1. A *box* has the elements of a register that are side by side along one coordinate. Their law is a *repeat*: a count,
+   and how much some fields of a cell grow each time.
 2. Of more than 16 boxes across, 8 are shown, and of more than 16 rows of them, 16; further ones follow by repeats of
    the whole picture.
-3. A repeat is written "8 column+1 low+4 high+4 index+1", several with "; " between. What it applies to stands there
-   that many times: the first as it is. Several apply one after the other. So every element of a layout is in its
-   picture, once: for programs, in attributes `data-row`, `data-column`, `data-matrix`, `data-lane`, `data-register`,
-   `data-low`, `data-high` and `data-index` of a box, for its first element, with `data-repeat` of the box, and of the
-   picture.
+3. A repeat is written "8 column+1 low+4 high+4 index+1", several with "; " between. Its first copy is unchanged.
+   Several apply one after the other. So every element of a layout is in its picture, once: for programs, in attributes
+   `data-row`, `data-column`, `data-matrix`, `data-lane`, `data-register`, `data-low`, `data-high` and `data-index` of a
+   box, for its first element, with `data-repeat` of the box, and of the picture.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _FIELDS = ("matrix", "row", "column", "lane", "register", "low", "high", "index"
 
 @dataclass(frozen=True, kw_only=True)
 class Repeat:
-    """So many times, each with so much more of some fields of a cell."""
+    """A number of repetitions, and how much some fields of a cell grow with each."""
 
     count: int
     steps: Mapping[str, int]
@@ -37,7 +36,7 @@ class Repeat:
 
 @dataclass(frozen=True, kw_only=True)
 class FoldedLayout:
-    """What is shown of a layout.
+    """The part of a layout that is shown.
 
     Attributes
     ----------
@@ -92,7 +91,7 @@ class FoldedLayout:
         return {"repeat": "; ".join(map(str, self.repeats))} if self.repeats else {}
 
     def notes(self) -> list[str]:
-        """Say how the rest follows, in words."""
+        """Describe how the rest follows."""
         return [_said(repeat, self.layout) for repeat in self.repeats]
 
 
@@ -130,7 +129,7 @@ def _leading(bits: tuple[str, ...], most: int) -> int:
 
 
 def _places(layout: Layout, index: int) -> dict[str, int]:
-    """Say how far in the fragment one is that comes so many elements later."""
+    """Return how far in the fragment an element is that comes so many elements later."""
     registers, position = divmod(index, layout.packing.per_register)
     slots = position * layout.packing.slot
     steps = {"register": registers, "low": slots, "high": slots, "index": index}
@@ -151,7 +150,7 @@ def _further(layout: Layout, axis: str, kept: int) -> Iterator[Repeat]:
 
 
 def _said(repeat: Repeat, layout: Layout) -> str:
-    """Say one repeat in words."""
+    """Describe a repeat."""
     axis, step = next(iter(repeat.steps.items()))
     names = {"lane": "thread"} if layout.lanes > LANES else {}
     shown = [name for name in repeat.steps if name not in (axis, "low", "high")]

@@ -1,4 +1,4 @@
-"""Layouts as tables: text, CSV, Markdown, JSON and HTML of one `FragmentTable`, whose cells and grids they write."""
+"""Layouts as tables: text, CSV, Markdown, JSON and HTML, all from the cells and grids of a `FragmentTable`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ body { background: var(--warpmma-paper); color: var(--warpmma-ink); font: 14px s
 table { border-collapse: collapse; margin-bottom: 2em; font-variant-numeric: tabular-nums; }
 caption { text-align: left; padding-bottom: 0.5em; }
 th, td { border: 1px solid var(--warpmma-line); padding: 2px 8px; text-align: left; white-space: nowrap; }"""
-_WIDTH = 119  # of text: columns that do not fit stand below
+_WIDTH = 119  # of text: columns that do not fit go below
 _FIELDS = ("row", "column", "matrix", "lane", "register", "low", "high", "index")
 
 
 def layout_as(layout: Layout, by: str = "element", form: str = "text") -> str:
-    """Write a layout, of nobody knows which operand, as a table in one of the formats."""
+    """Write a layout, of an unknown operand, as a table in one of the formats."""
     check_choice("format", form, _WRITERS)
     return _WRITERS[form](FragmentTable(layout=layout, by=by))
 
@@ -41,7 +41,7 @@ def text(of: FragmentTable) -> str:
 
 
 def _key(of: FragmentTable) -> str:
-    """Say what entries are."""
+    """Describe the entries."""
     if of.by == "element":
         thread = "thread of the warpgroup" if of.layout.lanes > 32 else "lane"
         return f"{thread}: " + (f"{of.letter}s of its register" if len(of.letter) > 1 else "elements of its fragment")
@@ -50,7 +50,7 @@ def _key(of: FragmentTable) -> str:
 
 
 def _bands(grid: TableGrid) -> Iterator[list[str]]:
-    """Lay out a grid, in so many columns at a time as are wide enough for all of it."""
+    """Lay out a grid, as many columns at a time as fit the width."""
     columns = [[head, *(entries[i] for _, entries in grid.lines)] for i, head in enumerate(grid.across)]
     first = [grid.corner, *(head for head, _ in grid.lines)]
     used, band = 0, [first]
@@ -111,7 +111,7 @@ def csv(of: FragmentTable) -> str:
 
 
 def json(of: FragmentTable) -> str:
-    """Write what it is, and an object for each element."""
+    """Write its properties, and an object for each element."""
     head = {
         "instruction": of.instruction, "operand": of.operand, "by": of.by, "coordinates": list(of.coordinates),
         "matrices": list(of.matrices), "shape": list(of.layout.shape), "lanes": of.layout.lanes,

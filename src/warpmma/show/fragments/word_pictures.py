@@ -16,7 +16,7 @@ _Drawn = tuple[list[str], float, float]
 
 
 def words_svg(of: WarpWords, *, theme: Theme = "auto") -> str:
-    """Picture a warp's words of metadata or of scales, and what is read of them; colours are groups of lanes.
+    """Picture a warp's words of metadata or scales, and the parts that are read; colours are groups of lanes.
 
     Each group of metadata, and each scale, has attributes `data-row`, `data-column`, `data-lane`, `data-low`,
     `data-high` and `data-code`; each lane's word `data-word-lane` and `data-word`.
@@ -137,12 +137,12 @@ def _scales(of: WarpWords) -> _Drawn:
 
 
 def _hue(lane: int) -> str:
-    """Return the colour of a lane's group, at its strongest: what is read must differ from what is not."""
+    """Return the strongest colour of a lane's group, so that words that are read stand out."""
     return f"lane{lane // 4 * 4}"
 
 
 def _value(part: WordPart, stype: str | None) -> str:
-    """Write a scale; one that is a power of two whatever its code is, as that."""
+    """Write a scale; one of a type that has only powers of two, as a power."""
     if part.value is None or stype != "ue8m0":
         return part.meaning
     return f"2^{part.value.numerator.bit_length() - part.value.denominator.bit_length()}"

@@ -1,7 +1,8 @@
 """All about one instruction, as text and JSON: operands in registers, formulas, targets, arithmetic, evidence.
 
-1. The facts are one record of plain values; JSON is that, and the text is made of it alone.
-2. Targets that compute alike and are known alike stand together.
+1. `facts` collects plain values; the JSON is these, and the text reads them alone.
+2. Targets with the same arithmetic and evidence stand together; of `wmma` and the instructions that move fragments,
+   targets with the same layout.
 """
 
 from __future__ import annotations
@@ -14,54 +15,76 @@ from typing import Any
 
 from ..._text import counted, ranges, table
 from ...arithmetic import Evidence, Recipe, evidence_of, fused_steps, recipe_of
-from ...isa import TARGETS, AnyInstruction, Instruction, WarpgroupInstruction
+from ...isa import TARGETS, AnyInstruction, FragmentHolder, FragmentInstruction, Instruction, WarpgroupInstruction
 from ...layouts import OPERANDS, Layout
+from ...lookup import ids_of, layout_known
 from ...scaling import byte_ids, thread_ids
 from ...sparsity import selectors
-from ..sums.sum_words import how
+from ..sums.step_words import how
 
 _WIDTH = 118
 _FEW = 8  # registers whose elements are listed
 _EVIDENCE = ("kind", "source", "device", "compared", "assumption")
 
 
-def facts(i: AnyInstruction, target: str | None = None) -> dict[str, Any]:
-    """Return what there is to know, as values that JSON has; of arithmetic, that of one target if it is named."""
+def facts(i: FragmentHolder, target: str | None = None) -> dict[str, Any]:
+    """Return all facts as values of JSON; if a target is named, its arithmetic and layouts alone."""
+    if isinstance(i, FragmentInstruction):
+        return {
+            "mnemonic": str(i), "shape": i.shape_name, "ptx": list(i.ptx), "threads": 32,
+            "operands": {operand: _fragments(i, operand, target) for operand in i.operands},
+            "targets": list(i.targets), "known": layout_known(i, target),
+        }  # fmt: skip
     operands = {operand: _operand(i, operand) for operand in OPERANDS}
     return {
         "mnemonic": str(i), "shape": {"m": i.m, "n": i.n, "k": i.k}, "ptx": list(i.ptx),
         "documented": i.documented, "threads": 128 if isinstance(i, WarpgroupInstruction) else 32,
-        "operands": operands, **_words(i), "targets": list(i.targets),
+        "operands": operands, **_lane_words(i), "targets": list(i.targets),
         "arithmetic": _arithmetic(i, i.targets if target is None else (target,)),
     }  # fmt: skip
 
 
-def json(i: AnyInstruction, target: str | None = None) -> str:
+def json(i: FragmentHolder, target: str | None = None) -> str:
     """Return the facts as JSON."""
     return json_module.dumps(facts(i, target), indent=2)
 
 
 def _operand(i: AnyInstruction, operand: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {"type": i.type(operand)}
     if isinstance(i, WarpgroupInstruction) and operand == "B":
-        return {**found, "shape": [i.k, i.n], "in": "shared memory"}
+        return {"type": i.type(operand), "shape": [i.k, i.n], "in": "shared memory"}
     layout = i.layout(operand)
-    packing = layout.packing
+    where = {"shape": list(layout.shape), "in": "registers"}
+    return {"type": i.type(operand), **where, **_layout(layout, shift=layout.packing.shift)}
+
+
+def _fragments(i: FragmentInstruction, operand: str, target: str | None) -> dict[str, Any]:
+    every = i.fragments(operand) if target is None else {i.fragment(operand, target): (target,)}
     return {
-        **found, "shape": list(layout.shape), "in": "registers", "registers": layout.registers, "bits": packing.width,
-        "elements": layout.elements, "element_bits": packing.bits, "slot_bits": packing.slot, "shift": packing.shift,
-        "order": order(layout), "formulas": layout.formulas(),
+        "type": i.element_type(operand), "variant": i.variant(operand),
+        "layouts": [
+            {
+                "targets": list(targets), "counted": len(ids_of(i, operand, targets[0])),
+                "shape": list(layout.shape), **_layout(layout),
+            }
+            for layout, targets in every.items()
+        ],
     }  # fmt: skip
 
 
-def order(layout: Layout) -> list[str]:
-    """Which elements of its fragment each register of a lane holds, the lowest bits first."""
-    per = layout.packing.per_register
-    return [ranges(range(r * per, (r + 1) * per)) for r in range(layout.registers)]
+def _layout(layout: Layout, **more: int) -> dict[str, Any]:
+    """`order` lists the elements of a fragment that each register of a lane holds, the lowest bits first."""
+    packing = layout.packing
+    per = packing.per_register
+    return {
+        "registers": layout.registers, "bits": packing.width, "elements": layout.elements,
+        "element_bits": packing.bits, "slot_bits": packing.slot, **more,
+        "order": [ranges(range(r * per, (r + 1) * per)) for r in range(layout.registers)],
+        "formulas": layout.formulas(),
+    }  # fmt: skip
 
 
-def _words(i: AnyInstruction) -> dict[str, Any]:
-    """Metadata and scales: what each lane gives besides its fragments."""
+def _lane_words(i: AnyInstruction) -> dict[str, Any]:
+    """Metadata and scales, which lanes give besides their fragments."""
     found: dict[str, Any] = {}
     if isinstance(i, Instruction) and i.sparse:
         found["metadata"] = {"registers": 1, "selectors": list(selectors(i)), "sparsity": i.sparsity}
@@ -111,14 +134,22 @@ def _numbers(recipe: Recipe, i: AnyInstruction) -> dict[str, Any]:
 # The text
 
 
-def text(i: AnyInstruction, target: str | None = None, width: int = _WIDTH) -> str:
+def text(i: FragmentHolder, target: str | None = None, width: int = _WIDTH) -> str:
     """Return the facts as text, with prose broken at a width."""
     known = facts(i, target)
-    parts = {
-        "Operands": _operand_lines(known, width), "Where elements sit": _formula_lines(known, width),
-        "How it is computed": _arithmetic_lines(known, width),
-    }  # fmt: skip
-    lines = [known["mnemonic"], _sum(i)]
+    if isinstance(i, FragmentInstruction):
+        about = f"{i.shape_name}; since PTX {'.'.join(map(str, i.ptx))}"
+        parts = {
+            "Fragments": _fragment_lines(known), "Where elements sit": _fragment_formula_lines(known),
+            "How it is known": _wrapped(known["known"], 2, width), "Targets": _wrapped(" ".join(i.targets), 2, width),
+        }  # fmt: skip
+    else:
+        about = _sum(i)
+        parts = {
+            "Operands": _operand_lines(known, width), "Where elements sit": _formula_lines(known, width),
+            "How it is computed": _arithmetic_lines(known, width),
+        }  # fmt: skip
+    lines = [known["mnemonic"], about]
     for heading, rest in parts.items():
         lines += ["", heading, "-" * len(heading), *rest]
     return "\n".join(lines)
@@ -182,8 +213,33 @@ def _formula_lines(known: dict[str, Any], width: int) -> list[str]:
         done |= set(same)
         lines.append(f"  {', '.join(same)}")
         lines += [f"    {key:<6} = {value}" for key, value in x["formulas"].items()]
-    legend = "groupID = laneid >> 2, threadID_in_group = laneid & 0x3; i counts a thread's elements"
-    return [*lines, *_wrapped(f"{legend}{', warpid the warps' * (known['threads'] == 128)}", 2, width)]
+    warps = ", warpid the warps" * (known["threads"] == 128)
+    return [*lines, *_wrapped(f"{_GROUPS}; i counts a thread's elements{warps}", 2, width)]
+
+
+_GROUPS = "groupID = laneid >> 2, threadID_in_group = laneid & 0x3"
+
+
+def _fragment_lines(known: dict[str, Any]) -> list[str]:
+    rows = [("operand", "type", "shape", "registers", "a lane's elements, low bits first", "on")]
+    for name, operand in known["operands"].items():
+        for x in operand["layouts"]:
+            size = " x ".join(map(str, x["shape"][-2:]))
+            several = {"matrix": "matrices", "copy": "copies"}[operand["variant"]]
+            number = f", {x['counted']} {several}" * (x["counted"] > 1)
+            on = "" if len(operand["layouts"]) == 1 else f"{x['targets'][0]} to {x['targets'][-1]}"
+            held = " | ".join(x["order"][:_FEW]) + " | ..." * (x["registers"] > _FEW)
+            rows.append((name, operand["type"], size + number, f"{x['registers']} of {x['bits']} bits", held, on))
+    return ["  " + line.rstrip() for line in table(rows, range(6))]
+
+
+def _fragment_formula_lines(known: dict[str, Any]) -> list[str]:
+    lines = []
+    for name, operand in known["operands"].items():
+        for x in operand["layouts"]:
+            on = "" if len(operand["layouts"]) == 1 else f" on {x['targets'][0]} to {x['targets'][-1]}"
+            lines += [f"  {name}{on}", *(f"    {key:<6} = {value}" for key, value in x["formulas"].items())]
+    return [*lines, f"  {_GROUPS}; i counts a lane's elements"]
 
 
 def _arithmetic_lines(known: dict[str, Any], width: int) -> list[str]:
@@ -202,7 +258,7 @@ def _arithmetic_lines(known: dict[str, Any], width: int) -> list[str]:
 
 
 def _wrapped(line: str, indent: int, width: int) -> list[str]:
-    """Break a line at blanks, but for those of F = 25 and its like."""
+    """Break a line at blanks, but not at those of "F = 25"."""
     kept = re.sub(r"\b([FZ]) = ", "\\1\xa0=\xa0", line)
     lines = textwrap.wrap(
         kept, width, initial_indent=" " * indent, subsequent_indent=" " * (indent + 2), break_long_words=False,

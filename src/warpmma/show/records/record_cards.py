@@ -1,4 +1,4 @@
-"""Cards of records that say more than their fields: instructions, layouts, number formats, recipes."""
+"""Cards of records that show more than their fields: instructions, layouts, number formats, recipes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from ..drawing.cards import card, field_rows, opened, preformatted
 from ..drawing.drawing import Theme, box, document, group, text
 from ..drawing.legends import MARGIN, register_strip
 from ..fragments.fragment_pictures import instruction_svg, layout_svg, size_of
-from ..sums.sum_words import how
-from .fragment_page import text as fragment_page
+from ..sums.step_words import how
 from .instruction_page import text as page
 
 
 def instruction_html(instruction: AnyInstruction) -> str:
-    """Draw an instruction: what it multiplies, its operands' pictures, and all about it, which open at a click."""
+    """Draw an instruction: shapes and types; pictures of its operands and its page open at a click."""
     i = instruction
     operands = ("A", "C", "D") if isinstance(i, WarpgroupInstruction) else ("A", "B", "C", "D")
     rows = [
@@ -55,7 +54,7 @@ def fragments_html(instruction: FragmentInstruction) -> str:
             said = f"{operand}: {size_of(layout)}, {i.element_type(operand)}"
             on = f", on {targets[0]} to {targets[-1]}" * several
             parts.append(opened(said + on, instruction_svg(i, operand, target=targets[-1] if several else None)))
-    return card(str(i), rows, [*parts, opened("All about it", preformatted(fragment_page(i)))])
+    return card(str(i), rows, [*parts, opened("All about it", preformatted(page(i)))])
 
 
 def layout_html(layout: Layout) -> str:
@@ -91,16 +90,8 @@ def format_svg(of: FloatFormat | IntegerFormat, theme: Theme = "auto") -> str:
         if not bits:
             continue
         cells = [
-            box(
-                x + i * unit,
-                start,
-                unit,
-                26,
-                fill,
-                note=f"bit {high - i}: {name}",
-                data={"bit": high - i, "field": name},
-            )
-            for i in range(bits)
+            box(x + i * unit, start, unit, 26, fill, note=f"bit {at}: {name}", data={"bit": at, "field": name})
+            for i, at in enumerate(range(high, high - bits, -1))
         ]
         body.append(group(cells))
         ends = f"{high}:{high - bits + 1}" if bits > 1 else f"{high}"

@@ -1,4 +1,4 @@
-"""Advice on tolerances as text and JSON."""
+"""Advice on tolerances as text, JSON and HTML."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from textwrap import wrap
 
 from ..._text import table
 from ...analysis import Advice, Judged
+from ..drawing.cards import card, preformatted
 from .error_tables import figure, shortened
 
 _WIDTH = 118
@@ -114,7 +115,7 @@ def _of_the_tolerance(advice: Advice, rtol: float, atol: float) -> list[str]:
 
 
 def json(advice: Advice) -> str:
-    """Write all of it: "judged", a list of outputs, and "recommended"; what is infinite as "inf"."""
+    """Write all of it: "judged", a list of outputs, and "recommended"; infinities are "inf"."""
     found = {
         "product": advice.product, "rtol": advice.rtol, "atol": advice.atol, "good": advice.good,
         "largest": advice.largest, "least": advice.least,
@@ -124,8 +125,13 @@ def json(advice: Advice) -> str:
     return json_.dumps(_finite(found), indent=2)
 
 
+def html(advice: Advice) -> str:
+    """Write advice in a notebook."""
+    return card("", parts=[preformatted(advice.text())])
+
+
 def _finite(x: object) -> object:
-    """Write what JSON has no number for as text."""
+    """Write infinities and NaN as text, which JSON has no numbers for."""
     if isinstance(x, dict):
         return {name: _finite(each) for name, each in x.items()}
     if isinstance(x, list | tuple):

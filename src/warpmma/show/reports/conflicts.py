@@ -1,4 +1,4 @@
-"""Pictures of bank conflicts: which lanes each bank serves when."""
+"""Pictures of bank conflicts: the lanes that each bank serves in each wavefront."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WORD = 4
 
 
 def schedule(pattern: BankPattern, swizzle: Swizzle | None = None) -> list[list[dict[int, list[int]]]]:
-    """Tell which lanes each bank serves when.
+    """Return which lanes each bank serves in each wavefront.
 
     Returns
     -------
@@ -23,7 +23,7 @@ def schedule(pattern: BankPattern, swizzle: Swizzle | None = None) -> list[list[
     lanes = pattern.lanes
     phases = []
     for start in range(0, 32, lanes):
-        queues: dict[int, dict[int, list[int]]] = {}  # by bank, by word: who wants it
+        queues: dict[int, dict[int, list[int]]] = {}  # by bank and word: the lanes that want it
         for lane in range(start, start + lanes):
             if address[lane] >= 0:
                 for word in range(int(address[lane]) // _WORD, (int(address[lane]) + pattern.size - 1) // _WORD + 1):
@@ -41,7 +41,7 @@ _CELL, _ROW, _LEFT, _RIGHT, _GAP = 30, 22, 150, 24, 10
 
 
 def svg(launch: Launch, site: Site | int, theme: Theme = "auto") -> str:
-    """Picture one line's accesses to shared memory: its worst, and the same with the swizzle that is advised.
+    """Picture one line's accesses to shared memory: the worst one, and the same with the advised swizzle.
 
     Every row is a wavefront, every column a bank; a box names the lanes that the bank serves. Without conflicts a phase
     is one row.

@@ -1,4 +1,4 @@
-"""Errors of whole products as a picture: which part of the elements has at most which error.
+"""Errors of whole products as a picture: their cumulative distribution.
 
 The errors, in ulps, run to the right, a factor of two to each step; the first place is that of no error. A line for
 each product rises from nothing to all of its elements: of two lines, the upper one's errors are smaller. Products of
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
-from ...analysis import BINS, Advice, ErrorReport, ProductError
+from ...analysis import BINS, ErrorReport, ProductError
 from ..drawing.cards import card, preformatted
 from ..drawing.cards import page as in_page
 from ..drawing.drawing import Theme, document, group, line, path, text, text_width
@@ -102,7 +102,7 @@ def _tick(at: int) -> str:
 
 
 def _curve(some: Sequence[ProductError], number: int, bins: Sequence[int], step: float) -> str:
-    """Draw one line, with a mark at each bin and what it says there."""
+    """Draw one line, with a mark and a note at each bin."""
     product, names = some[0], _named(some)
     whole = max(1, product.compared)
     sums = list(accumulate(product.bins))
@@ -159,8 +159,3 @@ def html(report: ErrorReport) -> str:
 def page(report: ErrorReport) -> str:
     """Write a page of HTML: the card."""
     return in_page("Errors of a product", html(report))
-
-
-def advice_html(advice: Advice) -> str:
-    """Write advice in a notebook."""
-    return card("", parts=[preformatted(advice.text())])

@@ -13,6 +13,7 @@ from typing import Any
 from ..._text import table
 from ...analysis import BINS, ErrorPlace, ErrorReport, ProductError
 from ...products import FLOAT32, Choice
+from ..sums.exact_text import rational
 
 _WIDTH = 118
 _ROWS = 13  # of a histogram above 1 ulp
@@ -82,13 +83,13 @@ def _figures(products: Sequence[ProductError]) -> list[str]:
 
 
 def measured(product: ProductError, name: str) -> float | None:
-    """Return one of a product's figures; None where no element was compared, of which 0 would be praise."""
+    """Return one of a product's figures; None if no element was compared, where 0 would mislead."""
     figure_: float = getattr(product, name)
     return figure_ if product.compared else None
 
 
 def _folded(rows: list[list[str]]) -> list[str]:
-    """Lay out a table; where its names are too long for a line, a name stands in a line of its own."""
+    """Lay out a table; if names are too long for it, each gets a line of its own."""
     lines = table(rows, left=[0])
     if max(map(len, lines)) <= _WIDTH:
         return lines
@@ -138,7 +139,7 @@ def _specials(products: Iterable[ProductError]) -> list[str]:
 
 
 def alike(products: Iterable[ProductError]) -> list[list[ProductError]]:
-    """Put products together whose bits are the same, NaN included."""
+    """Group products with the same bits, NaN included."""
     found: list[list[ProductError]] = []
     for product in products:
         mine = product.result.dtype, product.result.tobytes()
@@ -175,7 +176,7 @@ def _along(choice: Choice) -> str:
     parts = []
     if choice.float32 is not None and FLOAT32[choice.float32].tensor_cores:
         done = "rounded" if FLOAT32[choice.float32].rounded else "truncated"
-        parts.append(f"float32 {done} to tf32, which counts as no error here")
+        parts.append(f"float32 {done} to tf32, which does not count as an error here")
     if len(choice.slices) > 1:
         parts.append(f"k in {len(choice.slices)} slices")
     if choice.promote_every:
@@ -233,7 +234,7 @@ def shortened(name: str, most: int) -> str:
 
 
 def _few_bins(bins: range) -> list[range]:
-    """Put bins above 1 ulp together, two or three to a row, so that there are not too many rows."""
+    """Merge bins above 1 ulp, two or three to a row, to limit the number of rows."""
     low, high = (range(bins.start, min(bins.stop, 3)), range(max(bins.start, 3), bins.stop))
     each = -(-len(high) // _ROWS) or 1
     return [range(i, i + 1) for i in low] + [range(i, min(i + each, high.stop)) for i in high[::each]]
@@ -242,17 +243,13 @@ def _few_bins(bins: range) -> list[range]:
 # JSON and CSV
 
 
-def _ratio(number: Fraction | None) -> str | None:
-    return None if number is None else str(number)
-
-
 def _placed(place: ErrorPlace | None) -> dict[str, Any] | None:
     if place is None:
         return None
     return {
         "index": list(place.index), "result": place.result, "value": str(place.value), "exact": str(place.exact),
-        "error": str(place.error), "ulp": str(place.ulp), "ulps": str(place.ulps), "relative": _ratio(place.relative),
-        "bound": _ratio(place.bound),
+        "error": str(place.error), "ulp": str(place.ulp), "ulps": str(place.ulps), "relative": rational(place.relative),
+        "bound": rational(place.bound),
     }  # fmt: skip
 
 
@@ -279,7 +276,7 @@ def json(report: ErrorReport) -> str:
             "epilogue": choice.epilogue, "float32": choice.float32, "evidence": str(choice.evidence),
             "note": choice.note,
         }  # fmt: skip
-        bins = [{"to": _ratio(end), "count": count} for end, count in x.histogram]
+        bins = [{"to": rational(end), "count": count} for end, count in x.histogram]
         plain = {name: measured(x, name) if name in _FIGURES else getattr(x, name) for name in _PLAIN}
         found.append({**plain, "choice": how, "largest": _placed(x.largest), "histogram": bins})
     return json_.dumps({"products": found}, indent=2)

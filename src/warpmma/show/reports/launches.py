@@ -1,4 +1,4 @@
-"""Reports on a launch: tables and JSON."""
+"""Reports on a launch: tables and JSON; cards of launches and devices."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ..._text import table
+from ..._text import counted, table
 from ...arithmetic import engine_text, engines
-from ...machine import KINDS, Launch, SharedSite, Site, Swizzle
+from ...machine import KINDS, Device, Launch, SharedSite, Site, Swizzle
+from ..drawing.cards import card, opened, preformatted
+from .conflicts import svg
+
+_MOST = 12  # pieces of memory in a card
 
 # Text
 
@@ -80,7 +84,7 @@ def _advised(entry: SharedSite, swizzle: Swizzle | None) -> str:
 
 
 def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Lay out columns, numbers to the right; nothing of no rows."""
+    """Lay out columns, numbers to the right; empty without rows."""
     cells = [tuple(head), *rows]
     if len(cells) == 1:
         return ""
@@ -130,3 +134,34 @@ def json(launch: Launch) -> str:
              "joined": [{"sites": [asdict(a), asdict(b)], "times": n} for (a, b), n in launch.joined.items()],
              "notes": list(launch.notes)}  # fmt: skip
     return json_.dumps(found, indent=2)
+
+
+# Cards
+
+
+def launch_html(launch: Launch) -> str:
+    """Show the tables of a launch, and the line of shared memory with the most conflicts as a picture."""
+    costs = launch.costs
+    rows = [
+        ("instructions of warps", f"{sum(costs.instructions.values()):,}"),
+        ("bytes moved", f"{sum(costs.bytes.values()):,}"),
+        ("hazards", f"{len(launch.hazards):,}"),
+        ("wavefronts lost to conflicts", f"{sum(entry.conflicts for entry in costs.sites.values()):,}"),
+    ]
+    parts = [opened("Tables", preformatted(text(launch)), now=True)]
+    if launch.printed:
+        parts.append(opened("Printed", preformatted(launch.printed)))
+    worst = max(costs.sites.values(), key=lambda entry: entry.conflicts, default=None)
+    if worst is not None and worst.conflicts:
+        title = f"The most conflicts of banks: {worst.site.place}, {worst.site.mnemonic}"
+        parts.append(opened(title, svg(launch, worst.site)))
+    return card("Launch", rows, parts)
+
+
+def device_html(device: Device) -> str:
+    """Show the memory of a device."""
+    regions = device.space.regions
+    rows = [(region.name, f"<code>{region.start:#x}</code>, {len(region.data):,} bytes") for region in regions[:_MOST]]
+    if len(regions) > _MOST:
+        rows.append(("\N{HORIZONTAL ELLIPSIS}", f"{len(regions)} in all"))
+    return card(f"Device {device.target}", [("memory", counted(len(regions), "piece")), *rows])

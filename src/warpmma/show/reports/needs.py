@@ -1,4 +1,4 @@
-"""What the entries of a PTX module need: tables of fewer than 120 columns."""
+"""Requirements of the entries of a PTX module: tables of fewer than 120 columns."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from ..._text import counted, table
 from ...ptx import EntryNeeds, ModuleNeeds
+from ..drawing.cards import card, preformatted
 
 _WIDTH, _NAME = 118, 30
 _TIE = "\0"  # a blank at which no line ends
@@ -36,6 +37,11 @@ def module_text(needs: ModuleNeeds) -> str:
             lines += _wrapped(entry.functions, "calls ")
     lines += ["", *_problems(needs)]
     return "\n".join(lines)
+
+
+def module_html(needs: ModuleNeeds) -> str:
+    """Show the tables."""
+    return card("", parts=[preformatted(module_text(needs))])
 
 
 def module_json(needs: ModuleNeeds) -> str:
@@ -72,16 +78,12 @@ def _wrapped(items: Iterable[str], before: str = "") -> list[str]:
 
 
 def _problems(needs: ModuleNeeds) -> list[str]:
-    """List the lines that are not simulated, each once."""
+    """List the unsupported lines, each once."""
     found = {str(x): x for entry in needs.entries for x in entry.problems}
     if not found:
         return ["all is simulated"]
     lines = [f"not simulated: {counted(len(found), 'line')}"]
     for text, _ in sorted(found.items(), key=lambda item: (item[1].line, item[1].column)):
-        lines += wrap(
-            text.partition("\n")[0].removeprefix(f"{needs.name}:"),
-            _WIDTH,
-            initial_indent="  ",
-            subsequent_indent="    ",
-        )
+        said = text.partition("\n")[0].removeprefix(f"{needs.name}:")
+        lines += wrap(said, _WIDTH, initial_indent="  ", subsequent_indent="    ")
     return lines

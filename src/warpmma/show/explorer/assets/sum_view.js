@@ -182,7 +182,7 @@ function verdict(sums, where) {
   const text = equal
     ? `Both give ${hex(one.code, one.format)}.`
     : `${one.target} gives ${written(one.number)}, ${other.target} ${written(other.number)}.`;
-  const why = where && ` They part in step ${where.step + 1}: ${where.reason}.`;
+  const why = where && ` They first differ in step ${where.step + 1}: ${where.reason}.`;
   return h("p", { class: equal ? "verdict" : "verdict differs", id: "verdict" }, h("strong", {}, text), why);
 }
 

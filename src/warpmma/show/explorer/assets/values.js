@@ -50,7 +50,7 @@ function specialCode([, sign, name], word, fmt) {
 }
 
 function integerCode(numerator, denominator, word, fmt) {
-  if (numerator % denominator) throw new ValueRefused(`${shown(word)} is no integer, as ${fmt.name} needs`);
+  if (numerator % denominator) throw new ValueRefused(`${shown(word)} is not an integer, as ${fmt.name} needs`);
   const value = numerator / denominator;
   if (value < fmt.least || value > fmt.greatest) {
     throw new ValueRefused(`${shown(word)} does not fit ${fmt.name}: ${fmt.least} to ${fmt.greatest}`);
@@ -77,7 +77,7 @@ function rational(word) {
 const shown = (word) => (word.length > 40 ? `${word.slice(0, 39)}\u2026` : word);
 
 function refuse(word) {
-  throw new ValueRefused(`${shown(word)} is no number; write 0.5, 2^-24, 3*2^-24, 1/3, 0x3c00, inf, nan, or 6x0 for six`);
+  throw new ValueRefused(`${shown(word)} is not a number; write 0.5, 2^-24, 3*2^-24, 1/3, 0x3c00, inf, nan, or 6x0 for six`);
 }
 
 // A quotient with more bits than any format has; a last one says whether there was more.

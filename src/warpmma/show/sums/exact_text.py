@@ -1,4 +1,4 @@
-"""How exact numbers are written: rational numbers for people and for programs, codes, units of the last place."""
+"""Exact numbers as text: rational numbers for people and for programs, codes, units of the last place."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DIGITS = 9
 
 
 def rational(value: Fraction | None) -> str | None:
-    """Write a value for programs: "-3/8"; None where there is none."""
+    """Write a value for programs: "-3/8"; None stays None."""
     return None if value is None else str(value)
 
 
@@ -46,7 +46,7 @@ def number_text(number: Number, digits: int = _DIGITS) -> str:
 
 
 def short(value: Fraction, digits: int = _DIGITS) -> str:
-    """Write a value for people: exactly where that is short, with 9 digits, which tell all f32 apart, where it is not.
+    """Write a value for people: exactly if that is short, else with 9 digits, which tell all f32 apart.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def code_text(code: int, fmt: str) -> str:
 
 
 def in_ulps(error: Fraction | None, exact: Fraction | None, fmt: str) -> Fraction | None:
-    """Return an error, with its sign, in ulps of a format at the exact result; None where there is none.
+    """Return an error, with its sign, in ulps of a format at the exact result; None without an error.
 
     Examples
     --------

@@ -1,25 +1,23 @@
-"""What a step is and does, in words; and the operands that its addends come from."""
+"""Sentences about recipes, chains and steps."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from collections.abc import Sequence
+from fractions import Fraction
 
-from ..._records import Record
 from ..._text import counted, ranges
 from ...analysis import Explanation
 from ...arithmetic import Addend, FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe
 from ...formats import FORMATS, FloatFormat
-from .sum_folding import PlacedStep, StepRun, reach_of
-from .sum_numbers import code_text, number_of, number_text, short
+from .exact_text import code_text, short
+from .shown_steps import PlacedStep
 
 _LISTED = 66
-ROUNDINGS: Mapping[str, str] = MappingProxyType({
+_ROUNDINGS = {
     "rn": "to nearest even", "rz": "toward zero", "rm": "down", "rp": "up", "wrap": "wrapped to 32 bits",
     "clamp": "clamped to 32 bits",
-})  # fmt: skip
+}  # fmt: skip
 _OPERATIONS = {
     "fused": "products and accumulator, aligned and added at once",
     "grouped": "groups of products and C, aligned and added at once",
@@ -39,15 +37,15 @@ def how(recipe: Recipe) -> str:
         case FusedDotAdd():
             text = (
                 f"{unit.products} products a step, F = {unit.fraction_bits} fraction bits kept below the largest "
-                f"exponent, sum rounded {ROUNDINGS[unit.rounding]} to {unit.result_bits} bits"
+                f"exponent, sum rounded {_ROUNDINGS[unit.rounding]} to {unit.result_bits} bits"
             )
         case GroupedDotAdd():
             text = (
                 f"groups of {unit.group} products summed exactly, F = {unit.fraction_bits} fraction bits kept below "
-                f"the largest exponent, sum rounded {ROUNDINGS[unit.rounding]} to {unit.result_bits} bits"
+                f"the largest exponent, sum rounded {_ROUNDINGS[unit.rounding]} to {unit.result_bits} bits"
             )
         case FmaChain():
-            text = f"IEEE fused multiply-adds in {recipe.d}, k ascending, rounded {ROUNDINGS[unit.rounding]}"
+            text = f"IEEE fused multiply-adds in {recipe.d}, k ascending, rounded {_ROUNDINGS[unit.rounding]}"
         case FloatChains():
             text = f"software: chains of {unit.length} IEEE multiply-adds in f32, added to C one after the other"
         case IntegerSum():
@@ -62,7 +60,9 @@ def how(recipe: Recipe) -> str:
 
 
 def chain_text(explanation: Explanation) -> str:
-    """Say what a chain is made of: k, instructions, and what comes between and after them."""
+    """Say what makes up a chain of several links; empty for one link."""
+    if len(explanation.links) < 2:
+        return ""
     names = Counter(link.name for link in explanation.links if not len(link.k))
     instructions = sum(bool(len(link.k)) for link in explanation.links)
     others = [name if count == 1 else f"{count} times {name}" for name, count in names.items()]
@@ -76,15 +76,20 @@ def listed(reach: Sequence[int]) -> str:
 
 
 def heading(each: PlacedStep, total: int) -> str:
-    """Say which step it is, what it takes, and what it does."""
+    """Name a step, the k it takes, and its operation."""
     what = _OPERATIONS.get(each.step.operation, each.step.operation) if len(each.chain.k) else each.chain.name
-    reach = reach_of(each)
-    where = f", k {listed(reach)}" if reach else ""
+    where = f", k {listed(each.reach)}" if each.reach else ""
     return f"step {each.number + 1} of {total}{where}: {what}"
 
 
+def link_text(each: PlacedStep, total: int) -> str:
+    """Name a step's link, with the k it takes; empty where there is one link."""
+    k = each.chain.k
+    return f"link {each.link + 1} of {total}: {each.chain.name}{f', k {ranges(k)}' if len(k) else ''}" * (total > 1)
+
+
 def aligned_text(each: PlacedStep) -> str:
-    """Say to what a step's addends are aligned and truncated, or why not; nothing where they never are."""
+    """Say to what a step's addends are aligned and truncated, or why not; empty where they never are."""
     step = each.step
     if step.sum.kind == "nan":
         return "A NaN, or infinities that cancel, or infinity times zero: the result is NaN (rule 8)"
@@ -99,19 +104,11 @@ def aligned_text(each: PlacedStep) -> str:
 
 
 def outcome_text(each: PlacedStep) -> str:
-    """Say which code came of a step's sum, how, and what that took."""
+    """Say which code a step's sum became, how it was rounded, and what that took."""
     step = each.step
     taken = "rounded off" if isinstance(FORMATS[step.format], FloatFormat) else "taken"
     off = f", {short(step.rounded_off)} {taken}" if step.rounded_off else ""
     return f"{code_text(step.result, step.format)} ({step.format}): {rounding_text(each)}{off}"
-
-
-def run_text(run: StepRun) -> str:
-    """Say which steps are counted, and what they lost together."""
-    which = f"step {run.first + 1}" if run.first == run.last else f"steps {run.first + 1} to {run.last + 1}"
-    lost = "values that are not finite" if run.lost is None else f"lost {short(run.lost)} together"
-    where = f" (k {ranges(run.k)})" if len(run.k) else ""
-    return f"{which}{where}: {lost}"
 
 
 def rounding_text(each: PlacedStep) -> str:
@@ -120,50 +117,25 @@ def rounding_text(each: PlacedStep) -> str:
     if step.sum.kind != "finite":
         return "nothing to round"
     if isinstance(fmt, FloatFormat):
-        return f"rounded {ROUNDINGS.get(step.rounding, step.rounding)} to {counted(step.bits, 'fraction bit')}"
-    return ROUNDINGS.get(step.rounding, step.rounding)
+        return f"rounded {_ROUNDINGS.get(step.rounding, step.rounding)} to {counted(step.bits, 'fraction bit')}"
+    return _ROUNDINGS.get(step.rounding, step.rounding)
 
 
-def link_of(each: PlacedStep) -> str:
-    """Name a step's link, with the k it takes."""
-    k = each.chain.k
-    return f"{each.chain.name}{f', k {ranges(k)}' if len(k) else ''}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Factors(Record):
-    """What was multiplied to a product: numbers and codes of A and B, and their block scales where there are some."""
-
-    k: int
-    position: int
-    a: int
-    b: int
-    scale_a: int | None = None
-    scale_b: int | None = None
-
-
-def factors(explanation: Explanation, each: PlacedStep, addend: Addend) -> tuple[Factors, ...]:
-    """Find the operands of an addend's products; what the chain pads k with has none."""
-    found = []
-    count = len(explanation.a)
-    for p in addend.products:
-        k = each.chain.k.start + p
-        if k < count:
-            scales = [
-                codes[k * len(codes) // count] if codes else None
-                for codes in (explanation.scale_a, explanation.scale_b)
-            ]
-            found.append(
-                Factors(
-                    k=k, position=explanation.positions[k] if explanation.positions else k, a=explanation.a[k],
-                    b=explanation.b[k], scale_a=scales[0], scale_b=scales[1],
-                )
-            )  # fmt: skip
-    return tuple(found)
+def run_text(run: Sequence[PlacedStep]) -> str:
+    """Name steps that are counted, and what they lost together."""
+    first, last = run[0].number + 1, run[-1].number + 1
+    reach = [k for each in run for k in each.reach]
+    where = f" (k {ranges(range(min(reach), max(reach) + 1))})" if reach else ""
+    losses = [each.step.lost for each in run]
+    known = [loss for loss in losses if loss is not None]
+    lost = (
+        "values that are not finite" if len(known) < len(losses) else f"lost {short(sum(known, Fraction(0)))} together"
+    )
+    return f"{f'step {first}' if first == last else f'steps {first} to {last}'}{where}: {lost}"
 
 
 def label(each: PlacedStep, addend: Addend) -> str:
-    """Name an addend in a word or two: the k of a product, or what else it is."""
+    """Name an addend in a word or two: the k of a product, or its source."""
     reach = [each.chain.k.start + p for p in addend.products]
     if addend.source == "product":
         return ranges(reach)
@@ -172,8 +144,3 @@ def label(each: PlacedStep, addend: Addend) -> str:
     return {"group": f"k {listed(reach)}", "chain": "chain", "accumulator": "sum before", "C": "C"}.get(
         addend.source, addend.source
     )
-
-
-def unpacked(code: int, fmt: str) -> str:
-    """Write the value of a code of any format: 6 digits of it, for the code stands beside."""
-    return number_text(number_of(code, fmt), 6)
