@@ -12,7 +12,7 @@ The rules:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ from warpmma.machine import (
     Sum,
     run_program,
 )
-from warpmma.operations import Barrier, Operation, row
+from warpmma.operations import row
 
 Array = np.ndarray[Any, Any]
 
@@ -127,8 +127,15 @@ class Assembler:
             words = [x.strip() for x in words[0].strip("{}").split(",")] + words[1:]
         return RowStep(
             **common, row=record, results=tuple(None if x == "_" else self.slots[x] for x in words[:results]),
-            operands=tuple(self._operand(record, i, x) for i, x in enumerate(words[results:])),
+            operands=tuple(self._operands(record, words[results:])),
         )  # fmt: skip
+
+    def _operands(self, record: Any, words: list[str]) -> Iterator[Any]:
+        for i, text in enumerate(words):
+            for one in text.strip("{}").split(","):
+                yield self._operand(record, i, one.strip())
+        missing = sum(len(x.names) for x in record.sources) - sum(1 + x.count(",") for x in words)
+        yield from [None] * min(missing, sum(x.optional for x in record.sources))
 
     def _call(self, common: dict[str, Any], words: list[str]) -> Call:
         def ranges(text: str) -> tuple[tuple[int, int], ...]:
@@ -141,8 +148,6 @@ class Assembler:
         return Call(**common, **more, to=self.slots.get(words[0], words[0]))
 
     def _operand(self, record: Any, index: int, text: str) -> Any:
-        if text.startswith("{"):
-            return tuple(self._operand(record, index, x.strip()) for x in text.strip("{}").split(","))
         if text[0] == "!":
             return Inverted(self.slots[text[1:]])
         if text.startswith("["):
@@ -164,12 +169,8 @@ class Assembler:
 
 def _kind(record: Any, index: int) -> Any:
     """Class of a number among the operands."""
-    if isinstance(record, Operation):
-        return record.inputs[index]
-    if isinstance(record, Barrier):
-        return "b32" if record.action == "warp" else "imm"
-    wide = getattr(record, "space", "") == "global"
-    return ("b64" if wide else "b32") if index == 0 else getattr(record, "kind", "imm")
+    spec = [x for x in record.sources for _ in x.names][index]
+    return "imm" if spec.literal else spec.kind
 
 
 def classes_of(registers: str, predicates: str, wide: str) -> dict[str, str]:

@@ -3,5 +3,6 @@
 from .loading import load, mma, store
 from .refusals import Undefined
 from .running import evidence, execute
+from .running import execute_checked as execute_checked
 
 __all__ = ["Undefined", "evidence", "execute", "load", "mma", "store"]

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any, Literal
 
 from ..layouts import Layout
@@ -29,13 +29,14 @@ from ..registers import LANES, Packing
 from .form_spelling import Words
 from .fragment_record import FragmentForm, FragmentInstruction, form_of
 from .grammar import Version
+from .signatures import Signature, Signed, address, numbered
 
 MATRICES = "75,000,000 lanes of all 36 forms of sm_90a"
 TRANSPOSED = "1,488,222,925 lanes of 1,409 operations of sm_90a"
 
 
 @dataclass(frozen=True, kw_only=True)
-class FragmentMove(FragmentInstruction):
+class FragmentMove(Signed, FragmentInstruction):
     """One `ldmatrix` or `stmatrix`. Without `.shared` the addresses are generic ones that fall into shared memory.
 
     Its operands are the fragment, D of a load and A of a store, and the lanes' addresses: `address` has an element for
@@ -74,6 +75,11 @@ class FragmentMove(FragmentInstruction):
         return self.mnemonic.split(".")[3]
 
     @property
+    def space(self) -> Literal["generic", "shared"]:
+        """State space of the addresses: generic ones lie in shared memory, and may have 32 bits."""
+        return "shared" if ".shared" in self.mnemonic else "generic"
+
+    @property
     def operands(self) -> tuple[str, ...]:
         """D of a load and A of a store, and the addresses."""
         return "D" if self.direction == "load" else "A", "address"
@@ -98,12 +104,17 @@ class FragmentMove(FragmentInstruction):
         """Registers of a lane's fragment."""
         return self.layout.registers
 
-    @property
-    def syntax(self) -> str:
-        """Operands as PTX writes them: `d0`, ... are outputs, `a0`, ... inputs, `p` the address."""
-        letter = "d" if self.direction == "load" else "a"
-        fragment = f"{{{', '.join(f'{letter}{i}' for i in range(self.registers))}}}"
-        return f"{fragment}, [p]" if self.direction == "load" else f"[p], {fragment}"
+    @cached_property
+    def signature(self) -> Signature:
+        """Its operands: `p` is the address."""
+        load, where = self.direction == "load", address("p", self.space, other="b32")
+        packing = self.layout.packing
+        type_ = f"b{packing.slot}x{packing.per_register}"
+        fragment = numbered(
+            "d" if load else "a", self.registers, type_, kind="b32", braces="always",
+            role="result" if load else "source", sink=load,
+        )  # fmt: skip
+        return (fragment, where) if load else (where, fragment)
 
     def _element_type(self, operand: str) -> str:
         """PTX type of an operand's elements in registers: bits, or an address."""
@@ -115,7 +126,7 @@ class FragmentMove(FragmentInstruction):
         return self.matrices
 
     def _fragment(self, operand: str, target: str) -> Layout:
-        return self.layout if operand != "address" else _addresses(self.rows_per_matrix, ".shared" in self.mnemonic)
+        return self.layout if operand != "address" else _addresses(self.rows_per_matrix, self.space == "shared")
 
 
 @cache

@@ -15,12 +15,13 @@ from ..layouts import Layout, Operand, accumulator, multiplicand, quad_pair
 from ..registers import Packing
 from .families import Family
 from .record import MatrixInstruction
+from .signatures import Signature, Signed, fragments, value
 from .spellings import MMA
 from .tables import Table
 
 
 @dataclass(frozen=True, kw_only=True)
-class Instruction(MatrixInstruction):
+class Instruction(Signed, MatrixInstruction):
     """One `mma` instruction: the parts of its mnemonic, and what follows from them.
 
     Attributes
@@ -103,6 +104,17 @@ class Instruction(MatrixInstruction):
             When no row yields it.
         """
         return _TABLE.row(self)
+
+    @cached_property
+    def signature(self) -> Signature:
+        """Its operands: fragments of D, A, B and C, then metadata or scales, and what selects them."""
+        found = [*fragments(self.type, self.layout)]
+        if self.sparse:
+            found += [value("metadata", "u32"), value("selector", "imm")]
+        for x in "ab" if self.block_scale else "":
+            ids = value((f"byte_id_{x}", f"thread_id_{x}"), "u16", braces="always", literal=True)
+            found += [value(f"scale_{x}", "u32", braces="optional"), ids]
+        return tuple(found)
 
     def packing(self, operand: Operand) -> Packing:
         """How an operand's elements share registers."""

@@ -14,13 +14,14 @@ from ..errors import OperandError
 from ..layouts import Layout, Operand, warpgroup
 from ..registers import Packing
 from .record import MatrixInstruction
+from .signatures import Signature, Signed, numbered, packed, value
 from .spellings import WGMMA
 from .tables import Table
 from .warpgroups import WarpgroupFamily
 
 
 @dataclass(frozen=True, kw_only=True)
-class WarpgroupInstruction(MatrixInstruction):
+class WarpgroupInstruction(Signed, MatrixInstruction):
     """One dense `wgmma.mma_async`: the parts of its mnemonic, and what follows from them.
 
     It has the names of a dense `Instruction` but for `a_layout` and `b_layout`. C is D: PTX has one operand for both.
@@ -93,6 +94,21 @@ class WarpgroupInstruction(MatrixInstruction):
             When no row yields it.
         """
         return _TABLE.row(self)
+
+    @cached_property
+    def signature(self) -> Signature:
+        """Its operands with A in shared memory: D, which it adds to, descriptors, and numbers that choose."""
+        layout, floating = self.layout("D"), self.d_type != "s32"
+        scales = ("imm-scale-a", "imm-scale-b") if floating else ()
+        turns = ("imm-trans-a", "imm-trans-b") if self.a_type in ("f16", "bf16") else ()
+        return (
+            numbered(
+                "d", layout.registers, packed(self.d_type, layout.packing), kind=f"b{layout.packing.width}",
+                braces="always", role="result", updated=True,
+            ),
+            value("a-desc", "b64"), value("b-desc", "b64"), value("scale-d", "pred"),
+            *(value(x, "imm", values=(-1, 1)) for x in scales), *(value(x, "imm", values=(0, 1)) for x in turns),
+        )  # fmt: skip
 
     def packing(self, operand: Operand) -> Packing:
         """How an operand's elements share registers; `OperandError` for B, which lies in shared memory."""

@@ -30,12 +30,17 @@ class WarpRegister:
         Which lanes have written it; None for all. What a lane has not written is poison: reading it is a hazard.
     site : Site or None
         The line that made it, where some lanes have not written it.
+    part : (ndarray, int) or None
+        The fragment `[..., register, lane]` that it is a register of, and its number there.
     """
 
-    __slots__ = ("bits", "defined", "site")
+    __slots__ = ("bits", "defined", "part", "site")
 
-    def __init__(self, bits: Array, defined: Array | None = None, site: Site | None = None) -> None:
-        self.bits, self.defined, self.site = bits, defined, site
+    def __init__(
+        self, bits: Array, defined: Array | None = None, site: Site | None = None,
+        part: tuple[Array, int] | None = None,
+    ) -> None:  # fmt: skip
+        self.bits, self.defined, self.site, self.part = bits, defined, site, part
 
     @property
     def kind(self) -> str:

@@ -156,7 +156,11 @@ def _fields(words: Words) -> dict[str, Any]:
     third = words[0] == "vmad" or words[-1] in _SECONDARY
     types = words[1:3] if words[0] == "vset" else words[2:4]
     given = operands(f"{types[0]} {types[1]}{' b32' * third} -> b32", words)
-    return {**given, "compute": partial(_multiply if words[0] == "vmad" else _compute, words, ("",) * 4)}
+    return {
+        **given,
+        "compute": partial(_multiply if words[0] == "vmad" else _compute, words, ("",) * 4),
+        "variants": "scalar",
+    }
 
 
 @cache

@@ -190,7 +190,8 @@ def _fields(
 ) -> dict[str, Any]:  # fmt: skip
     """Return what the words of a mnemonic say of a row."""
     row = {"compute": by(words), "undefined": undefined(words), "passes": passes(words), "lanes": True}
-    return {**operands(text, words), **row}
+    given = operands(text, words)
+    return {**given, **row, "masked": bool(given["inputs"]), "discards": words[0] == "match"}
 
 
 def _form(

@@ -33,9 +33,9 @@ from ..contraction import ALTERNATIVE, FACTORS
 from ..flow import ENDS, BasicBlock, Register, cut, placed, uses
 from ..storage import FrameLayout, Slots, register_class
 from ..text import Function, Immediate, Module, Place, RegisterRange, Statement, Symbol, Variable, VectorOf
+from .binding import bind
 from .calls import CallLowering
 from .entry_parameters import EntryParameters
-from .matching import match
 from .older_forms import without_sync
 from .resolving import Places, Resolver
 
@@ -306,12 +306,12 @@ class _Lowering:
 
     def _step(self, statement: Statement, site: Site, guard: Guard | None) -> RowStep:
         found = self._row(statement)
-        matched = match(self._names, statement, found)
-        if isinstance(found, ClusterAddress) and matched.operands[1] != Constant(0, "b32"):
+        bound = bind(self._names, statement, found)
+        if isinstance(found, ClusterAddress) and bound.operands[1] != Constant(0, "b32"):
             text = "ranks other than 0 are refused when they are executed: a cluster has one block here"
             self._body.conditional.append(self._names.fail(statement, text))
         return RowStep(
-            site=site, row=matched.row, operands=matched.operands, results=matched.results, guard=guard,
+            site=site, row=bound.row, operands=bound.operands, results=bound.results, guard=guard,
             beside=bool(statement.beside),
         )  # fmt: skip
 
