@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from warpmma.isa import parse
+from warpmma.isa import parse, present
 from warpmma.machine import (
     Batch,
     Branch,
@@ -121,9 +121,8 @@ class Assembler:
             case "call":
                 return self._call(common | uniform, words)
         record = parse(mnemonic) if mnemonic.startswith("mma.") else row(mnemonic, "sm_90")
-        results = len(getattr(record, "outputs", ())) or getattr(record, "count", 0) * mnemonic.startswith("ld")
+        results = sum(len(x.names) for x in record.results)
         if mnemonic.startswith("mma."):
-            results = words[0].count(",") + 1
             words = [x.strip() for x in words[0].strip("{}").split(",")] + words[1:]
         return RowStep(
             **common, row=record, results=tuple(None if x == "_" else self.slots[x] for x in words[:results]),
@@ -131,11 +130,17 @@ class Assembler:
         )  # fmt: skip
 
     def _operands(self, record: Any, words: list[str]) -> Iterator[Any]:
-        for i, text in enumerate(words):
-            for one in text.strip("{}").split(","):
-                yield self._operand(record, i, one.strip())
-        missing = sum(len(x.names) for x in record.sources) - sum(1 + x.count(",") for x in words)
-        yield from [None] * min(missing, sum(x.optional for x in record.sources))
+        given = [one.strip() for text in words for one in text.strip("{}").split(",") if one]
+        there = present(record.sources, len(given), lambda x: len(x.names)) or list(record.sources)
+        kinds = iter(given)
+        for spec in record.sources:
+            for _ in spec.names:
+                if spec not in there:
+                    yield None
+                elif (text := next(kinds, None)) is not None:
+                    yield self._operand("imm" if spec.literal else spec.kind, text)
+        for text in kinds:
+            yield self._operand("b32", text)
 
     def _call(self, common: dict[str, Any], words: list[str]) -> Call:
         def ranges(text: str) -> tuple[tuple[int, int], ...]:
@@ -147,30 +152,24 @@ class Assembler:
             more = {"arguments": ranges(words[1]), "results": ranges(words[2])}
         return Call(**common, **more, to=self.slots.get(words[0], words[0]))
 
-    def _operand(self, record: Any, index: int, text: str) -> Any:
+    def _operand(self, kind: Any, text: str) -> Any:
         if text[0] == "!":
             return Inverted(self.slots[text[1:]])
         if text.startswith("["):
             base, _, offset = text.strip("[]").partition("+")
-            return Sum(self._operand(record, index, base), int(offset or "0"))
+            return Sum(self._operand(kind, base), int(offset or "0"))
         if text.startswith("frame"):
             return Frame(int(text.partition("+")[2] or "0"))
         if text.startswith("%"):
-            name, _, kind = text[1:].partition(":")
-            return ReadOnly(name, kind or "b32")  # type: ignore[arg-type]
+            name, _, of = text[1:].partition(":")
+            return ReadOnly(name, of or "b32")  # type: ignore[arg-type]
         if text in self.slots or text in _ALIASES:
             return self.slots.get(text) or _ALIASES[text]
         if text in self._addresses:
             return Constant(self._addresses[text], "b64")
         if text in self._callees:
             return Constant(self._callees[text].address, "b64")
-        return Constant(int(text, 0), _kind(record, index))
-
-
-def _kind(record: Any, index: int) -> Any:
-    """Class of a number among the operands."""
-    spec = [x for x in record.sources for _ in x.names][index]
-    return "imm" if spec.literal else spec.kind
+        return Constant(int(text, 0), kind)
 
 
 def classes_of(registers: str, predicates: str, wide: str) -> dict[str, str]:

@@ -56,7 +56,7 @@ WRONG: dict[str, tuple[Callable[[Any], object], type[WarpmmaError], str]] = {
     "float address": (lambda t: t("ld.shared.b32", t.laneid < 3), OperandError, "is pred; expected b32 or b64"),
     "a predicate stored": (lambda t: t("st.shared.b8", 0, t.laneid < 3), OperandError, "pred; expected b16 or wider"),
     "narrow value": (lambda t: t("st.shared.b32", 0, t.constant(0, "b16")), OperandError, "b16; expected b32 or wider"),
-    "no register": (lambda t: t("st.shared.b32", 0, None), OperandError, r"a0 of \[p\], a0 is NoneType; expected a reg"),
+    "no register": (lambda t: t("st.shared.b32", 0, None), OperandError, r"a0 of \[p\], a0 is NoneType; expected a"),
     "ldmatrix": (lambda t: t("ldmatrix.sync.aligned.m8n8.x3.shared.b16", 0), MnemonicError, "Nearest"),
     "ldmatrix target": (lambda t: t("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8", 0), TargetError, "not legal on"),
     "ldmatrix operands": (lambda t: t(LDSM, 0, 0), OperandError, r"takes \[p\]; got 2"),

@@ -152,7 +152,7 @@ def test_addresses() -> None:
     assert isinstance(step("ld.global.u32 %r1, [%rd1];").operands[0], Slot)
     place = step("ld.global.u32 %r1, [%rd1+-4];").operands[0]
     assert isinstance(place, Sum) and place.offset == -4
-    assert step("ld.global.u32 %r1, [4096];").operands == (Constant(4096, "b64"),)
+    assert step("ld.local.u32 %r1, [4096];").operands == (Constant(4096, "b64"),)
     variables = ".shared .align 4 .b8 one[6]; .shared .align 8 .b64 two;"
     assert step("ld.shared.u64 %rd1, [two];", before=variables + "").operands[0]
 
@@ -199,7 +199,7 @@ def test_wider_registers_are_filled_and_cut_where_ptx_allows_it() -> None:
         ("add.s32 %r1, %rd2, 1;", "%rd2 is a register of b64; expected b32"),
         ("add.s32 %r1, %r2;", "got 2 operands; expected d0, a0, a1"),
         ("add.s32 %r1, %r2, %q;", "%q is not declared"),
-        ("add.s32 5, %r2, %r3;", "5 is no register"),
+        ("add.s32 5, %r2, %r3;", "5 is not a register"),
         ("frob.s32 %r1, %r2;", "frob"),
         ("bra NOWHERE;", "no label NOWHERE"),
         ("@%r1 ret;", "%r1 is no predicate"),

@@ -107,12 +107,13 @@ class FragmentMove(Signed, FragmentInstruction):
     @cached_property
     def signature(self) -> Signature:
         """Its operands: `p` is the address."""
-        load, where = self.direction == "load", address("p", self.space, other="b32")
+        load = self.direction == "load"
+        where = address("p", self.space, other="b32" if self.space == "generic" else "b64")
         packing = self.layout.packing
         type_ = f"b{packing.slot}x{packing.per_register}"
         fragment = numbered(
             "d" if load else "a", self.registers, type_, kind="b32", braces="always",
-            role="result" if load else "source", sink=load,
+            role="result" if load else "source", sink="element" if load else "",
         )  # fmt: skip
         return (fragment, where) if load else (where, fragment)
 

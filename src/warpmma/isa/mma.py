@@ -110,10 +110,10 @@ class Instruction(Signed, MatrixInstruction):
         """Its operands: fragments of D, A, B and C, then metadata or scales, and what selects them."""
         found = [*fragments(self.type, self.layout)]
         if self.sparse:
-            found += [value("metadata", "u32"), value("selector", "imm")]
+            found += [value("metadata", "u32", braces="optional", number=False), value("selector", "imm")]
         for x in "ab" if self.block_scale else "":
             ids = value((f"byte_id_{x}", f"thread_id_{x}"), "u16", braces="always", literal=True)
-            found += [value(f"scale_{x}", "u32", braces="optional"), ids]
+            found += [value(f"scale_{x}", "u32", braces="optional", number=False), ids]
         return tuple(found)
 
     def packing(self, operand: Operand) -> Packing:

@@ -23,10 +23,13 @@ from ..registers import Packing
 
 RegisterType = Literal["b16", "b32", "b64", "pred", "imm"]
 Role = Literal["result", "source", "address", "mask", "policy"]
+Sink = Literal["", "element", "alone", "only"]
 Braces = Literal["never", "optional", "always"]
 
 _CLASSES = ("b16", "b32", "b64", "pred", "imm")
 _WIDE_SPACES = ("generic", "global")
+_FEW = 4
+_BYTES = ("b8", "e2m1x2")
 _PLAIN = re.compile(r"(b|s|u|f|bf)\d+(x2)?|pred|imm")
 
 
@@ -67,19 +70,19 @@ class OperandSpec(Shown):
     optional : bool
         Whether it may be left out.
     paired : bool
-        Whether it is the second result, behind `|`.
+        Whether it is the second result, behind `|`; it may be left out if it is optional.
     wider : bool
         Whether the registers may be wider than the type: what is read is cut off, what is written extended.
     implicit : bool
         Whether no text names it.
     literal : bool
         Whether a number stays a number where a register may stand, too.
-    sink : bool
-        Of a result: whether `_` may stand there.
+    sink : {"", "element", "alone", "only"}
+        Of a result: whether `_` may stand for a register in its braces, or for all of it; "only": nothing else may.
     updated : bool
         Of a result: whether what was there is read, too.
-    symbol : bool
-        Whether the name of a variable may stand there, as its address.
+    symbol, special, number : bool
+        Whether the name of a variable may stand there, as its address; a special register; and a number.
     default : int or None
         What kernels in Python mean where they leave it out.
     values : collection of int
@@ -100,9 +103,11 @@ class OperandSpec(Shown):
     wider: bool = False
     implicit: bool = False
     literal: bool = False
-    sink: bool = False
+    sink: Sink = ""
     updated: bool = False
     symbol: bool = False
+    special: bool = False
+    number: bool = True
     default: int | None = None
     values: Collection[int] = field(default=(), compare=False)
     selector: str = ""
@@ -123,8 +128,13 @@ class OperandSpec(Shown):
     def allowed(self) -> str:
         """What an immediate may be, in words."""
         if isinstance(self.values, range):
-            return f"{self.values.start} to {self.values.stop - 1}"
-        return " or ".join(map(str, self.values)) if self.values else "an integer"
+            step = f", a multiple of {self.values.step}" * (self.values.step > 1)
+            return f"{self.values[0]} to {self.values[-1]}{step}"
+        numbers = [*map(str, self.values)]
+        if len(numbers) > _FEW:
+            numbers = [*numbers[:_FEW], "...", numbers[-1]]
+            return ", ".join(numbers)
+        return " or ".join(numbers) or "an integer"
 
     def accepts(self, kind: str) -> bool:
         """Tell whether a register of a class, or a number ("imm"), may stand there."""
@@ -138,6 +148,11 @@ class OperandSpec(Shown):
     def expected(self) -> str:
         """Say what may stand there."""
         return "b32 or b64" if self.role == "address" else self.kind + " or wider" * self.wider
+
+    @property
+    def declared(self) -> str:
+        """Class of registers that PTX declares for it: bytes have registers of their own."""
+        return "b8" if self.type in _BYTES else self.kind
 
     @property
     def problem(self) -> str:
@@ -188,7 +203,7 @@ def fragments(type_: Callable[[Operand], str], layout: Callable[[Operand], Layou
     operands: tuple[Operand, ...] = ("D", "A", "B", "C")
     for operand in operands:
         of = layout(operand)
-        role = {"role": "result", "sink": True} if operand == "D" else {}
+        role = {"role": "result", "sink": "element"} if operand == "D" else {}
         kind = f"b{of.packing.width}"
         name, type_of = operand.lower(), packed(type_(operand), of.packing)
         found.append(numbered(name, of.registers, type_of, kind=kind, braces="always", **role))
@@ -219,7 +234,7 @@ def printed(signature: Signature, name: Callable[[str], str] | None = None, comm
     """
     text = ""
     for x in signature:
-        if x.implicit or (x.optional and name is not None):
+        if x.implicit or (x.optional and not x.paired and name is not None):
             continue
         one = x.text(name or str, comma)
         text += f"|{one}" if x.paired else f"{{, {one}}}" if x.optional else f"{', ' * bool(text)}{one}"
@@ -252,6 +267,17 @@ def present(
 
 class Signed:
     """What has a signature."""
+
+    def statement(self, name: Callable[[str], str] = "%{}".format, comma: str = ", ") -> str:
+        """Write it as a statement of PTX, without operands that may be left out; see `printed`.
+
+        Examples
+        --------
+        >>> from warpmma.isa import parse
+        >>> parse("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32").statement(comma=",")
+        'mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%d0,%d1}, {%a0}, {%b0}, {%c0,%c1};'
+        """
+        return f"{self} {printed(self.signature, name, comma)}".rstrip() + ";"
 
     @property
     def signature(self) -> Signature:

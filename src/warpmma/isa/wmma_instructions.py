@@ -139,7 +139,7 @@ class WmmaTransfer(_Wmma):
         load, packing = self.direction == "load", self.layout(self.targets[-1]).packing
         fragment = numbered(
             "d" if load else "a", self.registers, packed(self.type, packing), kind=self.kind, braces="always",
-            role="result" if load else "source", sink=load,
+            role="result" if load else "source", sink="element" if load else "",
         )  # fmt: skip
         where = address("p", self.space or "generic", **({} if self.space else {"other": "b32"}))
         stride = value("q", "u32", optional=True)

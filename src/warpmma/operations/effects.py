@@ -91,7 +91,7 @@ class Access(Row):
         where = address("p", self.space)
         data = numbered(
             "d" if load else "a", self.registers, type_, kind=self.kind, braces=braces, wider=True,
-            role="result" if load else "source", sink=load,
+            role="result" if load else "source", sink="element" if load else "",
         )  # fmt: skip
         return (*((data, where) if load else (where, data)), *[POLICY] * self.hint)
 
@@ -175,8 +175,9 @@ class Barrier(Row):
             return ()
         if self.action == "warp":
             return (value("membermask", "u32", role="mask"),)
-        threads = value("b", "u32", literal=True, optional=self.action != "arrive")
-        number = value("a", "u32", literal=True, default=None if self.action == "arrive" else 0)
+        arrives = self.action == "arrive"
+        threads = value("b", "u32", literal=True, values=range(32 * arrives, 1 << 32, 32), optional=not arrives)
+        number = value("a", "u32", literal=True, values=range(16), default=None if arrives else 0)
         given = (number, threads)
         if self.reduction is None:
             return given

@@ -135,10 +135,12 @@ class Operation(Row):
         Whether its registers may be wider than its types: `cvt`.
     variants : {"", "complement", "scalar", "pairs"}
         What makes a row of its own: a second destination of `setp`, bytes and halves or elements of video instructions.
-    discards : bool
-        Whether `_` may stand for a result.
-    symbols : bool
-        Whether the name of a variable may stand for an operand, as its address: `mov`.
+    sinks : tuple of int
+        Results for which `_` may stand.
+    both : bool
+        Whether the second result must be written.
+    symbols, specials : bool
+        Whether the name of a variable, as its address, and a special register may stand for an operand: `mov`.
     """
 
     inputs: tuple[RegisterType, ...]
@@ -160,8 +162,10 @@ class Operation(Row):
     output_types: tuple[str, ...] = ()
     wider: bool = False
     variants: Literal["", "complement", "scalar", "pairs"] = ""
-    discards: bool = False
+    sinks: tuple[int, ...] = ()
+    both: bool = False
     symbols: bool = False
+    specials: bool = False
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -193,14 +197,22 @@ class Operation(Row):
         """Describe the results, or what is read: each of one register, or one vector."""
         result = letter == "d"
         more: dict[str, Any] = {"wider": self.wider, "role": "result" if result else "source"}
-        more |= {"sink": self.discards} if result else {"symbol": self.symbols}
+        if not result:
+            more |= {"symbol": self.symbols, "special": self.specials, "number": self.variants != "pairs"}
         names = tuple(f"{letter}{i}" for i in range(len(kinds)))
         if vector:
-            return [OperandSpec(names=names, type=types[0], kind=kinds[0], braces="always", **more)]
-        return [
-            OperandSpec(names=(name,), type=type_, kind=kind, selector=next(selectors), paired=result and i > 0, **more)
-            for i, (name, kind, type_) in enumerate(zip(names, kinds, types, strict=False))
-        ]
+            sink: Any = "element" if result else ""
+            return [OperandSpec(names=names, type=types[0], kind=kinds[0], braces="always", sink=sink, **more)]
+        found = []
+        for i, (name, kind, type_) in enumerate(zip(names, kinds, types, strict=False)):
+            if result:
+                more |= {
+                    "sink": "alone" if i in self.sinks else "",
+                    "paired": i > 0,
+                    "optional": i > 0 and not self.both,
+                }
+            found.append(OperandSpec(names=(name,), type=type_, kind=kind, selector=next(selectors), **more))
+        return found
 
     def __call__(
         self,

@@ -17,7 +17,7 @@ from .measurements import ALL, measured
 from .records import DTYPES, Operation
 
 Words = tuple[str, ...]
-MOVE: Mapping[str, Any] = MappingProxyType({"travels": True, "discards": True, "symbols": True})
+MOVE: Mapping[str, Any] = MappingProxyType({"travels": True, "symbols": True, "specials": True})
 """What rows of `mov` have in common."""
 Version = tuple[int, int]
 

@@ -63,7 +63,9 @@ def _bound(batch: Batch, row: Row | Instruction, spec: OperandSpec, given: Seque
 
 def _checked(batch: Batch, row: Row | Instruction, spec: OperandSpec, x: Any, name: str) -> Any:
     """Return a register or a number that fits (rule 2)."""
-    if spec.kind == "imm" or (spec.literal and is_integer(x)):
+    if spec.literal and is_integer(x):
+        return int(x)
+    if spec.kind == "imm":
         if not is_integer(x):
             raise OperandError(f"{_who(row, name)} is {type(x).__name__}; expected an immediate int")
         if spec.values and x not in spec.values:

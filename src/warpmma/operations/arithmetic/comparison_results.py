@@ -67,7 +67,7 @@ def _predicates(words: Words) -> dict[str, Any]:
     """Return what the words of `setp` say of a row."""
     results = "pred pred" if words[-1] in _PAIRS else "pred"
     given = operands(f"T T{_third(words)} -> {results}", words)
-    return {**given, "compute": _test(words), "discards": True, "decisive": _decisive(words), "variants": "complement"}
+    return {**given, "compute": _test(words), "sinks": (0, 1), "decisive": _decisive(words), "variants": "complement"}
 
 
 def _numbers(words: Words) -> dict[str, Any]:

@@ -243,7 +243,7 @@ def _converted(words: tuple[str, ...]) -> dict[str, Any]:
     compute = partial(_compute, _element(words, source, out), source, out)
     return {
         "inputs": (source.register,) * number, "input_types": (source.name,) * number, "outputs": (out.register,),
-        "output_types": (out.name,), "wider": True,
+        "output_types": (out.name,), "wider": True, "specials": integers,
         "compute": _cast(source, out) if integers and "sat" not in words else compute,
         "native": _native(words, source, out),
     }  # fmt: skip

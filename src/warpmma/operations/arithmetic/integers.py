@@ -212,15 +212,16 @@ FORMS = (
     _logic("shl.<b16 b32 b64>", "T u32 -> T", shl),
     _logic("shr.<b16 u16 s16 b32 u32 s32 b64 u64 s64>", "T u32 -> T", shr),
     chosen_form("Logic and Shift Instructions", "shf.<l r> .<clamp wrap>.b32", "b32 b32 u32 -> b32", _shf, (3, 1)),
-    _logic("lop3.b32", "b32 b32 b32 imm -> b32", _lop3, (4, 3), discards=True),
+    _logic("lop3.b32", "b32 b32 b32 imm -> b32", _lop3, (4, 3), sinks=(0,)),
     *(
         _logic(
             f"lop3.{word}.b32", "b32 b32 b32 imm pred -> b32 pred", partial(_lop3_predicate, combine), (8, 2),
-            discards=True,
+            sinks=(0,), both=True,
         )
         for word, combine in (("or", np.logical_or), ("and", np.logical_and))
     ),
-    _move("mov.<pred b16 u16 s16 b32 u32 s32 f32 b64 u64 s64 f64>", "T -> T", lambda a: a, **MOVE),
+    _move("mov.<pred b16 u16 s16 b32 u32 s32 b64 u64 s64>", "T -> T", lambda a: a, **MOVE),
+    _move("mov.<f32 f64>", "T -> T", lambda a: a, travels=True),
     _move("prmt.b32", "b32 b32 u32 -> b32", _prmt, (2, 0)),
     chosen_form(
         "Data Movement and Conversion Instructions", f"prmt.b32.<{' '.join(_PERMUTATIONS)}>", "b32 b32 u32 -> b32",

@@ -73,8 +73,9 @@ def _fence(words: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _none(words: tuple[str, ...]) -> dict[str, Any]:
-    takes = (address("p", "generic"), value("a1", "imm")) if "acquire" in words and "proxy" in words else ()
-    return {"order": "weak", "signature": takes}
+    acquires = "acquire" in words and "proxy" in words
+    takes = (address("p", "generic"), value("a1", "imm", values=(128,)))
+    return {"order": "weak", "signature": takes if acquires else ()}
 
 
 _fences = partial(Form, kind=Fence, fields=_fence, evidence=published("membar, fence"))
@@ -105,12 +106,15 @@ FORMS = (
         spelling="nanosleep.u32", ptx=(6, 3),
         fields=lambda words: {"signature": (value("a0", "u32"),), "observes": True},
     ),
-    _hints(spelling="pmevent", ptx=(1, 4), fields=lambda words: {"signature": (value("a0", "imm"),)}),
-    _hints(spelling="pmevent.mask", ptx=(3, 0), fields=lambda words: {"signature": (value("a0", "imm"),)}),
+    _hints(spelling="pmevent", ptx=(1, 4), fields=lambda words: {"signature": (value("a0", "imm", values=range(16)),)}),
+    _hints(
+        spelling="pmevent.mask", ptx=(3, 0),
+        fields=lambda words: {"signature": (value("a0", "imm", values=range(1 << 16)),)},
+    ),
     _hints(spelling="griddepcontrol .<launch_dependents wait>", since="sm_90", ptx=(7, 8), fields=lambda words: {}),
     _hints(
         spelling="setmaxnreg.<inc dec>.sync.aligned.u32", since="sm_90a", ptx=(8, 0),
-        fields=lambda words: {"signature": (value("a0", "imm"),)},
+        fields=lambda words: {"signature": (value("a0", "imm", values=range(24, 257, 8)),)},
     ),
     Form(spelling="<trap brkpt>", kind=Trap, ptx=(1, 0), fields=lambda words: {}, evidence=published("trap, brkpt")),
 )  # fmt: skip

@@ -30,13 +30,16 @@ class Stack(Control):
     action: Literal["alloca", "stacksave", "stackrestore"]
 
 
+_ALIGNMENTS = tuple(1 << i for i in range(32))
+
+
 def _fields(words: tuple[str, ...]) -> dict[str, Any]:
     """Return what the words of a mnemonic say of a row."""
     action, type_ = words
     result = value("d0", f"b{type_[1:]}", role="result")
     signature = {
-        "alloca": (result, value("a0", type_), value("a1", "imm", optional=True)), "stacksave": (result,),
-        "stackrestore": (value("a0", type_),),
+        "alloca": (result, value("a0", type_), value("a1", "imm", optional=True, values=_ALIGNMENTS)),
+        "stacksave": (result,), "stackrestore": (value("a0", type_, number=False),),
     }  # fmt: skip
     return {"action": action, "signature": signature[action]}
 

@@ -51,11 +51,7 @@ class ClusterAddress(Row):
     @cached_property
     def signature(self) -> Signature:
         """Its operands: `a1` is the rank."""
-        return (
-            value("d0", self.type, role="result"),
-            value("a0", self.type, symbol=True),
-            value("a1", "u32", symbol=True),
-        )
+        return (value("d0", self.type, role="result"), value("a0", self.type, symbol=True), value("a1", "u32"))
 
 
 def _space(words: Words) -> str:

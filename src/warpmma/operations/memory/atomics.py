@@ -119,7 +119,7 @@ class Atomic(Row):
         """Its operands: `d0`, ... are results, `a0`, `b0`, ... are read, `p` is the address."""
         type_ = "b64" if self.bits == 128 else self.type
         more: dict[str, Any] = {"kind": self.kind, "braces": "always" if self.count > 1 else "never"}
-        result = numbered("d", self.registers, type_, role="result", sink=True, **more)
+        result = numbered("d", self.registers, type_, role="result", sink="alone", **more)
         values = (numbered(letter, self.registers, type_, **more) for letter in "ab"[: self.values])
         return (*[result] * self.returns, address("p", self.space), *values, *[POLICY] * self.hint)
 

@@ -194,7 +194,7 @@ FORMS = (
     ),
     *(
         _stored(
-            spelling=f"red.async [.relaxed][.cluster].shared::cluster{_COUNTED}.{what}", evidence=published("red.async")
+            spelling=f"red.async .relaxed.cluster.shared::cluster{_COUNTED}.{what}", evidence=published("red.async")
         )
         for what in ("<inc dec>.u32", "<min max>.<u32 s32>", "add.<u32 s32 u64>", "<and or xor>.b32")
     ),

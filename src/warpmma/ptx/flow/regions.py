@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from ...isa import since
 from ..text import Function, Immediate, Label, Statement, Symbol
 from .register_sets import RegisterSets
-from .registers_used import ARITHMETIC, Register, Uses, pure, uses
+from .registers_used import Register, Uses, arithmetic, pure, uses
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +156,7 @@ class _Breaks:
         self._constants = constants
 
     def has(self, one: Statement) -> bool:
-        opcode = one.mnemonic.partition(".")[0]
-        if one.guard is not None and opcode not in ARITHMETIC:
+        if one.guard is not None and not arithmetic(one):
             return True
         if self._always.fullmatch(one.mnemonic):
             return True

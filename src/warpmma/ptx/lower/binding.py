@@ -24,7 +24,7 @@ from ...errors import MnemonicError
 from ...isa import Instruction, OperandSpec, present
 from ...machine import Slot, StepOperand
 from ...operations import DTYPES, Access, Operation, RegisterType, Row, with_complement, with_selectors
-from ..text import Negation, Operand, Selection, Statement, Symbol
+from ..text import Negation, Operand, Selection, Statement, Symbol, VectorOf
 from .resolving import Resolver, written
 
 
@@ -55,9 +55,9 @@ def bind(names: Resolver, statement: Statement, row: Row | Instruction) -> Bound
         Operands that do not fit the signature.
     """
     statement, row = _variant(names, statement, row)
-    specs = [x for x in row.signature if not x.implicit and (statement.paired or not x.paired)]
+    specs = [x for x in row.signature if not x.implicit and (statement.paired or not (x.paired and x.optional))]
     there = present(specs, len(statement.operands))
-    if there is None or (statement.paired and not any(x.paired for x in specs)):
+    if there is None or any(x.paired for x in there) != statement.paired:
         expected = row.syntax or "none"
         raise names.fail(statement, f"got {counted(len(statement.operands), 'operand')}; expected {expected}")
     given = {id(spec): x for spec, x in zip(there, statement.operands, strict=True)}
@@ -100,9 +100,10 @@ def _targets(names: Resolver, statement: Statement, spec: OperandSpec, x: Operan
     """Return where a result goes, register by register; `_` alone stands for all of it."""
     if spec.implicit:
         return [names.slot(name, spec.kind) for name in spec.names]
-    if x is None or (spec.sink and isinstance(x, Symbol) and x.name == "_"):
+    if x is None or (spec.sink in ("alone", "only") and isinstance(x, Symbol) and x.name == "_"):
         return [None] * len(spec.names)
-    return [names.target(y, spec, statement) for y in _items(names, statement, spec, x)]
+    inside = isinstance(x, VectorOf)
+    return [names.target(y, spec, statement, inside=inside) for y in _items(names, statement, spec, x)]
 
 
 def _sources(names: Resolver, statement: Statement, spec: OperandSpec, x: Operand | None) -> list[StepOperand | None]:

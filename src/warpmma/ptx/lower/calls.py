@@ -30,7 +30,7 @@ PROVIDED = ("vprintf", "__assertfail", "malloc", "free")
 
 _PASSED = "passed"
 _VALUE = {
-    kind: value("", kind, role="result", wider=kind != "pred", sink=True, symbol=True)
+    kind: value("", kind, role="result", wider=kind != "pred", sink="alone", symbol=True, special=True)
     for kind in ("b16", "b32", "b64", "pred")
 }
 """A parameter or result that is a register, by its class."""

@@ -50,7 +50,7 @@ class EntryParameters:
             raise names.fail(statement, text)
         found = []
         for i, x in enumerate(items):
-            slot = names.target(x, value("d0", kind, role="result", wider=True, sink=True), statement)
+            slot = names.target(x, value("d0", kind, role="result", wider=True, sink="element"), statement, inside=True)
             if slot is not None:
                 signed = type_[0] == "s"
                 found.append((Argument(start + place.offset + i * each, each, signed, names.kind(slot)), slot))

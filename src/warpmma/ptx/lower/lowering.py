@@ -269,7 +269,8 @@ class _Lowering:
             for x in kept:
                 self._names.slot(x.name, kind)
             pairs = [*zip(kept, given[1], strict=True), *zip(given[0], kept, strict=True)]
-            moves = (replace(statement, mnemonic=f"mov.{type_}", operands=pair) for pair in pairs)
+            wanted = (pair for pair in pairs if not (isinstance(pair[0], Symbol) and pair[0].name == "_"))
+            moves = (replace(statement, mnemonic=f"mov.{type_}", operands=pair) for pair in wanted)
             return [self._step(move, site, guard) for move in moves]
         vector = any(isinstance(x, Symbol) and n > 1 for x, n in zip(statement.operands, counts, strict=True))
         if not vector:

@@ -12,7 +12,8 @@ The rules:
    instruction that names no space it is the generic one. Without brackets it stands where the signature lets it.
 4. A register plus a number, outside of brackets, is an operand that ptxas takes, and PTX does not define: their sum in
    the register's width. It is taken where an integer, or bits, of that width stand, and no float or predicate.
-5. A special register is read where a register may stand; `WARP_SZ` is 32. One of 128 bits is two of 64, low first.
+5. A special register is read by `mov`, and by `cvt` between integers; `WARP_SZ` is 32. One of 128
+   bits is two of 64, low first.
 """
 
 from __future__ import annotations
@@ -154,15 +155,19 @@ class Resolver:
         found = self.declared.find(x)
         return isinstance(found, RegisterRange) and found.type == "b128"
 
-    def target(self, x: Operand, spec: OperandSpec, statement: Statement) -> Slot | None:
-        """Return where a result goes; None for `_`."""
+    def target(self, x: Operand, spec: OperandSpec, statement: Statement, *, inside: bool = False) -> Slot | None:
+        """Return where a result goes, which may stand inside braces; None for `_`."""
         if isinstance(x, Symbol) and x.name == "_":
-            if not spec.sink:
+            if spec.sink not in ("alone", "only", "element" if inside else "alone"):
                 raise self.fail(statement, "_ stands where a register is expected: its result cannot be discarded")
             return None
+        if spec.sink == "only":
+            raise self.fail(
+                statement, f"{written(x)} stands where _ is expected: nothing is returned from another block"
+            )
         slot = self.register(x, statement)
         if slot is None:
-            raise self.fail(statement, f"{written(x)} is no register, and a result goes there")
+            raise self.fail(statement, f"{written(x)} is not a register, and a result goes there")
         self._check(x, self.kind(slot), spec.kind, statement, spec.wider)
         return slot
 
@@ -182,9 +187,13 @@ class Resolver:
             self._check(x, self.kind(slot), kind, statement, spec.wider)
             return slot
         if isinstance(x, Symbol) and x.name[:1] == "%" and (own := special_kind(x.name[1:])) is not None:
-            if "pred" in (own, kind) or kind == "imm":
-                self._check(x, own, kind, statement, spec.wider)
-            return ReadOnly(x.name[1:], kind)  # PTX reads them with fewer bits, or more
+            if not spec.special:
+                raise self.fail(
+                    statement, f"{written(x)} is a special register; expected a register, into which mov puts it"
+                )
+            if (own, kind) != ("b32", "b16") and not spec.wider:  # PTX reads the lower half, too
+                self._check(x, own, kind, statement, wider=False)
+            return ReadOnly(x.name[1:], kind)
         if isinstance(x, Symbol) and x.name == "WARP_SZ":
             return Constant(LANES, kind)
         if isinstance(x, VectorOf):
@@ -194,6 +203,7 @@ class Resolver:
         if isinstance(x, Place) and x.form == "address":
             raise self.fail(statement, f"{written(x)} is an address in brackets; expected a register or a number")
         if isinstance(x, Place) and x.base is not None and (slot := self.register(x.base, statement)) is not None:
+            self._check_number(x, spec, statement)
             return self._sum(x, slot, kind, type_, statement)
         address = self._address_of(x, kind, statement)
         if not spec.symbol or type_[0] not in "bsu":
@@ -209,6 +219,7 @@ class Resolver:
 
     def _number(self, x: Immediate, spec: OperandSpec, statement: Statement) -> StepOperand:
         """Return a number of the text (rule 2)."""
+        self._check_number(x, spec, statement)
         kind: RegisterType = "imm" if spec.literal else spec.kind
         if kind == "imm" and x.kind not in "su":
             raise self.fail(statement, f"{written(x)} stands where an immediate is expected, an integer")
@@ -217,6 +228,10 @@ class Resolver:
         if spec.values and x.value not in spec.values:
             raise self.fail(statement, f"{spec} is {x.value}; expected {spec.allowed}")
         return Constant(number(x, spec.type, kind), kind)
+
+    def _check_number(self, x: Operand, spec: OperandSpec, statement: Statement) -> None:
+        if not spec.number:
+            raise self.fail(statement, f"{written(x)} stands where a register is expected")
 
     def _negated(self, x: Negation, kind: RegisterType, statement: Statement) -> StepOperand:
         slot = self.register(x.operand, statement)
@@ -250,6 +265,8 @@ class Resolver:
                 more = ", ".join(map(written, x.more))
                 raise self.fail(statement, f"{more} follows an address in its brackets; expected [address] alone")
             if x.base is None:
+                if spec.space != "local":
+                    raise self.fail(statement, f"{written(x)} is a number, which is an address in .local alone")
                 return Constant(x.offset & ((1 << 64) - 1), "b64")
             slot = self.register(x.base, statement)
             if slot is not None:
