@@ -158,7 +158,7 @@ def _ask(statements: Sequence[str], numbers: list[int], target: str, found: dict
         done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
         if done.returncode == 0:
             return
-        said = re.findall(r"line (\d+); (?:error|fatal)\s*: (.*)", done.stderr)
+        said = re.findall(r"/dev/stdin, line (\d+); (?:error|fatal)\s*: (.*)", done.stderr)
         lines = {int(line) - _LINES - 1: what for line, what in reversed(said)}
         bad = {numbers[at]: what for at, what in lines.items() if 0 <= at < len(numbers)}
         if not bad and len(numbers) == 1:
@@ -198,7 +198,7 @@ def _once(text: str) -> str:
     """Leave out qualifiers, which are no types, that a mnemonic has twice."""
     mnemonic, blank, rest = text.partition(" ")
     words = mnemonic.split(".")
-    return ".".join(x for i, x in enumerate(words) if x in TYPE_WORDS or words[i - 1 : i] != [x]) + blank + rest
+    return ".".join(x for i, x in enumerate(words) if x in TYPE_WORDS or x not in words[:i]) + blank + rest
 
 
 def _bits(text: str) -> str:
@@ -208,12 +208,31 @@ def _bits(text: str) -> str:
 
 KNOWN = (
     _Known("ours", "a register of floats where integers or bits are expected", plain=_bits),
-    _Known("ours", "ptxas crashes", pattern=r"ptxas ended with -11"),
+    _Known("ours", "what ptxas crashes on", pattern=r"ptxas ended with -11"),
     _Known("ptxas", "a qualifier twice", plain=_once),
     _Known("ptxas", "c of a video instruction without a selector", pattern=r"v(add|sub|min|max|absdiff|set|sh[lr])\."),
     _Known("ptxas", "three operands of min and max", pattern=r"(min|max)\..*got 4 operands; expected d0, a0, a1$"),
     _Known("ptxas", "a register as the rank of mapa", pattern=r"mapa\..*ranks other than 0"),
-    _Known("ptxas", "a sum of a float and bytes", pattern=r"is a sum, and no integer"),
+    _Known(
+        "ptxas", "a sum of a register of another type, and bytes", pattern=r"is a sum, and no integer|r1\+4 is a reg"
+    ),
+    _Known("ptxas", "a float where an integer is expected", pattern=r"stands where an integer is expected"),
+    _Known(
+        "ptxas", "a number in a fragment of packed elements", pattern=r"stands where a register of \w+x\d+ is expected"
+    ),
+    _Known("ptxas", "a register of 16 bits as an address", pattern=r"is a register of b16, and no address"),
+    _Known("ptxas", "a predicate in a fragment", pattern=r"mma\..*is a register of pred; expected b32"),
+    _Known("ptxas", "generic addresses of 32 bits", pattern=r"(mapa|getctarank)\.u32|isspacep\..*b32; expected b64"),
+    _Known(
+        "ptxas", "bulk copies between addresses of 32 bits", pattern=r"async\.bulk\..*has 32 bits; generic and global"
+    ),
+    _Known("ptxas", "testp without a test", pattern=r"^testp\.f(32|64) "),
+    _Known("ptxas", ".ftz of f64", pattern=r"\.ftz\.f64 "),
+    _Known("ours", "a variable of another state space", pattern=r"^(cvta|getctarank|mapa)\..*State space mismatch"),
+    _Known(
+        "ours", "positions and lengths of fields beyond 255", pattern=r"^bf[ei]\..*expected to be in range \[0..255\]"
+    ),
+    _Known("ours", "selectors, which are checked when an mma runs", pattern=r"^mma\.sp.*unexpected value"),
 )
 """Differences that are listed, and not mended."""
 

@@ -35,7 +35,7 @@ CONTROLS = [x for x in rows() if isinstance(x, Control)]
          "observes": True, "syntax": "d0, [p], a1{, a2}",
          "sources": (address("p", "shared"), value("a1", "u32"), value("a2", "u32", optional=True))}),
         ("mbarrier.test_wait.b64", {"sources": (address("p", "generic"), value("a1", "b64")),
-                                  "results": (value("d0", "pred", role="result", sink=True),)}),
+                                  "results": (value("d0", "pred", role="result"),)}),
         ("cp.async.mbarrier.arrive.noinc.shared::cta.b64", {"action": "copy", "counts": True, "space": "shared"}),
         ("bar.red.popc.u32", {"action": "red", "reduction": "popc", "outputs": ("b32",), "aligned": True}),
         ("barrier.cta.red.or.aligned.pred", {"outputs": ("pred",), "aligned": True, "ptx": (7, 8)}),

@@ -201,8 +201,8 @@ class Operation(Row):
             more |= {"symbol": self.symbols, "special": self.specials, "number": self.variants != "pairs"}
         names = tuple(f"{letter}{i}" for i in range(len(kinds)))
         if vector:
-            sink: Any = "element" if result else ""
-            return [OperandSpec(names=names, type=types[0], kind=kinds[0], braces="always", sink=sink, **more)]
+            more |= {"sink": "element"} if result else {"symbol": False}
+            return [OperandSpec(names=names, type=types[0], kind=kinds[0], braces="always", **more)]
         found = []
         for i, (name, kind, type_) in enumerate(zip(names, kinds, types, strict=False)):
             if result:

@@ -50,7 +50,7 @@ from . import (
     updating,
     warp_matrices,
 )
-from .operands import bound
+from .python_operands import bound
 
 Handler = Callable[[Batch, Site, Any, Sequence[Any], Array], Results]
 

@@ -29,7 +29,7 @@ from .resolving import Resolver, written
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundStatement:
     """An instruction with its operands and results.
 
     Attributes
@@ -46,7 +46,7 @@ class Bound:
     results: tuple[Slot | None, ...] = ()
 
 
-def bind(names: Resolver, statement: Statement, row: Row | Instruction) -> Bound:
+def bind(names: Resolver, statement: Statement, row: Row | Instruction) -> BoundStatement:
     """Bind the operands of a statement to those of its instruction.
 
     Raises
@@ -69,7 +69,7 @@ def bind(names: Resolver, statement: Statement, row: Row | Instruction) -> Bound
             results += _targets(names, statement, spec, x)
         else:
             operands += _sources(names, statement, spec, x)
-    return Bound(_fitted(names, row, operands, results), tuple(operands), tuple(results))
+    return BoundStatement(_fitted(names, row, operands, results), tuple(operands), tuple(results))
 
 
 def _variant(names: Resolver, statement: Statement, row: Row | Instruction) -> tuple[Statement, Row | Instruction]:

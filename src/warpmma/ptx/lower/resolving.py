@@ -45,6 +45,9 @@ from ..text import (
     VectorOf,
 )
 
+_APART = {"global", "shared", "const", "local"}
+"""State spaces of variables; what is in one is in no other. Parameters lie in different ones."""
+
 
 class Places(Protocol):
     """Where variables and functions lie: see `symbols`."""
@@ -191,7 +194,7 @@ class Resolver:
                 raise self.fail(
                     statement, f"{written(x)} is a special register; expected a register, into which mov puts it"
                 )
-            if (own, kind) != ("b32", "b16") and not spec.wider:  # PTX reads the lower half, too
+            if (own, kind) != ("b32", "b16"):  # PTX reads the lower half, too
                 self._check(x, own, kind, statement, wider=False)
             return ReadOnly(x.name[1:], kind)
         if isinstance(x, Symbol) and x.name == "WARP_SZ":
@@ -275,7 +278,10 @@ class Resolver:
                 if self.kind(slot) not in (spec.kind, spec.other):
                     raise self.fail(statement, f"{x.base.name} has 32 bits; generic and global addresses have 64")
                 return Sum(slot, x.offset) if x.offset else slot
-            return self._in_window(self._address_of(x, "b64", statement), self.space(x), spec)
+            space = self.space(x)
+            if space != spec.space and {space, spec.space} <= _APART:
+                raise self.fail(statement, f"{x.base.name} lies in .{space}; expected an address in .{spec.space}")
+            return self._in_window(self._address_of(x, "b64", statement), space, spec)
         raise self.fail(statement, f"{written(x)} is no address; expected [register+bytes] or [variable+bytes]")
 
     def _in_window(self, address: StepOperand, space: str | None, spec: OperandSpec) -> StepOperand:
