@@ -61,7 +61,7 @@ def legal(random: Random, instruction: Signed) -> Statement:
     """Draw registers and numbers for an instruction."""
     parts: list[str] = []
     for x in instruction.signature:
-        if x.implicit or ((x.optional or x.paired) and random.random() < 0.5):
+        if x.implicit or (x.optional and random.random() < 0.5):
             continue
         if parts:
             parts.append("|" if x.paired else ",")
@@ -264,7 +264,8 @@ def drawn(random: Random, target: str, count: int) -> list[tuple[str, bool]]:
     others = [make(type_, n) for make in (packing, unpacking) for type_, n in (("b32", 2), ("b64", 2), ("b64", 4))]
     for one in (*rows(target), *wm.instructions(target), *others):
         every.setdefault(str(one).partition(".")[0], []).append(one)
-    opcodes, found = sorted(every), []
+    opcodes = sorted(every)
+    found: list[tuple[str, bool]] = []
     while len(found) < count:
         statement = legal(random, random.choice(every[random.choice(opcodes)]))
         changed = len(found) % 10 > 0

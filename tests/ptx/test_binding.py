@@ -11,13 +11,15 @@ import pytest
 
 import warpmma as wm
 from warpmma.errors import MnemonicError
+from warpmma.isa import vocabulary
 from warpmma.machine import Program
 from warpmma.machine.handlers import door
-from warpmma.operations import Fence, forms, row, table
+from warpmma.operations import Fence, row, table
 from warpmma.operations.effects import Access
 from warpmma.operations.forms import Form
+from warpmma.operations.measurements import published
 from warpmma.ptx.flow import registers_used
-from warpmma.ptx.lower import lowering
+from warpmma.ptx.lower import binding
 
 LOOP = """.version 8.0
 .target sm_90a
@@ -49,13 +51,13 @@ MORE:
 
 def test_operands_are_checked_at_load_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fifty executions of an `ld.shared`, in two launches, bind its operands once."""
-    bound, elsewhere, bind = Counter[str](), Counter[str](), lowering.bind
+    bound, elsewhere, bind = Counter[str](), Counter[str](), binding.bind
 
     def counted(names: Any, statement: Any, found: Any) -> Any:
         bound[statement.mnemonic] += 1
         return bind(names, statement, found)
 
-    monkeypatch.setattr(lowering, "bind", counted)
+    monkeypatch.setattr("warpmma.ptx.lower.lowering.bind", counted)
     monkeypatch.setattr(door, "bound", lambda *given: elsewhere.update(["handlers"]))
     monkeypatch.setattr(Program, "check", lambda self: elsewhere.update(["program"]))
     entry, device = wm.ptx.load(LOOP)["k"], wm.Device("sm_90a")
@@ -118,13 +120,13 @@ def test_a_load_with_a_new_cache_operator_is_a_row(added: Any) -> None:
 
 
 def test_wgmma_fence_is_a_row(added: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forms, "WORDS", forms.WORDS | {"fence"})
+    monkeypatch.setattr("warpmma.operations.forms.WORDS", vocabulary.WORDS | {"fence"})
     with pytest.raises(wm.WarpmmaError):
         row(FENCE, "sm_90a")
     added(
         Form(
             spelling=FENCE, kind=Fence, fields=lambda words: {"order": "weak"}, since="sm_90a", ptx=(8, 0),
-            evidence=row("fence.proxy.alias").evidence,
+            evidence=published("wgmma.fence"),
         )
     )  # fmt: skip
     _runs(FENCE, "", load="ld.global.u32", fence=FENCE)

@@ -84,6 +84,11 @@ class Row(Signed, Shown, ABC):
         """Targets that have it."""
         return self.only or targets_since(self.since)
 
+    @cached_property
+    def whole_warp(self) -> bool:
+        """Whether all lanes of a warp execute it together: `.aligned`."""
+        return "aligned" in self.mnemonic.split(".")
+
     @property
     def source(self) -> str:
         """Section of the PTX ISA, and whether it was measured: the evidence in a few words."""

@@ -78,7 +78,7 @@ def _may(step: AnyStep) -> bool:
         return False
     if getattr(step.row, "observes", False) or (isinstance(step.row, Operation) and step.row.membermask):
         return False
-    return not step.beside and ".aligned" not in str(step.row)
+    return not step.beside and not step.row.whole_warp
 
 
 def let_go(program: Program) -> Mapping[int, tuple[int, ...]]:

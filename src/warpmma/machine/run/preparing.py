@@ -159,7 +159,7 @@ def _meeting(
         mask, barrier = None if row.aligned else _nobody(state), True
     elif isinstance(row, Barrier) or (isinstance(row, Operation) and row.membermask):
         mask, key = _mask(state, operands[-1], refresh), row.mnemonic
-    elif not isinstance(row, Instruction) and ".aligned" not in str(row):
+    elif not isinstance(row, Instruction) and not row.whole_warp:
         return None
     counts = state.counts
 
