@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from warpmma.kernel.launching import Launch, Output, launch
+from warpmma.kernel import Launch, Output, launch
 
 Array = npt.NDArray[Any]
 RECORDED = Path(__file__).parent / "recorded"

@@ -42,7 +42,7 @@ def move_kernel(move: MatrixMove, name: str, size: int = 1024) -> str:
         memory.
     """
     load, letter = move.direction == "load", "d" if move.direction == "load" else "a"
-    statement = row_statement(move, pointer="%generic" if ".shared" not in move.mnemonic else "%shared")
+    statement = row_statement(move, pointer=f"%{move.space}")
     four, width = "{%v0, %v1, %v2, %v3}", 4 * LANES * move.registers
     fill, read, into, out = [], [], [], []
     for offset in range(0, size, _CHUNK):

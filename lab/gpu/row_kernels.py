@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from warpmma.operations import MatrixMove, Operation
@@ -36,9 +35,8 @@ def row_statement(row: Operation | MatrixMove, immediates: Sequence[int] = (), p
     'ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%d0, %d1}, [%p];'
     """
     names, values = {"p": pointer}, iter(immediates)
-    names |= {f"a{i}": str(next(values)) for i, kind in enumerate(getattr(row, "inputs", ())) if kind == "imm"}
-    operands = re.sub(r"\b(?:[ad][0-9]+|p)\b", lambda match: names.get(match[0], f"%{match[0]}"), row.syntax)
-    return f"{row.mnemonic} {operands};"
+    names |= {name: str(next(values)) for x in row.sources if x.kind == "imm" for name in x.names}
+    return row.statement(lambda name: names.get(name, f"%{name}"))
 
 
 def row_kernel(row: Operation, name: str, immediates: Sequence[int] = ()) -> str:
@@ -61,20 +59,21 @@ def row_kernel(row: Operation, name: str, immediates: Sequence[int] = ()) -> str
     """
     inputs: list[tuple[str, str]] = [(f"a{i}", kind) for i, kind in enumerate(row.inputs) if kind != "imm"]
     outputs: list[tuple[str, str]] = [(f"d{i}", kind) for i, kind in enumerate(row.outputs)]
+    narrow = {name for x in row.signature if x.declared == "b8" for name in x.names}
     lines = [f".visible .entry {name}({', '.join(f'.param .u64 p{x}' for x, _ in (*inputs, *outputs))}) {{"]
     lines += [
         ".reg .u64 %address, %offset;",
         ".reg .u32 %t, %block, %width, %one;",
         ".reg .pred %out;",
         ".reg .b16 %byte;",
-        *(f".reg .{'b8' if _narrow(row, x) else kind} %{x};" for x, kind in (*inputs, *outputs)),
+        *(f".reg .{'b8' if x in narrow else kind} %{x};" for x, kind in (*inputs, *outputs)),
         "mov.u32 %block, %ctaid.x;",
         "mov.u32 %width, %ntid.x;",
         "mov.u32 %t, %tid.x;",
         "mad.lo.u32 %t, %block, %width, %t;",
     ]
     for x, kind in inputs:
-        lines += [*_address(x, kind), *_load(x, kind, _narrow(row, x))]
+        lines += [*_address(x, kind), *_load(x, kind, x in narrow)]
     if row.membermask and row.inputs[-1] == "b32":
         mask = f"%a{len(row.inputs) - 1}"
         lines += ["mov.u32 %one, %laneid;", "shl.b32 %one, 1, %one;", f"and.b32 %one, %one, {mask};"]
@@ -85,16 +84,8 @@ def row_kernel(row: Operation, name: str, immediates: Sequence[int] = ()) -> str
     if row.writes_carry:
         lines += ["addc.u32 %one, 0, 0;", f"setp.ne.u32 %d{len(row.outputs) - 1}, %one, 0;"]
     for x, kind in outputs:
-        lines += [*_address(x, kind), *_store(x, kind, _narrow(row, x))]
+        lines += [*_address(x, kind), *_store(x, kind, x in narrow)]
     return "\n".join([*lines, "DONE:", "ret;", "}"])
-
-
-def _narrow(row: Operation, operand: str) -> bool:
-    """Whether PTX wants a `.b8` register, which is a byte of a wider one of ours: two e2m1, an element of a vector."""
-    if any(row.vectors):
-        return int(row.mnemonic.rpartition(".b")[2]) // max(row.vectors) == 8 and operand[0] == "da"[row.vectors[1] > 0]
-    words = row.mnemonic.split(".")
-    return "e2m1x2" in words and (operand == "d0") == (words.index("e2m1x2") == len(words) - 2)
 
 
 def _address(operand: str, kind: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from warpmma.kernel.launching import Launch, Output, launch
+from warpmma.kernel import Launch, Output, launch
 
 Kernel = Callable[..., object]
 BASE = 0x7F0000000000  # where the first array lies

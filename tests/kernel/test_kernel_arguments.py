@@ -172,8 +172,8 @@ THREADS: dict[str, tuple[Callable[[Any], object], str]] = {
     "time": (lambda t: t("add.u32", t.laneid, np.timedelta64(1, "s")), "is timedelta64; expected a register or a"),
     "time of an operator": (lambda t: t.laneid + np.timedelta64(1, "s"), "is timedelta64; expected a register"),
     "where": (lambda t: t.where(np.ones(32, bool)), "where takes a predicate"),
-    "barrier": (lambda t: t("bar.sync", np.timedelta64(0, "s")), "expected the number of a barrier"),
-    "groups": (lambda t: t("cp.async.wait_group", np.timedelta64(0, "s")), "expected a number of groups"),
+    "barrier": (lambda t: t("bar.sync", np.timedelta64(0, "s")), r"operand a .* timedelta64; expected a register or a"),
+    "groups": (lambda t: t("cp.async.wait_group", np.timedelta64(0, "s")), "n is timedelta64; expected an immediate"),
 }  # fmt: skip
 
 

@@ -54,13 +54,13 @@ def test_bits_and_costs_do_not_depend_on_threads(launch: Any, engine: str) -> No
 def test_threads_reach_each_mma(monkeypatch: pytest.MonkeyPatch) -> None:
     """And nothing else: blocks that run together run on the thread of the caller."""
     seen: list[int | None] = []
-    own = execution.execute
+    own = execution.Execution.run
 
-    def execute(*args: Any, threads: int | None = None, **more: Any) -> Array:
+    def run(self: execution.Execution, threads: int | None) -> Array:
         seen.append(threads)
-        return own(*args, threads=threads, **more)
+        return own(self, threads)
 
-    monkeypatch.setattr("warpmma.machine.handlers.matrix_unit.execute", execute)
+    monkeypatch.setattr(execution.Execution, "run", run)
     in_python("auto", 3)
     in_ptx("auto", 2)
     assert seen == [3, 2, 2, 2]

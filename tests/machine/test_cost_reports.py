@@ -13,7 +13,7 @@ from bank_conflicts import tiles
 from hazard_kernels.case import LDSM
 
 from warpmma.errors import OperandError
-from warpmma.kernel.launching import Launch, launch
+from warpmma.kernel import Launch, launch
 from warpmma.machine import Site
 
 

@@ -94,10 +94,10 @@ def test_threads_fall_off_the_end() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("add.u32 x, p, 1", r"add.u32: operand 0 of d0, a0, a1 is pred; expected b32"),
+        ("add.u32 x, p, 1", r"add.u32: operand a0 of d0, a0, a1 is p, pred; expected b32"),
         ("add.u32 x, tid", r"add.u32 takes 2 operands \(d0, a0, a1\); got 1"),
-        ("add.u32 wide, tid, 1", r"add.u32: wide is .b64; got a value of .b32"),
-        ("ld.global.b64 x, a0", r"ld.global.b64: x is .b32; got a value of .b64"),
+        ("add.u32 wide, tid, 1", r"add.u32: result d0 of d0, a0, a1 is wide, b64; expected b32"),
+        ("ld.global.b64 x, a0", r"ld.global.b64: result d0 of d0, \[p\] is x, b32; expected b64 or wider"),
     ],
 )
 def test_operands_that_do_not_fit(text: str, says: str) -> None:

@@ -183,5 +183,5 @@ def test_a_predicate_that_nobody_wrote() -> None:
 
 
 def test_a_result_of_another_class() -> None:
-    with pytest.raises(ValueError, match=r"x is \.b32; got a value of .pred"):
+    with pytest.raises(ValueError, match=r"result d0 of d0, a0, a1 is x, b32; expected pred"):
         go("setp.lt.u32 x, lane, 5")

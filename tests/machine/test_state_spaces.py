@@ -315,7 +315,7 @@ def test_what_is_discarded_is_unwritten() -> None:
         do(b, "ld.global.b32", base)
     do(b, "ld.global.b32", base + np.uint64(128))
     assert (mine == np.arange(64)).all()
-    with pytest.raises(OperandError, match="64 bytes; expected 128"):
+    with pytest.raises(OperandError, match="is 64; expected 128"):
         do(b, "discard.global.L2", base, 64)
     with pytest.raises(HazardError, match=r"misaligned: .*a multiple of 128"):
         do(b, "discard.L2", base + np.uint64(64), 128)

@@ -7,7 +7,18 @@ import struct
 import numpy as np
 
 import warpmma as wm
-from warpmma.machine import Argument, Constant, Grid, Program, ReadOnly, RowStep, Site, Slot, launch_program
+from warpmma.machine import (
+    Argument,
+    Constant,
+    Grid,
+    Program,
+    ReadOnly,
+    RowStep,
+    Site,
+    Slot,
+    StepOperand,
+    launch_program,
+)
 from warpmma.operations import row
 
 OPERATIONS = {"+": "add.u32", "-": "sub.u32", "*": "mul.lo.u32", "max": "max.u32", "^": "xor.b32"}
@@ -19,7 +30,7 @@ def compiled(words: str) -> Program:
     kinds: list[str] = []
     stack: list[Slot | Constant] = []
 
-    def emit(mnemonic: str, operands: tuple[object, ...], result: str = "") -> Slot:
+    def emit(mnemonic: str, operands: tuple[StepOperand, ...], result: str = "") -> Slot:
         kinds.extend([result] if result else [])
         slot = Slot(len(kinds) - 1)
         made = row(mnemonic, "sm_90")

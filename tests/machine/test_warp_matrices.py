@@ -182,21 +182,21 @@ MULTIPLY = "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32"
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda t: t(LOAD), "takes an address, and a stride or none; got 0 operands"),
-        (lambda t: t(LOAD, t.constant(0), 16, 1), "takes an address, and a stride or none; got 3 operands"),
-        (lambda t: t(LOAD, t.constant(0), t.constant(16, "b64")), "a register is b64; expected b32"),
+        (lambda t: t(LOAD), r"takes \[p\]\{, q\}; got 0 operands"),
+        (lambda t: t(LOAD, t.constant(0), 16, 1), r"takes \[p\]\{, q\}; got 3 operands"),
+        (lambda t: t(LOAD, t.constant(0), t.constant(16, "b64")), r"operand q .*is b64; expected b32"),
         (
             lambda t: t("wmma.store.d.sync.aligned.row.m16n16k16.shared.f32", t.constant(0), t.constant(1)),
-            "takes an address, a fragment, and a stride or none",
+            r"takes \[p\], \{a0, .*\}\{, q\}; got 2 operands",
         ),
         (
             lambda t: t("wmma.store.d.sync.aligned.row.m16n16k16.shared.f32", t.constant(0), [t.constant(1)] * 4),
-            r"registers are 4 \(b32, b32, b32, b32\); expected 8 of b32",
+            r"\{a0, .*\}: got 4 registers; expected 8",
         ),
-        (lambda t: t(MULTIPLY, [t.constant(0)] * 8), "takes fragments of A, B and C; got 1 operands"),
+        (lambda t: t(MULTIPLY, [t.constant(0)] * 8), r"takes \{a0, .*\{c0, .*; got 8 operands"),
         (
             lambda t: t(MULTIPLY, [t.constant(0)] * 8, [t.constant(0)] * 8, [t.constant(0)] * 4),
-            r"C: registers are 4 \(b32, b32, b32, b32\); expected 8 of b32",
+            r"\{c0, .*\}: got 4 registers; expected 8",
         ),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 from oracles import needs
 
 from warpmma.errors import MnemonicError, TargetError
+from warpmma.isa import address, value
 from warpmma.operations import Barrier, Control, Fence, Hint, Mbarrier, row, rows
 
 CONTROLS = [x for x in rows() if isinstance(x, Control)]
@@ -24,14 +25,17 @@ CONTROLS = [x for x in rows() if isinstance(x, Control)]
         ("membar.gl", {"order": "sc", "scope": "gpu"}),
         ("fence.proxy.async.shared::cta", {"order": "weak"}),
         ("fence.proxy.tensormap::generic.acquire.gpu", {"order": "weak", "syntax": "[p], a1"}),
-        ("nanosleep.u32", {"observes": True, "takes": ("u32",)}),
-        ("pmevent.mask", {"observes": False, "takes": ("imm",)}),
+        ("nanosleep.u32", {"observes": True, "sources": (value("a0", "u32"),)}),
+        ("pmevent.mask", {"observes": False, "sources": (value("a0", "imm"),)}),
         ("setmaxnreg.inc.sync.aligned.u32", {"since": "sm_90a", "syntax": "a0"}),
         ("mbarrier.arrive.shared.b64", {"action": "arrive", "syntax": "d0, [p]{, a1}", "orders": True, "last": True}),
-        ("mbarrier.arrive_drop.noComplete.b64", {"drop": True, "last": False, "space": "generic", "optional": 0}),
+        ("mbarrier.arrive_drop.noComplete.b64",
+         {"drop": True, "last": False, "space": "generic", "syntax": "d0, [p], a1"}),
         ("mbarrier.try_wait.parity.relaxed.cluster.shared.b64", {"parity": True, "orders": False, "scope": "cluster",
-         "observes": True, "syntax": "d0, [p], a1{, a2}", "takes": ("address", "u32", "u32")}),
-        ("mbarrier.test_wait.b64", {"takes": ("address", "b64"), "outputs": ("pred",)}),
+         "observes": True, "syntax": "d0, [p], a1{, a2}",
+         "sources": (address("p", "shared"), value("a1", "u32"), value("a2", "u32", optional=True))}),
+        ("mbarrier.test_wait.b64", {"sources": (address("p", "generic"), value("a1", "b64")),
+                                  "results": (value("d0", "pred", role="result"),)}),
         ("cp.async.mbarrier.arrive.noinc.shared::cta.b64", {"action": "copy", "counts": True, "space": "shared"}),
         ("bar.red.popc.u32", {"action": "red", "reduction": "popc", "outputs": ("b32",), "aligned": True}),
         ("barrier.cta.red.or.aligned.pred", {"outputs": ("pred",), "aligned": True, "ptx": (7, 8)}),
@@ -68,15 +72,13 @@ _OPERAND = {"address": "[%d8]", "imm": "96", "u32": "%r1", "u64": "%d2", "b64": 
 
 
 def _statement(given: Control) -> str:
-    results = [{"b32": "%r0", "b64": "%d0", "pred": "%p0"}[x] for x in given.outputs]
+    results = [{"b32": "%r0", "b64": "%d0", "pred": "%p0"}[x.kind] for x in given.results]
     sink = "::cluster" in str(given) and bool(results)
-    operands = [_OPERAND[x] for x in given.takes]
+    operands = [_OPERAND["address" if x.role == "address" else x.type] for x in given.sources if not x.optional]
     if "tensormap" in str(given):
         operands[1:] = ["128"] * (len(operands) > 1)
     if str(given) == "pmevent":
         operands = ["7"]
-    if given.optional:
-        operands = operands[: -given.optional]
     return f"{given} {', '.join([*(['_'] if sink else results), *operands])};"
 
 

@@ -62,7 +62,7 @@ def test_clusters_of_more_blocks_are_refused(directives: str, message: str) -> N
         ("mapa.shared::cluster.u32 %r2, word, 1;", False),
         ("mapa.shared::cluster.u32 %r2, word, %r1;", False),
         ("setp.eq.u32 %p1, %r1, 0; @%p1 mapa.u64 %rd2, 4096, %r1;", True),
-        ("mapa.u64 %rd2, 4096, %cluster_ctarank;", True),
+        ("mov.u32 %r3, %cluster_ctarank; mapa.u64 %rd2, 4096, %r3;", True),
     ],
 )
 def test_addresses_of_other_ranks_are_refused_when_they_are_made(body: str, runs: bool) -> None:

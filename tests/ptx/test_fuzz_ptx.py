@@ -69,7 +69,7 @@ BAR = "bar.sync 0, 33;"
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (f"{ENTRY}{BAR} ret; }}", "<ptx>:6:1: bar.sync: 33 threads; expected a multiple of 32"),
+        (f"{ENTRY}{BAR} ret; }}", "<ptx>:6:1: bar.sync: b is 33; expected 0 to 4294967264, a multiple of 32"),
         (f"{ENTRY}mov.b32 %r1, %r2; st.global.b32 [%rd1], %r1; ret; }}", "<ptx>:6:19: st.global.b32: poison: "),
         (f"{ENTRY}trap; }}", "<ptx>:6:1: trap: "),
         (

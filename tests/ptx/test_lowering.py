@@ -86,9 +86,9 @@ def test_operand_in_parentheses_may_be_the_last() -> None:
 
 def test_video_instructions_pick_and_negate() -> None:
     first = step("vadd.s32.u32.s32.sat %r1.b2, %r2.h1, %r3, %r4;")
-    assert first.row.syntax == "d0.b2, a0.h1, a1, a2" and len(first.operands) == 3  # type: ignore[attr-defined]
+    assert first.row.syntax == "d0.b2, a0.h1, a1, a2" and len(first.operands) == 3
     first = step("vmad.s32.u32.u32 %r1, -%r2.b0, %r3, %r4;")
-    assert first.row.syntax == "d0, -a0.b0, a1, a2"  # type: ignore[attr-defined]
+    assert first.row.syntax == "d0, -a0.b0, a1, a2"
     assert str(step("vote.sync.any.pred %p1, !%p2, -1;").row) == "vote.sync.any.pred"
     (problem,) = linked("vadd.s32.u32.s32.add %r1.b2, %r2, %r3, %r4;").problems
     assert "has no selectors" in str(problem)
@@ -152,7 +152,7 @@ def test_addresses() -> None:
     assert isinstance(step("ld.global.u32 %r1, [%rd1];").operands[0], Slot)
     place = step("ld.global.u32 %r1, [%rd1+-4];").operands[0]
     assert isinstance(place, Sum) and place.offset == -4
-    assert step("ld.global.u32 %r1, [4096];").operands == (Constant(4096, "b64"),)
+    assert step("ld.local.u32 %r1, [4096];").operands == (Constant(4096, "b64"),)
     variables = ".shared .align 4 .b8 one[6]; .shared .align 8 .b64 two;"
     assert step("ld.shared.u64 %rd1, [two];", before=variables + "").operands[0]
 
@@ -199,7 +199,7 @@ def test_wider_registers_are_filled_and_cut_where_ptx_allows_it() -> None:
         ("add.s32 %r1, %rd2, 1;", "%rd2 is a register of b64; expected b32"),
         ("add.s32 %r1, %r2;", "got 2 operands; expected d0, a0, a1"),
         ("add.s32 %r1, %r2, %q;", "%q is not declared"),
-        ("add.s32 5, %r2, %r3;", "5 is no register"),
+        ("add.s32 5, %r2, %r3;", "5 is not a register"),
         ("frob.s32 %r1, %r2;", "frob"),
         ("bra NOWHERE;", "no label NOWHERE"),
         ("@%r1 ret;", "%r1 is no predicate"),

@@ -7,7 +7,7 @@ import pytest
 from kernels import outcome
 
 import warpmma as wm
-from warpmma.errors import LimitError, OperandError
+from warpmma.errors import LimitError, OperandError, PtxError
 from warpmma.machine import HazardError
 
 HEAD = """.version 8.0
@@ -69,7 +69,7 @@ def test_what_is_nobodys(body: str, match: str) -> None:
 def test_there_is_no_more_than_a_thread_has() -> None:
     with pytest.raises(LimitError, match="frames take"):
         launched("mov.u64 %d3, 0x7fffffffffff; alloca.u64 %d4, %d3, 16; mov.u32 %r3, 0;")
-    with pytest.raises(OperandError, match="an alignment of 12"):
+    with pytest.raises(PtxError, match="a1 is 12; expected 1, 2, 4, 8"):
         launched("alloca.u64 %d4, 16, 12; mov.u32 %r3, 0;")
 
 

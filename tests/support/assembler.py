@@ -12,12 +12,12 @@ The rules:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from warpmma.isa import parse
+from warpmma.isa import parse, present
 from warpmma.machine import (
     Batch,
     Branch,
@@ -45,7 +45,7 @@ from warpmma.machine import (
     Sum,
     run_program,
 )
-from warpmma.operations import Barrier, Operation, row
+from warpmma.operations import row
 
 Array = np.ndarray[Any, Any]
 
@@ -121,14 +121,26 @@ class Assembler:
             case "call":
                 return self._call(common | uniform, words)
         record = parse(mnemonic) if mnemonic.startswith("mma.") else row(mnemonic, "sm_90")
-        results = len(getattr(record, "outputs", ())) or getattr(record, "count", 0) * mnemonic.startswith("ld")
+        results = sum(len(x.names) for x in record.results)
         if mnemonic.startswith("mma."):
-            results = words[0].count(",") + 1
             words = [x.strip() for x in words[0].strip("{}").split(",")] + words[1:]
         return RowStep(
             **common, row=record, results=tuple(None if x == "_" else self.slots[x] for x in words[:results]),
-            operands=tuple(self._operand(record, i, x) for i, x in enumerate(words[results:])),
+            operands=tuple(self._operands(record, words[results:])),
         )  # fmt: skip
+
+    def _operands(self, record: Any, words: list[str]) -> Iterator[Any]:
+        given = [one.strip() for text in words for one in text.strip("{}").split(",") if one]
+        there = present(record.sources, len(given), lambda x: len(x.names)) or list(record.sources)
+        kinds = iter(given)
+        for spec in record.sources:
+            for _ in spec.names:
+                if spec not in there:
+                    yield None
+                elif (text := next(kinds, None)) is not None:
+                    yield self._operand("imm" if spec.literal else spec.kind, text)
+        for text in kinds:
+            yield self._operand("b32", text)
 
     def _call(self, common: dict[str, Any], words: list[str]) -> Call:
         def ranges(text: str) -> tuple[tuple[int, int], ...]:
@@ -140,36 +152,24 @@ class Assembler:
             more = {"arguments": ranges(words[1]), "results": ranges(words[2])}
         return Call(**common, **more, to=self.slots.get(words[0], words[0]))
 
-    def _operand(self, record: Any, index: int, text: str) -> Any:
-        if text.startswith("{"):
-            return tuple(self._operand(record, index, x.strip()) for x in text.strip("{}").split(","))
+    def _operand(self, kind: Any, text: str) -> Any:
         if text[0] == "!":
             return Inverted(self.slots[text[1:]])
         if text.startswith("["):
             base, _, offset = text.strip("[]").partition("+")
-            return Sum(self._operand(record, index, base), int(offset or "0"))
+            return Sum(self._operand(kind, base), int(offset or "0"))
         if text.startswith("frame"):
             return Frame(int(text.partition("+")[2] or "0"))
         if text.startswith("%"):
-            name, _, kind = text[1:].partition(":")
-            return ReadOnly(name, kind or "b32")  # type: ignore[arg-type]
+            name, _, of = text[1:].partition(":")
+            return ReadOnly(name, of or "b32")  # type: ignore[arg-type]
         if text in self.slots or text in _ALIASES:
             return self.slots.get(text) or _ALIASES[text]
         if text in self._addresses:
             return Constant(self._addresses[text], "b64")
         if text in self._callees:
             return Constant(self._callees[text].address, "b64")
-        return Constant(int(text, 0), _kind(record, index))
-
-
-def _kind(record: Any, index: int) -> Any:
-    """Class of a number among the operands."""
-    if isinstance(record, Operation):
-        return record.inputs[index]
-    if isinstance(record, Barrier):
-        return "b32" if record.action == "warp" else "imm"
-    wide = getattr(record, "space", "") == "global"
-    return ("b64" if wide else "b32") if index == 0 else getattr(record, "kind", "imm")
+        return Constant(int(text, 0), kind)
 
 
 def classes_of(registers: str, predicates: str, wide: str) -> dict[str, str]:

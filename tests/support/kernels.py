@@ -8,7 +8,7 @@ from typing import Any
 
 from arrays import Array
 
-from warpmma.kernel.launching import Launch, launch
+from warpmma.kernel import Launch, launch
 
 module = importlib.import_module("warpmma.machine.block.grid")  # `kernel.launch` is the function
 MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"

@@ -7,7 +7,6 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab.gpu.row_kernels import row_statement
 from warpmma.hardware import ptx_module
 from warpmma.operations import Operation, packing, unpacking
 
@@ -22,14 +21,9 @@ VECTORS = [row(type_, count) for row in (packing, unpacking) for type_, count in
 
 def statement(row: Operation) -> str:
     """An operation on registers of its classes; of what PTX wants in `.b8`, on those."""
-    text = row_statement(row, [7] * row.inputs.count("imm"))
-    bytes_ = {f"a{i}" for i, type_ in enumerate(row.types) if type_ == "b8"}
-    bytes_ |= {f"d{i}" for i in range(4) if row in VECTORS and row.mnemonic[-2:] == f"{8 * row.vectors[0]}"}
-    words = row.mnemonic.split(".")
-    if "e2m1x2" in words:
-        bytes_.add("d0" if words.index("e2m1x2") == len(words) - 2 else "a0")
-    kinds = {f"a{i}": kind for i, kind in enumerate(row.inputs)} | {f"d{i}": k for i, k in enumerate(row.outputs)}
-    return re.sub(r"%([ad]\d)", lambda m: f"%{m[1]}_{'b8' if m[1] in bytes_ else kinds[m[1]]}", text)
+    kinds = {name: x.declared for x in row.signature for name in x.names}
+    names = {name: "7" if kind == "imm" else f"%{name}_{kind}" for name, kind in kinds.items()}
+    return row.statement(names.__getitem__)
 
 
 def refused(statements: Sequence[str], target: str, version: str = "9.0") -> dict[int, str]:

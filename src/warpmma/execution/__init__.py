@@ -1,7 +1,9 @@
 """Execution: registers in, registers out; matrices in, matrices out."""
 
 from .loading import load, mma, mma_call, store
+from .refusals import Ids as Ids
 from .refusals import Undefined
+from .running import Execution as Execution
 from .running import evidence, execute
 
 __all__ = ["Undefined", "evidence", "execute", "load", "mma", "mma_call", "store"]

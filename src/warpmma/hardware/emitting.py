@@ -54,19 +54,14 @@ def ptx_statement(
 
 
 def _statement(record: Instruction, selector: int, ids: tuple[int, int, int, int]) -> str:
-    parts = [_fragment(record, operand) for operand in ("D", "A", "B", "C")]
+    names: dict[str, object] = {"metadata": "%e", "scale_a": "%sa", "scale_b": "%sb"}
     if record.sparse:
         sparse_a(record).check_selector(selector)
-        parts += ["%e", f"{selector:#x}"]
+        names["selector"] = f"{selector:#x}"
     if record.block_scale:
-        byte_a, thread_a, byte_b, thread_b = checked_ids(record, ids)
-        parts += ["{%sa}", f"{{{byte_a}, {thread_a}}}", "{%sb}", f"{{{byte_b}, {thread_b}}}"]
-    return f"{record} {', '.join(parts)};"
-
-
-def _fragment(instruction: Instruction, operand: Operand) -> str:
-    names = (_name(operand.lower(), i) for i in range(instruction.layout(operand).registers))
-    return "{" + ",".join(names) + "}"
+        of = ("byte_id_a", "thread_id_a", "byte_id_b", "thread_id_b")
+        names |= zip(of, checked_ids(record, ids), strict=True)
+    return record.statement(lambda name: str(names.get(name, f"%{name}")), ",")
 
 
 def _class(instruction: Instruction, operand: Operand) -> str:

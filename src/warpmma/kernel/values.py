@@ -46,7 +46,7 @@ class Register(machine.WarpRegister):
     __array_ufunc__ = None  # NumPy's integers on the left of an operator leave it to us
 
     def __init__(self, threads: _Threads, register: machine.WarpRegister) -> None:
-        super().__init__(register.bits, register.shadow)
+        super().__init__(register.bits, register.shadow, register.part)
         self.threads = threads
 
     def __getattr__(self, name: str) -> Any:

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .records import Direction, MemoryOrder, MemoryScope, RegisterType, Row, listed, register_type
+from ..isa import POLICY, Signature, address, numbered, value
+from .records import Direction, MemoryOrder, MemoryScope, RegisterType, Row, register_type
 from .windows import Space
 
 
@@ -82,12 +83,17 @@ class Access(Row):
         """Whether it may read what other threads write meanwhile: those who spin on it let others run."""
         return self.direction == "load" and self.order != "weak"
 
-    @property
-    def syntax(self) -> str:
-        """Operands as PTX writes them: `d0`, ... are outputs, `a0`, ... inputs, `p` the address."""
-        registers = listed("d" if self.direction == "load" else "a", self.registers)
-        operands = f"{registers}, [p]" if self.direction == "load" else f"[p], {registers}"
-        return operands + ", policy" * self.hint
+    @cached_property
+    def signature(self) -> Signature:
+        """Its operands: `p` is the address."""
+        load, type_ = self.direction == "load", "b64" if self.bits == 128 else self.type
+        braces: Any = "never" if self.bits == 128 else "optional"
+        where = address("p", self.space)
+        data = numbered(
+            "d" if load else "a", self.registers, type_, kind=self.kind, braces=braces, wider=True,
+            role="result" if load else "source", sink="element" if load else "",
+        )  # fmt: skip
+        return (*((data, where) if load else (where, data)), *[POLICY] * self.hint)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,10 +112,12 @@ class Copy(Row):
     sizes: tuple[int, ...]
     hint: bool = False
 
-    @property
-    def syntax(self) -> str:
-        """Operands as PTX writes them: `p` is the address in shared memory, `q` that in global memory."""
-        return "[p], [q], size{, src-size | ignore-src}" + ", policy" * self.hint
+    @cached_property
+    def signature(self) -> Signature:
+        """Its operands: `p` is the address in shared memory, `q` that in global memory."""
+        size = value("size", "imm", values=self.sizes)
+        source = value("src-size | ignore-src", "u32", other="pred", optional=True)
+        return (address("p", "shared"), address("q", "global"), size, source, *[POLICY] * self.hint)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,10 +135,10 @@ class CopyGroup(Row):
     bulk: bool = False
     read: bool = False
 
-    @property
-    def syntax(self) -> str:
-        """Operands as PTX writes them: `n` is how many groups may go on."""
-        return "n" if self.action == "wait_group" else ""
+    @cached_property
+    def signature(self) -> Signature:
+        """Its operands: `n` is how many groups may go on."""
+        return (value("n", "imm", values=range(1 << 32)),) if self.action == "wait_group" else ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,12 +168,20 @@ class Barrier(Row):
         """Classes of the registers that it writes."""
         return () if self.reduction is None else ("b32" if self.reduction == "popc" else "pred",)
 
-    @property
-    def syntax(self) -> str:
-        """Operands as PTX writes them: `a` is the number of the barrier, `b` that of the threads, `p` a predicate."""
+    @cached_property
+    def signature(self) -> Signature:
+        """Its operands: `a` is the number of the barrier, `b` that of the threads, `p` a predicate."""
         if self.cluster:
-            return ""
-        return {"sync": "a{, b}", "arrive": "a, b", "red": "d, a{, b}, p", "warp": "membermask"}[self.action]
+            return ()
+        if self.action == "warp":
+            return (value("membermask", "u32", role="mask"),)
+        arrives = self.action == "arrive"
+        threads = value("b", "u32", literal=True, values=range(32 * arrives, 1 << 32, 32), optional=not arrives)
+        number = value("a", "u32", literal=True, values=range(16), default=None if arrives else 0)
+        given = (number, threads)
+        if self.reduction is None:
+            return given
+        return (value("d", self.outputs[0], role="result"), *given, value("p", "pred"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,6 +189,6 @@ class Exit(Row):
     """The end of a thread."""
 
     @property
-    def syntax(self) -> str:
+    def signature(self) -> Signature:
         """No operands."""
-        return ""
+        return ()

@@ -6,11 +6,13 @@ is in `effects`, `atomics`, `fences`, `phases` and others.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from abc import ABC
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain, repeat
 from types import MappingProxyType
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +21,13 @@ from .._arguments import check_choice, is_integer
 from .._arrays import Array, as_array
 from .._text import counted
 from ..arithmetic import Evidence
-from ..errors import OperandError
-from ..isa import FormInstruction
+from ..errors import OperandError, TableError
+from ..isa import FormInstruction, OperandSpec, Signature
+from ..isa import RegisterType as RegisterType
+from ..isa import register_type as register_type
 from ..registers import LANES
 from .measurements import elsewhere
 
-RegisterType = Literal["b16", "b32", "b64", "pred", "imm"]
 Direction = Literal["load", "store"]
 MemoryOrder = Literal["weak", "relaxed", "acquire", "release", "acq_rel", "sc"]
 MemoryScope = Literal["cta", "cluster", "gpu", "sys"]
@@ -32,21 +35,10 @@ MemoryScope = Literal["cta", "cluster", "gpu", "sys"]
 DTYPES: Mapping[str, Any] = MappingProxyType({"b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "pred": np.bool_})
 """NumPy types of the bits of registers, by class."""
 
+CARRY = OperandSpec(names=("carry",), type="pred", kind="pred", implicit=True)
+"""The carry, which no text names."""
+
 UNDEFINED = "the lane is not in its membermask, or a lane in it takes no part or has another one, or is no source"
-
-
-def register_type(type_: str) -> RegisterType:
-    """Class of registers that hold a PTX type of bits, integers, one number or two: "b32" of "s32", "f32" and "f16x2".
-
-    Examples
-    --------
-    >>> register_type("f64"), register_type("s8"), register_type("pred"), register_type("bf16x2")
-    ('b64', 'b16', 'pred', 'b32')
-    """
-    if type_ in ("pred", "imm"):
-        return cast(RegisterType, type_)
-    bits, _, count = type_.lstrip("bfsu").partition("x")
-    return cast(RegisterType, f"b{max(int(bits) * int(count or 1), 16)}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +59,10 @@ class Row(FormInstruction, ABC):
     left_open: str = ""
     machine: Callable[[str], str] | None = field(default=None, repr=False, compare=False)
 
+    def __post_init__(self) -> None:
+        if says := next((x.problem for x in self.signature if x.problem), ""):
+            raise TableError(f"{self.mnemonic}: {says}")
+
     @property
     def source(self) -> str:
         """Section of the PTX ISA, and whether it was measured: the evidence in a few words."""
@@ -77,11 +73,6 @@ class Row(FormInstruction, ABC):
         """How we know what it does on a target that has it."""
         here = elsewhere(self.evidence, self.left_open, target)
         return here if self.machine is None else replace(here, machine=self.machine(target))
-
-    @property
-    @abstractmethod
-    def syntax(self) -> str:
-        """Operands as PTX writes them: `d0`, ... are outputs, `a0`, ... inputs, `p` and `q` addresses."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,12 +106,28 @@ class Operation(Row):
     passes : callable or None
         From the operands' arrays to the lane from which each lane's first result comes, int `[..., 32]`: what that lane
         has not written of the first input passes through, unread, as with `travels`. `shfl`'s.
+    decisive : tuple of (int, int)
+        Inputs, and a value of each that decides the result whatever the others are: 0 of `and`.
+    masked : bool
+        Whether the last input is a mask of the lanes that take part.
     reads_carry, writes_carry : bool
         Whether the last input, or the last output, is the carry, which PTX does not write among the operands.
     vectors : (int, int)
         How many outputs, and how many inputs, stand in braces as one vector; 0 for none.
     selectors : tuple of str
         What PTX writes behind the destination and the operands of a video instruction, such as "b0", or "-" before.
+    output_types : tuple of str
+        PTX types of the results, where they say more than their registers.
+    wider : bool
+        Whether its registers may be wider than its types: `cvt`.
+    variants : {"", "complement", "scalar", "pairs"}
+        What makes a row of its own: a second destination of `setp`, bytes and halves or elements of video instructions.
+    sinks : tuple of int
+        Results for which `_` may stand.
+    both : bool
+        Whether the second result must be written.
+    symbols, specials : bool
+        Whether the name of a variable, as its address, and a special register may stand for an operand: `mov`.
     """
 
     inputs: tuple[RegisterType, ...]
@@ -140,6 +147,15 @@ class Operation(Row):
     writes_carry: bool = False
     vectors: tuple[int, int] = (0, 0)
     selectors: tuple[str, ...] = ()
+    decisive: tuple[tuple[int, int], ...] = ()
+    masked: bool = False
+    output_types: tuple[str, ...] = ()
+    wider: bool = False
+    variants: Literal["", "complement", "scalar", "pairs"] = ""
+    sinks: tuple[int, ...] = ()
+    both: bool = False
+    symbols: bool = False
+    specials: bool = False
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -151,28 +167,42 @@ class Operation(Row):
         """Whether the last operand is a mask of the lanes that take part."""
         return self.convergence == "mask"
 
-    @property
-    def decisive(self) -> tuple[tuple[int, int], ...]:
-        """Inputs, and a value of each that decides the result whatever the others are: 0 of `and`."""
-        opcode, *words = self.mnemonic.split(".")
-        if opcode in ("and", "or"):
-            most = 1 if words[0] == "pred" else (1 << int(words[0][1:])) - 1
-            return tuple((i, most if opcode == "or" else 0) for i in range(2))
-        if opcode in ("set", "setp") and self.inputs[2:] == ("pred",) and "xor" not in words:
-            return ((2, int("or" in words)),)
-        return ()
+    @cached_property
+    def signature(self) -> Signature:
+        """Its operands: `d0`, `d1` are results, `a0`, `a1`, ... are read."""
+        shown = len(self.outputs) - self.writes_carry, len(self.inputs) - self.reads_carry
+        selectors = chain(self.selectors, repeat(""))
+        types = self.output_types or self.outputs
+        made = self._specs("d", self.outputs[: shown[0]], types, self.vectors[0], selectors)
+        if self.writes_carry:
+            made.append(replace(CARRY, role="result"))
+        made += self._specs("a", self.inputs[: shown[1]], self.types, self.vectors[1], selectors)
+        if self.masked:
+            made[-1] = replace(made[-1], role="mask")
+        return (*made, *[CARRY] * self.reads_carry)
 
-    @property
-    def syntax(self) -> str:
-        """Operands as PTX writes them: `d0`, `d1` are outputs, `a0`, `a1`, ... inputs."""
-        results, operands = len(self.outputs) - self.writes_carry, len(self.inputs) - self.reads_carry
-        first = listed("d", results) if self.vectors[0] else "|".join(f"d{i}" for i in range(results))
-        given = [listed("a", operands)] if self.vectors[1] else [f"a{i}" for i in range(operands)]
-        names = [first, *given]
-        for i, selector in enumerate(self.selectors[: len(names)]):
-            sign, chosen = selector[: selector.startswith("-")], selector.removeprefix("-")
-            names[i] = f"{sign}{names[i]}{'.' * bool(chosen)}{chosen}"
-        return ", ".join(names)
+    def _specs(
+        self, letter: str, kinds: Sequence[RegisterType], types: Sequence[str], vector: int, selectors: Iterator[str]
+    ) -> list[OperandSpec]:
+        """Describe the results, or what is read: each of one register, or one vector."""
+        result = letter == "d"
+        more: dict[str, Any] = {"wider": self.wider, "role": "result" if result else "source"}
+        if not result:
+            more |= {"symbol": self.symbols, "special": self.specials, "number": self.variants != "pairs"}
+        names = tuple(f"{letter}{i}" for i in range(len(kinds)))
+        if vector:
+            more |= {"sink": "element"} if result else {"symbol": False}
+            return [OperandSpec(names=names, type=types[0], kind=kinds[0], braces="always", **more)]
+        found = []
+        for i, (name, kind, type_) in enumerate(zip(names, kinds, types, strict=False)):
+            if result:
+                more |= {
+                    "sink": "alone" if i in self.sinks else "",
+                    "paired": i > 0,
+                    "optional": i > 0 and not self.both,
+                }
+            found.append(OperandSpec(names=(name,), type=type_, kind=kind, selector=next(selectors), **more))
+        return found
 
     def __call__(
         self,
@@ -260,9 +290,3 @@ class Operation(Row):
             expected = f"{np.dtype(DTYPES[kind])} [..., {LANES}]"
             raise OperandError(f"{self.mnemonic}: {name} is {array.dtype} {array.shape}; expected {expected}")
         return array
-
-
-def listed(letter: str, count: int) -> str:
-    """Write registers as PTX does: `d0`, or `{d0, d1}`."""
-    names = ", ".join(f"{letter}{i}" for i in range(count))
-    return names if count == 1 else f"{{{names}}}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from .measurements import ALL, measured
 from .records import DTYPES, Operation
 
 Words = tuple[str, ...]
+MOVE: Mapping[str, Any] = MappingProxyType({"travels": True, "symbols": True, "specials": True})
+"""What rows of `mov` have in common."""
 Version = tuple[int, int]
 
 
@@ -73,7 +76,7 @@ def value_row(text: str, function: Callable[..., Any], words: Words) -> dict[str
 
 
 def _fields(text: str, by: Callable[[Words], Callable[..., Any]], more: dict[str, Any], words: Words) -> dict[str, Any]:
-    return {**value_row(text, by(words), words), "travels": words[0] == "mov", **more}
+    return {**value_row(text, by(words), words), **more}
 
 
 def chosen_form(
@@ -106,6 +109,6 @@ def chosen_form(
     )  # fmt: skip
 
 
-def value_form(section: str, spelling: str, text: str, function: Callable[..., Any], *more: Any) -> Form:
+def value_form(section: str, spelling: str, text: str, function: Callable[..., Any], *more: Any, **fields: Any) -> Form:
     """Make a form of one function, whose rows were compared with a GPU."""
-    return chosen_form(section, spelling, text, lambda words: function, *more)
+    return chosen_form(section, spelling, text, lambda words: function, *more, **fields)

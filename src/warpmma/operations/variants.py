@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from .._arguments import members
 from ..errors import MnemonicError, shown
-from .arithmetic import VIDEO_OPCODES, complemented, pairs_selected, scalar_selected
+from .arithmetic import complemented, pairs_selected, scalar_selected
 from .records import Operation
 from .table import operation
 
@@ -70,12 +70,11 @@ def with_selectors(mnemonic: str, selectors: Sequence[str], target: str | None =
     'd0, a0.b0, a1.b1, -a2'
     """
     row, given = operation(mnemonic, target), members(selectors, 4)
-    opcode = row.mnemonic.partition(".")[0]
     found = None
     if given is not None and len(given) in (3, 4) and all(type(x) is str for x in given):
         four = (*given, "")[:4]
-        if opcode in VIDEO_OPCODES:
-            found = (pairs_selected if opcode[-1] in "24" else scalar_selected)(row, four)
+        if row.variants in ("scalar", "pairs"):
+            found = (pairs_selected if row.variants == "pairs" else scalar_selected)(row, four)
     if found is None:
         raise MnemonicError(f"{mnemonic} has no selectors {shown(selectors)}: those of the destination, a, b and c")
     return found

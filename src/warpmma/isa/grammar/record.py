@@ -15,13 +15,14 @@ from typing import Literal
 
 from ..._records import Record
 from ..gpus import since
+from .signatures import Signed
 from .vocabulary import Version
 
 Convergence = Literal["none", "mask", "warp", "warpgroup", "cta", "cluster"]
 """Who executes an instruction together: each lane by itself, a membermask's lanes, a warp, ..."""
 
 
-class PtxInstruction(Record):
+class PtxInstruction(Signed, Record):
     """What PTX calls an instruction.
 
     Attributes

@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any, Literal
 
 from ...layouts import Layout
 from ...registers import LANES, Packing
-from ..grammar import Version, Words
+from ..grammar import Signature, Version, Words, address, numbered
 from .fragment_record import FragmentForm, FragmentInstruction, form_of
 
 MATRICES = "75,000,000 lanes of all 36 forms of sm_90a"
@@ -73,6 +73,11 @@ class FragmentMove(FragmentInstruction):
         return self.mnemonic.split(".")[3]
 
     @property
+    def space(self) -> Literal["generic", "shared"]:
+        """State space of the addresses: generic ones lie in shared memory, and may have 32 bits."""
+        return "shared" if ".shared" in self.mnemonic else "generic"
+
+    @property
     def operands(self) -> tuple[str, ...]:
         """D of a load and A of a store, and the addresses."""
         return "D" if self.direction == "load" else "A", "address"
@@ -97,12 +102,18 @@ class FragmentMove(FragmentInstruction):
         """Registers of a lane's fragment."""
         return self.layout.registers
 
-    @property
-    def syntax(self) -> str:
-        """Operands as PTX writes them: `d0`, ... are outputs, `a0`, ... inputs, `p` the address."""
-        letter = "d" if self.direction == "load" else "a"
-        fragment = f"{{{', '.join(f'{letter}{i}' for i in range(self.registers))}}}"
-        return f"{fragment}, [p]" if self.direction == "load" else f"[p], {fragment}"
+    @cached_property
+    def signature(self) -> Signature:
+        """Its operands: `p` is the address."""
+        load = self.direction == "load"
+        where = address("p", self.space, other="b32" if self.space == "generic" else "b64")
+        packing = self.layout.packing
+        type_ = f"b{packing.slot}x{packing.per_register}"
+        fragment = numbered(
+            "d" if load else "a", self.registers, type_, kind="b32", braces="always",
+            role="result" if load else "source", sink="element" if load else "",
+        )  # fmt: skip
+        return (fragment, where) if load else (where, fragment)
 
     def _element_type(self, operand: str) -> str:
         """PTX type of an operand's elements in registers: bits, or an address."""
@@ -114,7 +125,7 @@ class FragmentMove(FragmentInstruction):
         return self.matrices
 
     def _fragment(self, operand: str, target: str) -> Layout:
-        return self.layout if operand != "address" else _addresses(self.rows_per_matrix, ".shared" in self.mnemonic)
+        return self.layout if operand != "address" else _addresses(self.rows_per_matrix, self.space == "shared")
 
 
 @cache

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from ...layouts import Layout, Operand, accumulator, multiplicand, quad_pair
 from ...registers import Packing
-from ..grammar import Grammar, MnemonicSlot, Refusal
+from ..grammar import Grammar, MnemonicSlot, Refusal, Signature, fragments, value
 from .families import FAMILIES, Family
 from .matrix_instructions import MatrixInstruction, Table
 
@@ -128,6 +128,17 @@ class Instruction(MatrixInstruction):
             When no row yields it.
         """
         return MMA_TABLE.row(self)
+
+    @cached_property
+    def signature(self) -> Signature:
+        """Its operands: fragments of D, A, B and C, then metadata or scales, and what selects them."""
+        found = [*fragments(self.type, self.layout)]
+        if self.sparse:
+            found += [value("metadata", "u32", braces="optional", number=False), value("selector", "imm")]
+        for x in "ab" if self.block_scale else "":
+            ids = value((f"byte_id_{x}", f"thread_id_{x}"), "u16", braces="always", literal=True)
+            found += [value(f"scale_{x}", "u32", braces="optional", number=False), ids]
+        return tuple(found)
 
     def packing(self, operand: Operand) -> Packing:
         """How an operand's elements share registers."""

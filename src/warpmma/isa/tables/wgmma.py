@@ -13,7 +13,7 @@ from ..._records import Shown
 from ...errors import OperandError
 from ...layouts import Layout, Operand, warpgroup
 from ...registers import Packing
-from ..grammar import Choices, Grammar, MnemonicSlot, Version
+from ..grammar import Choices, Grammar, MnemonicSlot, Signature, Version, numbered, packed, value
 from .matrix_instructions import MatrixInstruction, Table
 
 
@@ -168,6 +168,21 @@ class WarpgroupInstruction(MatrixInstruction):
             When no row yields it.
         """
         return WGMMA_TABLE.row(self)
+
+    @cached_property
+    def signature(self) -> Signature:
+        """Its operands with A in shared memory: D, which it adds to, descriptors, and numbers that choose."""
+        layout, floating = self.layout("D"), self.d_type != "s32"
+        scales = ("imm-scale-a", "imm-scale-b") if floating else ()
+        turns = ("imm-trans-a", "imm-trans-b") if self.a_type in ("f16", "bf16") else ()
+        return (
+            numbered(
+                "d", layout.registers, packed(self.d_type, layout.packing), kind=f"b{layout.packing.width}",
+                braces="always", role="result", updated=True,
+            ),
+            value("a-desc", "b64"), value("b-desc", "b64"), value("scale-d", "pred"),
+            *(value(x, "imm", values=(-1, 1)) for x in scales), *(value(x, "imm", values=(0, 1)) for x in turns),
+        )  # fmt: skip
 
     def packing(self, operand: Operand) -> Packing:
         """How an operand's elements share registers; `OperandError` for B, which lies in shared memory."""

@@ -10,21 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal, cast
 
 from ...layouts import Layout, Operand
-from ..grammar import Version, Words
+from ..grammar import Signature, Version, Words, address, fragments, numbered, packed, value
 from .fragment_record import FragmentForm, FragmentInstruction, Variant, form_of
 from .mma import Instruction
 from .wmma_fragments import chain, element_type, fragment
 
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 WMMA = "16,793,600 outputs of all 252 forms of sm_90, addresses generic"
-
-
-def _listed(letter: str, count: int) -> str:
-    return f"{{{', '.join(f'{letter}{i}' for i in range(count))}}}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,12 +131,17 @@ class WmmaTransfer(_Wmma):
         """Class of these registers."""
         return "b64" if self.bits == 64 else "b32"
 
-    @property
-    def syntax(self) -> str:
-        """Operands as PTX writes them: `d0`, ... are outputs, `a0`, ... inputs, `p` the address, `q` the stride."""
-        if self.direction == "load":
-            return f"{_listed('d', self.registers)}, [p]{{, q}}"
-        return f"[p], {_listed('a', self.registers)}{{, q}}"
+    @cached_property
+    def signature(self) -> Signature:
+        """Its operands: `p` is the address, `q` the stride."""
+        load, packing = self.direction == "load", self.layout(self.targets[-1]).packing
+        fragment = numbered(
+            "d" if load else "a", self.registers, packed(self.type, packing), kind=self.kind, braces="always",
+            role="result" if load else "source", sink="element" if load else "",
+        )  # fmt: skip
+        where = address("p", self.space or "generic", **({} if self.space else {"other": "b32"}))
+        stride = value("q", "u32", optional=True)
+        return (fragment, where, stride) if load else (where, fragment, stride)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,11 +197,11 @@ class WmmaProduct(_Wmma):
     def _fragment(self, operand: str, target: str) -> Layout:
         return self.layout(cast(Operand, operand), target)
 
-    @property
-    def syntax(self) -> str:
-        """Operands as PTX writes them: fragments of D, A, B and C."""
+    @cached_property
+    def signature(self) -> Signature:
+        """Its operands: fragments of D, A, B and C, which have as many registers on every target."""
         last = self.targets[-1]
-        return ", ".join(_listed(x, self.layout(x.upper(), last).registers) for x in "dabc")  # type: ignore[arg-type]
+        return fragments(self.type, lambda operand: self.layout(operand, last))
 
 
 def _moved(words: Words) -> Mapping[str, Any]:

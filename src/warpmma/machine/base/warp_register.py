@@ -54,12 +54,16 @@ class WarpRegister:
         `[..., lane]`.
     shadow : RegisterShadow or None
         Which lanes hold poison; None if none do.
+    part : (ndarray, int) or None
+        The fragment `[..., register, lane]` that it is a register of, and its number there.
     """
 
-    __slots__ = ("bits", "shadow")
+    __slots__ = ("bits", "part", "shadow")
 
-    def __init__(self, bits: Array, shadow: RegisterShadow | None = None) -> None:
-        self.bits, self.shadow = bits, shadow
+    def __init__(
+        self, bits: Array, shadow: RegisterShadow | None = None, part: tuple[Array, int] | None = None
+    ) -> None:
+        self.bits, self.shadow, self.part = bits, shadow, part
 
     @property
     def kind(self) -> str:

@@ -176,6 +176,26 @@ class Batch:
             written = ~poison if written is None else written & ~poison
         return WarpRegister(bits, None if written is None else RegisterShadow(written, site))
 
+    def fragment(self, registers: Array, lanes: Array, site: Site, poison: Array | None = None) -> Results:
+        """Return the registers of a fragment, `[block, warp, register, lane]`, as `made` does each."""
+        found = []
+        for i in range(registers.shape[-2]):
+            register = self.made(registers[..., i, :], lanes, site, None if poison is None else poison[..., i, :])
+            register.part = registers, i
+            found.append(register)
+        return tuple(found)
+
+    def read_fragment(self, site: Site, registers: Sequence[WarpRegister], lanes: Array) -> Array:
+        """Bits of registers as a fragment, `[block, warp, register, lane]`: the one that they are parts of, if so."""
+        bits = self.read(site, registers, [lanes] * len(registers))
+        part = registers[0].part
+        if part is not None:
+            whole, first = part
+            parts = (x.part for x in registers)
+            if all(x is not None and x[0] is whole and x[1] == first + i for i, x in enumerate(parts)):
+                return whole[..., first : first + len(registers), :]
+        return np.stack(bits, axis=-2)
+
 
 def _origin(register: WarpRegister, travels: bool) -> str:
     what = "the lane reads a register that it never wrote"

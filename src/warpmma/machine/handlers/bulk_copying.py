@@ -18,12 +18,12 @@ from typing import Any, cast
 import numpy as np
 
 from ..._arrays import Array
-from ...operations import DTYPES, AsyncStore, Atomic, BulkCopy, register_type, row
+from ...operations import AsyncStore, Atomic, BulkCopy, row
 from ..base import Site, joined
 from ..block import Batch, Results, touches
 from ..order import CLUSTER_BLOCKS
 from ..sync import Groups, Pending, Touched
-from .load_store import address, exactly, fitting
+from .load_store import address, read
 from .mbarriers import transacted
 from .updating import taking_turns
 
@@ -34,24 +34,28 @@ _UNPROVIDED = "a block is a cluster of its own, of rank 0 alone"
 
 def bulk(batch: Batch, site: Site, row: BulkCopy, operands: Sequence[Any], lanes: Array) -> Results:
     """Begin copies in bulk."""
-    given = exactly(site, operands, len(row.takes), row.syntax)
-    to, origin = (address(batch, site, space, x, lanes) for space, x in zip((row.to, row.origin), given, strict=False))
-    numbers = [
-        batch.read(site, [fitting(site, batch.operand(x, type_, register_type(type_), f"{site.mnemonic}: a number"),
-                                  int(type_[1:]))], [lanes])[0]
-        for x, type_ in zip(given[2:], row.takes[2:], strict=True) if type_ != "address"
-    ]  # fmt: skip
+    to, origin, numbers, barriers = _given(batch, site, row, operands, lanes)
     size = numbers[0]
     if row.multicast:
         others = lanes & (numbers[1] != _ALL_BLOCKS)
         batch.reporter.report("bounds", site, others, numbers[1], f"a mask of blocks, not 1: {_UNPROVIDED}")
         lanes = lanes & ~others
     batch.reporter.aligned(site, size, _UNIT, lanes)
-    barriers = None if row.grouped else address(batch, site, "shared", given[3], lanes)
     for part in np.unique(size[lanes]).tolist():
         if part % _UNIT == 0:
             _copied(batch, site, row, (to, origin, barriers), part, lanes & (size == part))
     return ()
+
+
+def _given(
+    batch: Batch, site: Site, row: BulkCopy, operands: Sequence[Any], lanes: Array
+) -> tuple[Array, Array, list[Array], Array | None]:
+    """Return addresses of both ends, numbers of bytes and whatever else is a number, and addresses of mbarriers."""
+    to, origin, *more = operands
+    barrier = None if row.grouped else more.pop(1)
+    ends = address(batch, site, to, lanes), address(batch, site, origin, lanes)
+    numbers = [read(batch, site, [x], lanes)[0] for x in more]
+    return *ends, numbers, None if barrier is None else address(batch, site, barrier, lanes)
 
 
 def _copied(
@@ -100,14 +104,9 @@ def _combine(batch: Batch, site: Site, reduction: BulkCopy | AsyncStore, to: Arr
 
 def store_counted(batch: Batch, site: Site, row: AsyncStore, operands: Sequence[Any], lanes: Array) -> Results:
     """Store registers that an mbarrier counts, or combine them with what is there."""
-    to, *values, barrier = exactly(site, operands, 2 + row.count, row.syntax)
-    at, counter = (address(batch, site, "shared", x, lanes) for x in (to, barrier))
-    registers = [
-        fitting(site, batch.operand(x, row.type, row.kind, f"{site.mnemonic}: value {i}"), row.bits)
-        for i, x in enumerate(values)
-    ]
-    bits = batch.read(site, registers, [lanes] * len(registers))
-    data = joined([x.astype(DTYPES[row.kind], copy=False) for x in bits])[lanes]
+    to, *values, barrier = operands
+    at, counter = (address(batch, site, x, lanes) for x in (to, barrier))
+    data = joined(read(batch, site, values, lanes))[lanes]
     batch.costs.shared(site, at, row.size, lanes)
     if row.operation:
         _combine(batch, site, row, at, data, lanes)

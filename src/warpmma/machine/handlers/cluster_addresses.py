@@ -13,16 +13,12 @@ from ...operations import ClusterAddress
 from ..base import Site
 from ..block import Batch, Results
 from ..order import CLUSTER_BLOCKS
-from .load_store import exactly, fitting
+from .load_store import read
 
 
 def mapped(batch: Batch, site: Site, row: ClusterAddress, operands: Sequence[Any], lanes: Array) -> Results:
     """Return the address itself, which is that of rank 0; `UnsupportedError` for another rank."""
-    where, rank = exactly(site, operands, 2, "an address and a rank")
-    width = int(row.type[1:])
-    address = fitting(site, batch.operand(where, row.type, row.kind, f"{site.mnemonic}: the address"), width, width)
-    number = fitting(site, batch.operand(rank, "u32", "b32", f"{site.mnemonic}: the rank"), 32, 32)
-    bits, ranks = batch.read(site, [address, number], [lanes] * 2)
+    bits, ranks = read(batch, site, operands, lanes)
     bad = lanes & (ranks >= CLUSTER_BLOCKS)
     if bad.any():
         block, warp, lane = np.argwhere(bad)[0].tolist()

@@ -16,10 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._arguments import is_integer
 from ..._arrays import Array, frozen
-from ..._text import counted
-from ...errors import OperandError
 from ...operations import DTYPES, UNDEFINED, Operation
 from ...registers import LANES
 from ..base import Site, WarpRegister
@@ -28,23 +25,8 @@ from ..block import Batch, Results
 
 def compute(batch: Batch, site: Site, row: Operation, operands: Sequence[Any], lanes: Array) -> Results:
     """Execute an operation."""
-    if len(operands) != len(row.inputs):
-        raise OperandError(
-            f"{row.mnemonic} takes {counted(len(row.inputs), 'operand')} ({row.syntax}); got {len(operands)}"
-        )
-    given: list[Any] = []
-    for i, (x, kind, type_) in enumerate(zip(operands, row.inputs, row.types, strict=True)):
-        if kind == "imm":
-            if not is_integer(x):
-                raise OperandError(f"{row.mnemonic}: operand {i} is {type(x).__name__}; expected an immediate int")
-            given.append(int(x))
-            continue
-        register = batch.operand(x, type_, kind, f"{row.mnemonic}: operand {i} of {row.syntax}")
-        if register.kind != kind:
-            raise OperandError(f"{row.mnemonic}: operand {i} of {row.syntax} is {register.kind}; expected {kind}")
-        given.append(register)
-    bits = [x.bits if isinstance(x, WarpRegister) else x for x in given]
-    registers = [x for x in given if isinstance(x, WarpRegister)]
+    bits = [x.bits if isinstance(x, WarpRegister) else x for x in operands]
+    registers = [x for x in operands if isinstance(x, WarpRegister)]
     poison = _poison(batch, site, row, registers, bits, lanes)
     made = site if poison is None or row.passes is not None else _made_at(registers, site)
     results = _together(batch, site, row, bits, lanes) if row.lanes else batch.function(row)(*bits)

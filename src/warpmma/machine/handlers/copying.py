@@ -7,37 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from ..._arguments import is_integer
 from ..._arrays import Array
-from ...errors import OperandError, shown
+from ...errors import OperandError
 from ...operations import Copy, CopyGroup
 from ..base import Site, acting
 from ..block import Batch, Results, touches
 from ..sync import Groups, Touched
-from .load_store import address, check_policy, exactly, fitting
+from .load_store import address, read
 
 
 def copy(batch: Batch, site: Site, row: Copy, operands: Sequence[Any], lanes: Array) -> Results:
     """Begin copies."""
-    least = 3 + row.hint
-    if len(operands) not in (least, least + 1):
-        raise OperandError(
-            f"{site.mnemonic} with {len(operands)} operands; expected two addresses, the size and perhaps the size of "
-            f"the source{', and a cache policy' * row.hint}"
-        )
-    to, source, size, *rest = operands
-    if row.hint:
-        check_policy(batch, site, [rest.pop()], lanes)
-    if not is_integer(size) or size not in row.sizes:
-        raise OperandError(
-            f"{site.mnemonic}: a copy of {shown(size)} bytes; expected {' or '.join(map(str, row.sizes))}"
-        )
-    size = int(size)
-    where, start = address(batch, site, "shared", to, lanes), address(batch, site, "global", source, lanes)
+    to, source, size, of_source, *policy = operands
+    read(batch, site, policy, lanes)
+    where, start = address(batch, site, to, lanes), address(batch, site, source, lanes)
     data = np.zeros((*lanes.shape, size), np.uint8)
     sources: list[Touched] = []
     moved = 0
-    for part, some in _parts(batch, site, rest, size, lanes):
+    for part, some in _parts(batch, site, of_source, size, lanes):
         moved += part * int(np.count_nonzero(some))
         for _, allocation, touch in touches(batch, site, "global", start, part, some, size) if part else ():
             loaded, _ = allocation.load(touch, part)
@@ -53,16 +40,13 @@ def copy(batch: Batch, site: Site, row: Copy, operands: Sequence[Any], lanes: Ar
     return ()
 
 
-def _parts(batch: Batch, site: Site, rest: Sequence[Any], size: int, lanes: Array) -> list[tuple[int, Array]]:
+def _parts(batch: Batch, site: Site, register: Any, size: int, lanes: Array) -> list[tuple[int, Array]]:
     """Bytes of the source, and the lanes that take so many."""
-    if not rest:
+    if register is None:
         return [(size, lanes)]
-    register = batch.operand(rest[0], "u32", "b32", f"{site.mnemonic}: the size of the source")
+    (given,) = read(batch, site, [register], lanes)
     if register.kind == "pred":  # ignore-src: nothing comes from the source
-        (ignored,) = batch.read(site, [register], [lanes])
-        given: Array = np.where(ignored, 0, size)
-    else:
-        (given,) = batch.read(site, [fitting(site, register, 32, 32)], [lanes])
+        given = np.where(given, 0, size)
     taken = given[lanes]
     if (taken > size).any():
         raise OperandError(f"{site.mnemonic}: a source of {taken.max()} bytes for a copy of {size}")
@@ -75,12 +59,9 @@ def _parts(batch: Batch, site: Site, rest: Sequence[Any], size: int, lanes: Arra
 def group(batch: Batch, site: Site, row: CopyGroup, operands: Sequence[Any], lanes: Array) -> Results:
     """Commit or wait."""
     if row.action == "wait_group":
-        (groups,) = exactly(site, operands, 1, "a number of groups")
-        if not is_integer(groups) or groups < 0:
-            raise OperandError(f"{site.mnemonic} {shown(groups)}; expected a number of groups, a Python integer")
-        batch.async_operations.wait(lanes, int(groups), _groups(row), read=row.read)
+        (groups,) = operands
+        batch.async_operations.wait(lanes, groups, _groups(row), read=row.read)
         return ()
-    exactly(site, operands, 0, "no operands")
     if row.action == "commit":
         batch.async_operations.commit(lanes, _groups(row))
     else:

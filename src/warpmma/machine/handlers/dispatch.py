@@ -49,6 +49,7 @@ from . import (
     updating,
     warp_matrices,
 )
+from .python_operands import bound
 
 Handler = Callable[[Batch, Site, Any, Sequence[Any], Array], Results]
 
@@ -80,12 +81,12 @@ _REGISTERS = (Operation, Instruction, WmmaMultiply)  # rule 7 of `barriers`
 
 
 def handler(row: PtxInstruction) -> Handler:
-    """Return who executes a row; what `execute` does besides is its caller's."""
+    """Return who executes a row, on operands that are bound; what `execute` does besides is its caller's."""
     return _HANDLERS[type(row)]
 
 
 def execute(batch: Batch, site: Site, row: PtxInstruction, operands: Sequence[Any], lanes: Array) -> Results:
-    """Execute an instruction.
+    """Execute an instruction on the operands of a kernel in Python, which are checked first.
 
     Parameters
     ----------
@@ -113,4 +114,4 @@ def execute(batch: Batch, site: Site, row: PtxInstruction, operands: Sequence[An
     if batch.lanes.any_waiting and type(row) not in _REGISTERS and (lanes & batch.lanes.waiting).any():
         batch.barriers.stand(lanes, site)
     batch.costs.count(site, lanes)
-    return _HANDLERS[type(row)](batch, site, row, operands, lanes)
+    return _HANDLERS[type(row)](batch, site, row, bound(batch, row, operands), lanes)

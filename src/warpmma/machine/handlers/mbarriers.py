@@ -30,20 +30,18 @@ from ..base import Site
 from ..block import Batch, Results, touches
 from ..memory import Allocation, Taken, Touch, Turns
 from ..sync import MOST, PHASE_BIT, VALID_BIT, MbarrierState, Pending
-from .load_store import address, exactly, fitting
+from .load_store import address, read
 
 _SIZE = 8
 
 
 def mbarrier(batch: Batch, site: Site, row: Mbarrier, operands: Sequence[Any], lanes: Array) -> Results:
     """Execute one."""
-    most = len(row.takes)
-    given = exactly(site, operands, min(max(len(operands), most - row.optional), most), row.syntax)
     if row.action == "pending_count":
-        (state,) = _numbers(batch, site, row, given, 0, lanes)
+        (state,) = read(batch, site, operands, lanes)
         return (batch.made((state & np.uint64(MOST)).astype(np.uint32), lanes, site),)
-    at = address(batch, site, row.space, given[0], lanes)
-    numbers = _numbers(batch, site, row, given, 1, lanes)
+    at = address(batch, site, operands[0], lanes)
+    numbers = [read(batch, site, [x], lanes)[0] for x in operands[1:] if x is not None]
     if row.action in ("init", "inval"):
         return _begin(batch, site, row, at, numbers, lanes)
     found: Array = np.zeros(lanes.shape, np.uint64)
@@ -61,17 +59,7 @@ def mbarrier(batch: Batch, site: Site, row: Mbarrier, operands: Sequence[Any], l
             found[touch.lanes] = data.view(np.uint64)[:, 0]
     if row.action == "wait":
         return (batch.made(found != 0, lanes, site),)
-    return (batch.made(found, lanes, site),) if row.outputs else ()
-
-
-def _numbers(batch: Batch, site: Site, row: Mbarrier, given: Sequence[Any], first: int, lanes: Array) -> list[Array]:
-    """Return the operands but for the address."""
-    numbers = []
-    for x, type_ in zip(given[first:], row.takes[first:], strict=False):
-        bits = int(type_[1:])
-        register = batch.operand(x, type_, f"b{bits}", f"{site.mnemonic}: a number")
-        numbers += batch.read(site, [fitting(site, register, bits, bits)], [lanes])
-    return numbers
+    return (batch.made(found, lanes, site),) if row.results else ()
 
 
 def _begin(batch: Batch, site: Site, row: Mbarrier, at: Array, numbers: Sequence[Array], lanes: Array) -> Results:

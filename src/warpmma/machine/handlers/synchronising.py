@@ -7,27 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from ..._arguments import is_integer
 from ..._arrays import Array
-from ...errors import KernelError, OperandError, shown
+from ...errors import KernelError, OperandError
 from ...operations import Barrier, Exit, Fence, Hint, Stack, Trap
 from ..base import Site, WarpRegister
 from ..block import Batch, Results
 from ..order import ThreadScope
 from ..sync import Awaited
-from .load_store import exactly
+from .load_store import read
 
 
 def barrier(batch: Batch, site: Site, row: Barrier, operands: Sequence[Any], lanes: Array) -> Results:
     """Arrive at a barrier of the block or of the warp."""
     if row.action == "warp":
-        (mask,) = exactly(site, operands, 1, "a membermask")
-        register = batch.operand(mask, "u32", "b32", f"{site.mnemonic}: membermask")
-        (bits,) = batch.read(site, [register], [lanes])
+        (bits,) = read(batch, site, operands, lanes)
         batch.barriers.warp(site, lanes, bits)
         return ()
     if row.cluster:
-        exactly(site, operands, 0, "no operands")
         if row.action == "arrive":
             batch.costs.barrier(batch.cluster.arrive(site, lanes, aligned=row.aligned))
         else:
@@ -37,14 +33,11 @@ def barrier(batch: Batch, site: Site, row: Barrier, operands: Sequence[Any], lan
         return _results(batch, site, row, None, lanes)
     predicate, awaited = None, None
     if row.action == "red":
-        *operands, last = operands or (None,)
-        register = batch.operand(last, "pred", "pred", f"{site.mnemonic}: the predicate")
-        (predicate,) = batch.read(site, [_predicate(site, register)], [lanes])
+        *operands, last = operands
+        (predicate,) = read(batch, site, [last], lanes)
         awaited = Awaited(row.reduction or "popc", lanes)
-    if len(operands) > 2 or len(operands) < 2 * (row.action == "arrive"):
-        raise OperandError(f"{site.mnemonic} takes {row.syntax}; got {len(operands)} numbers")
     met = 0
-    for number, threads, some in _numbers(batch, site, operands or [0], lanes):
+    for number, threads, some in _numbers(batch, site, [x for x in operands if x is not None], lanes):
         met += batch.barriers.arrive(
             site, some, number, threads, wait=row.action != "arrive", aligned=row.aligned, awaited=awaited,
             predicate=predicate,
@@ -63,27 +56,17 @@ def _results(batch: Batch, site: Site, row: Barrier, awaited: Awaited | None, la
     return (batch.made(awaited.bits, lanes, site, ~awaited.there),)
 
 
-def _predicate(site: Site, register: WarpRegister) -> WarpRegister:
-    """Return a register that is a predicate."""
-    if register.kind != "pred":
-        raise OperandError(f"{site.mnemonic}: the predicate is {register.kind}")
-    return register
-
-
 def _numbers(batch: Batch, site: Site, operands: Sequence[Any], lanes: Array) -> list[tuple[int, int | None, Array]]:
     """Numbers of barriers and of their threads, and which lanes name them; of several, the lowest first."""
-    if all(is_integer(x) for x in operands):  # as nearly always
-        first, *more = (min(int(x), 1 << 62) for x in operands)
+    if not any(isinstance(x, WarpRegister) for x in operands):  # as nearly always
+        first, *more = (min(x, 1 << 62) for x in operands)
         return [(first, more[0] if more else None, lanes)]
     columns = []
     for x in operands:
         if isinstance(x, WarpRegister):
-            (bits,) = batch.read(site, [x], [lanes])
-            columns.append(bits.astype(np.int64))
-        elif is_integer(x):
-            columns.append(np.broadcast_to(np.int64(min(x, 1 << 62)), lanes.shape))
+            columns.append(read(batch, site, [x], lanes)[0].astype(np.int64))
         else:
-            raise OperandError(f"{site.mnemonic} {shown(x)}; expected the number of a barrier, and that of its threads")
+            columns.append(np.broadcast_to(np.int64(min(x, 1 << 62)), lanes.shape))
     named = np.unique(np.stack([x[lanes] for x in columns], axis=1), axis=0).tolist()
     if len(named) == 1:
         (only,) = named
@@ -97,16 +80,13 @@ def _numbers(batch: Batch, site: Site, operands: Sequence[Any], lanes: Array) ->
 
 def fence(batch: Batch, site: Site, row: Fence, operands: Sequence[Any], lanes: Array) -> Results:
     """Order what threads did before and will do."""
-    if row.order != "weak":
-        exactly(site, operands, 0, "no operands")
-        if batch.reporter.tracking:
-            batch.clocks.fence(lanes, row.order, ThreadScope.of(row.scope))
+    if row.order != "weak" and batch.reporter.tracking:
+        batch.clocks.fence(lanes, row.order, ThreadScope.of(row.scope))
     return ()
 
 
 def hint(batch: Batch, site: Site, row: Hint, operands: Sequence[Any], lanes: Array) -> Results:
     """Change nothing."""
-    exactly(site, operands, len(row.takes), row.syntax or "no operands")
     return ()
 
 
@@ -129,6 +109,5 @@ def stack(batch: Batch, site: Site, row: Stack, operands: Sequence[Any], lanes: 
 
 def leave(batch: Batch, site: Site, row: Exit, operands: Sequence[Any], lanes: Array) -> Results:
     """End threads."""
-    exactly(site, operands, 0, "no operands")
     batch.leave(lanes)
     return ()

@@ -26,13 +26,13 @@ from ...operations import DTYPES, Atomic
 from ..base import Site, in_turns
 from ..block import Batch, Results, touches
 from ..memory import Taken, Turns
-from .load_store import address, check_policy, exactly, fitting
+from .load_store import address, read
 
 
 def update(batch: Batch, site: Site, row: Atomic, operands: Sequence[Any], lanes: Array) -> Results:
     """Execute an atomic."""
     where, values = _operands(batch, site, row, operands, lanes)
-    at = address(batch, site, row.space, where, lanes)
+    at = address(batch, site, where, lanes)
     found = np.zeros((*lanes.shape, row.size), np.uint8)
     poison: Array | None = None
     for space, allocation, touch in touches(batch, site, row.space, at, row.size, lanes):
@@ -55,18 +55,11 @@ def update(batch: Batch, site: Site, row: Atomic, operands: Sequence[Any], lanes
 
 def _operands(batch: Batch, site: Site, row: Atomic, operands: Sequence[Any], lanes: Array) -> tuple[Any, list[Array]]:
     """Return the address, and each value as `[block, warp, lane, register]` of an element's bits, or 64."""
-    number = row.values * row.registers
-    what = f"an address, {number} value{'s' * (number > 1)}{' and a cache policy' * row.hint}"
-    where, *given = exactly(site, operands, 1 + number + row.hint, what)
+    where, *given = operands
     if row.hint:
-        check_policy(batch, site, [given.pop()], lanes)
-    type_, bits = "b64" if row.bits == 128 else row.type, min(row.bits, 64)
-    registers = [
-        fitting(site, batch.operand(x, type_, row.kind, f"{site.mnemonic}: value {i}"), bits)
-        for i, x in enumerate(given)
-    ]
-    words = [x.astype(f"u{bits // 8}") for x in batch.read(site, registers, [lanes] * number)]
-    return where, [np.stack(words[i : i + row.registers], axis=-1) for i in range(0, number, row.registers)]
+        read(batch, site, [given.pop()], lanes)
+    words = [x.astype(f"u{min(row.bits, 64) // 8}") for x in read(batch, site, given, lanes)]
+    return where, [np.stack(words[i : i + row.registers], axis=-1) for i in range(0, len(words), row.registers)]
 
 
 def taking_turns(batch: Batch, row: Atomic, space: str, values: list[Array], turns: Turns) -> Taken:

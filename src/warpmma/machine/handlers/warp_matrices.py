@@ -25,9 +25,9 @@ from ...isa import Instruction
 from ...layouts import Layout, Operand
 from ...operations import Operation, WmmaMove, WmmaMultiply, row
 from ...registers import LANES, Packing
-from ..base import Site, several
+from ..base import Site, WarpRegister
 from ..block import Batch, Results, load, store
-from .load_store import address, check_whole, fitting
+from .load_store import address, check_whole, read
 
 _PIECE = 16
 
@@ -38,16 +38,8 @@ _PIECE = 16
 def move_matrix(batch: Batch, site: Site, row: WmmaMove, operands: Sequence[Any], lanes: Array) -> Results:
     """Execute a `wmma.load` or `wmma.store`."""
     check_whole(batch, site, lanes)
-    fragment: Sequence[Any] = ()
-    if row.direction == "store":
-        if len(operands) not in (2, 3) or not isinstance(operands[1], list | tuple):
-            raise OperandError(
-                f"{row} takes an address, a fragment, and a stride or none; got {len(operands)} operands"
-            )
-        fragment, operands = operands[1], (operands[0], *operands[2:])
-    elif len(operands) not in (1, 2):
-        raise OperandError(f"{row} takes an address, and a stride or none; got {len(operands)} operands")
-    pieces = _pieces(batch, site, row, operands, lanes)
+    where, *fragment, stride = operands
+    pieces = _pieces(batch, site, row, where, stride, lanes)
     if row.direction == "load":
         return _load(batch, site, row, pieces, lanes)
     _store(batch, site, row, pieces, fragment, lanes)
@@ -55,14 +47,11 @@ def move_matrix(batch: Batch, site: Site, row: WmmaMove, operands: Sequence[Any]
 
 
 def _pieces(
-    batch: Batch, site: Site, row: WmmaMove, operands: Sequence[Any], lanes: Array
+    batch: Batch, site: Site, row: WmmaMove, where: WarpRegister, given: WarpRegister | None, lanes: Array
 ) -> list[tuple[Array, int, Array]]:
     """Rule 2: for each access of a lane, the addresses, how many bytes, and the lanes that do it."""
-    at = address(batch, site, row.space or "generic", operands[0], lanes)
-    stride: Array = np.full(batch.shape, row.line, np.uint32)
-    if len(operands) > 1:
-        register = fitting(site, batch.operand(operands[1], "u32", "b32", f"{row}: the stride"), 32, 32)
-        (stride,) = batch.read(site, [register], [lanes])
+    at = address(batch, site, where, lanes)
+    stride = np.full(batch.shape, row.line, np.uint32) if given is None else read(batch, site, [given], lanes)[0]
     for what, x in (("addresses", at), ("strides", stride)):
         batch.reporter.report(
             "divergent", site, lanes & (x != x[..., :1]),
@@ -95,11 +84,7 @@ def _load(batch: Batch, site: Site, row: WmmaMove, pieces: Sequence[tuple[Array,
         codes = _arranged(row, np.repeat(np.stack(spoilt, axis=-3), max(8 // row.bits, 1), axis=-1))
         of_each = codes.reshape(*lanes.shape[:2], -1)[..., layout.flat % codes[0, 0].size]
         poisoned = np.asarray(of_each.any(axis=-1))
-    return tuple(
-        batch.made(np.ascontiguousarray(registers[..., i, :]), lanes, site,
-                   None if poisoned is None else poisoned[..., i, :])
-        for i in range(layout.registers)
-    )  # fmt: skip
+    return batch.fragment(registers, lanes, site, poisoned)
 
 
 def _store(
@@ -107,8 +92,7 @@ def _store(
     lanes: Array,
 ) -> None:  # fmt: skip
     layout = row.layout(batch.target)
-    held = _registers(batch, site, f"{row}: register", row.type, layout, fragment, lanes)
-    matrix = _collected(layout, held)[:, :, 0]
+    matrix = _collected(layout, batch.read_fragment(site, fragment, lanes))[:, :, 0]
     lines = matrix if row.order == "row" else matrix.swapaxes(-1, -2)
     codes = np.ascontiguousarray(lines).astype(f"u{row.bits // 8}")  # no element that is stored has fewer than 16 bits
     data = codes.view(np.uint8).reshape(*lanes.shape[:2], -1, pieces[0][1])
@@ -151,32 +135,18 @@ def _collected(layout: Layout, registers: Array) -> Array:
     return words.reshape(*registers.shape[:2], layout.matrices, *layout.shape[-2:])
 
 
-def _registers(batch: Batch, site: Site, who: str, type_: str, layout: Layout, given: Any, lanes: Array) -> Array:
-    """Read a fragment: `[block, warp, register, lane]`."""
-    kind = f"b{layout.packing.width}"
-    fragment = given if isinstance(given, list | tuple) else [given]
-    of = several(type_, layout.packing)
-    registers = [batch.operand(x, of, kind, f"{who} {i}") for i, x in enumerate(fragment)]
-    if len(registers) != layout.registers or any(x.kind != kind for x in registers):
-        got = ", ".join(x.kind for x in registers)
-        raise OperandError(f"{who}s are {len(registers)} ({got}); expected {layout.registers} of {kind}")
-    return np.stack(batch.read(site, registers, [lanes] * len(registers)), axis=-2)
-
-
 # Products
 
 
 def multiply_matrices(batch: Batch, site: Site, row: WmmaMultiply, operands: Sequence[Any], lanes: Array) -> Results:
     """Execute a `wmma.mma`: fragments of A, B and C."""
     check_whole(batch, site, lanes)
-    if len(operands) != 3:
-        raise OperandError(f"{row} takes fragments of A, B and C; got {len(operands)} operands")
-    names: tuple[Operand, ...] = ("A", "B", "C")
-    given = {}
-    layouts = {name: row.layout(name, batch.target) for name in (*names, "D")}
-    for name, x in zip(names, operands, strict=True):
-        who = f"{row}: {name}: register"
-        given[name] = _collected(layouts[name], _registers(batch, site, who, row.type(name), layouts[name], x, lanes))
+    names: tuple[Operand, ...] = ("A", "B", "C", "D")
+    layouts = {name: row.layout(name, batch.target) for name in names}
+    given, items = {}, iter(operands)
+    for name, spec in zip(names, row.sources, strict=False):
+        registers = [next(items) for _ in spec.names]
+        given[name] = _collected(layouts[name], batch.read_fragment(site, registers, lanes))
     d = np.empty(given["C"].shape[:2] + layouts["D"].shape[-2:], layouts["D"].packing.dtype)
     m, n = d.shape[-2:]
     of_a, of_b = _apart(layouts["A"]), _apart(layouts["B"])
@@ -193,7 +163,7 @@ def multiply_matrices(batch: Batch, site: Site, row: WmmaMultiply, operands: Seq
             )
     flat = d.reshape(*d.shape[:2], -1)[..., layouts["D"].flat]
     packed = layouts["D"].packing.join(flat)
-    return tuple(batch.made(np.ascontiguousarray(packed[..., i, :]), lanes, site) for i in range(packed.shape[-2]))
+    return batch.fragment(packed, lanes, site)
 
 
 def _apart(layout: Layout) -> int:

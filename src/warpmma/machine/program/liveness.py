@@ -23,7 +23,7 @@ from .steps import Alternative, AnyStep, Branch, BranchTable, Call, Inverted, Pr
 
 
 def _slots(x: Any) -> Iterator[int]:
-    """Give the registers of an operand."""
+    """Give the registers of an operand, or of several."""
     if isinstance(x, Slot):
         yield x.number
     elif isinstance(x, Inverted):

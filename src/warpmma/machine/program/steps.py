@@ -12,12 +12,14 @@ The rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..._records import Shown
-from ...isa import PtxInstruction
+from ..._text import counted
+from ...errors import OperandError
+from ...isa import PtxInstruction, Signature
 from ...operations import RegisterType
 from ..base import Site
 
@@ -86,7 +88,7 @@ class Sum(Shown):
     offset: int
 
 
-StepOperand = Slot | Constant | Argument | ReadOnly | Inverted | Frame | Sum | tuple["StepOperand", ...]
+StepOperand = Slot | Constant | Argument | ReadOnly | Inverted | Frame | Sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +105,8 @@ class RowStep(Shown):
 
     Attributes
     ----------
-    operands : tuple of StepOperand
-        As `execute` takes them; a fragment or a vector is a tuple.
+    operands : tuple of StepOperand or None
+        One for each register that the row's signature reads; None for what is left out.
     results : tuple of Slot or None
         Where each result goes; None where nobody wants it.
     beside : bool
@@ -113,7 +115,7 @@ class RowStep(Shown):
 
     site: Site
     row: PtxInstruction
-    operands: tuple[StepOperand, ...] = ()
+    operands: tuple[StepOperand | None, ...] = ()
     results: tuple[Slot | None, ...] = ()
     guard: Guard | None = None
     beside: bool = False
@@ -246,8 +248,8 @@ class Program(Shown):
         Variables in shared memory: what lies between is nobody's. Dynamic shared memory follows the last.
     lets_go : mapping of int to tuple of int
         By place, slots that nobody reads behind it: see `liveness`.
-    checked : set of int
-        Places of which operands were found to fit their rows: a launch has many batches, and a program many launches.
+    checked : bool
+        Whether the operands are known to fit their rows, as those of PTX are, which were bound; `check` does else.
     kept : dict
         Steps that were prepared for batches of a shape, by what they depend on: `executor` has them.
     """
@@ -260,5 +262,35 @@ class Program(Shown):
     frame: int = 0
     shared: tuple[range, ...] = ()
     lets_go: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    checked: set[int] = field(default_factory=set, repr=False, compare=False)
+    checked: bool = field(default=False, repr=False, compare=False)
     kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def check(self) -> None:
+        """Raise `OperandError` where operands or results do not fit their rows."""
+        for step in self.steps:
+            if isinstance(step, RowStep):
+                self._check(step.row, step.row.sources, step.operands, "takes", "operand")
+                self._check(step.row, step.row.results, step.results, "gives", "result")
+
+    def _check(
+        self, row: PtxInstruction, signature: Signature, given: Sequence[StepOperand | None], does: str, what: str
+    ) -> None:
+        specs = [(spec, name) for spec in signature for name in spec.names]
+        if len(specs) != len(given):
+            raise OperandError(f"{row} {does} {counted(len(specs), what)} ({row.syntax}); got {len(given)}")
+        for (spec, name), x in zip(specs, given, strict=True):
+            if x is None and not (spec.optional or what == "result"):
+                raise OperandError(f"{row}: {what} {name} of {row.syntax} is missing")
+            if x is not None and not spec.accepts(kind := self._kind(x)):
+                register = f"{self.names[x.number]}, " if isinstance(x, Slot) else ""
+                raise OperandError(
+                    f"{row}: {what} {name} of {row.syntax} is {register}{kind}; expected {spec.expected}"
+                )
+
+    def _kind(self, x: StepOperand) -> str:
+        """Class of an operand."""
+        if isinstance(x, Inverted):
+            return "pred"
+        if isinstance(x, Slot):
+            return self.registers[x.number]
+        return self._kind(x.base) if isinstance(x, Sum) else x.kind

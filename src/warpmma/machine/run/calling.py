@@ -299,7 +299,7 @@ class Calls:
                 state.counts[place] += acting.warps
                 for each in refresh:
                     each()
-                self._move(step, frame, [state.registers[x] for x in operands], acting)
+                self._move(step, frame, [None if x is None else state.registers[x] for x in operands], acting)
             return place + 1
 
         return advance
@@ -315,9 +315,7 @@ class Calls:
             return
         (given,) = batch.read(site, [operands[0]], [bits])
         if row.action == "alloca":
-            to = np.uint64(operands[1].bits if len(operands) > 1 else _ALIGNMENT)
-            if to & (to - np.uint64(1)) or not to:
-                raise OperandError(f"{site.mnemonic}: an alignment of {int(to)}; expected a power of two")
+            to = np.uint64(_ALIGNMENT if operands[1] is None else operands[1].bits)
             start = (end + to - np.uint64(1)) & ~(to - np.uint64(1))
             end = start + np.minimum(given.astype(np.uint64), np.uint64(_FRAMES))
             self._result(step, start, group)

@@ -121,7 +121,10 @@ def run_program(
     key = *batch.shape, batch.lanes.threads, batch.target, batch.native, keep
     with _KEEPING:
         run = program.kept.pop(key, None)
-    run = _Run(program, batch.lanes, keep) if run is None else run
+    if run is None:
+        if not program.checked:
+            program.check()
+        run = _Run(program, batch.lanes, keep)
     run.begin(batch, grid, limit, provided, parameters)
     found = None
     try:

@@ -3,9 +3,9 @@
 The rules:
 
 1. A step becomes a function of the group that has come to it; it returns the place where the group goes on, or `STOP`.
-2. Operands are numbers in the list of registers (`state`). Those of an `Operation` are checked here, by number and
-   class; its function takes arrays at once where all lanes have written what it reads.
-3. Everything else goes to the row's handler, as `execute` would call it.
+2. Operands are numbers in the list of registers (`state`), and fit the row: who made the program has checked them. The
+   function of an `Operation` takes arrays at once where all lanes have written what it reads.
+3. Everything else goes to the row's handler.
 4. A step that is ready serves every batch of its shape and engine, one after another: it keeps nothing of a batch, and
    asks the state for it when it runs.
 """
@@ -19,8 +19,6 @@ from typing import Any
 import numpy as np
 
 from ..._arrays import Array
-from ..._text import counted
-from ...errors import OperandError
 from ...operations import Barrier, Operation
 from ..base import WarpRegister, merged
 from ..block import Results
@@ -250,7 +248,6 @@ def _refreshed(act: Act, refresh: list[Refresh]) -> Act:
 def _operation(state: State, place: int, step: RowStep, operands: tuple[Any, ...]) -> Act:
     """Rule 2."""
     row: Any = step.row
-    _check(state, place, step, operands)
     slow, some = (_later(make, state, step, operands) for make in (_slow, _some))
     few = state.shape[0] * state.shape[1] // _FEW
     if len(step.results) != 1 or step.results[0] is None:
@@ -322,7 +319,6 @@ def _some(state: State, step: RowStep, operands: tuple[Any, ...]) -> Act:
 def _silent(state: State, place: int, step: RowStep, operands: tuple[Any, ...]) -> Act:
     """Return an operation in which nothing is a hazard."""
     row: Any = step.row
-    _check(state, place, step, operands)
     registers, write, shaped, function = state.registers, state.write, state.shaped, state.batch.function(row)
     dtypes = [state.dtype(kind) for kind in row.outputs]
 
@@ -345,30 +341,6 @@ def _later(make: Callable[[State, RowStep, tuple[Any, ...]], Act], state: State,
         made[0](group)
 
     return act
-
-
-def _check(state: State, place: int, step: RowStep, operands: tuple[Any, ...]) -> None:
-    """Check an operation's operands, once for all batches that run the program."""
-    if place in state.program.checked:
-        return
-    row: Any = step.row
-    if len(operands) != len(row.inputs):
-        raise OperandError(
-            f"{row.mnemonic} takes {counted(len(row.inputs), 'operand')} ({row.syntax}); got {len(operands)}"
-        )
-    for i, (x, at, kind) in enumerate(zip(step.operands, operands, row.inputs, strict=True)):
-        got = state.kind(x, at)
-        if got != kind:
-            raise OperandError(f"{row.mnemonic}: operand {i} of {row.syntax} is {got}; expected {kind}")
-    if len(step.results) != len(row.outputs):
-        raise OperandError(
-            f"{row.mnemonic} gives {counted(len(row.outputs), 'result')} ({row.syntax}); got {len(step.results)}"
-        )
-    for slot, kind in zip(step.results, row.outputs, strict=True):
-        if slot is not None and (held := state.program.registers[slot.number]) != kind:
-            name = state.program.names[slot.number]
-            raise OperandError(f"{row.mnemonic}: {name} is .{held}; got a value of .{kind}")
-    state.program.checked.add(place)
 
 
 def _slow(state: State, step: RowStep, operands: tuple[Any, ...]) -> Callable[[Group], None]:
@@ -398,8 +370,6 @@ def _handled(state: State, step: RowStep, operands: tuple[Any, ...]) -> Act:
 
 def _put(state: State, step: RowStep, results: Results, group: Group) -> None:
     """Write what a handler gave into the step's registers."""
-    if len(results) != len(step.results):
-        raise OperandError(f"{step.site.mnemonic} gives {counted(len(results), 'result')}; got {len(step.results)}")
     for slot, new in zip(step.results, results, strict=True):
         if slot is not None:
             state.put(slot.number, new, group, step.site)
@@ -424,13 +394,11 @@ def _late(state: State, act: Act, slot: Slot | None) -> Act:
 
 
 def _given(registers: list[Any], step: RowStep, operands: tuple[Any, ...]) -> Callable[[], list[Any]]:
-    """Return what makes the operands that a handler takes: registers, numbers, and lists of them."""
-    if all(isinstance(x, int) for x in operands) and not any(isinstance(x, Constant) for x in step.operands):
+    """Return what makes the operands that a handler takes: registers, numbers, and None for what is left out."""
+    fixed: dict[int, int | None] = {
+        i: x.bits for i, x in enumerate(step.operands) if isinstance(x, Constant) and x.kind == "imm"
+    }
+    fixed |= {i: None for i, x in enumerate(step.operands) if x is None}
+    if not fixed:
         return lambda: [registers[i] for i in operands]
-
-    def value(x: Any, at: Any) -> Any:
-        if isinstance(at, tuple):
-            return [value(y, i) for y, i in zip(x, at, strict=True)]
-        return registers[at].bits if isinstance(x, Constant) and x.kind == "imm" else registers[at]
-
-    return lambda: [value(x, at) for x, at in zip(step.operands, operands, strict=True)]
+    return lambda: [fixed[n] if n in fixed else registers[i] for n, i in enumerate(operands)]

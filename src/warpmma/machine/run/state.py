@@ -153,22 +153,10 @@ class State:
         made: np.dtype[Any] = np.dtype(DTYPES[kind])
         return made
 
-    def kind(self, x: StepOperand, at: Any) -> str:
-        """Class of an operand that `place` has placed."""
-        if isinstance(x, tuple):
-            return "a vector"
-        if isinstance(x, Constant | Argument | ReadOnly):
-            return x.kind
-        if isinstance(x, Inverted):
-            return "pred"
-        if isinstance(x, Slot):
-            return self.program.registers[x.number]
-        return x.kind if isinstance(x, Frame) else self.kind(x.base, at)
-
-    def place(self, x: StepOperand, refresh: list[Refresh]) -> Any:
-        """Return where an operand lies in the list of registers, an int, and what makes it anew; tuples of vectors."""
-        if isinstance(x, tuple):
-            return tuple(self.place(each, refresh) for each in x)
+    def place(self, x: StepOperand | None, refresh: list[Refresh]) -> Any:
+        """Return where an operand lies in the list of registers, an int, and what makes it anew; None of None."""
+        if x is None:
+            return None
         if isinstance(x, Slot):
             return x.number
         if isinstance(x, Inverted | Frame | Sum) or (isinstance(x, ReadOnly) and self._moves(x)):

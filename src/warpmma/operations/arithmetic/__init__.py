@@ -42,5 +42,3 @@ FORMS = (
     *video.FORMS,
     *video_pairs.FORMS,
 )
-
-VIDEO_OPCODES = {head[0] for form in (*video.FORMS, *video_pairs.FORMS) for head in form.heads}

@@ -58,10 +58,16 @@ def _third(words: Words) -> str:
     return " pred" if any(word in _BOOLEAN for word in words) else ""
 
 
+def _decisive(words: Words) -> tuple[tuple[int, int], ...]:
+    """Return the value of the third operand that decides the result, if there is one."""
+    return ((2, int("or" in words)),) if "and" in words or "or" in words else ()
+
+
 def _predicates(words: Words) -> dict[str, Any]:
     """Return what the words of `setp` say of a row."""
     results = "pred pred" if words[-1] in _PAIRS else "pred"
-    return {**operands(f"T T{_third(words)} -> {results}", words), "compute": _test(words)}
+    given = operands(f"T T{_third(words)} -> {results}", words)
+    return {**given, "compute": _test(words), "sinks": (0, 1), "decisive": _decisive(words), "variants": "complement"}
 
 
 def _numbers(words: Words) -> dict[str, Any]:
@@ -76,14 +82,14 @@ def _numbers(words: Words) -> dict[str, Any]:
         parts = [np.where(t, part(true), part(0)).astype(DTYPES[kind]) for t in test(*x)]
         return (parts[0] if len(parts) == 1 else parts[0] | (parts[1] << np.uint32(16)),)
 
-    return {**operands(f"T T{_third(words)} -> {out}", words), "compute": compute}
+    return {**operands(f"T T{_third(words)} -> {out}", words), "compute": compute, "decisive": _decisive(words)}
 
 
 @cache
 def complemented(row: Operation) -> Operation | None:
     """Return the row of two destinations, `p|q`, from that of one (rule 2); None where PTX has none."""
     words = tuple(row.mnemonic.split("."))
-    if words[0] != "setp" or words[-1] in ("f16", "bf16"):
+    if row.variants != "complement" or words[-1] in ("f16", "bf16"):
         return None
     if len(row.outputs) == 2:
         return row

@@ -73,7 +73,10 @@ def comparison(name: str, type_: str, ftz: bool) -> Callable[[Array, Array], tup
 def _compared(words: tuple[str, ...]) -> dict[str, Any]:
     """Return what the words of `setp` say of a row."""
     name, type_ = words[1], words[-1]
-    fields = {**operands("T T -> pred", words), "compute": comparison(name, type_, "ftz" in words)}
+    fields: dict[str, Any] = {
+        **operands("T T -> pred", words), "compute": comparison(name, type_, "ftz" in words), "sinks": (0, 1),
+        "variants": "complement",
+    }  # fmt: skip
     if type_ in FORMATS and isinstance(FORMATS[type_], FloatFormat):
         form = ElementForm(
             op="compare", source=type_, result="pred", comparison=name.removesuffix("u"),

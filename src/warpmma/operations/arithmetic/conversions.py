@@ -243,6 +243,7 @@ def _converted(words: tuple[str, ...]) -> dict[str, Any]:
     compute = partial(_compute, _element(words, source, out), source, out)
     return {
         "inputs": (source.register,) * number, "input_types": (source.name,) * number, "outputs": (out.register,),
+        "output_types": (out.name,), "wider": True, "specials": integers,
         "compute": _cast(source, out) if integers and "sat" not in words else compute,
         "native": _native(words, source, out),
     }  # fmt: skip
@@ -276,6 +277,7 @@ def _packed(words: tuple[str, ...]) -> dict[str, Any]:
     )
     return {
         "inputs": ("b32",) * number, "input_types": ("s32", "s32", "u32")[:number], "outputs": ("b32",),
+        "wider": True, "output_types": ("s32",),
         "compute": partial(_pack, fmt),
     }  # fmt: skip
 

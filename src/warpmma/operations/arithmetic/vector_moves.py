@@ -21,6 +21,7 @@ from ..._arrays import Array
 from ...errors import OperandError, shown
 from ..measurements import VARIANTS, measured
 from ..records import DTYPES, Operation, register_type
+from ..value_forms import MOVE
 
 _COUNTS = {"b16": (2,), "b32": (2, 4), "b64": (2, 4)}
 _SECTION = "Data Movement and Conversion Instructions: mov"
@@ -95,7 +96,7 @@ def _rows(type_: str, count: int) -> tuple[Operation, Operation]:
     whole, bits = register_type(type_), int(type_[1:]) // count
     part = register_type(f"b{bits}")
     make = partial(
-        Operation, mnemonic=f"mov.{type_}", since="sm_70", ptx=(1, 0), travels=True,
+        Operation, mnemonic=f"mov.{type_}", since="sm_70", ptx=(1, 0), **MOVE,
         evidence=measured(_SECTION, VARIANTS),
     )  # fmt: skip
     return (
@@ -105,6 +106,6 @@ def _rows(type_: str, count: int) -> tuple[Operation, Operation]:
         ),
         make(
             inputs=(whole,), outputs=(part,) * count, compute=partial(_unpack, bits, count, DTYPES[part]),
-            vectors=(count, 0),
+            vectors=(count, 0), output_types=(f"b{bits}",) * count,
         ),
     )  # fmt: skip

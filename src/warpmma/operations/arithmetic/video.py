@@ -155,8 +155,12 @@ def _fields(words: Words) -> dict[str, Any]:
     """Return what the words of a mnemonic say of a row without selectors."""
     third = words[0] == "vmad" or words[-1] in _SECONDARY
     types = words[1:3] if words[0] == "vset" else words[2:4]
-    given = operands(f"{types[0]} {types[1]}{' b32' * third} -> b32", words)
-    return {**given, "compute": partial(_multiply if words[0] == "vmad" else _compute, words, ("",) * 4)}
+    given = operands(f"{types[0]} {types[1]}{' u32' * third} -> b32", words)
+    return {
+        **given,
+        "compute": partial(_multiply if words[0] == "vmad" else _compute, words, ("",) * 4),
+        "variants": "scalar",
+    }
 
 
 @cache
@@ -176,7 +180,7 @@ def scalar_selected(row: Operation, selectors: Selectors) -> Operation | None:
         return None
     inputs, types = row.inputs, row.input_types
     if selectors[0]:
-        inputs, types = (*inputs, "b32"), (*types, "b32")
+        inputs, types = (*inputs, "b32"), (*types, "u32")
     return replace(
         row, inputs=inputs, input_types=types, compute=partial(_compute, words, selectors), selectors=selectors
     )

@@ -77,7 +77,11 @@ def _compute(words: Words, selectors: Selectors, a: Array, b: Array, c: Array) -
 
 def _fields(words: Words) -> dict[str, Any]:
     """Return what the words of a mnemonic say of a row without selectors."""
-    return {**operands("b32 b32 b32 -> b32", words), "compute": partial(_compute, words, ("",) * 3)}
+    return {
+        **operands("b32 b32 b32 -> b32", words),
+        "compute": partial(_compute, words, ("",) * 3),
+        "variants": "pairs",
+    }
 
 
 def _masks(letter: str, number: int) -> set[str]:

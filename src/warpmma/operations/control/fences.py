@@ -17,36 +17,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from ...isa import Signature, address, value
 from ..forms import Form
 from ..measurements import published
-from ..records import MemoryOrder, MemoryScope, RegisterType, Row
+from ..records import MemoryOrder, MemoryScope, Row
 
 
 @dataclass(frozen=True, kw_only=True)
 class Control(Row):
-    """One instruction that acts on threads and what orders them.
+    """One instruction that acts on threads and what orders them."""
 
-    Attributes
-    ----------
-    takes : tuple of str
-        Its operands: "address", "imm", "pred", or a PTX type.
-    optional : int
-        How many of these may be left out, at the end.
-    outputs : tuple of str
-        Classes of the registers that it writes.
-    """
-
-    takes: tuple[str, ...] = ()
-    optional: int = 0
-    outputs: tuple[RegisterType, ...] = ()
-
-    @property
-    def syntax(self) -> str:
-        """Operands as PTX writes them: `d0` is an output, `a0`, ... inputs, `p` an address."""
-        names = [*(f"d{i}" for i in range(len(self.outputs)))]
-        names += ["[p]" if x == "address" else f"a{i}" for i, x in enumerate(self.takes)]
-        must = len(names) - self.optional
-        return ", ".join(names[:must]) + "".join(f"{{, {x}}}" for x in names[must:])
+    signature: Signature = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +73,9 @@ def _fence(words: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _none(words: tuple[str, ...]) -> dict[str, Any]:
-    takes = ("address", "imm") if "acquire" in words and "proxy" in words else ()
-    return {"order": "weak", "takes": takes}
+    acquires = "acquire" in words and "proxy" in words
+    takes = (address("p", "generic"), value("a1", "imm", values=(128,)))
+    return {"order": "weak", "signature": takes if acquires else ()}
 
 
 _fences = partial(Form, kind=Fence, fields=_fence, evidence=published("membar, fence"))
@@ -120,13 +102,19 @@ FORMS = (
     _nothing(
         spelling="fence.proxy.tensormap::generic .<acquire release>.<cta cluster gpu sys>", since="sm_90", ptx=(8, 3)
     ),
-    _hints(spelling="nanosleep.u32", ptx=(6, 3), fields=lambda words: {"takes": ("u32",), "observes": True}),
-    _hints(spelling="pmevent", ptx=(1, 4), fields=lambda words: {"takes": ("imm",)}),
-    _hints(spelling="pmevent.mask", ptx=(3, 0), fields=lambda words: {"takes": ("imm",)}),
+    _hints(
+        spelling="nanosleep.u32", ptx=(6, 3),
+        fields=lambda words: {"signature": (value("a0", "u32"),), "observes": True},
+    ),
+    _hints(spelling="pmevent", ptx=(1, 4), fields=lambda words: {"signature": (value("a0", "imm", values=range(16)),)}),
+    _hints(
+        spelling="pmevent.mask", ptx=(3, 0),
+        fields=lambda words: {"signature": (value("a0", "imm", values=range(1 << 16)),)},
+    ),
     _hints(spelling="griddepcontrol .<launch_dependents wait>", since="sm_90", ptx=(7, 8), fields=lambda words: {}),
     _hints(
         spelling="setmaxnreg.<inc dec>.sync.aligned.u32", since="sm_90a", ptx=(8, 0),
-        fields=lambda words: {"takes": ("imm",)},
+        fields=lambda words: {"signature": (value("a0", "imm", values=range(24, 257, 8)),)},
     ),
     Form(spelling="<trap brkpt>", kind=Trap, ptx=(1, 0), fields=lambda words: {}, evidence=published("trap, brkpt")),
 )  # fmt: skip

@@ -23,9 +23,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
+from ...isa import address, value
 from ..forms import Form
 from ..measurements import published
-from ..records import MemoryScope, RegisterType
+from ..records import MemoryScope
 from .fences import Control
 
 Action = Literal["init", "inval", "arrive", "expect_tx", "complete_tx", "wait", "pending_count", "copy"]
@@ -70,18 +71,24 @@ def _fields(words: tuple[str, ...]) -> dict[str, Any]:
     """Return what the words of a mnemonic say of a row."""
     action = {"arrive_drop": "arrive", "test_wait": "wait", "try_wait": "wait", "async": "copy"}.get(words[1], words[1])
     takes: dict[str, tuple[str, ...]] = {
-        "inval": ("address",), "copy": ("address",), "pending_count": ("b64",),
-        "wait": ("address", "u32" if "parity" in words else "b64", *["u32"] * ("try_wait" in words)),
+        "inval": (), "copy": (), "pending_count": ("b64",),
+        "wait": ("u32" if "parity" in words else "b64", *["u32"] * ("try_wait" in words)),
     }  # fmt: skip
-    outputs: dict[str, tuple[RegisterType, ...]] = {"arrive": ("b64",), "wait": ("pred",), "pending_count": ("b32",)}
+    outputs = {"arrive": "b64", "wait": "pred", "pending_count": "b32"}
     must = action not in ("arrive", "wait") or "expect_tx" in words or "noComplete" in words or "test_wait" in words
+    space = "shared" if any(x.startswith("shared") for x in words) else "generic"
+    sink = "" if action != "arrive" else "only" if "shared::cluster" in words else "alone"
+    signature = [value("d0", outputs[action], role="result", sink=sink)] if action in outputs else []
+    signature += [address("p", space)] if action != "pending_count" else []
+    first, given = int(action != "pending_count"), takes.get(action, ("u32",))
+    last = len(given) - 1
+    signature += [value(f"a{i + first}", type_, optional=not must and i == last) for i, type_ in enumerate(given)]
     return {
-        "action": action, "space": "shared" if any(x.startswith("shared") for x in words) else "generic",
+        "action": action, "space": space,
         "drop": "arrive_drop" in words, "expects": action == "arrive" and "expect_tx" in words,
         "last": "noComplete" not in words, "parity": "parity" in words, "counts": "noinc" in words,
         "orders": "relaxed" not in words, "scope": "cluster" if "cluster" in words else "cta",
-        "takes": takes.get(action, ("address", "u32")), "optional": 0 if must else 1,
-        "outputs": outputs.get(action, ()),
+        "signature": tuple(signature),
     }  # fmt: skip
 
 

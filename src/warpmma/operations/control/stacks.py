@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ...isa import value
 from ..forms import Form
 from ..measurements import derived
 from .fences import Control
@@ -29,14 +30,18 @@ class Stack(Control):
     action: Literal["alloca", "stacksave", "stackrestore"]
 
 
+_ALIGNMENTS = tuple(1 << i for i in range(32))
+
+
 def _fields(words: tuple[str, ...]) -> dict[str, Any]:
     """Return what the words of a mnemonic say of a row."""
     action, type_ = words
-    takes = {"alloca": (type_, "imm"), "stacksave": (), "stackrestore": (type_,)}[action]
-    return {
-        "action": action, "takes": takes, "optional": int(action == "alloca"),
-        "outputs": () if action == "stackrestore" else (f"b{type_[1:]}",),
+    result = value("d0", f"b{type_[1:]}", role="result")
+    signature = {
+        "alloca": (result, value("a0", type_), value("a1", "imm", optional=True, values=_ALIGNMENTS)),
+        "stacksave": (result,), "stackrestore": (value("a0", type_, number=False),),
     }  # fmt: skip
+    return {"action": action, "signature": signature[action]}
 
 
 FORMS = (

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from ..._arrays import Array
+from ...isa import Signature, value
 from ..forms import Form
 from ..measurements import derived, published
 from ..records import Operation, RegisterType, Row, register_type
@@ -47,10 +48,10 @@ class ClusterAddress(Row):
         """Class of the registers that hold the addresses."""
         return register_type(self.type)
 
-    @property
-    def syntax(self) -> str:
-        """Operands as PTX writes them: `a1` is the rank."""
-        return "d0, a0, a1"
+    @cached_property
+    def signature(self) -> Signature:
+        """Its operands: `a1` is the rank."""
+        return (value("d0", self.type, role="result"), value("a0", self.type, symbol=True), value("a1", "u32"))
 
 
 def _space(words: Words) -> str:
@@ -81,8 +82,8 @@ def _getctarank(words: Words) -> Callable[[Array], Array]:
     return lambda a: np.zeros(a.shape, np.uint32)
 
 
-def _form(text: str, by: Callable[[Words], Callable[..., Any]], **more: Any) -> Form:
-    return Form(kind=Operation, fields=lambda words: value_row(text, by(words), words), **more)
+def _form(text: str, by: Callable[[Words], Callable[..., Any]], *, symbols: bool = False, **more: Any) -> Form:
+    return Form(kind=Operation, fields=lambda words: {**value_row(text, by(words), words), "symbols": symbols}, **more)
 
 
 _WINDOWS = derived("cvta", "the bases of the windows of state spaces, which PTX leaves open, are not compared")
@@ -94,15 +95,16 @@ _mapa = partial(
 )
 
 FORMS = (
-    _form("T -> T", _cvta, spelling=f"cvta.<{_SPACES}>.u64", ptx=(2, 0), evidence=_WINDOWS),
+    _form("T -> T", _cvta, symbols=True, spelling=f"cvta.<{_SPACES}>.u64", ptx=(2, 0), evidence=_WINDOWS),
     _form("T -> T", _cvta, spelling=f"cvta.to.<{_SPACES}>.u64", ptx=(2, 0), evidence=_WINDOWS),
-    _form("T -> T", _cvta, spelling="cvta{.to}.global.u64", ptx=(2, 0), evidence=published("cvta")),
+    _form("T -> T", _cvta, symbols=True, spelling="cvta.global.u64", ptx=(2, 0), evidence=published("cvta")),
+    _form("T -> T", _cvta, spelling="cvta.to.global.u64", ptx=(2, 0), evidence=published("cvta")),
     _form(
         "u64 -> pred", _isspacep, spelling=f"isspacep.<global {_SPACES}>", ptx=(2, 0), evidence=published("isspacep")
     ),
     _mapa(spelling="mapa.shared::cluster.<u32 u64>"),
     _mapa(spelling="mapa.u64"),
-    _mapped("T -> u32", _getctarank, spelling="getctarank.shared::cluster.<u32 u64>"),
-    _mapped("T -> u32", _getctarank, spelling="getctarank.u64"),
+    _mapped("T -> u32", _getctarank, symbols=True, spelling="getctarank.shared::cluster.<u32 u64>"),
+    _mapped("T -> u32", _getctarank, symbols=True, spelling="getctarank.u64"),
 )
 """Every form of this module."""

@@ -20,18 +20,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
 
 from ..._arrays import Array
 from ...formats import FORMATS
+from ...isa import POLICY, Signature, address, numbered
 from ..arithmetic import float_operation
 from ..elements import is_nan
 from ..forms import Form
 from ..measurements import ATOMICS, measured, published
-from ..records import DTYPES, MemoryOrder, MemoryScope, RegisterType, Row, listed, register_type
+from ..records import DTYPES, MemoryOrder, MemoryScope, RegisterType, Row, register_type
 
 _F64 = FORMATS["f64"]
 _SPACES = ("global", "shared", "shared::cta", "shared::cluster")
@@ -113,12 +114,14 @@ class Atomic(Row):
         """Whether it adds floats, whose sum depends on the order of the operands."""
         return self.operation == "add" and "f" in self.type
 
-    @property
-    def syntax(self) -> str:
-        """Operands as PTX writes them: `d0`, ... are outputs, `a0`, `b0`, ... inputs, `p` the address."""
-        names = [listed(letter, self.registers) for letter in "ab"[: self.values]]
-        results = [listed("d", self.registers)] * self.returns
-        return ", ".join([*results, "[p]", *names, *["policy"] * self.hint])
+    @cached_property
+    def signature(self) -> Signature:
+        """Its operands: `d0`, ... are results, `a0`, `b0`, ... are read, `p` is the address."""
+        type_ = "b64" if self.bits == 128 else self.type
+        more: dict[str, Any] = {"kind": self.kind, "braces": "always" if self.count > 1 else "never"}
+        result = numbered("d", self.registers, type_, role="result", sink="alone", **more)
+        values = (numbered(letter, self.registers, type_, **more) for letter in "ab"[: self.values])
+        return (*[result] * self.returns, address("p", self.space), *values, *[POLICY] * self.hint)
 
 
 # Rules 2 and 3

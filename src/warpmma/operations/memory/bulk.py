@@ -19,14 +19,15 @@ The rules (PTX ISA 9.1, 9.7.9.25.4, `cp.async.bulk`, `cp.reduce.async.bulk`; 9.7
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal
 
+from ...isa import POLICY, Signature, address, numbered, value
 from ..control import Hint
 from ..effects import CopyGroup
 from ..forms import Form
 from ..measurements import derived, published
-from ..records import RegisterType, Row, listed, register_type
+from ..records import RegisterType, Row, register_type
 
 Where = Literal["global", "shared"]
 
@@ -59,16 +60,13 @@ class BulkCopy(Row):
         """Mnemonic of the `red` that combines elements as a reduction does."""
         return _red(self.to, self.operation, self.type)
 
-    @property
-    def takes(self) -> tuple[str, ...]:
-        """Its operands: "address", or a PTX type."""
-        more = () if self.grouped else ("address",)
-        return ("address", "address", "u32", *more, *("b16",) * self.multicast, *("b64",) * self.hint)
-
-    @property
-    def syntax(self) -> str:
-        """Operands as PTX writes them: `p` is where to, `q` where from, `m` the mbarrier."""
-        return "[p], [q], size" + ", [m]" * (not self.grouped) + ", mask" * self.multicast + ", policy" * self.hint
+    @cached_property
+    def signature(self) -> Signature:
+        """Its operands: `p` is where to, `q` where from, `m` the mbarrier."""
+        barrier = () if self.grouped else (address("m", "shared"),)
+        mask = (value("mask", "b16"),) if self.multicast else ()
+        ends = address("p", self.to), address("q", self.origin)
+        return (*ends, value("size", "u32"), *barrier, *mask, *[POLICY] * self.hint)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,10 +106,11 @@ class AsyncStore(Row):
         """Class of the registers that hold an element."""
         return register_type(self.type)
 
-    @property
-    def syntax(self) -> str:
-        """Operands as PTX writes them: `p` is where to, `m` the mbarrier."""
-        return f"[p], {listed('a', self.count)}, [m]"
+    @cached_property
+    def signature(self) -> Signature:
+        """Its operands: `p` is where to, `m` the mbarrier."""
+        values = numbered("a", self.count, self.type, braces="optional")
+        return (address("p", "shared"), values, address("m", "shared"))
 
 
 _OPERATIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
@@ -139,7 +138,7 @@ def _group(words: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _prefetch(words: tuple[str, ...]) -> dict[str, Any]:
-    return {"takes": ("address", "u32", *("b64",) * ("L2::cache_hint" in words))}
+    return {"signature": (address("p", "global"), value("a1", "u32"), *[POLICY] * ("L2::cache_hint" in words))}
 
 
 def _red(space: str, operation: str, type_: str) -> str:
@@ -195,7 +194,7 @@ FORMS = (
     ),
     *(
         _stored(
-            spelling=f"red.async [.relaxed][.cluster].shared::cluster{_COUNTED}.{what}", evidence=published("red.async")
+            spelling=f"red.async .relaxed.cluster.shared::cluster{_COUNTED}.{what}", evidence=published("red.async")
         )
         for what in ("<inc dec>.u32", "<min max>.<u32 s32>", "add.<u32 s32 u64>", "<and or xor>.b32")
     ),

@@ -12,9 +12,10 @@ The rules (PTX ISA 9.1, 9.7.9.13 to 9.7.9.18):
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal
 
+from ...isa import OperandSpec, Signature, address, value
 from ..forms import Form
 from ..measurements import derived, published
 from ..records import Row
@@ -42,10 +43,11 @@ class CacheControl(Row):
         """Bytes, a number that is the second operand; 0 where there is none."""
         return 0 if self.action == "prefetch" else _LINE
 
-    @property
-    def syntax(self) -> str:
-        """Operands as PTX writes them."""
-        return "[p]" + f", {self.size}" * bool(self.size)
+    @cached_property
+    def signature(self) -> Signature:
+        """Its operands."""
+        size = (value(str(self.size), "imm", values=(self.size,)),) if self.size else ()
+        return (address("p", self.space), *size)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,10 +71,15 @@ class CachePolicy(Row):
         """What its policy holds beside the fraction (rule 3)."""
         return (1 << 60) | _PRIMARY.get(self.primary, 0) << 57 | (self.secondary == "evict_first") << 56
 
-    @property
-    def syntax(self) -> str:
-        """Operands as PTX writes them."""
-        return {"fractional": "d0{, fraction}", "range": "d0, [p], primary-size, total-size", "cvt": "d0, a0"}[self.by]
+    @cached_property
+    def signature(self) -> Signature:
+        """Its operands."""
+        given: tuple[OperandSpec, ...] = (value("a0", "b64"),)
+        if self.by == "fractional":
+            given = (value("fraction", "f32", optional=True),)
+        elif self.by == "range":
+            given = (address("p", "generic"), value("primary-size", "u32"), value("total-size", "u32"))
+        return (value("d0", "b64", role="result"), *given)
 
 
 def _control(words: tuple[str, ...]) -> dict[str, Any]:

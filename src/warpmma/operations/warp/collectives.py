@@ -183,6 +183,9 @@ def _activemask(active: Array) -> tuple[Array]:
 
 # The forms
 
+_SINKS: dict[Words, tuple[int, ...]] = {("shfl", "sync"): (1,), ("match", "all"): (0, 1)}
+"""Results that may be discarded."""
+
 
 def _fields(
     text: str, by: Callable[[Words], Callable[..., Any]], undefined: Callable[[Words], Any],
@@ -190,7 +193,8 @@ def _fields(
 ) -> dict[str, Any]:  # fmt: skip
     """Return what the words of a mnemonic say of a row."""
     row = {"compute": by(words), "undefined": undefined(words), "passes": passes(words), "lanes": True}
-    return {**operands(text, words), **row}
+    given = operands(text, words)
+    return {**given, **row, "masked": bool(given["inputs"]), "sinks": _SINKS.get(words[:2], ())}
 
 
 def _form(

@@ -29,7 +29,8 @@ def _elect(mask: Array, active: Array) -> tuple[Array, Array]:
 
 def _fields(words: tuple[str, ...]) -> dict[str, Any]:
     given = operands("u32 -> b32 pred", words)
-    return {**given, "compute": _elect, "undefined": no_group, "lanes": True}
+    more = {"lanes": True, "masked": True, "sinks": (0,), "both": True}
+    return {**given, "compute": _elect, "undefined": no_group, **more}
 
 
 _LEADER = "which lane is elected,"

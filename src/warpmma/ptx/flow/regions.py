@@ -23,7 +23,7 @@ from ..._dataflow import settle
 from ...isa import since
 from ..text import Function, Immediate, Label, Statement, Symbol
 from .control_flow import JUMPS, cut_at, opcode_of
-from .registers_used import ARITHMETIC, Register, RegisterSets, Uses, pure, uses
+from .registers_used import Register, RegisterSets, Uses, arithmetic, pure, uses
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class _Breaks:
         self._constants = constants
 
     def has(self, one: Statement) -> bool:
-        if one.guard is not None and opcode_of(one) not in ARITHMETIC:
+        if one.guard is not None and not arithmetic(one):
             return True
         if self._always.fullmatch(one.mnemonic):
             return True

@@ -1,13 +1,20 @@
-"""The registers that a statement writes and reads: the first operand is written, except by some opcodes."""
+"""The registers that a statement writes and reads, by the signature of its instruction.
+
+A statement without a row (refused later), except control flow, writes its first operand.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import overload
 
 import numpy as np
 
+from ...errors import WarpmmaError
+from ...isa import PtxInstruction, parse_any
+from ...operations import Access, Operation, row
 from ..text import Element, Negation, Operand, Place, Selection, Statement, Symbol, VectorOf
 
 Register = tuple[str, int]
@@ -95,23 +102,20 @@ class RegisterSets(Sequence[set[Register]]):
         return {self._registers[i] for i in np.flatnonzero(bits).tolist()}
 
 
-_READ_FIRST = """
-    st red bra brx bar barrier ret exit trap brkpt prefetch prefetchu membar fence nanosleep stmatrix discard
-    applypriority pmevent griddepcontrol setmaxnreg stackrestore call
-"""
-_WRITES_NONE = frozenset(_READ_FIRST.split())
-"""Opcodes whose first operand, if it is a register, is read."""
+_CONTROL_FLOW = frozenset(("bra", "brx", "call", "ret"))
 
-_ONLY_RESULTS = """
-    abs add addc and bfe bfi bfind bmsk brev clz cnot copysign cos cvt cvta div dp2a dp4a ex2 fma fns isspacep lg2 lop3
-    mad mad24 madc max min mov mul mul24 neg not or popc prmt rcp rem rsqrt sad selp set setp shf shl shr sin slct sqrt
-    sub subc szext tanh testp vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin
-    vmin2 vmin4 vset vset2 vset4 vshl vshr vsub vsub2 vsub4 xor
-"""
-ARITHMETIC = frozenset(_ONLY_RESULTS.split())
-"""Opcodes that do nothing but give results, and touch no memory."""
 
-_ORDERED = frozenset(("volatile", "acquire", "relaxed", "mmio"))
+@lru_cache(maxsize=4096)
+def _instruction(mnemonic: str) -> PtxInstruction | None:
+    """Return the instruction of a mnemonic on any target; None for what is none, as control flow."""
+    if mnemonic.partition(".")[0] in _CONTROL_FLOW:
+        return None
+    for find in (row, parse_any):
+        try:
+            return find(mnemonic)
+        except WarpmmaError:
+            continue
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +139,10 @@ class Uses:
 
 def uses(one: Statement) -> Uses:
     """Find the registers that a statement reads and writes."""
-    opcode, _, rest = one.mnemonic.partition(".")
-    operands = one.operands
-    first = 0
-    if opcode not in _WRITES_NONE or (opcode in ("bar", "barrier") and "red" in rest.split(".")):
-        first = 2 if one.paired else 1
-    elif opcode == "call" and operands and isinstance(operands[0], VectorOf):
-        first = 1
+    operands, instruction = one.operands, _instruction(one.mnemonic)
+    first = _results(one)
+    if instruction is not None and all(x.implicit for x in instruction.results):
+        first = 0
     written: list[Register] = []
     read: list[Register] = []
     whole = one.guard is None
@@ -153,9 +154,17 @@ def uses(one: Statement) -> Uses:
                 whole = whole and not any(isinstance(item, Element) for item in operand.items)
         else:
             read += registers_of(operand)
-    if opcode == "wgmma":
-        read += written  # it adds to what is there
+    if instruction is not None and any(x.updated for x in instruction.results):
+        read += written
     return Uses(tuple(written), tuple(read), whole)
+
+
+def _results(one: Statement) -> int:
+    """How many operands stand first that are results, of what is no instruction of the table."""
+    opcode = one.mnemonic.partition(".")[0]
+    if opcode == "call":
+        return int(bool(one.operands) and isinstance(one.operands[0], VectorOf))
+    return 0 if opcode in _CONTROL_FLOW else 1 + one.paired
 
 
 def registers_of(operand: Operand) -> list[Register]:
@@ -187,7 +196,15 @@ def symbols_of(x: Operand) -> Iterator[Symbol]:
 
 def pure(one: Statement) -> bool:
     """Whether a statement does nothing but give results."""
-    words = one.mnemonic.split(".")
-    if words[0] in ("ld", "ldu"):
-        return _ORDERED.isdisjoint(words)
-    return words[0] in ARITHMETIC and "cc" not in words  # the carry is a result, too
+    instruction = _instruction(one.mnemonic)
+    if isinstance(instruction, Access):
+        return instruction.direction == "load" and instruction.order == "weak"
+    return arithmetic(one) and not (isinstance(instruction, Operation) and instruction.writes_carry)
+
+
+def arithmetic(one: Statement) -> bool:
+    """Whether a statement computes from registers of its own lane."""
+    instruction = _instruction(one.mnemonic)
+    if instruction is None:
+        return one.mnemonic.startswith("mov.")  # of vectors, which have no row of their own
+    return isinstance(instruction, Operation) and not instruction.lanes

@@ -13,10 +13,12 @@ The rules:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import cast
 
 from ..._text import counted
+from ...isa import value
 from ...machine import Call, Constant, Frame, Guard, RowStep, Site, Slot, StepOperand
 from ...operations import RegisterType, row
 from ..storage import FrameLayout, callee, size_of
@@ -27,6 +29,11 @@ PROVIDED = ("vprintf", "__assertfail", "malloc", "free")
 """Functions that have no body, and that the machine provides."""
 
 _PASSED = "passed"
+_VALUE = {
+    kind: value("", kind, role="result", wider=kind != "pred", sink="alone", symbol=True, special=True)
+    for kind in ("b16", "b32", "b64", "pred")
+}
+"""A parameter or result that is a register, by its class."""
 AnyStep = RowStep | Call
 Places = tuple[tuple[int, int], ...]
 
@@ -159,10 +166,10 @@ class CallLowering:
         load = row(f"ld.local.{type_}", self._target)
         for item, at in self._items(statement, x, formal, offset):
             if formal.type != "pred":
-                slot = self._names.target(item, type_, statement, wider=True)
+                slot = self._names.target(item, _VALUE[type_], statement)
                 yield RowStep(site=site, row=load, operands=(Frame(at),), results=(slot,), guard=guard)
                 continue
-            slot, word = self._names.target(item, "pred", statement), self._names.slot(_PASSED, "b16")
+            slot, word = self._names.target(item, _VALUE["pred"], statement), self._names.slot(_PASSED, "b16")
             yield RowStep(site=site, row=load, operands=(Frame(at),), results=(word,), guard=guard)
             yield RowStep(
                 site=site, row=row("setp.ne.u16"), operands=(word, Constant(0, "b16")), results=(slot,), guard=guard
@@ -176,9 +183,9 @@ class CallLowering:
         for item, at in self._items(statement, x, formal, offset):
             value: StepOperand
             if formal.type != "pred":
-                value = self._names.source(item, type_, formal.type, statement, wider=True)
+                value = self._names.source(item, replace(_VALUE[type_], type=formal.type), statement)
             else:
-                given = self._names.source(item, "pred", "pred", statement)
+                given = self._names.source(item, _VALUE["pred"], statement)
                 value = self._names.slot(_PASSED, "b16")
                 one, nought = Constant(1, "b16"), Constant(0, "b16")
                 yield RowStep(

@@ -41,7 +41,7 @@ def workspace(memory: GlobalMemory) -> bytes:
 def with_workspace(program: Program, at: int) -> Program:
     """Return a program that reads the address of its workspace from so many bytes on of the launch's parameters."""
 
-    def given(x: StepOperand) -> StepOperand:
+    def given(x: StepOperand | None) -> StepOperand | None:
         if isinstance(x, ReadOnly) and x.name in _HALVES:
             return Argument(at + _HALVES[x.name], 4, False, x.kind)
         return x

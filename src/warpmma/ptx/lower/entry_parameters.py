@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...isa import value
 from ...machine import Argument, Slot
 from ..storage import laid_out, register_class
 from ..text import BYTES, Function, Place, Statement, Variable, bytes_of
@@ -49,7 +50,7 @@ class EntryParameters:
             raise names.fail(statement, text)
         found = []
         for i, x in enumerate(items):
-            slot = names.target(x, kind, statement, wider=True)
+            slot = names.target(x, value("d0", kind, role="result", wider=True, sink="element"), statement, inside=True)
             if slot is not None:
                 signed = type_[0] == "s"
                 found.append((Argument(start + place.offset + i * each, each, signed, names.kind(slot)), slot))

@@ -126,6 +126,7 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
     program = Program(
         name=entry, steps=tuple(steps), registers=tuple(slots.kinds), names=tuple(slots.names), callees=callees,
         frame=frame, shared=(*(place for _, place in shared.variables), range(shared.dynamic, shared.dynamic)),
+        checked=True,
     )  # fmt: skip
     return Linked(program, parameters.size, shared, found, tuple(problems), tuple(conditional), tuple(undecided))
 

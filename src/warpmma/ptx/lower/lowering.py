@@ -33,9 +33,9 @@ from ..contraction import ALTERNATIVE, FACTORS
 from ..flow import ENDS, BasicBlock, Register, cut, placed, uses
 from ..storage import FrameLayout, Slots, register_class
 from ..text import Function, Immediate, Module, Place, RegisterRange, Statement, Symbol, Variable, VectorOf
+from .binding import bind
 from .calls import CallLowering
 from .entry_parameters import EntryParameters
-from .matching import match
 from .older_forms import without_sync
 from .resolving import Places, Resolver
 
@@ -269,7 +269,8 @@ class _Lowering:
             for x in kept:
                 self._names.slot(x.name, kind)
             pairs = [*zip(kept, given[1], strict=True), *zip(given[0], kept, strict=True)]
-            moves = (replace(statement, mnemonic=f"mov.{type_}", operands=pair) for pair in pairs)
+            wanted = (pair for pair in pairs if not (isinstance(pair[0], Symbol) and pair[0].name == "_"))
+            moves = (replace(statement, mnemonic=f"mov.{type_}", operands=pair) for pair in wanted)
             return [self._step(move, site, guard) for move in moves]
         vector = any(isinstance(x, Symbol) and n > 1 for x, n in zip(statement.operands, counts, strict=True))
         if not vector:
@@ -306,12 +307,12 @@ class _Lowering:
 
     def _step(self, statement: Statement, site: Site, guard: Guard | None) -> RowStep:
         found = self._row(statement)
-        matched = match(self._names, statement, found)
-        if isinstance(found, ClusterAddress) and matched.operands[1] != Constant(0, "b32"):
+        bound = bind(self._names, statement, found)
+        if isinstance(found, ClusterAddress) and bound.operands[1] != Constant(0, "b32"):
             text = "ranks other than 0 are refused when they are executed: a cluster has one block here"
             self._body.conditional.append(self._names.fail(statement, text))
         return RowStep(
-            site=site, row=matched.row, operands=matched.operands, results=matched.results, guard=guard,
+            site=site, row=bound.row, operands=bound.operands, results=bound.results, guard=guard,
             beside=bool(statement.beside),
         )  # fmt: skip
 

@@ -9,10 +9,11 @@ The rules:
    ptxas, f32 and f64 take floats, integers take integers, bits take integers and floats of their own width, and other
    floats take no number.
 3. The name of a variable is its address, in its state space; that of a function, its address. In the brackets of an
-   instruction that names no space it is the generic one. Without brackets it stands where `_TAKE_ADDRESSES` lets it.
+   instruction that names no space it is the generic one. Without brackets it stands where the signature lets it.
 4. A register plus a number, outside of brackets, is an operand that ptxas takes, and PTX does not define: their sum in
    the register's width. It is taken where an integer, or bits, of that width stand, and no float or predicate.
-5. A special register is read where a register may stand; `WARP_SZ` is 32. One of 128 bits is two of 64, low first.
+5. A special register is read by `mov`, and by `cvt` between integers; `WARP_SZ` is 32. One of 128
+   bits is two of 64, low first.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ import numpy as np
 
 from ..._text import counted
 from ...errors import PtxError
+from ...isa import OperandSpec
 from ...machine import Constant, Frame, Inverted, ReadOnly, Slot, StepOperand, Sum, special_kind
-from ...operations import SPACES, WINDOWS, RegisterType
+from ...operations import WINDOWS, RegisterType
 from ...registers import LANES
 from ..storage import Declared, Slots, register_class
 from ..text import (
@@ -43,16 +45,8 @@ from ..text import (
     VectorOf,
 )
 
-_TAKE_ADDRESSES = frozenset(("mov", "cvta", "mapa", "getctarank", "call"))
-"""Opcodes that take the name of a variable or function as an operand."""
-
-_DISCARD = frozenset(
-    ("atom", "call", "elect", "ld", "ldmatrix", "lop3", "match", "mbarrier", "mma", "mov", "setp", "wmma")
-)
-"""Opcodes that may discard a result, or elements of one, by `_`."""
-
-_OF_SHARED = frozenset(("ldmatrix", "stmatrix", "wmma"))
-"""Opcodes whose addresses may have 32 bits where no state space is named: those of shared memory."""
+_APART = {"global", "shared", "const", "local"}
+"""State spaces of variables; what is in one is in no other. Parameters lie in different ones."""
 
 
 class Places(Protocol):
@@ -164,38 +158,45 @@ class Resolver:
         found = self.declared.find(x)
         return isinstance(found, RegisterRange) and found.type == "b128"
 
-    def target(self, x: Operand, kind: RegisterType, statement: Statement, *, wider: bool = False) -> Slot | None:
-        """Return where a result of a class goes; None for `_`."""
+    def target(self, x: Operand, spec: OperandSpec, statement: Statement, *, inside: bool = False) -> Slot | None:
+        """Return where a result goes, which may stand inside braces; None for `_`."""
         if isinstance(x, Symbol) and x.name == "_":
-            if statement.mnemonic.partition(".")[0] not in _DISCARD:
+            if spec.sink not in ("alone", "only", "element" if inside else "alone"):
                 raise self.fail(statement, "_ stands where a register is expected: its result cannot be discarded")
             return None
+        if spec.sink == "only":
+            raise self.fail(
+                statement, f"{written(x)} stands where _ is expected: nothing is returned from another block"
+            )
         slot = self.register(x, statement)
         if slot is None:
-            raise self.fail(statement, f"{written(x)} is no register, and a result goes there")
-        self._check(x, self.kind(slot), kind, statement, wider)
+            raise self.fail(statement, f"{written(x)} is not a register, and a result goes there")
+        self._check(x, self.kind(slot), spec.kind, statement, spec.wider)
         return slot
 
-    def source(
-        self, x: Operand, kind: RegisterType, type_: str, statement: Statement, *, wider: bool = False
-    ) -> StepOperand:
-        """Return an operand that is read, of a PTX type in a register of a class."""
+    def source(self, x: Operand, spec: OperandSpec, statement: Statement) -> StepOperand:
+        """Return a register or a number that is read."""
+        kind, type_ = spec.kind, spec.type
         if isinstance(x, Immediate):
-            if wanted := _misfit(x, type_, kind):
-                raise self.fail(statement, f"{written(x)} stands where {wanted}")
-            return Constant(number(x, type_, kind), kind)
+            return self._number(x, spec, statement)
+        slot = self.register(x.operand if isinstance(x, Negation) else x, statement)
+        if slot is not None and self.kind(slot) == spec.other:
+            kind = type_ = spec.other
         if isinstance(x, Negation):
-            return self._negated(x, kind, type_, statement)
-        slot = self.register(x, statement)
+            return self._negated(x, kind, statement)
         if slot is not None:
             if kind == "imm":
-                raise self.fail(statement, f"{written(x)} is a register, and an immediate stands there")
-            self._check(x, self.kind(slot), kind, statement, wider)
+                raise self.fail(statement, f"{written(x)} is a register; expected an immediate")
+            self._check(x, self.kind(slot), kind, statement, spec.wider)
             return slot
         if isinstance(x, Symbol) and x.name[:1] == "%" and (own := special_kind(x.name[1:])) is not None:
-            if "pred" in (own, kind) or kind == "imm":
-                self._check(x, own, kind, statement, wider)
-            return ReadOnly(x.name[1:], kind)  # PTX reads them with fewer bits, or more
+            if not spec.special:
+                raise self.fail(
+                    statement, f"{written(x)} is a special register; expected a register, into which mov puts it"
+                )
+            if (own, kind) != ("b32", "b16"):  # PTX reads the lower half, too
+                self._check(x, own, kind, statement, wider=False)
+            return ReadOnly(x.name[1:], kind)
         if isinstance(x, Symbol) and x.name == "WARP_SZ":
             return Constant(LANES, kind)
         if isinstance(x, VectorOf):
@@ -205,10 +206,10 @@ class Resolver:
         if isinstance(x, Place) and x.form == "address":
             raise self.fail(statement, f"{written(x)} is an address in brackets; expected a register or a number")
         if isinstance(x, Place) and x.base is not None and (slot := self.register(x.base, statement)) is not None:
+            self._check_number(x, spec, statement)
             return self._sum(x, slot, kind, type_, statement)
         address = self._address_of(x, kind, statement)
-        opcode, *words = statement.mnemonic.split(".")
-        if opcode not in _TAKE_ADDRESSES or "to" in words or type_[0] not in "bsu":
+        if not spec.symbol or type_[0] not in "bsu":
             raise self.fail(statement, f"{written(x)} is an address; expected a register, into which mov puts it")
         return address
 
@@ -219,7 +220,23 @@ class Resolver:
         self._check(x, self.kind(slot), kind, statement, wider=False)
         return Sum(slot, x.offset) if x.offset else slot
 
-    def _negated(self, x: Negation, kind: RegisterType, type_: str, statement: Statement) -> StepOperand:
+    def _number(self, x: Immediate, spec: OperandSpec, statement: Statement) -> StepOperand:
+        """Return a number of the text (rule 2)."""
+        self._check_number(x, spec, statement)
+        kind: RegisterType = "imm" if spec.literal else spec.kind
+        if kind == "imm" and x.kind not in "su":
+            raise self.fail(statement, f"{written(x)} stands where an immediate is expected, an integer")
+        if wanted := _misfit(x, spec.type, kind):
+            raise self.fail(statement, f"{written(x)} stands where {wanted}")
+        if spec.values and x.value not in spec.values:
+            raise self.fail(statement, f"{spec} is {x.value}; expected {spec.allowed}")
+        return Constant(number(x, spec.type, kind), kind)
+
+    def _check_number(self, x: Operand, spec: OperandSpec, statement: Statement) -> None:
+        if not spec.number:
+            raise self.fail(statement, f"{written(x)} stands where a register is expected")
+
+    def _negated(self, x: Negation, kind: RegisterType, statement: Statement) -> StepOperand:
         slot = self.register(x.operand, statement)
         if x.sign != "!" or slot is None or self.kind(slot) != "pred" or kind != "pred":
             raise self.fail(statement, f"{written(x)}: what may be negated here is a predicate, as !p")
@@ -244,34 +261,32 @@ class Resolver:
         known = self._places.address(("", -1, symbol.name))
         return None if known is None else known[0]
 
-    def place(self, x: Operand, statement: Statement) -> StepOperand:
+    def place(self, x: Operand, spec: OperandSpec, statement: Statement) -> StepOperand:
         """Return the address that stands in brackets: of a register plus bytes, of a variable, or a number."""
         if isinstance(x, Place) and x.form != "sum":
             if x.more:
                 more = ", ".join(map(written, x.more))
                 raise self.fail(statement, f"{more} follows an address in its brackets; expected [address] alone")
             if x.base is None:
+                if spec.space != "local":
+                    raise self.fail(statement, f"{written(x)} is a number, which is an address in .local alone")
                 return Constant(x.offset & ((1 << 64) - 1), "b64")
             slot = self.register(x.base, statement)
             if slot is not None:
                 if self.kind(slot) not in ("b32", "b64"):
                     raise self.fail(statement, f"{x.base.name} is a register of {self.kind(slot)}, and no address")
-                long = statement.mnemonic.partition(".")[0] not in _OF_SHARED and not self._named(statement) - {
-                    "global"
-                }
-                if self.kind(slot) == "b32" and long:
+                if self.kind(slot) not in (spec.kind, spec.other):
                     raise self.fail(statement, f"{x.base.name} has 32 bits; generic and global addresses have 64")
                 return Sum(slot, x.offset) if x.offset else slot
-            return self._in_window(self._address_of(x, "b64", statement), self.space(x), statement)
+            space = self.space(x)
+            if space != spec.space and {space, spec.space} <= _APART:
+                raise self.fail(statement, f"{x.base.name} lies in .{space}; expected an address in .{spec.space}")
+            return self._in_window(self._address_of(x, "b64", statement), space, spec)
         raise self.fail(statement, f"{written(x)} is no address; expected [register+bytes] or [variable+bytes]")
 
-    def _named(self, statement: Statement) -> set[str]:
-        """Return the state spaces that a mnemonic names."""
-        return {word.partition("::")[0] for word in statement.mnemonic.split(".")} & set(SPACES)
-
-    def _in_window(self, address: StepOperand, space: str | None, statement: Statement) -> StepOperand:
-        """Make the address of a variable generic where the mnemonic names no space (rule 3)."""
-        base = 0 if self._named(statement) or space is None or space not in WINDOWS else WINDOWS[space].base
+    def _in_window(self, address: StepOperand, space: str | None, spec: OperandSpec) -> StepOperand:
+        """Make the address of a variable generic where the instruction names no space (rule 3)."""
+        base = 0 if spec.space != "generic" or space is None or space not in WINDOWS else WINDOWS[space].base
         if base and isinstance(address, Constant):
             return Constant(address.bits + base, "b64")
         return Sum(address, base) if base and isinstance(address, Frame) else address

@@ -1,0 +1,300 @@
+"""Signatures: the operands of an instruction as data.
+
+The rules:
+
+1. A signature lists operands in the order of PTX's text. An operand has a name for each of its registers; several
+   registers stand in braces, and one may.
+2. Optional operands may be left out, the last first. A second result stands behind `|`, or is left out.
+3. An implicit operand is read or written without being named in the text: the carry.
+4. A signature proves itself (`problem`): a table checks each when it makes the row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, cast
+
+from ..._records import Shown
+from ...layouts import Layout, Operand
+from ...registers import Packing
+
+RegisterType = Literal["b16", "b32", "b64", "pred", "imm"]
+Role = Literal["result", "source", "address", "mask", "policy"]
+Sink = Literal["", "element", "alone", "only"]
+Braces = Literal["never", "optional", "always"]
+
+_CLASSES = ("b16", "b32", "b64", "pred", "imm")
+_WIDE_SPACES = ("generic", "global")
+_FEW = 4
+_BYTES = ("b8", "e2m1x2")
+_PLAIN = re.compile(r"(b|s|u|f|bf)\d+(x2)?|pred|imm")
+
+
+def register_type(type_: str) -> RegisterType:
+    """Class of registers that hold a PTX type of bits, integers, one number or two: "b32" of "s32", "f32" and "f16x2".
+
+    Examples
+    --------
+    >>> register_type("f64"), register_type("s8"), register_type("pred"), register_type("bf16x2")
+    ('b64', 'b16', 'pred', 'b32')
+    """
+    if type_ in ("pred", "imm"):
+        return cast(RegisterType, type_)
+    bits, _, count = type_.lstrip("bfsu").partition("x")
+    return cast(RegisterType, f"b{max(int(bits) * int(count or 1), 16)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperandSpec(Shown):
+    """One operand of an instruction.
+
+    Attributes
+    ----------
+    names : tuple of str
+        One for each register, as `syntax` prints them.
+    role : {"result", "source", "address", "mask", "policy"}
+        "mask" is a membermask, "policy" a cache policy.
+    type : str
+        PTX type of each register: what a number in its place is a value of; "imm" of an immediate.
+    kind : {"b16", "b32", "b64", "pred", "imm"}
+        Class of the registers.
+    other : RegisterType or None
+        Another class that is accepted, of another meaning: the predicate of `cp.async`, a short generic address.
+    braces : {"never", "optional", "always"}
+        Whether the registers stand in braces; a vector register may stand there instead.
+    space : str
+        State space of an address.
+    optional : bool
+        Whether it may be left out.
+    paired : bool
+        Whether it is the second result, behind `|`; it may be left out if it is optional.
+    wider : bool
+        Whether the registers may be wider than the type: what is read is cut off, what is written extended.
+    implicit : bool
+        Whether no text names it.
+    literal : bool
+        Whether a number stays a number where a register may stand, too.
+    sink : {"", "element", "alone", "only"}
+        Of a result: whether `_` may stand for a register in its braces, or for all of it; "only": nothing else may.
+    updated : bool
+        Of a result: whether what was there is read, too.
+    symbol, special, number : bool
+        Whether the name of a variable may stand there, as its address; a special register; and a number.
+    default : int or None
+        What kernels in Python mean where they leave it out.
+    values : collection of int
+        Numbers that an immediate may be; all where it is empty.
+    selector : str
+        What a video instruction writes behind it, such as "b0", or "-" before.
+    """
+
+    names: tuple[str, ...]
+    role: Role = "source"
+    type: str
+    kind: RegisterType
+    other: RegisterType | None = None
+    braces: Braces = "never"
+    space: str = ""
+    optional: bool = False
+    paired: bool = False
+    wider: bool = False
+    implicit: bool = False
+    literal: bool = False
+    sink: Sink = ""
+    updated: bool = False
+    symbol: bool = False
+    special: bool = False
+    number: bool = True
+    default: int | None = None
+    values: Collection[int] = field(default=(), compare=False)
+    selector: str = ""
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self, name: Callable[[str], str] = str, comma: str = ", ") -> str:
+        """Write it, each register by the name that a function gives it."""
+        inside = comma.join(map(name, self.names))
+        if self.role == "address":
+            return f"[{inside}]"
+        text = f"{{{inside}}}" if self.braces == "always" or len(self.names) > 1 else inside
+        sign, chosen = self.selector[: self.selector.startswith("-")], self.selector.removeprefix("-")
+        return f"{sign}{text}{'.' * bool(chosen)}{chosen}"
+
+    @property
+    def allowed(self) -> str:
+        """What an immediate may be, in words."""
+        if isinstance(self.values, range):
+            step = f", a multiple of {self.values.step}" * (self.values.step > 1)
+            return f"{self.values[0]} to {self.values[-1]}{step}"
+        numbers = [*map(str, self.values)]
+        if len(numbers) > _FEW:
+            numbers = [*numbers[:_FEW], "...", numbers[-1]]
+            return ", ".join(numbers)
+        return " or ".join(numbers) or "an integer"
+
+    def accepts(self, kind: str) -> bool:
+        """Tell whether a register of a class, or a number ("imm"), may stand there."""
+        if kind in (self.kind, self.other) or (self.literal and kind == "imm"):
+            return True
+        if self.role == "address":
+            return kind in ("b32", "b64")
+        return self.wider and kind in ("b32", "b64") and int(kind[1:]) > int(self.kind[1:])
+
+    @property
+    def expected(self) -> str:
+        """Say what may stand there."""
+        return "b32 or b64" if self.role == "address" else self.kind + " or wider" * self.wider
+
+    @property
+    def declared(self) -> str:
+        """Class of registers that PTX declares for it: bytes have registers of their own."""
+        return "b8" if self.type in _BYTES else self.kind
+
+    @property
+    def problem(self) -> str:
+        """What contradicts itself; "" for nothing (rule 4)."""
+        if not self.names or self.kind not in _CLASSES:
+            return f"{self.names} of {self.kind}: expected at least one register of {', '.join(_CLASSES)}"
+        if (self.role == "address") != bool(self.space):
+            return f"{self}: an address has a state space, and nothing else has one"
+        if self.kind == "imm" and (self.role == "result" or self.wider or self.type != "imm"):
+            return f"{self}: an immediate is a source of type imm"
+        if _PLAIN.fullmatch(self.type) and self.kind != register_type(self.type) and not self.wider:
+            return f"{self}: a register of {self.kind} does not hold {self.type}"
+        if (self.paired or self.sink) and self.role != "result":
+            return f"{self}: only results are paired or discarded"
+        return ""
+
+
+Signature = tuple[OperandSpec, ...]
+
+
+def value(name: str | tuple[str, ...], type_: str, **more: object) -> OperandSpec:
+    """Return the operand of a PTX type: its class of registers follows."""
+    names = (name,) if isinstance(name, str) else name
+    kind = more.pop("kind", None) or register_type(type_)
+    return OperandSpec(names=names, type=type_, kind=kind, **more)  # type: ignore[arg-type]
+
+
+def numbered(letter: str, count: int, type_: str, **more: object) -> OperandSpec:
+    """Return an operand of registers that a letter and their numbers name: `{a0, a1}`."""
+    return value(tuple(f"{letter}{i}" for i in range(count)), type_, **more)
+
+
+def address(name: str, space: str, **more: object) -> OperandSpec:
+    """Return an address in a state space: of 64 bits, or 32 of the spaces of a block or thread, which take both."""
+    wide = space in _WIDE_SPACES
+    other = {} if wide else {"other": "b64"}
+    return value(name, "u64" if wide else "u32", role="address", space=space, **{**other, **more})
+
+
+def packed(element: str, packing: Packing) -> str:
+    """Name the type of a register of elements: "f16x2", or "f32" where there is one."""
+    return element if packing.per_register == 1 else f"{element}x{packing.per_register}"
+
+
+def fragments(type_: Callable[[Operand], str], layout: Callable[[Operand], Layout]) -> Signature:
+    """Return the fragments of D, A, B and C, from the types of their elements and their layouts."""
+    found = []
+    operands: tuple[Operand, ...] = ("D", "A", "B", "C")
+    for operand in operands:
+        of = layout(operand)
+        role = {"role": "result", "sink": "element"} if operand == "D" else {}
+        kind = f"b{of.packing.width}"
+        name, type_of = operand.lower(), packed(type_(operand), of.packing)
+        found.append(numbered(name, of.registers, type_of, kind=kind, braces="always", **role))
+    return tuple(found)
+
+
+POLICY = value("policy", "b64", role="policy")
+"""A cache policy."""
+
+
+def printed(signature: Signature, name: Callable[[str], str] | None = None, comma: str = ", ") -> str:
+    """Write the operands as PTX does.
+
+    Parameters
+    ----------
+    signature : tuple of OperandSpec
+    name : callable, optional
+        From the name of a register to what stands for it. With it the text is a statement's: operands that may be left
+        out are.
+    comma : str
+        What separates the registers in braces.
+
+    Examples
+    --------
+    >>> given = (numbered("d", 2, "b32", role="result"), address("p", "shared"), value("size", "u32", optional=True))
+    >>> printed(given), printed(given, "%{}".format)
+    ('{d0, d1}, [p]{, size}', '{%d0, %d1}, [%p]')
+    """
+    text = ""
+    for x in signature:
+        if x.implicit or (x.optional and not x.paired and name is not None):
+            continue
+        one = x.text(name or str, comma)
+        text += f"|{one}" if x.paired else f"{{, {one}}}" if x.optional else f"{', ' * bool(text)}{one}"
+    return text
+
+
+def present(
+    signature: Sequence[OperandSpec], count: int, size: Callable[[OperandSpec], int] = lambda x: 1,
+    *, defaults: bool = False,
+) -> list[OperandSpec] | None:  # fmt: skip
+    """Return which operands are there if so many are; None where so many cannot be (rule 2).
+
+    Parameters
+    ----------
+    signature : sequence of OperandSpec
+    count : int
+        Of all operands together.
+    size : callable
+        As how many an operand counts.
+    defaults : bool
+        Whether operands with a default may be left out, too.
+    """
+    left, missing = list(signature), sum(map(size, signature)) - count
+    for x in reversed(signature):
+        if missing > 0 and (x.optional or (defaults and x.default is not None)):
+            left.remove(x)
+            missing -= size(x)
+    return left if missing == 0 else None
+
+
+class Signed:
+    """What has a signature."""
+
+    def statement(self, name: Callable[[str], str] = "%{}".format, comma: str = ", ") -> str:
+        """Write it as a statement of PTX, without operands that may be left out; see `printed`.
+
+        Examples
+        --------
+        >>> from warpmma.isa import parse
+        >>> parse("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32").statement(comma=",")
+        'mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%d0,%d1}, {%a0}, {%b0}, {%c0,%c1};'
+        """
+        return f"{self} {printed(self.signature, name, comma)}".rstrip() + ";"
+
+    @property
+    def signature(self) -> Signature:
+        """Its operands, in the order of PTX's text."""
+        raise NotImplementedError
+
+    @cached_property
+    def syntax(self) -> str:
+        """Operands as PTX writes them: `d0`, ... are results, `a0`, ... are read, `p` and `q` are addresses."""
+        return printed(self.signature)
+
+    @cached_property
+    def results(self) -> Signature:
+        """What it writes."""
+        return tuple(x for x in self.signature if x.role == "result")
+
+    @cached_property
+    def sources(self) -> Signature:
+        """What it reads, addresses too."""
+        return tuple(x for x in self.signature if x.role != "result")

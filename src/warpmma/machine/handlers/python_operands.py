@@ -1,0 +1,83 @@
+"""Operands of Python kernels, checked by the signature of their instruction: handlers get registers and numbers.
+
+The rules:
+
+1. An operand of several registers is a sequence of them; registers may also follow each other, all in one row.
+2. A number stands for a register with it in every lane (`literals`); an immediate stays one. An
+   address may be a register of 32 bits in every state space.
+3. What is bound is one register or number after the other, and None for what is left out: as steps of programs have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..._arguments import is_integer
+from ..._text import counted
+from ...errors import OperandError, shown
+from ...isa import OperandSpec, PtxInstruction, present, printed
+from ..base import WarpRegister
+from ..block import Batch
+
+_LONG = 48
+
+
+def bound(batch: Batch, row: PtxInstruction, operands: Sequence[Any]) -> list[Any]:
+    """Check the operands of an instruction, and bind them.
+
+    Raises
+    ------
+    OperandError
+        Too many or too few, or what does not fit the signature.
+    """
+    signature = row.sources
+    found: list[Any] = []
+    there = _matched(row, signature, operands)
+    for spec in signature:
+        given = there.get(id(spec))
+        found += [spec.default] * len(spec.names) if given is None else _bound(batch, row, spec, given)
+    return found
+
+
+def _matched(row: PtxInstruction, signature: Sequence[OperandSpec], operands: Sequence[Any]) -> dict[int, list[Any]]:
+    """Return what is given for each operand, register by register (rule 1)."""
+    groups = [list(x) if isinstance(x, list | tuple) else [x] for x in operands]
+    there = present(signature, len(groups), defaults=True)
+    if there is not None and (any(len(x) > 1 for x in groups) or all(len(spec.names) == 1 for spec in there)):
+        return {id(spec): group for spec, group in zip(there, groups, strict=True)}
+    flat = [x for group in groups for x in group]
+    there = present(signature, len(flat), lambda x: len(x.names), defaults=True)
+    if there is None:
+        raise OperandError(f"{row} takes {printed(row.sources) or 'no operands'}; got {counted(len(flat), 'operand')}")
+    items = iter(flat)
+    return {id(spec): [next(items) for _ in spec.names] for spec in there}
+
+
+def _bound(batch: Batch, row: PtxInstruction, spec: OperandSpec, given: Sequence[Any]) -> list[Any]:
+    if len(given) != len(spec.names):
+        raise OperandError(f"{row}: {spec}: got {counted(len(given), 'register')}; expected {len(spec.names)}")
+    return [_checked(batch, row, spec, x, name) for x, name in zip(given, spec.names, strict=True)]
+
+
+def _checked(batch: Batch, row: PtxInstruction, spec: OperandSpec, x: Any, name: str) -> Any:
+    """Return a register or a number that fits (rule 2)."""
+    if spec.literal and is_integer(x):
+        return int(x)
+    if spec.kind == "imm":
+        if not is_integer(x):
+            raise OperandError(f"{_who(row, name)} is {type(x).__name__}; expected an immediate int")
+        if spec.values and x not in spec.values:
+            raise OperandError(f"{_who(row, name)} is {shown(x)}; expected {spec.allowed}")
+        return int(x)
+    register = x
+    if not isinstance(x, WarpRegister):
+        register = batch.operand(x, spec.type, spec.kind, _who(row, name))
+    if not spec.accepts(register.kind):
+        raise OperandError(f"{_who(row, name)} is {register.kind}; expected {spec.expected}")
+    return register
+
+
+def _who(row: PtxInstruction, name: str) -> str:
+    whole = f" of {row.syntax}" if name != row.syntax and len(row.syntax) <= _LONG else ""
+    return f"{row}: operand {name}{whole}"

@@ -1,0 +1,169 @@
+"""Binding: the operands of a statement, read and checked by the signature of its instruction.
+
+The rules:
+
+1. An operand of the text is taken for the one of the signature at its place; what is optional may be missing, and is
+   None. A carry is a register that no text names.
+2. Registers may be wider where the signature says so (`ld`, `st`, `cvt`): what is read is cut off, what is written is
+   extended, by its sign where its type has one. The row is then one of these registers (`widened`).
+3. `setp` with two destinations, and video instructions with bytes, halves and signs, are rows of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from ..._arrays import Array
+from ..._text import counted
+from ...errors import MnemonicError
+from ...isa import OperandSpec, PtxInstruction, present
+from ...machine import Slot, StepOperand
+from ...operations import DTYPES, Access, Operation, RegisterType, with_complement, with_selectors
+from ..text import Negation, Operand, Selection, Statement, Symbol, VectorOf
+from .resolving import Resolver, written
+
+
+@dataclass(frozen=True)
+class BoundStatement:
+    """An instruction with its operands and results.
+
+    Attributes
+    ----------
+    row : Row or Instruction
+        One that takes the registers that are there, which may be wider than those of the table's row.
+    operands : tuple of StepOperand or None
+        Register by register; None for what is left out.
+    results : tuple of Slot or None
+    """
+
+    row: PtxInstruction
+    operands: tuple[StepOperand | None, ...]
+    results: tuple[Slot | None, ...] = ()
+
+
+def bind(names: Resolver, statement: Statement, row: PtxInstruction) -> BoundStatement:
+    """Bind the operands of a statement to those of its instruction.
+
+    Raises
+    ------
+    PtxError
+        Operands that do not fit the signature.
+    """
+    statement, row = _variant(names, statement, row)
+    specs = [x for x in row.signature if not x.implicit and (statement.paired or not (x.paired and x.optional))]
+    there = present(specs, len(statement.operands))
+    if there is None or any(x.paired for x in there) != statement.paired:
+        expected = row.syntax or "none"
+        raise names.fail(statement, f"got {counted(len(statement.operands), 'operand')}; expected {expected}")
+    given = {id(spec): x for spec, x in zip(there, statement.operands, strict=True)}
+    operands: list[StepOperand | None] = []
+    results: list[Slot | None] = []
+    for spec in row.signature:
+        x = given.get(id(spec))
+        if spec.role == "result":
+            results += _targets(names, statement, spec, x)
+        else:
+            operands += _sources(names, statement, spec, x)
+    return BoundStatement(_fitted(names, row, operands, results), tuple(operands), tuple(results))
+
+
+def _variant(names: Resolver, statement: Statement, row: PtxInstruction) -> tuple[Statement, PtxInstruction]:
+    """Return a statement without selectors and signs, and the row that has them (rule 3)."""
+    if not isinstance(row, Operation) or not row.variants:
+        return statement, row
+    try:
+        if row.variants == "complement":
+            return statement, with_complement(str(row)) if statement.paired and len(row.outputs) == 1 else row
+        operands: list[Operand] = []
+        selectors: list[str] = []
+        for given in statement.operands:
+            negated = isinstance(given, Negation) and given.sign == "-"
+            x = given.operand if isinstance(given, Negation) and negated else given
+            selectors.append("-" * negated + (x.selector if isinstance(x, Selection) else ""))
+            operands.append(x.register if isinstance(x, Selection) else x)
+        if not any(selectors):
+            return statement, row
+        return replace(statement, operands=tuple(operands)), with_selectors(str(row), selectors)
+    except MnemonicError as error:
+        raise names.fail(statement, str(error)) from None
+
+
+# Rule 1
+
+
+def _targets(names: Resolver, statement: Statement, spec: OperandSpec, x: Operand | None) -> list[Slot | None]:
+    """Return where a result goes, register by register; `_` alone stands for all of it."""
+    if spec.implicit:
+        return [names.slot(name, spec.kind) for name in spec.names]
+    if x is None or (spec.sink in ("alone", "only") and isinstance(x, Symbol) and x.name == "_"):
+        return [None] * len(spec.names)
+    inside = isinstance(x, VectorOf)
+    return [names.target(y, spec, statement, inside=inside) for y in _items(names, statement, spec, x)]
+
+
+def _sources(names: Resolver, statement: Statement, spec: OperandSpec, x: Operand | None) -> list[StepOperand | None]:
+    """Return what is read, register by register."""
+    if spec.implicit:
+        return [names.slot(name, spec.kind) for name in spec.names]
+    if x is None:
+        return [None] * len(spec.names)
+    if spec.role == "address":
+        return [names.place(x, spec, statement)]
+    return [names.source(y, spec, statement) for y in _items(names, statement, spec, x)]
+
+
+def _items(names: Resolver, statement: Statement, spec: OperandSpec, x: Operand) -> Sequence[Operand]:
+    """Return the registers of an operand, which stands in braces, or must not."""
+    sink = isinstance(x, Symbol) and x.name == "_"
+    if spec.braces != "optional" and names.is_vector(x) != (spec.braces == "always") and not sink:
+        what = "a vector" if spec.braces == "always" else "one register"
+        raise names.fail(statement, f"{written(x)} stands where {what} is expected")
+    items = names.items(x)
+    if len(items) != len(spec.names):
+        raise names.fail(statement, f"{spec}: got {counted(len(items), 'register')}; expected {len(spec.names)}")
+    return items
+
+
+# Rule 2
+
+
+def _fitted(
+    names: Resolver, row: PtxInstruction, operands: Sequence[StepOperand | None], results: Sequence[Slot | None]
+) -> PtxInstruction:
+    """Return a row that takes the registers that are there."""
+    if isinstance(row, Access) and row.direction == "load":
+        kinds = {names.kind(x) for x in results if x is not None} or {row.kind}
+        return row if kinds == {row.kind} else replace(row, into=max(kinds))
+    if not isinstance(row, Operation) or not row.wider:
+        return row
+    inputs = tuple(names.kind(x) if isinstance(x, Slot) else kind for x, kind in zip(operands, row.inputs, strict=True))
+    outputs = tuple(kind if x is None else names.kind(x) for x, kind in zip(results, row.outputs, strict=True))
+    return row if (inputs, outputs) == (row.inputs, row.outputs) else widened(row, inputs, outputs)
+
+
+@lru_cache(maxsize=1024)
+def widened(row: Operation, inputs: tuple[RegisterType, ...], outputs: tuple[RegisterType, ...]) -> Operation:
+    """Return an operation on wider registers: those that are read are cut off, those that are written extended."""
+    signed = row.output_types[0].startswith("s")
+
+    def resizing(function: Callable[..., tuple[Array, ...]], *bits: Any) -> tuple[Array, ...]:
+        narrow = [_resized(x, kind, False) for x, kind in zip(bits, row.inputs, strict=True)]
+        return tuple(_resized(x, kind, signed) for x, kind in zip(function(*narrow), outputs, strict=True))
+
+    return replace(
+        row, inputs=inputs, outputs=outputs, input_types=row.types, compute=partial(resizing, row.compute),
+        native=None if row.native is None else partial(resizing, row.native),
+    )  # fmt: skip
+
+
+def _resized(bits: Any, kind: RegisterType, signed: bool) -> Any:
+    """Cut bits off, or extend them, to a class of registers."""
+    if not isinstance(bits, np.ndarray) or kind in ("pred", "imm"):
+        return bits
+    source = bits.view(f"i{bits.dtype.itemsize}") if signed else bits
+    return source.astype(DTYPES[kind])
