@@ -23,7 +23,7 @@ from ...arithmetic import Popcount, product, recipe_of, resolve
 from ...errors import OperandError
 from ...isa import Instruction
 from ...layouts import Layout, Operand
-from ...operations import Operation, WmmaMove, WmmaMultiply, row
+from ...operations import WINDOWS, Operation, WmmaMove, WmmaMultiply, row
 from ...registers import LANES, Packing
 from ..base import Site, several
 from ..block import Batch, Results, load, store
@@ -63,6 +63,10 @@ def _pieces(
     if len(operands) > 1:
         register = fitting(site, batch.operand(operands[1], "u32", "b32", f"{row}: the stride"), 32, 32)
         (stride,) = batch.read(site, [register], [lanes])
+    local = lanes & (at.astype(np.uint64) - np.uint64(WINDOWS["local"].base) < np.uint64(WINDOWS["local"].size))
+    if not row.space and local.any():
+        batch.reporter.report("bounds", site, local, at, "a matrix in local memory; expected global or shared memory")
+        lanes = lanes & ~local
     for what, x in (("addresses", at), ("strides", stride)):
         batch.reporter.report(
             "divergent", site, lanes & (x != x[..., :1]),
