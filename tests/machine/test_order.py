@@ -71,7 +71,8 @@ class Simulated:
         )  # fmt: skip
         self.step = 0
         everything = np.zeros(4 * WORDS, np.uint8)
-        self.batch.shared._all.shadow.grains.written = None  # as if all had been written
+        shadow: Any = self.batch.shared._all.shadow
+        shadow.grains.written = None  # as if all had been written
         self.batch.shared._all.data[: len(everything)] = 0
 
     def do(self, mnemonic: str, operands: list[Any], threads: list[Thread]) -> bool:

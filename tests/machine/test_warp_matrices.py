@@ -214,6 +214,10 @@ def test_operands_that_do_not_fit(call: Any, message: str) -> None:
         (lambda t: t(LOAD, t.constant(0), t.laneid * 8), "divergent", "lanes of a warp bring strides of their own"),
         (lambda t: t(LOAD, t.constant(768)), "bounds", "shared memory, which has 1024 bytes"),
         (
+            lambda t: t(LOAD.replace(".shared", ""), t.constant(WINDOWS["local"].base, "b64")), "bounds",
+            "a matrix in local memory",
+        ),
+        (
             lambda t: t(MULTIPLY, t(LOAD, t.constant(0)), [0.0] * 8, [0.0] * 8), "poison",
             "loading there memory that nobody wrote",
         ),

@@ -23,7 +23,7 @@ from ...arithmetic import Popcount, product, recipe_of, resolve
 from ...errors import OperandError
 from ...isa import Instruction
 from ...layouts import Layout, Operand
-from ...operations import Operation, WmmaMove, WmmaMultiply, row
+from ...operations import WINDOWS, Operation, WmmaMove, WmmaMultiply, row
 from ...registers import LANES, Packing
 from ..base import Site, WarpRegister
 from ..block import Batch, Results, load, store
@@ -52,6 +52,10 @@ def _pieces(
     """Rule 2: for each access of a lane, the addresses, how many bytes, and the lanes that do it."""
     at = address(batch, site, where, lanes)
     stride = np.full(batch.shape, row.line, np.uint32) if given is None else read(batch, site, [given], lanes)[0]
+    local = lanes & (at.astype(np.uint64) - np.uint64(WINDOWS["local"].base) < np.uint64(WINDOWS["local"].size))
+    if not row.space and local.any():
+        batch.reporter.report("bounds", site, local, at, "a matrix in local memory; expected global or shared memory")
+        lanes = lanes & ~local
     for what, x in (("addresses", at), ("strides", stride)):
         batch.reporter.report(
             "divergent", site, lanes & (x != x[..., :1]),
