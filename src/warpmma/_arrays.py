@@ -61,8 +61,8 @@ def frozen(array: Array) -> Array:
     return np.frombuffer(array.tobytes(), array.dtype).reshape(array.shape)
 
 
-def everywhere(value: np.generic, shape: tuple[int, ...]) -> Array:
-    """Return a read-only array with one value everywhere; `np.broadcast_to` takes ten times as long.
+def everywhere(value: Any, shape: tuple[int, ...]) -> Array:
+    """Return a read-only array with one scalar of NumPy everywhere; `np.broadcast_to` takes ten times as long.
 
     Examples
     --------

@@ -48,7 +48,7 @@ def case() -> tuple[wm.Device, Any, int]:
 
 
 def words(device: wm.Device, address: int) -> list[int]:
-    return np.frombuffer(device.read(address, 16), np.uint32).tolist()
+    return [int(x) for x in np.frombuffer(device.read(address, 16), np.uint32)]
 
 
 def test_parameters_are_records_with_offsets() -> None:
@@ -188,6 +188,6 @@ def test_numbers_that_equal_integers_are_checked_each_time() -> None:
     entry.launch(device, 1, 1, params=params)
     for grid, block, shared in ((True, 1, 0), (1, True, 0), (1, 1, False), (1.0, 1, 0), ((True,), 1, 0), (1, 1, 0.0)):
         with pytest.raises(OperandError, match=r"is (True|False|1.0|0.0|.True,.); "):
-            entry.launch(device, grid, block, params=params, shared=shared)  # type: ignore[arg-type]
+            entry.launch(device, grid, block, params=params, shared=shared)
     with pytest.raises(OperandError, match="seed is False"):
         entry.launch(device, 1, 1, params=params, seed=False)
