@@ -94,7 +94,7 @@ def test_args_and_params_exclude_each_other() -> None:
     device, entry, _ = case()
     for args in ([1], {"skip": 1}, np.zeros(3), None):
         with pytest.raises(OperandError, match="both args and params are given"):
-            entry.launch(device, 1, 4, args, params=bytes(24))  # type: ignore[arg-type]
+            entry.launch(device, 1, 4, args, params=bytes(24))
 
 
 def test_variables_are_read_and_written_by_offset() -> None:
@@ -121,7 +121,7 @@ def test_attributes_of_a_launch_are_those_of_its_grid() -> None:
         entry.launch(device, 1, 4, params=params, cluster=0)
     for given in (1, None, "yes", np.zeros(2)):
         with pytest.raises(OperandError, match=r"cooperative is .*; expected True or False"):
-            entry.launch(device, 1, 4, params=params, cooperative=given)  # type: ignore[arg-type]
+            entry.launch(device, 1, 4, params=params, cooperative=given)
     plain, cooperative = (Grid.checked(4096, 1024, 0, "sm_80", cooperative=x) for x in (False, True))
     assert len(list(plain.batches())) == 128
     assert list(cooperative.batches()) == [range(4096)]
