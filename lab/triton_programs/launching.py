@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -40,9 +41,11 @@ class Launched:
 
 
 def _number(type_: str, x: Any) -> tuple[str, int | float]:
-    """Return an argument as a number of the parameter's type."""
+    """Return an argument, or the bytes of one, as a number of the parameter's type."""
     if type_[0] == "f":
-        return type_, float(x)
+        return type_, struct.unpack({2: "<e", 4: "<f", 8: "<d"}[len(x)], x)[0] if isinstance(x, bytes) else float(x)
+    if isinstance(x, bytes):
+        x = int.from_bytes(x, "little")
     bits = int(type_[1:])
     return f"u{bits}", int(0 if x is None else getattr(x, "address", x)) % (1 << bits)
 
@@ -55,15 +58,17 @@ def watched(look: Callable[[Any], Any] = lambda device: None) -> Iterator[list[L
 
     @wraps(launch)
     def watching(
-        entry: Any, device: Any, grid: Any, block: Any, args: Any = (), *, shared: int = 0, **options: Any
-    ) -> Any:
+        entry: Any, device: Any, grid: Any, block: Any, args: Any = (), *, params: bytes | None = None,
+        shared: int = 0, **options: Any,
+    ) -> Any:  # fmt: skip
         before, start = look(device), time.process_time()
-        report = launch(entry, device, grid, block, args, shared=shared, **options)
+        report = launch(entry, device, grid, block, args, params=params, shared=shared, **options)
         seconds = time.process_time() - start
+        given = args if params is None else [params[x.offset : x.offset + x.size] for x in entry.parameters]
         types = [parameter.type for parameter in entry.function.parameters]
         found.append(Launched(
             text=entry.module.source.text, entry=entry.name, grid=_sizes(grid), block=_sizes(block),
-            arguments=tuple(_number(type_, x) for type_, x in zip(types, args, strict=True)), shared=shared,
+            arguments=tuple(_number(type_, x) for type_, x in zip(types, given, strict=True)), shared=shared,
             report=report, seconds=seconds, before=before, after=look(device),
         ))  # fmt: skip
         return report

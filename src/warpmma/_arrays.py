@@ -188,6 +188,17 @@ MOST_DIMENSIONS = 32
 MOST_ELEMENTS = 1 << 47
 
 
+def everywhere(value: Any, shape: tuple[int, ...]) -> Array:
+    """Return a read-only array with one scalar of NumPy everywhere; `np.broadcast_to` takes ten times as long.
+
+    Examples
+    --------
+    >>> everywhere(np.uint16(7), (1, 3)), everywhere(np.uint16(7), (1, 3)).flags.writeable
+    (array([[7, 7, 7]], dtype=uint16), False)
+    """
+    return np.ndarray(shape, value.dtype, value.tobytes(), strides=(0,) * len(shape))
+
+
 def as_array(x: npt.ArrayLike, name: str, error: type[WarpmmaError] = OperandError) -> Array:
     """Return an array in the machine's byte order; raise `error` if `x` is not one, such as a ragged list."""
     if isinstance(x, np.ma.MaskedArray):
@@ -226,14 +237,3 @@ def _listed(arrays: Sequence[Array]) -> str:
 def frozen(array: Array) -> Array:
     """Return a copy that cannot be written, nor made writable: its memory is that of an immutable object."""
     return np.frombuffer(array.tobytes(), array.dtype).reshape(array.shape)
-
-
-def everywhere(value: Any, shape: tuple[int, ...]) -> Array:
-    """Return a read-only array with one value everywhere; `np.broadcast_to` takes ten times as long.
-
-    Examples
-    --------
-    >>> everywhere(np.uint16(7), (1, 3)), everywhere(np.uint16(7), (1, 3)).flags.writeable
-    (array([[7, 7, 7]], dtype=uint16), False)
-    """
-    return np.ndarray(shape, value.dtype, value.tobytes(), strides=(0,) * len(shape))

@@ -6,36 +6,24 @@ import struct
 
 import numpy as np
 
-import warpmma as wm
-from warpmma.machine import (
-    Argument,
-    Constant,
-    Grid,
-    Program,
-    ReadOnly,
-    RowStep,
-    Site,
-    Slot,
-    StepOperand,
-    launch_program,
-)
-from warpmma.operations import row
+from warpmma import machine
+from warpmma.machine import Argument, Constant, Grid, ReadOnly, RowStep, Site, Slot, StepOperand
+from warpmma.operations import RegisterType, row
 
 OPERATIONS = {"+": "add.u32", "-": "sub.u32", "*": "mul.lo.u32", "max": "max.u32", "^": "xor.b32"}
 
 
-def compiled(words: str) -> Program:
+def compiled(words: str) -> machine.Program:
     """Compile `x y + 3 *`: per thread, x and y are elements of the first two arrays; the result goes to the third."""
     steps: list[RowStep] = []
-    kinds: list[str] = []
+    kinds: list[RegisterType] = []
     stack: list[Slot | Constant] = []
 
-    def emit(mnemonic: str, operands: tuple[StepOperand, ...], result: str = "") -> Slot:
-        kinds.extend([result] if result else [])
+    def emit(mnemonic: str, operands: tuple[StepOperand, ...], *result: RegisterType) -> Slot:
+        kinds.extend(result)
         slot = Slot(len(kinds) - 1)
-        made = row(mnemonic, "sm_90")
-        steps.append(RowStep(site=Site("toy", len(steps) + 1, mnemonic), row=made, operands=operands,
-                             results=(slot,) if result else ()))  # fmt: skip
+        site, results = Site("toy", len(steps) + 1, mnemonic), (slot,) * len(result)
+        steps.append(RowStep(site=site, row=row(mnemonic, "sm_90"), operands=operands, results=results))
         return slot
 
     def element(array: int) -> Slot:
@@ -53,15 +41,15 @@ def compiled(words: str) -> Program:
             stack.append(Constant(int(word), "b32"))
     emit("st.global.u32", (element(2), stack.pop()))
     names = tuple(f"slot{i}" for i in range(len(kinds)))
-    return Program(name="toy", steps=tuple(steps), registers=tuple(kinds), names=names)  # type: ignore[arg-type]
+    return machine.Program(name="toy", steps=tuple(steps), registers=tuple(kinds), names=names)
 
 
 def test_a_front_end_that_knows_bytes_alone() -> None:
-    device, grid = wm.Device("sm_90"), Grid.checked(4, 64, 0, "sm_90")
+    device, grid = machine.Device("sm_90"), Grid.checked(4, 64, 0, "sm_90")
     x, y = (np.random.default_rng(seed).integers(0, 1 << 32, 256, dtype=np.uint32) for seed in (0, 1))
     at = [device.allocate(1024) for _ in range(3)]
     device.write(at[0], x.tobytes())
     device.write(at[1], y.tobytes())
-    report = launch_program(compiled("x y + 3 * x max"), device, grid, struct.pack("<3Q", *at))
+    report = machine.launch_program(compiled("x y + 3 * x max"), device, grid, struct.pack("<3Q", *at))
     assert np.array_equal(np.frombuffer(device.read(at[2], 1024), np.uint32), np.maximum((x + y) * np.uint32(3), x))
     assert report.costs.instructions[Site("toy", 1, "mad.lo.u32")] == 4 * 2

@@ -16,6 +16,7 @@ from warpmma.errors import OperandError
 from warpmma.kernel import Output
 from warpmma.machine import contradicts
 from warpmma.ptx import load
+from warpmma.ptx.launch.arguments import ArgumentError
 from warpmma.ptx.names.mangled_names import function_named, variable_named
 
 HEAD = ".version 8.0 .target sm_80 .address_size 64 "
@@ -109,7 +110,7 @@ def test_what_a_pointer_takes(mangled: str, const: str) -> None:
             launched(name, array)
         else:
             with pytest.raises(
-                OperandError, match=rf"^<ptx>:1:\d+: args\[0\] of k\(.*is an array of {dtype}; expected"
+                ArgumentError, match=rf"^<ptx>:1:\d+: args\[0\] of k\(.*is an array of {dtype}; expected"
             ):
                 launched(name, array)
 
@@ -121,16 +122,16 @@ def test_messages_say_what_is_expected() -> None:
     )
     three = ".param .u64 _Z5scalePfPK6__halfi_param_0, .param .u64 b, .param .u32 c"
     x = np.zeros(4, np.float32)
-    with pytest.raises(OperandError, match=says):
+    with pytest.raises(ArgumentError, match=says):
         launched("_Z5scalePfPK6__halfi", x, x, 4, parameters=three)
-    with pytest.raises(OperandError, match=r"is an array of int64; expected int32 or uint32"):
+    with pytest.raises(ArgumentError, match=r"is an array of int64; expected int32 or uint32"):
         launched("_Z1kPi", np.arange(4))
 
 
 def test_arrays_of_a_device_and_outputs_are_checked() -> None:
     device, module = wm.Device("sm_80"), load(f"{HEAD}.entry _Z1kPf(.param .u64 p) {{ ret; }}")
     for array in (device.array(np.zeros(4)), Output(np.zeros(4)), device.empty(4, np.float16)):
-        with pytest.raises(OperandError, match="expected float32"):
+        with pytest.raises(ArgumentError, match="expected float32"):
             module["k"].launch(device, 1, 1, [array])
     module["k"].launch(device, 1, 1, [device.zeros(4)])
 

@@ -48,7 +48,7 @@ def case() -> tuple[wm.Device, Any, int]:
 
 
 def words(device: wm.Device, address: int) -> list[int]:
-    return list(map(int, np.frombuffer(device.read(address, 16), np.uint32)))
+    return [int(x) for x in np.frombuffer(device.read(address, 16), np.uint32)]
 
 
 def test_parameters_are_records_with_offsets() -> None:
@@ -92,7 +92,7 @@ def test_bytes_of_another_size_are_refused(params: Any, says: str) -> None:
 
 def test_args_and_params_exclude_each_other() -> None:
     device, entry, _ = case()
-    for args in ([1], {"skip": 1}):
+    for args in ([1], {"skip": 1}, np.zeros(3), None):
         with pytest.raises(OperandError, match="both args and params are given"):
             entry.launch(device, 1, 4, args, params=bytes(24))
 
@@ -119,6 +119,9 @@ def test_attributes_of_a_launch_are_those_of_its_grid() -> None:
             entry.launch(device, 1, 4, params=params, cluster=cluster)
     with pytest.raises(OperandError, match="cluster is 0; expected one to three positive integers"):
         entry.launch(device, 1, 4, params=params, cluster=0)
+    for given in (1, None, "yes", np.zeros(2)):
+        with pytest.raises(OperandError, match=r"cooperative is .*; expected True or False"):
+            entry.launch(device, 1, 4, params=params, cooperative=given)
     plain, cooperative = (Grid.checked(4096, 1024, 0, "sm_80", cooperative=x) for x in (False, True))
     assert len(list(plain.batches())) == 128
     assert list(cooperative.batches()) == [range(4096)]
@@ -142,7 +145,7 @@ AGAIN:
 )
 
 
-def test_all_blocks_of_a_cooperative_launch_meet() -> None:
+def test_all_blocks_of_a_givenlaunch_meet() -> None:
     device, entry = wm.Device("sm_80"), load(COUNTER)["meet"]
     blocks = 40  # of 1,024 threads: 32 of them are resident together unless the launch is cooperative
     counter = device.zeros(1, np.uint32)

@@ -3,15 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from functools import cache
+from typing import Any, Protocol, cast
 
 import numpy as np
 
 from .. import machine
+from ..arithmetic import Evidence
 from ..errors import OperandError, UnknownNameError, shown
-from ..operations import DTYPES, Operation
+from ..operations import DTYPES, Operation, operation, shl, shr
 from .call_sites import caller
-from .operators import instruction
+
+_BITWISE = ("and", "or", "xor", "not", "shl")  # PTX has them as .b32, others as .u32
+_SHIFTS = {"shl": shl, "shr": shr}
+_EVIDENCE = Evidence(kind="published", source="PTX ISA 9.1, Logic and Shift Instructions")
+
+
+@cache
+def _operator(name: str, kind: str) -> Operation:
+    """Return the row of an operator by the class of its operands: both are as wide as the wider, and unsigned.
+
+    A shift's count is as wide as what is shifted, which PTX has of 32 bits alone.
+
+    Examples
+    --------
+    >>> _operator("add", "b32").mnemonic, _operator("shl", "b64").mnemonic, _operator("and", "pred").mnemonic
+    ('add.u32', 'shl.b64', 'and.pred')
+    """
+    mnemonic = f"{name}.{kind if kind == 'pred' or name in _BITWISE else 'u' + kind[1:]}"
+    if name not in _SHIFTS:
+        return operation(mnemonic)
+    shift, each = _SHIFTS[name], cast(Any, kind)
+    return Operation(
+        mnemonic=mnemonic, inputs=(each, each), outputs=(each,), compute=lambda a, b: (shift(a, b),), since="sm_70",
+        ptx=(1, 0), evidence=_EVIDENCE,
+    )  # fmt: skip
 
 
 class _Threads(Protocol):
@@ -64,7 +90,7 @@ class Register(machine.WarpRegister):
             raise OperandError(
                 f"{name} of a register and {shown(other)}: operators are of integers; others have mnemonics"
             )
-        row = instruction(name, max(kinds))  # "b16" < "b32" < "b64" by luck of their spelling
+        row = _operator(name, max(kinds))  # "b16" < "b32" < "b64" by luck of their spelling
         site = caller(row.mnemonic)
         who = f"{row.mnemonic}: an operand"
         each = (self, other)[: len(row.inputs)]

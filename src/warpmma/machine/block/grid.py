@@ -52,14 +52,16 @@ class Grid(Shown):
         Raises
         ------
         OperandError
-            An extent that is not positive, or larger than the target takes.
+            An extent that is not positive, or larger than the target takes; `cooperative` that is not a bool.
         UnsupportedError
             A cluster of more than one block.
         """
         limits = TARGETS[target]
+        if not isinstance(cooperative, bool):
+            raise OperandError(f"cooperative is {shown(cooperative)}; expected True or False")
         return cls(
             _extent("grid", grid, limits), _extent("block", block, limits), _shared(shared, limits),
-            None if cluster is None else _cluster(cluster), bool(cooperative),
+            None if cluster is None else _cluster(cluster), cooperative,
         )  # fmt: skip
 
     @property

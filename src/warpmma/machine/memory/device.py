@@ -32,8 +32,8 @@ from .address_space import AddressSpace, Region, nearest
 from .global_memory import check_array, check_elements
 
 _CONSTANT = 1 << 16  # bytes of constant memory that a module may declare
-MOST_MAPPED = 1 << 40
-"""Bytes of one mapped piece: rule 4."""
+MOST_MAPPED = 1 << 38
+"""Bytes of one mapped piece, more than any GPU has: rule 4."""
 
 
 class DeviceArray(Shown):

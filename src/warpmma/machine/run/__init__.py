@@ -2,5 +2,5 @@
 
 from .calling import Provided
 from .executor import Limit, run_program
-from .launching import LaunchOptions, ProgramWork, Work, launch_program, run_launch
+from .launch_loop import LaunchOptions, ProgramWork, Work, launch_program, run_launch
 from .outcome import Launch

@@ -40,6 +40,10 @@ _FLOATS = {"f16": "f16", "f32": "f32", "f64": "f64", "bf16": "bf16"}
 _OF_BITS = {"b32": "f32", "b64": "f64"}
 
 
+class ArgumentError(OperandError):
+    """Arguments that do not fit the parameters of an entry."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Parameter(Shown):
     """A parameter of an entry.
@@ -135,8 +139,8 @@ class Signature:
         space = f" .ptr .{one.space}" if one.space else ""
         return f".{one.type}{space} {one.name}{''.join(f'[{n}]' for n in dimensions)}"
 
-    def _fail(self, message: str, position: Position) -> OperandError:
-        return OperandError(f"{self._module.place(position)}: {message}")
+    def _fail(self, message: str, position: Position) -> ArgumentError:
+        return ArgumentError(f"{self._module.place(position)}: {message}")
 
     def in_order(self, args: Any) -> Sequence[Any]:
         """Put arguments that are given by name in the order of the parameters (rule 6).

@@ -331,7 +331,7 @@ class PtxEntry(Shown):
         """Return what makes the bytes of the parameters."""
         signature = self.module.signature(self.name)
         if params is not None:
-            if args not in ((), [], {}):
+            if not (isinstance(args, tuple | list | dict) and not args):
                 raise OperandError("both args and params are given; expected one of them")
             data = signature.check_bytes(params)
             return lambda memory: data

@@ -98,7 +98,7 @@ class PreparedEntry:
     ) -> Grid:  # fmt: skip
         """Check the grid against the target, and what the entry says of it; return the grid with all shared memory."""
         plain = (*grid, block, shared) if type(grid) is tuple else (grid, block, shared)
-        if cluster is not None or cooperative or set(map(type, plain)) != {int}:
+        if cluster is not None or cooperative is not False or set(map(type, plain)) != {int}:
             return self._grid(grid, block, shared, cluster, cooperative)
         if (found := self._grids.get(plain)) is None:  # plain integers are what they are equal to
             if len(self._grids) >= _MOST_GRIDS:
