@@ -1,7 +1,6 @@
 """The scene of an explanation: all that its pictures and tables show, already written as text.
 
-`scene_of` reads an `Explanation`; the renderers of text, SVG, HTML and JSON read the scene alone. A `Figure` is a
-number written twice: for people, and exactly, for programs.
+`scene_of` reads an `Explanation`; the renderers of text, SVG, HTML and JSON read the scene alone.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import NamedTuple
 
 from ..._records import Record
@@ -39,11 +39,21 @@ _HEAD = ("k", "column", "a", "", "b", "", "scales", "product", "exponent", "cut"
 _PRODUCT = _HEAD.index("product")
 
 
-class Figure(NamedTuple):
+@dataclass(frozen=True)
+class Figure(Record):
     """A number, written for people and for programs."""
 
-    text: str
-    exact: str
+    number: Number | Fraction
+
+    @cached_property
+    def text(self) -> str:
+        """For people."""
+        return short(self.number) if isinstance(self.number, Fraction) else number_text(self.number)
+
+    @cached_property
+    def exact(self) -> str:
+        """For programs."""
+        return str(self.number) if isinstance(self.number, Fraction) else rational_of(self.number)
 
 
 class Factors(NamedTuple):
@@ -89,7 +99,7 @@ class AddendRow(Record):
     @property
     def cut(self) -> str:
         """What truncation cut, for people; empty if that is nothing."""
-        return self.lost.text if self.lost is not None and self.lost.exact != "0" else ""
+        return self.lost.text if self.lost and self.lost.number else ""
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -123,8 +133,8 @@ class StepScene(Record):
     """A step that is shown.
 
     `number` counts all steps, `link` is the number of its link. `rounded_off` and `lost` are for programs. `ones` are
-    the name and bits of A, B and their combination, k ascending from `first_k`. `chain_cells` are its row under
-    `CHAIN_HEAD`; a step with many addends has a `table` of its own instead.
+    the name and bits of A, B and their combination, k ascending from `first_k`. A step of few addends has a
+    `chain_name`, and `chain_cells` are its row under `CHAIN_HEAD`; other steps have a `table` of their own.
     """
 
     number: int
@@ -145,11 +155,21 @@ class StepScene(Record):
     grid: BitGrid
     sum: SumRow
     result: SumRow
-    rounded_off: str | None
-    lost: str | None
+    rounded_off: Figure | None
+    lost: Figure | None
     ones: tuple[tuple[str, str], ...]
     first_k: int
-    chain_cells: tuple[str, ...]
+    chain_name: str
+
+    @property
+    def chain_cells(self) -> tuple[str, ...]:
+        """Its row in a table of steps."""
+        first, *rest = sorted(self.addends, key=lambda x: x.source != "product")
+        return (
+            str(self.number + 1), self.chain_name, first.label if first.source == "product" else "", *first.cells[2:6],
+            first.value.text, rest[0].value.text if rest else "", self.result.value.text, self.result.code,
+            self.rounded_off.text if self.rounded_off and self.rounded_off.number else "",
+        )  # fmt: skip
 
     @property
     def table(self) -> list[tuple[str, ...]]:
@@ -256,7 +276,7 @@ def scene_of(explanation: Explanation, shown: Sequence[Sequence[Item]], whole: b
     x, (items, *theirs) = explanation, shown
     recipe, steps = x.recipe, placed(x)
     totals = _totals(x)
-    value = _figure(number_of(x.result, x.format))
+    value = Figure(number_of(x.result, x.format))
     others = tuple(
         Comparison(scene_of(other, [chosen], whole), parting, each.number if each is not None else None)
         for other, chosen, parting in zip(x.others, theirs, x.partings, strict=True)
@@ -278,8 +298,8 @@ def scene_of(explanation: Explanation, shown: Sequence[Sequence[Item]], whole: b
     )  # fmt: skip
 
 
-def _figure(number: Number) -> Figure:
-    return Figure(number_text(number), rational_of(number))
+def _figure(number: Number | Fraction | None) -> Figure | None:
+    return None if number is None else Figure(number)
 
 
 def _codes(codes: Iterable[int], fmt: str | None) -> tuple[str, ...]:
@@ -298,10 +318,10 @@ def _step(explanation: Explanation, each: PlacedStep, whole: bool) -> StepScene:
         rules=step.rules, result_bits=step.bits, heading=heading(each, len(explanation.steps)),
         link_text=link_text(each, len(explanation.links)), aligned=aligned_text(each), rounded=rounding_text(each),
         outcome=outcome_text(each), addends=addends, zeros=zeros, others=_counted(each, others), grid=grid,
-        sum=SumRow(name="sum", value=_figure(step.sum), bits=grid.sum),
-        result=SumRow(name="result", value=_figure(step.number), code=code, bits=grid.result),
-        rounded_off=rational(step.rounded_off), lost=rational(step.lost), ones=_ones(explanation, each),
-        first_k=each.chain.k.start, chain_cells=_chain_cells(each, addends) if in_chain else (),
+        sum=SumRow(name="sum", value=Figure(step.sum), bits=grid.sum),
+        result=SumRow(name="result", value=Figure(step.number), code=code, bits=grid.result),
+        rounded_off=_figure(step.rounded_off), lost=_figure(step.lost), ones=_ones(explanation, each),
+        first_k=each.chain.k.start, chain_name=_chain_name(each, addends) if in_chain else "",
     )  # fmt: skip
 
 
@@ -313,9 +333,8 @@ def _addend(explanation: Explanation, each: PlacedStep, index: int, grid: BitGri
         index=index, source=addend.source, label=label(each, addend),
         code=code_text(explanation.c, explanation.recipe.c) if addend.source == "C" and each.link == 0 else "",
         products=addend.products, k=tuple(each.chain.k.start + p for p in addend.products), nominal=addend.nominal,
-        exponent=str(addend.nominal) if meant else "", value=_figure(number), kept=_figure(addend.kept),
-        lost=None if addend.lost is None else Figure(short(addend.lost), str(addend.lost)),
-        factors=factors, bits=grid.addends[index],
+        exponent=str(addend.nominal) if meant else "", value=Figure(number), kept=Figure(addend.kept),
+        lost=_figure(addend.lost), factors=factors, bits=grid.addends[index],
     )  # fmt: skip
 
 
@@ -365,17 +384,12 @@ def _ones(explanation: Explanation, each: PlacedStep) -> tuple[tuple[str, str], 
     return ("A", a), ("B", b), (getattr(explanation.recipe.unit, "operation", ""), made)
 
 
-def _chain_cells(each: PlacedStep, addends: Sequence[AddendRow]) -> tuple[str, ...]:
-    step = each.step
-    first, *rest = sorted(addends, key=lambda x: x.source != "product")
-    name, product = step.operation if len(each.chain.k) else each.chain.name, first.source == "product"
-    if not product and len(each.chain.k):
-        name += " " + " + ".join(x.label.removesuffix(" before") for x in addends)
-    return (
-        str(each.number + 1), name, first.label if product else "", *first.cells[2:6], first.value.text,
-        rest[0].value.text if rest else "", number_text(step.number), code_text(step.result, step.format),
-        short(step.rounded_off) if step.rounded_off else "",
-    )  # fmt: skip
+def _chain_name(each: PlacedStep, addends: Sequence[AddendRow]) -> str:
+    if not len(each.chain.k):
+        return each.chain.name
+    if any(x.source == "product" for x in addends):
+        return each.step.operation
+    return f"{each.step.operation} {' + '.join(x.label.removesuffix(' before') for x in addends)}"
 
 
 # The outcome

@@ -45,8 +45,8 @@ def page(explanation: Explanation) -> str:
 
 def _detail(scene: Scene, step: StepScene) -> str:
     """Write the table of a step, which opens at a click."""
-    table = _table([CHAIN_HEAD, step.chain_cells] if step.chain_cells else step.table)
-    lines = [] if step.chain_cells else [step.aligned, step.outcome, step.zeros.partition(":")[0]]
+    table = _table([CHAIN_HEAD, step.chain_cells] if step.chain_name else step.table)
+    lines = [] if step.chain_name else [step.aligned, step.outcome, step.zeros.partition(":")[0]]
     said = "".join(f"<p>{_typeset(line)}</p>" for line in lines if line)
     return opened(typeset(f"{scene.target}, {step.heading}"), table + said)
 

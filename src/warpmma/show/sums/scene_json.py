@@ -25,7 +25,7 @@ from itertools import groupby
 from typing import Any
 
 from ...analysis import Explanation
-from .scene import AddendRow, Scene, StepScene, scene_of
+from .scene import AddendRow, Figure, Scene, StepScene, scene_of
 from .shown_steps import placed
 
 
@@ -64,12 +64,16 @@ def _step(step: StepScene) -> dict[str, Any]:
         "operation": step.operation, "rules": step.rules, "exponent": step.grid.exponent,
         "quantum": step.grid.quantum, "addends": [_addend(row) for row in step.addends], "sum": step.sum.value.exact,
         "format": step.format, "bits": step.result_bits, "rounding": step.rounding, "result": step.result.code,
-        "value": step.result.value.exact, "rounded_off": step.rounded_off, "lost": step.lost,
+        "value": step.result.value.exact, "rounded_off": _exact(step.rounded_off), "lost": _exact(step.lost),
     }  # fmt: skip
 
 
 def _addend(row: AddendRow) -> dict[str, Any]:
     return {
         "source": row.source, "products": row.products, "nominal": row.nominal, "value": row.value.exact,
-        "kept": row.kept.exact, "lost": None if row.lost is None else row.lost.exact,
+        "kept": row.kept.exact, "lost": _exact(row.lost),
     }  # fmt: skip
+
+
+def _exact(figure: Figure | None) -> str | None:
+    return None if figure is None else figure.exact

@@ -108,7 +108,7 @@ def _grouped(items: Iterable[StepScene | str]) -> Iterator[StepScene | str | lis
     """Put steps of few addends together, with the runs between them."""
     group: list[StepScene | str] = []
     for each in (*items, None):
-        if (isinstance(each, StepScene) and each.chain_cells) or (isinstance(each, str) and group):
+        if (isinstance(each, StepScene) and each.chain_name) or (isinstance(each, str) and group):
             group.append(each)
         else:
             after = group.pop() if group and isinstance(group[-1], str) else None
@@ -253,6 +253,6 @@ def _against(scene: Scene, comparison: Comparison, whole: bool, page: _Page) -> 
     if whole:
         return [*lines, "", *_header(other, page), *_steps(other, page)]
     for step in other.steps:
-        block = _chain([step], other.total, page) if step.chain_cells else _block(step, page)
+        block = _chain([step], other.total, page) if step.chain_name else _block(step, page)
         lines += ["", page.mark("dim", f"on {other.target}:"), *block]
     return lines
