@@ -16,8 +16,7 @@ from warpmma.errors import MnemonicError, TargetError, WarpmmaError
 from warpmma.isa import check_known, explained, near, parse_any, parse_warpgroup
 from warpmma.isa.gpus import GPUS, unknown
 from warpmma.isa.grammar.vocabulary import ABSENT, OPCODES, SIMULATED
-from warpmma.isa.names.foreign import CUDA, MACHINE, ptx_of
-from warpmma.isa.names.sass import matrix
+from warpmma.isa.names.foreign import CUDA, MACHINE, matrix, ptx_of
 from warpmma.kernel import launch, matrix_move, matrix_moves, operation
 from warpmma.operations import operations
 

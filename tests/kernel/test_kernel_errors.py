@@ -46,7 +46,7 @@ def test_wrong_arguments() -> None:
 WRONG: dict[str, tuple[Callable[[Any], object], type[WarpmmaError], str]] = {
     "no string": (lambda t: t(5), MnemonicError, "a mnemonic is a string"),
     "no such": (lambda t: t("ad.u32", 1, 2), MnemonicError, "Nearest"),
-    "no such load": (lambda t: t("ld.locals.b32", 0), MnemonicError, "Nearest: ld.global.b32"),
+    "no such load": (lambda t: t("ld.locals.b32", 0), MnemonicError, "Nearest: ld.local.b32"),
     "no such type": (lambda t: t("ld.shared.f16", 0), MnemonicError, "Nearest: ld.shared.b16"),
     "too wide": (lambda t: t("ld.global.v4.b64", 0), TargetError, "not legal on sm_90; legal on sm_100"),
     "nc store": (lambda t: t("st.global.nc.b32", 0, 0), MnemonicError, "Nearest: st.global.b32"),

@@ -1,8 +1,7 @@
-"""What exists: targets, a record each with generation and limits; mnemonics and their rows.
+"""What exists: targets and GPUs, how PTX spells instructions, and the instructions that hold fragments.
 
-There are two tables: products, `mma` and `wgmma`; and what moves fragments or hides them, `ldmatrix`, `stmatrix`,
-`movmatrix` and `wmma`. `names` of instructions, what other names mean, the words of mnemonics and how forms spell them
-are here for those who read mnemonics of other kinds.
+`grammar` has the base of every instruction's record (`PtxInstruction`), the words and the forms of mnemonics; `tables`
+the rows and records of `mma`, `wgmma`, `wmma` and of `ldmatrix` and its like; `names` what people write for them.
 """
 
 from .gpus import GPUS, Gpus, check_known, since
