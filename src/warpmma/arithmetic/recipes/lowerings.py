@@ -73,7 +73,7 @@ class Core:
 
 
 # docs/specification/numerics.md 1.2 and 1.4. Z is (least exponent of D) - (F - 18). For fp8 with F = 13 it cannot be
-# observed: products are multiples of 2^-32, which 2^(Z - 13) divides. There it is the Z of the generation's other types.
+# observed: products are multiples of 2^-32, which 2^(Z - 13) divides. There it is that of the other types.
 _VOLTA = Core(operand_bytes=8, fraction_bits=23, floor_f32=-131, floor_f16=-19)
 _AMPERE = Core(operand_bytes=16, fraction_bits=24, floor_f32=-132, floor_f16=-20)
 _ADA_FP8 = Core(operand_bytes=16, fraction_bits=13, floor_f32=-132, floor_f16=-20, f32_bits=13)
