@@ -41,3 +41,9 @@ def check_choice(what: str, value: object, choices: Collection[str], error: type
     *others, last = map(repr, choices)
     listed = f"{', '.join(others)} or {last}" if others else last
     raise error(f"{what} is {shown(value)}; expected {listed}{suggestion(value, choices)}")
+
+
+def check_threads(threads: object) -> None:
+    """Raise `OperandError` unless a number of threads is a positive integer or None."""
+    if threads is not None and (not is_integer(threads) or threads < 1):
+        raise OperandError(f"threads is {shown(threads)}; expected a positive integer or None")

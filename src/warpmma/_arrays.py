@@ -14,12 +14,13 @@ import ctypes
 import math
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ._dtypes import dtype_named
+from ._arguments import is_integer
 from .errors import OperandError, WarpmmaError, shown
 
 _VERSION = (1, 3)  # requested: a later minor version adds codes, a later major one changes the structure
@@ -237,3 +238,23 @@ def _listed(arrays: Sequence[Array]) -> str:
 def frozen(array: Array) -> Array:
     """Return a copy that cannot be written, nor made writable: its memory is that of an immutable object."""
     return np.frombuffer(array.tobytes(), array.dtype).reshape(array.shape)
+
+
+def dtype_named(name: str) -> np.dtype[Any]:
+    """Return the type of this name, such as "float16" or "float8_e4m3fn"."""
+    try:
+        return np.dtype(name)
+    except TypeError:
+        import ml_dtypes  # a tenth of the time of `import warpmma`, and many uses do not need it
+
+        dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return dtype
+
+
+def non_negative(name: str, value: object) -> float:
+    """Return a finite number of at least 0 as a float; raise `OperandError` for anything else."""
+    if isinstance(value, float | np.floating) or is_integer(value):
+        with suppress(OverflowError):  # of an integer
+            if 0 <= float(value) < math.inf:
+                return float(value)
+    raise OperandError(f"{name} is {shown(value)}; expected a number of at least 0")

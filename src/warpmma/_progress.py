@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from ._arguments import is_integer
+from ._arguments import check_threads
 from .errors import OperandError, shown
 
 T = TypeVar("T")
@@ -37,8 +37,7 @@ def for_each(
     what : str
         What the pieces are, for the bar.
     """
-    if threads is not None and (not is_integer(threads) or threads < 1):
-        raise OperandError(f"threads is {shown(threads)}; expected a positive integer or None")
+    check_threads(threads)
     with Progressing(progress, what) as tell:
         tell.begin(len(items))
         _run(run, items, threads, tell)

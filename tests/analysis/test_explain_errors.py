@@ -33,7 +33,7 @@ A, B = np.ones((16, 16), np.float16), np.ones((16, 8), np.float16)
         ({"instruction": SPARSE, "b": np.ones((32, 8), np.float16)}, wm.OperandError, "needs metadata"),
         ({"scale_a": np.zeros((16, 1), np.uint8)}, wm.WarpmmaError, "scale"),
         ({"b": B[:8]}, wm.OperandError, "A is (16, 16) and B is (8, 8)"),
-        ({"a": [[1], [1, 2]]}, wm.OperandError, "A: no array"),
+        ({"a": [[1], [1, 2]]}, wm.OperandError, "A: not an array"),
         ({"split_k": "2"}, wm.OperandError, "split_k is '2'"),
         ({"instruction": QUAD, "a": np.ones((2, 4, 8, 4), np.float16), "b": np.ones((2, 4, 4, 8), np.float16),
           "target": "sm_70"}, wm.OperandError, "explain takes one product"),

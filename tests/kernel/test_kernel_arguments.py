@@ -162,7 +162,7 @@ THREADS: dict[str, tuple[Callable[[Any], object], str]] = {
     "register of 31": (lambda t: t.register(np.zeros(31, int)), r"are \(31,\); expected what broadcasts to"),
     "register of text": (lambda t: t.register(["a"]), "the values are <U1; expected integers"),
     "register of times": (lambda t: t.register(np.zeros(32, "m8[s]")), "expected integers"),
-    "ragged register": (lambda t: t.register([[1], [1, 2]]), "register: the values: no array"),
+    "ragged register": (lambda t: t.register([[1], [1, 2]]), "register: the values: not an array"),
     "register of f32": (lambda t: t.register([1], np.float32), "expected uint16, uint32, uint64 or bool"),
     "register of an old alias": (lambda t: t.register([1], "a"), "is 'a'; expected uint16, uint32, uint64 or bool"),
     "register of nothing": (lambda t: t.register([1], "nonsense"), "'nonsense'; expected uint16, uint32, uint64"),

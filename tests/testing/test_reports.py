@@ -245,8 +245,8 @@ def test_indices_of_plain_arrays_are_named() -> None:
         (lambda: assert_same_bits(np.zeros(1, "M8[s]"), np.zeros(1, "M8[s]")), "has no bits to compare"),
         (lambda: assert_same_bits(np.zeros(1, "i1,i1"), np.zeros(1, "i1,i1")), "has no bits to compare"),
         (lambda: assert_same_bits(np.zeros(1, np.longdouble), np.zeros(1, np.longdouble)), "has no bits to compare"),
-        (lambda: assert_same_bits([[1], [1, 2]], [1]), "actual: no array"),
-        (lambda: assert_same_bits(1, [[1], [1, 2]], names=("x", "y")), "y: no array"),
+        (lambda: assert_same_bits([[1], [1, 2]], [1]), "actual: not an array"),
+        (lambda: assert_same_bits(1, [[1], [1, 2]], names=("x", "y")), "y: not an array"),
         (lambda: assert_same_bits(1, 1, limit=-1), "limit is -1"),
         (lambda: assert_same_bits(1, 1, limit=True), "limit is True"),
         (lambda: assert_same_bits(1, 1, nan="none"), "nan is 'none'; expected 'bits' or 'any'"),  # type: ignore[arg-type]

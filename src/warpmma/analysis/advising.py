@@ -20,11 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .._arguments import is_integer
-from .._arrays import Array
+from .._arrays import Array, non_negative
 from .._progress import Progressing, Watched
 from ..arithmetic import recipe_of
-from ..errors import OperandError, shown
+from ..errors import OperandError
 from ..formats import FORMATS, FloatFormat, floating
 from ..isa import find
 from ..layouts import Layout
@@ -300,11 +299,8 @@ def _reached(judged: Judged, reaches: Mapping[str, float]) -> Judged:
 
 def _checked(rtol: float | None, atol: float | None) -> tuple[float | None, float | None]:
     """Check a tolerance: two numbers, or none."""
-    for name, x in (("rtol", rtol), ("atol", atol)):
-        number = isinstance(x, float | np.floating) or is_integer(x)
-        if x is not None and not (number and 0 <= x < math.inf):
-            raise OperandError(f"{name} is {shown(x)}; expected a number of at least 0")
+    numbers = [None if x is None else non_negative(name, x) for name, x in (("rtol", rtol), ("atol", atol))]
     if (rtol is None) != (atol is None):
         given, lacking = ("atol", "rtol") if rtol is None else ("rtol", "atol")
         raise OperandError(f"{given} is given without {lacking}; expected both, such as rtol=1e-3, atol=1e-5")
-    return (None, None) if rtol is None or atol is None else (float(rtol), float(atol))
+    return numbers[0], numbers[1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal
@@ -11,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arguments import check_choice, is_integer, members
-from .._arrays import MOST_DIMENSIONS, Array, as_array
+from .._arrays import MOST_DIMENSIONS, Array, as_array, non_negative
 from ..errors import OperandError, WarpmmaError, shown
 from ..formats import FORMATS, FloatFormat, Format
 from ..isa import Instruction, parse
@@ -145,7 +144,7 @@ def assert_close(
     __tracebackhide__ = True
     if not isinstance(equal_nan, bool | np.bool_):
         raise OperandError(f"equal_nan is {shown(equal_nan)}; expected True or False")
-    rule = Close(_tolerance("rtol", rtol), _tolerance("atol", atol), bool(equal_nan))
+    rule = Close(non_negative("rtol", rtol), non_negative("atol", atol), bool(equal_nan))
     report = describe_difference(actual, expected, rule, _view(instruction, operand, names, limit, tile))
     if report:
         raise AssertionError(report)
@@ -209,14 +208,6 @@ def _view(instruction: Any, operand: Any, names: Any, limit: Any, tile: Any) -> 
     check_choice("operand", operand, OPERANDS)
     record = None if instruction is None else parse(instruction)
     return View(record=record, operand=operand, names=tuple(listed), limit=int(limit), tile=tuple(map(int, sides)))
-
-
-def _tolerance(name: str, value: object) -> float:
-    if isinstance(value, float | np.floating) or is_integer(value):
-        with suppress(OverflowError):  # of an integer
-            if 0 <= float(value) < math.inf:
-                return float(value)
-    raise OperandError(f"{name} is {shown(value)}; expected a number of at least 0")
 
 
 def _explained(

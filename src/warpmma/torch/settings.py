@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, cast
 
-from .._arguments import check_choice, is_integer
+from .._arguments import check_choice, check_threads, is_integer
 from ..arithmetic import Engine, Evidence, FusedDotAdd, resolve
 from ..errors import MnemonicError, OperandError, TargetError, shown
 from ..isa import TARGETS, AnyInstruction, WarpgroupInstruction, check_known, check_target, find, parse_any
@@ -64,8 +64,7 @@ def checked_settings(
         raise OperandError(f"split_k is {shown(split_k)}; expected a positive number of slices")
     if promote_every is not None and (not is_integer(promote_every) or promote_every < 0):
         raise OperandError(f"promote_every is {shown(promote_every)}; expected a length of k, 0 for never, or None")
-    if threads is not None and (not is_integer(threads) or threads < 1):
-        raise OperandError(f"threads is {shown(threads)}; expected a positive integer or None")
+    check_threads(threads)
     resolve(engine)
     kind, named = _named(target, instruction)
     for record in named:
