@@ -2,7 +2,7 @@
 
 from .grain_engine import GrainRuns, all_set, count_readers, fill, none, note, ordered
 from .lanes import Lanes
-from .literals import fits, is_number, literal, several
+from .literals import fits, is_number, literal
 from .memory_engine import acting, alike, flat, joined, locate, split
 from .site import Site
 from .swizzles import CANDIDATES, Swizzle
