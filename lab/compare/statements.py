@@ -24,7 +24,7 @@ from typing import NamedTuple
 import warpmma as wm
 from warpmma import ptx
 from warpmma.errors import PtxError, WarpmmaError
-from warpmma.isa import TYPE_WORDS, OperandSpec, PtxInstruction
+from warpmma.isa import OperandSpec, PtxInstruction
 from warpmma.operations import packing, rows, unpacking
 
 TARGETS = ("sm_90a", "sm_120a")
@@ -44,7 +44,7 @@ _REGISTERS = {"b8": "%c{}", "b16": "%h{}", "b32": "%r{}", "b64": "%rd{}", "pred"
 _STRANGERS = ("%r1", "%rd1", "%f1", "%p1", "%h1", "%fd1", "7", "0", "-1", "0.5", "0f3F800000", "sh", "gl", "[%rd1]",
               "[sh]", "{%r1, %r2}", "_", "%tid.x", "!%p1", "[%rd1+4]", "-%r1", "%q1", "%r1+4", "WARP_SZ")  # fmt: skip
 _WORDS = ("sync", "aligned", "shared", "global", "ftz", "sat", "rn", "u32", "f32", "b64", "v2", "cta", "gpu", "relaxed")
-_TOKEN = re.compile(r"\[[^\]]*\]|\{[^}]*\}|[^,|]+|[,|]")
+_TWICE = ("row", "col", "pred")  # which legal mnemonics may have twice, as types
 
 
 class Statement(NamedTuple):
@@ -198,7 +198,8 @@ def _once(text: str) -> str:
     """Leave out qualifiers, which are no types, that a mnemonic has twice."""
     mnemonic, blank, rest = text.partition(" ")
     words = mnemonic.split(".")
-    return ".".join(x for i, x in enumerate(words) if x in TYPE_WORDS or x not in words[:i]) + blank + rest
+    kept = (x for i, x in enumerate(words) if x not in words[:i] or x in _TWICE or any(c.isdigit() for c in x))
+    return ".".join(kept) + blank + rest
 
 
 def _bits(text: str) -> str:
@@ -208,6 +209,8 @@ def _bits(text: str) -> str:
 
 KNOWN = (
     _Known("ours", "a register of floats where integers or bits are expected", plain=_bits),
+    _Known("ours", ".relaxed of an mbarrier without a scope", pattern=r"'\.relaxed' requires scope"),
+    _Known("ours", "a number as a whole fragment", pattern=r"mma\..*\{-?\d+\}.*Arguments mismatch"),
     _Known("ours", "what ptxas crashes on", pattern=r"ptxas ended with -11"),
     _Known("ptxas", "a qualifier twice", plain=_once),
     _Known("ptxas", "c of a video instruction without a selector", pattern=r"v(add|sub|min|max|absdiff|set|sh[lr])\."),
@@ -222,17 +225,24 @@ KNOWN = (
     ),
     _Known("ptxas", "a register of 16 bits as an address", pattern=r"is a register of b16, and no address"),
     _Known("ptxas", "a predicate in a fragment", pattern=r"mma\..*is a register of pred; expected b32"),
-    _Known("ptxas", "generic addresses of 32 bits", pattern=r"(mapa|getctarank)\.u32|isspacep\..*b32; expected b64"),
+    _Known(
+        "ptxas",
+        "generic addresses of 32 bits",
+        pattern=r"(mapa|getctarank)\.u32|prefetch.*has 32 bits|isspacep\..*b32; expected b64",
+    ),
     _Known(
         "ptxas", "bulk copies between addresses of 32 bits", pattern=r"async\.bulk\..*has 32 bits; generic and global"
     ),
     _Known("ptxas", "testp without a test", pattern=r"^testp\.f(32|64) "),
+    _Known("ptxas", "a state space in fence.proxy", pattern=r"^fence\.proxy\..*is no instruction"),
+    _Known("ptxas", "braces around an operand of one register", pattern=r"stands where one register is expected"),
+    _Known("ptxas", "a register of 128 bits for a short one", pattern=r"%q\d.*got 2 registers; expected 1"),
     _Known("ptxas", ".ftz of f64", pattern=r"\.ftz\.f64 "),
     _Known("ours", "a variable of another state space", pattern=r"^(cvta|getctarank|mapa)\..*State space mismatch"),
     _Known(
         "ours", "positions and lengths of fields beyond 255", pattern=r"^bf[ei]\..*expected to be in range \[0..255\]"
     ),
-    _Known("ours", "selectors, which are checked when an mma runs", pattern=r"^mma\.sp.*unexpected value"),
+    _Known("ours", "selectors, which are checked when an mma runs", pattern=r"^mma\.sp.*(unexpected value|Sparse mma)"),
 )
 """Differences that are listed, and not mended."""
 

@@ -23,7 +23,6 @@ import numpy as np
 from ..._arguments import is_integer
 from ...errors import OperandError, shown
 from ...operations import float_code
-from ...registers import Packing
 
 _ANY = {"b32": "f32", "b64": "f64"}
 
@@ -36,11 +35,6 @@ def is_number(x: object) -> bool:
 def fits(value: int, bits: int) -> bool:
     """Whether an integer fits a number of bits, signed or unsigned."""
     return -(1 << (bits - 1)) <= value < 1 << bits
-
-
-def several(element: str, packing: Packing) -> str:
-    """Name the type of a register of elements: "f16x2", or "f32" where there is one."""
-    return element if packing.per_register == 1 else f"{element}x{packing.per_register}"
 
 
 def literal(x: Any, type_: str, kind: str, who: str) -> int:

@@ -24,7 +24,7 @@ from ..._arrays import Array
 from ...isa import Signature, value
 from ..forms import Form
 from ..measurements import derived, published
-from ..records import Operation, RegisterType, Row, register_type
+from ..records import Operation, Row
 from ..value_forms import Words, value_row
 from ..windows import WINDOWS
 
@@ -42,11 +42,6 @@ class ClusterAddress(Row):
     """
 
     type: str
-
-    @property
-    def kind(self) -> RegisterType:
-        """Class of the registers that hold the addresses."""
-        return register_type(self.type)
 
     @cached_property
     def signature(self) -> Signature:

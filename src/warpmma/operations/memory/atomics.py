@@ -100,11 +100,6 @@ class Atomic(Row):
         return 2 if self.operation == "cas" else 1
 
     @property
-    def outputs(self) -> tuple[RegisterType, ...]:
-        """Classes of the registers that it writes."""
-        return (self.kind,) * self.registers if self.returns else ()
-
-    @property
     def observes(self) -> bool:
         """Whether it may read what other threads write meanwhile: those who spin on it let others run."""
         return self.returns

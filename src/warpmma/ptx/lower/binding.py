@@ -103,7 +103,9 @@ def _targets(names: Resolver, statement: Statement, spec: OperandSpec, x: Operan
     if x is None or (spec.sink in ("alone", "only") and isinstance(x, Symbol) and x.name == "_"):
         return [None] * len(spec.names)
     inside = isinstance(x, VectorOf)
-    return [names.target(y, spec, statement, inside=inside) for y in _items(names, statement, spec, x)]
+    found = [names.target(y, spec, statement, inside=inside) for y in _items(names, statement, spec, x)]
+    _check_widths(names, statement, x, found)
+    return found
 
 
 def _sources(names: Resolver, statement: Statement, spec: OperandSpec, x: Operand | None) -> list[StepOperand | None]:
@@ -114,16 +116,26 @@ def _sources(names: Resolver, statement: Statement, spec: OperandSpec, x: Operan
         return [None] * len(spec.names)
     if spec.role == "address":
         return [names.place(x, spec, statement)]
-    return [names.source(y, spec, statement) for y in _items(names, statement, spec, x)]
+    found = [names.source(y, spec, statement) for y in _items(names, statement, spec, x)]
+    _check_widths(names, statement, x, found)
+    return [*found]
+
+
+def _check_widths(names: Resolver, statement: Statement, x: Operand, found: Sequence[StepOperand | None]) -> None:
+    """Refuse a vector of registers of different widths."""
+    kinds = {names.kind(slot): None for slot in found if isinstance(slot, Slot)}
+    if len(kinds) > 1:
+        raise names.fail(statement, f"{written(x)} has registers of {' and '.join(kinds)}; expected one width")
 
 
 def _items(names: Resolver, statement: Statement, spec: OperandSpec, x: Operand) -> Sequence[Operand]:
     """Return the registers of an operand, which stands in braces, or must not."""
     sink = isinstance(x, Symbol) and x.name == "_"
-    if spec.braces != "optional" and names.is_vector(x) != (spec.braces == "always") and not sink:
-        what = "a vector" if spec.braces == "always" else "one register"
-        raise names.fail(statement, f"{written(x)} stands where {what} is expected")
     items = names.items(x)
+    vector = spec.braces == "always" or (spec.braces == "optional" and len(items) > 1)
+    if names.is_vector(x) != vector and not sink and (vector or spec.braces == "never"):
+        what = "a vector" if vector else "one register"
+        raise names.fail(statement, f"{written(x)} stands where {what} is expected")
     if len(items) != len(spec.names):
         raise names.fail(statement, f"{spec}: got {counted(len(items), 'register')}; expected {len(spec.names)}")
     return items
