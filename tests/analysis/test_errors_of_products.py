@@ -307,7 +307,7 @@ def test_wrong_outputs(outputs: Any, says: str) -> None:
 
 def test_dask_is_refused() -> None:
     dask = pytest.importorskip("dask.array")
-    with pytest.raises(wm.OperandError, match="error takes arrays in memory; give what compute"):
+    with pytest.raises(wm.OperandError, match="error takes arrays in memory; call compute"):
         wm.error(dask.ones((4, 4), dtype=np.float16), np.ones((4, 4), np.float16), target="sm_90")
 
 

@@ -66,7 +66,7 @@ class ChainState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ProductOptions:
+class ProductOptions(Shown):
     """Options of a product beside its operands: the parameters of `matmul` with these names."""
 
     target: str
