@@ -237,6 +237,10 @@ setp.eq.u32 _|%p1, %r1, %r2;
 mov.b64 {%r1, _}, %rd1;
 atom.global.add.u32 _, [%rd1], %r2;
 ld.param::entry.u64 %rd1, [p];
+shfl.sync.idx.b32 %r1|_, %r2, 0, 31, 0xffffffff;
+ld.global.v2.u32 {%r1, _}, [%rd1];
+cvt.u64.u32 %rd1, %tid.x;
+mov.u16 %h1, %tid.x;
 """.strip().splitlines()
 """Statements that ptxas takes."""
 
@@ -290,6 +294,18 @@ REFUSED = {
     "add.f16 %h1, %h2, 0.5;": "stands where a register of f16 is expected",
     "fma.rn.f16x2 %r1, %r2, %r3, 5;": "5 stands where a register of f16x2 is expected",
     "st.global.f32 [%rd1], 5;": "5 stands where a float is expected, as 5.0",
+    "st.global.v2.u32 [%rd1], {%r1, %r2+4};": "%r2+4 stands in braces; expected a register or a number",
+    "ld.global.v2.u32 {%r1, %rd2}, [%rd1];": "{%r1, %rd2} has registers of b32 and b64; expected one width",
+    "ld.shared.v2.b64 %q1, [%r1];": "%q1 stands where a vector is expected",
+    "add.u32 %r1, %tid.x, 1;": "%tid.x is a special register; expected a register, into which mov puts it",
+    "ld.global.u32 %r1, [16];": "[+16] is a number, which is an address in .local alone",
+    "ld.shared.u32 %r1, [gl];": "gl lies in .global; expected an address in .shared",
+    "ld.global.u32 _, [%rd1];": "_ stands where a register is expected: its result cannot be discarded",
+    "mbarrier.arrive.shared::cluster.b64 %rd1, [%r1];": "%rd1 stands where _ is expected",
+    "elect.sync %r1, 0xffffffff;": "got 2 operands; expected d0|d1, a0",
+    "vadd4.u32.u32.u32 %r1, %r2, %r3, 7;": "7 stands where a register is expected",
+    "bar.sync 16;": "a is 16; expected 0 to 15",
+    "bar.arrive 1, 0;": "b is 0; expected 32 to",
     "popc.b32 _, %r1;": "_ stands where a register is expected: its result cannot be discarded",
     "st.param.u64 [p], %rd1;": "p is a parameter of k, which is read alone",
     "{ .param .b32 x; ld.param.b32 %r1, [x]; }": "x is a .param that no call gives as a result",

@@ -210,7 +210,7 @@ def fragments(type_: Callable[[Operand], str], layout: Callable[[Operand], Layou
     return tuple(found)
 
 
-POLICY = value("policy", "b64", role="policy")
+POLICY = value("policy", "u64", role="policy")
 """A cache policy."""
 
 

@@ -24,7 +24,7 @@ from ...errors import MnemonicError
 from ...isa import OperandSpec, PtxInstruction, present
 from ...machine import Slot, StepOperand
 from ...operations import DTYPES, Access, Operation, RegisterType, with_complement, with_selectors
-from ..text import Negation, Operand, Selection, Statement, Symbol, VectorOf
+from ..text import Negation, Operand, Place, Selection, Statement, Symbol, VectorOf
 from .resolving import Resolver, written
 
 
@@ -132,6 +132,8 @@ def _items(names: Resolver, statement: Statement, spec: OperandSpec, x: Operand)
     """Return the registers of an operand, which stands in braces, or must not."""
     sink = isinstance(x, Symbol) and x.name == "_"
     items = names.items(x)
+    if isinstance(x, VectorOf) and (sums := [y for y in items if isinstance(y, Place)]):
+        raise names.fail(statement, f"{written(sums[0])} stands in braces; expected a register or a number")
     vector = spec.braces == "always" or (spec.braces == "optional" and len(items) > 1)
     if names.is_vector(x) != vector and not sink and (vector or spec.braces == "never"):
         what = "a vector" if vector else "one register"
